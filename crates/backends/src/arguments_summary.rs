@@ -1,0 +1,95 @@
+//! A tool call's arguments in a few words, for a line that has no room for all of them.
+
+use serde_json::{Map, Value};
+
+const MAX_ARGUMENTS: usize = 3;
+const MAX_CHARS: usize = 27;
+
+/// The first three arguments in their order: `query: 'dbplus', types: ['program']`.
+///
+/// Empty without arguments, and when the text is not a JSON object.
+pub fn arguments_summary(arguments: &str) -> String {
+    let arguments: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
+    let parts = arguments.iter().take(MAX_ARGUMENTS);
+    join(parts.map(|(name, value)| format!("{name}: {}", cut_value(value))))
+}
+
+fn cut_value(value: &Value) -> String {
+    match value {
+        // Cut before quoting, so that the closing quote stays.
+        Value::String(text) => quote(&cut(text)),
+        other => cut(&plain(other)),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => quote(text),
+        Value::Array(items) => format!("[{}]", join(items.iter().map(plain))),
+        Value::Object(fields) => {
+            format!(
+                "{{{}}}",
+                join(fields.iter().map(|(name, it)| format!("{name}: {}", plain(it))))
+            )
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+fn quote(text: &str) -> String {
+    format!("'{text}'")
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn join(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::arguments_summary;
+
+    #[track_caller]
+    fn check(arguments: &str, summary: &str) {
+        assert_eq!(arguments_summary(arguments), summary);
+    }
+
+    #[test]
+    fn names_values_and_their_order() {
+        check(r#"{"query":"dbplus","types":["program"]}"#, "query: 'dbplus', types: ['program']");
+        check(r#"{"z":1,"a":true,"m":null}"#, "z: 1, a: true, m: null");
+        check(r#"{"a":1.5,"b":2,"c":3,"d":4}"#, "a: 1.5, b: 2, c: 3");
+        check(r#"{"where":{"name":"x","n":[1,"y"]}}"#, "where: {name: 'x', n: [1, 'y']}");
+        check(r#"{"list":[],"map":{}}"#, "list: [], map: {}");
+    }
+
+    #[test]
+    fn long_values_are_cut() {
+        check(r#"{"just":"123456789012345678901234567"}"#, "just: '123456789012345678901234567'");
+        check(
+            r#"{"over":"1234567890123456789012345678"}"#,
+            "over: '123456789012345678901234567...'",
+        );
+        check(
+            r#"{"umlauts":"ääääääääääääääääääääääääääää"}"#,
+            "umlauts: 'äääääääääääääääääääääääääää...'",
+        );
+        check(
+            r#"{"list":["one","two","three","four","five"]}"#,
+            "list: ['one', 'two', 'three', 'fo...",
+        );
+    }
+
+    #[test]
+    fn nothing_to_say() {
+        for arguments in ["", "{}", "[1]", "\"text\"", "{\"broken\":", "null"] {
+            check(arguments, "");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The demo agent: built in, needs no key and no network, and uses the server's real tools.
+//!
+//! It is rule-based and deterministic. Like a model it works from the chat history alone: a run
+//! that broke off goes on with a new value of [`Demo`], because everything that was done stands in
+//! the history.
+
+mod answer;
+mod beats;
+mod call;
+mod history;
+mod places;
+mod plan;
+mod script;
+mod sentence;
+mod understand;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+use transcript::{
+    CallId, ErrorCode, ErrorInfo, Event, Millis, PartId, ResponseId, RunStatus, Usage,
+};
+
+use self::beats::Beats;
+pub use self::beats::Pace;
+use self::history::count_words;
+use self::plan::{Plan, Purpose, Step};
+use crate::{Backend, Effect, Ending, Input, ToolOutcome};
+
+pub struct Demo {
+    pace: Pace,
+    /// There is one between the start and the end.
+    run: Option<Run>,
+}
+
+impl Demo {
+    pub fn new(pace: Pace) -> Self {
+        Self { pace, run: None }
+    }
+}
+
+impl Backend for Demo {
+    fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
+        match (input, &mut self.run) {
+            (Input::Start { response_id, history }, run) => {
+                *run = Some(Run::new(response_id, &history, self.pace));
+            }
+            (Input::ToolResult { call_id, outcome }, Some(run)) => {
+                run.take_result(&call_id, outcome);
+            }
+            (Input::Wake, Some(run)) => run.beats.wake(),
+            (Input::Interrupt, Some(run)) => run.interrupt(),
+            (Input::ToolResult { .. } | Input::Wake | Input::Interrupt, None) => (),
+        }
+        self.play(now)
+    }
+}
+
+impl Demo {
+    fn play(&mut self, now: Millis) -> Vec<Effect> {
+        let effects = self.run.as_mut().map(|run| run.play(now)).unwrap_or_default();
+        if let Some(Effect::End(_)) = effects.last() {
+            self.run = None;
+        }
+        effects
+    }
+}
+
+struct Run {
+    response_id: ResponseId,
+    plan: Plan,
+    beats: Beats,
+    /// Calls without a result, and which task of the plan each of them is.
+    waiting: Vec<(CallId, usize)>,
+    /// An earlier run began to answer, and this one has not said yet that it goes on.
+    must_say_it_goes_on: bool,
+    ids_given: u32,
+    steps_begun: u32,
+    is_step_open: bool,
+    usage: Tally,
+}
+
+/// Words instead of tokens: close enough for a demo, and the same every time.
+#[derive(Default)]
+struct Tally {
+    /// What a model would have been sent for the step that is open.
+    heard: u64,
+    /// What it has said in that step.
+    said: u64,
+    /// Results that came in that step: the next one is sent them.
+    returned: u64,
+    /// All steps that are finished.
+    total: Option<Usage>,
+}
+
+impl Run {
+    fn new(response_id: ResponseId, history: &[Value], pace: Pace) -> Self {
+        let history = history::read(history);
+        Self {
+            response_id,
+            usage: Tally { heard: history.words, ..Tally::default() },
+            must_say_it_goes_on: history.goes_on,
+            plan: plan::plan(history),
+            beats: Beats::new(pace),
+            waiting: Vec::new(),
+            ids_given: 0,
+            steps_begun: 0,
+            is_step_open: false,
+        }
+    }
+
+    fn take_result(&mut self, call_id: &CallId, outcome: ToolOutcome) {
+        let Some(idx) = self.waiting.iter().position(|(it, _)| it == call_id) else { return };
+        let (_, task) = self.waiting.remove(idx);
+        self.usage.returned += count_words(&outcome.result.to_string());
+        self.plan.tasks[task].outcome = Some(outcome);
+    }
+
+    /// What is open stays open: the driver closes it.
+    fn interrupt(&mut self) {
+        self.beats = Beats::new(Pace::Instant);
+        self.waiting.clear();
+        self.plan.steps.clear();
+        self.end(RunStatus::Cancelled, None);
+    }
+
+    fn play(&mut self, now: Millis) -> Vec<Effect> {
+        let mut effects = self.beats.play(now);
+        while self.beats.is_empty() && self.waiting.is_empty() && self.write_next_step() {
+            effects.extend(self.beats.play(now));
+        }
+        effects
+    }
+
+    /// Turns the next step of the plan into beats. False when there is none.
+    fn write_next_step(&mut self) -> bool {
+        let Some(step) = self.plan.steps.pop_front() else { return false };
+        if self.is_step_open {
+            self.finish_tool_step();
+        }
+        self.start_step(&step);
+        match step.purpose {
+            Purpose::RunTools(tasks) => self.run_tools(&tasks),
+            Purpose::Answer => self.answer(),
+            Purpose::BreakDown => self.break_down(),
+        }
+        true
+    }
+
+    fn start_step(&mut self, step: &Step) {
+        self.beats.start_step(self.steps_begun);
+        self.steps_begun += 1;
+        self.is_step_open = true;
+        for about in &step.thoughts {
+            let thought = script::thought(about);
+            self.usage.said += count_words(&thought);
+            let part_id = self.next_part_id();
+            self.beats.thinking(&part_id, &thought);
+        }
+    }
+
+    fn run_tools(&mut self, tasks: &[usize]) {
+        let calls: Vec<_> = tasks.iter().map(|&it| self.plan.tasks[it].call.clone()).collect();
+        let commentary = script::commentary(&calls, self.steps_begun);
+        self.say(commentary);
+        let mut runs = Vec::new();
+        for (call, &task) in calls.iter().zip(tasks) {
+            let call_id = self.next_call_id();
+            self.beats.call(&call_id, call);
+            let arguments = call.arguments().to_string();
+            self.usage.said += count_words(&arguments);
+            self.waiting.push((call_id.clone(), task));
+            let tool_name = call.tool_name().to_owned();
+            runs.push(Effect::RunTool { call_id, tool_name, arguments });
+        }
+        for run in runs {
+            self.beats.effect(run);
+        }
+    }
+
+    fn finish_tool_step(&mut self) {
+        self.finish_step("tool-calls");
+        self.continuation(true, "tool_calls", "ToolCalls");
+    }
+
+    fn answer(&mut self) {
+        let answer = answer::answer(&self.plan);
+        self.say(answer);
+        self.finish_step("stop");
+        self.continuation(false, "completed", "NoToolCalls");
+        self.end(RunStatus::Completed, None);
+    }
+
+    fn break_down(&mut self) {
+        let part_id = self.next_part_id();
+        self.beats.open_text(&part_id, script::BEFORE_BREAKING);
+        let error = ErrorInfo::new(ErrorCode::UpstreamError, script::BROKEN);
+        self.end(RunStatus::Failed, Some(error));
+    }
+
+    fn say(&mut self, mut text: String) {
+        if std::mem::take(&mut self.must_say_it_goes_on) {
+            // A list or a heading needs a line of its own.
+            let gap = if text.contains('\n') { "\n\n" } else { " " };
+            text = format!("{}{gap}{text}", script::GOING_ON);
+        }
+        self.usage.said += count_words(&text);
+        let part_id = self.next_part_id();
+        self.beats.text(&part_id, &text);
+    }
+
+    fn finish_step(&mut self, finish_reason: &str) {
+        self.beats.event(Event::StepFinish {
+            index: self.steps_begun - 1,
+            finish_reason: finish_reason.to_owned(),
+            usage: Some(self.usage.finish_step()),
+            parent_call_id: None,
+        });
+        self.is_step_open = false;
+    }
+
+    fn continuation(&mut self, should_continue: bool, stop_reason: &str, resolved_by: &str) {
+        self.beats.event(Event::Continuation {
+            should_continue,
+            stop_reason: stop_reason.to_owned(),
+            resolved_by: resolved_by.to_owned(),
+            evaluations: Vec::new(),
+        });
+    }
+
+    fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>) {
+        self.beats.effect(Effect::End(Ending { status, error, usage: self.usage.total }));
+    }
+
+    fn next_part_id(&mut self) -> PartId {
+        self.ids_given += 1;
+        PartId::numbered(&self.response_id, self.ids_given)
+    }
+
+    fn next_call_id(&mut self) -> CallId {
+        self.ids_given += 1;
+        CallId::numbered(&self.response_id, self.ids_given)
+    }
+}
+
+impl Tally {
+    fn finish_step(&mut self) -> Usage {
+        let step = usage(self.heard, self.said);
+        let before = self.total.unwrap_or_default();
+        self.total = Some(usage(
+            before.input_tokens + step.input_tokens,
+            before.output_tokens + step.output_tokens,
+        ));
+        self.heard += self.said + self.returned;
+        (self.said, self.returned) = (0, 0);
+        step
+    }
+}
+
+fn usage(input_tokens: u64, output_tokens: u64) -> Usage {
+    Usage {
+        input_tokens,
+        output_tokens,
+        total_tokens: input_tokens + output_tokens,
+        cached_tokens: None,
+        reasoning_tokens: None,
+    }
+}

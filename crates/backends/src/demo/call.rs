@@ -1,0 +1,46 @@
+//! The tool calls that the demo agent knows how to make.
+
+use serde_json::{Map, Value};
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Call {
+    Time(Place),
+    ListFiles { path: String },
+    ReadFile { path: String },
+    SearchFiles { query: String, path: Option<String> },
+}
+
+/// A place as people call it, and its time zone. No zone is the server's own choice.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Place {
+    pub(super) name: String,
+    pub(super) zone: Option<String>,
+}
+
+impl Call {
+    pub(super) fn tool_name(&self) -> &'static str {
+        match self {
+            Self::Time(_) => "time",
+            Self::ListFiles { .. } => "list_files",
+            Self::ReadFile { .. } => "read_file",
+            Self::SearchFiles { .. } => "search_files",
+        }
+    }
+
+    pub(super) fn arguments(&self) -> Value {
+        match self {
+            Self::Time(place) => object([("zone", place.zone.as_ref())]),
+            Self::ListFiles { path } | Self::ReadFile { path } => object([("path", Some(path))]),
+            Self::SearchFiles { query, path } => {
+                object([("query", Some(query)), ("path", path.as_ref())])
+            }
+        }
+    }
+}
+
+fn object<const N: usize>(fields: [(&str, Option<&String>); N]) -> Value {
+    let given = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    Value::Object(
+        given.map(|(name, it)| (name.to_owned(), it.as_str().into())).collect::<Map<_, _>>(),
+    )
+}

@@ -1,0 +1,91 @@
+//! From a question to steps: what to call when, and what was called already.
+
+use std::collections::VecDeque;
+
+use super::call::Call;
+use super::history::{Done, History};
+use super::understand::{Wish, understand};
+use crate::ToolOutcome;
+
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) wishes: Vec<Wish>,
+    /// One for each [`Wish::Call`], in their order.
+    pub(super) tasks: Vec<Task>,
+    pub(super) steps: VecDeque<Step>,
+}
+
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) call: Call,
+    pub(super) outcome: Option<ToolOutcome>,
+}
+
+/// One call of the model, if the demo agent had one. `thoughts` are topics to think about first.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) thoughts: Vec<String>,
+    pub(super) purpose: Purpose,
+}
+
+#[derive(Debug)]
+pub(super) enum Purpose {
+    /// Indexes into [`Plan::tasks`]. All of them run at once.
+    RunTools(Vec<usize>),
+    Answer,
+    /// Fail as a model service would.
+    BreakDown,
+}
+
+pub(super) fn plan(history: History) -> Plan {
+    let mut done = history.done;
+    let mut plan =
+        Plan { wishes: understand(&history.question), tasks: Vec::new(), steps: VecDeque::new() };
+    let mut thoughts = Vec::new();
+    for wish in &plan.wishes {
+        match wish {
+            Wish::Think { about } => thoughts.push(about.clone()),
+            Wish::Call(call) => {
+                let outcome = take(&mut done, call);
+                let is_done = outcome.is_some();
+                let task = plan.tasks.len();
+                plan.tasks.push(Task { call: call.clone(), outcome });
+                if is_done {
+                    // What led to the call was thought in the earlier run.
+                    thoughts.clear();
+                } else if !thoughts.is_empty() || !joins(&mut plan.steps, &plan.tasks, task) {
+                    let thoughts = std::mem::take(&mut thoughts);
+                    plan.steps.push_back(Step { thoughts, purpose: Purpose::RunTools(vec![task]) });
+                }
+            }
+            // A service that broke down once works when the run goes on.
+            Wish::Break if !history.goes_on => {
+                plan.steps.push_back(Step { thoughts, purpose: Purpose::BreakDown });
+                return plan;
+            }
+            Wish::Break | Wish::Story { .. } | Wish::Report { .. } | Wish::Help => (),
+            Wish::Greeting | Wish::NotUnderstood { .. } | Wish::TooMany => (),
+        }
+    }
+    plan.steps.push_back(Step { thoughts, purpose: Purpose::Answer });
+    plan
+}
+
+fn take(done: &mut Vec<Done>, call: &Call) -> Option<ToolOutcome> {
+    let is_same = |it: &Done| it.tool_name == call.tool_name() && it.arguments == call.arguments();
+    let idx = done.iter().position(is_same)?;
+    Some(done.remove(idx).outcome)
+}
+
+/// Adjacent questions for the time are asked at once.
+fn joins(steps: &mut VecDeque<Step>, tasks: &[Task], task: usize) -> bool {
+    let Some(Step { purpose: Purpose::RunTools(group), .. }) = steps.back_mut() else {
+        return false;
+    };
+    let is_time = |idx: usize| tasks.get(idx).is_some_and(|it| matches!(it.call, Call::Time(_)));
+    let fits = is_time(task) && group.last().is_some_and(|&last| last + 1 == task && is_time(last));
+    if fits {
+        group.push(task);
+    }
+    fits
+}

@@ -1,0 +1,8 @@
+//! What the demo agent says and does for each phrase, and the laws that hold for every message.
+//!
+//! Snapshots are filled in by `UPDATE_EXPECT=1 cargo test -p backends`; read the diff.
+
+mod answers;
+mod laws;
+mod phrases;
+mod stage;

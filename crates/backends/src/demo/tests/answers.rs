@@ -1,0 +1,154 @@
+//! What the demo agent answers in the end, without the way to it.
+
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use super::stage::{ask, called, play, play_with, result, succeeded};
+use crate::Pace;
+
+#[test]
+fn help() {
+    check_answer(
+        ask("help"),
+        expect![[r#"
+        I have no model behind me, only rules, but the tools I use are real. Try one of these:
+
+        - `what time is it in Paris and Tokyo`: two calls at once
+        - `list the files` or `list files in src`
+        - `read README.md`
+        - `search for TODO` or `find "some words" in docs`
+        - `think about breakfast`: thoughts first, then the answer
+        - `tell me a story`: a long answer, good for trying *Stop*
+        - `write a report about tea`: headings, a table, a list and code
+        - `break`: fails the way a model service does
+        - `help`: this list
+
+        You can ask for several things at once, such as `list the files, then read README.md`."#]],
+    );
+    check_answer(
+        ask("make me a sandwich"),
+        expect![[r#"
+        I did not understand that. I have no model behind me, only rules, but the tools I use are real. Try one of these:
+
+        - `what time is it in Paris and Tokyo`: two calls at once
+        - `list the files` or `list files in src`
+        - `read README.md`
+        - `search for TODO` or `find "some words" in docs`
+        - `think about breakfast`: thoughts first, then the answer
+        - `tell me a story`: a long answer, good for trying *Stop*
+        - `write a report about tea`: headings, a table, a list and code
+        - `break`: fails the way a model service does
+        - `help`: this list
+
+        You can ask for several things at once, such as `list the files, then read README.md`."#]],
+    );
+    check_answer(
+        ask("what time is it, and fix the bug"),
+        expect![[r#"
+        It is **Sunday, 15 November 2026, 18:44** (UTC).
+
+        I did not understand “fix the bug”. Say `help` to see what I can do."#]],
+    );
+}
+
+#[test]
+fn stories_and_reports_are_long() {
+    for message in ["tell me a story", "write a report", "write a report about tea"] {
+        let length = play(ask(message), Pace::Instant).answer().len();
+        assert!((2_000..4_000).contains(&length), "{message}: {length}");
+    }
+}
+
+#[test]
+fn a_report_shows_what_markdown_can_do() {
+    let played = play(ask("write a report about green tea"), Pace::Instant);
+    let report = played.answer();
+    let signs = [
+        "# Report: green tea\n",
+        "\n## ",
+        "\n|:--",
+        "- [x] ",
+        "- [ ] ",
+        "```rust\n",
+        "**",
+        "](https://",
+    ];
+    for sign in signs {
+        assert!(report.contains(sign), "{sign}");
+    }
+}
+
+#[test]
+fn everything_was_done_already() {
+    let mut history = ask("read notes.txt");
+    history.extend([
+        json!({"role": "assistant", "tool_calls": [
+            called("c1", "read_file", r#"{"path":"notes.txt"}"#),
+        ]}),
+        result("c1", "cut off in the middle of its JSON"),
+    ]);
+    check_answer(
+        history,
+        expect![[r#"
+            I'll go on where I stopped.
+
+            The tool `read_file` says:
+
+            ```
+            cut off in the middle of its JSON
+            ```"#]],
+    );
+}
+
+#[test]
+fn what_broke_holds_when_the_run_goes_on() {
+    let mut history = ask("break");
+    history.push(json!({"role": "assistant", "content": "All right."}));
+    check_answer(
+        history,
+        expect![
+            "I'll go on where I stopped. The model service answers again: this time nothing broke."
+        ],
+    );
+}
+
+#[test]
+fn unexpected_results_are_shown() {
+    for (result, expect) in [
+        (
+            Value::Null,
+            expect![[r#"
+            The tool `list_files` says:
+
+            ```
+            null
+            ```"#]],
+        ),
+        (
+            json!("plain text"),
+            expect![[r#"
+            The tool `list_files` says:
+
+            ```
+            plain text
+            ```"#]],
+        ),
+        (
+            json!({"entries": [{}, 5], "total": "many"}),
+            expect![[r#"
+            The workspace folder has 2 entries:
+
+            - `?`
+            - `?`"#]],
+        ),
+        (json!({"entries": [], "total": 0}), expect!["The workspace folder is empty."]),
+    ] {
+        let played = play_with(ask("ls"), Pace::Instant, |_, _| succeeded(result.clone()));
+        expect.assert_eq(played.answer());
+    }
+}
+
+#[track_caller]
+fn check_answer(history: Vec<Value>, expect: Expect) {
+    expect.assert_eq(play(history, Pace::Instant).answer());
+}

@@ -1,0 +1,181 @@
+//! A driver for tests: plays a run to its end and answers its tool calls.
+
+use serde_json::{Value, json};
+use transcript::{CallId, ErrorCode, ErrorInfo, Event, Millis, ResponseId};
+
+use crate::{Backend, Demo, Effect, Ending, Input, Pace, ToolOutcome};
+
+/// What a run did, without the times at which it wanted to be woken.
+#[derive(Debug, PartialEq)]
+pub(super) struct Played {
+    pub(super) effects: Vec<Effect>,
+    pub(super) ending: Ending,
+}
+
+impl Played {
+    pub(super) fn events(&self) -> impl Iterator<Item = &Event> {
+        self.effects.iter().filter_map(|it| match it {
+            Effect::Emit(event) => Some(event),
+            Effect::RunTool { .. } | Effect::WakeAt(_) | Effect::End(_) => None,
+        })
+    }
+
+    /// The text of the last part: the answer.
+    pub(super) fn answer(&self) -> &str {
+        let texts = self.events().filter_map(|it| match it {
+            Event::TextDone { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.last().unwrap_or_default()
+    }
+}
+
+pub(super) fn ask(message: &str) -> Vec<Value> {
+    vec![json!({"role": "user", "content": message})]
+}
+
+/// A call as it stands in the history.
+pub(super) fn called(id: &str, name: &str, arguments: &str) -> Value {
+    json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+}
+
+/// Its result there.
+pub(super) fn result(id: &str, content: &str) -> Value {
+    json!({"role": "tool", "tool_call_id": id, "content": content})
+}
+
+pub(super) fn play(history: Vec<Value>, pace: Pace) -> Played {
+    play_with(history, pace, canned)
+}
+
+/// Plays with tools that answer as `tool` says, in the order in which they were called.
+pub(super) fn play_with(
+    history: Vec<Value>,
+    pace: Pace,
+    tool: impl Fn(&str, &Value) -> ToolOutcome,
+) -> Played {
+    let mut stage = Stage::start(history, pace);
+    while stage.ending.is_none() {
+        let input = stage.next_input(&tool);
+        stage.give(input);
+    }
+    Played { effects: stage.effects, ending: stage.ending.unwrap() }
+}
+
+/// A run that is under way.
+pub(super) struct Stage {
+    demo: Demo,
+    now: Millis,
+    wake_at: Option<Millis>,
+    open_calls: Vec<(CallId, String, Value)>,
+    pub(super) effects: Vec<Effect>,
+    pub(super) ending: Option<Ending>,
+}
+
+impl Stage {
+    pub(super) fn start(history: Vec<Value>, pace: Pace) -> Self {
+        let mut stage = Self {
+            demo: Demo::new(pace),
+            now: Millis(1_000_000),
+            wake_at: None,
+            open_calls: Vec::new(),
+            effects: Vec::new(),
+            ending: None,
+        };
+        stage.give(Input::Start { response_id: ResponseId::new("r"), history });
+        stage
+    }
+
+    /// A tool's result if a call is open, else the next wake.
+    pub(super) fn next_input(&mut self, tool: &impl Fn(&str, &Value) -> ToolOutcome) -> Input {
+        if !self.open_calls.is_empty() {
+            let (call_id, name, arguments) = self.open_calls.remove(0);
+            return Input::ToolResult { call_id, outcome: tool(&name, &arguments) };
+        }
+        self.now = self.wake_at.take().expect("the run waits for nothing and has not ended");
+        Input::Wake
+    }
+
+    /// Gives the input and returns how many deltas came back.
+    pub(super) fn give(&mut self, input: Input) -> usize {
+        assert!(self.ending.is_none(), "nothing is called after the end");
+        let mut n_deltas = 0;
+        for effect in self.demo.on(self.now, input) {
+            assert!(self.ending.is_none(), "nothing comes after the end: {effect:?}");
+            match effect {
+                Effect::WakeAt(at) => {
+                    assert!(at > self.now);
+                    self.wake_at = Some(at);
+                    continue;
+                }
+                Effect::End(ending) => {
+                    self.ending = Some(ending);
+                    continue;
+                }
+                Effect::RunTool { ref call_id, ref tool_name, ref arguments } => {
+                    let arguments = serde_json::from_str(arguments).unwrap();
+                    self.open_calls.push((call_id.clone(), tool_name.clone(), arguments));
+                }
+                Effect::Emit(ref event) => n_deltas += usize::from(is_delta(event)),
+            }
+            self.effects.push(effect);
+        }
+        n_deltas
+    }
+
+    pub(super) fn never_slept(&self) -> bool {
+        self.wake_at.is_none()
+    }
+}
+
+pub(super) fn is_delta(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::TextDelta { .. } | Event::ThinkingDelta { .. } | Event::ToolArgumentsDelta { .. }
+    )
+}
+
+pub(super) fn succeeded(result: Value) -> ToolOutcome {
+    ToolOutcome { ok: true, result, error: None }
+}
+
+pub(super) fn failed(message: &str) -> ToolOutcome {
+    let error = Some(ErrorInfo::new(ErrorCode::ToolError, message));
+    ToolOutcome { ok: false, result: Value::Null, error }
+}
+
+/// What the real tools would say in a small workspace.
+pub(super) fn canned(tool: &str, arguments: &Value) -> ToolOutcome {
+    let path = arguments["path"].as_str().unwrap_or(".");
+    match (tool, arguments["zone"].as_str(), path) {
+        ("time", Some("Atlantis"), _) => failed("There is no time zone 'Atlantis'."),
+        ("time", zone, _) => succeeded(json!({
+            "zone": zone.unwrap_or("UTC"),
+            "time": "2026-11-15T18:44:28+09:00",
+            "text": "Sunday, 15 November 2026, 18:44",
+        })),
+        ("list_files", ..) => succeeded(json!({
+            "path": path,
+            "entries": [
+                {"name": "src", "kind": "folder"},
+                {"name": "latest", "kind": "link"},
+                {"name": "notes.txt", "kind": "file", "size": 1},
+                {"name": "big.bin", "kind": "file", "size": 1_234_567},
+            ],
+            "total": 4,
+        })),
+        ("read_file", _, "missing.txt") => {
+            failed("There is no file 'missing.txt' in the workspace.")
+        }
+        ("read_file", ..) => {
+            succeeded(json!({"path": path, "text": "one\n```\ntwo\n", "lines": 3}))
+        }
+        ("search_files", ..) => succeeded(json!({
+            "query": arguments["query"],
+            "matches": [{"path": "src/main.rs", "line": 3, "text": "    // `TODO`: more"}],
+            "total": 7,
+            "files": 2,
+        })),
+        (other, ..) => panic!("no such tool: {other}"),
+    }
+}

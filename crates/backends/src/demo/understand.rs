@@ -1,0 +1,307 @@
+//! What a message asks the demo agent for. Rules and nothing else: the same message always gives
+//! the same wishes.
+
+use super::call::Call;
+use super::places;
+use super::sentence::{Clause, Joint, Word, clauses};
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Wish {
+    Call(Call),
+    Think {
+        about: String,
+    },
+    Story {
+        about: Option<String>,
+    },
+    Report {
+        about: Option<String>,
+    },
+    Break,
+    Help,
+    Greeting,
+    NotUnderstood {
+        said: String,
+    },
+    /// The message went on, and the demo agent does not.
+    TooMany,
+}
+
+/// A run must end some time, whatever is pasted into it.
+pub(super) const MAX_WISHES: usize = 20;
+
+/// Empty for a message without a word in it.
+pub(super) fn understand(message: &str) -> Vec<Wish> {
+    let mut wishes: Vec<Wish> = Vec::new();
+    for clause in clauses(message) {
+        let words = without_politeness(&clause.words);
+        if words.is_empty() || lengthens_topic(&clause, words, wishes.last_mut()) {
+            continue;
+        }
+        if wishes.len() == MAX_WISHES {
+            wishes.push(Wish::TooMany);
+            break;
+        }
+        let wish = by_rule(words).or_else(|| one_more(&clause, words, wishes.last()));
+        wishes.push(wish.unwrap_or_else(|| Wish::NotUnderstood { said: text(&clause.words) }));
+    }
+    if wishes.iter().any(|it| *it != Wish::Greeting) {
+        wishes.retain(|it| *it != Wish::Greeting);
+    }
+    wishes
+}
+
+const BEFORE: &[&str] = &[
+    "please", "kindly", "can", "could", "would", "you", "do", "know", "i", "i'd", "want", "need",
+    "like", "to", "ok", "okay", "so", "now", "also", "first", "next", "finally", "just", "hey",
+    "hi", "hello",
+];
+const BEHIND: &[&str] = &["please", "thanks", "thank", "you", "now", "right", "too", "again"];
+const GREETINGS: &[&str] = &[
+    "hello",
+    "hi",
+    "hey",
+    "hallo",
+    "howdy",
+    "greetings",
+    "good",
+    "morning",
+    "afternoon",
+    "evening",
+    "day",
+    "there",
+];
+
+fn without_politeness(words: &[Word]) -> &[Word] {
+    if words.iter().all(|it| it.is(GREETINGS)) || is_help(words) {
+        return words;
+    }
+    let mut words = skip(words, BEFORE);
+    while let Some((last, before)) = words.split_last()
+        && last.is(BEHIND)
+    {
+        words = before;
+    }
+    words
+}
+
+/// "Write a report about cats and dogs" has one topic.
+fn lengthens_topic(clause: &Clause, words: &[Word], last: Option<&mut Wish>) -> bool {
+    let topic = match last {
+        Some(Wish::Think { about }) => about,
+        Some(Wish::Story { about: Some(about) } | Wish::Report { about: Some(about) }) => about,
+        _ => return false,
+    };
+    let lengthens = clause.joint == Joint::And && by_rule(words).is_none();
+    if lengthens {
+        topic.push_str(" and ");
+        topic.push_str(&text(words));
+    }
+    lengthens
+}
+
+/// "What time is it in Paris and Tokyo" asks for two times.
+fn one_more(clause: &Clause, words: &[Word], last: Option<&Wish>) -> Option<Wish> {
+    let Some(Wish::Call(call)) = last else { return None };
+    if clause.joint == Joint::Stop {
+        return None;
+    }
+    let single = || (words.len() == 1).then(|| text(words));
+    let call = match call {
+        Call::Time(_) => {
+            let name = text(skip(words, &["in"]));
+            let is_place = words.len() <= 2 || places::is_known(&name);
+            is_place.then(|| Call::Time(places::find(&name)))
+        }
+        Call::ListFiles { .. } => single().map(|path| Call::ListFiles { path }),
+        Call::ReadFile { .. } => single().map(|path| Call::ReadFile { path }),
+        Call::SearchFiles { .. } => {
+            let is_query = words.len() == 1 || split_at_last(words, WITHIN).is_some();
+            is_query.then(|| search_call(&[], words)).flatten()
+        }
+    };
+    call.map(Wish::Call)
+}
+
+/// The first rule that fits. The ones with topics come first: a story about time is a story.
+fn by_rule(words: &[Word]) -> Option<Wish> {
+    fixed(words)
+        .or_else(|| think(words))
+        .or_else(|| story_or_report(words))
+        .or_else(|| search(words).or_else(|| time(words)).map(Wish::Call))
+        .or_else(|| list(words).or_else(|| read(words)).map(Wish::Call))
+}
+
+fn fixed(words: &[Word]) -> Option<Wish> {
+    match words {
+        [only] if only.is(&["break"]) => Some(Wish::Break),
+        words if is_help(words) => Some(Wish::Help),
+        words if words.iter().all(|it| it.is(GREETINGS)) => Some(Wish::Greeting),
+        _ => None,
+    }
+}
+
+fn is_help(words: &[Word]) -> bool {
+    let said = text(words).to_lowercase();
+    matches!(said.as_str(), "help" | "help me" | "what can you do" | "what can i say")
+}
+
+fn think(words: &[Word]) -> Option<Wish> {
+    let rest = starts(words, &["think"])?;
+    let about = text(skip(rest, &["hard", "carefully", "deeply", "about", "of", "on", "over"]));
+    Some(Wish::Think { about: if about.is_empty() { "this".to_owned() } else { about } })
+}
+
+fn story_or_report(words: &[Word]) -> Option<Wish> {
+    const VERBS: &[&str] =
+        &["tell", "write", "give", "make", "create", "draft", "prepare", "a", "story", "report"];
+    starts(words, VERBS)?;
+    let (head, topic) = split_at_first(words, &["about", "on", "of"]).unwrap_or((words, &[]));
+    let about = (!topic.is_empty()).then(|| text(topic));
+    if has(head, &["story"]) {
+        Some(Wish::Story { about })
+    } else if has(head, &["report"]) {
+        Some(Wish::Report { about })
+    } else {
+        None
+    }
+}
+
+const WITHIN: &[&str] = &["in", "under", "inside", "within"];
+
+fn search(words: &[Word]) -> Option<Call> {
+    if let [verb, query, path] = words
+        && verb.is(&["grep"])
+        && !query.is(&["for"])
+    {
+        return Some(Call::SearchFiles {
+            query: query.text.clone(),
+            path: Some(path.text.clone()),
+        });
+    }
+    let rest = starts(words, &["search", "find", "grep", "look"])?;
+    match split_at_first(rest, &["for"]) {
+        Some((place, query)) => search_call(place, query),
+        None if has(words, &["look"]) => None,
+        None => search_call(&[], rest),
+    }
+}
+
+/// The folder may stand before the query ("search src for x") or after it ("search for x in src").
+fn search_call(place: &[Word], query: &[Word]) -> Option<Call> {
+    const BEFORE_QUERY: &[&str] =
+        &["the", "word", "words", "text", "phrase", "all", "every", "files", "with", "containing"];
+    const BEFORE_PATH: &[&str] =
+        &["in", "the", "my", "all", "files", "folder", "file", "directory", "workspace", "here"];
+    let (query, place) = split_at_last(query, WITHIN)
+        .filter(|(before, after)| !before.is_empty() && !after.is_empty())
+        .unwrap_or((query, place));
+    let named = skip(query, BEFORE_QUERY);
+    let query = text(if named.is_empty() { query } else { named });
+    let path = text(skip(place, BEFORE_PATH));
+    (!query.is_empty())
+        .then(|| Call::SearchFiles { query, path: (!path.is_empty()).then_some(path) })
+}
+
+fn time(words: &[Word]) -> Option<Call> {
+    const VERBS: &[&str] = &[
+        "what", "what's", "whats", "time", "the", "current", "local", "tell", "show", "give",
+        "check",
+    ];
+    starts(words, VERBS)?;
+    if !has(words, &["time"]) {
+        return None;
+    }
+    let place = split_at_last(words, &["in", "for"]).map(|(_, after)| skip(after, &["the"]));
+    Some(Call::Time(match place {
+        None | Some([]) => places::here(),
+        Some([only]) if only.is(&["here", "utc", "gmt"]) => places::here(),
+        Some(name) => places::find(&text(name)),
+    }))
+}
+
+fn list(words: &[Word]) -> Option<Call> {
+    const NOUNS: &[&str] = &["files", "folders", "folder", "directory", "contents"];
+    let place = if let Some(rest) = starts(words, &["ls", "dir"]) {
+        rest
+    } else if starts(words, &["list", "show", "see", "open", "what", "which", "what's"]).is_some()
+        && has(words, NOUNS)
+    {
+        let (_, behind_noun) = split_at_last(words, NOUNS)?;
+        split_at_last(words, &["in", "of", "under", "inside"]).map_or(behind_noun, |(_, it)| it)
+    } else {
+        starts(words, &["list"])?
+    };
+    Some(Call::ListFiles { path: folder(place) })
+}
+
+fn folder(words: &[Word]) -> String {
+    const BEFORE_PATH: &[&str] = &[
+        "in",
+        "of",
+        "all",
+        "everything",
+        "the",
+        "this",
+        "my",
+        "current",
+        "folder",
+        "directory",
+        "workspace",
+        "files",
+        "are",
+        "is",
+        "there",
+        "here",
+        "do",
+        "we",
+        "you",
+        "have",
+        "-l",
+        "-a",
+        "-la",
+        "-al",
+    ];
+    let path = text(skip(words, BEFORE_PATH));
+    if path.is_empty() { ".".to_owned() } else { path }
+}
+
+fn read(words: &[Word]) -> Option<Call> {
+    const BEFORE_PATH: &[&str] =
+        &["me", "the", "a", "my", "file", "document", "contents", "content", "of"];
+    let rest = starts(words, &["read", "show", "cat", "open", "print", "view", "display"])?;
+    let path = match skip(rest, BEFORE_PATH) {
+        [only] => only,
+        // "Show me what you can do" names no file.
+        several => several.iter().find(|it| it.quoted || it.text.contains(['.', '/']))?,
+    };
+    Some(Call::ReadFile { path: path.text.clone() })
+}
+
+fn starts<'a>(words: &'a [Word], known: &[&str]) -> Option<&'a [Word]> {
+    words.split_first().filter(|(first, _)| first.is(known)).map(|(_, rest)| rest)
+}
+
+fn skip<'a>(words: &'a [Word], noise: &[&str]) -> &'a [Word] {
+    let start = words.iter().position(|it| !it.is(noise)).unwrap_or(words.len());
+    &words[start..]
+}
+
+fn has(words: &[Word], known: &[&str]) -> bool {
+    words.iter().any(|it| it.is(known))
+}
+
+fn split_at_first<'a>(words: &'a [Word], known: &[&str]) -> Option<(&'a [Word], &'a [Word])> {
+    words.iter().position(|it| it.is(known)).map(|idx| (&words[..idx], &words[idx + 1..]))
+}
+
+fn split_at_last<'a>(words: &'a [Word], known: &[&str]) -> Option<(&'a [Word], &'a [Word])> {
+    words.iter().rposition(|it| it.is(known)).map(|idx| (&words[..idx], &words[idx + 1..]))
+}
+
+fn text(words: &[Word]) -> String {
+    words.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,6 @@
+//! Transcript to HTML, in one place. Everything an agent or a tool says is untrusted and escaped.
+
+mod message;
+mod page;
+
+pub use page::{ListedSession, Page, page};

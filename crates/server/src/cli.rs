@@ -1,0 +1,63 @@
+//! The command line: what can be typed, and where it goes.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Config, Surroundings};
+use crate::{export, serve};
+
+/// A chat server for AI agents: talk to them, watch them, approve and stop what they do.
+#[derive(Debug, Parser)]
+#[command(name = "callboard", version, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the page and the API (the default).
+    Serve(ServeArgs),
+    /// Print a session's log, one record a line.
+    Export(ExportArgs),
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct ServeArgs {
+    /// Address to listen on; port 0 takes a free one [default: 127.0.0.1:4520]
+    #[arg(long, value_name = "ADDRESS", env = "CALLBOARD_LISTEN")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Folder that holds everything [default: the platform's data folder]
+    #[arg(long, value_name = "DIR", env = "CALLBOARD_DATA")]
+    pub(crate) data: Option<PathBuf>,
+    /// Configuration file [default: ./callboard.toml]
+    #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Only from the environment: what is on the command line, every user of the machine can read.
+    #[arg(long, env = "CALLBOARD_TOKEN", hide = true, hide_env_values = true)]
+    pub(crate) token: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The session's id, as in its address.
+    pub(crate) session: String,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+}
+
+pub fn main() -> anyhow::Result<()> {
+    let cli = Cli::parse();
+    let around = Surroundings::read()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    match cli.command.unwrap_or(Command::Serve(cli.serve)) {
+        Command::Serve(args) => runtime.block_on(serve::run(Config::load(args, &around)?)),
+        Command::Export(ExportArgs { session, serve }) => {
+            runtime.block_on(export::run(&session, Config::load(serve, &around)?))
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The time and new ids: the only place that reads the clock.
+
+use std::time::SystemTime;
+
+use transcript::{MessageId, Millis, ResponseId, SessionId};
+use uuid::Uuid;
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+pub(crate) fn now() -> Millis {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+pub(crate) fn new_session_id() -> SessionId {
+    SessionId::new(new_id())
+}
+
+pub(crate) fn new_response_id() -> ResponseId {
+    ResponseId::new(new_id())
+}
+
+pub(crate) fn new_message_id() -> MessageId {
+    MessageId::new(new_id())
+}
+
+/// Ids rise with time, which keeps neighbours in the store's indexes together.
+#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+fn new_id() -> String {
+    Uuid::now_v7().to_string()
+}

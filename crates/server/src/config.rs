@@ -1,0 +1,227 @@
+//! Configuration: a file, the environment and flags, in that order of growing weight.
+//!
+//! Two steps: [`File`] is what somebody wrote, checked by its shape; [`Config`] is what the program
+//! runs with, complete. An unknown key or a wrong value stops the start with a message that names
+//! the file, the line and what is allowed.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use backends::Pace;
+use serde::Deserialize;
+
+use crate::agents::{Agent, AgentKind, Agents};
+use crate::cli::ServeArgs;
+
+const DEFAULT_LISTEN: &str = "127.0.0.1:4520";
+const FILE_NAME: &str = "callboard.toml";
+
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) listen: SocketAddr,
+    pub(crate) data: PathBuf,
+    pub(crate) sync: store::Sync,
+    /// As given; else one is made and kept in the data folder.
+    pub(crate) token: Option<String>,
+    pub(crate) agents: Agents,
+}
+
+/// What the program finds around it, read once.
+#[derive(Debug, Default)]
+pub(crate) struct Surroundings {
+    pub(crate) working_dir: PathBuf,
+    pub(crate) home: Option<PathBuf>,
+    pub(crate) xdg_data_home: Option<PathBuf>,
+    pub(crate) xdg_config_home: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    server: ServerSection,
+    agents: Vec<AgentSection>,
+    demo: DemoSection,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ServerSection {
+    listen: Option<SocketAddr>,
+    data: Option<PathBuf>,
+    sync: Option<SyncWord>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SyncWord {
+    Full,
+    Normal,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AgentSection {
+    id: String,
+    kind: KindWord,
+    workspace: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum KindWord {
+    Demo,
+}
+
+/// `demo = false`, or a table of settings.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "`demo` must be false, true or a table with `pace`")]
+enum DemoSection {
+    Wanted(bool),
+    Settings(DemoSettings),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct DemoSettings {
+    pace: PaceWord,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PaceWord {
+    #[default]
+    Natural,
+    Instant,
+}
+
+impl Default for DemoSection {
+    fn default() -> Self {
+        Self::Wanted(true)
+    }
+}
+
+impl Config {
+    /// Reads the file, if there is one, and lets flags (which include the environment) overrule it.
+    pub(crate) fn load(args: ServeArgs, around: &Surroundings) -> anyhow::Result<Self> {
+        let file = match config_file(&args, around) {
+            Some(path) => read_file(&path)?,
+            None => File::default(),
+        };
+        Self::resolve(args, file, around)
+    }
+
+    fn resolve(args: ServeArgs, file: File, around: &Surroundings) -> anyhow::Result<Self> {
+        let default_listen = DEFAULT_LISTEN.parse().expect("the default is an address");
+        let listen = args.listen.or(file.server.listen).unwrap_or(default_listen);
+        ensure!(
+            listen.ip().is_loopback() || args.token.is_some(),
+            "refusing to listen on {listen}: agents run commands, so whoever reaches the page \
+             reaches this machine. Listen on 127.0.0.1, or set CALLBOARD_TOKEN to a secret of your \
+             own"
+        );
+        let data = args.data.or_else(|| file.server.data.clone());
+        let data = data.map_or_else(|| default_data_dir(around), Ok)?;
+        Ok(Self {
+            listen,
+            data: around.working_dir.join(data),
+            sync: match file.server.sync {
+                Some(SyncWord::Normal) => store::Sync::Normal,
+                Some(SyncWord::Full) | None => store::Sync::Full,
+            },
+            token: args.token,
+            agents: agents(&file, around)?,
+        })
+    }
+}
+
+impl Surroundings {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
+    pub(crate) fn read() -> anyhow::Result<Self> {
+        let folder = |name| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+        Ok(Self {
+            working_dir: std::env::current_dir().context("finding the working folder")?,
+            home: folder("HOME"),
+            xdg_data_home: folder("XDG_DATA_HOME"),
+            xdg_config_home: folder("XDG_CONFIG_HOME"),
+        })
+    }
+}
+
+/// The file that was named, else one in the working folder, else one in the user's configuration.
+fn config_file(args: &ServeArgs, around: &Surroundings) -> Option<PathBuf> {
+    if let Some(path) = &args.config {
+        return Some(around.working_dir.join(path));
+    }
+    let config_home = around.xdg_config_home.clone();
+    let config_home = config_home.or_else(|| Some(around.home.as_ref()?.join(".config")));
+    let candidates = [
+        Some(around.working_dir.join(FILE_NAME)),
+        config_home.map(|it| it.join("callboard").join(FILE_NAME)),
+    ];
+    candidates.into_iter().flatten().find(|path| path.is_file())
+}
+
+fn read_file(path: &Path) -> anyhow::Result<File> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
+    toml::from_str(&text).map_err(|error| anyhow::anyhow!("{shown}: {error}"))
+}
+
+/// Where programs keep their data on this platform.
+fn default_data_dir(around: &Surroundings) -> anyhow::Result<PathBuf> {
+    let no_home = "no home folder: say where to keep data with --data DIR";
+    if cfg!(target_os = "macos") {
+        let home = around.home.as_ref().context(no_home)?;
+        return Ok(home.join("Library/Application Support/callboard"));
+    }
+    let data_home = around.xdg_data_home.clone();
+    let data_home = data_home.or_else(|| Some(around.home.as_ref()?.join(".local/share")));
+    Ok(data_home.context(no_home)?.join("callboard"))
+}
+
+/// Those of the file, then the demo agent unless it is unwanted or its name is taken.
+fn agents(file: &File, around: &Surroundings) -> anyhow::Result<Agents> {
+    let (demo_wanted, pace) = match &file.demo {
+        DemoSection::Wanted(wanted) => (*wanted, PaceWord::default()),
+        DemoSection::Settings(settings) => (true, settings.pace),
+    };
+    let pace = match pace {
+        PaceWord::Natural => Pace::Natural,
+        PaceWord::Instant => Pace::Instant,
+    };
+    let mut agents = Vec::new();
+    for section in &file.agents {
+        let kind = match section.kind {
+            KindWord::Demo => AgentKind::Demo { pace },
+        };
+        let workspace = section.workspace.clone().unwrap_or_default();
+        let workspace = around.working_dir.join(workspace);
+        agents.push(Agent { id: section.id.clone(), kind, workspace });
+    }
+    if demo_wanted && agents.iter().all(|agent| agent.id != "demo") {
+        let (id, kind) = ("demo".to_owned(), AgentKind::Demo { pace });
+        agents.push(Agent { id, kind, workspace: around.working_dir.clone() });
+    }
+    check_agents(&agents)?;
+    Ok(Agents { agents })
+}
+
+fn check_agents(agents: &[Agent]) -> anyhow::Result<()> {
+    let mut ids = HashSet::new();
+    for agent in agents {
+        let id = &agent.id;
+        let is_name = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
+        if id.is_empty() || id.len() > 64 || !id.bytes().all(is_name) {
+            bail!("agent id {id:?}: use 1 to 64 letters, digits, '-', '_' or '.'");
+        }
+        ensure!(ids.insert(id), "two agents are called {id:?}: give each its own id");
+        let workspace = agent.workspace.display();
+        ensure!(agent.workspace.is_dir(), "agent {id:?}: its workspace {workspace} is no folder");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! What a configuration may say, and what it says when it may not.
+
+use expect_test::{Expect, expect};
+
+use super::*;
+
+fn around() -> Surroundings {
+    Surroundings {
+        working_dir: std::env::temp_dir(),
+        home: Some("/home/me".into()),
+        xdg_data_home: None,
+        xdg_config_home: None,
+    }
+}
+
+fn load(text: &str, args: ServeArgs) -> anyhow::Result<Config> {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("callboard.toml");
+    std::fs::write(&path, text)?;
+    let args = ServeArgs { config: Some(path.clone()), ..args };
+    Config::load(args, &around()).map_err(|error| {
+        let message = format!("{error:#}").replace(&path.display().to_string(), "callboard.toml");
+        anyhow::Error::msg(message)
+    })
+}
+
+#[track_caller]
+fn refuses(text: &str, expect: Expect) {
+    let error = load(text, ServeArgs::default()).expect_err("it should be refused");
+    expect.assert_eq(&format!("{error}\n"));
+}
+
+#[test]
+fn nothing_at_all_gives_the_demo_agent() {
+    let config = load("", ServeArgs::default()).unwrap();
+    assert_eq!(config.listen.to_string(), DEFAULT_LISTEN);
+    assert_eq!(config.agents.default_id(), Some("demo"));
+    let in_home = if cfg!(target_os = "macos") {
+        "/home/me/Library/Application Support/callboard"
+    } else {
+        "/home/me/.local/share/callboard"
+    };
+    assert_eq!(config.data, PathBuf::from(in_home));
+}
+
+#[test]
+fn flags_weigh_more_than_the_file() {
+    let args = ServeArgs { listen: Some("127.0.0.1:9".parse().unwrap()), ..Default::default() };
+    let config = load("[server]\nlisten = \"127.0.0.1:8\"\ndata = \"/tmp/x\"", args).unwrap();
+    assert_eq!(config.listen.port(), 9);
+    assert_eq!(config.data, PathBuf::from("/tmp/x"));
+}
+
+#[test]
+fn the_demo_agent_can_be_left_out_renamed_and_hurried() {
+    assert_eq!(load("demo = false", ServeArgs::default()).unwrap().agents.default_id(), None);
+    let config = load(
+        "[demo]\npace = \"instant\"\n[[agents]]\nid = \"tour\"\nkind = \"demo\"",
+        ServeArgs::default(),
+    )
+    .unwrap();
+    let ids: Vec<_> = config.agents.agents.iter().map(|it| it.id.as_str()).collect();
+    assert_eq!(ids, ["tour", "demo"]);
+    assert!(matches!(config.agents.agents[0].kind, AgentKind::Demo { pace: Pace::Instant }));
+}
+
+#[test]
+fn mistakes_are_named_with_their_line() {
+    refuses("[server]\nlisten = \"nowhere\"", expect![[r#"
+        callboard.toml: TOML parse error at line 2, column 10
+          |
+        2 | listen = "nowhere"
+          |          ^^^^^^^^^
+        invalid socket address syntax
+
+    "#]]);
+    refuses("[server]\nlisen = \"127.0.0.1:1\"", expect![[r#"
+        callboard.toml: TOML parse error at line 2, column 1
+          |
+        2 | lisen = "127.0.0.1:1"
+          | ^^^^^
+        unknown field `lisen`, expected one of `listen`, `data`, `sync`
+
+    "#]]);
+    refuses("[[agents]]\nid = \"x\"\nkind = \"magic\"", expect![[r#"
+        callboard.toml: TOML parse error at line 3, column 8
+          |
+        3 | kind = "magic"
+          |        ^^^^^^^
+        unknown variant `magic`, expected `demo`
+
+    "#]]);
+    refuses("[[agents]]\nid = \"a b\"\nkind = \"demo\"", expect![[r#"
+        agent id "a b": use 1 to 64 letters, digits, '-', '_' or '.'
+    "#]]);
+    refuses(
+        "[[agents]]\nid = \"a\"\nkind = \"demo\"\n[[agents]]\nid = \"a\"\nkind = \"demo\"",
+        expect![[r#"
+            two agents are called "a": give each its own id
+        "#]],
+    );
+}
+
+#[test]
+fn beyond_loopback_needs_a_token_of_ones_own() {
+    let open = || ServeArgs { listen: Some("0.0.0.0:1".parse().unwrap()), ..Default::default() };
+    let error = load("", open()).unwrap_err().to_string();
+    assert!(error.contains("CALLBOARD_TOKEN"), "{error}");
+    let with_token = ServeArgs { token: Some("a secret of my own".into()), ..open() };
+    assert!(load("", with_token).is_ok());
+}

@@ -1,0 +1,133 @@
+//! Errors at the edge: one shape, `{"error": {"code", "message"}}`, made in one place.
+//!
+//! Codes of the log's own closed list are used where they fit; the few others here are about
+//! requests, not about sessions.
+
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use axum::{Json, body::Bytes};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use transcript::{ErrorCode, SessionId};
+
+use crate::session::Refused;
+
+#[derive(Debug)]
+pub(crate) struct HttpError {
+    pub(super) status: StatusCode,
+    pub(super) code: String,
+    pub(super) message: String,
+}
+
+impl HttpError {
+    pub(super) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
+        Self { status, code: code.to_owned(), message: message.into() }
+    }
+
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request", message)
+    }
+
+    pub(super) fn no_session(id: &str) -> Self {
+        let message =
+            format!("there is no session {id:?}; GET /api/sessions lists those there are");
+        Self::new(StatusCode::NOT_FOUND, "session_not_found", message)
+    }
+
+    /// Worth trying again later without a change.
+    pub(super) fn retryable(&self) -> bool {
+        self.status.is_server_error() || self.status == StatusCode::CONFLICT
+    }
+}
+
+impl IntoResponse for HttpError {
+    fn into_response(self) -> Response {
+        let body = json!({ "error": { "code": self.code, "message": self.message } });
+        (self.status, Json(body)).into_response()
+    }
+}
+
+impl From<Refused> for HttpError {
+    fn from(refused: Refused) -> Self {
+        let message = refused.to_string();
+        let (status, code) = match &refused {
+            Refused::NoSession => (StatusCode::NOT_FOUND, "session_not_found"),
+            Refused::Exists => (StatusCode::CONFLICT, "session_exists"),
+            Refused::Busy => (StatusCode::CONFLICT, ErrorCode::AgentBusy.as_str()),
+            Refused::Nothing(_) => (StatusCode::CONFLICT, "nothing_to_do"),
+            Refused::NoAgent(_) => (StatusCode::BAD_REQUEST, ErrorCode::AgentNotFound.as_str()),
+            Refused::QueueFull(_) => (StatusCode::TOO_MANY_REQUESTS, ErrorCode::QueueFull.as_str()),
+            Refused::Storage(_) => (StatusCode::INSUFFICIENT_STORAGE, ErrorCode::Storage.as_str()),
+            Refused::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+        };
+        Self::new(status, code, message)
+    }
+}
+
+impl From<store::Error> for HttpError {
+    fn from(error: store::Error) -> Self {
+        tracing::error!(%error, "cannot read the log");
+        let message = "the log cannot be read; the server's own log says why";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Storage.as_str(), message)
+    }
+}
+
+pub(super) async fn no_such_path() -> HttpError {
+    HttpError::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address")
+}
+
+pub(super) async fn no_such_method() -> HttpError {
+    let message = "this address does not take this method";
+    HttpError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+}
+
+/// A JSON body, refused in our words.
+pub(super) struct Input<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
+        let body = Bytes::from_request(request, state).await.map_err(refuse_body)?;
+        match serde_json::from_slice(&body) {
+            Ok(value) => Ok(Self(value)),
+            Err(error) => Err(HttpError::invalid(format!("the body cannot be read: {error}"))),
+        }
+    }
+}
+
+fn refuse_body(rejection: BytesRejection) -> HttpError {
+    let status = rejection.status();
+    let code =
+        if status == StatusCode::PAYLOAD_TOO_LARGE { "too_large" } else { "invalid_request" };
+    HttpError::new(status, code, rejection.body_text())
+}
+
+/// Query parameters, refused in our words.
+pub(super) struct Params<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
+        let query = Query::from_request_parts(parts, state).await;
+        query.map(|Query(value)| Self(value)).map_err(|it| HttpError::invalid(it.body_text()))
+    }
+}
+
+/// The session that a path names. One that cannot exist is refused here.
+pub(super) struct Named(pub(super) SessionId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
+        let Path(id) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|it| HttpError::invalid(it.body_text()))?;
+        SessionId::parse(&id).map(Self).ok_or_else(|| HttpError::no_session(&id))
+    }
+}

@@ -1,0 +1,73 @@
+//! The page and its files. Served complete, so that reading works without script.
+
+use axum::extract::{Path, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::response::{IntoResponse, Response};
+use render::{ListedSession, Page};
+use store::Window;
+use transcript::{SessionId, Transcript};
+
+use super::App;
+use super::error::{HttpError, Named, no_such_path};
+use super::read::{blocking, read_window};
+
+const LISTED: usize = 100;
+const MESSAGES: usize = 50;
+
+const FILES: [(&str, &str, &str); 3] = [
+    ("page.css", "text/css; charset=utf-8", include_str!("../../../../web/page.css")),
+    ("page.js", "text/javascript; charset=utf-8", include_str!("../../../../web/page.js")),
+    ("icon.svg", "image/svg+xml", include_str!("../../../../web/icon.svg")),
+];
+
+/// Nothing inline, nothing from elsewhere.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+                      connect-src 'self'; form-action 'none'; base-uri 'none'; \
+                      frame-ancestors 'none'";
+
+pub(super) async fn home(State(app): State<App>) -> Result<Response, HttpError> {
+    render_page(&app, None)
+}
+
+pub(super) async fn session(
+    State(app): State<App>,
+    Named(id): Named,
+) -> Result<Response, HttpError> {
+    let window = Window { before: None, limit: MESSAGES };
+    let read = blocking(&app, id.clone(), move |app, id| read_window(app, id, window)).await?;
+    render_page(&app, Some((&id, &read.0)))
+}
+
+pub(super) async fn asset(Path(name): Path<String>) -> Response {
+    let Some((_, kind, text)) = FILES.iter().find(|(file, ..)| *file == name) else {
+        return no_such_path().await.into_response();
+    };
+    let headers =
+        [(CONTENT_TYPE, *kind), (CACHE_CONTROL, "no-cache"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
+    (headers, *text).into_response()
+}
+
+fn render_page(app: &App, open: Option<(&SessionId, &Transcript)>) -> Result<Response, HttpError> {
+    let listed = app.store().sessions(Some(false), LISTED, None)?;
+    let sessions = listed.into_iter().map(|(id, summary, _)| ListedSession {
+        id,
+        title: summary.title().to_owned(),
+        state: summary.state(),
+        agent: summary.agent,
+    });
+    let html = render::page(&Page {
+        sessions: sessions.collect(),
+        open,
+        default_agent: app.shared.agents.default_id(),
+    });
+    let headers = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (REFERRER_POLICY, "no-referrer"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CACHE_CONTROL, "no-store"),
+    ];
+    Ok((headers, html).into_response())
+}

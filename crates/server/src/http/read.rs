@@ -1,0 +1,140 @@
+//! Reading a session: its log, and its messages in a format of the reader's choice.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+use store::{ReadRange, Stored, Window};
+use transcript::{Record, Seq, SessionId, Transcript};
+
+use super::App;
+use super::error::{HttpError, Named, Params};
+use crate::history;
+
+/// More than this is cut, not refused.
+const LIMIT: usize = 1000;
+
+#[derive(Deserialize)]
+pub(super) struct EventsParams {
+    #[serde(default)]
+    after: u64,
+    limit: Option<usize>,
+    #[serde(default, deserialize_with = "flag")]
+    deltas: bool,
+}
+
+pub(super) async fn events(
+    State(app): State<App>,
+    Named(id): Named,
+    Params(params): Params<EventsParams>,
+) -> Result<Response, HttpError> {
+    let range = ReadRange {
+        after: Seq(params.after),
+        up_to: None,
+        limit: params.limit.unwrap_or(LIMIT).clamp(1, LIMIT),
+        deltas: params.deltas,
+    };
+    let page = blocking(&app, id.clone(), move |app, id| app.store().read(id, range)).await?;
+    if page.head == Seq(0) {
+        return Err(HttpError::no_session(id.as_str()));
+    }
+    // Bodies are JSON already: they are put together, not read and written again.
+    let events: Vec<String> = page.records.iter().map(Stored::to_json).collect();
+    let body = format!(r#"{{"events":[{}],"head":{}}}"#, events.join(","), page.head);
+    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+#[derive(Deserialize)]
+pub(super) struct MessagesParams {
+    #[serde(default)]
+    format: Format,
+    #[serde(default)]
+    order: Order,
+    /// `next` of the page before: older messages than those.
+    before: Option<u64>,
+    limit: Option<usize>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    #[default]
+    Callboard,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Order {
+    #[default]
+    Asc,
+    Desc,
+}
+
+pub(super) async fn messages(
+    State(app): State<App>,
+    Named(id): Named,
+    Params(params): Params<MessagesParams>,
+) -> Result<Json<Value>, HttpError> {
+    let limit = params.limit.unwrap_or(100).clamp(1, LIMIT);
+    let window = Window { before: params.before.map(Seq), limit };
+    let (transcript, next) =
+        blocking(&app, id, move |app, id| read_window(app, id, window)).await?;
+    let shown = transcript.messages.iter().filter(|message| !message.superseded);
+    let mut messages: Vec<Value> = shown
+        .map(|message| match params.format {
+            Format::Callboard => formats::callboard::message(message),
+        })
+        .collect();
+    if params.order == Order::Desc {
+        messages.reverse();
+    }
+    Ok(Json(json!({ "messages": messages, "next": next })))
+}
+
+/// Those messages, whole, and where the ones before them end. Costs what they cost, however long
+/// the session.
+pub(super) fn read_window(
+    app: &App,
+    id: &SessionId,
+    window: Window,
+) -> Result<(Transcript, Option<Seq>), HttpError> {
+    let store = app.store();
+    let found = store.summary(id)?;
+    let (summary, head) = found.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+    let rows = store.messages(id, window)?;
+    let records: Vec<Record> = store.records_of(id, &rows)?.iter().map(Stored::record).collect();
+    let mut transcript = Transcript::whole();
+    transcript.extend(&records);
+    transcript.queue = history::queue(store, id, &summary)?;
+    transcript.summary = summary;
+    transcript.head = head;
+    transcript.supersede(rows.iter().filter(|row| row.superseded).map(|row| row.id.as_str()));
+    let next = rows.first().filter(|first| first.number > 1).map(|first| first.first);
+    Ok((transcript, next))
+}
+
+/// Reads from the disk belong on a thread that may wait for it.
+pub(super) async fn blocking<T: Send + 'static, E: Send + 'static>(
+    app: &App,
+    id: SessionId,
+    read: impl FnOnce(&App, &SessionId) -> Result<T, E> + Send + 'static,
+) -> Result<T, HttpError>
+where
+    HttpError: From<E>,
+{
+    let app = app.clone();
+    let read = tokio::task::spawn_blocking(move || read(&app, &id));
+    let done = read.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+    Ok(done?)
+}
+
+/// `1` and `true` are yes.
+fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    match String::deserialize(deserializer)?.as_str() {
+        "1" | "true" => Ok(true),
+        "0" | "false" | "" => Ok(false),
+        other => Err(serde::de::Error::custom(format!("{other:?} is neither 1 nor 0"))),
+    }
+}

@@ -1,0 +1,210 @@
+//! Sessions over HTTP: make, list, change, talk to, stop.
+
+use std::path::Path;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use transcript::{Attachment, ClientId, Millis, SendMode, Seq, SessionId, SessionState, Summary};
+
+use super::App;
+use super::error::{HttpError, Input, Named, Params};
+use crate::clock;
+use crate::session::{Command, NewMessage, NewSession, SessionPatch};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SessionObject {
+    id: SessionId,
+    agent: String,
+    title: String,
+    workspace: Option<String>,
+    state: SessionState,
+    archived: bool,
+    created_at: Millis,
+    updated_at: Millis,
+    message_count: u64,
+    head: Seq,
+}
+
+impl SessionObject {
+    pub(super) fn new(id: SessionId, summary: &Summary, head: Seq) -> Self {
+        Self {
+            id,
+            agent: summary.agent.clone(),
+            title: summary.title().to_owned(),
+            workspace: summary.workspace.clone(),
+            state: summary.state(),
+            archived: summary.archived,
+            created_at: summary.created_at,
+            updated_at: summary.updated_at,
+            message_count: summary.message_count,
+            head,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct ListParams {
+    archived: Option<bool>,
+    limit: Option<usize>,
+    /// `next` of the page before.
+    before: Option<String>,
+}
+
+const LIST_LIMIT: usize = 1000;
+
+pub(super) async fn list(
+    State(app): State<App>,
+    Params(params): Params<ListParams>,
+) -> Result<Json<Value>, HttpError> {
+    let limit = params.limit.unwrap_or(100).clamp(1, LIST_LIMIT);
+    let before = params.before.as_deref().map(parse_cursor).transpose()?;
+    let before = before.as_ref().map(|(at, id)| (*at, id));
+    let listed = app.store().sessions(params.archived, limit, before)?;
+    let next = (listed.len() == limit).then(|| listed.last()).flatten();
+    let next = next.map(|(id, summary, _)| format!("{}.{id}", summary.updated_at.0));
+    let sessions: Vec<SessionObject> = listed
+        .into_iter()
+        .map(|(id, summary, head)| SessionObject::new(id, &summary, head))
+        .collect();
+    Ok(Json(json!({ "sessions": sessions, "next": next })))
+}
+
+fn parse_cursor(cursor: &str) -> Result<(Millis, SessionId), HttpError> {
+    let parsed = cursor
+        .split_once('.')
+        .and_then(|(at, id)| Some((Millis(at.parse().ok()?), SessionId::parse(id)?)));
+    parsed.ok_or_else(|| HttpError::invalid("`before` takes the `next` of the page before"))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CreateInput {
+    id: Option<String>,
+    agent: Option<String>,
+    title: Option<String>,
+    workspace: Option<String>,
+}
+
+pub(super) async fn create(
+    State(app): State<App>,
+    Input(input): Input<CreateInput>,
+) -> Result<(StatusCode, Json<SessionObject>), HttpError> {
+    let CreateInput { id, agent, title, workspace } = input;
+    let id = match id {
+        None => clock::new_session_id(),
+        Some(id) => SessionId::parse(&id).ok_or_else(|| {
+            HttpError::invalid("a session id is 1 to 128 letters, digits, '-' or '_'")
+        })?,
+    };
+    let default = || app.shared.agents.default_id().map(str::to_owned);
+    let agent = agent.or_else(default);
+    let agent = agent.ok_or_else(|| HttpError::invalid("no agent is configured"))?;
+    if let Some(workspace) = &workspace {
+        let is_folder = Path::new(workspace).is_absolute() && Path::new(workspace).is_dir();
+        if !is_folder {
+            let message = format!("workspace {workspace:?} is not the full path of a folder");
+            return Err(HttpError::invalid(message));
+        }
+    }
+    let title = title.filter(|it| !it.trim().is_empty());
+    let session = NewSession { id: id.clone(), agent, title, workspace };
+    app.sessions.create(session).await?;
+    Ok((StatusCode::CREATED, session_object(&app, id)?))
+}
+
+pub(super) async fn show(
+    State(app): State<App>,
+    Named(id): Named,
+) -> Result<Json<SessionObject>, HttpError> {
+    session_object(&app, id)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UpdateInput {
+    title: Option<String>,
+    archived: Option<bool>,
+}
+
+pub(super) async fn update(
+    State(app): State<App>,
+    Named(id): Named,
+    Input(UpdateInput { title, archived }): Input<UpdateInput>,
+) -> Result<Json<SessionObject>, HttpError> {
+    let patch = SessionPatch { title, archived };
+    app.sessions.ask(&id, |reply| Command::Update { patch, reply }).await?;
+    session_object(&app, id)
+}
+
+fn session_object(app: &App, id: SessionId) -> Result<Json<SessionObject>, HttpError> {
+    let found = app.store().summary(&id)?;
+    let (summary, head) = found.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+    Ok(Json(SessionObject::new(id, &summary, head)))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct SendInput {
+    pub(super) text: String,
+    pub(super) client_id: Option<ClientId>,
+    #[serde(default)]
+    pub(super) attachments: Vec<Attachment>,
+    /// Steering falls back to queueing with agents that cannot be steered.
+    #[serde(default)]
+    #[expect(
+        dead_code,
+        reason = "no agent here can be steered yet; the word is part of the protocol"
+    )]
+    pub(super) mode: SendMode,
+}
+
+impl SendInput {
+    pub(super) fn into_message(self) -> Result<NewMessage, HttpError> {
+        if self.text.trim().is_empty() && self.attachments.is_empty() {
+            return Err(HttpError::invalid("the message is empty: give it a text"));
+        }
+        if self.client_id.as_ref().is_some_and(|it| it.as_str().len() > 128) {
+            return Err(HttpError::invalid("clientId is longer than 128 bytes"));
+        }
+        let Self { text, client_id, attachments, .. } = self;
+        Ok(NewMessage { text, client_id, attachments })
+    }
+}
+
+pub(super) async fn send(
+    State(app): State<App>,
+    Named(id): Named,
+    Input(input): Input<SendInput>,
+) -> Result<(StatusCode, Json<Value>), HttpError> {
+    let message_id = app.sessions.send(&id, input.into_message()?).await?;
+    Ok((StatusCode::ACCEPTED, Json(json!({ "messageId": message_id }))))
+}
+
+pub(super) async fn cancel(
+    State(app): State<App>,
+    Named(id): Named,
+) -> Result<Json<Value>, HttpError> {
+    let by = "user".to_owned();
+    let run = app.sessions.ask(&id, |reply| Command::Cancel { by, reply }).await?;
+    Ok(Json(json!({ "cancelled": run.is_some(), "responseId": run })))
+}
+
+pub(super) async fn go_on(
+    State(app): State<App>,
+    Named(id): Named,
+) -> Result<(StatusCode, Json<Value>), HttpError> {
+    let run = app.sessions.ask(&id, |reply| Command::Continue { reply }).await?;
+    Ok((StatusCode::ACCEPTED, Json(json!({ "responseId": run }))))
+}
+
+pub(super) async fn retry(
+    State(app): State<App>,
+    Named(id): Named,
+) -> Result<(StatusCode, Json<Value>), HttpError> {
+    let run = app.sessions.ask(&id, |reply| Command::Retry { reply }).await?;
+    Ok((StatusCode::ACCEPTED, Json(json!({ "responseId": run }))))
+}

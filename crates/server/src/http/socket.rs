@@ -1,0 +1,304 @@
+//! `GET /ws`: commands in, records out.
+//!
+//! The server says nothing before it is asked. A connection may watch many sessions; each watch is
+//! a task of its own that waits for the connection when it is slow, and a connection that takes
+//! nothing for ten seconds is cut off: its client comes back and reads on from the log.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
+use axum::response::Response;
+use futures_util::SinkExt;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use transcript::{Attachment, ClientId, SendMode, Seq, SessionId};
+
+use super::error::HttpError;
+use super::sessions::{SendInput, SessionObject};
+use super::watch::{Outbox, Watch, error_frame};
+use super::{App, BODY_MAX};
+use crate::session::Command;
+
+/// Small, so that thousands of idle connections are cheap; a long frame makes room for itself.
+const BUFFER: usize = 4 * 1024;
+/// Lots of frames that wait between the watches and the connection.
+const OUTBOX: usize = 8;
+/// A connection that takes nothing for this long is cut off.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) async fn open(State(app): State<App>, upgrade: WebSocketUpgrade) -> Response {
+    upgrade
+        .read_buffer_size(BUFFER)
+        .write_buffer_size(BUFFER)
+        .max_message_size(BODY_MAX)
+        .max_frame_size(BODY_MAX)
+        .on_upgrade(|socket| Connection::new(app).serve(socket))
+}
+
+/// What a client may say.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+enum ClientFrame {
+    Subscribe {
+        session_id: Option<String>,
+        #[serde(default)]
+        sessions: bool,
+        #[serde(default)]
+        after: u64,
+        #[serde(default)]
+        deltas: Flag,
+    },
+    Unsubscribe {
+        session_id: Option<String>,
+    },
+    SendMessage {
+        session_id: String,
+        text: String,
+        client_id: Option<ClientId>,
+        #[serde(default)]
+        attachments: Vec<Attachment>,
+        #[serde(default)]
+        mode: SendMode,
+    },
+    CancelOutput {
+        session_id: String,
+    },
+    Continue {
+        session_id: String,
+    },
+    Retry {
+        session_id: String,
+    },
+    Ping {},
+}
+
+/// `true` or `1`.
+#[derive(Default, Deserialize)]
+#[serde(untagged)]
+enum Flag {
+    #[default]
+    Absent,
+    Word(bool),
+    Number(u8),
+}
+
+impl Flag {
+    fn is_set(&self) -> bool {
+        matches!(self, Self::Word(true) | Self::Number(1))
+    }
+}
+
+struct Connection {
+    app: App,
+    outbox: Outbox,
+    frames: mpsc::Receiver<Vec<Utf8Bytes>>,
+    /// Dropping this ends them all.
+    watches: JoinSet<()>,
+    watched: HashMap<SessionId, AbortHandle>,
+    watches_list: Option<AbortHandle>,
+}
+
+impl Connection {
+    fn new(app: App) -> Self {
+        let (outbox, frames) = mpsc::channel(OUTBOX);
+        let (watches, watched) = (JoinSet::new(), HashMap::new());
+        Self { app, outbox, frames, watches, watched, watches_list: None }
+    }
+
+    async fn serve(mut self, mut socket: WebSocket) {
+        let mut stopping = self.app.stopping.clone();
+        loop {
+            let answer = tokio::select! {
+                message = socket.recv() => match message {
+                    Some(Ok(Message::Text(text))) => self.answer(&text).await,
+                    Some(Ok(Message::Binary(_))) => {
+                        vec![bad_frame("frames are JSON text, not binary")]
+                    }
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                },
+                Some(frames) = self.frames.recv() => frames,
+                // The only change there is.
+                _ = stopping.changed() => {
+                    return say_goodbye(&mut self.frames, &mut socket).await;
+                }
+            };
+            let sent = send_all(&mut socket, answer, &mut self.frames);
+            if !matches!(tokio::time::timeout(PATIENCE, sent).await, Ok(Ok(()))) {
+                return;
+            }
+            while self.watches.try_join_next().is_some() {}
+        }
+    }
+
+    /// Carries out a command and gives back what to say at once.
+    async fn answer(&mut self, text: &str) -> Vec<Utf8Bytes> {
+        let frame = match serde_json::from_str(text) {
+            Ok(frame) => frame,
+            Err(error) => return vec![bad_frame(&format!("the frame cannot be read: {error}"))],
+        };
+        let (session, result) = match frame {
+            ClientFrame::Ping {} => return vec![json!({ "type": "pong" }).to_string().into()],
+            ClientFrame::Subscribe { sessions: true, .. } => {
+                self.watch_list();
+                return vec![json!({ "type": "subscribed", "sessions": true }).to_string().into()];
+            }
+            ClientFrame::Subscribe { session_id, after, deltas, .. } => {
+                let id = session_id.unwrap_or_default();
+                let result = self.subscribe(&id, Seq(after), deltas.is_set());
+                (id, result)
+            }
+            ClientFrame::Unsubscribe { session_id } => {
+                self.unsubscribe(session_id.as_deref());
+                return Vec::new();
+            }
+            ClientFrame::SendMessage { session_id, text, client_id, attachments, mode } => {
+                let input = SendInput { text, client_id, attachments, mode };
+                let result = self.send_message(&session_id, input).await;
+                (session_id, result)
+            }
+            ClientFrame::CancelOutput { session_id } => {
+                let by = "user".to_owned();
+                let result = self.ask(&session_id, |reply| Command::Cancel { by, reply }).await;
+                (session_id, result)
+            }
+            ClientFrame::Continue { session_id } => {
+                let result = self.ask(&session_id, |reply| Command::Continue { reply }).await;
+                (session_id, result)
+            }
+            ClientFrame::Retry { session_id } => {
+                let result = self.ask(&session_id, |reply| Command::Retry { reply }).await;
+                (session_id, result)
+            }
+        };
+        match result {
+            Ok(Some(frame)) => vec![frame.to_string().into()],
+            Ok(None) => Vec::new(),
+            Err(error) => vec![error_frame(&SessionId::new(session), &error)],
+        }
+    }
+
+    /// `subscribed` comes before the first record. A second subscription replaces the first.
+    fn subscribe(
+        &mut self,
+        session: &str,
+        seen: Seq,
+        deltas: bool,
+    ) -> Result<Option<Value>, HttpError> {
+        let id = parse(session)?;
+        let head = self.app.store().head(&id)?;
+        let head = head.ok_or_else(|| HttpError::no_session(session))?;
+        let (app, outbox) = (self.app.clone(), self.outbox.clone());
+        let watch = Watch { app, session: id.clone(), seen, deltas, outbox };
+        let task = self.watches.spawn(watch.run());
+        if let Some(before) = self.watched.insert(id.clone(), task) {
+            before.abort();
+        }
+        Ok(Some(json!({ "type": "subscribed", "sessionId": id, "head": head })))
+    }
+
+    fn unsubscribe(&mut self, session: Option<&str>) {
+        let task = match session {
+            Some(session) => self.watched.remove(session),
+            None => self.watches_list.take(),
+        };
+        task.inspect(AbortHandle::abort);
+    }
+
+    fn watch_list(&mut self) {
+        let (mut changes, outbox) = (self.app.shared.hub.watch_list(), self.outbox.clone());
+        let task = self.watches.spawn(async move {
+            // One that missed changes gets the newer ones; the list itself is a request away.
+            loop {
+                let frame = match changes.recv().await {
+                    Ok(change) => {
+                        let head = change.head;
+                        let object = SessionObject::new(change.id.clone(), &change.summary, head);
+                        session_frame(&object)
+                    }
+                    Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => continue,
+                    Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
+                };
+                if outbox.send(vec![frame]).await.is_err() {
+                    return;
+                }
+            }
+        });
+        if let Some(before) = self.watches_list.replace(task) {
+            before.abort();
+        }
+    }
+
+    async fn send_message(
+        &self,
+        session: &str,
+        input: SendInput,
+    ) -> Result<Option<Value>, HttpError> {
+        let client_id = input.client_id.clone();
+        let message_id = self.app.sessions.send(&parse(session)?, input.into_message()?).await?;
+        Ok(Some(json!({ "type": "ack", "clientId": client_id, "messageId": message_id })))
+    }
+
+    /// What becomes of it, the records say.
+    async fn ask<T>(
+        &self,
+        session: &str,
+        command: impl FnOnce(
+            tokio::sync::oneshot::Sender<Result<T, crate::session::Refused>>,
+        ) -> Command,
+    ) -> Result<Option<Value>, HttpError> {
+        self.app.sessions.ask(&parse(session)?, command).await?;
+        Ok(None)
+    }
+}
+
+/// Sends these frames and whatever else waits, in one flush.
+async fn send_all(
+    socket: &mut WebSocket,
+    first: Vec<Utf8Bytes>,
+    waiting: &mut mpsc::Receiver<Vec<Utf8Bytes>>,
+) -> Result<(), axum::Error> {
+    let mut next = Some(first);
+    while let Some(frames) = next {
+        for frame in frames {
+            socket.feed(Message::Text(frame)).await?;
+        }
+        next = waiting.try_recv().ok();
+    }
+    socket.flush().await
+}
+
+/// The last records, among them how runs ended, are on their way before the connection ends.
+async fn say_goodbye(waiting: &mut mpsc::Receiver<Vec<Utf8Bytes>>, socket: &mut WebSocket) {
+    let close = CloseFrame { code: close_code::AWAY, reason: "the server is stopping".into() };
+    let goodbye = async {
+        send_all(socket, Vec::new(), waiting).await?;
+        socket.send(Message::Close(Some(close))).await
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
+}
+
+fn session_frame(object: &SessionObject) -> Utf8Bytes {
+    let mut frame = json!({ "type": "session" });
+    if let (Some(frame), Ok(Value::Object(fields))) =
+        (frame.as_object_mut(), serde_json::to_value(object))
+    {
+        frame.extend(fields);
+    }
+    frame.to_string().into()
+}
+
+fn parse(session: &str) -> Result<SessionId, HttpError> {
+    SessionId::parse(session).ok_or_else(|| HttpError::no_session(session))
+}
+
+fn bad_frame(message: &str) -> Utf8Bytes {
+    let frame = json!({
+        "type": "error", "code": "invalid_request", "message": message, "retryable": false,
+    });
+    frame.to_string().into()
+}

@@ -1,0 +1,153 @@
+//! Watching a session: the log from any number on, then live, without a gap and without end.
+//!
+//! Subscribe first, then read. A watcher that falls behind the live commits reads on from the log,
+//! as one that just came. Waiting for the watcher's connection is the only queue there is.
+
+use axum::extract::ws::Utf8Bytes;
+use serde_json::json;
+use store::{Page, ReadRange, Stored};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+use transcript::{Record, Seq, SessionId, stream};
+
+use super::App;
+use super::error::HttpError;
+use super::read::blocking;
+use crate::live::News;
+
+/// Records that are read from the log at a time.
+const PAGE: usize = 500;
+
+/// Frames for one connection, in the order in which they are to be sent.
+pub(super) type Outbox = mpsc::Sender<Vec<Utf8Bytes>>;
+
+pub(super) struct Watch {
+    pub(super) app: App,
+    pub(super) session: SessionId,
+    /// The last number that the watcher has.
+    pub(super) seen: Seq,
+    /// Every record, also those that others cover.
+    pub(super) deltas: bool,
+    pub(super) outbox: Outbox,
+}
+
+/// The connection has ended.
+struct Gone;
+
+impl Watch {
+    /// Ends when the connection does.
+    pub(super) async fn run(mut self) {
+        let mut live = self.app.shared.hub.watch(&self.session);
+        loop {
+            match self.catch_up().await {
+                Ok(Ok(())) => (),
+                Ok(Err(Gone)) => return,
+                Err(error) => {
+                    let frame = error_frame(&self.session, &error);
+                    let _ = self.outbox.send(vec![frame]).await;
+                    return;
+                }
+            }
+            if self.follow(&mut live).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Sends what the log has and the watcher has not.
+    async fn catch_up(&mut self) -> Result<Result<(), Gone>, HttpError> {
+        loop {
+            let limit = PAGE;
+            let range = ReadRange { after: self.seen, up_to: None, limit, deltas: self.deltas };
+            let page = blocking(&self.app, self.session.clone(), move |app, id| {
+                app.store().read(id, range)
+            })
+            .await?;
+            let is_last = page.records.len() < PAGE;
+            let last = page.records.last().map_or(self.seen, |record| record.seq);
+            // What the last page does not show is covered by what was sent.
+            self.seen = if is_last { page.head.max(last) } else { last };
+            let mut frames = self.frames(page);
+            if is_last {
+                let caught_up =
+                    json!({ "type": "caught_up", "sessionId": self.session, "seq": self.seen });
+                frames.push(caught_up.to_string().into());
+            }
+            if self.outbox.send(frames).await.is_err() {
+                return Ok(Err(Gone));
+            }
+            if is_last {
+                return Ok(Ok(()));
+            }
+        }
+    }
+
+    fn frames(&self, page: Page) -> Vec<Utf8Bytes> {
+        if self.deltas {
+            return page.records.iter().map(|it| it.to_json().into()).collect();
+        }
+        merge_deltas(page.records).iter().map(|it| Utf8Bytes::from(it.to_json())).collect()
+    }
+
+    /// Sends what is committed from now on, until this watcher is too far behind.
+    async fn follow(&mut self, live: &mut Receiver<News>) -> Result<(), Gone> {
+        loop {
+            let frames = match live.recv().await {
+                Ok(News::Committed(commit)) => {
+                    let new = commit.frames.iter().filter(|(seq, _)| *seq > self.seen);
+                    let frames: Vec<Utf8Bytes> = new.map(|(_, frame)| frame.clone()).collect();
+                    if let Some((last, _)) = commit.frames.last() {
+                        self.seen = self.seen.max(*last);
+                    }
+                    frames
+                }
+                Ok(News::StorageFailed(why)) => vec![storage_frame(&self.session, &why)],
+                Err(RecvError::Lagged(_)) => return Ok(()),
+                Err(RecvError::Closed) => return Err(Gone),
+            };
+            if !frames.is_empty() && self.outbox.send(frames).await.is_err() {
+                return Err(Gone);
+            }
+        }
+    }
+}
+
+/// Neighbouring deltas of one stream become one, under the last number.
+fn merge_deltas(records: Vec<Stored>) -> Vec<Stored> {
+    let mut merged: Vec<Stored> = Vec::with_capacity(records.len());
+    let mut growing: Option<Record> = None;
+    for stored in records {
+        let next = Some(stored.record()).filter(|it| stream::continued_by(&it.event).is_some());
+        if let (Some(delta), Some(next)) = (&mut growing, &next)
+            && delta.response_id == next.response_id
+            && stream::merge(&mut delta.event, &next.event)
+        {
+            (delta.seq, delta.at) = (next.seq, next.at);
+            continue;
+        }
+        merged.extend(growing.take().as_ref().map(Stored::from));
+        match next {
+            Some(delta) => growing = Some(delta),
+            None => merged.push(stored),
+        }
+    }
+    merged.extend(growing.as_ref().map(Stored::from));
+    merged
+}
+
+pub(super) fn error_frame(session: &SessionId, error: &HttpError) -> Utf8Bytes {
+    let frame = json!({
+        "type": "error", "sessionId": session, "code": error.code, "message": error.message,
+        "retryable": error.retryable(),
+    });
+    frame.to_string().into()
+}
+
+fn storage_frame(session: &SessionId, why: &str) -> Utf8Bytes {
+    let frame = json!({
+        "type": "error", "sessionId": session, "code": "storage", "message": why,
+        "retryable": true,
+    });
+    frame.to_string().into()
+}

@@ -1,0 +1,18 @@
+//! Sessions, runs, tools, HTTP and WebSocket: everything that touches the world.
+//!
+//! `session` owns what happens, `http` is the way in, `live` the way out, `tools` what agents may
+//! do here. What things mean is in the pure crates.
+
+mod agents;
+mod cli;
+mod clock;
+mod config;
+mod export;
+mod history;
+mod http;
+mod live;
+mod serve;
+mod session;
+mod tools;
+
+pub use cli::main;

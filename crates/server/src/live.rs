@@ -1,0 +1,90 @@
+//! Fan-out of what was committed to those who watch.
+//!
+//! Bounded: each session keeps the last few commits for its watchers. A watcher that falls further
+//! behind is told so, and reads on from the log; it never slows a session down and never makes a
+//! queue grow.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::extract::ws::Utf8Bytes;
+use tokio::sync::broadcast::{self, Receiver, Sender};
+use transcript::{Record, Seq, SessionId, Summary};
+
+/// How many commits a watcher may be behind before it has to read from the log.
+const COMMITS_KEPT: usize = 64;
+const LIST_CHANGES_KEPT: usize = 256;
+
+/// What happened to a session, in the order it happened.
+#[derive(Debug, Clone)]
+pub(crate) enum News {
+    Committed(Arc<Commit>),
+    /// The log cannot be written: nothing more will come for now.
+    StorageFailed(Arc<str>),
+}
+
+/// Records of one commit, serialised once for all watchers.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    pub(crate) frames: Vec<(Seq, Utf8Bytes)>,
+}
+
+/// A line of the session list has changed.
+#[derive(Debug)]
+pub(crate) struct ListChange {
+    pub(crate) id: SessionId,
+    pub(crate) summary: Summary,
+    pub(crate) head: Seq,
+}
+
+#[derive(Debug)]
+pub(crate) struct Hub {
+    /// Held for the moment of a look-up or an insertion only, never across an await.
+    sessions: Mutex<HashMap<SessionId, Sender<News>>>,
+    list: Sender<Arc<ListChange>>,
+}
+
+impl Hub {
+    pub(crate) fn new() -> Self {
+        Self { sessions: Mutex::default(), list: broadcast::channel(LIST_CHANGES_KEPT).0 }
+    }
+
+    /// Subscribe first, then read the log: what is committed in between comes twice and its number
+    /// tells. The other order loses it.
+    pub(crate) fn watch(&self, session: &SessionId) -> Receiver<News> {
+        let mut sessions = self.sessions();
+        sessions.retain(|_, sender| sender.receiver_count() > 0);
+        let sender = sessions.entry(session.clone());
+        sender.or_insert_with(|| broadcast::channel(COMMITS_KEPT).0).subscribe()
+    }
+
+    pub(crate) fn watch_list(&self) -> Receiver<Arc<ListChange>> {
+        self.list.subscribe()
+    }
+
+    pub(crate) fn publish(&self, session: &SessionId, records: &[Record]) {
+        if let Some(sender) = self.sender(session) {
+            let frames = records.iter().map(|it| (it.seq, Utf8Bytes::from(it.to_json()))).collect();
+            // Nobody listening is no error.
+            let _ = sender.send(News::Committed(Arc::new(Commit { frames })));
+        }
+    }
+
+    pub(crate) fn publish_failure(&self, session: &SessionId, why: &str) {
+        if let Some(sender) = self.sender(session) {
+            let _ = sender.send(News::StorageFailed(why.into()));
+        }
+    }
+
+    pub(crate) fn publish_list_change(&self, change: ListChange) {
+        let _ = self.list.send(Arc::new(change));
+    }
+
+    fn sender(&self, session: &SessionId) -> Option<Sender<News>> {
+        self.sessions().get(session).filter(|it| it.receiver_count() > 0).cloned()
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Sender<News>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

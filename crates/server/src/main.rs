@@ -1,0 +1,16 @@
+//! The program `callboard`. Everything is in the library, so that tests can use it.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match server::main() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "the last word to whoever started it")]
+            {
+                eprintln!("callboard: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

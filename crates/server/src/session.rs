@@ -1,0 +1,153 @@
+//! Sessions at work: one task per active session, found or started by name.
+//!
+//! A session's task is its only writer. It comes to life when somebody wants something of the
+//! session, and ends when nothing has happened for a while; what it knows is in the log.
+
+mod command;
+mod run;
+mod task;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use store::{AppendError, Store};
+use tokio::sync::{mpsc, oneshot};
+use transcript::{Event, MessageId, Record, Seq, SessionId, Summary};
+
+use crate::agents::Agents;
+use crate::clock;
+use crate::live::{Hub, ListChange};
+use crate::tools::Tools;
+
+pub(crate) use command::{Command, NewMessage, NewSession, Refused, SessionPatch};
+
+/// Commands that may wait for one session before senders have to wait themselves.
+const INBOX: usize = 64;
+
+/// What session tasks share.
+pub(crate) struct Shared {
+    pub(crate) store: Store,
+    pub(crate) hub: Hub,
+    pub(crate) agents: Agents,
+    pub(crate) tools: Tools,
+}
+
+/// All sessions that are at work.
+#[derive(Clone)]
+pub(crate) struct Sessions {
+    shared: Arc<Shared>,
+    active: Arc<Mutex<Active>>,
+}
+
+#[derive(Default)]
+struct Active {
+    inboxes: HashMap<SessionId, mpsc::Sender<Command>>,
+    /// The server is stopping: nothing comes to life any more.
+    stopping: bool,
+}
+
+impl Sessions {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, active: Arc::default() }
+    }
+
+    /// Brings back what a stop or a crash left undone: open runs are closed, queues go on.
+    pub(crate) fn recover(&self) -> Result<usize, store::Error> {
+        let sessions = self.shared.store.needing_attention()?;
+        for session in &sessions {
+            self.inbox(session);
+        }
+        Ok(sessions.len())
+    }
+
+    /// Hands a command to a session's task and waits for its answer.
+    pub(crate) async fn ask<T>(
+        &self,
+        session: &SessionId,
+        command: impl FnOnce(oneshot::Sender<Result<T, Refused>>) -> Command,
+    ) -> Result<T, Refused> {
+        let (reply, answer) = oneshot::channel();
+        let inbox = self.inbox(session).ok_or(Refused::Stopping)?;
+        inbox.send(command(reply)).await.map_err(|_| Refused::Stopping)?;
+        answer.await.map_err(|_| Refused::Stopping)?
+    }
+
+    /// A session's first record is the only one that its task does not write: until then there is
+    /// no session, and of two that want to be first the log lets one.
+    pub(crate) async fn create(&self, session: NewSession) -> Result<(), Refused> {
+        let NewSession { id, agent, title, workspace } = session;
+        if !self.shared.agents.knows(&agent) {
+            return Err(Refused::NoAgent(agent));
+        }
+        let event = Event::SessionCreated { agent, workspace, title };
+        let record = Record::new(Seq(1), clock::now(), id.clone(), None, event);
+        let mut summary = Summary::default();
+        summary.apply(&record);
+        let records: Arc<[Record]> = [record].into();
+        let written = self.shared.store.append(&id, Seq(0), Arc::clone(&records)).await;
+        written.map_err(|error| match error {
+            AppendError::Conflict { .. } => Refused::Exists,
+            error => Refused::Storage(error.to_string()),
+        })?;
+        self.shared.hub.publish(&id, &records);
+        self.shared.hub.publish_list_change(ListChange { id, summary, head: Seq(1) });
+        Ok(())
+    }
+
+    pub(crate) async fn send(
+        &self,
+        session: &SessionId,
+        message: NewMessage,
+    ) -> Result<MessageId, Refused> {
+        self.ask(session, |reply| Command::Send { message, reply }).await
+    }
+
+    /// Ends all runs in good order and waits until every task has written what it had to write.
+    pub(crate) async fn stop(&self) {
+        let inboxes: Vec<_> = {
+            let mut active = self.active();
+            active.stopping = true;
+            active.inboxes.values().cloned().collect()
+        };
+        let mut stopped = Vec::new();
+        for inbox in inboxes {
+            let (reply, answer) = oneshot::channel();
+            if inbox.send(Command::Stop { reply }).await.is_ok() {
+                stopped.push(answer);
+            }
+        }
+        for answer in stopped {
+            let _ = answer.await;
+        }
+    }
+
+    /// The way to a session's task, which starts if it is not at work.
+    fn inbox(&self, session: &SessionId) -> Option<mpsc::Sender<Command>> {
+        let mut active = self.active();
+        if let Some(inbox) = active.inboxes.get(session) {
+            return Some(inbox.clone());
+        }
+        if active.stopping {
+            return None;
+        }
+        let (inbox, commands) = mpsc::channel(INBOX);
+        active.inboxes.insert(session.clone(), inbox.clone());
+        tokio::spawn(task::run(session.clone(), self.clone(), commands));
+        Some(inbox)
+    }
+
+    /// Lets an idle task go, unless somebody is about to send it something.
+    fn release(&self, session: &SessionId, commands: &mpsc::Receiver<Command>) -> bool {
+        let mut active = self.active();
+        // Whoever wants to send took a clone under this lock, so only our own is left.
+        let unwanted = commands.is_empty() && commands.sender_strong_count() <= 1;
+        if unwanted {
+            active.inboxes.remove(session);
+        }
+        unwanted
+    }
+
+    fn active(&self) -> MutexGuard<'_, Active> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

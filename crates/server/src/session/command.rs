@@ -1,0 +1,91 @@
+//! What can be asked of a session, and how it may be refused.
+
+use thiserror::Error;
+use tokio::sync::oneshot;
+use transcript::{Attachment, ClientId, MessageId, ResponseId, SessionId};
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refused>>;
+
+pub(crate) enum Command {
+    Update {
+        patch: SessionPatch,
+        reply: Reply<()>,
+    },
+    Send {
+        message: NewMessage,
+        reply: Reply<MessageId>,
+    },
+    /// Answers when the run has ended; none if there was none.
+    Cancel {
+        by: String,
+        reply: Reply<Option<ResponseId>>,
+    },
+    /// Lets the agent go on after its last run was cut short.
+    Continue {
+        reply: Reply<ResponseId>,
+    },
+    /// Runs the last message again, in place of the answer it got.
+    Retry {
+        reply: Reply<ResponseId>,
+    },
+    /// The server stops.
+    Stop {
+        reply: oneshot::Sender<()>,
+    },
+}
+
+impl Command {
+    pub(super) fn refuse(self, why: Refused) {
+        match self {
+            Self::Update { reply, .. } => drop(reply.send(Err(why))),
+            Self::Send { reply, .. } => drop(reply.send(Err(why))),
+            Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
+            Self::Continue { reply } | Self::Retry { reply } => drop(reply.send(Err(why))),
+            Self::Stop { reply } => {
+                let _ = reply.send(());
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct NewSession {
+    pub(crate) id: SessionId,
+    pub(crate) agent: String,
+    pub(crate) title: Option<String>,
+    pub(crate) workspace: Option<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SessionPatch {
+    pub(crate) title: Option<String>,
+    pub(crate) archived: Option<bool>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct NewMessage {
+    pub(crate) text: String,
+    pub(crate) client_id: Option<ClientId>,
+    pub(crate) attachments: Vec<Attachment>,
+}
+
+/// Why a command was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum Refused {
+    #[error("there is no such session")]
+    NoSession,
+    #[error("a session of that id exists already")]
+    Exists,
+    #[error("the agent is working; stop it or wait until it has finished")]
+    Busy,
+    #[error("there is nothing to {0}: the agent has not answered yet")]
+    Nothing(&'static str),
+    #[error("no agent is called '{0}'; see /api/agents for those there are")]
+    NoAgent(String),
+    #[error("{0} messages are waiting already; wait until some have been answered")]
+    QueueFull(usize),
+    #[error("the log cannot be written: {0}")]
+    Storage(String),
+    #[error("the server is stopping")]
+    Stopping,
+}

@@ -1,0 +1,86 @@
+//! A workspace for tests, beside which lies something that no tool may see.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use backends::ToolOutcome;
+use serde_json::Value;
+use tempfile::TempDir;
+use transcript::{ErrorCode, Millis};
+
+use super::super::{ToolContext, Tools};
+
+pub(super) struct Bench {
+    folder: TempDir,
+    pub(super) context: ToolContext,
+}
+
+impl Bench {
+    /// `outside/secret.txt` lies beside the workspace.
+    pub(super) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("workspace")).unwrap();
+        fs::create_dir(folder.path().join("outside")).unwrap();
+        fs::write(folder.path().join("outside/secret.txt"), "secret\n").unwrap();
+        let context = ToolContext {
+            workspace: folder.path().join("workspace"),
+            stopped: Arc::new(AtomicBool::new(false)),
+            now: Millis::parse("2026-11-15T09:44:28Z").unwrap(),
+        };
+        Self { folder, context }
+    }
+
+    pub(super) fn with(files: &[(&str, &str)]) -> Self {
+        let bench = Self::new();
+        for (path, text) in files {
+            bench.write(path, text);
+        }
+        bench
+    }
+
+    pub(super) fn write(&self, path: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    pub(super) fn link(&self, path: &str, target: impl AsRef<Path>) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, path).unwrap();
+    }
+
+    pub(super) fn path(&self, path: &str) -> PathBuf {
+        self.context.workspace.join(path)
+    }
+
+    pub(super) fn outside(&self) -> PathBuf {
+        self.folder.path().join("outside")
+    }
+
+    pub(super) async fn run(&self, tool: &str, arguments: &str) -> ToolOutcome {
+        Tools::built_in().run(tool, arguments, self.context.clone()).await
+    }
+
+    pub(super) async fn ok(&self, tool: &str, arguments: &str) -> Value {
+        let outcome = self.run(tool, arguments).await;
+        assert!(outcome.ok && outcome.error.is_none(), "{outcome:?}");
+        outcome.result
+    }
+
+    pub(super) async fn error(&self, tool: &str, arguments: &str) -> (ErrorCode, String) {
+        let outcome = self.run(tool, arguments).await;
+        assert!(!outcome.ok && outcome.result.is_null(), "{outcome:?}");
+        let error = outcome.error.unwrap();
+        (error.code, error.message)
+    }
+
+    /// The message of a `tool_error`.
+    pub(super) async fn refusal(&self, tool: &str, arguments: &str) -> String {
+        let (code, message) = self.error(tool, arguments).await;
+        assert_eq!(code, ErrorCode::ToolError, "{message}");
+        message
+    }
+}

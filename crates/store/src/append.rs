@@ -1,0 +1,341 @@
+//! Writing records: into which table each goes, and what is derived from it.
+//!
+//! The writer remembers the sessions that it writes to, so that a delta of a known stream is one
+//! insert and no lookup. What it remembers may only be what the database says: after a transaction
+//! has failed, the sessions it touched are forgotten.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use transcript::stream::{StreamKey, closed_by, continued_by, delta_of};
+use transcript::{
+    ClientId, Event, MessageId, Record, ResponseId, Seq, SessionId, SteerState, Summary,
+};
+
+use crate::message::{self, MessageKind};
+use crate::sql::{int, seq};
+use crate::stream::{self, StreamRow};
+use crate::{AppendError, Error, body, session};
+
+/// Above this many sessions all are forgotten, which costs a few lookups.
+const REMEMBERED: usize = 1024;
+
+#[derive(Default)]
+pub(crate) struct Sessions {
+    remembered: HashMap<SessionId, Session>,
+}
+
+impl Sessions {
+    pub(crate) fn forget(&mut self, id: &SessionId) {
+        self.remembered.remove(id);
+    }
+
+    /// Outside, what stops the whole batch; inside, what stops only this append.
+    pub(crate) fn append(
+        &mut self,
+        db: &Connection,
+        id: &SessionId,
+        expected: Seq,
+        records: &[Record],
+    ) -> Result<Result<(), AppendError>, Error> {
+        let numbers = (expected.0.saturating_add(1)..).map(Seq);
+        if !records.iter().zip(numbers).all(|(it, seq)| it.seq == seq && it.session_id == *id) {
+            return Ok(Err(AppendError::Misnumbered));
+        }
+        let head = self.session(db, id)?.map_or(Seq(0), |it| it.head);
+        if head != expected {
+            return Ok(Err(AppendError::Conflict { head }));
+        }
+        if records.is_empty() {
+            return Ok(Ok(()));
+        }
+
+        let session = match self.remembered.get_mut(id) {
+            Some(session) => session,
+            None => {
+                let session = Session::create(db, id)?;
+                self.remembered.entry(id.clone()).or_insert(session)
+            }
+        };
+        session.append(db, records)?;
+        Ok(Ok(()))
+    }
+
+    fn session(&mut self, db: &Connection, id: &SessionId) -> Result<Option<&Session>, Error> {
+        if !self.remembered.contains_key(id) {
+            if self.remembered.len() >= REMEMBERED {
+                self.remembered.clear();
+            }
+            if let Some(session) = Session::load(db, id)? {
+                self.remembered.insert(id.clone(), session);
+            }
+        }
+        Ok(self.remembered.get(id))
+    }
+}
+
+struct Session {
+    key: i64,
+    head: Seq,
+    summary: Summary,
+    /// Those that are open, as far as they were needed.
+    streams: HashMap<StreamKey, OpenStream>,
+    /// The run that was written to last.
+    answer: Option<Answer>,
+}
+
+struct OpenStream {
+    key: i64,
+    head: Event,
+    response: Option<ResponseId>,
+    /// Of the last delta.
+    last: Seq,
+}
+
+struct Answer {
+    id: ResponseId,
+    number: u64,
+    open: bool,
+}
+
+impl Session {
+    fn create(db: &Connection, id: &SessionId) -> Result<Self, Error> {
+        let summary = Summary::default();
+        let key = session::insert(db, id, &summary)?;
+        Ok(Self { key, head: Seq(0), summary, streams: HashMap::new(), answer: None })
+    }
+
+    fn load(db: &Connection, id: &SessionId) -> Result<Option<Self>, Error> {
+        let Some(key) = session::key(db, id)? else { return Ok(None) };
+        let (head, summary) = (session::head(db, key)?, session::summary(db, key)?);
+        Ok(Some(Self { key, head, summary, streams: HashMap::new(), answer: None }))
+    }
+
+    fn append(&mut self, db: &Connection, records: &[Record]) -> Result<(), Error> {
+        let mut is_changed = false;
+        for record in records {
+            self.remember_answer(db, record)?;
+            if !self.insert_delta(db, record)? {
+                self.insert_record(db, record)?;
+                self.close_streams(db, record)?;
+                self.derive(db, record)?;
+                is_changed |= self.summary.apply(record);
+            }
+            self.head = record.seq;
+        }
+        if is_changed {
+            session::update(db, self.key, &self.summary)?;
+        }
+        Ok(())
+    }
+
+    /// Afterwards `answer` is the message that the record is part of, if it is part of a run's.
+    fn remember_answer(&mut self, db: &Connection, record: &Record) -> Result<(), Error> {
+        let Some(id) = answer_id(record) else { return Ok(()) };
+        if self.answer.as_ref().is_some_and(|it| it.id == *id) {
+            return Ok(());
+        }
+        let kind = MessageKind::Answer;
+        let (number, open) = match message::of_kind(db, self.key, kind, id.as_str())? {
+            Some(row) => (row.number, row.open),
+            None => (message::insert(db, self.key, id.as_str(), kind, record.seq)?, true),
+        };
+        self.answer = Some(Answer { id: id.clone(), number, open });
+        Ok(())
+    }
+
+    /// False if the record is no delta that can be made again from its stream.
+    fn insert_delta(&mut self, db: &Connection, record: &Record) -> Result<bool, Error> {
+        let Some(key) = continued_by(&record.event) else { return Ok(false) };
+        let Some((offset, text)) = delta_of(&record.event) else { return Ok(false) };
+        // A finished run's message ends at its last number, which only records move.
+        let is_late =
+            answer_id(record).is_some() && self.answer.as_ref().is_some_and(|it| !it.open);
+        if !record.extra.is_empty() || is_late {
+            return Ok(false);
+        }
+        let head = stream::head_of(&record.event);
+        let Some(stream) = self.open_stream(db, key, record, &head)? else { return Ok(false) };
+        if stream.head != head || stream.response != record.response_id {
+            return Ok(false);
+        }
+
+        stream.last = record.seq;
+        let stream = stream.key;
+        db.prepare_cached(
+            "INSERT INTO deltas (session, seq, at, stream, offset, text)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            self.key,
+            int(record.seq),
+            record.at.0,
+            stream,
+            offset.map(u64::cast_signed),
+            text,
+        ])?;
+        Ok(true)
+    }
+
+    /// The stream, which begins with this record if it is new; `None` if it is closed.
+    fn open_stream(
+        &mut self,
+        db: &Connection,
+        key: StreamKey,
+        record: &Record,
+        head: &Event,
+    ) -> Result<Option<&mut OpenStream>, Error> {
+        if !self.streams.contains_key(&key) {
+            let name = stream::name(&key);
+            let stream = match StreamRow::named(db, self.key, &name)? {
+                Some(row) if row.is_closed(self.head) => return Ok(None),
+                Some(row) => self.reopen(db, row)?,
+                None => self.begin(db, &name, record, head)?,
+            };
+            self.streams.insert(key.clone(), stream);
+        }
+        Ok(self.streams.get_mut(&key))
+    }
+
+    fn begin(
+        &self,
+        db: &Connection,
+        name: &str,
+        record: &Record,
+        head: &Event,
+    ) -> Result<OpenStream, Error> {
+        let json = serde_json::to_string(head).map_err(|it| Error::Damaged(it.to_string()))?;
+        let response = record.response_id.clone();
+        db.prepare_cached(
+            "INSERT INTO streams (session, name, response, head, first_seq, low)
+             SELECT ?1, ?2, ?3, ?4, ?5, ifnull(min(first_seq), ?5)
+             FROM streams WHERE session = ?1 AND closed_seq IS NULL",
+        )?
+        .execute(params![
+            self.key,
+            name,
+            response.as_ref().map(ResponseId::as_str),
+            json,
+            int(record.seq),
+        ])?;
+        let key = db.last_insert_rowid();
+        Ok(OpenStream { key, head: head.clone(), response, last: record.seq })
+    }
+
+    fn reopen(&self, db: &Connection, row: StreamRow) -> Result<OpenStream, Error> {
+        let last: Option<i64> = db
+            .prepare_cached(
+                "SELECT seq FROM deltas WHERE session = ?1 AND stream = ?2
+                 ORDER BY seq DESC LIMIT 1",
+            )?
+            .query_row(params![self.key, row.key], |row| row.get(0))
+            .optional()?;
+        let last = last.map_or(row.first(), seq);
+        Ok(OpenStream { key: row.key, head: row.head, response: row.response, last })
+    }
+
+    fn insert_record(&self, db: &Connection, record: &Record) -> Result<(), Error> {
+        let kept = body::keep(db, record.body())?;
+        db.prepare_cached(
+            "INSERT INTO records (session, seq, at, response, body, cuts)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            self.key,
+            int(record.seq),
+            record.at.0,
+            record.response_id.as_ref().map(ResponseId::as_str),
+            kept.body,
+            kept.cuts,
+        ])?;
+        Ok(())
+    }
+
+    fn close_streams(&mut self, db: &Connection, record: &Record) -> Result<(), Error> {
+        for key in closed_by(&record.event) {
+            let stream = match self.streams.remove(&key) {
+                Some(stream) => stream,
+                None => match StreamRow::named(db, self.key, &stream::name(&key))? {
+                    Some(row) if !row.is_closed(self.head) => self.reopen(db, row)?,
+                    _ => continue,
+                },
+            };
+            db.prepare_cached("UPDATE streams SET last_seq = ?2, closed_seq = ?3 WHERE key = ?1")?
+                .execute(params![stream.key, int(stream.last), int(record.seq)])?;
+        }
+        Ok(())
+    }
+
+    fn derive(&mut self, db: &Connection, record: &Record) -> Result<(), Error> {
+        if answer_id(record).is_some() {
+            self.extend_answer(db, record)?;
+        }
+        if message::is_aside(record) {
+            let id = format!("n{}", record.seq);
+            message::insert(db, self.key, &id, MessageKind::Aside, record.seq)?;
+        }
+        match &record.event {
+            Event::UserMessage { message_id, client_id, .. } => {
+                let (id, kind) = (message_id.as_str(), MessageKind::Said);
+                if message::of_kind(db, self.key, kind, id)?.is_none() {
+                    message::insert(db, self.key, id, kind, record.seq)?;
+                }
+                self.remember_client(db, client_id.as_ref(), message_id)?;
+            }
+            Event::MessageQueued { message_id, client_id, .. } => {
+                self.enqueue(db, message_id, record.seq)?;
+                self.remember_client(db, client_id.as_ref(), message_id)?;
+            }
+            Event::MessageDequeued { message_id }
+            | Event::MessageDropped { message_id, .. }
+            | Event::MessageSteered { message_id, state: SteerState::HandedOver, .. } => {
+                self.dequeue(db, message_id)?;
+            }
+            Event::HistoryRewound { before_message_id, .. } => {
+                message::supersede(db, self.key, before_message_id)?;
+            }
+            // Nothing else is looked up.
+            _ => (),
+        }
+        Ok(())
+    }
+
+    fn extend_answer(&mut self, db: &Connection, record: &Record) -> Result<(), Error> {
+        let Some(answer) = &mut self.answer else { return Ok(()) };
+        answer.open &= !matches!(record.event, Event::RunFinish { .. });
+        message::extend(db, self.key, answer.number, record.seq, answer.open)
+    }
+
+    fn remember_client(
+        &self,
+        db: &Connection,
+        client_id: Option<&ClientId>,
+        message_id: &MessageId,
+    ) -> Result<(), Error> {
+        let Some(client_id) = client_id else { return Ok(()) };
+        db.prepare_cached(
+            "INSERT OR IGNORE INTO client_ids (session, client_id, message_id) VALUES (?1, ?2, ?3)",
+        )?
+        .execute(params![self.key, client_id.as_str(), message_id.as_str()])?;
+        Ok(())
+    }
+
+    fn enqueue(&self, db: &Connection, message_id: &MessageId, first: Seq) -> Result<(), Error> {
+        db.prepare_cached(
+            "INSERT OR IGNORE INTO queue (session, message_id, first_seq) VALUES (?1, ?2, ?3)",
+        )?
+        .execute(params![self.key, message_id.as_str(), int(first)])?;
+        Ok(())
+    }
+
+    fn dequeue(&self, db: &Connection, message_id: &MessageId) -> Result<(), Error> {
+        db.prepare_cached("DELETE FROM queue WHERE session = ?1 AND message_id = ?2")?
+            .execute(params![self.key, message_id.as_str()])?;
+        Ok(())
+    }
+}
+
+/// The run whose message the record is part of.
+fn answer_id(record: &Record) -> Option<&ResponseId> {
+    record.response_id.as_ref().filter(|_| message::is_of_answer(&record.event))
+}

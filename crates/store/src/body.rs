@@ -1,0 +1,76 @@
+//! Bodies as they are kept: the event's JSON, with large values cut out into blobs.
+//!
+//! Cutting is by bytes: what is read back is what was written, byte for byte.
+
+use std::collections::BTreeMap;
+
+use rusqlite::Connection;
+use serde_json::value::RawValue;
+
+use crate::{Error, blob};
+
+/// Values whose JSON is longer than this are kept as blobs.
+const LARGE: usize = 32 * 1024;
+
+pub(crate) struct Kept {
+    pub(crate) body: String,
+    /// JSON of `[[offset in body, hash], ...]`.
+    pub(crate) cuts: Option<String>,
+}
+
+pub(crate) fn keep(db: &Connection, body: String) -> Result<Kept, Error> {
+    let large = large_values(&body);
+    if large.is_empty() {
+        return Ok(Kept { body, cuts: None });
+    }
+    let mut kept = String::new();
+    let mut cuts = Vec::new();
+    let mut end = 0;
+    for (start, value) in large {
+        kept.push_str(&body[end..start]);
+        cuts.push((kept.len(), blob::put(db, value.as_bytes())?));
+        end = start + value.len();
+    }
+    kept.push_str(&body[end..]);
+    let cuts = serde_json::to_string(&cuts).map_err(|error| Error::Damaged(error.to_string()))?;
+    Ok(Kept { body: kept, cuts: Some(cuts) })
+}
+
+pub(crate) fn restore(db: &Connection, kept: Kept) -> Result<String, Error> {
+    let Some(cuts) = kept.cuts else { return Ok(kept.body) };
+    let cuts: Vec<(usize, String)> =
+        serde_json::from_str(&cuts).map_err(|error| Error::Damaged(error.to_string()))?;
+    let mut body = String::new();
+    let mut end = 0;
+    for (at, hash) in cuts {
+        let piece = kept.body.get(end..at).ok_or_else(|| damaged("a cut lies outside its body"))?;
+        let value = blob::read(db, &hash)?.ok_or_else(|| damaged("a large value is missing"))?;
+        body.push_str(piece);
+        body.push_str(&String::from_utf8(value).map_err(|_| damaged("a value is not text"))?);
+        end = at;
+    }
+    body.push_str(&kept.body[end..]);
+    Ok(body)
+}
+
+/// Start and JSON of each large top-level value, in order.
+fn large_values(body: &str) -> Vec<(usize, &str)> {
+    if body.len() <= LARGE {
+        return Vec::new();
+    }
+    // What is not an object stays whole.
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(body).unwrap_or_default();
+    let mut large: Vec<_> = fields
+        .into_values()
+        .map(RawValue::get)
+        .filter(|value| value.len() > LARGE)
+        // The values are borrowed from the body, so addresses tell where in it they are.
+        .map(|value| (value.as_ptr() as usize - body.as_ptr() as usize, value))
+        .collect();
+    large.sort_unstable();
+    large
+}
+
+fn damaged(what: &str) -> Error {
+    Error::Damaged(what.to_owned())
+}

@@ -1,0 +1,142 @@
+//! Connections to the database: how each kind is set up, and the pool of those that only read.
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, Transaction};
+
+use crate::{Error, OpenError, Sync, lock};
+
+const FILE: &str = "callboard.db";
+
+/// Migration n brings the schema from version n - 1 to n. Released ones never change.
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+
+/// More readers than this are served, by connections that are closed again.
+const IDLE_READERS: usize = 8;
+const READER_MMAP: i64 = 64 * 1024 * 1024;
+const STATEMENTS: usize = 64;
+
+/// The writer waits for a checkpoint, which waits for readers no longer than this.
+const CHECKPOINT_PATIENCE: Duration = Duration::from_millis(100);
+const WRITER_PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) fn file(dir: &Path) -> PathBuf {
+    dir.join(FILE)
+}
+
+pub(crate) fn wal_file(dir: &Path) -> PathBuf {
+    dir.join(format!("{FILE}-wal"))
+}
+
+/// The one connection that writes. Makes the file if there is none, and migrates it.
+pub(crate) fn writer(dir: &Path, sync: Sync) -> Result<Connection, OpenError> {
+    make_private(&file(dir))?;
+    let mut db = Connection::open_with_flags(
+        file(dir),
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    refuse_newer(&db)?;
+    db.busy_timeout(WRITER_PATIENCE)?;
+    db.set_prepared_statement_cache_capacity(STATEMENTS);
+    db.pragma_update(None, "journal_mode", "wal")?;
+    db.pragma_update(None, "synchronous", sync.pragma())?;
+    // Checkpoints run in a thread of their own.
+    db.pragma_update(None, "wal_autocheckpoint", 0)?;
+    migrate(&mut db)?;
+    Ok(db)
+}
+
+pub(crate) fn checkpointer(dir: &Path, sync: Sync) -> Result<Connection, OpenError> {
+    let db = Connection::open_with_flags(
+        file(dir),
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    db.busy_timeout(CHECKPOINT_PATIENCE)?;
+    db.pragma_update(None, "synchronous", sync.pragma())?;
+    Ok(db)
+}
+
+/// Connections that only read. Each read is one transaction, so what it returns is consistent.
+pub(crate) struct Readers {
+    dir: PathBuf,
+    /// `None` once closed. Held for a push or a pop, never while reading.
+    idle: Mutex<Option<Vec<Connection>>>,
+}
+
+impl Readers {
+    pub(crate) fn new(dir: &Path) -> Self {
+        Self { dir: dir.to_owned(), idle: Mutex::new(Some(Vec::new())) }
+    }
+
+    pub(crate) fn read<T>(
+        &self,
+        read: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let db = match self.idle(|idle| idle.pop())? {
+            Some(db) => db,
+            None => self.open()?,
+        };
+        let found = read(&db.unchecked_transaction()?)?;
+        // Closed meanwhile: the connection is dropped, and what was read still holds.
+        let _ = self.idle(|idle| (idle.len() < IDLE_READERS).then(|| idle.push(db)));
+        Ok(found)
+    }
+
+    pub(crate) fn close(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    fn idle<T>(&self, act: impl FnOnce(&mut Vec<Connection>) -> T) -> Result<T, Error> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.as_mut().map(act).ok_or(Error::Closed)
+    }
+
+    fn open(&self) -> Result<Connection, Error> {
+        let db = Connection::open_with_flags(
+            file(&self.dir),
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+        )?;
+        db.busy_timeout(WRITER_PATIENCE)?;
+        db.set_prepared_statement_cache_capacity(STATEMENTS);
+        db.pragma_update(None, "mmap_size", READER_MMAP)?;
+        Ok(db)
+    }
+}
+
+/// SQLite gives its other files the mode of this one.
+fn make_private(path: &Path) -> Result<(), OpenError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    lock::private(&mut options);
+    match options.open(path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(OpenError::Io { path: path.to_owned(), error }),
+    }
+}
+
+/// Before anything else: a newer database is left exactly as it is.
+fn refuse_newer(db: &Connection) -> Result<(), OpenError> {
+    let (found, known) = (version(db)?, MIGRATIONS.len() as i64);
+    if found > known {
+        return Err(OpenError::TooNew { found, known });
+    }
+    Ok(())
+}
+
+fn migrate(db: &mut Connection) -> Result<(), OpenError> {
+    let done = usize::try_from(version(db)?).unwrap_or(0);
+    for (n, migration) in MIGRATIONS.iter().enumerate().skip(done) {
+        let tx = db.transaction()?;
+        tx.execute_batch(migration)?;
+        tx.pragma_update(None, "user_version", n as i64 + 1)?;
+        tx.commit()?;
+    }
+    Ok(())
+}
+
+fn version(db: &Connection) -> Result<i64, rusqlite::Error> {
+    db.pragma_query_value(None, "user_version", |row| row.get(0))
+}

@@ -1,0 +1,284 @@
+//! The log: SQLite embedded, one writer thread, many readers.
+//!
+//! A session is a list of records numbered 1, 2, 3, ... with no gap. What is appended is read back
+//! byte for byte, however it is kept meanwhile: large values live in blobs, and the deltas of a
+//! closed stream are folded into one row some time later, which changes no answer. Everything else
+//! in here (messages, summaries, the queue) is derived from the records, in their transaction.
+//!
+//! [`Store::append`] is asynchronous and returns when the records are committed. Reads block for as
+//! long as SQLite takes; each is one transaction, so what it returns is consistent.
+
+mod append;
+mod blob;
+mod body;
+mod checkpoint;
+mod connection;
+mod error;
+mod fold;
+mod lock;
+mod message;
+mod pack;
+mod read;
+mod session;
+mod sql;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::fs::DirBuilder;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use rusqlite::Connection;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use transcript::{ClientId, MessageId, Millis, Record, ResponseId, Seq, SessionId, Summary};
+
+pub use error::{AppendError, Error, OpenError};
+pub use lock::Holder;
+pub use message::{MessageKind, MessageRow, Window};
+pub use read::{Page, ReadRange, Stored};
+pub use session::Listed;
+
+use checkpoint::Checkpoints;
+use connection::Readers;
+use lock::Lock;
+use writer::{Append, Job, What, Write, Writer};
+
+/// Writes that may wait; who comes later waits to be let in.
+const WAITING_WRITES: usize = 1024;
+
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    pub sync: Sync,
+    /// What a second opener is told, such as `callboard serve`.
+    pub holder: String,
+    /// Now; it is told as well.
+    pub since: Millis,
+}
+
+/// What a committed record survives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sync {
+    /// The loss of power.
+    #[default]
+    Full,
+    /// The end of the process; a loss of power may take the last moments.
+    Normal,
+}
+
+impl Sync {
+    fn pragma(self) -> &'static str {
+        match self {
+            Self::Full => "FULL",
+            Self::Normal => "NORMAL",
+        }
+    }
+}
+
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    jobs: Sender<Job>,
+    /// Places for waiting writes. Closed with the store.
+    places: Arc<Semaphore>,
+    readers: Readers,
+    lock: Arc<Lock>,
+    pages_written: Arc<AtomicU64>,
+}
+
+impl Store {
+    /// Opens the data folder or makes it, takes its lock, and migrates what is in it.
+    pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
+        make_folder(dir)?;
+        let lock = Arc::new(Lock::take(dir, options.holder, options.since)?);
+        let db = connection::writer(dir, options.sync)?;
+        let checkpoints = Checkpoints::start(dir, options.sync)?;
+        let pages_written = Arc::new(AtomicU64::new(0));
+        let (jobs, waiting) = channel();
+        let writer = Writer {
+            log_pages: checkpoint::log_pages(&db)?,
+            db,
+            jobs: waiting,
+            sessions: append::Sessions::default(),
+            checkpoints,
+            lock: Arc::clone(&lock),
+            pages_written: Arc::clone(&pages_written),
+        };
+        thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(|| writer.run())
+            .map_err(|error| OpenError::Io { path: dir.to_owned(), error })?;
+
+        let places = Arc::new(Semaphore::new(WAITING_WRITES));
+        let readers = Readers::new(dir);
+        Ok(Self { inner: Arc::new(Inner { jobs, places, readers, lock, pages_written }) })
+    }
+
+    /// Adds to a session's log, whose head must be `expected`; zero makes the session. When this
+    /// returns, all of the records are committed or none is.
+    pub async fn append(
+        &self,
+        session: &SessionId,
+        expected: Seq,
+        records: Arc<[Record]>,
+    ) -> Result<(), AppendError> {
+        let _place = self.place().await?;
+        let (done, answer) = oneshot::channel();
+        let append = Append { session: session.clone(), expected, records, done };
+        self.send(Job::Write(Write { what: What::Append(append), _place }));
+        answer.await.unwrap_or(Err(AppendError::Closed))
+    }
+
+    /// Keeps a value; gives its hash in hexadecimal. Equal values are kept once.
+    pub async fn put_blob(&self, value: Vec<u8>) -> Result<String, AppendError> {
+        let _place = self.place().await?;
+        let (done, answer) = oneshot::channel();
+        self.send(Job::Write(Write { what: What::Blob(value, done), _place }));
+        answer.await.unwrap_or(Err(AppendError::Closed))
+    }
+
+    /// Folds up to that many closed streams, fewer if they are long; says how many. The store also
+    /// does this by itself when nothing is written.
+    pub async fn fold(&self, max_streams: usize) -> Result<usize, Error> {
+        let (done, answer) = oneshot::channel();
+        self.send(Job::Fold { max_streams, done });
+        answer.await.unwrap_or(Err(Error::Closed))
+    }
+
+    /// Writes what waits, tidies up and lets go of the folder. Every other handle is closed too.
+    pub async fn close(self) {
+        self.inner.places.close();
+        self.inner.readers.close();
+        let (done, answer) = oneshot::channel();
+        self.send(Job::Close { done });
+        let _ = answer.await;
+    }
+
+    /// Writes into the lock file where this process can be reached.
+    pub fn set_address(&self, address: &str) -> Result<(), Error> {
+        Ok(self.inner.lock.set_address(address)?)
+    }
+
+    /// `None` if there is no such session.
+    pub fn head(&self, session: &SessionId) -> Result<Option<Seq>, Error> {
+        self.in_session(session, |db, key| session::head(db, key).map(Some))
+    }
+
+    /// Empty if there is no such session.
+    pub fn read(&self, session: &SessionId, range: ReadRange) -> Result<Page, Error> {
+        self.inner.readers.read(|db| read::read(db, session, range))
+    }
+
+    /// With the head of the same moment.
+    pub fn summary(&self, session: &SessionId) -> Result<Option<(Summary, Seq)>, Error> {
+        self.in_session(session, |db, key| {
+            Ok(Some((session::summary(db, key)?, session::head(db, key)?)))
+        })
+    }
+
+    /// The last changed first. `before` is the `updated_at` and id of the last one of the page
+    /// before.
+    pub fn sessions(
+        &self,
+        archived: Option<bool>,
+        limit: usize,
+        before: Option<(Millis, &SessionId)>,
+    ) -> Result<Vec<Listed>, Error> {
+        self.inner.readers.read(|db| session::list(db, archived, limit, before))
+    }
+
+    /// Sessions with an open run, an unanswered message, or a queue that is not held.
+    pub fn needing_attention(&self) -> Result<Vec<SessionId>, Error> {
+        self.inner.readers.read(|db| session::needing_attention(db))
+    }
+
+    /// Oldest first, superseded ones included.
+    pub fn messages(&self, session: &SessionId, window: Window) -> Result<Vec<MessageRow>, Error> {
+        self.in_session(session, |db, key| message::window(db, key, window))
+    }
+
+    pub fn message_row(&self, session: &SessionId, id: &str) -> Result<Option<MessageRow>, Error> {
+        self.in_session(session, |db, key| message::by_id(db, key, id))
+    }
+
+    /// The records of exactly these messages, in order, without deltas that later records cover.
+    pub fn records_of(
+        &self,
+        session: &SessionId,
+        rows: &[MessageRow],
+    ) -> Result<Vec<Stored>, Error> {
+        self.in_session(session, |db, key| message::records(db, session, key, rows))
+    }
+
+    /// Empty if there is no such run.
+    pub fn records_of_run(
+        &self,
+        session: &SessionId,
+        response: &ResponseId,
+    ) -> Result<Vec<Stored>, Error> {
+        self.in_session(session, |db, key| {
+            let row = message::of_kind(db, key, MessageKind::Answer, response.as_str())?;
+            message::records(db, session, key, row.as_slice())
+        })
+    }
+
+    pub fn message_of_client_id(
+        &self,
+        session: &SessionId,
+        client_id: &ClientId,
+    ) -> Result<Option<MessageId>, Error> {
+        self.in_session(session, |db, key| session::message_of_client_id(db, key, client_id))
+    }
+
+    /// Where the oldest message that waits was queued.
+    pub fn queue_start(&self, session: &SessionId) -> Result<Option<Seq>, Error> {
+        self.in_session(session, session::queue_start)
+    }
+
+    pub fn blob(&self, hash: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.inner.readers.read(|db| blob::read(db, hash))
+    }
+
+    /// Pages written to the write-ahead log since the store was opened.
+    pub fn pages_written(&self) -> u64 {
+        self.inner.pages_written.load(Ordering::Relaxed)
+    }
+
+    /// What is empty where there is no such session.
+    fn in_session<T: Default>(
+        &self,
+        session: &SessionId,
+        read: impl FnOnce(&Connection, i64) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.inner.readers.read(|db| match session::key(db, session)? {
+            Some(key) => read(db, key),
+            None => Ok(T::default()),
+        })
+    }
+
+    async fn place(&self) -> Result<OwnedSemaphorePermit, AppendError> {
+        let places = Arc::clone(&self.inner.places);
+        places.acquire_owned().await.map_err(|_| AppendError::Closed)
+    }
+
+    fn send(&self, job: Job) {
+        // If the writer is gone, so is the job, and with it the other end of its answer.
+        let _ = self.inner.jobs.send(job);
+    }
+}
+
+/// Only its owner may look into a folder that is made here.
+fn make_folder(dir: &Path) -> Result<(), OpenError> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir).map_err(|error| OpenError::Io { path: dir.to_owned(), error })
+}

@@ -1,0 +1,225 @@
+//! Where each message stands in the log, so that a page of messages is read from those records alone.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use transcript::{Event, Record, ResponseId, Seq, SessionId, event_from_body};
+
+use crate::read::{Span, Stored};
+use crate::sql::{int, seq};
+use crate::{Error, session};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageRow {
+    /// 1, 2, 3, ... in order of appearance.
+    pub number: u64,
+    /// A message id, a response id, or `n{seq}` of an aside.
+    pub id: String,
+    pub kind: MessageKind,
+    pub first: Seq,
+    /// Of its records that are not deltas.
+    pub last: Seq,
+    /// A run that has not finished.
+    pub open: bool,
+    pub superseded: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageKind {
+    /// By a person or another agent.
+    Said,
+    /// A run.
+    Answer,
+    /// A record that belongs to no run and yet is shown.
+    Aside,
+}
+
+/// The newest `limit` messages that begin before a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    pub before: Option<Seq>,
+    pub limit: usize,
+}
+
+impl MessageKind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Said => "said",
+            Self::Answer => "answer",
+            Self::Aside => "aside",
+        }
+    }
+
+    fn from_word(word: &str) -> Self {
+        match word {
+            "said" => Self::Said,
+            "answer" => Self::Answer,
+            _ => Self::Aside,
+        }
+    }
+}
+
+/// Whether a record, if it names a run, is part of that run's message.
+pub(crate) fn is_of_answer(event: &Event) -> bool {
+    !matches!(
+        event,
+        Event::SessionCreated { .. }
+            | Event::SessionUpdated { .. }
+            | Event::AgentLinked { .. }
+            | Event::UserMessage { .. }
+            | Event::MessageQueued { .. }
+            | Event::MessageEdited { .. }
+            | Event::MessageMoved { .. }
+            | Event::MessageDequeued { .. }
+            | Event::MessageDropped { .. }
+            | Event::QueueHeld { .. }
+            | Event::QueueReleased {}
+            | Event::HistoryRewound { .. }
+    )
+}
+
+pub(crate) fn is_aside(record: &Record) -> bool {
+    record.response_id.is_none()
+        && matches!(
+            record.event,
+            Event::Notice { .. }
+                | Event::Unrecognized { .. }
+                | Event::AgentMessage { .. }
+                | Event::AgentCallbackResult { .. }
+        )
+}
+
+const COLUMNS: &str = "number, id, kind, first_seq, last_seq, open, superseded";
+
+pub(crate) fn window(
+    db: &Connection,
+    session: i64,
+    window: Window,
+) -> Result<Vec<MessageRow>, Error> {
+    let mut find = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM messages WHERE session = ?1 AND first_seq < ?2
+         ORDER BY first_seq DESC LIMIT ?3"
+    ))?;
+    let before = window.before.map_or(i64::MAX, int);
+    let limit = i64::try_from(window.limit).unwrap_or(i64::MAX);
+    let rows = find.query_map(params![session, before, limit], MessageRow::from_row)?;
+    let mut rows: Vec<_> = rows.collect::<Result<_, _>>()?;
+    rows.reverse();
+    Ok(rows)
+}
+
+pub(crate) fn by_id(db: &Connection, session: i64, id: &str) -> Result<Option<MessageRow>, Error> {
+    let mut find = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM messages WHERE session = ?1 AND id = ?2 ORDER BY number LIMIT 1"
+    ))?;
+    Ok(find.query_row(params![session, id], MessageRow::from_row).optional()?)
+}
+
+pub(crate) fn of_kind(
+    db: &Connection,
+    session: i64,
+    kind: MessageKind,
+    id: &str,
+) -> Result<Option<MessageRow>, Error> {
+    let mut find = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM messages WHERE session = ?1 AND id = ?2 AND kind = ?3"
+    ))?;
+    Ok(find.query_row(params![session, id, kind.word()], MessageRow::from_row).optional()?)
+}
+
+/// Adds a row; gives its number.
+pub(crate) fn insert(
+    db: &Connection,
+    session: i64,
+    id: &str,
+    kind: MessageKind,
+    first: Seq,
+) -> Result<u64, Error> {
+    let open = kind == MessageKind::Answer;
+    let mut insert = db.prepare_cached(
+        "INSERT INTO messages (session, number, id, kind, first_seq, last_seq, open)
+         SELECT ?1, ifnull(max(number), 0) + 1, ?2, ?3, ?4, ?4, ?5
+         FROM messages WHERE session = ?1
+         RETURNING number",
+    )?;
+    let number: i64 =
+        insert.query_row(params![session, id, kind.word(), int(first), open], |row| row.get(0))?;
+    Ok(number.cast_unsigned())
+}
+
+pub(crate) fn extend(
+    db: &Connection,
+    session: i64,
+    number: u64,
+    last: Seq,
+    open: bool,
+) -> Result<(), Error> {
+    db.prepare_cached(
+        "UPDATE messages SET last_seq = ?3, open = ?4 WHERE session = ?1 AND number = ?2",
+    )?
+    .execute(params![session, number.cast_signed(), int(last), open])?;
+    Ok(())
+}
+
+/// That message and all later ones; none, if there is no such message.
+pub(crate) fn supersede(db: &Connection, session: i64, from_id: &str) -> Result<(), Error> {
+    db.prepare_cached(
+        "UPDATE messages SET superseded = 1 WHERE session = ?1 AND number >=
+             (SELECT min(number) FROM messages WHERE session = ?1 AND id = ?2)",
+    )?
+    .execute(params![session, from_id])?;
+    Ok(())
+}
+
+/// The records of exactly these messages, in order, without deltas that a later record covers.
+pub(crate) fn records(
+    db: &Connection,
+    id: &SessionId,
+    session: i64,
+    rows: &[MessageRow],
+) -> Result<Vec<Stored>, Error> {
+    let head = session::head(db, session)?;
+    let mut found = Vec::new();
+    for row in rows {
+        let response = ResponseId::new(row.id.as_str());
+        let is_answer = row.kind == MessageKind::Answer;
+        let span = Span {
+            id,
+            session,
+            after: Seq(row.first.0.saturating_sub(1)),
+            // The deltas of an open run do not move its last number.
+            end: if row.open { head } else { row.last },
+            horizon: head,
+            response: is_answer.then_some(&response),
+        };
+        let mut records = span.without_covered(db, usize::MAX)?;
+        if is_answer {
+            records.retain(|it| !is_of_another_message(it));
+        }
+        found.extend(records);
+    }
+    found.sort_unstable_by_key(|it| it.seq);
+    found.dedup_by_key(|it| it.seq);
+    Ok(found)
+}
+
+/// Records that only mention the run. Their names are looked for first: few need to be parsed.
+fn is_of_another_message(record: &Stored) -> bool {
+    const MENTIONING: [&str; 6] =
+        ["session_", "agent_linked", "user_message", "message_", "queue_", "history_rewound"];
+    let name = record.body.strip_prefix(r#"{"type":""#).unwrap_or("");
+    MENTIONING.iter().any(|it| name.starts_with(it))
+        && !is_of_answer(&event_from_body(&record.body))
+}
+
+impl MessageRow {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            number: row.get::<_, i64>(0)?.cast_unsigned(),
+            id: row.get(1)?,
+            kind: MessageKind::from_word(row.get_ref(2)?.as_str()?),
+            first: seq(row.get(3)?),
+            last: seq(row.get(4)?),
+            open: row.get(5)?,
+            superseded: row.get(6)?,
+        })
+    }
+}

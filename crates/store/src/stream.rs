@@ -1,0 +1,231 @@
+//! Streams and their deltas as they are kept: row by row while young, packed once folded.
+//!
+//! What all deltas of a stream have in common is kept once, as its *head*: the delta event with an
+//! empty delta. Every way of reading goes through [`StreamRow`], so it cannot matter whether a stream
+//! is folded.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use transcript::stream::{self, StreamKey};
+use transcript::{
+    Event, Millis, OutputStream, Record, ResponseId, Seq, SessionId, event_from_body,
+};
+
+use crate::read::{Stored, record_at};
+use crate::sql::{int, seq};
+use crate::{Error, blob, pack};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Delta {
+    pub(crate) seq: Seq,
+    pub(crate) at: Millis,
+    pub(crate) offset: Option<u64>,
+    pub(crate) text: String,
+}
+
+/// A stream's name within its session.
+pub(crate) fn name(key: &StreamKey) -> String {
+    match key {
+        StreamKey::Text(id) => format!("text:{id}"),
+        StreamKey::Thinking(id) => format!("thinking:{id}"),
+        StreamKey::Arguments(id) => format!("arguments:{id}"),
+        StreamKey::Output(id, OutputStream::Stdout) => format!("stdout:{id}"),
+        StreamKey::Output(id, OutputStream::Stderr) => format!("stderr:{id}"),
+    }
+}
+
+pub(crate) fn head_of(event: &Event) -> Event {
+    with_delta(event, Some(0), String::new())
+}
+
+fn with_delta(head: &Event, at: Option<u64>, text: String) -> Event {
+    let mut event = head.clone();
+    match &mut event {
+        Event::TextDelta { delta, .. }
+        | Event::ThinkingDelta { delta, .. }
+        | Event::ToolArgumentsDelta { delta, .. } => *delta = text,
+        Event::ToolOutputDelta { offset, delta, .. } => {
+            *offset = at.unwrap_or(0);
+            *delta = text;
+        }
+        // Only deltas continue a stream.
+        _ => (),
+    }
+    event
+}
+
+pub(crate) struct StreamRow {
+    pub(crate) key: i64,
+    pub(crate) session: i64,
+    pub(crate) response: Option<ResponseId>,
+    pub(crate) head: Event,
+    first: Seq,
+    last: Option<Seq>,
+    closed: Option<Seq>,
+    folded: bool,
+}
+
+const COLUMNS: &str = "key, session, response, head, first_seq, last_seq, closed_seq, folded = 1";
+
+impl StreamRow {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            key: row.get(0)?,
+            session: row.get(1)?,
+            response: row.get::<_, Option<String>>(2)?.map(ResponseId::new),
+            head: event_from_body(row.get_ref(3)?.as_str()?),
+            first: seq(row.get(4)?),
+            last: row.get::<_, Option<i64>>(5)?.map(seq),
+            closed: row.get::<_, Option<i64>>(6)?.map(seq),
+            folded: row.get(7)?,
+        })
+    }
+
+    pub(crate) fn named(db: &Connection, session: i64, name: &str) -> Result<Option<Self>, Error> {
+        let sql = format!("SELECT {COLUMNS} FROM streams WHERE session = ?1 AND name = ?2");
+        let mut find = db.prepare_cached(&sql)?;
+        Ok(find.query_row(params![session, name], Self::from_row).optional()?)
+    }
+
+    /// Streams that have a delta in `after < seq <= end`, and maybe others from nearby.
+    pub(crate) fn overlapping(
+        db: &Connection,
+        session: i64,
+        after: Seq,
+        end: Seq,
+    ) -> Result<Vec<Self>, Error> {
+        // What was open at `after` was open when the last stream before it began.
+        let low: Option<i64> = db
+            .prepare_cached(
+                "SELECT low FROM streams WHERE session = ?1 AND first_seq <= ?2
+                 ORDER BY first_seq DESC LIMIT 1",
+            )?
+            .query_row(params![session, int(after)], |row| row.get(0))
+            .optional()?;
+        let sql = format!(
+            "SELECT {COLUMNS} FROM streams WHERE session = ?1 AND first_seq BETWEEN ?2 AND ?3
+             AND (last_seq IS NULL OR last_seq > ?4)"
+        );
+        let low = low.unwrap_or_else(|| int(after));
+        let mut find = db.prepare_cached(&sql)?;
+        let rows = find.query_map(params![session, low, int(end), int(after)], Self::from_row)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    pub(crate) fn to_fold(db: &Connection, limit: usize) -> Result<Vec<Self>, Error> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM streams WHERE folded = 0 AND closed_seq IS NOT NULL
+             ORDER BY key LIMIT ?1"
+        );
+        let mut find = db.prepare_cached(&sql)?;
+        let rows = find.query_map(params![limit as i64], Self::from_row)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    pub(crate) fn is_output(&self) -> bool {
+        matches!(self.head, Event::ToolOutputDelta { .. })
+    }
+
+    pub(crate) fn is_folded(&self) -> bool {
+        self.folded
+    }
+
+    pub(crate) fn is_closed(&self, horizon: Seq) -> bool {
+        self.closed.is_some_and(|closed| closed <= horizon)
+    }
+
+    pub(crate) fn first(&self) -> Seq {
+        self.first
+    }
+
+    /// All deltas, in order.
+    pub(crate) fn deltas(&self, db: &Connection) -> Result<Vec<Delta>, Error> {
+        if self.folded { self.unfold(db) } else { self.rows(db) }
+    }
+
+    pub(crate) fn rows(&self, db: &Connection) -> Result<Vec<Delta>, Error> {
+        let mut find = db.prepare_cached(
+            "SELECT seq, at, offset, text FROM deltas
+             WHERE session = ?1 AND seq BETWEEN ?2 AND ?3 AND stream = ?4 ORDER BY seq",
+        )?;
+        let last = self.last.map_or(i64::MAX, int);
+        let rows =
+            find.query_map(params![self.session, int(self.first), last, self.key], |row| {
+                Ok(Delta {
+                    seq: seq(row.get(0)?),
+                    at: Millis(row.get(1)?),
+                    offset: row.get::<_, Option<i64>>(2)?.map(i64::cast_unsigned),
+                    text: row.get(3)?,
+                })
+            })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn unfold(&self, db: &Connection) -> Result<Vec<Delta>, Error> {
+        let mut find = db.prepare_cached("SELECT deltas, text FROM streams WHERE key = ?1")?;
+        let (packed, kept) = find.query_row(params![self.key], |row| {
+            let kept = match row.get_ref(1)? {
+                ValueRef::Null => Text::OfClosing,
+                ValueRef::Text(text) => Text::Plain(text.to_vec()),
+                data => Text::Compressed(data.as_blob()?.to_vec()),
+            };
+            Ok((row.get::<_, Vec<u8>>(0)?, kept))
+        })?;
+        let text = match kept {
+            Text::OfClosing => self.closing_text(db)?.unwrap_or_default(),
+            Text::Plain(text) => utf8(text)?,
+            Text::Compressed(data) => utf8(blob::decompress(&data)?)?,
+        };
+        pack::unpack(self.first, self.is_output(), &packed, &text)
+            .ok_or_else(|| Error::Damaged(format!("stream {} cannot be unfolded", self.key)))
+    }
+
+    /// The text of the record that closed the stream, if that has one.
+    pub(crate) fn closing_text(&self, db: &Connection) -> Result<Option<String>, Error> {
+        let Some(closed) = self.closed else { return Ok(None) };
+        let Some(body) = record_at(db, self.session, closed)? else { return Ok(None) };
+        Ok(match event_from_body(&body) {
+            Event::TextDone { text, .. } | Event::ThinkingDone { text, .. } => Some(text),
+            Event::ToolArgumentsDone { arguments, .. } => Some(arguments),
+            // Other closing records do not repeat what they close.
+            _ => None,
+        })
+    }
+
+    pub(crate) fn stored(&self, session: &SessionId, delta: Delta) -> Stored {
+        let event = with_delta(&self.head, delta.offset, delta.text);
+        self.stored_event(session, delta.seq, delta.at, event)
+    }
+
+    /// The deltas with neighbours merged; each has number and time of its last.
+    pub(crate) fn merged(&self, session: &SessionId, deltas: Vec<Delta>) -> Vec<Stored> {
+        let mut merged: Vec<(Seq, Millis, Event)> = Vec::new();
+        for delta in deltas {
+            let event = with_delta(&self.head, delta.offset, delta.text);
+            if let Some((last_seq, last_at, last)) = merged.last_mut()
+                && stream::merge(last, &event)
+            {
+                (*last_seq, *last_at) = (delta.seq, delta.at);
+                continue;
+            }
+            merged.push((delta.seq, delta.at, event));
+        }
+        let stored = |(seq, at, event)| self.stored_event(session, seq, at, event);
+        merged.into_iter().map(stored).collect()
+    }
+
+    fn stored_event(&self, session: &SessionId, seq: Seq, at: Millis, event: Event) -> Stored {
+        Stored::from(&Record::new(seq, at, session.clone(), self.response.clone(), event))
+    }
+}
+
+/// How the text of a folded stream is kept.
+enum Text {
+    OfClosing,
+    Plain(Vec<u8>),
+    Compressed(Vec<u8>),
+}
+
+fn utf8(bytes: Vec<u8>) -> Result<String, Error> {
+    String::from_utf8(bytes).map_err(|_| Error::Damaged("a stream's text is not text".to_owned()))
+}

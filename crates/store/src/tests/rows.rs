@@ -1,0 +1,259 @@
+//! Small logs, and what is looked up in them.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+use transcript::{
+    Event, MessageId, Millis, PartId, Record, ResponseId, RewindReason, RunStatus, Seq, SteerState,
+    Trigger,
+};
+
+use super::{append, json, open, read_all, records, session, stored_json};
+use crate::{AppendError, MessageKind, Window, connection};
+
+#[tokio::test]
+async fn an_append_that_expects_another_head_writes_nothing() {
+    let dir = TempDir::new().unwrap();
+    let (store, id) = (open(dir.path()), session("s"));
+    let log = records(&id, [created(), said("m1"), said("m2")]);
+    assert_eq!(append(&store, &log[1..]).await, Err(AppendError::Conflict { head: Seq(0) }));
+    assert_eq!(store.head(&id).unwrap(), None);
+
+    append(&store, &log[..2]).await.unwrap();
+    assert_eq!(append(&store, &log[..2]).await, Err(AppendError::Conflict { head: Seq(2) }));
+    let gap = store.append(&id, Seq(2), Arc::from(&log[..1])).await;
+    assert_eq!(gap, Err(AppendError::Misnumbered));
+    assert_eq!(stored_json(&read_all(&store, &id)), json(&log[..2]));
+}
+
+#[tokio::test]
+async fn sessions_do_not_disturb_each_other() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    let (one, two) = (session("one"), session("two"));
+    let log_of = |id| records(id, (0..50).map(|n| text_delta("p", &n.to_string())));
+    let (log_one, log_two) = (log_of(&one), log_of(&two));
+    for (a, b) in log_one.chunks(3).zip(log_two.chunks(3)) {
+        let (a, b) = tokio::join!(append(&store, a), append(&store, b));
+        a.and(b).unwrap();
+    }
+    assert_eq!(stored_json(&read_all(&store, &one)), json(&log_one));
+    assert_eq!(stored_json(&read_all(&store, &two)), json(&log_two));
+}
+
+#[tokio::test]
+async fn a_failed_write_fails_whole_and_the_next_is_tried() {
+    let dir = TempDir::new().unwrap();
+    let (store, id) = (open(dir.path()), session("s"));
+    let log = records(&id, [created(), text_delta("p", "a"), said("m1"), text_delta("p", "b")]);
+    append(&store, &log[..1]).await.unwrap();
+
+    let other = Connection::open(connection::file(dir.path())).unwrap();
+    let trigger =
+        "CREATE TRIGGER full BEFORE INSERT ON messages BEGIN SELECT RAISE(ABORT, 'x'); END";
+    other.execute_batch(trigger).unwrap();
+    let failed = append(&store, &log[1..]).await;
+    assert!(matches!(failed, Err(AppendError::Storage(_))), "{failed:?}");
+    assert_eq!(stored_json(&read_all(&store, &id)), json(&log[..1]));
+
+    other.execute_batch("DROP TRIGGER full").unwrap();
+    append(&store, &log[1..]).await.unwrap();
+    assert_eq!(stored_json(&read_all(&store, &id)), json(&log));
+}
+
+#[tokio::test]
+async fn messages_have_their_place() {
+    let dir = TempDir::new().unwrap();
+    let (store, id) = (open(dir.path()), session("s"));
+    let mut log = records(
+        &id,
+        [
+            created(),
+            said("m1"),
+            run_start(),
+            text_delta("p", "a"),
+            queued("m2"),
+            notice(),
+            run_finish(),
+            notice(),
+            said("m1"),
+            Event::HistoryRewound {
+                before_message_id: "r1".into(),
+                reason: RewindReason::Regenerate,
+            },
+            Event::MessageDequeued { message_id: MessageId::new("m2") },
+            said("m2"),
+        ],
+    );
+    for seq in 3..=7 {
+        log[seq - 1].response_id = Some(ResponseId::new("r1"));
+    }
+    append(&store, &log).await.unwrap();
+
+    let rows = store.messages(&id, Window { before: None, limit: 10 }).unwrap();
+    let short: Vec<_> = rows
+        .iter()
+        .map(|it| (it.id.as_str(), it.kind, it.first.0, it.last.0, it.open, it.superseded))
+        .collect();
+    assert_eq!(
+        short,
+        [
+            ("m1", MessageKind::Said, 2, 2, false, false),
+            ("r1", MessageKind::Answer, 3, 7, false, true),
+            ("n8", MessageKind::Aside, 8, 8, false, true),
+            ("m2", MessageKind::Said, 12, 12, false, false),
+        ]
+    );
+    assert_eq!(store.message_row(&id, "n8").unwrap().as_ref(), Some(&rows[2]));
+    let window = Window { before: Some(Seq(8)), limit: 1 };
+    assert_eq!(store.messages(&id, window).unwrap(), rows[1..2]);
+    let of_run = store.records_of_run(&id, &ResponseId::new("r1")).unwrap();
+    assert_eq!(of_run.iter().map(|it| it.seq.0).collect::<Vec<_>>(), [3, 4, 6, 7]);
+}
+
+#[tokio::test]
+async fn the_queue_starts_at_the_oldest_that_waits() {
+    let dir = TempDir::new().unwrap();
+    let (store, id) = (open(dir.path()), session("s"));
+    let message_id = MessageId::new;
+    let steps = [
+        (created(), None),
+        (queued("m1"), Some(2)),
+        (queued("m2"), Some(2)),
+        (queued("m3"), Some(2)),
+        (Event::MessageDequeued { message_id: message_id("m1") }, Some(3)),
+        (steered("m2", SteerState::Seen), Some(3)),
+        (steered("m2", SteerState::HandedOver), Some(4)),
+        (Event::MessageDropped { message_id: message_id("m3"), reason: None }, None),
+    ];
+    let log = records(&id, steps.iter().map(|it| it.0.clone()));
+    for (record, (_, start)) in log.chunks(1).zip(&steps) {
+        append(&store, record).await.unwrap();
+        assert_eq!(store.queue_start(&id).unwrap(), start.map(Seq), "{record:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_needs_attention_while_something_is_open() {
+    let dir = TempDir::new().unwrap();
+    let (store, id) = (open(dir.path()), session("s"));
+    let steps = [
+        (created(), false),
+        (said("m1"), true),
+        (run_start(), true),
+        (run_finish(), false),
+        (queued("m2"), true),
+        (Event::QueueHeld { reason: None }, false),
+        (Event::QueueReleased {}, true),
+    ];
+    let mut log = records(&id, steps.iter().map(|it| it.0.clone()));
+    for (record, (_, expected)) in log.chunks_mut(1).zip(&steps) {
+        record[0].response_id = Some(ResponseId::new("r1"));
+        append(&store, record).await.unwrap();
+        assert_eq!(!store.needing_attention().unwrap().is_empty(), *expected, "{record:?}");
+    }
+}
+
+#[tokio::test]
+async fn sessions_are_listed_by_their_last_change() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    for (name, at) in [("a", 3), ("b", 5), ("c", 3), ("d", 1)] {
+        let id = session(name);
+        let mut log = records(&id, [created(), archived(name == "b")]);
+        log.iter_mut().for_each(|it| it.at = Millis(at));
+        append(&store, &log).await.unwrap();
+    }
+    let names = |archived, limit, before| {
+        let listed = store.sessions(archived, limit, before).unwrap();
+        listed.iter().map(|it| it.0.to_string()).collect::<Vec<_>>().concat()
+    };
+    assert_eq!(names(None, 9, None), "bcad");
+    assert_eq!(names(Some(false), 2, None), "ca");
+    assert_eq!(names(Some(true), 9, None), "b");
+    assert_eq!(names(None, 9, Some((Millis(3), &session("c")))), "ad");
+    assert_eq!(store.sessions(None, 1, None).unwrap()[0].2, Seq(2));
+}
+
+/// Counted in pages: a lone delta costs the same, however long the session.
+#[tokio::test]
+async fn the_cost_of_a_delta_does_not_grow() {
+    let dir = TempDir::new().unwrap();
+    let (store, id) = (open(dir.path()), session("s"));
+    let mut log: Vec<Record> = records(&id, (0..21_000).map(|_| text_delta("p", "some words ")));
+    log.iter_mut().for_each(|it| it.response_id = Some(ResponseId::new("r1")));
+
+    append(&store, &log[..100]).await.unwrap();
+    let young = pages_for(&store, &log[100..1100]).await;
+    append(&store, &log[1100..20_000]).await.unwrap();
+    let old = pages_for(&store, &log[20_000..]).await;
+    // One leaf for each, and what SQLite rewrites around a leaf that is full.
+    assert!((1000..1250).contains(&young), "{young} pages for 1000 deltas");
+    assert!(old.abs_diff(young) <= 50, "first {young}, then {old} pages for 1000 deltas");
+}
+
+async fn pages_for(store: &crate::Store, records: &[Record]) -> u64 {
+    let before = store.pages_written();
+    for record in records.chunks(1) {
+        append(store, record).await.unwrap();
+    }
+    store.pages_written() - before
+}
+
+fn created() -> Event {
+    Event::SessionCreated { agent: "a".into(), workspace: None, title: None }
+}
+
+fn archived(archived: bool) -> Event {
+    Event::SessionUpdated { agent: None, workspace: None, title: None, archived: Some(archived) }
+}
+
+fn said(id: &str) -> Event {
+    Event::UserMessage {
+        message_id: MessageId::new(id),
+        client_id: None,
+        role: Default::default(),
+        text: "hello".into(),
+        attachments: Vec::new(),
+        from: None,
+    }
+}
+
+fn queued(id: &str) -> Event {
+    Event::MessageQueued {
+        message_id: MessageId::new(id),
+        client_id: None,
+        text: "later".into(),
+        attachments: Vec::new(),
+        position: None,
+        mode: Default::default(),
+        from: None,
+    }
+}
+
+fn steered(id: &str, state: SteerState) -> Event {
+    Event::MessageSteered { message_id: MessageId::new(id), text: String::new(), state }
+}
+
+fn text_delta(part: &str, delta: &str) -> Event {
+    Event::TextDelta { part_id: PartId::new(part), parent_call_id: None, delta: delta.into() }
+}
+
+fn notice() -> Event {
+    Event::Notice { level: transcript::Level::Info, text: "n".into() }
+}
+
+fn run_start() -> Event {
+    Event::RunStart { agent: "a".into(), model: None, trigger: Trigger::User, exchange_id: None }
+}
+
+fn run_finish() -> Event {
+    Event::RunFinish {
+        status: RunStatus::Completed,
+        error: None,
+        usage: None,
+        cost: None,
+        duration_ms: 1,
+    }
+}

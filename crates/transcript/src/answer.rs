@@ -1,0 +1,289 @@
+//! The reducer of one run: folds its records into an [`Answer`].
+//!
+//! It never fails. A record about a part or call that never started makes it, in its place: one bad
+//! record must not break a page. Every text keeps the place of its first record, and no letter is
+//! lost. Finding and making parts is in `place.rs`, calls are in `call.rs`, and which call a text
+//! belongs to is decided in `commentary.rs`.
+
+use std::ops::Range;
+
+use crate::call::json_body;
+use crate::place::Index;
+use crate::{
+    Answer, Approval, Body, CallId, CallState, Continuation, Event, Finish, Millis, Outcome,
+    OutputStream, Record, Resolution, ResponseId, Retry, Steered, Step, StepFinished, Trigger,
+    Validation,
+};
+
+/// The parts that a record touched; empty if only the answer's own fields changed.
+pub(crate) type Touched = Range<usize>;
+
+impl Answer {
+    pub(crate) fn new(id: ResponseId, at: Millis, body_edge: usize) -> Self {
+        Self {
+            id,
+            agent: String::new(),
+            model: None,
+            trigger: Trigger::User,
+            exchange_id: None,
+            started_at: at,
+            parts: Vec::new(),
+            steps: Vec::new(),
+            continuation: None,
+            cancel_requested: None,
+            cancelled: None,
+            audio_truncated_at_ms: None,
+            finish: None,
+            index: Index::keeping(body_edge),
+        }
+    }
+
+    /// The answer that these records, all of one run, make.
+    pub fn replay<'a>(id: &ResponseId, records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut records = records.into_iter().peekable();
+        let at = records.peek().map_or(Millis::default(), |it| it.at);
+        let mut answer = Self::new(id.clone(), at, crate::BODY_EDGE);
+        records.for_each(|record| {
+            answer.apply(record);
+        });
+        answer
+    }
+
+    /// Takes in a record of this run, as the only way to change an answer.
+    pub fn apply(&mut self, record: &Record) -> Range<usize> {
+        let Record { seq, at, .. } = *record;
+        let mut touched = self.take_in(&record.event, at);
+        touched.end = touched.end.min(self.parts.len());
+        touched.start = touched.start.min(touched.end);
+        for part in &mut self.parts[touched.clone()] {
+            part.changed = seq;
+        }
+        touched
+    }
+
+    fn take_in(&mut self, event: &Event, at: Millis) -> Touched {
+        match event {
+            Event::RunStart { agent, model, trigger, exchange_id } => {
+                self.agent.clone_from(agent);
+                self.model.clone_from(model);
+                self.trigger = *trigger;
+                self.exchange_id.clone_from(exchange_id);
+                0..0
+            }
+            Event::StepStart { index, parent_call_id } => {
+                self.start_step(*index, parent_call_id.as_ref(), at)
+            }
+            Event::StepFinish { finish_reason, usage, parent_call_id, .. } => {
+                let finished = StepFinished { at, reason: finish_reason.clone(), usage: *usage };
+                self.finish_step(parent_call_id.as_ref(), finished)
+            }
+
+            Event::TextStart { part_id, parent_call_id } => {
+                self.text(part_id, parent_call_id.as_ref(), at, |_| ())
+            }
+            Event::TextDelta { part_id, parent_call_id, delta } => {
+                self.text(part_id, parent_call_id.as_ref(), at, |text| text.text.push_str(delta))
+            }
+            Event::TextDone { part_id, parent_call_id, text, phase, discarded } => {
+                let touched = self.text(part_id, parent_call_id.as_ref(), at, |part| {
+                    part.text.clone_from(text);
+                    part.open = false;
+                    part.phase = *phase;
+                });
+                let decided = self.decide_closed_text(touched.start, *discarded, at);
+                union(touched, decided)
+            }
+            Event::ThinkingStart { part_id, parent_call_id } => {
+                self.thinking(part_id, parent_call_id.as_ref(), at, |_| ())
+            }
+            Event::ThinkingDelta { part_id, parent_call_id, delta } => {
+                self.thinking(part_id, parent_call_id.as_ref(), at, |thinking| {
+                    thinking.text.push_str(delta)
+                })
+            }
+            Event::ThinkingDone { part_id, parent_call_id, text, discarded } => {
+                self.thinking(part_id, parent_call_id.as_ref(), at, |thinking| {
+                    thinking.text.clone_from(text);
+                    thinking.open = false;
+                    thinking.finished_at = Some(at);
+                    thinking.discarded = *discarded;
+                })
+            }
+
+            Event::ToolCallStart {
+                call_id,
+                provider_call_id,
+                tool_name,
+                arguments,
+                parent_call_id,
+                executor,
+            } => self.call_mut(call_id, parent_call_id.as_ref(), at, |call| {
+                call.name.clone_from(tool_name);
+                call.provider_call_id.clone_from(provider_call_id);
+                call.executor = *executor;
+                if let Some(arguments) = arguments {
+                    call.arguments.set(arguments);
+                }
+            }),
+            Event::ToolArgumentsDelta { call_id, delta } => {
+                self.call_mut(call_id, None, at, |call| call.arguments.push(delta))
+            }
+            Event::ToolArgumentsDone { call_id, arguments, summary, incomplete, validation } => {
+                let edge = self.index.body_edge();
+                let touched = self.call_mut(call_id, None, at, |call| {
+                    call.arguments = Body::keeping(edge);
+                    call.arguments.push(arguments);
+                    call.arguments_done = true;
+                    call.arguments_incomplete = *incomplete;
+                    call.summary.clone_from(summary);
+                    call.validation = Some(*validation);
+                    call.move_to(match validation {
+                        Validation::NotRequired => CallState::Queued,
+                        Validation::Pending => CallState::AwaitingApproval,
+                    });
+                });
+                let leaked = self.mark_leaked_arguments(arguments);
+                union(touched, leaked)
+            }
+            Event::ToolRunning { call_id } => self.call_mut(call_id, None, at, |call| {
+                call.running_since.get_or_insert(at);
+                call.move_to(CallState::Running);
+            }),
+            Event::ToolApprovalRequested { call_id, options } => {
+                self.call_mut(call_id, None, at, |call| {
+                    let options = Some(options.clone());
+                    call.approval = Some(Approval { options, requested_at: at, resolved: None });
+                    call.move_to(CallState::AwaitingApproval);
+                })
+            }
+            Event::ToolApprovalResolved { call_id, decision, scope, arguments, feedback, by } => {
+                let resolution = Resolution {
+                    at,
+                    decision: *decision,
+                    scope: *scope,
+                    arguments: arguments.clone(),
+                    feedback: feedback.clone(),
+                    by: by.clone(),
+                };
+                self.call_mut(call_id, None, at, |call| call.resolve_approval(resolution))
+            }
+            Event::ToolOutputDelta { call_id, stream, offset, delta } => {
+                self.call_mut(call_id, None, at, |call| match stream {
+                    OutputStream::Stdout => call.stdout.replace_from(*offset, delta),
+                    OutputStream::Stderr => call.stderr.replace_from(*offset, delta),
+                })
+            }
+            Event::ToolRetry { call_id, attempt, max_attempts, error } => {
+                self.call_mut(call_id, None, at, |call| {
+                    call.retries.push(Retry {
+                        at,
+                        attempt: *attempt,
+                        max_attempts: *max_attempts,
+                        error: error.clone(),
+                    });
+                })
+            }
+            Event::ToolResult {
+                call_id,
+                tool_name,
+                ok,
+                result,
+                output,
+                error,
+                duration_ms,
+                truncated,
+            } => {
+                let edge = self.index.body_edge();
+                let outcome = Outcome {
+                    at,
+                    ok: *ok,
+                    result: result.as_ref().map(|value| json_body(value, edge)),
+                    error: error.clone(),
+                    duration_ms: *duration_ms,
+                    truncated: *truncated,
+                };
+                self.call_mut(call_id, None, at, |call| {
+                    call.end(tool_name, outcome, output.as_deref())
+                })
+            }
+
+            Event::Continuation { should_continue, stop_reason, resolved_by, evaluations } => {
+                self.continuation = Some(Continuation {
+                    should_continue: *should_continue,
+                    stop_reason: stop_reason.clone(),
+                    resolved_by: resolved_by.clone(),
+                    evaluations: evaluations.clone(),
+                });
+                0..0
+            }
+            Event::CancelRequested { by } => {
+                self.cancel_requested.get_or_insert((by.clone(), at));
+                0..0
+            }
+            Event::OutputCancelled { reason, audio_truncated_at_ms } => {
+                self.cancelled.get_or_insert(*reason);
+                self.audio_truncated_at_ms = *audio_truncated_at_ms;
+                0..0
+            }
+            Event::RunFinish { status, error, usage, cost, duration_ms } => {
+                self.finish.get_or_insert_with(|| Finish {
+                    at,
+                    status: *status,
+                    error: error.clone(),
+                    usage: *usage,
+                    cost: *cost,
+                    duration_ms: *duration_ms,
+                });
+                self.decide_the_rest(at)
+            }
+
+            Event::MessageSteered { message_id, text, state } => {
+                let steered = Steered { id: message_id.clone(), text: text.clone(), state: *state };
+                self.steer(steered, at)
+            }
+            Event::AgentMessage { .. } | Event::AgentCallbackResult { .. } => {
+                self.exchange(event, at)
+            }
+            Event::Notice { .. } | Event::Unrecognized { .. } => self.aside(event, at),
+            Event::SessionCreated { .. }
+            | Event::SessionUpdated { .. }
+            | Event::AgentLinked { .. }
+            | Event::UserMessage { .. }
+            | Event::MessageQueued { .. }
+            | Event::MessageEdited { .. }
+            | Event::MessageMoved { .. }
+            | Event::MessageDequeued { .. }
+            | Event::MessageDropped { .. }
+            | Event::QueueHeld { .. }
+            | Event::QueueReleased {}
+            | Event::HistoryRewound { .. }
+            | Event::Other(_) => 0..0,
+        }
+    }
+
+    fn start_step(&mut self, index: u32, parent: Option<&CallId>, at: Millis) -> Touched {
+        // A step that was never finished ends where the next one starts.
+        let touched = self.decide_step_end(parent, at);
+        self.index.scopes.of(parent).start_step(self.steps.len());
+        self.steps.push(Step { index, parent: parent.cloned(), started_at: at, finished: None });
+        touched
+    }
+
+    fn finish_step(&mut self, parent: Option<&CallId>, finished: StepFinished) -> Touched {
+        let at = finished.at;
+        let step = self.index.scopes.of(parent).open_step;
+        if let Some(step) = step.and_then(|idx| self.steps.get_mut(idx)) {
+            step.finished = Some(finished);
+        }
+        self.decide_step_end(parent, at)
+    }
+}
+
+/// The smallest range that covers both.
+pub(crate) fn union(a: Touched, b: Touched) -> Touched {
+    match (a.is_empty(), b.is_empty()) {
+        (true, _) => b,
+        (_, true) => a,
+        _ => a.start.min(b.start)..a.end.max(b.end),
+    }
+}

@@ -1,0 +1,95 @@
+//! A tool call's life: from the first sign of it to its one result.
+
+use serde_json::Value;
+
+use crate::{Body, Call, CallId, CallState, Decision, Executor, Outcome, Resolution};
+
+pub(crate) fn new_call(id: &CallId, number: u32, commentary: Vec<usize>, body_edge: usize) -> Call {
+    Call {
+        id: id.clone(),
+        provider_call_id: None,
+        name: String::new(),
+        number,
+        executor: Executor::Agent,
+        // Whole while they stream, so that arguments that break off can be closed with all that came.
+        arguments: Body::keeping(usize::MAX),
+        arguments_done: false,
+        arguments_incomplete: false,
+        summary: String::new(),
+        validation: None,
+        approval: None,
+        running_since: None,
+        stdout: Body::keeping(body_edge),
+        stderr: Body::keeping(body_edge),
+        retries: Vec::new(),
+        outcome: None,
+        state: CallState::StreamingInput,
+        commentary,
+    }
+}
+
+impl Call {
+    /// Enters a state on the way; one that the call has ended in, or been refused in, stays.
+    pub(crate) fn move_to(&mut self, state: CallState) {
+        let ended = self.outcome.is_some()
+            || matches!(self.state, CallState::Denied | CallState::Interrupted);
+        if !ended {
+            self.state = state;
+        }
+    }
+
+    /// One decision wins: the first.
+    pub(crate) fn resolve_approval(&mut self, resolution: Resolution) {
+        let approval = self.approval.get_or_insert_with(|| crate::Approval {
+            options: None,
+            requested_at: resolution.at,
+            resolved: None,
+        });
+        if approval.resolved.is_some() {
+            return;
+        }
+        let decision = resolution.decision;
+        approval.resolved = Some(resolution);
+        self.move_to(match decision {
+            Decision::Accepted => CallState::Queued,
+            Decision::Rejected | Decision::TimedOut => CallState::Denied,
+            Decision::Withdrawn => CallState::Interrupted,
+        });
+    }
+
+    /// The first result stands, whatever comes after it.
+    pub(crate) fn end(&mut self, tool_name: &str, outcome: Outcome, output: Option<&str>) {
+        if self.outcome.is_some() {
+            return;
+        }
+        if self.name.is_empty() {
+            tool_name.clone_into(&mut self.name);
+        }
+        if let Some(output) = output {
+            self.stdout.set(output);
+            self.stderr.set("");
+        }
+        self.state = CallState::after(outcome.ok, outcome.error.as_ref());
+        self.outcome = Some(outcome);
+    }
+
+    pub(crate) fn arguments_are(&self, value: &Value) -> bool {
+        self.arguments_done
+            && self.arguments.whole().and_then(|text| as_json(&text)).as_ref() == Some(value)
+    }
+}
+
+pub(crate) fn json_body(value: &Value, edge: usize) -> Body {
+    let mut body = Body::keeping(edge);
+    body.push(&value.to_string());
+    body
+}
+
+/// A text that is a JSON object or array, and nothing else.
+pub(crate) fn as_json(text: &str) -> Option<Value> {
+    let text = text.trim();
+    if !text.starts_with(['{', '[']) {
+        return None;
+    }
+    serde_json::from_str(text).ok()
+}

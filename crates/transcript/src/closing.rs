@@ -1,0 +1,183 @@
+//! The events that end whatever of a run is still open: every opened thing gets exactly one end.
+//!
+//! Used when a run is cancelled, when its agent dies, when the server stops or has crashed, and, to
+//! be sure, when it ends well. Always in the same order: parts, arguments, approvals, results in
+//! call order, steps, the cancellation, the run.
+
+use crate::{
+    Answer, Call, CancelReason, Decision, ErrorCode, ErrorInfo, Event, Millis, PartKind, RunStatus,
+    Usage, Validation,
+};
+
+/// How a run ends.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    Completed {
+        usage: Option<Usage>,
+    },
+    /// The agent said that it failed, or it is gone.
+    Failed {
+        error: ErrorInfo,
+        usage: Option<Usage>,
+    },
+    /// By a person.
+    Cancelled,
+    TimedOut,
+    /// The server stopped, or it crashed and has started again.
+    Restarted,
+}
+
+impl Ending {
+    pub fn status(&self) -> RunStatus {
+        match self {
+            Self::Completed { .. } => RunStatus::Completed,
+            Self::Failed { .. } | Self::TimedOut => RunStatus::Failed,
+            Self::Cancelled | Self::Restarted => RunStatus::Cancelled,
+        }
+    }
+
+    fn cancel_reason(&self) -> Option<CancelReason> {
+        match self {
+            Self::Completed { .. } => None,
+            Self::Failed { .. } => Some(CancelReason::Error),
+            Self::Cancelled => Some(CancelReason::UserCancel),
+            Self::TimedOut => Some(CancelReason::Timeout),
+            Self::Restarted => Some(CancelReason::Restart),
+        }
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        match self {
+            Self::Completed { usage } | Self::Failed { usage, .. } => *usage,
+            Self::Cancelled | Self::TimedOut | Self::Restarted => None,
+        }
+    }
+
+    fn error(&self) -> Option<ErrorInfo> {
+        match self {
+            Self::Failed { error, .. } => Some(error.clone()),
+            Self::TimedOut => Some(ErrorInfo::new(
+                ErrorCode::UpstreamTimeout,
+                "The run took longer than its time limit allows.",
+            )),
+            Self::Completed { .. } | Self::Cancelled | Self::Restarted => None,
+        }
+    }
+
+    fn error_of_open_call(&self) -> ErrorInfo {
+        let interrupted = |why| ErrorInfo::new(ErrorCode::ToolInterrupted, why);
+        match self {
+            Self::Completed { .. } => ErrorInfo::new(
+                ErrorCode::ToolFailed,
+                "The agent finished without giving a result for this call.",
+            ),
+            Self::Cancelled => interrupted("Tool call was interrupted by the user"),
+            Self::Failed { .. } => interrupted("Tool call was interrupted because the run failed"),
+            Self::TimedOut => interrupted("Tool call was interrupted by the run's time limit"),
+            Self::Restarted => interrupted("Tool call was interrupted because the server stopped"),
+        }
+    }
+
+    fn finish_reason(&self) -> &'static str {
+        match self {
+            Self::Completed { .. } => "stop",
+            Self::Failed { .. } | Self::TimedOut => "error",
+            Self::Cancelled | Self::Restarted => "cancelled",
+        }
+    }
+}
+
+/// Everything that is left to say about `answer` when it ends like this at `now`. Nothing, if it
+/// has ended already.
+pub fn close(answer: &Answer, ending: &Ending, now: Millis) -> Vec<Event> {
+    if !answer.is_open() {
+        return Vec::new();
+    }
+    let mut events = Vec::new();
+    events
+        .extend(answer.parts.iter().filter_map(|part| close_part(&part.kind, part.parent.clone())));
+    let open_calls = || answer.calls().filter(|call| call.is_open());
+    events.extend(open_calls().filter(|call| !call.arguments_done).map(close_arguments));
+    events.extend(open_calls().filter(|call| call.waits_for_approval()).map(withdraw_approval));
+    events.extend(open_calls().map(|call| close_call(call, ending, now)));
+    events.extend(close_steps(answer, ending));
+    events.extend(
+        ending
+            .cancel_reason()
+            .map(|reason| Event::OutputCancelled { reason, audio_truncated_at_ms: None }),
+    );
+    events.push(Event::RunFinish {
+        status: ending.status(),
+        error: ending.error(),
+        usage: ending.usage().or_else(|| answer.usage()),
+        cost: None,
+        duration_ms: now.since(answer.started_at),
+    });
+    events
+}
+
+fn close_part(kind: &PartKind, parent_call_id: Option<crate::CallId>) -> Option<Event> {
+    match kind {
+        PartKind::Text(text) if text.open => Some(Event::TextDone {
+            part_id: text.id.clone(),
+            parent_call_id,
+            text: text.text.clone(),
+            phase: text.phase,
+            discarded: false,
+        }),
+        PartKind::Thinking(thinking) if thinking.open => Some(Event::ThinkingDone {
+            part_id: thinking.id.clone(),
+            parent_call_id,
+            text: thinking.text.clone(),
+            discarded: false,
+        }),
+        _ => None,
+    }
+}
+
+/// Arguments that broke off are kept as far as they came, and never run.
+fn close_arguments(call: &Call) -> Event {
+    Event::ToolArgumentsDone {
+        call_id: call.id.clone(),
+        arguments: call.arguments.whole().unwrap_or_default(),
+        summary: String::new(),
+        incomplete: true,
+        validation: Validation::NotRequired,
+    }
+}
+
+fn withdraw_approval(call: &Call) -> Event {
+    Event::ToolApprovalResolved {
+        call_id: call.id.clone(),
+        decision: Decision::Withdrawn,
+        scope: None,
+        arguments: None,
+        feedback: None,
+        by: "callboard".to_owned(),
+    }
+}
+
+fn close_call(call: &Call, ending: &Ending, now: Millis) -> Event {
+    Event::ToolResult {
+        call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        ok: false,
+        result: None,
+        output: None,
+        error: Some(ending.error_of_open_call()),
+        duration_ms: call.running_since.map_or(0, |since| now.since(since)),
+        truncated: None,
+    }
+}
+
+fn close_steps(answer: &Answer, ending: &Ending) -> Vec<Event> {
+    let open = answer.index.scopes.open_steps();
+    open.into_iter()
+        .map(|(parent, step)| Event::StepFinish {
+            index: answer.steps[step].index,
+            finish_reason: ending.finish_reason().to_owned(),
+            usage: None,
+            parent_call_id: parent.cloned(),
+        })
+        .collect()
+}

@@ -1,0 +1,441 @@
+//! What can happen in a session: the vocabulary of the log, the wire and the store.
+//!
+//! Types are snake_case and fields camelCase in JSON. The vocabulary only grows: a log written by
+//! any released version must replay for ever, and an event that this version does not know, or
+//! whose fields it cannot read, is kept as [`Event::Other`].
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{CallId, ClientId, ErrorInfo, ExchangeId, MessageId, PartId, ResponseId, SessionId};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Event {
+    SessionCreated {
+        agent: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workspace: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+    },
+    /// Fields that are absent stay as they were.
+    SessionUpdated {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workspace: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        archived: Option<bool>,
+    },
+    /// The agent program's own conversation; resume uses the newest.
+    AgentLinked {
+        cli_session_id: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cwd: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<String>,
+    },
+
+    /// What the model gets, from a person or from another agent.
+    UserMessage {
+        message_id: MessageId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client_id: Option<ClientId>,
+        #[serde(default, skip_serializing_if = "SaidBy::is_user")]
+        role: SaidBy,
+        text: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<Sender>,
+    },
+
+    MessageQueued {
+        message_id: MessageId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client_id: Option<ClientId>,
+        text: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        position: Option<u32>,
+        #[serde(default, skip_serializing_if = "SendMode::is_queue")]
+        mode: SendMode,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<Sender>,
+    },
+    MessageEdited {
+        message_id: MessageId,
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attachments: Option<Vec<Attachment>>,
+    },
+    MessageMoved {
+        message_id: MessageId,
+        position: u32,
+    },
+    /// The message's turn has come: its `user_message` is in the same commit.
+    MessageDequeued {
+        message_id: MessageId,
+    },
+    /// The message went into the running turn instead of waiting for the next.
+    MessageSteered {
+        message_id: MessageId,
+        #[serde(default)]
+        text: String,
+        state: SteerState,
+    },
+    MessageDropped {
+        message_id: MessageId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    QueueHeld {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    QueueReleased {},
+
+    /// That message and all later ones are superseded: kept, but no longer part of the history.
+    HistoryRewound {
+        before_message_id: String,
+        reason: RewindReason,
+    },
+
+    RunStart {
+        agent: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        trigger: Trigger,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exchange_id: Option<ExchangeId>,
+    },
+    StepStart {
+        index: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_call_id: Option<CallId>,
+    },
+    StepFinish {
+        index: u32,
+        finish_reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_call_id: Option<CallId>,
+    },
+
+    /// Fixes the part's place.
+    TextStart {
+        part_id: PartId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_call_id: Option<CallId>,
+    },
+    TextDelta {
+        part_id: PartId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_call_id: Option<CallId>,
+        delta: String,
+    },
+    /// `text` is authoritative, whatever the deltas gave.
+    TextDone {
+        part_id: PartId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_call_id: Option<CallId>,
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        phase: Option<Phase>,
+        /// The provider started again; this text counts for nothing but is kept.
+        #[serde(default, skip_serializing_if = "is_false")]
+        discarded: bool,
+    },
+    ThinkingStart {
+        part_id: PartId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_call_id: Option<CallId>,
+    },
+    ThinkingDelta {
+        part_id: PartId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_call_id: Option<CallId>,
+        delta: String,
+    },
+    ThinkingDone {
+        part_id: PartId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_call_id: Option<CallId>,
+        text: String,
+        #[serde(default, skip_serializing_if = "is_false")]
+        discarded: bool,
+    },
+
+    /// The first sign of a call.
+    ToolCallStart {
+        call_id: CallId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider_call_id: Option<String>,
+        tool_name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_call_id: Option<CallId>,
+        executor: Executor,
+    },
+    ToolArgumentsDelta {
+        call_id: CallId,
+        delta: String,
+    },
+    ToolArgumentsDone {
+        call_id: CallId,
+        arguments: String,
+        #[serde(default)]
+        summary: String,
+        #[serde(default, skip_serializing_if = "is_false")]
+        incomplete: bool,
+        /// Whether a person must agree, decided here by the policy of this moment.
+        validation: Validation,
+    },
+    /// Execution began; `durationMs` of the result counts from here.
+    ToolRunning {
+        call_id: CallId,
+    },
+    ToolApprovalRequested {
+        call_id: CallId,
+        options: ApprovalOptions,
+    },
+    ToolApprovalResolved {
+        call_id: CallId,
+        decision: Decision,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scope: Option<Scope>,
+        /// As edited by the person who decided.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        feedback: Option<String>,
+        by: String,
+    },
+    /// `offset` counts UTF-8 bytes of that stream; one before its end replaces everything from there.
+    ToolOutputDelta {
+        call_id: CallId,
+        stream: OutputStream,
+        offset: u64,
+        delta: String,
+    },
+    /// `attempt` is the one that now begins.
+    ToolRetry {
+        call_id: CallId,
+        attempt: u32,
+        max_attempts: u32,
+        error: ErrorInfo,
+    },
+    /// Exactly one for every `tool_call_start`, always.
+    ToolResult {
+        call_id: CallId,
+        tool_name: String,
+        ok: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Value>,
+        /// The whole output, where it differs from what the deltas gave.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<ErrorInfo>,
+        #[serde(default)]
+        duration_ms: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        truncated: Option<Truncated>,
+    },
+
+    /// Why the agent went on or stopped.
+    Continuation {
+        should_continue: bool,
+        stop_reason: String,
+        resolved_by: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        evaluations: Vec<Evaluation>,
+    },
+    Notice {
+        level: Level,
+        text: String,
+    },
+    CancelRequested {
+        by: String,
+    },
+    OutputCancelled {
+        reason: CancelReason,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        audio_truncated_at_ms: Option<u64>,
+    },
+    /// Exactly one for every `run_start`, always.
+    RunFinish {
+        status: RunStatus,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<ErrorInfo>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        /// In US dollars, where the provider says it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<f64>,
+        #[serde(default)]
+        duration_ms: u64,
+    },
+
+    /// A question to or from another agent. `peer...` name the other side's session and run; the
+    /// record's own ids are this side's.
+    AgentMessage {
+        exchange_id: ExchangeId,
+        direction: Direction,
+        agent: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        peer_session_id: Option<SessionId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        peer_response_id: Option<ResponseId>,
+        text: String,
+    },
+    /// The end of an exchange, good or bad.
+    AgentCallbackResult {
+        exchange_id: ExchangeId,
+        direction: Direction,
+        agent: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        peer_session_id: Option<SessionId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        peer_response_id: Option<ResponseId>,
+        ok: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<ErrorInfo>,
+    },
+
+    /// What an agent said and we could not read: kept and shown.
+    Unrecognized {
+        source: String,
+        raw: String,
+    },
+
+    /// An event of a newer version, or one whose fields cannot be read: kept as it is and skipped.
+    #[serde(untagged)]
+    Other(Map<String, Value>),
+}
+
+/// Declares closed sets of words as they stand in JSON.
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$word_attr:meta])* $word:ident),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name { $($(#[$word_attr])* $word),* }
+    )*};
+}
+
+words! {
+    SteerState { HandedOver, Seen }
+    RewindReason { Edit, Regenerate, Retry }
+    /// Why a run began; `SelfStarted` is the agent going on by itself.
+    Trigger { User, Agent, Callback, Continue, Retry, #[serde(rename = "self")] SelfStarted }
+    /// Where the provider itself says what a text is, it is believed.
+    Phase { Commentary, Final }
+    /// Who runs the tool.
+    Executor { Server, Agent, Client }
+    Validation { NotRequired, Pending }
+    Decision { Accepted, Rejected, TimedOut, Withdrawn }
+    Scope { Once, Session, Always }
+    OutputStream { Stdout, Stderr }
+    Level { Info, Error }
+    CancelReason { UserCancel, Timeout, Error, Restart }
+    RunStatus { Completed, Failed, Cancelled }
+    Direction { Sent, Received }
+}
+
+/// Whose voice a `user_message` is; a system message shows as a quiet line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SaidBy {
+    #[default]
+    User,
+    System,
+}
+
+impl SaidBy {
+    fn is_user(&self) -> bool {
+        *self == Self::User
+    }
+}
+
+/// What a message that comes during a run should do: wait, or go into the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SendMode {
+    #[default]
+    Queue,
+    Steer,
+}
+
+impl SendMode {
+    fn is_queue(&self) -> bool {
+        *self == Self::Queue
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attachment {
+    pub blob: String,
+    pub name: String,
+    pub media_type: String,
+    pub size: u64,
+}
+
+/// The agent that a message comes from, where it comes from one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sender {
+    pub session_id: SessionId,
+    pub agent: String,
+    pub exchange_id: ExchangeId,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalOptions {
+    pub scopes: Vec<Scope>,
+    pub can_edit: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub total_tokens: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_tokens: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Truncated {
+    pub total_bytes: u64,
+    pub total_lines: u64,
+    pub shown_bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Evaluation {
+    pub criterion: String,
+    pub decision: String,
+    pub reason: String,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}

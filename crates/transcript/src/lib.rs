@@ -1,0 +1,42 @@
+//! The centre of Callboard: what can happen in a session, and what that makes of it.
+//!
+//! [`Event`]s are written to a session's log as numbered [`Record`]s. [`Transcript::apply`] folds
+//! them into messages. The page, exports, other people's formats and the history that a model gets
+//! are all made from that, so they cannot disagree.
+//!
+//! This crate does no I/O, reads no clock, draws no random number and never fails: what makes no
+//! sense is kept and skipped.
+
+mod answer;
+mod body;
+mod call;
+mod closing;
+mod commentary;
+mod error_code;
+mod event;
+mod ids;
+mod message;
+mod opening;
+mod place;
+mod queue;
+mod record;
+pub mod stream;
+mod summary;
+mod time;
+mod transcript;
+
+#[cfg(test)]
+mod tests;
+
+pub use body::{BODY_EDGE, Body};
+pub use closing::{Ending, close};
+pub use error_code::{ErrorCode, ErrorInfo};
+pub use event::*;
+pub use ids::*;
+pub use message::*;
+pub use opening::missing_start;
+pub use queue::{Queue, Queued};
+pub use record::{Record, event_from_body, to_json};
+pub use summary::{SessionState, Summary};
+pub use time::Millis;
+pub use transcript::{Change, Transcript, is_of_session};

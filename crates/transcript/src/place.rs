@@ -1,0 +1,272 @@
+//! Parts of an answer: found by their ids, or made in their place when first heard of.
+
+use std::collections::HashMap;
+
+use crate::answer::Touched;
+use crate::call::new_call;
+use crate::commentary::Scopes;
+use crate::{
+    Answer, Call, CallId, Event, Exchange, ExchangeId, ExchangeOutcome, MessageId, Millis, Part,
+    PartId, PartKind, Seq, Steered, Text, TextRole, Thinking,
+};
+
+/// Where things are, so that a record costs the same however long the answer is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Index {
+    texts: HashMap<PartId, usize>,
+    thinkings: HashMap<PartId, usize>,
+    calls: HashMap<CallId, usize>,
+    steered: HashMap<MessageId, usize>,
+    exchanges: HashMap<ExchangeId, usize>,
+    pub(crate) scopes: Scopes,
+    /// Closed texts that are JSON: candidates for leaked arguments.
+    pub(crate) json_texts: Vec<usize>,
+    body_edge: usize,
+}
+
+impl Index {
+    pub(crate) fn keeping(body_edge: usize) -> Self {
+        Self {
+            texts: HashMap::new(),
+            thinkings: HashMap::new(),
+            calls: HashMap::new(),
+            steered: HashMap::new(),
+            exchanges: HashMap::new(),
+            scopes: Scopes::default(),
+            json_texts: Vec::new(),
+            body_edge,
+        }
+    }
+
+    /// How many bytes of each body's head and tail to keep.
+    pub(crate) fn body_edge(&self) -> usize {
+        self.body_edge
+    }
+}
+
+impl Answer {
+    pub(crate) fn text(
+        &mut self,
+        id: &PartId,
+        parent: Option<&CallId>,
+        at: Millis,
+        edit: impl FnOnce(&mut Text),
+    ) -> Touched {
+        let idx = self.index.texts.get(id).copied();
+        let idx = idx.unwrap_or_else(|| self.make_text(id, parent, at));
+        if let PartKind::Text(text) = &mut self.parts[idx].kind {
+            edit(text);
+        }
+        idx..idx + 1
+    }
+
+    fn make_text(&mut self, id: &PartId, parent: Option<&CallId>, at: Millis) -> usize {
+        // After the end there is nothing left that could make it commentary.
+        let late = self.finish.is_some();
+        let text = Text {
+            id: id.clone(),
+            text: String::new(),
+            open: true,
+            phase: None,
+            role: if late { TextRole::Final } else { TextRole::Undecided },
+            decided_at: late.then_some(at),
+            leaked: false,
+        };
+        let idx = self.push(PartKind::Text(text), parent, at).start;
+        self.index.texts.insert(id.clone(), idx);
+        if !late {
+            self.index.scopes.of(parent).pending.push(idx);
+        }
+        idx
+    }
+
+    pub(crate) fn thinking(
+        &mut self,
+        id: &PartId,
+        parent: Option<&CallId>,
+        at: Millis,
+        edit: impl FnOnce(&mut Thinking),
+    ) -> Touched {
+        let idx = self.index.thinkings.get(id).copied();
+        let idx = idx.unwrap_or_else(|| self.make_thinking(id, parent, at));
+        if let PartKind::Thinking(thinking) = &mut self.parts[idx].kind {
+            edit(thinking);
+        }
+        idx..idx + 1
+    }
+
+    fn make_thinking(&mut self, id: &PartId, parent: Option<&CallId>, at: Millis) -> usize {
+        let thinking = Thinking {
+            id: id.clone(),
+            text: String::new(),
+            open: true,
+            finished_at: None,
+            discarded: false,
+        };
+        let idx = self.push(PartKind::Thinking(thinking), parent, at).start;
+        self.index.thinkings.insert(id.clone(), idx);
+        idx
+    }
+
+    pub(crate) fn call_mut(
+        &mut self,
+        id: &CallId,
+        parent: Option<&CallId>,
+        at: Millis,
+        edit: impl FnOnce(&mut Call),
+    ) -> Touched {
+        let (idx, touched) = match self.index.calls.get(id) {
+            Some(&idx) => (idx, idx..idx + 1),
+            None => self.make_call(id, parent, at),
+        };
+        self.edit_call(idx, edit);
+        touched
+    }
+
+    /// A new call takes the text before it as its commentary.
+    fn make_call(&mut self, id: &CallId, parent: Option<&CallId>, at: Millis) -> (usize, Touched) {
+        let commentary = self.take_commentary(id, parent, at);
+        let first_touched = commentary.first().copied();
+        let number = self.index.calls.len() as u32 + 1;
+        let call = new_call(id, number, commentary, self.index.body_edge);
+        let idx = self.push(PartKind::Call(Box::new(call)), parent, at).start;
+        self.index.calls.insert(id.clone(), idx);
+        (idx, first_touched.unwrap_or(idx)..idx + 1)
+    }
+
+    pub(crate) fn edit_call(&mut self, idx: usize, edit: impl FnOnce(&mut Call)) {
+        if let Some(PartKind::Call(call)) = self.parts.get_mut(idx).map(|part| &mut part.kind) {
+            edit(call);
+        }
+    }
+
+    pub(crate) fn call_index(&self, id: &CallId) -> Option<usize> {
+        self.index.calls.get(id).copied()
+    }
+
+    pub(crate) fn knows_text(&self, id: &PartId) -> bool {
+        self.index.texts.contains_key(id)
+    }
+
+    pub(crate) fn knows_thinking(&self, id: &PartId) -> bool {
+        self.index.thinkings.contains_key(id)
+    }
+
+    pub(crate) fn steer(&mut self, steered: Steered, at: Millis) -> Touched {
+        let id = steered.id.clone();
+        match self.index.steered.get(&id).copied() {
+            Some(idx) => {
+                if let PartKind::Steered(known) = &mut self.parts[idx].kind {
+                    known.state = steered.state;
+                }
+                idx..idx + 1
+            }
+            None => {
+                let touched = self.push(PartKind::Steered(steered), None, at);
+                self.index.steered.insert(id, touched.start);
+                touched
+            }
+        }
+    }
+
+    pub(crate) fn exchange(&mut self, event: &Event, at: Millis) -> Touched {
+        let Some(PartKind::Exchange(news)) = aside(event, at) else { return 0..0 };
+        let id = news.id.clone();
+        match self.index.exchanges.get(&id).copied() {
+            Some(idx) => {
+                if let PartKind::Exchange(known) = &mut self.parts[idx].kind {
+                    known.update(*news);
+                }
+                idx..idx + 1
+            }
+            None => {
+                let touched = self.push(PartKind::Exchange(news), None, at);
+                self.index.exchanges.insert(id, touched.start);
+                touched
+            }
+        }
+    }
+
+    pub(crate) fn aside(&mut self, event: &Event, at: Millis) -> Touched {
+        match aside(event, at) {
+            Some(kind) => self.push(kind, None, at),
+            None => 0..0,
+        }
+    }
+
+    fn push(&mut self, kind: PartKind, parent: Option<&CallId>, at: Millis) -> Touched {
+        let step = self.index.scopes.of(parent).last_step;
+        self.parts.push(Part {
+            started_at: at,
+            changed: Seq(0),
+            parent: parent.cloned(),
+            step,
+            kind,
+        });
+        self.parts.len() - 1..self.parts.len()
+    }
+}
+
+impl Exchange {
+    fn update(&mut self, news: Self) {
+        self.peer_session_id = news.peer_session_id.or_else(|| self.peer_session_id.take());
+        self.peer_response_id = news.peer_response_id.or_else(|| self.peer_response_id.take());
+        if self.text.is_empty() {
+            self.text = news.text;
+        }
+        // The first outcome stands.
+        self.outcome = self.outcome.take().or(news.outcome);
+    }
+}
+
+/// What an event shows that needs no run to be shown in.
+pub(crate) fn aside(event: &Event, at: Millis) -> Option<PartKind> {
+    match event {
+        Event::Notice { level, text } => {
+            Some(PartKind::Notice { level: *level, text: text.clone() })
+        }
+        Event::Unrecognized { source, raw } => {
+            Some(PartKind::Unrecognized { source: source.clone(), raw: raw.clone() })
+        }
+        Event::AgentMessage {
+            exchange_id,
+            direction,
+            agent,
+            peer_session_id,
+            peer_response_id,
+            text,
+        } => Some(PartKind::Exchange(Box::new(Exchange {
+            id: exchange_id.clone(),
+            direction: *direction,
+            agent: agent.clone(),
+            peer_session_id: peer_session_id.clone(),
+            peer_response_id: peer_response_id.clone(),
+            text: text.clone(),
+            outcome: None,
+        }))),
+        Event::AgentCallbackResult {
+            exchange_id,
+            direction,
+            agent,
+            peer_session_id,
+            peer_response_id,
+            ok,
+            result,
+            error,
+        } => Some(PartKind::Exchange(Box::new(Exchange {
+            id: exchange_id.clone(),
+            direction: *direction,
+            agent: agent.clone(),
+            peer_session_id: peer_session_id.clone(),
+            peer_response_id: peer_response_id.clone(),
+            text: String::new(),
+            outcome: Some(ExchangeOutcome {
+                at,
+                ok: *ok,
+                result: result.clone(),
+                error: error.clone(),
+            }),
+        }))),
+        _ => None,
+    }
+}

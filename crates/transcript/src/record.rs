@@ -1,0 +1,128 @@
+//! A numbered entry of a session's log, and its JSON: the header's fields first, then the event's.
+//!
+//! The event's own JSON object is called the *body*. The store keeps bodies as they were written,
+//! so fields that this version does not know stay in the log and on the wire.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, ser::Error as _};
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::{Event, Millis, ResponseId, Seq, SessionId};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    pub seq: Seq,
+    pub at: Millis,
+    pub session_id: SessionId,
+    /// The run this belongs to, on every event that belongs to one.
+    pub response_id: Option<ResponseId>,
+    pub event: Event,
+    /// Fields of a newer version on an event that this one knows. Kept, not read.
+    pub extra: Map<String, Value>,
+}
+
+impl Record {
+    pub fn new(
+        seq: Seq,
+        at: Millis,
+        session_id: SessionId,
+        response_id: Option<ResponseId>,
+        event: Event,
+    ) -> Self {
+        Self { seq, at, session_id, response_id, event, extra: Map::new() }
+    }
+
+    /// The event's JSON object, unknown fields included.
+    pub fn body(&self) -> String {
+        let body = serde_json::to_string(&self.event).unwrap_or_else(|_| "{}".to_owned());
+        if self.extra.is_empty() {
+            return body;
+        }
+        let extra = serde_json::to_string(&self.extra).unwrap_or_else(|_| "{}".to_owned());
+        splice(body, &extra)
+    }
+
+    pub fn to_json(&self) -> String {
+        to_json(self.seq, self.at, &self.session_id, self.response_id.as_ref(), &self.body())
+    }
+}
+
+/// The whole record as JSON, from its header and the body as it was stored.
+pub fn to_json(
+    seq: Seq,
+    at: Millis,
+    session_id: &SessionId,
+    response_id: Option<&ResponseId>,
+    body: &str,
+) -> String {
+    let mut json =
+        format!(r#"{{"seq":{seq},"at":"{at}","sessionId":{}"#, quoted(session_id.as_str()));
+    if let Some(response_id) = response_id {
+        json.push_str(r#","responseId":"#);
+        json.push_str(&quoted(response_id.as_str()));
+    }
+    json.push('}');
+    splice(json, body)
+}
+
+/// Reads a body; what cannot be read becomes [`Event::Other`], and a body that is not even an
+/// object is kept inside one.
+pub fn event_from_body(body: &str) -> Event {
+    let event = body.trim_start().starts_with('{').then(|| serde_json::from_str(body).ok());
+    event.flatten().unwrap_or_else(|| {
+        let raw = serde_json::from_str(body).unwrap_or_else(|_| Value::String(body.to_owned()));
+        Event::Other(Map::from_iter([("unreadable".to_owned(), raw)]))
+    })
+}
+
+/// Joins two JSON objects, given as text, into one.
+fn splice(mut object: String, more: &str) -> String {
+    let inner = more.trim_start().strip_prefix('{').unwrap_or("}");
+    if inner.trim_start() == "}" {
+        return object;
+    }
+    let is_empty = object == "{}";
+    object.pop();
+    if !is_empty {
+        object.push(',');
+    }
+    object.push_str(inner);
+    object
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_default()
+}
+
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        RawValue::from_string(self.to_json()).map_err(S::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Record {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut fields = Map::deserialize(deserializer)?;
+        let mut take = |name: &str| fields.shift_remove(name).unwrap_or(Value::Null);
+        let (seq, at) = (take("seq"), take("at"));
+        let (session_id, response_id) = (take("sessionId"), take("responseId"));
+
+        let event =
+            serde_json::from_value(Value::Object(fields.clone())).map_err(D::Error::custom)?;
+        Ok(Self {
+            seq: serde_json::from_value(seq).map_err(D::Error::custom)?,
+            at: serde_json::from_value(at).map_err(D::Error::custom)?,
+            session_id: serde_json::from_value(session_id).map_err(D::Error::custom)?,
+            response_id: serde_json::from_value(response_id).map_err(D::Error::custom)?,
+            extra: fields_not_in(fields, &event),
+            event,
+        })
+    }
+}
+
+/// What of `fields` the typed event did not take.
+fn fields_not_in(mut fields: Map<String, Value>, event: &Event) -> Map<String, Value> {
+    if let Ok(Value::Object(known)) = serde_json::to_value(event) {
+        fields.retain(|name, value| !known.contains_key(name) && !value.is_null());
+    }
+    fields
+}

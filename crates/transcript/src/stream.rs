@@ -1,0 +1,85 @@
+//! Deltas: which stream each continues, what closes a stream, and how neighbours are merged.
+//!
+//! A *stream* is what grows by deltas: a text, a thinking, a call's arguments, one output stream of
+//! a call. Its closing record covers its deltas: a reader that gets the closing record may go
+//! without them. Output is the exception, its closing record does not repeat it; there a merged
+//! delta stands for the ones before it, and `offset` makes it safe to get a part of it twice.
+
+use crate::{CallId, Event, OutputStream, PartId};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum StreamKey {
+    Text(PartId),
+    Thinking(PartId),
+    Arguments(CallId),
+    Output(CallId, OutputStream),
+}
+
+/// The stream that a delta continues; `None` for every other event.
+pub fn continued_by(event: &Event) -> Option<StreamKey> {
+    match event {
+        Event::TextDelta { part_id, .. } => Some(StreamKey::Text(part_id.clone())),
+        Event::ThinkingDelta { part_id, .. } => Some(StreamKey::Thinking(part_id.clone())),
+        Event::ToolArgumentsDelta { call_id, .. } => Some(StreamKey::Arguments(call_id.clone())),
+        Event::ToolOutputDelta { call_id, stream, .. } => {
+            Some(StreamKey::Output(call_id.clone(), *stream))
+        }
+        _ => None,
+    }
+}
+
+/// The streams that a record closes.
+pub fn closed_by(event: &Event) -> Vec<StreamKey> {
+    match event {
+        Event::TextDone { part_id, .. } => vec![StreamKey::Text(part_id.clone())],
+        Event::ThinkingDone { part_id, .. } => vec![StreamKey::Thinking(part_id.clone())],
+        Event::ToolArgumentsDone { call_id, .. } => vec![StreamKey::Arguments(call_id.clone())],
+        Event::ToolResult { call_id, .. } => vec![
+            StreamKey::Output(call_id.clone(), OutputStream::Stdout),
+            StreamKey::Output(call_id.clone(), OutputStream::Stderr),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// No merged delta gets longer than this, so that a record stays a small thing.
+pub const MERGED_MAX: usize = 64 * 1024;
+
+/// Appends `next` to `event` if both are deltas of one stream, the one beginning where the other
+/// ends. False, and nothing changed, if they cannot be one.
+pub fn merge(event: &mut Event, next: &Event) -> bool {
+    let same_stream = continued_by(event).is_some_and(|key| continued_by(next) == Some(key));
+    let (Some((offset, delta)), Some((next_offset, more))) = (delta_of(event), delta_of(next))
+    else {
+        return false;
+    };
+    let adjoins = offset.map(|it| it.saturating_add(delta.len() as u64)) == next_offset;
+    if !same_stream || !adjoins || delta.len() + more.len() > MERGED_MAX {
+        return false;
+    }
+    if let Some(delta) = delta_mut(event) {
+        delta.push_str(more);
+    }
+    true
+}
+
+/// Where a delta begins, if it says so, and its text.
+pub fn delta_of(event: &Event) -> Option<(Option<u64>, &str)> {
+    match event {
+        Event::TextDelta { delta, .. }
+        | Event::ThinkingDelta { delta, .. }
+        | Event::ToolArgumentsDelta { delta, .. } => Some((None, delta)),
+        Event::ToolOutputDelta { offset, delta, .. } => Some((Some(*offset), delta)),
+        _ => None,
+    }
+}
+
+fn delta_mut(event: &mut Event) -> Option<&mut String> {
+    match event {
+        Event::TextDelta { delta, .. }
+        | Event::ThinkingDelta { delta, .. }
+        | Event::ToolArgumentsDelta { delta, .. }
+        | Event::ToolOutputDelta { delta, .. } => Some(delta),
+        _ => None,
+    }
+}

@@ -1,0 +1,159 @@
+//! A session in one row: what the list shows, and what a starting server must look after.
+//!
+//! Deltas never change it, so keeping it in the store costs nothing while a reply streams.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CallId, Event, Millis, Record, ResponseId, RunStatus};
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Summary {
+    pub agent: String,
+    /// As given; see [`Summary::title`] for what to show.
+    pub given_title: Option<String>,
+    pub first_words: Option<String>,
+    pub workspace: Option<String>,
+    pub archived: bool,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+    pub message_count: u64,
+    /// The run that has begun and not finished.
+    pub open_run: Option<ResponseId>,
+    /// Calls of the open run that wait for a person.
+    pub open_approvals: BTreeSet<CallId>,
+    pub last_run_failed: bool,
+    /// Messages that were accepted and wait for their run.
+    pub queued: u32,
+    pub queue_held: bool,
+    /// The newest message has no run yet.
+    pub unanswered: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionState {
+    Idle,
+    Running,
+    /// For a person's decision.
+    Waiting,
+    Failed,
+}
+
+const TITLE_CHARS: usize = 50;
+
+impl Summary {
+    pub fn title(&self) -> &str {
+        let title = self.given_title.as_deref().or(self.first_words.as_deref());
+        title.unwrap_or("New session")
+    }
+
+    pub fn state(&self) -> SessionState {
+        match (&self.open_run, self.open_approvals.is_empty()) {
+            (Some(_), false) => SessionState::Waiting,
+            (Some(_), true) => SessionState::Running,
+            (None, _) if self.last_run_failed => SessionState::Failed,
+            (None, _) => SessionState::Idle,
+        }
+    }
+
+    /// Takes in one record; true if anything but the time of the last change is different now.
+    pub fn apply(&mut self, record: &Record) -> bool {
+        let changed = self.take_in(record);
+        if changed {
+            self.updated_at = record.at;
+        }
+        changed
+    }
+
+    fn take_in(&mut self, record: &Record) -> bool {
+        match &record.event {
+            Event::SessionCreated { agent, workspace, title } => {
+                self.agent.clone_from(agent);
+                self.workspace.clone_from(workspace);
+                self.given_title.clone_from(title);
+                self.created_at = record.at;
+            }
+            Event::SessionUpdated { agent, workspace, title, archived } => {
+                self.agent = agent.clone().unwrap_or_else(|| self.agent.clone());
+                self.workspace = workspace.clone().or_else(|| self.workspace.take());
+                self.given_title = title.clone().or_else(|| self.given_title.take());
+                self.archived = archived.unwrap_or(self.archived);
+            }
+            Event::UserMessage { text, .. } => {
+                self.message_count += 1;
+                self.unanswered = true;
+                if self.first_words.is_none() {
+                    self.first_words = first_words(text);
+                }
+            }
+            Event::MessageQueued { .. } => self.queued += 1,
+            Event::MessageDequeued { .. } | Event::MessageDropped { .. } => {
+                self.queued = self.queued.saturating_sub(1);
+            }
+            Event::MessageSteered { state: crate::SteerState::HandedOver, .. } => {
+                self.queued = self.queued.saturating_sub(1);
+            }
+            Event::QueueHeld { .. } => self.queue_held = true,
+            Event::QueueReleased {} => self.queue_held = false,
+            Event::RunStart { .. } => {
+                self.message_count += 1;
+                self.open_run.clone_from(&record.response_id);
+                self.open_approvals.clear();
+                self.unanswered = false;
+            }
+            Event::ToolApprovalRequested { call_id, .. } => {
+                self.open_approvals.insert(call_id.clone());
+            }
+            Event::ToolApprovalResolved { call_id, .. } => {
+                self.open_approvals.remove(call_id);
+            }
+            Event::RunFinish { status, .. } => {
+                self.open_run = None;
+                self.open_approvals.clear();
+                self.last_run_failed = *status == RunStatus::Failed;
+            }
+            Event::AgentLinked { .. }
+            | Event::MessageEdited { .. }
+            | Event::MessageMoved { .. }
+            | Event::MessageSteered { .. }
+            | Event::HistoryRewound { .. }
+            | Event::StepStart { .. }
+            | Event::StepFinish { .. }
+            | Event::TextStart { .. }
+            | Event::TextDelta { .. }
+            | Event::TextDone { .. }
+            | Event::ThinkingStart { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::ThinkingDone { .. }
+            | Event::ToolCallStart { .. }
+            | Event::ToolArgumentsDelta { .. }
+            | Event::ToolArgumentsDone { .. }
+            | Event::ToolRunning { .. }
+            | Event::ToolOutputDelta { .. }
+            | Event::ToolRetry { .. }
+            | Event::ToolResult { .. }
+            | Event::Continuation { .. }
+            | Event::Notice { .. }
+            | Event::CancelRequested { .. }
+            | Event::OutputCancelled { .. }
+            | Event::AgentMessage { .. }
+            | Event::AgentCallbackResult { .. }
+            | Event::Unrecognized { .. }
+            | Event::Other(_) => return false,
+        }
+        true
+    }
+}
+
+/// The first line that says something, cut to the length of a title.
+fn first_words(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let mut words: String = line.chars().take(TITLE_CHARS).collect();
+    if words.len() < line.len() {
+        words.push('…');
+    }
+    Some(words)
+}

@@ -1,0 +1,7 @@
+//! Laws of the transcript on random logs, then examples for reading.
+
+mod bodies;
+mod examples;
+mod laws;
+mod logs;
+mod wire;

@@ -1,0 +1,325 @@
+//! Small logs and what becomes of them, for reading. `UPDATE_EXPECT=1` fills in the right-hand sides.
+
+use expect_test::{Expect, expect};
+use serde_json::json;
+
+use crate::*;
+
+#[test]
+fn text_before_a_call_is_its_commentary_and_text_after_it_the_answer() {
+    check(
+        "
+        run_start {'agent':'demo','trigger':'user'}
+        step_start {'index':0}
+        text_delta {'partId':'p0','delta':' Let me '}
+        text_delta {'partId':'p0','delta':'look. '}
+        text_done {'partId':'p0','text':' Let me look. '}
+        tool_call_start {'callId':'c1','toolName':'list_files','executor':'server'}
+        tool_arguments_done {'callId':'c1','arguments':'{}','summary':'','validation':'not_required'}
+        tool_running {'callId':'c1'}
+        tool_result {'callId':'c1','toolName':'list_files','ok':true,'result':{'n':3},'durationMs':7}
+        step_finish {'index':0,'finishReason':'tool-calls'}
+        step_start {'index':1}
+        text_done {'partId':'p2','text':'Three files.'}
+        step_finish {'index':1,'finishReason':'stop'}
+        run_finish {'status':'completed','durationMs':9}
+        ",
+        expect![[r#"
+            answer r completed
+              commentary for c1: " Let me look. "
+              call list_files succeeded, commentary Some("Let me look.")
+              final: "Three files."
+              content "Three files."
+        "#]],
+    );
+}
+
+#[test]
+fn with_several_calls_each_takes_the_text_since_the_call_before() {
+    check(
+        "
+        step_start {'index':0}
+        text_done {'partId':'p0','text':'First.'}
+        tool_call_start {'callId':'c1','toolName':'a','executor':'server'}
+        text_done {'partId':'p2','text':'Then.'}
+        tool_call_start {'callId':'c3','toolName':'b','executor':'server'}
+        tool_call_start {'callId':'c4','toolName':'c','executor':'server'}
+        text_done {'partId':'p5','text':'Carried over.'}
+        step_finish {'index':0,'finishReason':'tool-calls'}
+        step_start {'index':1}
+        text_done {'partId':'p6','text':'And on.'}
+        tool_call_start {'callId':'c7','toolName':'d','executor':'server'}
+        text_done {'partId':'p8','text':'Never dropped.'}
+        step_finish {'index':1,'finishReason':'tool-calls'}
+        run_finish {'status':'completed','durationMs':9}
+        ",
+        expect![[r#"
+            answer r completed
+              commentary for c1: "First."
+              call a streaming_input, commentary Some("First.")
+              commentary for c3: "Then."
+              call b streaming_input, commentary Some("Then.")
+              call c streaming_input, commentary None
+              commentary for c7: "Carried over."
+              commentary for c7: "And on."
+              call d streaming_input, commentary Some("Carried over.\n\nAnd on.")
+              final: "Never dropped."
+              content "Never dropped."
+        "#]],
+    );
+}
+
+#[test]
+fn text_is_undecided_while_its_step_is_open_and_kept_when_cancelled() {
+    let open = "
+        step_start {'index':0}
+        text_delta {'partId':'p0','delta':'I was about to'}
+        ";
+    check(
+        open,
+        expect![[r#"
+            answer r open
+              undecided: "I was about to"
+              content ""
+        "#]],
+    );
+    check(
+        &format!(
+            "{open}
+            text_done {{'partId':'p0','text':'I was about to'}}
+            step_finish {{'index':0,'finishReason':'cancelled'}}
+            output_cancelled {{'reason':'user_cancel'}}
+            run_finish {{'status':'cancelled','durationMs':9}}
+            "
+        ),
+        expect![[r#"
+            answer r cancelled interrupted
+              final: "I was about to"
+              content "I was about to"
+        "#]],
+    );
+}
+
+#[test]
+fn a_provider_that_marks_phases_is_believed() {
+    check(
+        "
+        step_start {'index':0}
+        text_done {'partId':'p0','text':'The answer.','phase':'final'}
+        text_done {'partId':'p1','text':'By the way.','phase':'commentary'}
+        step_finish {'index':0,'finishReason':'stop'}
+        step_start {'index':1}
+        tool_call_start {'callId':'c2','toolName':'a','executor':'agent'}
+        text_done {'partId':'p3','text':'Last words.','phase':'commentary'}
+        text_done {'partId':'p4','text':'Oops','discarded':true}
+        run_finish {'status':'completed','durationMs':9}
+        ",
+        expect![[r#"
+            answer r completed
+              final: "The answer."
+              commentary for c2: "By the way."
+              call a streaming_input, commentary Some("By the way.")
+              commentary: "Last words."
+              discarded: "Oops"
+              content "The answer."
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_sub_agent_says_is_neither_commentary_nor_answer_of_the_outer_message() {
+    check(
+        "
+        step_start {'index':0}
+        text_done {'partId':'p0','text':'Ask someone.'}
+        tool_call_start {'callId':'c1','toolName':'task','executor':'agent'}
+        step_start {'index':0,'parentCallId':'c1'}
+        text_done {'partId':'p2','text':'Inner words.','parentCallId':'c1'}
+        tool_call_start {'callId':'c3','toolName':'read','executor':'agent','parentCallId':'c1'}
+        step_finish {'index':0,'finishReason':'tool-calls','parentCallId':'c1'}
+        text_done {'partId':'p4','text':'Inner answer.','parentCallId':'c1'}
+        step_finish {'index':0,'finishReason':'tool-calls'}
+        text_done {'partId':'p5','text':'Outer answer.'}
+        run_finish {'status':'completed','durationMs':9}
+        ",
+        expect![[r#"
+            answer r completed
+              commentary for c1: "Ask someone."
+              call task streaming_input, commentary Some("Ask someone.")
+              in c1: commentary for c3: "Inner words."
+              in c1: call read streaming_input, commentary Some("Inner words.")
+              in c1: final: "Inner answer."
+              final: "Outer answer."
+              content "Outer answer."
+        "#]],
+    );
+}
+
+#[test]
+fn arguments_that_slipped_into_the_text_are_marked_whichever_comes_first() {
+    check(
+        r#"
+        step_start {'index':0}
+        text_done {'partId':'p0','text':'{\"q\": 1}'}
+        tool_call_start {'callId':'c1','toolName':'a','executor':'server'}
+        tool_arguments_done {'callId':'c1','arguments':'{\"q\":1}','validation':'not_required'}
+        text_done {'partId':'p2','text':'{\"q\":1}'}
+        text_done {'partId':'p3','text':'[Note] this is text'}
+        text_done {'partId':'p4','text':'{\"other\":2}'}
+        run_finish {'status':'completed','durationMs':9}
+        "#,
+        expect![[r#"
+            answer r completed
+              commentary for c1, leaked: "{\"q\": 1}"
+              call a queued, commentary None
+              final, leaked: "{\"q\":1}"
+              final: "[Note] this is text"
+              final: "{\"other\":2}"
+              content "[Note] this is text\n\n{\"other\":2}"
+        "#]],
+    );
+}
+
+#[test]
+fn approvals_lead_to_the_states_of_their_decision() {
+    for (decision, code, state) in [
+        ("accepted", "tool_error", CallState::Failed),
+        ("rejected", "tool_denied", CallState::Denied),
+        ("timed_out", "approval_timeout", CallState::Denied),
+        ("withdrawn", "tool_interrupted", CallState::Interrupted),
+    ] {
+        let log = format!(
+            "
+            tool_call_start {{'callId':'c1','toolName':'shell','executor':'server'}}
+            tool_arguments_done {{'callId':'c1','arguments':'{{}}','validation':'pending'}}
+            tool_approval_requested {{'callId':'c1','options':{{'scopes':['once'],'canEdit':true}}}}
+            tool_approval_resolved {{'callId':'c1','decision':'{decision}','by':'me'}}
+            tool_result {{'callId':'c1','toolName':'shell','ok':false,'error':{{'code':'{code}','message':'no'}}}}
+            "
+        );
+        let transcript = Transcript::replay(&parse(&log));
+        let call = transcript.messages[0].answer().unwrap().calls().next().unwrap().clone();
+        assert_eq!(call.state, state);
+    }
+}
+
+#[test]
+fn bad_data_gets_a_place_and_breaks_nothing() {
+    check(
+        "
+        tool_result {'callId':'c9','toolName':'','ok':true,'result':'an orphan'}
+        text_delta {'partId':'p0','delta':'no start'}
+        tool_result {'callId':'c9','toolName':'late','ok':false}
+        tool_arguments_delta {'callId':'c8','delta':'{'}
+        ",
+        expect![[r#"
+            answer r open
+              call Call #1 succeeded, commentary None
+              commentary for c8: "no start"
+              call Call #2 streaming_input, commentary Some("no start")
+              content ""
+        "#]],
+    );
+}
+
+#[test]
+fn rewound_messages_stay_but_are_superseded() {
+    let mut records = parse(
+        "
+        run_start {'agent':'demo','trigger':'user'}
+        run_finish {'status':'failed','durationMs':1}
+        ",
+    );
+    let rewound =
+        Event::HistoryRewound { before_message_id: "r".into(), reason: RewindReason::Retry };
+    records.push(Record::new(Seq(3), Millis(0), SessionId::new("s"), None, rewound));
+    let transcript = Transcript::replay(&records);
+    assert!(transcript.messages[0].superseded);
+    assert_eq!(transcript.messages[0].changed, Seq(3));
+}
+
+#[test]
+fn queued_messages_wait_in_their_order() {
+    let mut queue = Queue::default();
+    let queued = |id: &str, position: Option<u32>| json!({"type": "message_queued", "messageId": id, "text": id, "position": position});
+    for event in [
+        queued("a", None),
+        queued("b", None),
+        queued("c", Some(0)),
+        json!({"type": "message_moved", "messageId": "b", "position": 0}),
+        json!({"type": "message_edited", "messageId": "a", "text": "A"}),
+        json!({"type": "message_dropped", "messageId": "c"}),
+        json!({"type": "queue_held", "reason": "stopped"}),
+    ] {
+        let event = event_from_body(&event.to_string());
+        assert!(queue.apply(&Record::new(Seq(1), Millis(0), SessionId::new("s"), None, event)));
+    }
+    let texts: Vec<&str> = queue.messages.iter().map(|it| it.text.as_str()).collect();
+    assert_eq!((texts, queue.held.as_deref()), (vec!["b", "A"], Some("stopped")));
+}
+
+#[track_caller]
+fn check(log: &str, expect: Expect) {
+    let transcript = Transcript::replay(&parse(log));
+    expect.assert_eq(&transcript.messages.iter().map(sketch).collect::<String>());
+}
+
+/// A line per record: the type and the fields, with single quotes for legibility. All of run `r`.
+fn parse(log: &str) -> Vec<Record> {
+    let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
+    (1..)
+        .zip(lines)
+        .map(|(seq, line)| {
+            let (kind, fields) = line.split_once(' ').unwrap();
+            let fields = fields.replace('\'', "\"").replacen('{', "", 1);
+            let event = event_from_body(&format!(r#"{{"type":"{kind}",{fields}"#));
+            assert!(!matches!(event, Event::Other(_)), "cannot read: {line}");
+            let run = Some(ResponseId::new("r"));
+            Record::new(Seq(seq), Millis(seq as i64), SessionId::new("s"), run, event)
+        })
+        .collect()
+}
+
+/// A message in a few words.
+pub(super) fn sketch(message: &Message) -> String {
+    let answer = match &message.content {
+        Content::Said(said) => return format!("said {:?}\n", said.text),
+        Content::Aside(kind) => return format!("aside {kind:?}\n"),
+        Content::Answer(answer) => answer,
+    };
+    let status = answer.finish.as_ref().map_or("open".to_owned(), |it| {
+        serde_json::to_value(it.status).unwrap().as_str().unwrap().to_owned()
+    });
+    let interrupted = if answer.was_interrupted() { " interrupted" } else { "" };
+    let mut sketch = format!("answer {} {status}{interrupted}\n", answer.id);
+    for part in &answer.parts {
+        let nesting = part.parent.as_ref().map_or(String::new(), |it| format!("in {it}: "));
+        sketch += &format!("  {nesting}{}\n", sketch_part(answer, &part.kind));
+    }
+    sketch + &format!("  content {:?}\n", answer.content())
+}
+
+fn sketch_part(answer: &Answer, kind: &PartKind) -> String {
+    match kind {
+        PartKind::Text(text) => {
+            let role = match &text.role {
+                TextRole::Undecided => "undecided".to_owned(),
+                TextRole::Commentary { call: Some(call) } => format!("commentary for {call}"),
+                TextRole::Commentary { call: None } => "commentary".to_owned(),
+                TextRole::Final => "final".to_owned(),
+                TextRole::Discarded => "discarded".to_owned(),
+            };
+            let leaked = if text.leaked { ", leaked" } else { "" };
+            format!("{role}{leaked}: {:?}", text.text)
+        }
+        PartKind::Thinking(thinking) => format!("thinking: {:?}", thinking.text),
+        PartKind::Call(call) => {
+            let (label, state) = (call.label(), call.state.as_str());
+            format!("call {label} {state}, commentary {:?}", answer.commentary(call))
+        }
+        PartKind::Steered(steered) => format!("steered: {:?}", steered.text),
+        PartKind::Exchange(exchange) => format!("exchange with {}", exchange.agent),
+        PartKind::Notice { text, .. } => format!("notice: {text:?}"),
+        PartKind::Unrecognized { raw, .. } => format!("unrecognized: {raw:?}"),
+    }
+}

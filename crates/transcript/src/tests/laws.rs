@@ -1,0 +1,264 @@
+//! What holds for every log, however broken.
+
+use std::collections::{BTreeMap, HashMap};
+
+use proptest::prelude::*;
+
+use super::logs::{any_log, started_log};
+use crate::stream::{closed_by, continued_by, merge};
+use crate::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_record_counts_once(log in any_log(60)) {
+        let once = Transcript::replay(&log);
+        let mut twice = Transcript::default();
+        for record in &log {
+            twice.apply(record);
+            prop_assert_eq!(twice.apply(record), Change::None);
+        }
+        twice.extend(&log);
+        prop_assert_eq!(once, twice);
+    }
+
+    #[test]
+    fn every_prefix_is_consistent(log in any_log(60)) {
+        let mut transcript = Transcript::default();
+        for record in &log {
+            let before = transcript.clone();
+            let change = transcript.apply(record);
+            check_consistent(&transcript);
+            check_change_covers(&before, &transcript, &change);
+        }
+    }
+
+    #[test]
+    fn no_letter_is_lost(log in any_log(60)) {
+        let transcript = Transcript::replay(&log);
+        prop_assert_eq!(texts_shown(&transcript), texts_said(&log));
+    }
+
+    #[test]
+    fn a_message_depends_on_its_own_run_alone(log in any_log(60)) {
+        let transcript = Transcript::replay(&log);
+        for answer in transcript.messages.iter().filter_map(Message::answer) {
+            let own = log.iter().filter(|record| {
+                record.response_id.as_ref() == Some(&answer.id) && !is_of_session(&record.event)
+            });
+            prop_assert_eq!(&Answer::replay(&answer.id, own), answer);
+        }
+    }
+
+    #[test]
+    fn closing_ends_everything_once(log in any_log(60), now in 0..5000u64) {
+        let endings = [
+            Ending::Completed { usage: None },
+            Ending::Failed { error: ErrorInfo::new(ErrorCode::AgentExited, "gone"), usage: None },
+            Ending::Cancelled,
+            Ending::TimedOut,
+            Ending::Restarted,
+        ];
+        let transcript = Transcript::replay(&log);
+        for answer in transcript.messages.iter().filter_map(Message::answer) {
+            for ending in &endings {
+                let events = close(answer, ending, answer.started_at.plus(now));
+                check_closed(answer, ending, events);
+            }
+        }
+    }
+
+    #[test]
+    fn closing_records_cover_their_deltas(log in started_log(50)) {
+        prop_assert_eq!(Transcript::replay(&without_covered_deltas(&log)), Transcript::replay(&log));
+    }
+
+    #[test]
+    fn merged_deltas_stand_for_their_parts(log in started_log(50)) {
+        let mut merged: Vec<Record> = Vec::new();
+        for record in &log {
+            if let Some(last) = merged.last_mut()
+                && last.response_id == record.response_id
+                && merge(&mut last.event, &record.event)
+            {
+                last.seq = record.seq;
+                last.at = record.at;
+            } else {
+                merged.push(record.clone());
+            }
+        }
+        prop_assert_eq!(Transcript::replay(&merged), Transcript::replay(&log));
+    }
+}
+
+fn check_consistent(transcript: &Transcript) {
+    for message in &transcript.messages {
+        assert!(message.first <= message.changed && message.changed <= transcript.head);
+        let Some(answer) = message.answer() else { continue };
+        for (idx, part) in answer.parts.iter().enumerate() {
+            assert!(part.changed <= message.changed);
+            match &part.kind {
+                PartKind::Text(text) => match &text.role {
+                    TextRole::Commentary { call: Some(call) } => {
+                        assert!(answer.call(call).unwrap().commentary.contains(&idx));
+                    }
+                    TextRole::Undecided => assert!(answer.is_open(), "decided with the run"),
+                    _ => (),
+                },
+                PartKind::Call(call) => {
+                    check_call(call);
+                    for &text in &call.commentary {
+                        let PartKind::Text(text) = &answer.parts[text].kind else { panic!() };
+                        assert_eq!(text.role, TextRole::Commentary { call: Some(call.id.clone()) });
+                    }
+                }
+                _ => (),
+            }
+        }
+    }
+}
+
+fn check_call(call: &Call) {
+    use CallState::*;
+    match (&call.outcome, call.state) {
+        (Some(outcome), Succeeded) => assert!(outcome.ok),
+        (Some(outcome), Failed | Denied | Interrupted) => assert!(!outcome.ok),
+        (Some(_), state) => panic!("ended, yet {state:?}"),
+        (None, Succeeded | Failed) => panic!("succeeded or failed without a result"),
+        (None, _) => (),
+    }
+}
+
+/// What the change does not name looks as before.
+fn check_change_covers(before: &Transcript, after: &Transcript, change: &Change) {
+    for (idx, message) in before.messages.iter().enumerate() {
+        let now = &after.messages[idx];
+        match change {
+            Change::Updated { message: changed, parts } if *changed == idx => {
+                let (Some(old), Some(new)) = (message.answer(), now.answer()) else { panic!() };
+                for (part_idx, part) in old.parts.iter().enumerate() {
+                    assert!(parts.contains(&part_idx) || *part == new.parts[part_idx]);
+                }
+                assert!((old.parts.len()..new.parts.len()).all(|it| parts.contains(&it)));
+            }
+            Change::Rewound { from } if idx >= *from => assert!(now.superseded),
+            _ => assert_eq!(message, now),
+        }
+    }
+}
+
+type Texts = BTreeMap<String, Vec<(String, String)>>;
+
+/// Each run's texts and thinkings in the order they began, with all their letters.
+fn texts_said(log: &[Record]) -> Texts {
+    let mut said = Texts::new();
+    for record in log {
+        let Some(run) = &record.response_id else { continue };
+        let (id, delta, done) = match &record.event {
+            Event::TextStart { part_id, .. } => (format!("text {part_id}"), "", None),
+            Event::TextDelta { part_id, delta, .. } => {
+                (format!("text {part_id}"), delta.as_str(), None)
+            }
+            Event::TextDone { part_id, text, .. } => (format!("text {part_id}"), "", Some(text)),
+            Event::ThinkingStart { part_id, .. } => (format!("thinking {part_id}"), "", None),
+            Event::ThinkingDelta { part_id, delta, .. } => {
+                (format!("thinking {part_id}"), delta.as_str(), None)
+            }
+            Event::ThinkingDone { part_id, text, .. } => {
+                (format!("thinking {part_id}"), "", Some(text))
+            }
+            _ => continue,
+        };
+        let parts = said.entry(run.to_string()).or_default();
+        if !parts.iter().any(|it| it.0 == id) {
+            parts.push((id.clone(), String::new()));
+        }
+        let part = parts.iter_mut().find(|it| it.0 == id).unwrap();
+        match done {
+            Some(text) => part.1.clone_from(text),
+            None => part.1.push_str(delta),
+        }
+    }
+    said
+}
+
+fn texts_shown(transcript: &Transcript) -> Texts {
+    let answers = transcript.messages.iter().filter_map(Message::answer);
+    let texts = answers.map(|answer| {
+        let parts = answer.parts.iter().filter_map(|part| match &part.kind {
+            PartKind::Text(it) => Some((format!("text {}", it.id), it.text.clone())),
+            PartKind::Thinking(it) => Some((format!("thinking {}", it.id), it.text.clone())),
+            _ => None,
+        });
+        (answer.id.to_string(), parts.collect::<Vec<_>>())
+    });
+    texts.filter(|(_, parts)| !parts.is_empty()).collect()
+}
+
+/// Applies the closing events and checks that nothing is open, nothing was ended twice, and that
+/// they came in the promised order.
+fn check_closed(answer: &Answer, ending: &Ending, events: Vec<Event>) {
+    let order = |event: &Event| match event {
+        Event::TextDone { .. } | Event::ThinkingDone { .. } => 0,
+        Event::ToolArgumentsDone { .. } => 1,
+        Event::ToolApprovalResolved { .. } => 2,
+        Event::ToolResult { .. } => 3,
+        Event::StepFinish { .. } => 4,
+        Event::OutputCancelled { .. } => 5,
+        Event::RunFinish { .. } => 6,
+        other => panic!("no way to end anything: {other:?}"),
+    };
+    assert!(events.is_sorted_by_key(order));
+    let finishes = events.iter().filter(|it| matches!(it, Event::RunFinish { .. })).count();
+    assert_eq!(finishes, usize::from(answer.is_open()));
+
+    let open_before: Vec<_> = answer.calls().filter(|it| it.is_open()).map(|it| &it.id).collect();
+    let ended: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::ToolResult { call_id, .. } => Some(call_id),
+            _ => None,
+        })
+        .collect();
+    if answer.is_open() {
+        assert_eq!(ended, open_before, "in call order, each once");
+    }
+
+    let was_open = answer.is_open();
+    let mut answer = answer.clone();
+    for event in events {
+        let run = Some(answer.id.clone());
+        answer.apply(&Record::new(Seq(1000), Millis(0), SessionId::new("s"), run, event));
+    }
+    if was_open {
+        assert_eq!(answer.finish.as_ref().unwrap().status, ending.status());
+        assert!(answer.calls().all(|call| !call.is_open()));
+        assert!(answer.parts.iter().all(|part| match &part.kind {
+            PartKind::Text(it) => !it.open && it.role != TextRole::Undecided,
+            PartKind::Thinking(it) => !it.open,
+            _ => true,
+        }));
+        assert!(answer.index.scopes.open_steps().is_empty());
+    }
+    assert_eq!(close(&answer, ending, Millis(0)), vec![]);
+}
+
+/// What a reader gets that does not ask for deltas: those of closed texts and arguments are left out.
+fn without_covered_deltas(log: &[Record]) -> Vec<Record> {
+    let mut closed_at = HashMap::new();
+    for record in log {
+        for key in closed_by(&record.event) {
+            closed_at.entry((record.response_id.clone(), key)).or_insert(record.seq);
+        }
+    }
+    let covered = |record: &Record| {
+        continued_by(&record.event).is_some_and(|key| {
+            !matches!(key, stream::StreamKey::Output(..))
+                && closed_at
+                    .get(&(record.response_id.clone(), key))
+                    .is_some_and(|closed| record.seq < *closed)
+        })
+    };
+    log.iter().filter(|record| !covered(record)).cloned().collect()
+}

@@ -1,0 +1,246 @@
+//! Random logs: events in any order, over few ids so that they meet, with hostile texts.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::*;
+
+/// A log of up to `len` records in any order.
+pub(super) fn any_log(len: usize) -> impl Strategy<Value = Vec<Record>> {
+    prop::collection::vec((any_event(), 0..3u8, 0..2000i64), 0..len).prop_map(numbered)
+}
+
+/// The same, where everything that grows by deltas has its start, as the server writes it.
+pub(super) fn started_log(len: usize) -> impl Strategy<Value = Vec<Record>> {
+    any_log(len).prop_map(|records| {
+        let mut transcript = Transcript::default();
+        let mut events = Vec::new();
+        for record in records {
+            let run = record.response_id.clone().filter(|_| !is_of_session(&record.event));
+            if let Some(run) = run {
+                let empty = Answer::replay(&run, []);
+                let known = transcript.message(run.as_str()).and_then(Message::answer);
+                let missing = missing_start(known.unwrap_or(&empty), &record.event);
+                events.extend(missing.map(|event| (event, Some(run.clone()), record.at)));
+            }
+            events.push((record.event, record.response_id, record.at));
+            transcript = Transcript::replay(&number(events.clone()));
+        }
+        number(events)
+    })
+}
+
+fn numbered(events: Vec<(Event, u8, i64)>) -> Vec<Record> {
+    let mut now = 1_700_000_000_000;
+    number(
+        events
+            .into_iter()
+            .map(|(event, run, step)| {
+                now += step;
+                let run = (run > 0).then(|| ResponseId::new(format!("r{run}")));
+                (event, run, Millis(now))
+            })
+            .collect(),
+    )
+}
+
+fn number(events: Vec<(Event, Option<ResponseId>, Millis)>) -> Vec<Record> {
+    (1..)
+        .zip(events)
+        .map(|(seq, (event, run, at))| Record::new(Seq(seq), at, SessionId::new("s"), run, event))
+        .collect()
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-zé\n ]{0,12}",
+        Just(r#"{"a":1}"#.to_owned()),
+        Just("  ".to_owned()),
+        Just("<script>alert(1)</script>".to_owned()),
+        Just("é".repeat(9000)),
+    ]
+}
+
+fn call() -> impl Strategy<Value = CallId> {
+    (0..3u8).prop_map(|n| CallId::new(format!("c{n}")))
+}
+
+fn part() -> impl Strategy<Value = PartId> {
+    (0..3u8).prop_map(|n| PartId::new(format!("p{n}")))
+}
+
+fn parent() -> impl Strategy<Value = Option<CallId>> {
+    prop_oneof![4 => Just(None), 1 => call().prop_map(Some)]
+}
+
+fn message() -> impl Strategy<Value = MessageId> {
+    (0..3u8).prop_map(|n| MessageId::new(format!("m{n}")))
+}
+
+fn error() -> impl Strategy<Value = ErrorInfo> {
+    (0..ErrorCode::ALL.len()).prop_map(|n| ErrorInfo::new(ErrorCode::ALL[n].0.clone(), "why"))
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    prop_oneof![2 => session_event(), 3 => run_event(), 6 => part_event(), 8 => call_event()]
+}
+
+fn session_event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        Just(Event::SessionCreated { agent: "demo".into(), workspace: None, title: None }),
+        Just(Event::AgentLinked { cli_session_id: "x".into(), cwd: None, version: None }),
+        (message(), text()).prop_map(|(message_id, text)| Event::UserMessage {
+            message_id,
+            client_id: None,
+            role: SaidBy::User,
+            text,
+            attachments: vec![],
+            from: None,
+        }),
+        (message(), text()).prop_map(|(message_id, text)| Event::MessageQueued {
+            message_id,
+            client_id: None,
+            text,
+            attachments: vec![],
+            position: None,
+            mode: SendMode::Queue,
+            from: None,
+        }),
+        message().prop_map(|message_id| Event::MessageDequeued { message_id }),
+        (message(), 0..4u32)
+            .prop_map(|(message_id, position)| Event::MessageMoved { message_id, position }),
+        prop_oneof!["m[0-2]", "r[0-2]"].prop_map(|before_message_id| Event::HistoryRewound {
+            before_message_id,
+            reason: RewindReason::Retry,
+        }),
+        text().prop_map(|text| Event::Notice { level: Level::Info, text }),
+        text().prop_map(|raw| Event::Unrecognized { source: "pi".into(), raw }),
+        Just(Event::Other(Map::from_iter([("type".to_owned(), json!("of_tomorrow"))]))),
+    ]
+}
+
+fn run_event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        Just(Event::RunStart {
+            agent: "demo".into(),
+            model: None,
+            trigger: Trigger::User,
+            exchange_id: None
+        }),
+        (0..4u32, parent())
+            .prop_map(|(index, parent_call_id)| Event::StepStart { index, parent_call_id }),
+        (0..4u32, parent()).prop_map(|(index, parent_call_id)| Event::StepFinish {
+            index,
+            finish_reason: "stop".into(),
+            usage: None,
+            parent_call_id,
+        }),
+        Just(Event::CancelRequested { by: "me".into() }),
+        Just(Event::OutputCancelled {
+            reason: CancelReason::UserCancel,
+            audio_truncated_at_ms: None
+        }),
+        Just(Event::RunFinish {
+            status: RunStatus::Completed,
+            error: None,
+            usage: None,
+            cost: None,
+            duration_ms: 5,
+        }),
+        (message(), text()).prop_map(|(message_id, text)| Event::MessageSteered {
+            message_id,
+            text,
+            state: SteerState::HandedOver,
+        }),
+    ]
+}
+
+fn part_event() -> impl Strategy<Value = Event> {
+    let phase = prop_oneof![
+        4 => Just(None),
+        1 => Just(Some(Phase::Commentary)),
+        1 => Just(Some(Phase::Final)),
+    ];
+    prop_oneof![
+        (part(), parent())
+            .prop_map(|(part_id, parent_call_id)| Event::TextStart { part_id, parent_call_id }),
+        (part(), parent(), text()).prop_map(|(part_id, parent_call_id, delta)| {
+            Event::TextDelta { part_id, parent_call_id, delta }
+        }),
+        (part(), parent(), text(), phase, prop::bool::weighted(0.1)).prop_map(
+            |(part_id, parent_call_id, text, phase, discarded)| Event::TextDone {
+                part_id,
+                parent_call_id,
+                text,
+                phase,
+                discarded
+            }
+        ),
+        (part(), parent(), text()).prop_map(|(part_id, parent_call_id, delta)| {
+            Event::ThinkingDelta { part_id, parent_call_id, delta }
+        }),
+        (part(), parent(), text()).prop_map(|(part_id, parent_call_id, text)| {
+            Event::ThinkingDone { part_id, parent_call_id, text, discarded: false }
+        }),
+    ]
+}
+
+fn call_event() -> impl Strategy<Value = Event> {
+    let executor = Executor::Server;
+    let stream = prop_oneof![Just(OutputStream::Stdout), Just(OutputStream::Stderr)];
+    let decision = prop_oneof![
+        Just(Decision::Accepted),
+        Just(Decision::Rejected),
+        Just(Decision::TimedOut),
+        Just(Decision::Withdrawn)
+    ];
+    let validation = prop_oneof![Just(Validation::NotRequired), Just(Validation::Pending)];
+    prop_oneof![
+        (call(), parent(), "[a-z]{0,5}").prop_map(move |(call_id, parent_call_id, tool_name)| {
+            Event::ToolCallStart {
+                call_id,
+                provider_call_id: None,
+                tool_name,
+                arguments: None,
+                parent_call_id,
+                executor,
+            }
+        }),
+        (call(), text()).prop_map(|(call_id, delta)| Event::ToolArgumentsDelta { call_id, delta }),
+        (call(), text(), validation).prop_map(|(call_id, arguments, validation)| {
+            Event::ToolArgumentsDone {
+                call_id,
+                arguments,
+                summary: String::new(),
+                incomplete: false,
+                validation,
+            }
+        }),
+        call().prop_map(|call_id| Event::ToolRunning { call_id }),
+        call().prop_map(|call_id| Event::ToolApprovalRequested {
+            call_id,
+            options: ApprovalOptions { scopes: vec![Scope::Once], can_edit: true, form: None },
+        }),
+        (call(), decision).prop_map(|(call_id, decision)| Event::ToolApprovalResolved {
+            call_id,
+            decision,
+            scope: None,
+            arguments: None,
+            feedback: None,
+            by: "me".into(),
+        }),
+        (call(), stream, 0..40_000u64, text()).prop_map(|(call_id, stream, offset, delta)| {
+            Event::ToolOutputDelta { call_id, stream, offset, delta }
+        }),
+        (call(), any::<bool>(), error()).prop_map(|(call_id, ok, error)| Event::ToolResult {
+            call_id,
+            tool_name: "t".into(),
+            ok,
+            result: Some(Value::from(7)),
+            output: None,
+            error: (!ok).then_some(error),
+            duration_ms: 3,
+            truncated: None,
+        }),
+    ]
+}

@@ -1,0 +1,86 @@
+//! Records as JSON: the order of fields, and what happens to what we do not know.
+
+use expect_test::expect;
+use proptest::prelude::*;
+
+use super::logs::any_log;
+use crate::*;
+
+fn parse(json: &str) -> Record {
+    serde_json::from_str(json).unwrap()
+}
+
+#[test]
+fn header_first_then_type_then_fields() {
+    let record = Record::new(
+        Seq(42),
+        Millis(1_763_232_268_123),
+        SessionId::new("s-1"),
+        Some(ResponseId::new("r-1")),
+        Event::TextDelta {
+            part_id: PartId::new("r-1.0"),
+            parent_call_id: None,
+            delta: "Hel\"".into(),
+        },
+    );
+    expect![[r#"{"seq":42,"at":"2025-11-15T18:44:28.123Z","sessionId":"s-1","responseId":"r-1","type":"text_delta","partId":"r-1.0","delta":"Hel\""}"#]]
+    .assert_eq(&record.to_json());
+    assert_eq!(parse(&record.to_json()), record);
+}
+
+#[test]
+fn unknown_types_and_fields_come_back_as_they_were() {
+    for json in [
+        r#"{"seq":1,"at":"2026-11-15T18:44:28.000Z","sessionId":"s","type":"of_tomorrow","deep":{"a":[1,null]}}"#,
+        r#"{"seq":1,"at":"2026-11-15T18:44:28.000Z","sessionId":"s","type":"notice","level":"info","text":"hi","shade":"blue"}"#,
+        r#"{"seq":1,"at":"2026-11-15T18:44:28.000Z","sessionId":"s","type":"text_delta","delta":7}"#,
+        r#"{"seq":1,"at":"2026-11-15T18:44:28.000Z","sessionId":"s"}"#,
+    ] {
+        assert_eq!(parse(json).to_json(), json);
+    }
+}
+
+#[test]
+fn a_body_that_is_no_event_is_kept() {
+    assert!(matches!(event_from_body("not json"), Event::Other(_)));
+    assert!(matches!(event_from_body("[1]"), Event::Other(_)));
+    assert!(matches!(event_from_body(r#"{"type":"queue_released"}"#), Event::QueueReleased {}));
+}
+
+#[test]
+fn error_codes_are_their_words() {
+    for (code, _) in ErrorCode::ALL {
+        assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+    }
+    let newer: ErrorCode = serde_json::from_str("\"of_tomorrow\"").unwrap();
+    assert_eq!(newer, ErrorCode::Other("of_tomorrow".into()));
+}
+
+#[test]
+fn session_ids_are_safe_in_paths() {
+    assert!(SessionId::parse("0199-aZ_").is_some());
+    for bad in ["", "a/b", "..", "a b", "ü", &"a".repeat(129)] {
+        assert_eq!(SessionId::parse(bad), None, "{bad}");
+    }
+}
+
+/// Logs that released versions wrote must replay for ever.
+#[test]
+fn the_log_of_version_1_replays() {
+    let log = include_str!("../../fixtures/v1.jsonl");
+    let records: Vec<Record> = log.lines().map(parse).collect();
+    assert!(records.iter().all(|it| !matches!(it.event, Event::Other(_))));
+    let transcript = Transcript::replay(&records);
+    let shown: Vec<String> = transcript.messages.iter().map(super::examples::sketch).collect();
+    expect_test::expect_file!["../../fixtures/v1.txt"].assert_eq(&shown.join(""));
+}
+
+proptest! {
+    #[test]
+    fn json_gives_the_record_back(log in any_log(40)) {
+        for record in log {
+            prop_assert_eq!(&parse(&record.to_json()), &record);
+            prop_assert_eq!(event_from_body(&record.body()), record.event);
+        }
+    }
+}

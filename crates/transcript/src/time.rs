@@ -1,0 +1,48 @@
+//! Moments and durations in milliseconds. The time is always an argument: nothing here reads a clock.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+/// A moment: milliseconds since 1970, written as RFC 3339 with three decimals. For people to read,
+/// never for sorting: order is the sequence number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Millis(pub i64);
+
+impl Millis {
+    /// Milliseconds since `earlier`; zero if the clock was set back in between.
+    pub fn since(self, earlier: Self) -> u64 {
+        u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
+    }
+
+    pub fn plus(self, ms: u64) -> Self {
+        Self(self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        text.parse::<Timestamp>().ok().map(|it| Self(it.as_millisecond()))
+    }
+}
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Timestamp::from_millisecond(self.0) {
+            Ok(moment) => write!(f, "{moment:.3}"),
+            Err(_) => write!(f, "{:.3}", Timestamp::UNIX_EPOCH),
+        }
+    }
+}
+
+impl Serialize for Millis {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Millis {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| D::Error::custom(format!("not a moment: {text}")))
+    }
+}

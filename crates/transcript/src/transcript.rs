@@ -1,0 +1,230 @@
+//! The reducer: folds a session's log into the messages that a reader sees.
+//!
+//! Live, reload, export, import and the history for a model all go through [`Transcript::apply`],
+//! so they cannot disagree. It never fails, it takes each record once, and it may be given the
+//! records of some messages only: a page of a long session is rebuilt from those alone.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::place::aside;
+use crate::queue::Queue;
+use crate::{Answer, BODY_EDGE, Content, Event, Message, Record, ResponseId, Said, Seq, Summary};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transcript {
+    pub summary: Summary,
+    pub messages: Vec<Message>,
+    pub queue: Queue,
+    /// The last record taken in.
+    pub head: Seq,
+    by_id: HashMap<String, usize>,
+    body_edge: usize,
+}
+
+/// What one record did: what a live view has to draw again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing that is shown.
+    None,
+    /// The session's own fields: title, agent, state.
+    Session,
+    Queue,
+    Added {
+        message: usize,
+    },
+    /// Those parts may look different; also the message's own fields (state, usage, ...).
+    Updated {
+        message: usize,
+        parts: Range<usize>,
+    },
+    /// That message and all after it were superseded.
+    Rewound {
+        from: usize,
+    },
+}
+
+impl Default for Transcript {
+    fn default() -> Self {
+        Self::keeping(BODY_EDGE)
+    }
+}
+
+impl Transcript {
+    /// A transcript that keeps bodies whole, for formats and exports.
+    pub fn whole() -> Self {
+        Self::keeping(usize::MAX)
+    }
+
+    fn keeping(body_edge: usize) -> Self {
+        Self {
+            summary: Summary::default(),
+            messages: Vec::new(),
+            queue: Queue::default(),
+            head: Seq(0),
+            by_id: HashMap::new(),
+            body_edge,
+        }
+    }
+
+    pub fn replay<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut transcript = Self::default();
+        transcript.extend(records);
+        transcript
+    }
+
+    pub fn extend<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) {
+        for record in records {
+            self.apply(record);
+        }
+    }
+
+    pub fn message(&self, id: &str) -> Option<&Message> {
+        self.messages.get(*self.by_id.get(id)?)
+    }
+
+    /// Marks messages as superseded, where the record that did it is not among those taken in.
+    pub fn supersede<'a>(&mut self, ids: impl IntoIterator<Item = &'a str>) {
+        for id in ids {
+            if let Some(&idx) = self.by_id.get(id) {
+                self.messages[idx].superseded = true;
+            }
+        }
+    }
+
+    pub fn apply(&mut self, record: &Record) -> Change {
+        if record.seq <= self.head {
+            return Change::None;
+        }
+        self.head = record.seq;
+        let session_changed = self.summary.apply(record);
+        let queue_changed = self.queue.apply(record);
+        match self.take_in(record) {
+            Change::None if queue_changed => Change::Queue,
+            Change::None if session_changed => Change::Session,
+            change => change,
+        }
+    }
+
+    fn take_in(&mut self, record: &Record) -> Change {
+        match &record.event {
+            Event::UserMessage { message_id, client_id, role, text, attachments, from } => {
+                let said = Said {
+                    id: message_id.clone(),
+                    client_id: client_id.clone(),
+                    role: *role,
+                    text: text.clone(),
+                    attachments: attachments.clone(),
+                    from: from.clone(),
+                };
+                self.add(record, Content::Said(said))
+            }
+            Event::HistoryRewound { before_message_id, .. } => {
+                self.rewind(before_message_id, record)
+            }
+            event if is_of_session(event) => Change::None,
+            event => match (&record.response_id, aside(event, record.at)) {
+                (Some(id), _) => self.update_answer(id, record),
+                (None, Some(kind)) => self.add(record, Content::Aside(kind)),
+                (None, None) => Change::None,
+            },
+        }
+    }
+
+    fn update_answer(&mut self, id: &ResponseId, record: &Record) -> Change {
+        let known = self.by_id.get(id.as_str()).copied();
+        let message = match known {
+            Some(idx) => idx,
+            // Normally `run_start`; a broken log may begin anywhere.
+            None => {
+                let answer = Answer::new(id.clone(), record.at, self.body_edge);
+                self.add(record, Content::Answer(Box::new(answer)));
+                self.messages.len() - 1
+            }
+        };
+        let Some(Message { changed, content: Content::Answer(answer), .. }) =
+            self.messages.get_mut(message)
+        else {
+            return Change::None;
+        };
+        *changed = record.seq;
+        let parts = answer.apply(record);
+        match known {
+            Some(_) => Change::Updated { message, parts },
+            None => Change::Added { message },
+        }
+    }
+
+    /// A second message under a known id is the same message.
+    fn add(&mut self, record: &Record, content: Content) -> Change {
+        let message = Message {
+            first: record.seq,
+            changed: record.seq,
+            created_at: record.at,
+            superseded: false,
+            content,
+        };
+        let id = message.id();
+        if self.by_id.contains_key(&id) {
+            return Change::None;
+        }
+        self.by_id.insert(id, self.messages.len());
+        self.messages.push(message);
+        Change::Added { message: self.messages.len() - 1 }
+    }
+
+    fn rewind(&mut self, before: &str, record: &Record) -> Change {
+        let Some(&from) = self.by_id.get(before) else { return Change::None };
+        for message in &mut self.messages[from..] {
+            message.superseded = true;
+            message.changed = record.seq;
+        }
+        Change::Rewound { from }
+    }
+}
+
+/// Events about the session or its queue, which are no part of any answer even where they name one.
+pub fn is_of_session(event: &Event) -> bool {
+    match event {
+        Event::SessionCreated { .. }
+        | Event::SessionUpdated { .. }
+        | Event::AgentLinked { .. }
+        | Event::UserMessage { .. }
+        | Event::MessageQueued { .. }
+        | Event::MessageEdited { .. }
+        | Event::MessageMoved { .. }
+        | Event::MessageDequeued { .. }
+        | Event::MessageDropped { .. }
+        | Event::QueueHeld { .. }
+        | Event::QueueReleased {}
+        | Event::HistoryRewound { .. } => true,
+        Event::MessageSteered { .. }
+        | Event::RunStart { .. }
+        | Event::StepStart { .. }
+        | Event::StepFinish { .. }
+        | Event::TextStart { .. }
+        | Event::TextDelta { .. }
+        | Event::TextDone { .. }
+        | Event::ThinkingStart { .. }
+        | Event::ThinkingDelta { .. }
+        | Event::ThinkingDone { .. }
+        | Event::ToolCallStart { .. }
+        | Event::ToolArgumentsDelta { .. }
+        | Event::ToolArgumentsDone { .. }
+        | Event::ToolRunning { .. }
+        | Event::ToolApprovalRequested { .. }
+        | Event::ToolApprovalResolved { .. }
+        | Event::ToolOutputDelta { .. }
+        | Event::ToolRetry { .. }
+        | Event::ToolResult { .. }
+        | Event::Continuation { .. }
+        | Event::Notice { .. }
+        | Event::CancelRequested { .. }
+        | Event::OutputCancelled { .. }
+        | Event::RunFinish { .. }
+        | Event::AgentMessage { .. }
+        | Event::AgentCallbackResult { .. }
+        | Event::Unrecognized { .. }
+        | Event::Other(_) => false,
+    }
+}
