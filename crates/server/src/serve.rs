@@ -24,6 +24,10 @@ use crate::tools::Tools;
 /// How long connections may take to end when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// What the system holds for a connection that does not read, before we notice; it takes twice
+/// what it is told. Without a bound it would hold several megabytes for each.
+const SEND_BUFFER: usize = 512 * 1024;
+
 /// Where a running server is found, and by what right: only its owner may read the file.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(crate) struct ServerFile {
@@ -72,6 +76,7 @@ async fn serve_until_told_to_stop(
     let listener = listener.tap_io(|stream| {
         // A delta is small and must not wait for the next one.
         let _ = stream.set_nodelay(true);
+        let _ = socket2::SockRef::from(&*stream).set_send_buffer_size(SEND_BUFFER);
     });
     let mut stopped = stopping.clone();
     let server = axum::serve(listener, http::router(app)).with_graceful_shutdown(async move {

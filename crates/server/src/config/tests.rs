@@ -66,33 +66,45 @@ fn the_demo_agent_can_be_left_out_renamed_and_hurried() {
 
 #[test]
 fn mistakes_are_named_with_their_line() {
-    refuses("[server]\nlisten = \"nowhere\"", expect![[r#"
+    refuses(
+        "[server]\nlisten = \"nowhere\"",
+        expect![[r#"
         callboard.toml: TOML parse error at line 2, column 10
           |
         2 | listen = "nowhere"
           |          ^^^^^^^^^
         invalid socket address syntax
 
-    "#]]);
-    refuses("[server]\nlisen = \"127.0.0.1:1\"", expect![[r#"
+    "#]],
+    );
+    refuses(
+        "[server]\nlisen = \"127.0.0.1:1\"",
+        expect![[r#"
         callboard.toml: TOML parse error at line 2, column 1
           |
         2 | lisen = "127.0.0.1:1"
           | ^^^^^
         unknown field `lisen`, expected one of `listen`, `data`, `sync`
 
-    "#]]);
-    refuses("[[agents]]\nid = \"x\"\nkind = \"magic\"", expect![[r#"
+    "#]],
+    );
+    refuses(
+        "[[agents]]\nid = \"x\"\nkind = \"magic\"",
+        expect![[r#"
         callboard.toml: TOML parse error at line 3, column 8
           |
         3 | kind = "magic"
           |        ^^^^^^^
         unknown variant `magic`, expected `demo`
 
-    "#]]);
-    refuses("[[agents]]\nid = \"a b\"\nkind = \"demo\"", expect![[r#"
+    "#]],
+    );
+    refuses(
+        "[[agents]]\nid = \"a b\"\nkind = \"demo\"",
+        expect![[r#"
         agent id "a b": use 1 to 64 letters, digits, '-', '_' or '.'
-    "#]]);
+    "#]],
+    );
     refuses(
         "[[agents]]\nid = \"a\"\nkind = \"demo\"\n[[agents]]\nid = \"a\"\nkind = \"demo\"",
         expect![[r#"

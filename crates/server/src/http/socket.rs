@@ -128,8 +128,13 @@ impl Connection {
                 }
             };
             let sent = send_all(&mut socket, answer, &mut self.frames);
-            if !matches!(tokio::time::timeout(PATIENCE, sent).await, Ok(Ok(()))) {
-                return;
+            match tokio::time::timeout(PATIENCE, sent).await {
+                Ok(Ok(())) => (),
+                Ok(Err(_)) => return,
+                Err(_) => {
+                    tracing::info!("a watcher took nothing for {PATIENCE:?} and is cut off");
+                    return;
+                }
             }
             while self.watches.try_join_next().is_some() {}
         }

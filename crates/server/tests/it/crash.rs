@@ -1,0 +1,149 @@
+//! The server is killed in the middle, again and again: nothing that was shown or accepted is lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use transcript::{Event, Record, Seq, SessionId, Summary};
+
+use crate::log::check_log;
+use crate::program::{Home, Server};
+use crate::watcher::{Watcher, as_record, is_quiet, watch_until};
+
+const SESSIONS: usize = 12;
+const KILLS: usize = 24;
+const TEXTS: [&str; 5] = [
+    "list the files, then read a.txt and search for beta",
+    "tell me a story",
+    "think about crashes, then time in Paris and Tokyo",
+    "write a report about tides",
+    "break",
+];
+
+/// What the outside world knows: records that were shown, and messages that were accepted.
+#[derive(Default)]
+struct Known {
+    shown: BTreeMap<(SessionId, Seq), Record>,
+    accepted: BTreeSet<(String, String)>,
+}
+
+#[tokio::test]
+async fn nothing_shown_or_accepted_is_lost() {
+    let home = Home::natural();
+    let mut known = Known::default();
+    let mut sessions = Vec::new();
+    let server = home.start();
+    for _ in 0..SESSIONS {
+        sessions.push(server.create_session().await);
+    }
+    server.stop();
+
+    // Different each time, the same in every run of this test.
+    let mut dice = Dice(7);
+    for round in 0..KILLS {
+        let server = home.start();
+        let n_records = 1 + dice.roll(400);
+        known.watch_and_send(&server, &sessions, round, n_records).await;
+        server.kill();
+        let server = home.start();
+        for session in &sessions {
+            known.check(&server, session).await;
+        }
+        server.kill();
+    }
+
+    let server = home.start();
+    for session in &sessions {
+        server.send(session, "time in Lima").await;
+        let end = watch_until(&server, session, is_quiet).await;
+        let last = end.messages.last().unwrap().answer().unwrap();
+        assert!(last.content().contains("Lima"), "the next message works");
+        let log = server.log(session).await;
+        check_log(&log, |_| false);
+        known.check_log(session, &log);
+    }
+    assert!(known.shown.len() > KILLS * 20, "only {} records were seen", known.shown.len());
+}
+
+impl Known {
+    /// Talks to all sessions until so many records have been shown.
+    async fn watch_and_send(
+        &mut self,
+        server: &Server,
+        sessions: &[String],
+        round: usize,
+        n_records: usize,
+    ) {
+        let mut watcher = Watcher::connect(server).await;
+        for session in sessions {
+            let shown = self.shown.keys().filter(|(id, _)| id.as_str() == session);
+            let last = shown.map(|(_, seq)| *seq).max().unwrap_or(Seq(0));
+            watcher.subscribe(session, last, true).await;
+        }
+        for (n, session) in sessions.iter().enumerate() {
+            let text = TEXTS[(n + round) % TEXTS.len()];
+            let id = server.send(session, text).await;
+            self.accepted.insert((session.clone(), id));
+        }
+        let mut seen = 0;
+        while seen < n_records {
+            let frame = watcher.next().await.expect("the connection should be open");
+            if let Some(record) = as_record(&frame) {
+                seen += 1;
+                self.shown.insert((record.session_id.clone(), record.seq), record);
+            }
+        }
+    }
+
+    /// After the restart: runs that were open when the server died are closed.
+    async fn check(&self, server: &Server, session: &str) {
+        let head = server.log(session).await;
+        let begun: BTreeSet<_> = runs(&head);
+        // The server that is running now takes up queued messages and goes on; what it began
+        // itself may be open, one run at the most.
+        let is_recovered = |summary: &Summary, finished: usize| {
+            begun.len() <= finished + usize::from(summary.open_run.is_some())
+        };
+        watch_until(server, session, |transcript| {
+            let answers = transcript.messages.iter().filter_map(|it| it.answer());
+            let finished = answers.filter(|answer| !answer.is_open()).count();
+            is_recovered(&transcript.summary, finished)
+        })
+        .await;
+        let log = server.log(session).await;
+        let open = transcript::Transcript::replay(&log).summary.open_run;
+        check_log(&log, |run| open.as_ref() == Some(run));
+        self.check_log(session, &log);
+    }
+
+    fn check_log(&self, session: &str, log: &[Record]) {
+        for ((id, seq), record) in &self.shown {
+            if id.as_str() == session {
+                assert_eq!(Some(record), log.get(seq.0 as usize - 1), "shown, but not in the log");
+            }
+        }
+        for (_, message) in self.accepted.iter().filter(|(id, _)| id == session) {
+            let is_there = log.iter().any(|record| match &record.event {
+                Event::UserMessage { message_id, .. } | Event::MessageQueued { message_id, .. } => {
+                    message_id.as_str() == message
+                }
+                _ => false,
+            });
+            assert!(is_there, "accepted, but not in the log");
+        }
+    }
+}
+
+fn runs(log: &[Record]) -> BTreeSet<String> {
+    let starts = log.iter().filter(|it| matches!(it.event, Event::RunStart { .. }));
+    starts.filter_map(|it| it.response_id.as_ref()).map(ToString::to_string).collect()
+}
+
+/// A small generator of numbers that look random.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn roll(&mut self, sides: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % sides
+    }
+}

@@ -1,0 +1,60 @@
+//! A hundred sessions stream to two hundred watchers, one of which never reads.
+
+use futures_util::future::join_all;
+use transcript::{Seq, Transcript};
+
+use crate::program::{Home, Server, resident_memory};
+use crate::watcher::{Watcher, as_record, is_quiet, watch_until};
+
+const SESSIONS: usize = 100;
+
+#[tokio::test]
+async fn a_watcher_that_never_reads_costs_little_and_is_cut_off() {
+    let home = Home::natural();
+    let server = home.start();
+    let mut sessions = Vec::new();
+    for _ in 0..SESSIONS {
+        sessions.push(server.create_session().await);
+    }
+    let before = resident_memory(server.pid());
+
+    // It watches everything with the smallest buffer there is, and takes nothing of it.
+    let mut stuck = Watcher::connect_with_buffer(&server, Some(2048)).await;
+    for session in &sessions {
+        stuck.subscribe(session, Seq(0), true).await;
+    }
+    let watchers = sessions.iter().flat_map(|session| [session; 2]).take(2 * SESSIONS - 1);
+    let watchers: Vec<_> = watchers.map(|session| watch_two_answers(&server, session)).collect();
+    let talk = async {
+        for session in &sessions {
+            server.send(session, "write a report about tides, tell me a story").await;
+            server.send(session, "tell me a story").await;
+        }
+    };
+    let (seen, ()) = tokio::join!(join_all(watchers), talk);
+    for (session, transcript) in sessions.iter().flat_map(|it| [it; 2]).zip(seen) {
+        assert_eq!(transcript, Transcript::replay(&server.log(session).await));
+    }
+    let grown = resident_memory(server.pid()).saturating_sub(before);
+    assert!(grown < 64 << 20, "memory grew by {} MB", grown >> 20);
+
+    // Now it is flooded with what it has not read, until the server gives it up.
+    server.wait_for_log("is cut off");
+    while stuck.next().await.is_some() {}
+    let caught_up = watch_until(&server, &sessions[0], is_quiet).await;
+    assert_eq!(caught_up, Transcript::replay(&server.log(&sessions[0]).await));
+}
+
+async fn watch_two_answers(server: &Server, session: &str) -> Transcript {
+    let mut watcher = Watcher::connect(server).await;
+    watcher.subscribe(session, Seq(0), true).await;
+    let mut transcript = Transcript::default();
+    while !(is_quiet(&transcript) && transcript.messages.len() == 4) {
+        let frame = watcher.next().await.expect("only the one that never reads is cut off");
+        if let Some(record) = as_record(&frame) {
+            assert_eq!(record.seq, transcript.head.next(), "without a gap");
+            transcript.apply(&record);
+        }
+    }
+    transcript
+}

@@ -1,0 +1,16 @@
+//! The real program, started as a user starts it, and looked at from outside.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod api;
+mod cancel;
+mod crash;
+mod crowd;
+mod disk;
+mod lock;
+mod log;
+mod program;
+mod queue;
+mod tidy;
+mod watcher;
+mod watching;

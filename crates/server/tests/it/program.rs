@@ -1,0 +1,203 @@
+//! A running `callboard` with its own data folder and workspace, and its HTTP interface.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use transcript::{Record, Seq};
+
+pub(crate) const TOKEN: &str = "token-of-the-tests";
+
+/// The folders of a server, which outlive it.
+pub(crate) struct Home {
+    dir: TempDir,
+}
+
+impl Home {
+    /// With a workspace that has a few files in it.
+    pub(crate) fn new(config: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Self { dir };
+        std::fs::create_dir(home.workspace()).unwrap();
+        std::fs::create_dir(home.data()).unwrap();
+        for (name, text) in [("a.txt", "alpha\nbeta\n"), ("b.md", "# Beta\n\nSecond file.\n")] {
+            std::fs::write(home.workspace().join(name), text).unwrap();
+        }
+        std::fs::write(home.workspace().join("callboard.toml"), config).unwrap();
+        home
+    }
+
+    pub(crate) fn instant() -> Self {
+        Self::new("[demo]\npace = \"instant\"\n")
+    }
+
+    pub(crate) fn natural() -> Self {
+        Self::new("")
+    }
+
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.dir.path().join("workspace")
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
+        self.prepare(&mut command);
+        command
+    }
+
+    /// In this home's workspace, with its token and without what the tests' surroundings set.
+    pub(crate) fn prepare(&self, command: &mut Command) {
+        command
+            .current_dir(self.workspace())
+            .env_remove("CALLBOARD_CONFIG")
+            .env("CALLBOARD_TOKEN", TOKEN)
+            .env("CALLBOARD_DATA", self.data())
+            .env("CALLBOARD_LISTEN", "127.0.0.1:0");
+    }
+
+    pub(crate) fn start(&self) -> Server {
+        Server::start(self.command())
+    }
+}
+
+/// Ends its process when dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) base: String,
+    client: reqwest::Client,
+    stderr: mpsc::Receiver<String>,
+}
+
+impl Server {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = child.unwrap();
+        let mut ready = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        let stderr = lines_of(child.stderr.take().unwrap());
+        let Some(url) = ready.strip_prefix("callboard listening on ") else {
+            panic!("not ready: {ready:?} {:?}", stderr.iter().collect::<Vec<_>>());
+        };
+        let base = url.split("/?token=").next().unwrap().to_owned();
+        Self { child, base, client: reqwest::Client::new(), stderr }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// As by `kill -9`.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// As by Ctrl-C or a service manager; waits until it has gone, and it must go well.
+    pub(crate) fn stop(mut self) {
+        let term = Command::new("kill").arg(self.pid().to_string()).status().unwrap();
+        assert!(term.success());
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    /// Waits until the server has logged a line with these words.
+    pub(crate) fn wait_for_log(&self, words: &str) {
+        assert!(self.stderr.iter().any(|line| line.contains(words)), "never logged: {words}");
+    }
+
+    pub(crate) async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> (StatusCode, Value) {
+        let mut request = self.client.request(method, format!("{}{path}", self.base));
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let response = request.bearer_auth(TOKEN).send().await.unwrap();
+        let status = response.status();
+        let text = response.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        let (status, body) = self.request(Method::GET, path, None).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {body}");
+        body
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> (StatusCode, Value) {
+        self.request(Method::POST, path, Some(body)).await
+    }
+
+    pub(crate) async fn create_session(&self) -> String {
+        let (status, session) = self.post("/api/sessions", json!({ "agent": "demo" })).await;
+        assert_eq!(status, StatusCode::CREATED, "{session}");
+        session["id"].as_str().unwrap().to_owned()
+    }
+
+    /// The message's id.
+    pub(crate) async fn send(&self, session: &str, text: &str) -> String {
+        let path = format!("/api/sessions/{session}/messages");
+        let (status, answer) = self.post(&path, json!({ "text": text })).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+        answer["messageId"].as_str().unwrap().to_owned()
+    }
+
+    /// Every record of the log, in pages.
+    pub(crate) async fn log(&self, session: &str) -> Vec<Record> {
+        let mut records: Vec<Record> = Vec::new();
+        loop {
+            let after = records.last().map_or(Seq(0), |it| it.seq);
+            let path = format!("/api/sessions/{session}/events?after={after}&deltas=1");
+            let mut page = self.get(&path).await;
+            let page: Vec<Record> = serde_json::from_value(page["events"].take()).unwrap();
+            if page.is_empty() {
+                return records;
+            }
+            records.extend(page);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Read on a thread of its own, so that a full pipe never holds the server up.
+fn lines_of(pipe: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (send, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            let _ = send.send(line);
+        }
+    });
+    lines
+}
+
+/// Runs a command to its end.
+pub(crate) fn output(command: &mut Command) -> (bool, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Resident memory of a process, in bytes.
+pub(crate) fn resident_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status"));
+    let status = status.unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}

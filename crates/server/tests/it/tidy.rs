@@ -1,0 +1,68 @@
+//! The rules of the house, as far as a program can check them.
+
+use std::path::{Path, PathBuf};
+
+const PURE: [(&str, &[&str]); 4] = [
+    ("transcript", &["jiff", "serde", "serde_json"]),
+    ("backends", &["serde_json", "transcript"]),
+    ("render", &["maud", "serde_json", "transcript"]),
+    ("formats", &["serde", "serde_json", "transcript"]),
+];
+
+/// Ways to the world that a pure crate has no business with.
+const IMPURE: [&str; 8] = [
+    "std::fs",
+    "std::net",
+    "std::env",
+    "std::process",
+    "std::thread",
+    "SystemTime",
+    "Instant::now",
+    "tokio",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn rust_files(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+#[test]
+fn every_file_says_what_it_is_and_holds_one_idea() {
+    let files = rust_files(&root().join("crates"));
+    assert!(files.len() > 40, "the search has lost its way");
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("//! "), "{} does not say what it is", file.display());
+        let n_lines = text.lines().count();
+        assert!(n_lines <= 600, "{} has {n_lines} lines: split it", file.display());
+    }
+}
+
+#[test]
+fn pure_crates_stay_pure() {
+    for (name, allowed) in PURE {
+        let folder = root().join("crates").join(name);
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = manifest.parse().unwrap();
+        for dependency in manifest["dependencies"].as_table().unwrap().keys() {
+            assert!(allowed.contains(&dependency.as_str()), "{name} depends on {dependency}");
+        }
+        for file in rust_files(&folder.join("src")) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let impure = IMPURE.iter().find(|word| text.contains(**word));
+            assert_eq!(impure, None, "in {}", file.display());
+        }
+    }
+}

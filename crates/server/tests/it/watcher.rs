@@ -1,0 +1,98 @@
+//! A WebSocket client that keeps what it saw.
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpSocket;
+use tokio::net::TcpStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use transcript::{Record, Seq, Transcript};
+
+use crate::program::{Server, TOKEN};
+
+pub(crate) struct Watcher {
+    socket: WebSocketStream<TcpStream>,
+}
+
+impl Watcher {
+    pub(crate) async fn connect(server: &Server) -> Self {
+        Self::connect_with_buffer(server, None).await
+    }
+
+    /// A small buffer makes a client that does not read felt soon.
+    pub(crate) async fn connect_with_buffer(server: &Server, buffer: Option<u32>) -> Self {
+        let address = server.base.strip_prefix("http://").unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        if let Some(buffer) = buffer {
+            socket.set_recv_buffer_size(buffer).unwrap();
+        }
+        let stream = socket.connect(address.parse().unwrap()).await.unwrap();
+        let url = format!("ws://{address}/ws?token={TOKEN}");
+        let (socket, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
+        Self { socket }
+    }
+
+    pub(crate) async fn say(&mut self, frame: Value) {
+        self.socket.send(Message::text(frame.to_string())).await.unwrap();
+    }
+
+    pub(crate) async fn subscribe(&mut self, session: &str, after: Seq, deltas: bool) {
+        let frame = json!({
+            "type": "subscribe", "sessionId": session, "after": after, "deltas": deltas,
+        });
+        self.say(frame).await;
+    }
+
+    /// The next frame; none when the connection has ended.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        loop {
+            match self.socket.next().await {
+                Some(Ok(Message::Text(text))) => return Some(serde_json::from_str(&text).unwrap()),
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
+                Some(Ok(_)) => (),
+            }
+        }
+    }
+
+    /// The next frame of that type; panics if the connection ends first.
+    pub(crate) async fn until(&mut self, kind: &str) -> Value {
+        loop {
+            let frame = self.next().await.expect("the connection should be open");
+            if frame["type"] == kind {
+                return frame;
+            }
+        }
+    }
+}
+
+/// A frame that is a record of the log.
+pub(crate) fn as_record(frame: &Value) -> Option<Record> {
+    frame.get("seq").filter(|_| frame.get("at").is_some())?;
+    Some(serde_json::from_value(frame.clone()).unwrap())
+}
+
+/// Watches a session from its beginning until `is_done` of what it shows.
+pub(crate) async fn watch_until(
+    server: &Server,
+    session: &str,
+    is_done: impl Fn(&Transcript) -> bool,
+) -> Transcript {
+    let mut watcher = Watcher::connect(server).await;
+    watcher.subscribe(session, Seq(0), true).await;
+    let mut transcript = Transcript::default();
+    let mut caught_up = false;
+    while !caught_up || !is_done(&transcript) {
+        let frame = watcher.next().await.expect("the connection should be open");
+        caught_up |= frame["type"] == "caught_up";
+        if let Some(record) = as_record(&frame) {
+            transcript.apply(&record);
+        }
+    }
+    transcript
+}
+
+/// Nothing runs and nothing waits.
+pub(crate) fn is_quiet(transcript: &Transcript) -> bool {
+    let summary = &transcript.summary;
+    summary.open_run.is_none() && !summary.unanswered && summary.queued == 0
+}
