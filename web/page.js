@@ -17,14 +17,25 @@ async function post(path, body) {
   return answer;
 }
 
+let sending = false;
+
+/** What is typed while a message is on its way is the next message. */
 async function send() {
   const text = field.value.trim();
-  if (!text) return;
-  const agent = form.dataset.agent;
-  const id = session ?? (await post("/api/sessions", { agent })).id;
-  await post(`/api/sessions/${id}/messages`, { text, clientId: crypto.randomUUID() });
+  if (!text || sending) return;
+  sending = true;
   field.value = "";
-  if (!session) location.href = `/s/${id}`;
+  try {
+    const agent = form.dataset.agent;
+    const id = session ?? (await post("/api/sessions", { agent })).id;
+    await post(`/api/sessions/${id}/messages`, { text, clientId: crypto.randomUUID() });
+    if (!session) location.href = `/s/${id}`;
+  } catch (error) {
+    field.value = field.value ? `${text}\n${field.value}` : text;
+    throw error;
+  } finally {
+    sending = false;
+  }
 }
 
 /** @param {Promise<unknown>} work */
@@ -56,30 +67,41 @@ document.addEventListener("keydown", (event) => {
 /** What the reader opened stays open; whoever reads at the end stays at the end. */
 function replace(/** @type {Document} */ fresh) {
   const atEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 80;
-  const opened = [...document.querySelectorAll("details[open][data-call-id]")].map(
-    (block) => /** @type {HTMLElement} */ (block).dataset.callId,
+  const opened = [...document.querySelectorAll("#conversation details")].map(
+    (block) => /** @type {HTMLDetailsElement} */ (block).open,
   );
-  for (const id of ["sessions", "conversation"]) {
+  for (const id of ["sessions", "heading", "conversation"]) {
     const next = fresh.getElementById(id);
     if (next) document.getElementById(id)?.replaceWith(next);
   }
-  for (const id of opened) {
-    document.querySelector(`[data-call-id="${id}"]`)?.setAttribute("open", "");
-  }
+  // Blocks are only ever added at the end.
+  document.querySelectorAll("#conversation details").forEach((block, n) => {
+    if (opened[n]) block.setAttribute("open", "");
+  });
+  document.title = fresh.title;
+  document.body.dataset.head = fresh.body.dataset.head;
   stop.hidden = /** @type {HTMLButtonElement} */ (fresh.getElementById("stop")).hidden;
   if (atEnd) scrollTo(0, document.documentElement.scrollHeight);
 }
 
-let asked = false;
+let asking = false;
+let changed = false;
 
-/** At most one request at a time, and the last change is always seen. */
+/** One request at a time, and the last change is always seen. */
 async function refresh() {
-  if (asked) return;
-  asked = true;
-  await new Promise((resume) => setTimeout(resume, 100));
-  asked = false;
-  const response = await fetch(location.href);
-  if (response.ok) replace(new DOMParser().parseFromString(await response.text(), "text/html"));
+  changed = true;
+  if (asking) return;
+  asking = true;
+  try {
+    while (changed) {
+      changed = false;
+      const response = await fetch(location.href);
+      if (response.ok) replace(new DOMParser().parseFromString(await response.text(), "text/html"));
+      await new Promise((resume) => setTimeout(resume, 100));
+    }
+  } finally {
+    asking = false;
+  }
 }
 
 let delay = 250;

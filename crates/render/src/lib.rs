@@ -3,4 +3,4 @@
 mod message;
 mod page;
 
-pub use page::{ListedSession, Page, page};
+pub use page::{ListedSession, Page, error_page, page};

@@ -43,6 +43,22 @@ pub fn page(page: &Page<'_>) -> String {
     markup.into_string()
 }
 
+/// What a person sees who opens an address that shows nothing.
+pub fn error_page(title: &str, message: &str) -> String {
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) " · Callboard" }
+            }
+            body { main { h1 { (title) } p { (message) } p { a href="/" { "All sessions" } } } }
+        }
+    };
+    markup.into_string()
+}
+
 fn sidebar(page: &Page<'_>) -> Markup {
     html! {
         nav aria-label="Sessions" {
@@ -65,7 +81,8 @@ fn sidebar(page: &Page<'_>) -> Markup {
 fn conversation(page: &Page<'_>) -> Markup {
     let Some((_, transcript)) = page.open else { return empty(page) };
     html! {
-        header { h1 { (transcript.summary.title()) }
+        header #heading {
+            h1 { (transcript.summary.title()) }
             p.meta { (transcript.summary.agent) " · " (state_word(transcript.summary.state())) }
         }
         section #conversation aria-label="Conversation" {

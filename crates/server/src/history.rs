@@ -12,16 +12,16 @@ pub(crate) async fn since_last_message(
     store: &Store,
     session: &SessionId,
 ) -> Result<Vec<Value>, store::Error> {
-    let (store, session) = (store.clone(), session.clone());
-    let read = tokio::task::spawn_blocking(move || {
-        let rows = rows_since_last_message(&store, &session)?;
+    let session = session.clone();
+    let read = store.off_thread(move |store| {
+        let rows = rows_since_last_message(store, &session)?;
         let records = store.records_of(&session, &rows)?;
         let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
         let mut transcript = Transcript::whole();
         transcript.extend(&records);
         Ok(formats::openai::history(&transcript))
     });
-    read.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+    read.await
 }
 
 fn rows_since_last_message(

@@ -58,13 +58,16 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     if recovered > 0 {
         tracing::info!(sessions = recovered, "taking up what was left undone");
     }
+    // Before the ready line: whoever reads it may tell us to stop at once.
+    let told_to_stop = told_to_stop()?;
     announce(address, &token)?;
-    serve_until_told_to_stop(listener, shared, sessions, token, address).await?;
+    serve_until(told_to_stop, listener, shared, sessions, token, address).await?;
     store.close().await;
     Ok(())
 }
 
-async fn serve_until_told_to_stop(
+async fn serve_until(
+    told_to_stop: impl Future<Output = ()>,
     listener: TcpListener,
     shared: Arc<Shared>,
     sessions: Sessions,
@@ -84,7 +87,7 @@ async fn serve_until_told_to_stop(
     });
     let server = tokio::spawn(server.into_future());
 
-    told_to_stop().await?;
+    told_to_stop.await;
     tracing::info!("stopping");
     // Runs end first, so that whoever watches still sees how.
     sessions.stop().await;
@@ -95,12 +98,16 @@ async fn serve_until_told_to_stop(
     Ok(())
 }
 
-async fn told_to_stop() -> anyhow::Result<()> {
+/// Ends with Ctrl-C or SIGTERM, which are ours from here on.
+fn told_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-    tokio::select! {
-        it = tokio::signal::ctrl_c() => it.context("listening for Ctrl-C"),
-        _ = terminate.recv() => Ok(()),
-    }
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => (),
+            _ = terminate.recv() => (),
+        }
+    })
 }
 
 /// The token that was given, else the one of the last time, so that open pages stay signed in,

@@ -17,6 +17,8 @@ const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
 /// More readers than this are served, by connections that are closed again.
 const IDLE_READERS: usize = 8;
 const READER_MMAP: i64 = 64 * 1024 * 1024;
+/// In kilobytes, by being negative. The system's cache is mapped in, so little of our own is needed.
+const READER_CACHE: i64 = -256;
 const STATEMENTS: usize = 64;
 
 /// The writer waits for a checkpoint, which waits for readers no longer than this.
@@ -102,6 +104,7 @@ impl Readers {
         db.busy_timeout(WRITER_PATIENCE)?;
         db.set_prepared_statement_cache_capacity(STATEMENTS);
         db.pragma_update(None, "mmap_size", READER_MMAP)?;
+        db.pragma_update(None, "cache_size", READER_CACHE)?;
         Ok(db)
     }
 }

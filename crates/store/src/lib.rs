@@ -50,6 +50,7 @@ use writer::{Append, Job, What, Write, Writer};
 
 /// Writes that may wait; who comes later waits to be let in.
 const WAITING_WRITES: usize = 1024;
+const READING_THREADS: usize = 4;
 
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -88,6 +89,8 @@ struct Inner {
     jobs: Sender<Job>,
     /// Places for waiting writes. Closed with the store.
     places: Arc<Semaphore>,
+    /// Places for threads that read.
+    desks: Semaphore,
     readers: Readers,
     lock: Arc<Lock>,
     pages_written: Arc<AtomicU64>,
@@ -118,7 +121,21 @@ impl Store {
 
         let places = Arc::new(Semaphore::new(WAITING_WRITES));
         let readers = Readers::new(dir);
-        Ok(Self { inner: Arc::new(Inner { jobs, places, readers, lock, pages_written }) })
+        let desks = Semaphore::new(READING_THREADS);
+        Ok(Self { inner: Arc::new(Inner { jobs, places, desks, readers, lock, pages_written }) })
+    }
+
+    /// Reads on a thread that may wait for the disk. Only a few do so at a time, however many ask:
+    /// more threads would not be faster, and each costs a connection.
+    pub async fn off_thread<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> T {
+        // The desks are never closed; without one it would be slower, not wrong.
+        let _desk = self.inner.desks.acquire().await;
+        let store = self.clone();
+        let done = tokio::task::spawn_blocking(move || read(&store)).await;
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
     }
 
     /// Adds to a session's log, whose head must be `expected`; zero makes the session. When this

@@ -65,7 +65,8 @@ pub(super) async fn require_key(State(app): State<App>, request: Request, next: 
     }
     let message = "open the address that the server printed when it started, or send its token \
                    as 'Authorization: Bearer TOKEN'";
-    HttpError::new(StatusCode::UNAUTHORIZED, "unauthorized", message).into_response()
+    let error = HttpError::new(StatusCode::UNAUTHORIZED, "unauthorized", message);
+    if is_page(request.uri()) { error.into_page() } else { error.into_response() }
 }
 
 /// Takes the same time whichever letter is wrong.

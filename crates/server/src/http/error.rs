@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use transcript::{ErrorCode, SessionId};
 
+use super::pages::html_response;
 use crate::session::Refused;
 
 #[derive(Debug)]
@@ -35,6 +36,17 @@ impl HttpError {
         let message =
             format!("there is no session {id:?}; GET /api/sessions lists those there are");
         Self::new(StatusCode::NOT_FOUND, "session_not_found", message)
+    }
+
+    /// For a person, where a page was asked for.
+    pub(super) fn into_page(self) -> Response {
+        let title = match self.status {
+            StatusCode::UNAUTHORIZED => "You are not signed in",
+            StatusCode::NOT_FOUND => "There is nothing here",
+            _ => "That did not work",
+        };
+        let html = render::error_page(title, &self.message);
+        (self.status, html_response(html)).into_response()
     }
 
     /// Worth trying again later without a change.

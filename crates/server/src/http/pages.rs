@@ -11,7 +11,7 @@ use transcript::{SessionId, Transcript};
 
 use super::App;
 use super::error::{HttpError, Named, no_such_path};
-use super::read::{blocking, read_window};
+use super::read::read_window;
 
 const LISTED: usize = 100;
 const MESSAGES: usize = 50;
@@ -36,8 +36,10 @@ pub(super) async fn session(
     Named(id): Named,
 ) -> Result<Response, HttpError> {
     let window = Window { before: None, limit: MESSAGES };
-    let read = blocking(&app, id.clone(), move |app, id| read_window(app, id, window)).await?;
-    render_page(&app, Some((&id, &read.0)))
+    match read_window(&app, id.clone(), window).await {
+        Ok((transcript, _)) => render_page(&app, Some((&id, &transcript))),
+        Err(error) => Ok(error.into_page()),
+    }
 }
 
 pub(super) async fn asset(Path(name): Path<String>) -> Response {
@@ -62,6 +64,10 @@ fn render_page(app: &App, open: Option<(&SessionId, &Transcript)>) -> Result<Res
         open,
         default_agent: app.shared.agents.default_id(),
     });
+    Ok(html_response(html))
+}
+
+pub(super) fn html_response(html: String) -> Response {
     let headers = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),
         (CONTENT_SECURITY_POLICY, POLICY),
@@ -69,5 +75,5 @@ fn render_page(app: &App, open: Option<(&SessionId, &Transcript)>) -> Result<Res
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (CACHE_CONTROL, "no-store"),
     ];
-    Ok((headers, html).into_response())
+    (headers, html).into_response()
 }

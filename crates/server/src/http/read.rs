@@ -36,7 +36,8 @@ pub(super) async fn events(
         limit: params.limit.unwrap_or(LIMIT).clamp(1, LIMIT),
         deltas: params.deltas,
     };
-    let page = blocking(&app, id.clone(), move |app, id| app.store().read(id, range)).await?;
+    let session = id.clone();
+    let page = app.store().off_thread(move |store| store.read(&session, range)).await?;
     if page.head == Seq(0) {
         return Err(HttpError::no_session(id.as_str()));
     }
@@ -79,8 +80,7 @@ pub(super) async fn messages(
 ) -> Result<Json<Value>, HttpError> {
     let limit = params.limit.unwrap_or(100).clamp(1, LIMIT);
     let window = Window { before: params.before.map(Seq), limit };
-    let (transcript, next) =
-        blocking(&app, id, move |app, id| read_window(app, id, window)).await?;
+    let (transcript, next) = read_window(&app, id, window).await?;
     let shown = transcript.messages.iter().filter(|message| !message.superseded);
     let mut messages: Vec<Value> = shown
         .map(|message| match params.format {
@@ -95,39 +95,28 @@ pub(super) async fn messages(
 
 /// Those messages, whole, and where the ones before them end. Costs what they cost, however long
 /// the session.
-pub(super) fn read_window(
-    app: &App,
-    id: &SessionId,
-    window: Window,
-) -> Result<(Transcript, Option<Seq>), HttpError> {
-    let store = app.store();
-    let found = store.summary(id)?;
-    let (summary, head) = found.ok_or_else(|| HttpError::no_session(id.as_str()))?;
-    let rows = store.messages(id, window)?;
-    let records: Vec<Record> = store.records_of(id, &rows)?.iter().map(Stored::record).collect();
-    let mut transcript = Transcript::whole();
-    transcript.extend(&records);
-    transcript.queue = history::queue(store, id, &summary)?;
-    transcript.summary = summary;
-    transcript.head = head;
-    transcript.supersede(rows.iter().filter(|row| row.superseded).map(|row| row.id.as_str()));
-    let next = rows.first().filter(|first| first.number > 1).map(|first| first.first);
-    Ok((transcript, next))
-}
-
-/// Reads from the disk belong on a thread that may wait for it.
-pub(super) async fn blocking<T: Send + 'static, E: Send + 'static>(
+pub(super) async fn read_window(
     app: &App,
     id: SessionId,
-    read: impl FnOnce(&App, &SessionId) -> Result<T, E> + Send + 'static,
-) -> Result<T, HttpError>
-where
-    HttpError: From<E>,
-{
-    let app = app.clone();
-    let read = tokio::task::spawn_blocking(move || read(&app, &id));
-    let done = read.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
-    Ok(done?)
+    window: Window,
+) -> Result<(Transcript, Option<Seq>), HttpError> {
+    let read = app.store().off_thread(move |store| {
+        let Some((summary, head)) = store.summary(&id)? else {
+            return Err(HttpError::no_session(id.as_str()));
+        };
+        let rows = store.messages(&id, window)?;
+        let records = store.records_of(&id, &rows)?;
+        let records: Vec<Record> = records.iter().map(Stored::record).collect();
+        let mut transcript = Transcript::whole();
+        transcript.extend(&records);
+        transcript.queue = history::queue(store, &id, &summary)?;
+        transcript.summary = summary;
+        transcript.head = head;
+        transcript.supersede(rows.iter().filter(|row| row.superseded).map(|row| row.id.as_str()));
+        let next = rows.first().filter(|first| first.number > 1).map(|first| first.first);
+        Ok((transcript, next))
+    });
+    read.await
 }
 
 /// `1` and `true` are yes.

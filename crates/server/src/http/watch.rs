@@ -13,7 +13,6 @@ use transcript::{Record, Seq, SessionId, stream};
 
 use super::App;
 use super::error::HttpError;
-use super::read::blocking;
 use crate::live::News;
 
 /// Records that are read from the log at a time.
@@ -58,12 +57,13 @@ impl Watch {
     /// Sends what the log has and the watcher has not.
     async fn catch_up(&mut self) -> Result<Result<(), Gone>, HttpError> {
         loop {
+            // First a place, then the page to put there: one that waits holds nothing.
+            let Ok(place) = self.outbox.clone().reserve_owned().await else { return Ok(Err(Gone)) };
             let limit = PAGE;
             let range = ReadRange { after: self.seen, up_to: None, limit, deltas: self.deltas };
-            let page = blocking(&self.app, self.session.clone(), move |app, id| {
-                app.store().read(id, range)
-            })
-            .await?;
+            let session = self.session.clone();
+            let page =
+                self.app.store().off_thread(move |store| store.read(&session, range)).await?;
             let is_last = page.records.len() < PAGE;
             let last = page.records.last().map_or(self.seen, |record| record.seq);
             // What the last page does not show is covered by what was sent.
@@ -74,9 +74,7 @@ impl Watch {
                     json!({ "type": "caught_up", "sessionId": self.session, "seq": self.seen });
                 frames.push(caught_up.to_string().into());
             }
-            if self.outbox.send(frames).await.is_err() {
-                return Ok(Err(Gone));
-            }
+            place.send(frames);
             if is_last {
                 return Ok(Ok(()));
             }

@@ -1,0 +1,78 @@
+//! A hundred sessions stream to two hundred watchers. Does one that never reads slow the others?
+//!
+//! Both halves in one run, alternating, so that a noisy machine hits both alike.
+
+use bench::{Client, Delays, Server};
+use futures_util::future::try_join_all;
+
+const SESSIONS: usize = 100;
+const ROUNDS: usize = 3;
+const TEXT: &str = "write a report about tides";
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let server = Server::start("")?;
+    let mut sessions = Vec::new();
+    for _ in 0..SESSIONS {
+        sessions.push(server.create_session().await?);
+    }
+    let at_start = server.memory()?;
+    let (mut without, mut with) = (Delays::default(), Delays::default());
+    for _ in 0..ROUNDS {
+        without.extend(round(&server, &sessions, 2 * SESSIONS).await?);
+        let mut stuck = Client::connect(&server, Some(2048)).await?;
+        for session in &sessions {
+            stuck.subscribe(&server, session).await?;
+        }
+        with.extend(round(&server, &sessions, 2 * SESSIONS - 1).await?);
+    }
+    let grown = server.memory()?.saturating_sub(at_start);
+    report("200 watchers, all reading", &mut without);
+    report("199 reading, 1 stuck on all sessions", &mut with);
+    #[expect(clippy::print_stdout, reason = "the figures")]
+    {
+        let ratio = with.percentile(0.99) / without.percentile(0.99);
+        println!("p99 with / without: {ratio:.2}");
+        println!("memory grew by {:.1} MB", grown as f64 / 1e6);
+    }
+    Ok(())
+}
+
+/// Every session answers once; the watchers' delays.
+async fn round(server: &Server, sessions: &[String], n: usize) -> anyhow::Result<Delays> {
+    let mut clients = Vec::new();
+    for session in sessions.iter().cycle().take(n) {
+        let mut client = Client::connect(server, None).await?;
+        client.subscribe(server, session).await?;
+        while client.next().await?.kind != "caught_up" {}
+        clients.push(client);
+    }
+    let watch = clients.into_iter().map(|client| tokio::spawn(watch(client)));
+    let watch: Vec<_> = watch.collect();
+    try_join_all(sessions.iter().map(|session| server.send(session, TEXT))).await?;
+    let mut delays = Delays::default();
+    for seen in watch {
+        delays.extend(seen.await??);
+    }
+    Ok(delays)
+}
+
+async fn watch(mut client: Client) -> anyhow::Result<Delays> {
+    let mut delays = Delays::default();
+    loop {
+        let frame = client.next().await?;
+        if let Some(age) = frame.age() {
+            delays.add(age);
+        }
+        if frame.kind == "run_finish" {
+            return Ok(delays);
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the figures")]
+fn report(what: &str, delays: &mut Delays) {
+    let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|share| delays.percentile(share));
+    let n = delays.count();
+    println!("{what}: p50 {p50:.2} ms, p99 {p99:.2} ms, p99.9 {p999:.2} ms, {n} records");
+}

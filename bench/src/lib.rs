@@ -1,0 +1,36 @@
+//! What the benchmarks share: a server of their own, clients, and percentiles.
+//!
+//! Traffic goes to loopback only, and every process that is started is ended.
+
+mod client;
+mod server;
+
+use std::time::Duration;
+
+pub use client::Client;
+pub use server::Server;
+
+/// Delays, to be asked for percentiles.
+#[derive(Debug, Default, Clone)]
+pub struct Delays(Vec<Duration>);
+
+impl Delays {
+    pub fn add(&mut self, delay: Duration) {
+        self.0.push(delay);
+    }
+
+    pub fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// In milliseconds; `share` is 0.5 for the median.
+    pub fn percentile(&mut self, share: f64) -> f64 {
+        self.0.sort_unstable();
+        let idx = ((self.0.len() as f64 * share) as usize).min(self.0.len().saturating_sub(1));
+        self.0.get(idx).map_or(f64::NAN, |it| it.as_secs_f64() * 1e3)
+    }
+}

@@ -1,0 +1,58 @@
+// A real browser: one for a file of tests, and for each page a fresh context, as of another person.
+
+import { chromium } from "playwright-core";
+
+const FLAGS = [
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const TIMEOUT_MS = 20_000;
+
+export async function launchBrowser() {
+  const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    // Chromium's own sandbox cannot be set up by root.
+    chromiumSandbox: process.getuid?.() !== 0,
+    args: FLAGS,
+  });
+  return {
+    close: () => browser.close(),
+
+    /**
+     * @param {{after: (end: () => Promise<void>) => void}} scope closes the page: a test
+     * @param {import("playwright-core").BrowserContextOptions} [options]
+     */
+    async newPage(scope, options) {
+      const context = await browser.newContext({
+        viewport: { width: 1280, height: 800 },
+        locale: "en-GB",
+        ...options,
+      });
+      scope.after(() => context.close());
+      context.setDefaultTimeout(TIMEOUT_MS);
+      return context.newPage();
+    },
+  };
+}
+
+/**
+ * Everything that a person would see in red in the browser's developer tools: errors of scripts,
+ * violations of the content security policy, requests that failed. The list grows.
+ * @param {import("playwright-core").Page} page
+ */
+export function listFaults(page) {
+  /** @type {string[]} */
+  const faults = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) faults.push(`console: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => faults.push(`script: ${error.message}`));
+  page.on("response", (response) => {
+    if (response.status() >= 400) faults.push(`${response.status()}: ${response.url()}`);
+  });
+  return faults;
+}

@@ -1,0 +1,184 @@
+// Runs the real program: a server on a free port, with a data folder and a workspace of its own.
+//
+// Whatever happens to the test, the process is ended: by `stop` when the test is over, and by the
+// handlers at the end of this file when the whole run breaks off.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+const BINARY =
+  process.env.CALLBOARD_BIN ??
+  fileURLToPath(new URL("../target/release/callboard", import.meta.url));
+const READY = /^callboard listening on (http:\/\/\S+?\/)\?token=(\S+)$/;
+const START_MS = 30_000;
+const STOP_MS = 10_000;
+
+/** The demo agent as fast as its tools allow. */
+export const INSTANT = '[demo]\npace = "instant"\n';
+/** The demo agent about as fast as a model. */
+export const NATURAL = '[demo]\npace = "natural"\n';
+
+/**
+ * @param {{after: (end: () => Promise<void>) => void}} scope ends the server: a test, or a suite
+ * @param {{config?: string, files?: Record<string, string>}} [options] `files` fill the workspace
+ */
+export async function startCallboard(scope, { config = INSTANT, files = {} } = {}) {
+  const folder = await mkdtemp(path.join(tmpdir(), "callboard-e2e-"));
+  const callboard = new Callboard(folder);
+  scope.after(() => callboard.stop());
+  await mkdir(callboard.workspace);
+  await writeFile(path.join(folder, "callboard.toml"), config);
+  for (const [name, text] of Object.entries(files)) {
+    await writeFile(path.join(callboard.workspace, name), text);
+  }
+  await callboard.start("127.0.0.1:0");
+  return callboard;
+}
+
+class Callboard {
+  /** The printed address, with the token. */
+  url = "";
+  /** The same without the token; ends with a slash. */
+  base = "";
+  token = "";
+  #folder;
+  /** @type {import("node:child_process").ChildProcess | undefined} */
+  #process;
+  #log = "";
+
+  /** @param {string} folder */
+  constructor(folder) {
+    this.#folder = folder;
+    this.workspace = path.join(folder, "workspace");
+  }
+
+  /** @param {string} listen */
+  async start(listen) {
+    const args = ["serve", "--listen", listen, "--data", path.join(this.#folder, "data")];
+    args.push("--config", path.join(this.#folder, "callboard.toml"));
+    const child = spawn(BINARY, args, {
+      cwd: this.workspace,
+      env: withoutSettings(process.env),
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#process = child;
+    running.add(child);
+    child.once("exit", () => running.delete(child));
+    child.stderr.on("data", (text) => (this.#log += text));
+    const [, base, token] = await this.#readyLine(child);
+    Object.assign(this, { base, token, url: `${base}?token=${token}` });
+  }
+
+  /** @param {import("node:child_process").ChildProcess} child */
+  async #readyLine(child) {
+    const lines = createInterface({ input: /** @type {any} */ (child.stdout) });
+    const line = await new Promise((resolve, reject) => {
+      const fail = (/** @type {string} */ why) =>
+        reject(new Error(`${BINARY} ${why}; it said:\n${this.#log}`));
+      const timer = setTimeout(() => fail("printed no address"), START_MS);
+      child.once("error", (error) => fail(`did not start: ${error.message}`));
+      child.once("exit", (code, signal) => fail(`ended at once (${code ?? signal})`));
+      lines.once("line", resolve);
+      lines.once("line", () => clearTimeout(timer));
+      child.once("exit", () => clearTimeout(timer));
+    });
+    const ready = READY.exec(line);
+    assert.ok(ready, `not a ready line: ${line}`);
+    return ready;
+  }
+
+  /**
+   * One request with the token. A body is sent as JSON, and the answer is read as JSON.
+   * @param {string} path such as `sessions`, below `/api/`
+   * @param {{method?: string, body?: unknown}} [options]
+   */
+  async api(path, { method, body } = {}) {
+    const response = await fetch(`${this.base}api/${path}`, {
+      method: method ?? (body === undefined ? "GET" : "POST"),
+      headers: { Authorization: `Bearer ${this.token}` },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    const text = await response.text();
+    assert.ok(response.ok, `${path} gave ${response.status}: ${text}`);
+    return JSON.parse(text);
+  }
+
+  /** All records of a session, without the deltas of closed parts. @param {string} session */
+  async events(session) {
+    /** @type {{seq: number, type: string, [field: string]: any}[]} */
+    const all = [];
+    for (;;) {
+      const after = all.at(-1)?.seq ?? 0;
+      const { events } = await this.api(`sessions/${session}/events?after=${after}&limit=1000`);
+      if (events.length === 0) return all;
+      all.push(...events);
+    }
+  }
+
+  /**
+   * A new session in which all of this was said and answered. Gives its id.
+   * @param {string[]} texts
+   */
+  async converse(...texts) {
+    const { id } = await this.api("sessions", { body: { agent: "demo" } });
+    for (const [idx, text] of texts.entries()) {
+      await this.api(`sessions/${id}/messages`, { body: { text } });
+      await until(async () => {
+        const events = await this.events(id);
+        return events.filter(({ type }) => type === "run_finish").length === idx + 1;
+      });
+    }
+    return id;
+  }
+
+  /** Ends the process, as a crash would, and waits for it. @param {NodeJS.Signals} signal */
+  async kill(signal = "SIGKILL") {
+    const child = this.#process;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, "exit");
+    child.kill(signal);
+    await gone;
+  }
+
+  /** Starts it again, on the same port and the same data. */
+  async restart() {
+    await this.kill();
+    await this.start(new URL(this.base).host);
+  }
+
+  /** Ends the process as a user would, and removes its folder. */
+  async stop() {
+    const timer = setTimeout(() => this.#process?.kill("SIGKILL"), STOP_MS);
+    await this.kill("SIGTERM");
+    clearTimeout(timer);
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Asks until the answer is yes.
+ * @param {() => Promise<boolean>} isTrue
+ */
+export async function until(isTrue, timeoutMs = 20_000) {
+  const deadline = Date.now() + timeoutMs;
+  while (!(await isTrue())) {
+    assert.ok(Date.now() < deadline, `still not so after ${timeoutMs} ms: ${isTrue}`);
+    await new Promise((resume) => setTimeout(resume, 20));
+  }
+}
+
+/** Settings of whoever runs the tests must not change them. @param {NodeJS.ProcessEnv} env */
+function withoutSettings(env) {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("CALLBOARD_")));
+}
+
+/** @type {Set<import("node:child_process").ChildProcess>} */
+const running = new Set();
+process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));

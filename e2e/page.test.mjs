@@ -1,0 +1,294 @@
+// The page in a real browser, with the real server and the demo agent.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { launchBrowser, listFaults } from "./browser.mjs";
+import { NATURAL, startCallboard } from "./callboard.mjs";
+
+/** @type {Awaited<ReturnType<typeof launchBrowser>>} */
+let browser;
+before(async () => {
+  browser = await launchBrowser();
+});
+after(() => browser.close());
+
+test("the printed address sets a cookie, becomes clean and shows the welcome", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await browser.newPage(t);
+  await page.goto(callboard.url);
+
+  assert.equal(page.url(), callboard.base);
+  await page.getByRole("heading", { name: "What shall we do?" }).waitFor();
+  const cookies = await page.context().cookies();
+  assert.equal(cookies.length, 1);
+  const [{ name, value, httpOnly, sameSite }] = cookies;
+  assert.deepEqual(
+    { name, httpOnly, sameSite },
+    { name: `callboard_${new URL(callboard.base).port}`, httpOnly: true, sameSite: "Strict" },
+  );
+  assert.ok(!value.includes(callboard.token), "the cookie gives the token away");
+});
+
+test("without the token nothing is shown", async (t) => {
+  const callboard = await startCallboard(t);
+  const session = await callboard.converse("what time is it in Tokyo");
+  const page = await browser.newPage(t);
+  for (const path of ["", "?token=wrong", `s/${session}`, "api/sessions", "assets/page.js"]) {
+    const response = await page.goto(callboard.base + path);
+    assert.equal(response?.status(), 401, path);
+    assert.doesNotMatch(await page.content(), /Tokyo|What shall we do/, path);
+  }
+});
+
+test("a message, its tool call and the answer appear, and are there after a reload", async (t) => {
+  const callboard = await startCallboard(t, { config: NATURAL });
+  const page = await browser.newPage(t);
+  const faults = listFaults(page);
+  await page.goto(callboard.url);
+  await say(page, "what time is it in Tokyo");
+
+  await page.waitForURL(/\/s\/[\w-]+$/);
+  const said = page.locator('.message[data-role="user"]');
+  await said.waitFor();
+  assert.equal(await said.textContent(), "what time is it in Tokyo");
+  await answered(page);
+  const answer = page.locator('.message[data-role="assistant"]');
+  const block = answer.locator(".tool-block");
+  assert.equal(await block.count(), 1);
+  assert.match((await block.getAttribute("class")) ?? "", /\bsuccess\b/);
+  assert.equal(await block.locator(".name").textContent(), "time");
+  assert.match(await answer.locator(".commentary").innerText(), /^Let me check what time it is/);
+  assert.match(await answer.innerText(), /In Tokyo it is .*\d\d:\d\d/);
+
+  // Said on the page of a session, the second message arrives without a new page.
+  await mark(page);
+  await say(page, "what time is it in Paris");
+  await answered(page, 2);
+  assert.match(await answer.last().innerText(), /In Paris it is .*\d\d:\d\d/);
+  assert.ok(await isMarked(page), "the page was loaded again");
+  await assertSameAfterReload(page);
+  assert.deepEqual(faults, []);
+});
+
+test("a tool block opens, shows arguments and result, and stays open", async (t) => {
+  const callboard = await startCallboard(t, { config: NATURAL, files: { "notes.txt": "buy oil" } });
+  const page = await openSession(t, callboard);
+  await say(page, "read notes.txt, then tell me a story");
+  const block = page.locator(".tool-block.success");
+  await block.locator("summary").click();
+  await page.getByText("Once there was").waitFor();
+
+  assert.equal(await block.getAttribute("open"), "");
+  const inside = await block.innerText();
+  assert.match(inside, /"path": "notes.txt"/);
+  assert.match(inside, /buy oil/);
+});
+
+test("sessions are listed, the open one marked, and new ones appear by themselves", async (t) => {
+  const callboard = await startCallboard(t);
+  const first = await callboard.converse("what time is it in Tokyo");
+  const page = await browser.newPage(t);
+  await page.goto(callboard.url);
+  const listed = page.locator("#sessions a");
+  assert.equal(await listed.count(), 1);
+  assert.match(await listed.innerText(), /what time is it in Tokyo\s+demo · idle/);
+
+  await mark(page);
+  const second = await callboard.converse("help");
+  await listed.nth(1).waitFor();
+  assert.ok(await isMarked(page), "the page was loaded again");
+  const addresses = await listed.evaluateAll((links) => links.map((it) => it.getAttribute("href")));
+  assert.deepEqual(addresses.sort(), [`/s/${first}`, `/s/${second}`].sort());
+
+  await page.locator(`#sessions a[href="/s/${first}"]`).click();
+  await page.waitForURL(`${callboard.base}s/${first}`);
+  const open = page.locator("#sessions [aria-current=page]");
+  assert.equal(await open.getAttribute("href"), `/s/${first}`);
+  assert.equal(await open.count(), 1);
+});
+
+test("reading works without script", async (t) => {
+  const callboard = await startCallboard(t);
+  const session = await callboard.converse("what time is it in Tokyo", "write a report about tea");
+  const withScript = await browser.newPage(t);
+  await withScript.goto(`${callboard.base}s/${session}?token=${callboard.token}`);
+  const page = await browser.newPage(t, { javaScriptEnabled: false });
+  await page.goto(`${callboard.base}s/${session}?token=${callboard.token}`);
+
+  assert.equal(page.url(), `${callboard.base}s/${session}`);
+  const conversation = page.locator("#conversation");
+  assert.match(await conversation.innerText(), /In Tokyo it is [^]* Report: tea/);
+  const same = await withScript.locator("#conversation").textContent();
+  assert.equal(await conversation.textContent(), same);
+  const result = page.locator(".tool-block pre").last();
+  assert.ok(!(await result.isVisible()));
+  await page.locator(".tool-block summary").click();
+  assert.ok(await result.isVisible(), "the tool's result does not open");
+  assert.match(await page.locator("#status").innerText(), /Sending needs JavaScript/);
+});
+
+test("Escape stops a story, once, and it stays interrupted", async (t) => {
+  const callboard = await startCallboard(t, { config: NATURAL });
+  const page = await openSession(t, callboard);
+  await say(page, "tell me a story");
+  await page.getByText("Once there was").waitFor();
+  await page.getByRole("button", { name: "Stop" }).waitFor();
+  await page.keyboard.press("Escape");
+
+  await page.locator(".interrupted-mark").waitFor();
+  await answered(page);
+  assert.equal(await page.locator(".interrupted-mark").textContent(), "Interrupted");
+  assert.equal(await page.getByRole("button", { name: "Stop" }).count(), 0);
+  const text = await page.locator("#conversation").innerText();
+  assert.match(text, /Once there was/);
+  assert.doesNotMatch(text, /somebody will open/, "the story was told to its end");
+  await assertSameAfterReload(page);
+
+  const events = await callboard.events(sessionOf(page));
+  const ends = events.filter(({ type }) => ["output_cancelled", "run_finish"].includes(type));
+  assert.deepEqual(
+    ends.map(({ reason, status }) => reason ?? status),
+    ["user_cancel", "cancelled"],
+  );
+});
+
+test("when a killed server comes back, the page finds it and shows what broke off", async (t) => {
+  const callboard = await startCallboard(t, { config: NATURAL });
+  const page = await openSession(t, callboard);
+  await say(page, "tell me a story");
+  await page.getByText("Once there was").waitFor();
+  await callboard.kill("SIGKILL");
+  await page.getByText("The server is gone").waitFor();
+  await mark(page);
+  const story = page.locator('.message[data-role="assistant"] .text');
+  const shown = (await story.textContent()) ?? "";
+
+  await callboard.restart();
+  await page.locator(".interrupted-mark").waitFor();
+  await answered(page);
+  assert.ok(await isMarked(page), "the page was loaded again");
+  await page.getByText("The server is gone").waitFor({ state: "hidden" });
+  const kept = (await story.textContent()) ?? "";
+  assert.ok(kept.startsWith(shown), `shown and then lost: ${shown}\nkept: ${kept}`);
+  await assertSameAfterReload(page);
+
+  await say(page, "what time is it in Tokyo");
+  await answered(page, 2);
+  assert.match(await page.locator("#conversation").innerText(), /In Tokyo it is/);
+});
+
+const HOSTILE = `<img src=x onerror="window.wasRun = true"><script>window.wasRun = true</script>`;
+
+// Once as served, and once with the policy switched off, so that escaping alone must hold.
+for (const bypassCSP of [false, true]) {
+  const how = bypassCSP ? "by escaping alone" : "as served";
+  test(`what people and files say is shown as text and never run (${how})`, async (t) => {
+    const callboard = await startCallboard(t, { files: { "evil.html": HOSTILE } });
+    const session = await callboard.converse(HOSTILE, "read evil.html", `read ${HOSTILE}`);
+    const page = await browser.newPage(t, { bypassCSP });
+    await page.goto(`${callboard.base}s/${session}?token=${callboard.token}`);
+    // Once more through the script, which puts fresh parts of the page in place.
+    await say(page, `read evil.html and search for ${HOSTILE}`);
+    await answered(page, 4);
+
+    for (const summary of await page.locator(".tool-block summary").all()) await summary.click();
+    assert.equal(await page.locator('[data-role="user"]').first().innerText(), HOSTILE);
+    const result = page.locator(".tool-block", { hasText: "evil.html" }).first();
+    assert.match(await result.innerText(), /<img src=x onerror=/);
+    assert.match(await page.locator("#sessions").innerText(), /<img src=x onerror=/);
+    const strangers = "img, [onerror], script:not([src='/assets/page.js']), iframe, object, embed";
+    assert.equal(await page.locator(strangers).count(), 0);
+    assert.equal(await page.evaluate(() => "wasRun" in window), false);
+  });
+}
+
+test("a normal run leaves no errors and no policy violations in the console", async (t) => {
+  const callboard = await startCallboard(t, { files: { "README.md": "# Lamp oil" } });
+  const page = await browser.newPage(t);
+  const faults = listFaults(page);
+  await page.goto(callboard.url);
+  await say(page, "list the files, then read README.md");
+  await page.waitForURL(/\/s\//);
+  const sentences = ["read missing.txt", "think about tea", "write a report", "break", "help"];
+  for (const [idx, text] of sentences.entries()) {
+    await say(page, text);
+    await answered(page, idx + 2);
+  }
+  await page.reload();
+  await page.getByRole("link", { name: "Callboard" }).click();
+  await page.getByRole("heading", { name: "What shall we do?" }).waitFor();
+  assert.deepEqual(faults, []);
+});
+
+test("a phone needs no sideways scrolling", async (t) => {
+  const long = "lighthouse".repeat(30);
+  const callboard = await startCallboard(t, { files: { "long.txt": long } });
+  const said = [long, "read long.txt", "write a report", "read missing.txt"];
+  const session = await callboard.converse(...said);
+  const page = await browser.newPage(t, { viewport: { width: 390, height: 844 } });
+  await page.goto(callboard.url);
+  assert.equal(await contentWidth(page), 390);
+  await page.goto(`${callboard.base}s/${session}`);
+  assert.equal(await contentWidth(page), 390);
+  for (const summary of await page.locator("details > summary").all()) await summary.click();
+  assert.equal(await contentWidth(page), 390);
+  for (const part of ["#text", "button[type=submit]", "#conversation"]) {
+    const box = await page.locator(part).boundingBox();
+    assert.ok(box && box.x >= 0 && box.x + box.width <= 390, `${part} is cut off`);
+  }
+});
+
+/** @typedef {import("playwright-core").Page} Page */
+
+/** A page on a session in which nothing was said yet. */
+async function openSession(t, callboard) {
+  const session = await callboard.converse();
+  const page = await browser.newPage(t);
+  await page.goto(`${callboard.base}s/${session}?token=${callboard.token}`);
+  return page;
+}
+
+/** @param {Page} page */
+function sessionOf(page) {
+  return new URL(page.url()).pathname.slice("/s/".length);
+}
+
+/** Sends with the Enter key, and waits until the server has the message. @param {Page} page */
+async function say(page, text) {
+  const sent = page.waitForResponse((it) => it.url().endsWith("/messages"));
+  await page.getByLabel("Message").fill(text);
+  await page.keyboard.press("Enter");
+  assert.equal((await sent).status(), 202);
+}
+
+/** Waits until the page shows this many answers, the last of them ended. @param {Page} page */
+async function answered(page, count = 1) {
+  await page.waitForFunction((count) => {
+    const answers = document.querySelectorAll('#conversation .message[data-role="assistant"]');
+    return answers.length === count && !document.querySelector("#conversation .typing");
+  }, count);
+}
+
+/** What came piece by piece is what is there when it comes at once. @param {Page} page */
+async function assertSameAfterReload(page) {
+  const conversation = page.locator("#conversation");
+  const live = await conversation.textContent();
+  await page.reload();
+  assert.equal(await conversation.textContent(), live);
+}
+
+/** The mark is lost when the page is loaded again. @param {Page} page */
+async function mark(page) {
+  await page.evaluate(() => Object.assign(window, { isMarked: true }));
+}
+
+/** @param {Page} page */
+async function isMarked(page) {
+  return page.evaluate(() => "isMarked" in window);
+}
+
+/** @param {Page} page */
+async function contentWidth(page) {
+  return page.evaluate(() => document.documentElement.scrollWidth);
+}

@@ -1,0 +1,15 @@
+// The page's script is plain JavaScript; its types stand in comments, and the compiler checks them.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const here = (/** @type {string} */ name) => fileURLToPath(new URL(name, import.meta.url));
+
+test("the types of the page's script hold", () => {
+  const compiler = here("node_modules/typescript/bin/tsc");
+  const args = [compiler, "--project", here("tsconfig.json")];
+  const { status, stdout } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  assert.equal(status, 0, stdout);
+});
