@@ -143,3 +143,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
         SessionId::parse(&id).map(Self).ok_or_else(|| HttpError::no_session(&id))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use expect_test::expect;
 use proptest::prelude::*;
+use serde_json::Value;
 
 use super::logs::any_log;
 use crate::*;
@@ -69,10 +70,21 @@ fn session_ids_are_safe_in_paths() {
 fn the_log_of_version_1_replays() {
     let log = include_str!("../../fixtures/v1.jsonl");
     let records: Vec<Record> = log.lines().map(parse).collect();
-    assert!(records.iter().all(|it| !matches!(it.event, Event::Other(_))));
+    for (record, line) in records.iter().zip(log.lines()) {
+        assert!(!matches!(record.event, Event::Other(_)), "cannot be read: {line}");
+        let (written, read) = (serde_json::to_value(record), serde_json::from_str::<Value>(line));
+        assert_eq!(written.unwrap(), read.unwrap(), "nothing is left out");
+    }
+    let kinds: std::collections::BTreeSet<String> = records.iter().map(kind).collect();
+    assert_eq!(kinds.len(), 39, "every type of that version");
     let transcript = Transcript::replay(&records);
     let shown: Vec<String> = transcript.messages.iter().map(super::examples::sketch).collect();
     expect_test::expect_file!["../../fixtures/v1.txt"].assert_eq(&shown.join(""));
+}
+
+fn kind(record: &Record) -> String {
+    let body: Value = serde_json::from_str(&record.body()).unwrap();
+    body["type"].as_str().unwrap().to_owned()
 }
 
 proptest! {
