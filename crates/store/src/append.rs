@@ -10,12 +10,14 @@ use rusqlite::{Connection, OptionalExtension, params};
 use transcript::stream::{StreamKey, closed_by, continued_by, delta_of};
 use transcript::{
     ClientId, Event, MessageId, Record, ResponseId, Seq, SessionId, SteerState, Summary,
+    is_of_session,
 };
 
+use crate::index::Behind;
 use crate::message::{self, MessageKind};
 use crate::sql::{int, seq};
 use crate::stream::{self, StreamRow};
-use crate::{AppendError, Error, body, session};
+use crate::{AppendError, Error, blob, body, session};
 
 /// Above this many sessions all are forgotten, which costs a few lookups.
 const REMEMBERED: usize = 1024;
@@ -23,6 +25,16 @@ const REMEMBERED: usize = 1024;
 #[derive(Default)]
 pub(crate) struct Sessions {
     remembered: HashMap<SessionId, Session>,
+    /// May name sessions without need: a batch that failed has added to it too.
+    pub(crate) behind: Behind,
+    /// By the transaction that is under way.
+    pub(crate) written: Written,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Written {
+    pub(crate) records: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Sessions {
@@ -57,7 +69,11 @@ impl Sessions {
                 self.remembered.entry(id.clone()).or_insert(session)
             }
         };
-        session.append(db, records)?;
+        if session.append(db, records)? {
+            self.behind.add(session.key);
+        }
+        self.written.records += records.len() as u64;
+        self.written.bytes += std::mem::take(&mut session.bytes);
         Ok(Ok(()))
     }
 
@@ -82,6 +98,8 @@ struct Session {
     streams: HashMap<StreamKey, OpenStream>,
     /// The run that was written to last.
     answer: Option<Answer>,
+    /// Written since it was last asked for.
+    bytes: u64,
 }
 
 struct OpenStream {
@@ -102,17 +120,22 @@ impl Session {
     fn create(db: &Connection, id: &SessionId) -> Result<Self, Error> {
         let summary = Summary::default();
         let key = session::insert(db, id, &summary)?;
-        Ok(Self { key, head: Seq(0), summary, streams: HashMap::new(), answer: None })
+        Ok(Self::new(key, Seq(0), summary))
     }
 
     fn load(db: &Connection, id: &SessionId) -> Result<Option<Self>, Error> {
         let Some(key) = session::key(db, id)? else { return Ok(None) };
         let (head, summary) = (session::head(db, key)?, session::summary(db, key)?);
-        Ok(Some(Self { key, head, summary, streams: HashMap::new(), answer: None }))
+        Ok(Some(Self::new(key, head, summary)))
     }
 
-    fn append(&mut self, db: &Connection, records: &[Record]) -> Result<(), Error> {
-        let mut is_changed = false;
+    fn new(key: i64, head: Seq, summary: Summary) -> Self {
+        Self { key, head, summary, streams: HashMap::new(), answer: None, bytes: 0 }
+    }
+
+    /// False if there were only deltas.
+    fn append(&mut self, db: &Connection, records: &[Record]) -> Result<bool, Error> {
+        let (mut is_changed, mut has_records) = (false, false);
         for record in records {
             self.remember_answer(db, record)?;
             if !self.insert_delta(db, record)? {
@@ -120,13 +143,14 @@ impl Session {
                 self.close_streams(db, record)?;
                 self.derive(db, record)?;
                 is_changed |= self.summary.apply(record);
+                has_records = true;
             }
             self.head = record.seq;
         }
         if is_changed {
             session::update(db, self.key, &self.summary)?;
         }
-        Ok(())
+        Ok(has_records)
     }
 
     /// Afterwards `answer` is the message that the record is part of, if it is part of a run's.
@@ -174,6 +198,7 @@ impl Session {
             offset.map(u64::cast_signed),
             text,
         ])?;
+        self.bytes += text.len() as u64;
         Ok(true)
     }
 
@@ -234,8 +259,11 @@ impl Session {
         Ok(OpenStream { key: row.key, head: row.head, response: row.response, last })
     }
 
-    fn insert_record(&self, db: &Connection, record: &Record) -> Result<(), Error> {
-        let kept = body::keep(db, record.body())?;
+    fn insert_record(&mut self, db: &Connection, record: &Record) -> Result<(), Error> {
+        let body = record.body();
+        self.bytes += body.len() as u64;
+        let kept = body::keep(db, self.key, body)?;
+        blob::add_attached(db, self.key, &record.event)?;
         db.prepare_cached(
             "INSERT INTO records (session, seq, at, response, body, cuts)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -337,5 +365,5 @@ impl Session {
 
 /// The run whose message the record is part of.
 fn answer_id(record: &Record) -> Option<&ResponseId> {
-    record.response_id.as_ref().filter(|_| message::is_of_answer(&record.event))
+    record.response_id.as_ref().filter(|_| !is_of_session(&record.event))
 }

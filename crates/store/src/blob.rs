@@ -1,10 +1,34 @@
 //! Values kept by what they are: equal ones once, compressed.
+//!
+//! A blob stays while a session names it, and for a day after it was put, so that there is time to
+//! name it. One row is kept for each time it was put: whoever names it uses up one of them, and
+//! deleting that session takes nothing from who has put the same and has yet to name it.
 
 use rusqlite::{Connection, OptionalExtension, params};
+use transcript::{Attachment, Event, Millis};
 
-use crate::Error;
+use crate::{AppendError, Error, Store};
 
 const ZSTD_LEVEL: i32 = 3;
+/// How long a blob may wait to be named, in milliseconds.
+const PATIENCE: i64 = 24 * 60 * 60 * 1000;
+
+impl Store {
+    /// Keeps a value; gives its hash in hexadecimal. Equal values are kept once. Unless a record
+    /// names it, it may be swept away a day later.
+    pub async fn put_blob(&self, value: Vec<u8>, at: Millis) -> Result<String, AppendError> {
+        self.write(move |db| put_loose(db, &value, at)).await
+    }
+
+    pub fn blob(&self, hash: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.inner.readers.read(|db| read(db, hash))
+    }
+
+    /// Removes blobs that were put more than a day ago and that nothing names; says how many.
+    pub async fn sweep_blobs(&self, now: Millis) -> Result<usize, AppendError> {
+        self.write(move |db| sweep(db, now)).await
+    }
+}
 
 /// Gives the hash, in hexadecimal.
 pub(crate) fn put(db: &Connection, value: &[u8]) -> Result<String, Error> {
@@ -26,10 +50,70 @@ pub(crate) fn read(db: &Connection, hash: &str) -> Result<Option<Vec<u8>>, Error
     data.map(|it| decompress(&it)).transpose()
 }
 
+/// From now on the session names this blob; false if it did so before, or if it is no hash.
+pub(crate) fn add_use(db: &Connection, session: i64, hash: &str) -> Result<bool, Error> {
+    let Ok(hash) = blake3::Hash::from_hex(hash) else { return Ok(false) };
+    let mut insert =
+        db.prepare_cached("INSERT OR IGNORE INTO blob_uses (session, hash) VALUES (?1, ?2)")?;
+    Ok(insert.execute(params![session, hash.as_bytes()])? > 0)
+}
+
+/// The same for what a message has attached, which was put before.
+pub(crate) fn add_attached(db: &Connection, session: i64, event: &Event) -> Result<(), Error> {
+    for Attachment { blob, .. } in attachments(event) {
+        if add_use(db, session, blob)? {
+            db.prepare_cached(
+                "DELETE FROM loose_blobs WHERE key =
+                 (SELECT key FROM loose_blobs WHERE hash = unhex(?1) ORDER BY at LIMIT 1)",
+            )?
+            .execute(params![blob])?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a blob that nobody names and nobody has put of late; says whether it did.
+pub(crate) fn remove_unnamed(db: &Connection, hash: &[u8]) -> Result<bool, Error> {
+    let mut delete = db.prepare_cached(
+        "DELETE FROM blobs WHERE hash = ?1
+         AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE hash = ?1)
+         AND NOT EXISTS (SELECT 1 FROM loose_blobs WHERE hash = ?1)",
+    )?;
+    Ok(delete.execute(params![hash])? > 0)
+}
+
 pub(crate) fn compress(value: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(zstd::encode_all(value, ZSTD_LEVEL)?)
 }
 
 pub(crate) fn decompress(data: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(zstd::decode_all(data)?)
+}
+
+fn put_loose(db: &Connection, value: &[u8], at: Millis) -> Result<String, Error> {
+    let hash = put(db, value)?;
+    db.prepare_cached("INSERT INTO loose_blobs (hash, at) VALUES (unhex(?1), ?2)")?
+        .execute(params![hash, at.0])?;
+    Ok(hash)
+}
+
+fn sweep(db: &Connection, now: Millis) -> Result<usize, Error> {
+    let mut delete = db.prepare_cached("DELETE FROM loose_blobs WHERE at < ?1 RETURNING hash")?;
+    let rows = delete.query_map(params![now.0.saturating_sub(PATIENCE)], |row| row.get(0))?;
+    let hashes: Vec<Vec<u8>> = rows.collect::<Result<_, _>>()?;
+    let mut n_removed = 0;
+    for hash in hashes {
+        n_removed += usize::from(remove_unnamed(db, &hash)?);
+    }
+    Ok(n_removed)
+}
+
+fn attachments(event: &Event) -> &[Attachment] {
+    match event {
+        Event::UserMessage { attachments, .. }
+        | Event::MessageQueued { attachments, .. }
+        | Event::MessageEdited { attachments: Some(attachments), .. } => attachments,
+        // Nothing else has any.
+        _ => &[],
+    }
 }

@@ -18,7 +18,8 @@ pub(crate) struct Kept {
     pub(crate) cuts: Option<String>,
 }
 
-pub(crate) fn keep(db: &Connection, body: String) -> Result<Kept, Error> {
+/// The session is noted as one that names the blobs.
+pub(crate) fn keep(db: &Connection, session: i64, body: String) -> Result<Kept, Error> {
     let large = large_values(&body);
     if large.is_empty() {
         return Ok(Kept { body, cuts: None });
@@ -28,7 +29,9 @@ pub(crate) fn keep(db: &Connection, body: String) -> Result<Kept, Error> {
     let mut end = 0;
     for (start, value) in large {
         kept.push_str(&body[end..start]);
-        cuts.push((kept.len(), blob::put(db, value.as_bytes())?));
+        let hash = blob::put(db, value.as_bytes())?;
+        blob::add_use(db, session, &hash)?;
+        cuts.push((kept.len(), hash));
         end = start + value.len();
     }
     kept.push_str(&body[end..]);

@@ -1,12 +1,14 @@
 //! Checkpoints: what the write-ahead log holds goes into the database, off the writer's path.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::{OpenError, Sync, connection};
+use crate::writer::Answer;
+use crate::{AppendError, OpenError, Sync, connection};
 
 /// Pages that the log may grow by before a checkpoint is asked for.
 const EVERY: u64 = 1000;
@@ -14,8 +16,20 @@ const EVERY: u64 = 1000;
 /// Above this the file is cut, for which the writer must wait; below, it is used again from its start.
 const LARGE_FILE: u64 = 64 * 1024 * 1024;
 
+/// When to try again to cut the file, if readers kept it from being cut.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Who waits for a deletion.
+pub(crate) type Deleted = Answer<Result<bool, AppendError>>;
+
+enum Ask {
+    Checkpoint,
+    /// Nothing old may stay in the file. These are answered after the first try.
+    Cut(Vec<Deleted>),
+}
+
 pub(crate) struct Checkpoints {
-    wake: SyncSender<()>,
+    asks: Sender<Ask>,
     thread: JoinHandle<()>,
     /// Pages in the log when the last checkpoint was asked for.
     asked_at: u64,
@@ -25,12 +39,12 @@ impl Checkpoints {
     pub(crate) fn start(dir: &Path, sync: Sync) -> Result<Self, OpenError> {
         let db = connection::checkpointer(dir, sync)?;
         let wal = connection::wal_file(dir);
-        let (wake, woken) = sync_channel(1);
+        let (asks, asked) = channel();
         let thread = thread::Builder::new()
             .name("store-checkpoint".to_owned())
-            .spawn(move || run(&db, &wal, &woken))
+            .spawn(move || run(&db, &wal, &asked))
             .map_err(|error| OpenError::Io { path: dir.to_owned(), error })?;
-        Ok(Self { wake, thread, asked_at: 0 })
+        Ok(Self { asks, thread, asked_at: 0 })
     }
 
     /// To be called after a commit, with the pages that the log now has.
@@ -39,34 +53,59 @@ impl Checkpoints {
         self.asked_at = self.asked_at.min(pages);
         if pages >= self.asked_at + EVERY {
             self.asked_at = pages;
-            // If one waits already, that will do.
-            let _ = self.wake.try_send(());
+            let _ = self.asks.send(Ask::Checkpoint);
         }
     }
 
+    /// What was deleted leaves the log too. Then these are told.
+    pub(crate) fn cut(&self, deleted: Vec<Deleted>) {
+        let _ = self.asks.send(Ask::Cut(deleted));
+    }
+
     pub(crate) fn stop(self) {
-        drop(self.wake);
+        drop(self.asks);
         let _ = self.thread.join();
     }
 }
 
-fn run(db: &Connection, wal: &PathBuf, woken: &Receiver<()>) {
-    while woken.recv().is_ok() {
+fn run(db: &Connection, wal: &PathBuf, asked: &Receiver<Ask>) {
+    let mut must_cut = false;
+    loop {
+        let ask = match must_cut {
+            true => asked.recv_timeout(AGAIN),
+            false => asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        let deleted = match ask {
+            Ok(Ask::Checkpoint) | Err(RecvTimeoutError::Timeout) => Vec::new(),
+            Ok(Ask::Cut(deleted)) => {
+                must_cut = true;
+                deleted
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
         let is_large = std::fs::metadata(wal).is_ok_and(|it| it.len() > LARGE_FILE);
         // First what disturbs nobody, so that little is left to do while the writer waits.
-        let done = checkpoint(db, "PASSIVE").and_then(|()| match is_large {
+        let done = checkpoint(db, "PASSIVE").and_then(|_| match is_large || must_cut {
             true => checkpoint(db, "TRUNCATE"),
-            false => Ok(()),
+            false => Ok(false),
         });
-        if let Err(error) = done {
-            tracing::warn!(%error, "a checkpoint failed; the next one will be tried");
+        match done {
+            Ok(is_cut) => must_cut &= !is_cut,
+            Err(error) => tracing::warn!(%error, "a checkpoint failed; the next one will be tried"),
+        }
+        for done in deleted {
+            let _ = done.send(Ok(true));
         }
     }
 }
 
-/// A checkpoint that is kept from its end by readers is no error: the next one goes on.
-pub(crate) fn checkpoint(db: &Connection, mode: &str) -> rusqlite::Result<()> {
-    db.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()))
+/// False if readers kept it from its end, which is no error: the next one goes on.
+pub(crate) fn checkpoint(db: &Connection, mode: &str) -> rusqlite::Result<bool> {
+    db.query_row(
+        &format!("PRAGMA wal_checkpoint({mode})"),
+        [],
+        |row| Ok(row.get::<_, i64>(0)? == 0),
+    )
 }
 
 /// Pages that the write-ahead log holds.

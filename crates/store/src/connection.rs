@@ -12,14 +12,14 @@ use crate::{Error, OpenError, Sync, lock};
 const FILE: &str = "callboard.db";
 
 /// Migration n brings the schema from version n - 1 to n. Released ones never change.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql"), include_str!("schema_2.sql")];
 
 /// More readers than this are served, by connections that are closed again.
 const IDLE_READERS: usize = 8;
 const READER_MMAP: i64 = 64 * 1024 * 1024;
 /// In kilobytes, by being negative. The system's cache is mapped in, so little of our own is needed.
 const READER_CACHE: i64 = -256;
-const STATEMENTS: usize = 64;
+const STATEMENTS: usize = 128;
 
 /// The writer waits for a checkpoint, which waits for readers no longer than this.
 const CHECKPOINT_PATIENCE: Duration = Duration::from_millis(100);
@@ -47,6 +47,8 @@ pub(crate) fn writer(dir: &Path, sync: Sync) -> Result<Connection, OpenError> {
     db.pragma_update(None, "synchronous", sync.pragma())?;
     // Checkpoints run in a thread of their own.
     db.pragma_update(None, "wal_autocheckpoint", 0)?;
+    // What is deleted is overwritten.
+    db.pragma_update(None, "secure_delete", true)?;
     migrate(&mut db)?;
     Ok(db)
 }
@@ -87,6 +89,16 @@ impl Readers {
         Ok(found)
     }
 
+    /// A connection of its own, for what takes long or wants no transaction.
+    pub(crate) fn apart(&self) -> Result<Connection, Error> {
+        self.idle(|_| ())?;
+        self.open()
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     pub(crate) fn close(&self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
@@ -107,6 +119,12 @@ impl Readers {
         db.pragma_update(None, "cache_size", READER_CACHE)?;
         Ok(db)
     }
+}
+
+/// Bytes that the database would have without what is free in it.
+pub(crate) fn live_bytes(db: &Connection) -> Result<i64, Error> {
+    let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    Ok((number("page_count")? - number("freelist_count")?) * number("page_size")?)
 }
 
 /// SQLite gives its other files the mode of this one.

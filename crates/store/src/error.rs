@@ -50,6 +50,8 @@ pub enum Error {
     Damaged(String),
     #[error("the file system failed: {0}")]
     Io(#[from] io::Error),
+    #[error("{} exists already; choose another name, or remove it", .0.display())]
+    Exists(PathBuf),
     #[error("the store is closed")]
     Closed,
 }
@@ -61,7 +63,9 @@ impl From<&Error> for AppendError {
             Error::Db(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
                 Self::NoSpace
             }
-            Error::Db(_) | Error::Damaged(_) | Error::Io(_) => Self::Storage(error.to_string()),
+            Error::Db(_) | Error::Damaged(_) | Error::Io(_) | Error::Exists(_) => {
+                Self::Storage(error.to_string())
+            }
         }
     }
 }

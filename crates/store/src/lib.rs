@@ -3,24 +3,35 @@
 //! A session is a list of records numbered 1, 2, 3, ... with no gap. What is appended is read back
 //! byte for byte, however it is kept meanwhile: large values live in blobs, and the deltas of a
 //! closed stream are folded into one row some time later, which changes no answer. Everything else
-//! in here (messages, summaries, the queue) is derived from the records, in their transaction.
+//! in here (messages, summaries, the queue) is derived from the records, in their transaction; only
+//! the index for search is made later.
 //!
 //! [`Store::append`] is asynchronous and returns when the records are committed. Reads block for as
 //! long as SQLite takes; each is one transaction, so what it returns is consistent.
 
 mod append;
+mod backup;
 mod blob;
 mod body;
 mod checkpoint;
 mod connection;
+mod delete;
 mod error;
 mod fold;
+mod index;
+mod item;
 mod lock;
 mod message;
 mod pack;
 mod read;
+mod search;
 mod session;
+mod sign_in;
+mod size;
+mod small;
+mod snippet;
 mod sql;
+mod stats;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -29,7 +40,6 @@ mod writer;
 use std::fs::DirBuilder;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
@@ -38,14 +48,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use transcript::{ClientId, MessageId, Millis, Record, ResponseId, Seq, SessionId, Summary};
 
 pub use error::{AppendError, Error, OpenError};
-pub use lock::Holder;
+pub use item::ItemKind;
+pub use lock::{Holder, holder_of};
 pub use message::{MessageKind, MessageRow, Window};
 pub use read::{Page, ReadRange, Stored};
+pub use search::{Cursor, Found, Hit, Query};
 pub use session::Listed;
+pub use size::{SessionSize, Sizes};
+pub use stats::{Histogram, Stats};
 
 use checkpoint::Checkpoints;
 use connection::Readers;
 use lock::Lock;
+use stats::Counters;
 use writer::{Append, Job, What, Write, Writer};
 
 /// Writes that may wait; who comes later waits to be let in.
@@ -93,7 +108,7 @@ struct Inner {
     desks: Semaphore,
     readers: Readers,
     lock: Arc<Lock>,
-    pages_written: Arc<AtomicU64>,
+    counters: Arc<Counters>,
 }
 
 impl Store {
@@ -103,7 +118,7 @@ impl Store {
         let lock = Arc::new(Lock::take(dir, options.holder, options.since)?);
         let db = connection::writer(dir, options.sync)?;
         let checkpoints = Checkpoints::start(dir, options.sync)?;
-        let pages_written = Arc::new(AtomicU64::new(0));
+        let counters = Arc::new(Counters::default());
         let (jobs, waiting) = channel();
         let writer = Writer {
             log_pages: checkpoint::log_pages(&db)?,
@@ -112,7 +127,8 @@ impl Store {
             sessions: append::Sessions::default(),
             checkpoints,
             lock: Arc::clone(&lock),
-            pages_written: Arc::clone(&pages_written),
+            counters: Arc::clone(&counters),
+            deletions: Vec::new(),
         };
         thread::Builder::new()
             .name("store-writer".to_owned())
@@ -122,7 +138,7 @@ impl Store {
         let places = Arc::new(Semaphore::new(WAITING_WRITES));
         let readers = Readers::new(dir);
         let desks = Semaphore::new(READING_THREADS);
-        Ok(Self { inner: Arc::new(Inner { jobs, places, desks, readers, lock, pages_written }) })
+        Ok(Self { inner: Arc::new(Inner { jobs, places, desks, readers, lock, counters }) })
     }
 
     /// Reads on a thread that may wait for the disk. Only a few do so at a time, however many ask:
@@ -150,14 +166,6 @@ impl Store {
         let (done, answer) = oneshot::channel();
         let append = Append { session: session.clone(), expected, records, done };
         self.send(Job::Write(Write { what: What::Append(append), _place }));
-        answer.await.unwrap_or(Err(AppendError::Closed))
-    }
-
-    /// Keeps a value; gives its hash in hexadecimal. Equal values are kept once.
-    pub async fn put_blob(&self, value: Vec<u8>) -> Result<String, AppendError> {
-        let _place = self.place().await?;
-        let (done, answer) = oneshot::channel();
-        self.send(Job::Write(Write { what: What::Blob(value, done), _place }));
         answer.await.unwrap_or(Err(AppendError::Closed))
     }
 
@@ -259,13 +267,13 @@ impl Store {
         self.in_session(session, session::queue_start)
     }
 
-    pub fn blob(&self, hash: &str) -> Result<Option<Vec<u8>>, Error> {
-        self.inner.readers.read(|db| blob::read(db, hash))
-    }
-
     /// Pages written to the write-ahead log since the store was opened.
     pub fn pages_written(&self) -> u64 {
-        self.inner.pages_written.load(Ordering::Relaxed)
+        self.inner.counters.pages()
+    }
+
+    pub fn stats(&self) -> Stats {
+        self.inner.counters.stats()
     }
 
     /// What is empty where there is no such session.

@@ -41,6 +41,16 @@ impl fmt::Display for Holder {
     }
 }
 
+/// Who uses a data folder, if somebody does. Changes nothing.
+pub fn holder_of(dir: &Path) -> Option<Holder> {
+    let path = dir.join(FILE);
+    let file = File::open(&path).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Some(holder(&path)),
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
+}
+
 pub(crate) struct Lock {
     held: Mutex<Option<(File, Holder)>>,
 }

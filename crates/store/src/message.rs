@@ -57,25 +57,6 @@ impl MessageKind {
     }
 }
 
-/// Whether a record, if it names a run, is part of that run's message.
-pub(crate) fn is_of_answer(event: &Event) -> bool {
-    !matches!(
-        event,
-        Event::SessionCreated { .. }
-            | Event::SessionUpdated { .. }
-            | Event::AgentLinked { .. }
-            | Event::UserMessage { .. }
-            | Event::MessageQueued { .. }
-            | Event::MessageEdited { .. }
-            | Event::MessageMoved { .. }
-            | Event::MessageDequeued { .. }
-            | Event::MessageDropped { .. }
-            | Event::QueueHeld { .. }
-            | Event::QueueReleased {}
-            | Event::HistoryRewound { .. }
-    )
-}
-
 pub(crate) fn is_aside(record: &Record) -> bool {
     record.response_id.is_none()
         && matches!(
@@ -207,7 +188,7 @@ fn is_of_another_message(record: &Stored) -> bool {
         ["session_", "agent_linked", "user_message", "message_", "queue_", "history_rewound"];
     let name = record.body.strip_prefix(r#"{"type":""#).unwrap_or("");
     MENTIONING.iter().any(|it| name.starts_with(it))
-        && !is_of_answer(&event_from_body(&record.body))
+        && transcript::is_of_session(&event_from_body(&record.body))
 }
 
 impl MessageRow {

@@ -34,8 +34,10 @@ pub(crate) fn summary(db: &Connection, session: i64) -> Result<Summary, Error> {
 /// Makes the row; gives its key.
 pub(crate) fn insert(db: &Connection, id: &SessionId, summary: &Summary) -> Result<i64, Error> {
     db.prepare_cached(
-        "INSERT INTO sessions (id, summary, updated_at, archived, attention)
-         VALUES (?1, ?2, ?3, ?4, ?5)",
+        // Not the key of a deleted session: rows of that may be left.
+        "INSERT INTO sessions (key, id, summary, updated_at, archived, attention)
+         VALUES (1 + max(ifnull((SELECT max(key) FROM sessions), 0),
+                         ifnull((SELECT max(session) FROM deleted), 0)), ?1, ?2, ?3, ?4, ?5)",
     )?
     .execute(params![
         id.as_str(),

@@ -134,6 +134,10 @@ impl StreamRow {
         self.closed.is_some_and(|closed| closed <= horizon)
     }
 
+    pub(crate) fn is_closed_at(&self, seq: Seq) -> bool {
+        self.closed == Some(seq)
+    }
+
     pub(crate) fn first(&self) -> Seq {
         self.first
     }

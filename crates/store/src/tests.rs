@@ -1,9 +1,12 @@
 //! The store from outside: laws on random logs, rows on small ones, and the folder.
 
+mod delete;
 mod folder;
 mod laws;
 mod log;
 mod rows;
+mod search;
+mod upkeep;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,35 +1,55 @@
 //! The writer: one thread that owns the only connection that writes.
 //!
 //! What waits is written in one transaction, with no timer: a batch grows by itself under load, and a
-//! lone record is not delayed. Nobody is answered before the commit. While nothing waits, closed
-//! streams are folded.
+//! lone record is not delayed. Nobody is answered before the commit. What can wait is done in small
+//! batches while nothing else waits: rows of deleted sessions are cleared away, closed streams are
+//! folded, and what was written goes into the index.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use transcript::{Record, Seq, SessionId};
 
-use crate::append::Sessions;
-use crate::checkpoint::{Checkpoints, checkpoint, log_pages};
+use crate::append::{Sessions, Written};
+use crate::checkpoint::{Checkpoints, Deleted, checkpoint, log_pages};
 use crate::lock::Lock;
-use crate::{AppendError, Error, blob, fold};
+use crate::small::Small;
+use crate::stats::Counters;
+use crate::{AppendError, Error, connection, delete, fold};
 
 /// A batch ends with the append that makes it this many records.
 const RECORDS_AT_ONCE: usize = 4096;
 const STREAMS_AT_ONCE: usize = 16;
-/// How long nothing must have happened before streams are folded.
+/// A database up to this size is compacted after each deletion. It takes a fraction of a second.
+const COMPACTED_AT_ONCE: i64 = 16 * 1024 * 1024;
+/// How long nothing must have happened before what can wait is done.
 const QUIET: Duration = Duration::from_millis(250);
 
 pub(crate) type Answer<T> = oneshot::Sender<T>;
 
 pub(crate) enum Job {
     Write(Write),
-    Fold { max_streams: usize, done: Answer<Result<usize, Error>> },
-    Close { done: Answer<()> },
+    Fold {
+        max_streams: usize,
+        done: Answer<Result<usize, Error>>,
+    },
+    /// One batch; false if nothing was behind.
+    Index {
+        done: Answer<Result<bool, Error>>,
+    },
+    Delete {
+        session: SessionId,
+        done: Deleted,
+    },
+    Compact {
+        done: Deleted,
+    },
+    Close {
+        done: Answer<()>,
+    },
 }
 
 pub(crate) struct Write {
@@ -40,7 +60,7 @@ pub(crate) struct Write {
 
 pub(crate) enum What {
     Append(Append),
-    Blob(Vec<u8>, Answer<Result<String, AppendError>>),
+    Small(Box<dyn Small>),
 }
 
 pub(crate) struct Append {
@@ -57,7 +77,9 @@ pub(crate) struct Writer {
     pub(crate) checkpoints: Checkpoints,
     /// Released when the last byte is written.
     pub(crate) lock: Arc<Lock>,
-    pub(crate) pages_written: Arc<AtomicU64>,
+    pub(crate) counters: Arc<Counters>,
+    /// Sessions that are gone, and who waits until nothing is left of them.
+    pub(crate) deletions: Vec<(i64, Deleted)>,
     /// In the write-ahead log after the last commit.
     pub(crate) log_pages: u64,
 }
@@ -79,12 +101,27 @@ impl Writer {
                 Some(Job::Fold { max_streams, done }) => {
                     let _ = done.send(self.fold(max_streams));
                 }
+                Some(Job::Index { done }) => {
+                    let _ = done.send(self.index_some());
+                }
+                Some(Job::Delete { session, done }) => self.delete(&session, done),
+                Some(Job::Compact { done }) => match self.compact() {
+                    Ok(()) => self.checkpoints.cut(vec![done]),
+                    Err(error) => drop(done.send(Err(AppendError::from(&error)))),
+                },
                 Some(Job::Close { done: asked }) => {
                     done = Some(asked);
                     break;
                 }
                 Some(Job::Write(_)) | None => (),
             }
+            // Where there is never a quiet moment, deletions come to their end too.
+            if !self.deletions.is_empty() {
+                self.clear_for_those_who_wait();
+            }
+        }
+        while !self.deletions.is_empty() {
+            self.clear_for_those_who_wait();
         }
         self.close();
         if let Some(done) = done {
@@ -93,7 +130,8 @@ impl Writer {
     }
 
     fn next_job(&mut self) -> Option<Job> {
-        match self.jobs.recv_timeout(QUIET) {
+        let quiet = if self.deletions.is_empty() { QUIET } else { Duration::ZERO };
+        match self.jobs.recv_timeout(quiet) {
             Ok(job) => return Some(job),
             Err(RecvTimeoutError::Disconnected) => return None,
             Err(RecvTimeoutError::Timeout) => (),
@@ -105,17 +143,22 @@ impl Writer {
                 Err(TryRecvError::Disconnected) => return None,
                 Err(TryRecvError::Empty) => (),
             }
-            match self.fold(STREAMS_AT_ONCE) {
-                Ok(0) => break,
-                Ok(_) => (),
+            match self.tidy() {
+                Ok(false) => break,
+                Ok(true) => (),
                 Err(error) => {
-                    tracing::warn!(%error, "streams could not be folded; tried again later");
+                    tracing::warn!(%error, "what could wait was not done; tried again later");
                     break;
                 }
             }
         }
-        // Only a write can give more to fold.
+        // Only a write or a deletion can give more to do.
         self.jobs.recv().ok()
+    }
+
+    /// One batch of what can wait; false if there is nothing.
+    fn tidy(&mut self) -> Result<bool, Error> {
+        Ok(self.clear_some()? || self.fold(STREAMS_AT_ONCE)? > 0 || self.index_some()?)
     }
 
     /// What waits behind this, up to the first job that is no write.
@@ -135,8 +178,8 @@ impl Writer {
         (batch, None)
     }
 
-    fn write(&mut self, batch: Vec<Write>) {
-        let outcomes = match self.commit(&batch) {
+    fn write(&mut self, mut batch: Vec<Write>) {
+        let outcomes = match self.commit(&mut batch) {
             Ok(outcomes) => outcomes,
             Err(error) => {
                 self.forget(&batch);
@@ -148,26 +191,29 @@ impl Writer {
         for (write, outcome) in batch.into_iter().zip(outcomes) {
             // Who does not wait any more needs no answer.
             match write.what {
-                What::Append(append) => drop(append.done.send(outcome.map(drop))),
-                What::Blob(_, done) => drop(done.send(outcome)),
+                What::Append(append) => drop(append.done.send(outcome)),
+                What::Small(small) => small.answer(outcome),
             }
         }
     }
 
-    /// One outcome for each write: the hash of a blob, an empty text for an append.
-    fn commit(&mut self, batch: &[Write]) -> Result<Vec<Result<String, AppendError>>, Error> {
+    /// One outcome for each write.
+    fn commit(&mut self, batch: &mut [Write]) -> Result<Vec<Result<(), AppendError>>, Error> {
+        let start = Instant::now();
+        self.sessions.written = Written::default();
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut outcomes = Vec::with_capacity(batch.len());
         for write in batch {
-            outcomes.push(match &write.what {
+            outcomes.push(match &mut write.what {
                 What::Append(Append { session, expected, records, .. }) => {
-                    let outcome = self.sessions.append(&tx, session, *expected, records)?;
-                    outcome.map(|()| String::new())
+                    self.sessions.append(&tx, session, *expected, records)?
                 }
-                What::Blob(value, _) => Ok(blob::put(&tx, value)?),
+                What::Small(small) => Ok(small.run(&tx)?),
             });
         }
         tx.commit()?;
+        let Written { records, bytes } = self.sessions.written;
+        self.counters.add_commit(start.elapsed(), records, bytes);
         self.count_pages();
         Ok(outcomes)
     }
@@ -188,13 +234,79 @@ impl Writer {
         Ok(n_streams)
     }
 
+    fn index_some(&mut self) -> Result<bool, Error> {
+        if self.sessions.behind.is_empty(&self.db)? {
+            return Ok(false);
+        }
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let done = self.sessions.behind.index_some(&tx)?;
+        tx.commit()?;
+        self.sessions.behind.remove(done);
+        self.count_pages();
+        Ok(true)
+    }
+
+    fn delete(&mut self, session: &SessionId, done: Deleted) {
+        match self.begin_to_delete(session) {
+            Ok(Some(key)) => self.deletions.push((key, done)),
+            Ok(None) => drop(done.send(Ok(false))),
+            Err(error) => drop(done.send(Err(AppendError::from(&error)))),
+        }
+    }
+
+    fn begin_to_delete(&mut self, session: &SessionId) -> Result<Option<i64>, Error> {
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let key = delete::begin(&tx, session)?;
+        tx.commit()?;
+        self.sessions.forget(session);
+        self.count_pages();
+        Ok(key)
+    }
+
+    fn clear_for_those_who_wait(&mut self) {
+        match self.clear_some() {
+            Ok(true) => (),
+            Ok(false) => self.checkpoints.cut(self.deletions.drain(..).map(|it| it.1).collect()),
+            Err(error) => {
+                tracing::warn!(%error, "a deleted session was not cleared away; tried again later");
+                for (_, done) in self.deletions.drain(..) {
+                    let _ = done.send(Err(AppendError::from(&error)));
+                }
+            }
+        }
+    }
+
+    /// One step of clearing away what is left of deleted sessions; false if nothing is.
+    fn clear_some(&mut self) -> Result<bool, Error> {
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let Some(session) = delete::next(&tx)? else { return Ok(false) };
+        let is_cleared = delete::step(&tx, session)?;
+        tx.commit()?;
+        self.count_pages();
+        if is_cleared {
+            if connection::live_bytes(&self.db)? <= COMPACTED_AT_ONCE {
+                self.compact()?;
+            }
+            let cleared = self.deletions.extract_if(.., |(key, _)| *key == session);
+            self.checkpoints.cut(cleared.map(|(_, done)| done).collect());
+        }
+        Ok(true)
+    }
+
+    /// Writes the database anew: what is free in it, and in each of its pages, is gone.
+    fn compact(&mut self) -> Result<(), Error> {
+        self.db.execute_batch("VACUUM")?;
+        self.count_pages();
+        Ok(())
+    }
+
     fn count_pages(&mut self) {
         // The commit has succeeded; not knowing its size only delays a checkpoint.
         let Ok(pages) = log_pages(&self.db) else { return };
         // Fewer than before: the log was started from its beginning.
         let new = pages.checked_sub(self.log_pages).unwrap_or(pages);
         self.log_pages = pages;
-        self.pages_written.fetch_add(new, Ordering::Relaxed);
+        self.counters.add_pages(new);
         self.checkpoints.notice(pages);
     }
 
@@ -211,6 +323,6 @@ impl Writer {
 fn n_records(write: &Write) -> usize {
     match &write.what {
         What::Append(append) => append.records.len(),
-        What::Blob(..) => 1,
+        What::Small(_) => 1,
     }
 }

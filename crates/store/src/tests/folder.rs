@@ -50,7 +50,7 @@ async fn a_newer_schema_is_refused() {
     db.pragma_update(None, "user_version", 99).unwrap();
     drop(db);
     let refused = Store::open(dir.path(), Options::default());
-    assert!(matches!(refused, Err(OpenError::TooNew { found: 99, known: 1 })));
+    assert!(matches!(refused, Err(OpenError::TooNew { found: 99, known: 2 })));
 }
 
 #[cfg(unix)]
@@ -75,8 +75,8 @@ async fn equal_values_are_kept_once() {
     let log = log(&id, &[&large, "small", &large]);
     append(&store, &log).await.unwrap();
     assert_eq!(stored_json(&read_all(&store, &id)), json(&log));
-    let hash = store.put_blob(b"picture".to_vec()).await.unwrap();
-    assert_eq!(store.put_blob(b"picture".to_vec()).await.unwrap(), hash);
+    let hash = store.put_blob(b"picture".to_vec(), Millis(1)).await.unwrap();
+    assert_eq!(store.put_blob(b"picture".to_vec(), Millis(1)).await.unwrap(), hash);
     assert_eq!(store.blob(&hash).unwrap().as_deref(), Some(&b"picture"[..]));
     assert_eq!(store.blob("no hash").unwrap(), None);
     store.close().await;

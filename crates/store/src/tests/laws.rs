@@ -8,7 +8,6 @@ use transcript::{ClientId, Event, OutputStream, Record, ResponseId, Seq, Session
 
 use super::log::{Log, Step, steps, without_covered};
 use super::{append, json, open, read_all, session, stored_json};
-use crate::message::is_of_answer;
 use crate::{MessageKind, MessageRow, ReadRange, Store, Window};
 
 proptest! {
@@ -170,7 +169,7 @@ fn is_of(row: &MessageRow, record: &Record) -> bool {
         MessageKind::Said | MessageKind::Aside => record.seq == row.first,
         MessageKind::Answer => {
             record.response_id == Some(ResponseId::new(row.id.as_str()))
-                && is_of_answer(&record.event)
+                && !transcript::is_of_session(&record.event)
         }
     }
 }

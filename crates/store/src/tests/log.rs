@@ -67,6 +67,7 @@ pub(super) enum Step {
     Hold(bool),
     Rewind(u8),
     Notice,
+    Title(String),
     Unknown {
         size: usize,
     },
@@ -122,6 +123,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<bool>().prop_map(Step::Hold),
         1 => (0..9u8).prop_map(Step::Rewind),
         1 => Just(Step::Notice),
+        1 => text().prop_map(Step::Title),
         1 => size().prop_map(|size| Step::Unknown { size }),
         6 => Just(Step::Commit),
         3 => (1..5usize).prop_map(Step::Fold),
@@ -246,7 +248,7 @@ impl Log {
                 tool_name: "t".into(),
                 ok: true,
                 result: Some(json!({"é": "r".repeat(size)})),
-                output: Some("\"é\n".repeat(size / 4)),
+                output: (call == 0).then(|| "\"é\n".repeat(size / 4)),
                 error: None,
                 duration_ms: 1,
                 truncated: None,
@@ -276,6 +278,12 @@ impl Log {
                 reason: RewindReason::Edit,
             },
             Step::Notice => Event::Notice { level: Level::Info, text: "n".into() },
+            Step::Title(title) => Event::SessionUpdated {
+                agent: None,
+                workspace: None,
+                title: Some(title),
+                archived: None,
+            },
             Step::Unknown { size } => Event::Other(Map::from_iter([
                 ("type".to_owned(), Value::from("message_queued")),
                 ("new\"field".to_owned(), Value::from("u".repeat(size))),

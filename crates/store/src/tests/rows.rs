@@ -62,6 +62,29 @@ async fn a_failed_write_fails_whole_and_the_next_is_tried() {
     assert_eq!(stored_json(&read_all(&store, &id)), json(&log));
 }
 
+/// The rows go in well; it is the commit that fails.
+#[tokio::test]
+async fn a_failed_commit_is_a_failed_append() {
+    let dir = TempDir::new().unwrap();
+    let (store, id) = (open(dir.path()), session("s"));
+    let log = records(&id, [created(), said("m1")]);
+    append(&store, &log[..1]).await.unwrap();
+
+    let other = Connection::open(connection::file(dir.path())).unwrap();
+    let trap = "CREATE TABLE parent (key INTEGER PRIMARY KEY);
+                CREATE TABLE child (key REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+                CREATE TRIGGER trap AFTER INSERT ON messages
+                BEGIN INSERT INTO child VALUES (7); END";
+    other.execute_batch(trap).unwrap();
+    let failed = append(&store, &log[1..]).await;
+    assert!(matches!(failed, Err(AppendError::Storage(_))), "{failed:?}");
+    assert_eq!(stored_json(&read_all(&store, &id)), json(&log[..1]));
+
+    other.execute_batch("DROP TRIGGER trap").unwrap();
+    append(&store, &log[1..]).await.unwrap();
+    assert_eq!(stored_json(&read_all(&store, &id)), json(&log));
+}
+
 #[tokio::test]
 async fn messages_have_their_place() {
     let dir = TempDir::new().unwrap();

@@ -1,0 +1,104 @@
+//! Deleting a session: at once for every reader, then row by row.
+//!
+//! One transaction takes the session away and notes that rows of it are left. Those go in bounded
+//! steps, between other writes; a crash in between only delays them. The writer overwrites what it
+//! deletes, and in the end the write-ahead log is cut, in which older copies lie.
+//!
+//! That alone leaves something behind at times: where SQLite has moved a row to another page, the
+//! page where it was keeps a copy in its unused middle, and rows of other sessions keep that page.
+//! Only compacting removes those. Up to a size it is done after each deletion.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use tokio::sync::oneshot;
+use transcript::SessionId;
+
+use crate::writer::Job;
+use crate::{AppendError, Error, Store, blob, index, session};
+
+const ROWS_AT_ONCE: usize = 1000;
+const BLOBS_AT_ONCE: usize = 16;
+
+/// Tables with rows of a session, and what tells these rows apart.
+const TABLES: [(&str, &str); 6] = [
+    ("records", "seq"),
+    ("deltas", "seq"),
+    ("streams", "key"),
+    ("messages", "number"),
+    ("client_ids", "client_id"),
+    ("queue", "message_id"),
+];
+
+impl Store {
+    /// False if there is no such session. When this returns, nothing of it can be read: no record,
+    /// no word of the index, no blob that nobody else names. In a store of up to 16 MiB its bytes
+    /// are gone from the files as well, in a larger one after [`Store::compact`] at the latest. Only
+    /// if a reader still looks at an older state, the files follow soon after that has ended.
+    pub async fn delete_session(&self, session: &SessionId) -> Result<bool, AppendError> {
+        let _place = self.place().await?;
+        let (done, answer) = oneshot::channel();
+        self.send(Job::Delete { session: session.clone(), done });
+        answer.await.unwrap_or(Err(AppendError::Closed))
+    }
+
+    /// Writes the whole database anew, which gives free space back and leaves nothing of what was
+    /// deleted. Every append waits until it is done: some seconds for each gigabyte.
+    pub async fn compact(&self) -> Result<(), AppendError> {
+        let _place = self.place().await?;
+        let (done, answer) = oneshot::channel();
+        self.send(Job::Compact { done });
+        answer.await.unwrap_or(Err(AppendError::Closed)).map(drop)
+    }
+}
+
+/// Takes the session away; gives its key, if there was such a session.
+pub(crate) fn begin(db: &Connection, id: &SessionId) -> Result<Option<i64>, Error> {
+    let Some(key) = session::key(db, id)? else { return Ok(None) };
+    db.prepare_cached("INSERT INTO deleted (session) VALUES (?1)")?.execute(params![key])?;
+    db.prepare_cached("DELETE FROM sessions WHERE key = ?1")?.execute(params![key])?;
+    Ok(Some(key))
+}
+
+/// A session that is gone and of which rows are left.
+pub(crate) fn next(db: &Connection) -> Result<Option<i64>, Error> {
+    let mut find = db.prepare_cached("SELECT session FROM deleted ORDER BY session LIMIT 1")?;
+    Ok(find.query_row([], |row| row.get(0)).optional()?)
+}
+
+/// Deletes a bounded number of its rows; true if none is left.
+pub(crate) fn step(db: &Connection, session: i64) -> Result<bool, Error> {
+    if index::remove_some(db, session)? > 0 {
+        return Ok(false);
+    }
+    for (table, column) in TABLES {
+        if delete_rows(db, session, table, column)? > 0 {
+            return Ok(false);
+        }
+    }
+    if delete_blobs(db, session)? > 0 {
+        return Ok(false);
+    }
+    db.prepare_cached("DELETE FROM deleted WHERE session = ?1")?.execute(params![session])?;
+    Ok(true)
+}
+
+fn delete_rows(db: &Connection, session: i64, table: &str, column: &str) -> Result<usize, Error> {
+    let mut delete = db.prepare_cached(&format!(
+        "DELETE FROM {table} WHERE session = ?1 AND {column} IN
+         (SELECT {column} FROM {table} WHERE session = ?1 LIMIT {ROWS_AT_ONCE})"
+    ))?;
+    Ok(delete.execute(params![session])?)
+}
+
+fn delete_blobs(db: &Connection, session: i64) -> Result<usize, Error> {
+    let mut delete = db.prepare_cached(&format!(
+        "DELETE FROM blob_uses WHERE session = ?1 AND hash IN
+         (SELECT hash FROM blob_uses WHERE session = ?1 LIMIT {BLOBS_AT_ONCE})
+         RETURNING hash"
+    ))?;
+    let rows = delete.query_map(params![session], |row| row.get(0))?;
+    let hashes: Vec<Vec<u8>> = rows.collect::<Result<_, _>>()?;
+    for hash in &hashes {
+        blob::remove_unnamed(db, hash)?;
+    }
+    Ok(hashes.len())
+}

@@ -1,0 +1,210 @@
+//! The index: which records are in it, and how the others get there.
+//!
+//! It is made from the records, some time after they were written: the writer goes on with it when
+//! nothing waits, and when a search asks. A session's items are complete up to its row in
+//! `indexed`, and there are none beyond it.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tokio::sync::oneshot;
+use transcript::{ResponseId, Seq, event_from_body};
+
+use crate::body::{self, Kept};
+use crate::item::{self, At, Item};
+use crate::sql::{int, seq};
+use crate::writer::Job;
+use crate::{Error, Store};
+
+/// A batch ends with the record that makes it this many records or bytes.
+const RECORDS_AT_ONCE: usize = 1000;
+const BYTES_AT_ONCE: usize = 256 * 1024;
+/// Fewer than are added at once: to forget a word for good takes some twenty times as long.
+const BYTES_REMOVED_AT_ONCE: usize = 16 * 1024;
+/// What an item costs that has next to no text.
+const BYTES_PER_ITEM: usize = 256;
+
+impl Store {
+    /// Brings the index to where the log is now. Others may write between its batches; each is
+    /// larger than what can be written meanwhile, so this comes to an end.
+    pub(crate) async fn catch_up(&self) -> Result<(), Error> {
+        loop {
+            let (done, answer) = oneshot::channel();
+            self.send(Job::Index { done });
+            if !answer.await.unwrap_or(Err(Error::Closed))? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The sessions with records that are not in the index.
+#[derive(Default)]
+pub(crate) struct Behind {
+    sessions: BTreeSet<i64>,
+    /// Whether those of earlier times are among them.
+    is_complete: bool,
+}
+
+impl Behind {
+    pub(crate) fn add(&mut self, session: i64) {
+        self.sessions.insert(session);
+    }
+
+    pub(crate) fn is_empty(&mut self, db: &Connection) -> Result<bool, Error> {
+        if !self.is_complete {
+            self.sessions.extend(all_behind(db)?);
+            self.is_complete = true;
+        }
+        Ok(self.sessions.is_empty())
+    }
+
+    /// One batch; gives the sessions that are no longer behind.
+    pub(crate) fn index_some(&self, db: &Connection) -> Result<Vec<i64>, Error> {
+        let mut room = Room { records: RECORDS_AT_ONCE, bytes: BYTES_AT_ONCE };
+        let mut done = Vec::new();
+        for &session in &self.sessions {
+            if !index_session(db, session, &mut room)? {
+                break;
+            }
+            done.push(session);
+        }
+        Ok(done)
+    }
+
+    /// To be called when that batch is committed.
+    pub(crate) fn remove(&mut self, done: Vec<i64>) {
+        for session in done {
+            self.sessions.remove(&session);
+        }
+    }
+}
+
+/// Removes some items of a session from its end; says how many.
+pub(crate) fn remove_some(db: &Connection, session: i64) -> Result<usize, Error> {
+    let (mut n_items, mut n_bytes) = (0, 0);
+    while n_bytes < BYTES_REMOVED_AT_ONCE {
+        let Some((key, size)) = last_item(db, session)? else { break };
+        // The index must be told what to forget, so it goes first.
+        db.prepare_cached(
+            "INSERT INTO search (search, rowid, text)
+             SELECT 'delete', key, text FROM items WHERE key = ?1",
+        )?
+        .execute(params![key])?;
+        db.prepare_cached("DELETE FROM items WHERE key = ?1")?.execute(params![key])?;
+        n_items += 1;
+        n_bytes += usize::try_from(size).unwrap_or(0) + BYTES_PER_ITEM;
+    }
+    if n_items == 0 {
+        db.prepare_cached("DELETE FROM indexed WHERE session = ?1")?.execute(params![session])?;
+    }
+    Ok(n_items)
+}
+
+/// Its key, and the size of its text.
+fn last_item(db: &Connection, session: i64) -> Result<Option<(i64, i64)>, Error> {
+    let mut find = db.prepare_cached(
+        "SELECT key, octet_length(text) FROM items WHERE session = ?1
+         ORDER BY seq DESC, key DESC LIMIT 1",
+    )?;
+    Ok(find.query_row(params![session], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+}
+
+/// What a batch can still take.
+struct Room {
+    records: usize,
+    bytes: usize,
+}
+
+impl Room {
+    fn is_left(&self) -> bool {
+        self.records > 0 && self.bytes > 0
+    }
+}
+
+fn all_behind(db: &Connection) -> Result<Vec<i64>, Error> {
+    let mut find = db.prepare(
+        "SELECT key FROM sessions LEFT JOIN indexed ON indexed.session = key
+         WHERE ifnull(indexed.seq, 0) <
+               (SELECT max(seq) FROM records WHERE records.session = key)",
+    )?;
+    let rows = find.query_map([], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// False if there was not enough room for all that is behind.
+fn index_session(db: &Connection, session: i64, room: &mut Room) -> Result<bool, Error> {
+    // A session that is gone gets nothing new, though its records may still be there.
+    let Some(start) = indexed(db, session)? else { return Ok(true) };
+    let mut find = db.prepare_cached(
+        "SELECT seq, at, response, body, cuts FROM records
+         WHERE session = ?1 AND seq > ?2 ORDER BY seq",
+    )?;
+    let mut rows = find.query(params![session, int(start)])?;
+    let mut end = start;
+    let mut is_done = true;
+    while let Some(row) = rows.next()? {
+        if !room.is_left() {
+            is_done = false;
+            break;
+        }
+        room.records -= 1;
+        room.bytes = room.bytes.saturating_sub(index_record(db, session, row)?);
+        end = seq(row.get(0)?);
+    }
+    if end > start {
+        db.prepare_cached("INSERT OR REPLACE INTO indexed (session, seq) VALUES (?1, ?2)")?
+            .execute(params![session, int(end)])?;
+    }
+    Ok(is_done)
+}
+
+/// Up to where the session is in the index; `None` if there is no such session.
+fn indexed(db: &Connection, session: i64) -> Result<Option<Seq>, Error> {
+    let mut find = db.prepare_cached(
+        "SELECT ifnull(indexed.seq, 0) FROM sessions LEFT JOIN indexed ON indexed.session = key
+         WHERE key = ?1",
+    )?;
+    Ok(find.query_row(params![session], |row| row.get(0)).optional()?.map(seq))
+}
+
+/// Says how many bytes of text it has.
+fn index_record(db: &Connection, session: i64, row: &Row<'_>) -> Result<usize, Error> {
+    let seq = seq(row.get(0)?);
+    let response = row.get::<_, Option<String>>(2)?.map(ResponseId::new);
+    let at = At { session, seq, response: response.as_ref() };
+    let kept = Kept { body: row.get(3)?, cuts: row.get(4)? };
+    let found =
+        body::restore(db, kept).and_then(|body| item::items(db, at, &event_from_body(&body)));
+    let items = match found {
+        Ok(items) => items,
+        // It stays damaged: to stop here would be to stop for ever.
+        Err(Error::Damaged(why)) => {
+            tracing::error!(session, %seq, why, "a record cannot be searched");
+            return Ok(0);
+        }
+        Err(error) => return Err(error),
+    };
+    for item in &items {
+        insert(db, at, row.get(1)?, item)?;
+    }
+    Ok(items.iter().map(|it| it.text.len()).sum())
+}
+
+fn insert(db: &Connection, at: At<'_>, moment: i64, item: &Item) -> Result<(), Error> {
+    db.prepare_cached(
+        "INSERT INTO items (session, seq, at, kind, message, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute(params![
+        at.session,
+        int(at.seq),
+        moment,
+        item.kind.word(),
+        item.message,
+        item.text,
+    ])?;
+    let key = db.last_insert_rowid();
+    db.prepare_cached("INSERT INTO search (rowid, text) VALUES (?1, ?2)")?
+        .execute(params![key, item.text])?;
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! What can be found: the texts of a record, each with its kind and the message it belongs to.
+//!
+//! Items are a function of the log up to their record, so it does not matter when they are made.
+
+use rusqlite::{Connection, params};
+use serde_json::Value;
+use transcript::{
+    Body, CallId, Event, OutputStream, ResponseId, Seq, SteerState, event_from_body,
+    stream::StreamKey,
+};
+
+use crate::sql::int;
+use crate::stream::{self, StreamRow};
+use crate::{Error, snippet};
+
+/// More of a text is not searched.
+const LONGEST: usize = 1024 * 1024;
+/// How many records may lie between a call's start and its arguments, for its name to be found.
+const NAME_WITHIN: usize = 1000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ItemKind {
+    Title,
+    Message,
+    Text,
+    Thinking,
+    /// With the tool's name.
+    Arguments,
+    Result,
+    Output,
+    Notice,
+}
+
+impl ItemKind {
+    /// As it is kept, and as a program would write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Title => "title",
+            Self::Message => "message",
+            Self::Text => "text",
+            Self::Thinking => "thinking",
+            Self::Arguments => "arguments",
+            Self::Result => "result",
+            Self::Output => "output",
+            Self::Notice => "notice",
+        }
+    }
+
+    pub(crate) fn from_word(word: &str) -> Self {
+        match word {
+            "title" => Self::Title,
+            "message" => Self::Message,
+            "text" => Self::Text,
+            "thinking" => Self::Thinking,
+            "arguments" => Self::Arguments,
+            "result" => Self::Result,
+            "output" => Self::Output,
+            _ => Self::Notice,
+        }
+    }
+}
+
+pub(crate) struct Item {
+    pub(crate) kind: ItemKind,
+    pub(crate) message: Option<String>,
+    pub(crate) text: String,
+}
+
+/// Where a record stands.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    pub(crate) session: i64,
+    pub(crate) seq: Seq,
+    pub(crate) response: Option<&'a ResponseId>,
+}
+
+pub(crate) fn items(db: &Connection, at: At<'_>, event: &Event) -> Result<Vec<Item>, Error> {
+    let mut found = texts(db, at, event)?;
+    found.retain(|(_, text)| !text.trim().is_empty());
+    let item = |(kind, text)| Item { kind, message: message(at, event), text: searchable(text) };
+    Ok(found.into_iter().map(item).collect())
+}
+
+fn texts(db: &Connection, at: At<'_>, event: &Event) -> Result<Vec<(ItemKind, String)>, Error> {
+    Ok(match event {
+        Event::SessionCreated { title: Some(title), .. }
+        | Event::SessionUpdated { title: Some(title), .. } => {
+            vec![(ItemKind::Title, title.clone())]
+        }
+        // One that goes into the running turn is in no `user_message`.
+        Event::UserMessage { text, .. }
+        | Event::MessageSteered { text, state: SteerState::HandedOver, .. } => {
+            vec![(ItemKind::Message, text.clone())]
+        }
+        Event::TextDone { text, discarded: false, .. } => vec![(ItemKind::Text, text.clone())],
+        Event::ThinkingDone { text, discarded: false, .. } => {
+            vec![(ItemKind::Thinking, text.clone())]
+        }
+        Event::ToolArgumentsDone { call_id, arguments, .. } => {
+            let name = tool_name(db, at, call_id)?;
+            vec![(ItemKind::Arguments, format!("{name}\n{}", words_of_json(arguments)))]
+        }
+        Event::ToolResult { call_id, result, output, error, .. } => {
+            let error = error.as_ref().map(|it| it.message.as_str());
+            let output = match output {
+                Some(output) => output.clone(),
+                None => output_of(db, at, call_id)?,
+            };
+            vec![
+                (ItemKind::Result, result_text(result.as_ref(), error)),
+                (ItemKind::Output, output),
+            ]
+        }
+        Event::Notice { text, .. } => vec![(ItemKind::Notice, text.clone())],
+
+        Event::SessionCreated { .. }
+        | Event::SessionUpdated { .. }
+        | Event::AgentLinked { .. }
+        | Event::MessageQueued { .. }
+        | Event::MessageEdited { .. }
+        | Event::MessageMoved { .. }
+        | Event::MessageDequeued { .. }
+        | Event::MessageSteered { .. }
+        | Event::MessageDropped { .. }
+        | Event::QueueHeld { .. }
+        | Event::QueueReleased {}
+        | Event::HistoryRewound { .. }
+        | Event::RunStart { .. }
+        | Event::StepStart { .. }
+        | Event::StepFinish { .. }
+        | Event::TextStart { .. }
+        | Event::TextDelta { .. }
+        | Event::TextDone { .. }
+        | Event::ThinkingStart { .. }
+        | Event::ThinkingDelta { .. }
+        | Event::ThinkingDone { .. }
+        | Event::ToolCallStart { .. }
+        | Event::ToolArgumentsDelta { .. }
+        | Event::ToolRunning { .. }
+        | Event::ToolApprovalRequested { .. }
+        | Event::ToolApprovalResolved { .. }
+        | Event::ToolOutputDelta { .. }
+        | Event::ToolRetry { .. }
+        | Event::Continuation { .. }
+        | Event::CancelRequested { .. }
+        | Event::OutputCancelled { .. }
+        | Event::RunFinish { .. }
+        | Event::AgentMessage { .. }
+        | Event::AgentCallbackResult { .. }
+        | Event::Unrecognized { .. }
+        | Event::Other(_) => Vec::new(),
+    })
+}
+
+/// The id of the message that shows the record, if one does.
+fn message(at: At<'_>, event: &Event) -> Option<String> {
+    match event {
+        Event::UserMessage { message_id, .. } => Some(message_id.to_string()),
+        event if transcript::is_of_session(event) => None,
+        Event::Notice { .. } if at.response.is_none() => Some(format!("n{}", at.seq)),
+        _ => at.response.map(ResponseId::to_string),
+    }
+}
+
+/// Control characters mark matches in snippets, so the text has none.
+fn searchable(mut text: String) -> String {
+    text.truncate(snippet::floor(&text, LONGEST));
+    let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if text.contains(is_control) { text.replace(is_control, " ") } else { text }
+}
+
+/// Empty if the call's start is not there, or too far away.
+fn tool_name(db: &Connection, at: At<'_>, call: &CallId) -> Result<String, Error> {
+    let mut find = db.prepare_cached(&format!(
+        "SELECT body FROM records WHERE session = ?1 AND seq < ?2
+         ORDER BY seq DESC LIMIT {NAME_WITHIN}"
+    ))?;
+    let mut rows = find.query(params![at.session, int(at.seq)])?;
+    while let Some(row) = rows.next()? {
+        let body = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+        // Few are, so few need to be parsed.
+        if !body.starts_with(r#"{"type":"tool_call_start""#) {
+            continue;
+        }
+        if let Event::ToolCallStart { call_id, tool_name, .. } = event_from_body(body)
+            && call_id == *call
+        {
+            return Ok(tool_name);
+        }
+    }
+    Ok(String::new())
+}
+
+/// What the streams gave that this record has closed.
+fn output_of(db: &Connection, at: At<'_>, call: &CallId) -> Result<String, Error> {
+    let mut output = String::new();
+    for stream in [OutputStream::Stdout, OutputStream::Stderr] {
+        let name = stream::name(&StreamKey::Output(call.clone(), stream));
+        let Some(row) = StreamRow::named(db, at.session, &name)? else { continue };
+        if !row.is_closed_at(at.seq) {
+            continue;
+        }
+        let mut body = Body::keeping(usize::MAX);
+        for delta in row.deltas(db)? {
+            body.replace_from(delta.offset.unwrap_or(body.bytes()), &delta.text);
+        }
+        output.push_str(&body.whole().unwrap_or_default());
+        output.push('\n');
+    }
+    Ok(output)
+}
+
+fn result_text(result: Option<&Value>, error: Option<&str>) -> String {
+    let mut text = String::new();
+    if let Some(error) = error {
+        push_line(&mut text, error);
+    }
+    if let Some(result) = result {
+        push_words(&mut text, result);
+    }
+    text
+}
+
+/// The words of a text that may be JSON.
+fn words_of_json(text: &str) -> String {
+    match serde_json::from_str(text) {
+        Ok(value) => result_text(Some(&value), None),
+        Err(_) => text.to_owned(),
+    }
+}
+
+/// Strings as they are: escaped, a line's end would grow together with the next line's first word.
+fn push_words(text: &mut String, value: &Value) {
+    match value {
+        Value::Null => (),
+        Value::Bool(_) | Value::Number(_) => push_line(text, &value.to_string()),
+        Value::String(words) => push_line(text, words),
+        Value::Array(values) => values.iter().for_each(|it| push_words(text, it)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                text.push_str(name);
+                text.push_str(": ");
+                push_words(text, value);
+            }
+        }
+    }
+}
+
+fn push_line(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
