@@ -3,4 +3,4 @@
 mod message;
 mod page;
 
-pub use page::{ListedSession, Page, error_page, page};
+pub use page::{ListedSession, Page, error_page, page, sign_in_page};

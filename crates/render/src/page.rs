@@ -59,6 +59,33 @@ pub fn error_page(title: &str, message: &str) -> String {
     markup.into_string()
 }
 
+/// The form for the password.
+pub fn sign_in_page(message: &str) -> String {
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "Sign in · Callboard" }
+            }
+            body {
+                main {
+                    h1 { "Sign in to Callboard" }
+                    p role="alert" { (message) }
+                    form method="post" action="/sign-in" {
+                        label for="password" { "Password" }
+                        input #password type="password" name="password" required autofocus
+                            autocomplete="current-password";
+                        button type="submit" { "Sign in" }
+                    }
+                }
+            }
+        }
+    };
+    markup.into_string()
+}
+
 fn sidebar(page: &Page<'_>) -> Markup {
     html! {
         nav aria-label="Sessions" {

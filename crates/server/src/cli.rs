@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, Surroundings};
-use crate::{export, serve};
+use crate::{export, password, serve};
 
 /// A chat server for AI agents: talk to them, watch them, approve and stop what they do.
 #[derive(Debug, Parser)]
@@ -24,6 +24,8 @@ enum Command {
     Serve(ServeArgs),
     /// Print a session's log, one record a line.
     Export(ExportArgs),
+    /// Set the password with which the page can be opened from elsewhere.
+    Password(ServeArgs),
 }
 
 #[derive(Debug, Default, Args)]
@@ -56,8 +58,9 @@ pub fn main() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
         Command::Serve(args) => runtime.block_on(serve::run(Config::load(args, &around)?)),
+        Command::Password(args) => password::run(&Config::for_command(args, &around)?),
         Command::Export(ExportArgs { session, serve }) => {
-            runtime.block_on(export::run(&session, Config::load(serve, &around)?))
+            runtime.block_on(export::run(&session, Config::for_command(serve, &around)?))
         }
     }
 }

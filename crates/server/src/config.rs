@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use crate::agents::{Agent, AgentKind, Agents};
 use crate::cli::ServeArgs;
+use crate::password;
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:4520";
 const FILE_NAME: &str = "callboard.toml";
@@ -25,6 +26,8 @@ pub(crate) struct Config {
     pub(crate) sync: store::Sync,
     /// As given; else one is made and kept in the data folder.
     pub(crate) token: Option<String>,
+    pub(crate) public_url: Option<String>,
+    pub(crate) allowed_origins: Vec<String>,
     pub(crate) agents: Agents,
 }
 
@@ -51,6 +54,10 @@ struct ServerSection {
     listen: Option<SocketAddr>,
     data: Option<PathBuf>,
     sync: Option<SyncWord>,
+    /// Where a proxy in front of the server is reached.
+    public_url: Option<String>,
+    /// Front ends elsewhere that may use the API with the token.
+    allowed_origins: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -109,18 +116,18 @@ impl Config {
             Some(path) => read_file(&path)?,
             None => File::default(),
         };
-        Self::resolve(args, file, around)
+        let config = Self::resolve(args, file, around)?;
+        check_exposure(&config)?;
+        Ok(config)
+    }
+
+    /// For commands that listen nowhere.
+    pub(crate) fn for_command(args: ServeArgs, around: &Surroundings) -> anyhow::Result<Self> {
+        Self::load(ServeArgs { listen: Some(default_listen()), ..args }, around)
     }
 
     fn resolve(args: ServeArgs, file: File, around: &Surroundings) -> anyhow::Result<Self> {
-        let default_listen = DEFAULT_LISTEN.parse().expect("the default is an address");
-        let listen = args.listen.or(file.server.listen).unwrap_or(default_listen);
-        ensure!(
-            listen.ip().is_loopback() || args.token.is_some(),
-            "refusing to listen on {listen}: agents run commands, so whoever reaches the page \
-             reaches this machine. Listen on 127.0.0.1, or set CALLBOARD_TOKEN to a secret of your \
-             own"
-        );
+        let listen = args.listen.or(file.server.listen).unwrap_or_else(default_listen);
         let data = args.data.or_else(|| file.server.data.clone());
         let data = data.map_or_else(|| default_data_dir(around), Ok)?;
         Ok(Self {
@@ -131,6 +138,8 @@ impl Config {
                 Some(SyncWord::Full) | None => store::Sync::Full,
             },
             token: args.token,
+            public_url: file.server.public_url.as_deref().map(check_origin).transpose()?,
+            allowed_origins: check_origins(&file.server.allowed_origins)?,
             agents: agents(&file, around)?,
         })
     }
@@ -167,6 +176,40 @@ fn read_file(path: &Path) -> anyhow::Result<File> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
     toml::from_str(&text).map_err(|error| anyhow::anyhow!("{shown}: {error}"))
+}
+
+fn default_listen() -> SocketAddr {
+    DEFAULT_LISTEN.parse().expect("the default is an address")
+}
+
+/// Whoever reaches the page reaches the machine.
+fn check_exposure(config: &Config) -> anyhow::Result<()> {
+    let listen = config.listen;
+    ensure!(
+        listen.ip().is_loopback() || config.token.is_some() || password::is_set(&config.data),
+        "refusing to listen on {listen}: agents run commands, so whoever reaches the page reaches \
+         this machine. Listen on 127.0.0.1, set a password with `callboard password`, or set \
+         CALLBOARD_TOKEN to a secret of your own"
+    );
+    let token = config.token.as_deref().unwrap_or("long enough by itself");
+    ensure!(
+        listen.ip().is_loopback() || token.len() >= 16,
+        "CALLBOARD_TOKEN is too short to listen on {listen}: use at least 16 characters"
+    );
+    Ok(())
+}
+
+fn check_origins(origins: &[String]) -> anyhow::Result<Vec<String>> {
+    origins.iter().map(|origin| check_origin(origin)).collect()
+}
+
+/// Scheme, name and port, as a browser sends them.
+fn check_origin(url: &str) -> anyhow::Result<String> {
+    let trimmed = url.trim_end_matches('/');
+    let name = trimmed.strip_prefix("https://").or_else(|| trimmed.strip_prefix("http://"));
+    let is_origin = name.is_some_and(|it| !it.is_empty() && !it.contains(['/', '*', '?', '@']));
+    ensure!(is_origin, "{url:?} is no origin: write it like https://chat.example or http://host:1");
+    Ok(trimmed.to_ascii_lowercase())
 }
 
 /// Where programs keep their data on this platform.

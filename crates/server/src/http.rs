@@ -1,31 +1,44 @@
 //! The way in: every route, and what stands in front of all of them.
 
-mod access;
+mod door;
 mod error;
+mod hosts;
 mod info;
+mod keys;
+mod listener;
 mod pages;
 mod read;
 mod sessions;
+mod sign_in;
 mod socket;
 mod watch;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use store::Store;
+use tokio::sync::mpsc;
 
+use crate::clock;
 use crate::session::{Sessions, Shared};
+
+pub(crate) use listener::serve;
 
 /// What requests share.
 #[derive(Clone)]
 pub(crate) struct App {
     shared: Arc<Shared>,
     sessions: Sessions,
-    keys: Arc<access::Keys>,
+    door: Arc<door::Door>,
+    attempts: Arc<sign_in::Attempts>,
+    data: PathBuf,
+    /// Dropped with the last clone, that is, with the last connection.
+    _alive: mpsc::Sender<()>,
     /// Turns true when the server stops.
     stopping: tokio::sync::watch::Receiver<bool>,
 }
@@ -34,12 +47,16 @@ impl App {
     pub(crate) fn new(
         shared: Arc<Shared>,
         sessions: Sessions,
-        token: String,
-        address: SocketAddr,
+        edge: Edge,
+        alive: mpsc::Sender<()>,
         stopping: tokio::sync::watch::Receiver<bool>,
-    ) -> Self {
-        let keys = Arc::new(access::Keys::new(token, address.port()));
-        Self { shared, sessions, keys, stopping }
+    ) -> Result<Self, store::Error> {
+        let Edge { token, listen, public_url, allowed_origins, data } = edge;
+        let keys = keys::Keys::load(token, listen.port(), shared.store.clone(), clock::now())?;
+        let hosts = hosts::Hosts::new(listen, public_url.as_deref());
+        let door = Arc::new(door::Door { keys, hosts, allowed_origins });
+        let attempts = Arc::default();
+        Ok(Self { shared, sessions, door, attempts, data, _alive: alive, stopping })
     }
 
     fn store(&self) -> &Store {
@@ -47,29 +64,52 @@ impl App {
     }
 }
 
+/// How the outside reaches us, and by what right.
+pub(crate) struct Edge {
+    pub(crate) token: String,
+    pub(crate) listen: SocketAddr,
+    /// Where a proxy in front of us is reached.
+    pub(crate) public_url: Option<String>,
+    pub(crate) allowed_origins: Vec<String>,
+    pub(crate) data: PathBuf,
+}
+
 /// The largest body and the largest frame that anybody may send.
 const BODY_MAX: usize = 8 * 1024 * 1024;
 
 pub(crate) fn router(app: App) -> Router {
-    Router::new()
-        .route("/", get(pages::home))
-        .route("/s/{session}", get(pages::session))
-        .route("/assets/{file}", get(pages::asset))
-        .route("/api/agents", get(info::agents))
-        .route("/api/tools", get(info::tools))
-        .route("/api/sessions", get(sessions::list).post(sessions::create))
-        .route("/api/sessions/{session}", get(sessions::show).patch(sessions::update))
-        .route("/api/sessions/{session}/events", get(read::events))
-        .route("/api/sessions/{session}/messages", get(read::messages).post(sessions::send))
-        .route("/api/sessions/{session}/cancel", post(sessions::cancel))
-        .route("/api/sessions/{session}/continue", post(sessions::go_on))
-        .route("/api/sessions/{session}/retry", post(sessions::retry))
-        .route("/ws", get(socket::open))
+    let router = routes()
+        .into_iter()
+        .fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+    router
         .fallback(error::no_such_path)
         .method_not_allowed_fallback(error::no_such_method)
-        .layer(from_fn_with_state(app.clone(), access::require_key))
-        // Outside the layer: the only route that needs no key.
-        .route("/healthz", get(info::healthz))
+        .layer(from_fn_with_state(app.clone(), door::door))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .with_state(app)
 }
+
+/// Every route there is; all of them are behind the door.
+fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
+    vec![
+        ("/", get(pages::home)),
+        ("/s/{session}", get(pages::session)),
+        ("/assets/{file}", get(pages::asset)),
+        ("/api/agents", get(info::agents)),
+        ("/api/tools", get(info::tools)),
+        ("/api/sessions", get(sessions::list).post(sessions::create)),
+        ("/api/sessions/{session}", get(sessions::show).patch(sessions::update)),
+        ("/api/sessions/{session}/events", get(read::events)),
+        ("/api/sessions/{session}/messages", get(read::messages).post(sessions::send)),
+        ("/api/sessions/{session}/cancel", post(sessions::cancel)),
+        ("/api/sessions/{session}/continue", post(sessions::go_on)),
+        ("/api/sessions/{session}/retry", post(sessions::retry)),
+        ("/ws", get(socket::open)),
+        (door::SIGN_IN, post(sign_in::sign_in)),
+        ("/sign-out", post(sign_in::sign_out)),
+        (door::HEALTH, get(info::healthz)),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

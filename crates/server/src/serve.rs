@@ -5,28 +5,20 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
-use axum::serve::ListenerExt;
 use store::{Options, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::clock;
 use crate::config::Config;
-use crate::http::{self, App};
+use crate::files::write_private;
+use crate::http::{self, App, Edge};
 use crate::live::Hub;
 use crate::session::{Sessions, Shared};
 use crate::tools::Tools;
-
-/// How long connections may take to end when the server stops.
-const GRACE: Duration = Duration::from_secs(5);
-
-/// What the system holds for a connection that does not read, before we notice; it takes twice
-/// what it is told. Without a bound it would hold several megabytes for each.
-const SEND_BUFFER: usize = 512 * 1024;
 
 /// Where a running server is found, and by what right: only its owner may read the file.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -58,43 +50,28 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     if recovered > 0 {
         tracing::info!(sessions = recovered, "taking up what was left undone");
     }
+    let (stop, stopping) = watch::channel(false);
+    let edge = Edge {
+        token: token.clone(),
+        listen: address,
+        public_url: config.public_url,
+        allowed_origins: config.allowed_origins,
+        data: config.data,
+    };
+    let (alive, all_gone) = mpsc::channel(1);
+    let app = App::new(shared, sessions.clone(), edge, alive, stopping.clone())?;
     // Before the ready line: whoever reads it may tell us to stop at once.
     let told_to_stop = told_to_stop()?;
+    let server = tokio::spawn(http::serve(listener, http::router(app), stopping, all_gone));
     announce(address, &token)?;
-    serve_until(told_to_stop, listener, shared, sessions, token, address).await?;
-    store.close().await;
-    Ok(())
-}
-
-async fn serve_until(
-    told_to_stop: impl Future<Output = ()>,
-    listener: TcpListener,
-    shared: Arc<Shared>,
-    sessions: Sessions,
-    token: String,
-    address: SocketAddr,
-) -> anyhow::Result<()> {
-    let (stop, stopping) = watch::channel(false);
-    let app = App::new(shared, sessions.clone(), token, address, stopping.clone());
-    let listener = listener.tap_io(|stream| {
-        // A delta is small and must not wait for the next one.
-        let _ = stream.set_nodelay(true);
-        let _ = socket2::SockRef::from(&*stream).set_send_buffer_size(SEND_BUFFER);
-    });
-    let mut stopped = stopping.clone();
-    let server = axum::serve(listener, http::router(app)).with_graceful_shutdown(async move {
-        let _ = stopped.wait_for(|stop| *stop).await;
-    });
-    let server = tokio::spawn(server.into_future());
 
     told_to_stop.await;
     tracing::info!("stopping");
     // Runs end first, so that whoever watches still sees how.
     sessions.stop().await;
     let _ = stop.send(true);
-    if tokio::time::timeout(GRACE, server).await.is_err() {
-        tracing::warn!("some connections did not end in time");
-    }
+    server.await.context("serving")?;
+    store.close().await;
     Ok(())
 }
 
@@ -129,14 +106,6 @@ pub(crate) fn read_server_file(data: &Path) -> Option<ServerFile> {
 
 fn server_file(data: &Path) -> std::path::PathBuf {
     data.join("server.json")
-}
-
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    file.write_all(text.as_bytes())
 }
 
 /// 122 random bits from the system.

@@ -80,13 +80,13 @@ fn mistakes_are_named_with_their_line() {
     refuses(
         "[server]\nlisen = \"127.0.0.1:1\"",
         expect![[r#"
-        callboard.toml: TOML parse error at line 2, column 1
-          |
-        2 | lisen = "127.0.0.1:1"
-          | ^^^^^
-        unknown field `lisen`, expected one of `listen`, `data`, `sync`
+            callboard.toml: TOML parse error at line 2, column 1
+              |
+            2 | lisen = "127.0.0.1:1"
+              | ^^^^^
+            unknown field `lisen`, expected one of `listen`, `data`, `sync`, `public_url`, `allowed_origins`
 
-    "#]],
+        "#]],
     );
     refuses(
         "[[agents]]\nid = \"x\"\nkind = \"magic\"",
@@ -118,6 +118,23 @@ fn beyond_loopback_needs_a_token_of_ones_own() {
     let open = || ServeArgs { listen: Some("0.0.0.0:1".parse().unwrap()), ..Default::default() };
     let error = load("", open()).unwrap_err().to_string();
     assert!(error.contains("CALLBOARD_TOKEN"), "{error}");
-    let with_token = ServeArgs { token: Some("a secret of my own".into()), ..open() };
+    let with_token = ServeArgs { token: Some("a secret of my own, long".into()), ..open() };
     assert!(load("", with_token).is_ok());
+    let short = ServeArgs { token: Some("short".into()), ..open() };
+    assert!(load("", short).unwrap_err().to_string().contains("16 characters"));
+}
+
+#[test]
+fn origins_are_written_as_browsers_send_them() {
+    let config = load(
+        "[server]\npublic_url = \"https://Chat.example/\"\nallowed_origins = [\"http://a:1\"]",
+        ServeArgs::default(),
+    )
+    .unwrap();
+    assert_eq!(config.public_url.as_deref(), Some("https://chat.example"));
+    assert_eq!(config.allowed_origins, ["http://a:1"]);
+    for bad in ["*", "chat.example", "https://", "https://a/b", "https://*.a"] {
+        let text = format!("[server]\nallowed_origins = [{bad:?}]");
+        assert!(load(&text, ServeArgs::default()).is_err(), "{bad}");
+    }
 }

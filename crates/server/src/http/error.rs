@@ -3,18 +3,27 @@
 //! Codes of the log's own closed list are used where they fit; the few others here are about
 //! requests, not about sessions.
 
+use std::collections::HashMap;
+use std::time::Duration;
+
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use axum::{Json, body::Bytes};
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use store::AppendError;
 use transcript::{ErrorCode, SessionId};
 
+use super::BODY_MAX;
 use super::pages::html_response;
 use crate::session::Refused;
+
+/// A body must have come by then.
+const BODY_WITHIN: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(crate) struct HttpError {
@@ -42,6 +51,7 @@ impl HttpError {
     pub(super) fn into_page(self) -> Response {
         let title = match self.status {
             StatusCode::UNAUTHORIZED => "You are not signed in",
+            StatusCode::FORBIDDEN => "Not from here",
             StatusCode::NOT_FOUND => "There is nothing here",
             _ => "That did not work",
         };
@@ -79,6 +89,12 @@ impl From<Refused> for HttpError {
     }
 }
 
+impl From<AppendError> for HttpError {
+    fn from(error: AppendError) -> Self {
+        Refused::Storage(error.to_string()).into()
+    }
+}
+
 impl From<store::Error> for HttpError {
     fn from(error: store::Error) -> Self {
         tracing::error!(%error, "cannot read the log");
@@ -103,10 +119,40 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        let body = Bytes::from_request(request, state).await.map_err(refuse_body)?;
+        let body = read_body(request, state).await?;
         match serde_json::from_slice(&body) {
             Ok(value) => Ok(Self(value)),
             Err(error) => Err(HttpError::invalid(format!("the body cannot be read: {error}"))),
+        }
+    }
+}
+
+/// A form's fields.
+pub(super) struct FormText(pub(super) HashMap<String, String>);
+
+impl<S: Send + Sync> FromRequest<S> for FormText {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
+        let body = read_body(request, state).await?;
+        let fields = form_urlencoded::parse(&body).into_owned().collect();
+        Ok(Self(fields))
+    }
+}
+
+async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, HttpError> {
+    // One that says it will be too large need not come at all.
+    let announced = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok());
+    if announced.and_then(|it| it.parse().ok()).is_some_and(|it: u64| it > BODY_MAX as u64) {
+        let message = format!("the body is larger than {} MiB", BODY_MAX >> 20);
+        return Err(HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
+    }
+    let read = Bytes::from_request(request, state);
+    match tokio::time::timeout(BODY_WITHIN, read).await {
+        Ok(body) => body.map_err(refuse_body),
+        Err(_) => {
+            let message = format!("the body did not come within {BODY_WITHIN:?}");
+            Err(HttpError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message))
         }
     }
 }

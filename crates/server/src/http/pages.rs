@@ -24,7 +24,7 @@ const FILES: [(&str, &str, &str); 3] = [
 
 /// Nothing inline, nothing from elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
-                      connect-src 'self'; form-action 'none'; base-uri 'none'; \
+                      connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
 
 pub(super) async fn home(State(app): State<App>) -> Result<Response, HttpError> {

@@ -25,6 +25,8 @@ use crate::session::Command;
 
 /// Small, so that thousands of idle connections are cheap; a long frame makes room for itself.
 const BUFFER: usize = 4 * 1024;
+/// A frame above [`BODY_MAX`] gets an error; one above this is not even read.
+const CUT_OFF: usize = 2 * BODY_MAX;
 /// Lots of frames that wait between the watches and the connection.
 const OUTBOX: usize = 8;
 /// A connection that takes nothing for this long is cut off.
@@ -34,8 +36,8 @@ pub(super) async fn open(State(app): State<App>, upgrade: WebSocketUpgrade) -> R
     upgrade
         .read_buffer_size(BUFFER)
         .write_buffer_size(BUFFER)
-        .max_message_size(BODY_MAX)
-        .max_frame_size(BODY_MAX)
+        .max_message_size(CUT_OFF)
+        .max_frame_size(CUT_OFF)
         .on_upgrade(|socket| Connection::new(app).serve(socket))
 }
 
@@ -114,6 +116,9 @@ impl Connection {
         loop {
             let answer = tokio::select! {
                 message = socket.recv() => match message {
+                    Some(Ok(Message::Text(text))) if text.len() > BODY_MAX => {
+                        vec![refusal("too_large", "a frame has at most 8 MiB")]
+                    }
                     Some(Ok(Message::Text(text))) => self.answer(&text).await,
                     Some(Ok(Message::Binary(_))) => {
                         vec![bad_frame("frames are JSON text, not binary")]
@@ -302,8 +307,10 @@ fn parse(session: &str) -> Result<SessionId, HttpError> {
 }
 
 fn bad_frame(message: &str) -> Utf8Bytes {
-    let frame = json!({
-        "type": "error", "code": "invalid_request", "message": message, "retryable": false,
-    });
+    refusal("invalid_request", message)
+}
+
+fn refusal(code: &str, message: &str) -> Utf8Bytes {
+    let frame = json!({ "type": "error", "code": code, "message": message, "retryable": false });
     frame.to_string().into()
 }

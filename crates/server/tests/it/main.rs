@@ -7,6 +7,7 @@ mod cancel;
 mod crash;
 mod crowd;
 mod disk;
+mod door;
 mod lock;
 mod log;
 mod program;

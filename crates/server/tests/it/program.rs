@@ -1,6 +1,6 @@
 //! A running `callboard` with its own data folder and workspace, and its HTTP interface.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -62,6 +62,17 @@ impl Home {
             .env("CALLBOARD_TOKEN", TOKEN)
             .env("CALLBOARD_DATA", self.data())
             .env("CALLBOARD_LISTEN", "127.0.0.1:0");
+    }
+
+    /// Runs a command to its end with this on its standard input.
+    pub(crate) fn pipe_in(&self, args: &[&str], input: &str) -> (bool, String, String) {
+        let mut command = self.command();
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.success(), text(&output.stdout), text(&output.stderr))
     }
 
     pub(crate) fn start(&self) -> Server {

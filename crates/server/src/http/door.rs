@@ -1,0 +1,208 @@
+//! The door: one layer in front of every route, the upgrade to a WebSocket included.
+//!
+//! Agents run commands, so whoever gets in gets the machine. A web page elsewhere can make the
+//! reader's browser send requests here; what it cannot do is choose the `Host`, `Origin` and
+//! `Sec-Fetch-Site` that the browser sends along, nor read the token. So:
+//!
+//! - the Host must be ours, or a name that somebody pointed here would count as our own page;
+//! - a present Origin must be ours or allowed; without one the browser must not say cross-site;
+//! - changes and the WebSocket need an Origin, unless the token itself comes along.
+
+use axum::extract::{Request, State};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_SECURITY_POLICY, HOST, LOCATION,
+    ORIGIN, REFERRER_POLICY, SET_COOKIE, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::error::HttpError;
+use super::hosts::Hosts;
+use super::keys::Keys;
+use super::{App, sign_in};
+use crate::clock;
+
+/// The only route that needs no key.
+pub(super) const HEALTH: &str = "/healthz";
+/// The one that takes the password instead.
+pub(super) const SIGN_IN: &str = "/sign-in";
+const SOCKET: &str = "/ws";
+
+pub(super) struct Door {
+    pub(super) keys: Keys,
+    pub(super) hosts: Hosts,
+    /// Front ends elsewhere that may read and write with the token.
+    pub(super) allowed_origins: Vec<String>,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+enum Verdict {
+    In,
+    /// The token is in the address: into a cookie with it, and out of the address.
+    ToCookie,
+    /// A browser asks whether an allowed front end may send a request.
+    Preflight,
+    Out(HttpError),
+}
+
+pub(super) async fn door(State(app): State<App>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let verdict = app.door.judge(&parts);
+    let foreign = app.door.foreign_origin(&parts.headers);
+    let mut response = match verdict {
+        Verdict::In => next.run(Request::from_parts(parts, body)).await,
+        Verdict::ToCookie => to_cookie(&app, &parts.uri).await,
+        Verdict::Preflight => preflight(),
+        Verdict::Out(error) if is_page(&parts.uri) => sign_in::refusal_page(&app, error),
+        Verdict::Out(error) => error.into_response(),
+    };
+    set_headers(response.headers_mut(), foreign);
+    response
+}
+
+impl Door {
+    fn judge(&self, request: &Parts) -> Verdict {
+        if let Err(error) = self.check_source(&request.headers) {
+            return Verdict::Out(error);
+        }
+        let asks_first = request.method == Method::OPTIONS
+            && request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+        if asks_first && self.foreign_origin(&request.headers).is_some() {
+            return Verdict::Preflight;
+        }
+        if request.uri.path() == HEALTH {
+            return Verdict::In;
+        }
+        self.check_key(request)
+    }
+
+    /// Where the request comes from, as far as a browser says.
+    fn check_source(&self, headers: &HeaderMap) -> Result<(), HttpError> {
+        let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default();
+        if !self.hosts.is_ours(host) {
+            let message = format!(
+                "{host:?} is not a name of this server; use the address it printed, or set \
+                 [server] public_url to the one it is reached by"
+            );
+            return Err(forbidden("forbidden_host", message));
+        }
+        match headers.get(ORIGIN).map(|it| it.to_str().unwrap_or("unreadable")) {
+            Some(origin) if is_same(origin, host) => Ok(()),
+            Some(origin) if self.allowed_origins.iter().any(|it| it == origin) => Ok(()),
+            Some(origin) => {
+                let message = format!(
+                    "pages of {origin} may not use this server; list it in [server] \
+                     allowed_origins if it should"
+                );
+                Err(forbidden("forbidden_origin", message))
+            }
+            None => match headers.get("sec-fetch-site").map(HeaderValue::as_bytes) {
+                None | Some(b"same-origin" | b"none") => Ok(()),
+                Some(_) => {
+                    let message = "another site led here; open the address directly";
+                    Err(forbidden("forbidden_origin", message.to_owned()))
+                }
+            },
+        }
+    }
+
+    fn check_key(&self, request: &Parts) -> Verdict {
+        let Parts { uri, headers, method, .. } = request;
+        let token_in_address = token_in(uri).is_some_and(|it| self.keys.is_token(it));
+        if token_in_address && is_page(uri) && *method == Method::GET {
+            return Verdict::ToCookie;
+        }
+        if token_in_address && uri.path() == SOCKET || self.keys.has_bearer(headers) {
+            return Verdict::In;
+        }
+        let only_reads = matches!(*method, Method::GET | Method::HEAD) && uri.path() != SOCKET;
+        if !only_reads && !headers.contains_key(ORIGIN) {
+            let message = "without the token as 'Authorization: Bearer TOKEN', changes are taken \
+                           from our own page only, which sends an Origin";
+            return Verdict::Out(HttpError::new(StatusCode::UNAUTHORIZED, "unauthorized", message));
+        }
+        if uri.path() == SIGN_IN && *method == Method::POST || self.keys.has_cookie(headers) {
+            return Verdict::In;
+        }
+        let message = "open the address that the server printed when it started, or send its \
+                       token as 'Authorization: Bearer TOKEN'";
+        Verdict::Out(HttpError::new(StatusCode::UNAUTHORIZED, "unauthorized", message))
+    }
+
+    /// The origin of an allowed front end, if the request comes from one.
+    fn foreign_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let origin = headers.get(ORIGIN)?;
+        self.allowed_origins.iter().any(|it| origin == it.as_str()).then(|| origin.clone())
+    }
+}
+
+async fn to_cookie(app: &App, uri: &Uri) -> Response {
+    match app.door.keys.sign_in(clock::now()).await {
+        Ok(cookie) => {
+            let headers = [(LOCATION, without_token(uri)), (SET_COOKIE, cookie)];
+            (StatusCode::SEE_OTHER, headers).into_response()
+        }
+        Err(error) => HttpError::from(error).into_page(),
+    }
+}
+
+/// Front ends elsewhere use the token, never a cookie, so credentials are not offered.
+fn preflight() -> Response {
+    let headers = [
+        (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PATCH, DELETE"),
+        (ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type"),
+        (ACCESS_CONTROL_MAX_AGE, "600"),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+/// Whatever is served is taken for what it says it is, and runs nothing; pages say more themselves.
+fn set_headers(headers: &mut HeaderMap, foreign: Option<HeaderValue>) {
+    let defaults = [
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'; sandbox"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ];
+    for (name, value) in defaults {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    let policy = if foreign.is_some() { "cross-origin" } else { "same-origin" };
+    let resource_policy = HeaderName::from_static("cross-origin-resource-policy");
+    headers.insert(resource_policy, HeaderValue::from_static(policy));
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+    if let Some(origin) = foreign {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    }
+}
+
+fn forbidden(code: &str, message: String) -> HttpError {
+    HttpError::new(StatusCode::FORBIDDEN, code, message)
+}
+
+/// The page's own origin: same host, same port. Who has our port cannot be somebody else.
+fn is_same(origin: &str, host: &str) -> bool {
+    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    authority.is_some_and(|it| it.eq_ignore_ascii_case(host))
+}
+
+pub(super) fn is_page(uri: &Uri) -> bool {
+    uri.path() == "/" || uri.path().starts_with("/s/")
+}
+
+fn token_in(uri: &Uri) -> Option<&str> {
+    uri.query()?.split('&').find_map(|pair| pair.strip_prefix("token="))
+}
+
+fn without_token(uri: &Uri) -> String {
+    let query = uri.query().unwrap_or_default().split('&');
+    let kept: Vec<&str> =
+        query.filter(|pair| !pair.is_empty() && !pair.starts_with("token=")).collect();
+    // A path of two slashes would lead to another host.
+    let path = format!("/{}", uri.path().trim_start_matches('/'));
+    if kept.is_empty() { path } else { format!("{path}?{}", kept.join("&")) }
+}

@@ -1,0 +1,84 @@
+//! The names by which this server may be called.
+//!
+//! A name that somebody else controls could point here (DNS rebinding), and a browser would take
+//! pages under that name and ours for the same site. An address cannot be pointed elsewhere.
+
+use std::net::{IpAddr, SocketAddr};
+
+pub(super) struct Hosts {
+    listen: SocketAddr,
+    /// Host and port of the address that a proxy in front of us is reached by.
+    public: Option<String>,
+}
+
+impl Hosts {
+    pub(super) fn new(listen: SocketAddr, public_url: Option<&str>) -> Self {
+        let public = public_url.and_then(|url| url.split_once("://")).map(|(_, rest)| rest);
+        let public = public.map(|rest| rest.split('/').next().unwrap_or_default().to_owned());
+        Self { listen, public }
+    }
+
+    pub(super) fn is_ours(&self, host: &str) -> bool {
+        if self.public.as_ref().is_some_and(|it| it.eq_ignore_ascii_case(host)) {
+            return true;
+        }
+        let Some((name, port)) = split(host) else { return false };
+        if port != self.listen.port() {
+            return false;
+        }
+        let name = name.trim_start_matches('[').trim_end_matches(']');
+        match name.parse::<IpAddr>() {
+            Ok(address) if self.listen.ip().is_loopback() => address.is_loopback(),
+            Ok(address) => address == self.listen.ip() || self.listen.ip().is_unspecified(),
+            Err(_) => name.eq_ignore_ascii_case("localhost") && self.serves_loopback(),
+        }
+    }
+
+    fn serves_loopback(&self) -> bool {
+        self.listen.ip().is_loopback() || self.listen.ip().is_unspecified()
+    }
+}
+
+/// Name and port; browsers leave port 80 out.
+fn split(host: &str) -> Option<(&str, u16)> {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => Some((name, port.parse().ok()?)),
+        _ => Some((host, 80)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Who may call us what.
+
+    use super::Hosts;
+
+    #[track_caller]
+    fn check(listen: &str, public: Option<&str>, ours: &[&str], not_ours: &[&str]) {
+        let hosts = Hosts::new(listen.parse().unwrap(), public);
+        for host in ours {
+            assert!(hosts.is_ours(host), "{host} at {listen}");
+        }
+        for host in not_ours {
+            assert!(!hosts.is_ours(host), "{host} at {listen}");
+        }
+    }
+
+    #[test]
+    fn only_names_that_nobody_can_point_elsewhere() {
+        let strangers =
+            ["", "evil.example:4520", "127.0.0.1.evil.example:4520", "127.0.0.1", "127.0.0.1:4521"];
+        let loopback = ["127.0.0.1:4520", "localhost:4520", "LOCALHOST:4520", "[::1]:4520"];
+        check("127.0.0.1:4520", None, &loopback, &strangers);
+        check("127.0.0.1:4520", None, &[], &["192.0.2.7:4520", "[fe80::1]:4520", "x:y:4520"]);
+        check("0.0.0.0:4520", None, &["192.0.2.7:4520", "localhost:4520"], &strangers);
+        check("192.0.2.7:80", None, &["192.0.2.7", "192.0.2.7:80"], &["192.0.2.8", "localhost"]);
+        let public = Some("https://chat.example/x");
+        check(
+            "127.0.0.1:4520",
+            public,
+            &["chat.example", "Chat.Example", "127.0.0.1:4520"],
+            &["chat.example:1", "evil.example"],
+        );
+    }
+}

@@ -1,0 +1,92 @@
+//! What opens the door: the token, or a cookie that somebody got for it or for the password.
+//!
+//! A cookie's value is random and means nothing by itself. The store keeps a hash of it, so that a
+//! sign-in survives a restart and signing out really ends it.
+
+use std::collections::HashSet;
+use std::sync::{PoisonError, RwLock};
+
+use axum::http::HeaderMap;
+use axum::http::header::{AUTHORIZATION, COOKIE};
+use store::{AppendError, Store};
+use subtle::ConstantTimeEq;
+use transcript::Millis;
+use uuid::Uuid;
+
+/// How long a browser stays signed in.
+const DAYS: u64 = 365;
+
+pub(super) struct Keys {
+    token: String,
+    cookie_name: String,
+    store: Store,
+    /// Hashes of the cookies that are good. Held for a look-up, never across an await.
+    sign_ins: RwLock<HashSet<[u8; 32]>>,
+}
+
+impl Keys {
+    pub(super) fn load(
+        token: String,
+        port: u16,
+        store: Store,
+        now: Millis,
+    ) -> Result<Self, store::Error> {
+        let oldest = Millis(now.0 - (DAYS * 86_400_000) as i64);
+        let good = store.sign_ins()?.into_iter().filter(|(_, at)| *at > oldest);
+        let sign_ins = RwLock::new(good.map(|(hash, _)| hash).collect());
+        // Cookies know no ports: two servers on one machine must not share one.
+        Ok(Self { token, cookie_name: format!("callboard_{port}"), store, sign_ins })
+    }
+
+    pub(super) fn is_token(&self, given: &str) -> bool {
+        // Takes the same time whichever letter is wrong.
+        given.as_bytes().ct_eq(self.token.as_bytes()).into()
+    }
+
+    pub(super) fn has_bearer(&self, headers: &HeaderMap) -> bool {
+        let value = headers.get(AUTHORIZATION).and_then(|it| it.to_str().ok());
+        value.and_then(|it| it.strip_prefix("Bearer ")).is_some_and(|it| self.is_token(it))
+    }
+
+    /// A hash is looked up, so the time it takes says nothing about the value.
+    pub(super) fn has_cookie(&self, headers: &HeaderMap) -> bool {
+        let sign_ins = self.sign_ins.read().unwrap_or_else(PoisonError::into_inner);
+        self.cookies(headers).any(|value| sign_ins.contains(&hash(value)))
+    }
+
+    /// A new sign-in: the header that tells the browser.
+    pub(super) async fn sign_in(&self, now: Millis) -> Result<String, AppendError> {
+        let value = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+        self.store.add_sign_in(hash(&value), now).await?;
+        let mut sign_ins = self.sign_ins.write().unwrap_or_else(PoisonError::into_inner);
+        sign_ins.insert(hash(&value));
+        Ok(self.set_cookie(&value, DAYS * 86_400))
+    }
+
+    /// Ends the sign-ins that the request has, and tells the browser to forget them.
+    pub(super) async fn sign_out(&self, headers: &HeaderMap) -> Result<String, AppendError> {
+        let hashes: Vec<[u8; 32]> = self.cookies(headers).map(hash).collect();
+        for hash in hashes {
+            self.sign_ins.write().unwrap_or_else(PoisonError::into_inner).remove(&hash);
+            self.store.remove_sign_in(hash).await?;
+        }
+        Ok(self.set_cookie("", 0))
+    }
+
+    fn set_cookie(&self, value: &str, seconds: u64) -> String {
+        let name = &self.cookie_name;
+        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}")
+    }
+
+    fn cookies<'a>(&'a self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
+        let cookies = headers.get_all(COOKIE).iter().filter_map(|it| it.to_str().ok());
+        cookies.flat_map(|it| it.split(';')).filter_map(|cookie| {
+            let (name, value) = cookie.trim().split_once('=')?;
+            (name == self.cookie_name).then_some(value)
+        })
+    }
+}
+
+fn hash(value: &str) -> [u8; 32] {
+    *blake3::hash(value.as_bytes()).as_bytes()
+}

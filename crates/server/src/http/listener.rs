@@ -1,0 +1,83 @@
+//! Connections: how they are accepted, what they may cost, and how they end.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tower::Service;
+
+/// A request's headers must have come by then.
+const HEADERS_WITHIN: Duration = Duration::from_secs(10);
+/// And be no larger than this, all together.
+const HEADERS_MAX: usize = 64 * 1024;
+/// What the system holds for a connection that does not read, before we notice; it takes twice
+/// what it is told. Without a bound it would hold several megabytes for each.
+const SEND_BUFFER: usize = 512 * 1024;
+/// How long connections may take to end when the server stops.
+const GRACE: Duration = Duration::from_secs(5);
+/// When no more connections can be had, for instance because too many files are open.
+const BREATHER: Duration = Duration::from_millis(50);
+
+/// Serves until `stopping` changes, then lets what is under way finish. `all_gone` ends when the
+/// last connection, WebSockets included, has let go of its side.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    mut stopping: watch::Receiver<bool>,
+    mut all_gone: mpsc::Receiver<()>,
+) {
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    tokio::spawn(connect(stream, peer, router.clone(), stopping.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(BREATHER).await;
+                }
+            },
+            _ = stopping.changed() => break,
+        }
+    }
+    drop((listener, router));
+    if tokio::time::timeout(GRACE, all_gone.recv()).await.is_err() {
+        tracing::warn!("some connections did not end in time");
+    }
+}
+
+/// How a connection ends is the client's affair: errors are not ours to report.
+async fn connect(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    mut stopping: watch::Receiver<bool>,
+) {
+    // A delta is small and must not wait for the next one.
+    let _ = stream.set_nodelay(true);
+    let _ = socket2::SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        router.clone().call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_WITHIN)
+        .max_buf_size(HEADERS_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let mut connection = pin!(connection);
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = stopping.changed() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}

@@ -1,0 +1,133 @@
+//! Signing in with a password, for those who do not have the printed address at hand, and out.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::header::{LOCATION, REFERRER_POLICY, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use transcript::Millis;
+
+use super::App;
+use super::error::{FormText, HttpError};
+use super::pages::html_response;
+use crate::{clock, password};
+
+/// Attempts that one address has at once, and how long until it has one more.
+const BURST: u32 = 5;
+const REFILL_MS: u64 = 12_000;
+/// Addresses that are remembered; beyond them the oldest are forgotten.
+const ADDRESSES: usize = 10_000;
+
+/// How often somebody may still try.
+#[derive(Default)]
+pub(super) struct Attempts {
+    /// Held for a look-up, never across an await.
+    left: Mutex<HashMap<IpAddr, (u32, Millis)>>,
+    /// One check at a time: each costs much memory and time on purpose.
+    pub(super) desk: tokio::sync::Mutex<()>,
+}
+
+impl Attempts {
+    /// Takes one attempt; false if none is left.
+    fn take(&self, from: IpAddr, now: Millis) -> bool {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if left.len() >= ADDRESSES {
+            left.retain(|_, (_, since)| now.since(*since) < REFILL_MS * u64::from(BURST));
+        }
+        let (count, since) = left.entry(from).or_insert((BURST, now));
+        let refilled = u32::try_from(now.since(*since) / REFILL_MS).unwrap_or(BURST);
+        if refilled > 0 {
+            (*count, *since) = (BURST.min(count.saturating_add(refilled)), now);
+        }
+        let may = *count > 0;
+        *count = count.saturating_sub(1);
+        may
+    }
+}
+
+/// `password=...`, as the form sends it.
+pub(super) async fn sign_in(
+    State(app): State<App>,
+    Extension(from): Extension<SocketAddr>,
+    FormText(form): FormText,
+) -> Response {
+    match check(&app, from.ip(), &form).await {
+        Ok(cookie) => {
+            let headers = [(LOCATION, "/".to_owned()), (SET_COOKIE, cookie)];
+            (StatusCode::SEE_OTHER, headers).into_response()
+        }
+        Err(error) => refusal_page(&app, error),
+    }
+}
+
+async fn check(
+    app: &App,
+    from: IpAddr,
+    form: &HashMap<String, String>,
+) -> Result<String, HttpError> {
+    if !app.attempts.take(from, clock::now()) {
+        let message = "too many attempts; wait a minute, then try again";
+        return Err(HttpError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", message));
+    }
+    let given = form.get("password").cloned().unwrap_or_default();
+    let data = app.data.clone();
+    let desk = app.attempts.desk.lock().await;
+    let check = tokio::task::spawn_blocking(move || password::is_right(&data, &given));
+    let is_right = check.await.unwrap_or(false);
+    drop(desk);
+    if !is_right {
+        tracing::warn!(%from, "a wrong password was given");
+        let message = "that is not the password";
+        return Err(HttpError::new(StatusCode::UNAUTHORIZED, "unauthorized", message));
+    }
+    Ok(app.door.keys.sign_in(clock::now()).await?)
+}
+
+pub(super) async fn sign_out(State(app): State<App>, headers: HeaderMap) -> Response {
+    match app.door.keys.sign_out(&headers).await {
+        Ok(cookie) => {
+            let headers = [(LOCATION, "/".to_owned()), (SET_COOKIE, cookie)];
+            (StatusCode::SEE_OTHER, headers).into_response()
+        }
+        Err(error) => HttpError::from(error).into_page(),
+    }
+}
+
+/// What a person sees instead of a page: why, and the form if there is a password.
+pub(super) fn refusal_page(app: &App, error: HttpError) -> Response {
+    let may_sign_in =
+        error.status == StatusCode::UNAUTHORIZED || error.status == StatusCode::TOO_MANY_REQUESTS;
+    if !may_sign_in || !password::is_set(&app.data) {
+        return error.into_page();
+    }
+    let mut response = html_response(render::sign_in_page(&error.message));
+    *response.status_mut() = error.status;
+    // With no referrer at all a form would come with the Origin `null`.
+    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    //! Attempts run out and come back.
+
+    use super::*;
+
+    #[test]
+    fn attempts_run_out_for_one_and_not_for_others() {
+        let attempts = Attempts::default();
+        let [one, other]: [IpAddr; 2] = [[127, 0, 0, 1].into(), [127, 0, 0, 2].into()];
+        let at = |seconds: i64| Millis(seconds * 1000);
+        assert!((0..BURST).all(|_| attempts.take(one, at(0))));
+        assert!(!attempts.take(one, at(1)));
+        assert!(attempts.take(other, at(1)));
+        assert!(attempts.take(one, at(14)), "one more after a while");
+        assert!(!attempts.take(one, at(15)));
+        assert!((0..BURST).all(|_| attempts.take(one, at(1000))), "as at first");
+        assert!(!attempts.take(one, at(1000)));
+    }
+}

@@ -1,0 +1,130 @@
+//! Every route, knocked at from outside.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::{Method, Request, StatusCode};
+use store::{Options, Store};
+use tower::ServiceExt;
+
+use super::*;
+use crate::agents::Agents;
+use crate::live::Hub;
+use crate::tools::Tools;
+
+const OURS: &str = "127.0.0.1:4520";
+
+/// The router on a fresh store, in a folder that goes with it.
+fn door_to(data: &tempfile::TempDir) -> Router {
+    let shared = Arc::new(Shared {
+        store: Store::open(data.path(), Options::default()).unwrap(),
+        hub: Hub::new(),
+        agents: Agents { agents: Vec::new() },
+        tools: Tools::built_in(),
+    });
+    let edge = Edge {
+        token: "the token".to_owned(),
+        listen: OURS.parse().unwrap(),
+        public_url: None,
+        allowed_origins: vec!["https://friend.example".to_owned()],
+        data: data.path().to_owned(),
+    };
+    let sessions = Sessions::new(Arc::clone(&shared));
+    let (alive, _) = mpsc::channel(1);
+    let (_, stopping) = tokio::sync::watch::channel(false);
+    router(App::new(shared, sessions, edge, alive, stopping).unwrap())
+}
+
+const METHODS: [Method; 8] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+    Method::TRACE,
+];
+
+#[tokio::test]
+async fn no_route_is_open_but_healthz() {
+    let data = tempfile::tempdir().unwrap();
+    let router = door_to(&data);
+    let paths = routes().into_iter().map(|(path, _)| path).chain(["/nothing", "/api/%2e%2e/x"]);
+    let mut knocked = 0;
+    for path in paths {
+        let path = path.replace("{session}", "x").replace("{file}", "page.js");
+        for method in METHODS {
+            for origin in [None, Some("http://127.0.0.1:4520")] {
+                let mut request = Request::builder().method(&method).uri(&path).header(HOST, OURS);
+                if let Some(origin) = origin {
+                    request = request.header(ORIGIN, origin);
+                }
+                let request = request.extension(SocketAddr::from(([127, 0, 0, 1], 1)));
+                let answer = router.clone().oneshot(request.body(Body::empty()).unwrap()).await;
+                let status = answer.unwrap().status();
+                if path == door::HEALTH {
+                    assert!(status != StatusCode::UNAUTHORIZED);
+                } else if path == door::SIGN_IN && method == Method::POST && origin.is_some() {
+                    let refused = [StatusCode::UNAUTHORIZED, StatusCode::TOO_MANY_REQUESTS];
+                    assert!(refused.contains(&status), "no password is set");
+                } else {
+                    assert_eq!(status, StatusCode::UNAUTHORIZED, "{method} {path} {origin:?}");
+                }
+                knocked += 1;
+            }
+        }
+    }
+    assert!(knocked > 16 * routes().len());
+}
+
+#[tokio::test]
+async fn a_friend_may_read_with_the_token_and_nobody_else() {
+    let data = tempfile::tempdir().unwrap();
+    let router = door_to(&data);
+    let ask = async |origin: &str| {
+        let request = Request::get("/api/agents").header(HOST, OURS).header(ORIGIN, origin);
+        let request = request.header(AUTHORIZATION, "Bearer the token").body(Body::empty());
+        router.clone().oneshot(request.unwrap()).await.unwrap()
+    };
+    let friend = ask("https://friend.example").await;
+    assert_eq!(friend.status(), StatusCode::OK);
+    assert_eq!(friend.headers()["access-control-allow-origin"], "https://friend.example");
+    assert!(!friend.headers().contains_key("access-control-allow-credentials"));
+    for stranger in ["https://friend.example.evil.example", "http://friend.example", "null"] {
+        let answer = ask(stranger).await;
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{stranger}");
+        assert!(!answer.headers().contains_key("access-control-allow-origin"));
+    }
+
+    let preflight = Request::options("/api/agents")
+        .header(HOST, OURS)
+        .header(ORIGIN, "https://friend.example")
+        .header("access-control-request-method", "POST")
+        .body(Body::empty());
+    let answer = router.clone().oneshot(preflight.unwrap()).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::NO_CONTENT);
+    assert_eq!(answer.headers()["access-control-allow-headers"], "authorization, content-type");
+}
+
+#[tokio::test]
+async fn every_answer_says_how_it_may_be_used() {
+    let data = tempfile::tempdir().unwrap();
+    let router = door_to(&data);
+    for (path, key) in [("/", true), ("/", false), ("/api/agents", true), ("/nothing", true)] {
+        let mut request = Request::get(path).header(HOST, OURS);
+        if key {
+            request = request.header(AUTHORIZATION, "Bearer the token");
+        }
+        let answer = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+        assert_eq!(header("x-content-type-options"), "nosniff");
+        assert_eq!(header("referrer-policy"), "no-referrer");
+        assert_eq!(header("cross-origin-resource-policy"), "same-origin");
+        let policy = header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'"), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert!(path == "/" || policy.ends_with("sandbox"), "{policy}");
+    }
+}
