@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, Surroundings};
-use crate::{export, password, serve};
+use crate::{backup, doctor, export, password, serve};
 
 /// A chat server for AI agents: talk to them, watch them, approve and stop what they do.
 #[derive(Debug, Parser)]
@@ -24,6 +24,10 @@ enum Command {
     Serve(ServeArgs),
     /// Print a session's log, one record a line.
     Export(ExportArgs),
+    /// Copy everything to a file, also while a server is running.
+    Backup(BackupArgs),
+    /// Say what is found, what is missing, and what to do about it.
+    Doctor(ServeArgs),
     /// Set the password with which the page can be opened from elsewhere.
     Password(ServeArgs),
 }
@@ -52,6 +56,14 @@ pub(crate) struct ExportArgs {
     pub(crate) serve: ServeArgs,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// Where to; there must be nothing yet.
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+}
+
 pub fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     let around = Surroundings::read()?;
@@ -59,6 +71,11 @@ pub fn main() -> anyhow::Result<()> {
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
         Command::Serve(args) => runtime.block_on(serve::run(Config::load(args, &around)?)),
         Command::Password(args) => password::run(&Config::for_command(args, &around)?),
+        Command::Backup(BackupArgs { file, serve }) => {
+            let file = around.working_dir.join(file);
+            runtime.block_on(backup::run(&file, Config::for_command(serve, &around)?))
+        }
+        Command::Doctor(args) => doctor::run(args, &around),
         Command::Export(ExportArgs { session, serve }) => {
             runtime.block_on(export::run(&session, Config::for_command(serve, &around)?))
         }

@@ -159,7 +159,7 @@ impl Surroundings {
 }
 
 /// The file that was named, else one in the working folder, else one in the user's configuration.
-fn config_file(args: &ServeArgs, around: &Surroundings) -> Option<PathBuf> {
+pub(crate) fn config_file(args: &ServeArgs, around: &Surroundings) -> Option<PathBuf> {
     if let Some(path) = &args.config {
         return Some(around.working_dir.join(path));
     }

@@ -1,13 +1,16 @@
 //! The way in: every route, and what stands in front of all of them.
 
+mod blobs;
 mod door;
 mod error;
 mod hosts;
 mod info;
 mod keys;
 mod listener;
+mod operation;
 mod pages;
 mod read;
+mod search;
 mod sessions;
 mod sign_in;
 mod socket;
@@ -98,12 +101,21 @@ fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
         ("/api/agents", get(info::agents)),
         ("/api/tools", get(info::tools)),
         ("/api/sessions", get(sessions::list).post(sessions::create)),
-        ("/api/sessions/{session}", get(sessions::show).patch(sessions::update)),
+        (
+            "/api/sessions/{session}",
+            get(sessions::show).patch(sessions::update).delete(sessions::delete),
+        ),
         ("/api/sessions/{session}/events", get(read::events)),
         ("/api/sessions/{session}/messages", get(read::messages).post(sessions::send)),
         ("/api/sessions/{session}/cancel", post(sessions::cancel)),
         ("/api/sessions/{session}/continue", post(sessions::go_on)),
         ("/api/sessions/{session}/retry", post(sessions::retry)),
+        ("/api/search", get(search::search)),
+        ("/api/blobs", post(blobs::put)),
+        ("/api/blobs/{hash}", get(blobs::show)),
+        ("/api/sizes", get(operation::sizes)),
+        ("/api/backup", post(operation::backup)),
+        ("/metrics", get(operation::metrics)),
         ("/ws", get(socket::open)),
         (door::SIGN_IN, post(sign_in::sign_in)),
         ("/sign-out", post(sign_in::sign_out)),

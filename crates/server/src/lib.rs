@@ -4,14 +4,17 @@
 //! do here. What things mean is in the pure crates.
 
 mod agents;
+mod backup;
 mod cli;
 mod clock;
 mod config;
+mod doctor;
 mod export;
 mod files;
 mod history;
 mod http;
 mod live;
+mod metrics;
 mod password;
 mod serve;
 mod session;

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use axum::extract::ws::Utf8Bytes;
 use tokio::sync::broadcast::{self, Receiver, Sender};
@@ -21,20 +22,22 @@ pub(crate) enum News {
     Committed(Arc<Commit>),
     /// The log cannot be written: nothing more will come for now.
     StorageFailed(Arc<str>),
+    /// There is no such session any more.
+    Deleted,
 }
 
 /// Records of one commit, serialised once for all watchers.
 #[derive(Debug)]
 pub(crate) struct Commit {
     pub(crate) frames: Vec<(Seq, Utf8Bytes)>,
+    pub(crate) at: Instant,
 }
 
-/// A line of the session list has changed.
+/// A line of the session list has changed, or gone.
 #[derive(Debug)]
-pub(crate) struct ListChange {
-    pub(crate) id: SessionId,
-    pub(crate) summary: Summary,
-    pub(crate) head: Seq,
+pub(crate) enum ListChange {
+    Changed { id: SessionId, summary: Summary, head: Seq },
+    Gone { id: SessionId },
 }
 
 #[derive(Debug)]
@@ -66,7 +69,7 @@ impl Hub {
         if let Some(sender) = self.sender(session) {
             let frames = records.iter().map(|it| (it.seq, Utf8Bytes::from(it.to_json()))).collect();
             // Nobody listening is no error.
-            let _ = sender.send(News::Committed(Arc::new(Commit { frames })));
+            let _ = sender.send(News::Committed(Arc::new(Commit { frames, at: Instant::now() })));
         }
     }
 
@@ -74,6 +77,13 @@ impl Hub {
         if let Some(sender) = self.sender(session) {
             let _ = sender.send(News::StorageFailed(why.into()));
         }
+    }
+
+    pub(crate) fn publish_deletion(&self, session: &SessionId) {
+        if let Some(sender) = self.sender(session) {
+            let _ = sender.send(News::Deleted);
+        }
+        self.publish_list_change(ListChange::Gone { id: session.clone() });
     }
 
     pub(crate) fn publish_list_change(&self, change: ListChange) {

@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::files::write_private;
 use crate::http::{self, App, Edge};
 use crate::live::Hub;
+use crate::metrics::Metrics;
 use crate::session::{Sessions, Shared};
 use crate::tools::Tools;
 
@@ -44,6 +45,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
         hub: Hub::new(),
         agents: config.agents,
         tools: Tools::built_in(),
+        metrics: Metrics::new(),
     });
     let sessions = Sessions::new(Arc::clone(&shared));
     let recovered = sessions.recover()?;

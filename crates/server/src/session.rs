@@ -17,6 +17,7 @@ use transcript::{Event, MessageId, Record, Seq, SessionId, Summary};
 use crate::agents::Agents;
 use crate::clock;
 use crate::live::{Hub, ListChange};
+use crate::metrics::Metrics;
 use crate::tools::Tools;
 
 pub(crate) use command::{Command, NewMessage, NewSession, Refused, SessionPatch};
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) hub: Hub,
     pub(crate) agents: Agents,
     pub(crate) tools: Tools,
+    pub(crate) metrics: Metrics,
 }
 
 /// All sessions that are at work.
@@ -90,7 +92,7 @@ impl Sessions {
             error => Refused::Storage(error.to_string()),
         })?;
         self.shared.hub.publish(&id, &records);
-        self.shared.hub.publish_list_change(ListChange { id, summary, head: Seq(1) });
+        self.shared.hub.publish_list_change(ListChange::Changed { id, summary, head: Seq(1) });
         Ok(())
     }
 
@@ -132,6 +134,7 @@ impl Sessions {
         }
         let (inbox, commands) = mpsc::channel(INBOX);
         active.inboxes.insert(session.clone(), inbox.clone());
+        self.shared.metrics.sessions_active.inc();
         tokio::spawn(task::run(session.clone(), self.clone(), commands));
         Some(inbox)
     }
@@ -143,6 +146,7 @@ impl Sessions {
         let unwanted = commands.is_empty() && commands.sender_strong_count() <= 1;
         if unwanted {
             active.inboxes.remove(session);
+            self.shared.metrics.sessions_active.dec();
         }
         unwanted
     }

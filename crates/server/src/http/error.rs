@@ -127,6 +127,17 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
     }
 }
 
+/// A body of any kind.
+pub(super) struct RawBody(pub(super) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for RawBody {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
+        read_body(request, state).await.map(Self)
+    }
+}
+
 /// A form's fields.
 pub(super) struct FormText(pub(super) HashMap<String, String>);
 

@@ -146,6 +146,14 @@ fn session_object(app: &App, id: SessionId) -> Result<Json<SessionObject>, HttpE
     Ok(Json(SessionObject::new(id, &summary, head)))
 }
 
+pub(super) async fn delete(
+    State(app): State<App>,
+    Named(id): Named,
+) -> Result<StatusCode, HttpError> {
+    app.sessions.ask(&id, |reply| Command::Delete { reply }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SendInput {

@@ -21,6 +21,7 @@ use super::error::HttpError;
 use super::sessions::{SendInput, SessionObject};
 use super::watch::{Outbox, Watch, error_frame};
 use super::{App, BODY_MAX};
+use crate::live::ListChange;
 use crate::session::Command;
 
 /// Small, so that thousands of idle connections are cheap; a long frame makes room for itself.
@@ -108,6 +109,7 @@ impl Connection {
     fn new(app: App) -> Self {
         let (outbox, frames) = mpsc::channel(OUTBOX);
         let (watches, watched) = (JoinSet::new(), HashMap::new());
+        app.shared.metrics.watchers.inc();
         Self { app, outbox, frames, watches, watched, watches_list: None }
     }
 
@@ -137,6 +139,7 @@ impl Connection {
                 Ok(Ok(())) => (),
                 Ok(Err(_)) => return,
                 Err(_) => {
+                    self.app.shared.metrics.watchers_cut_off.inc();
                     tracing::info!("a watcher took nothing for {PATIENCE:?} and is cut off");
                     return;
                 }
@@ -225,11 +228,7 @@ impl Connection {
             // One that missed changes gets the newer ones; the list itself is a request away.
             loop {
                 let frame = match changes.recv().await {
-                    Ok(change) => {
-                        let head = change.head;
-                        let object = SessionObject::new(change.id.clone(), &change.summary, head);
-                        session_frame(&object)
-                    }
+                    Ok(change) => list_frame(&change),
                     Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => continue,
                     Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
                 };
@@ -266,6 +265,12 @@ impl Connection {
     }
 }
 
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.app.shared.metrics.watchers.dec();
+    }
+}
+
 /// Sends these frames and whatever else waits, in one flush.
 async fn send_all(
     socket: &mut WebSocket,
@@ -292,10 +297,16 @@ async fn say_goodbye(waiting: &mut mpsc::Receiver<Vec<Utf8Bytes>>, socket: &mut 
     let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
 }
 
-fn session_frame(object: &SessionObject) -> Utf8Bytes {
+fn list_frame(change: &ListChange) -> Utf8Bytes {
+    let object = match change {
+        ListChange::Gone { id } => {
+            return json!({ "type": "session_deleted", "id": id }).to_string().into();
+        }
+        ListChange::Changed { id, summary, head } => SessionObject::new(id.clone(), summary, *head),
+    };
     let mut frame = json!({ "type": "session" });
     if let (Some(frame), Ok(Value::Object(fields))) =
-        (frame.as_object_mut(), serde_json::to_value(object))
+        (frame.as_object_mut(), serde_json::to_value(&object))
     {
         frame.extend(fields);
     }

@@ -22,6 +22,7 @@ fn door_to(data: &tempfile::TempDir) -> Router {
         hub: Hub::new(),
         agents: Agents { agents: Vec::new() },
         tools: Tools::built_in(),
+        metrics: crate::metrics::Metrics::new(),
     });
     let edge = Edge {
         token: "the token".to_owned(),
@@ -54,7 +55,8 @@ async fn no_route_is_open_but_healthz() {
     let paths = routes().into_iter().map(|(path, _)| path).chain(["/nothing", "/api/%2e%2e/x"]);
     let mut knocked = 0;
     for path in paths {
-        let path = path.replace("{session}", "x").replace("{file}", "page.js");
+        let path =
+            path.replace("{session}", "x").replace("{file}", "page.js").replace("{hash}", "00");
         for method in METHODS {
             for origin in [None, Some("http://127.0.0.1:4520")] {
                 let mut request = Request::builder().method(&method).uri(&path).header(HOST, OURS);

@@ -98,7 +98,13 @@ impl Watch {
                     if let Some((last, _)) = commit.frames.last() {
                         self.seen = self.seen.max(*last);
                     }
+                    self.app.shared.metrics.fanned_out(commit.at.elapsed());
                     frames
+                }
+                Ok(News::Deleted) => {
+                    let frame = json!({ "type": "session_deleted", "id": self.session });
+                    let _ = self.outbox.send(vec![frame.to_string().into()]).await;
+                    return Err(Gone);
                 }
                 Ok(News::StorageFailed(why)) => vec![storage_frame(&self.session, &why)],
                 Err(RecvError::Lagged(_)) => return Ok(()),

@@ -28,6 +28,10 @@ pub(crate) enum Command {
     Retry {
         reply: Reply<ResponseId>,
     },
+    /// Forgets everything about the session, whatever it is doing.
+    Delete {
+        reply: Reply<()>,
+    },
     /// The server stops.
     Stop {
         reply: oneshot::Sender<()>,
@@ -37,7 +41,7 @@ pub(crate) enum Command {
 impl Command {
     pub(super) fn refuse(self, why: Refused) {
         match self {
-            Self::Update { reply, .. } => drop(reply.send(Err(why))),
+            Self::Update { reply, .. } | Self::Delete { reply } => drop(reply.send(Err(why))),
             Self::Send { reply, .. } => drop(reply.send(Err(why))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
             Self::Continue { reply } | Self::Retry { reply } => drop(reply.send(Err(why))),

@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use backends::{Effect, Input};
 use store::Window;
@@ -40,6 +40,8 @@ pub(super) async fn run(id: SessionId, sessions: Sessions, mut commands: mpsc::R
         let refused = match Task::open(&id, &sessions.shared, &ending) {
             Ok(task) => match task.serve(first.take(), &mut commands, &sessions).await {
                 Stop::Done => return,
+                // Whoever still asks is told that there is no such session.
+                Stop::Deleted => Refused::NoSession,
                 Stop::Storage { why, lost_run } => {
                     if lost_run {
                         ending = storage_failed(&why);
@@ -73,6 +75,7 @@ pub(super) async fn run(id: SessionId, sessions: Sessions, mut commands: mpsc::R
 enum Stop {
     /// Idle, or the server stops.
     Done,
+    Deleted,
     Storage {
         why: String,
         lost_run: bool,
@@ -97,6 +100,7 @@ struct Task {
 enum AfterCommit {
     Reply(Box<dyn FnOnce(Result<(), Refused>) + Send>),
     StartAgent,
+    Delete(Reply<()>),
     RunTool { call_id: CallId, tool_name: String, arguments: String },
 }
 
@@ -122,6 +126,10 @@ impl Task {
             stopping: false,
         };
         if let Some(run) = open_run {
+            // One that this process began has been counted when it began.
+            if *ending == Ending::Restarted {
+                shared.metrics.found_open_run();
+            }
             let records = shared.store.records_of_run(id, &run).map_err(failed)?;
             let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
             let answer = Answer::replay(&run, &records);
@@ -174,6 +182,10 @@ impl Task {
             Command::Cancel { by, reply } => self.cancel(by, reply),
             Command::Continue { reply } => self.go_on(reply),
             Command::Retry { reply } => self.retry(reply),
+            Command::Delete { reply } => {
+                self.run = None;
+                self.after_commit.push(AfterCommit::Delete(reply));
+            }
             Command::Stop { reply } => self.stop(reply),
         }
     }
@@ -415,6 +427,7 @@ impl Task {
                 match action {
                     AfterCommit::Reply(reply) => reply(Ok(())),
                     AfterCommit::StartAgent => self.start_agent().await,
+                    AfterCommit::Delete(reply) => return self.delete(reply).await,
                     AfterCommit::RunTool { call_id, tool_name, arguments } => {
                         if let Some(run) = &mut self.run {
                             run.start_tool(&self.shared, call_id, tool_name, arguments);
@@ -434,19 +447,35 @@ impl Task {
         }
         let records: Arc<[Record]> = std::mem::take(&mut self.pending).into();
         let expected = Seq(records[0].seq.0 - 1);
+        let began = Instant::now();
         let written = self.shared.store.append(&self.id, expected, Arc::clone(&records)).await;
         if let Err(error) = written {
             return Err(self.give_up(&error));
         }
+        self.shared.metrics.committed(&self.summary.agent, &records, began.elapsed());
         self.shared.hub.publish(&self.id, &records);
         if std::mem::take(&mut self.summary_changed) {
-            self.shared.hub.publish_list_change(ListChange {
+            self.shared.hub.publish_list_change(ListChange::Changed {
                 id: self.id.clone(),
                 summary: self.summary.clone(),
                 head: self.head,
             });
         }
         Ok(())
+    }
+
+    async fn delete(&mut self, reply: Reply<()>) -> Result<(), Stop> {
+        match self.shared.store.delete_session(&self.id).await {
+            Ok(_) => {
+                self.shared.hub.publish_deletion(&self.id);
+                let _ = reply.send(Ok(()));
+                Err(Stop::Deleted)
+            }
+            Err(error) => {
+                refuse(reply, Refused::Storage(error.to_string()));
+                Ok(())
+            }
+        }
     }
 
     /// Nothing of this round is in the log, so nothing of it is shown.
@@ -508,6 +537,7 @@ impl Stop {
     fn refusal(&self) -> Refused {
         match self {
             Self::Done => Refused::Stopping,
+            Self::Deleted => Refused::NoSession,
             Self::Storage { why, .. } => Refused::Storage(why.clone()),
         }
     }

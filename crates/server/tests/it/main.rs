@@ -12,6 +12,7 @@ mod lock;
 mod log;
 mod program;
 mod queue;
+mod sessions;
 mod tidy;
 mod watcher;
 mod watching;

@@ -1,0 +1,110 @@
+//! `callboard doctor`: what is found, what is missing, and what to do about it. Changes nothing.
+
+use std::net::TcpListener;
+use std::path::Path;
+
+use crate::cli::ServeArgs;
+use crate::config::{Config, Surroundings, config_file};
+use crate::password;
+
+/// What was looked at, whether it is well, and what there is to say.
+struct Finding {
+    what: &'static str,
+    ok: bool,
+    says: String,
+}
+
+pub(crate) fn run(args: ServeArgs, around: &Surroundings) -> anyhow::Result<()> {
+    let findings = examine(args, around);
+    #[expect(clippy::print_stdout, reason = "the answer to the command")]
+    for Finding { what, ok, says } in &findings {
+        println!("{} {what:<14} {says}", if *ok { "ok     " } else { "PROBLEM" });
+    }
+    let n_problems = findings.iter().filter(|it| !it.ok).count();
+    anyhow::ensure!(n_problems == 0, "{n_problems} of these need your attention");
+    Ok(())
+}
+
+fn examine(args: ServeArgs, around: &Surroundings) -> Vec<Finding> {
+    let version = format!("callboard {}", env!("CARGO_PKG_VERSION"));
+    let mut findings = vec![Finding { what: "version", ok: true, says: version }];
+    let file = config_file(&args, around);
+    let file = file.map_or("none, the defaults hold".to_owned(), |it| it.display().to_string());
+    match Config::load(args, around) {
+        Ok(config) => {
+            findings.push(Finding { what: "configuration", ok: true, says: file });
+            let server = running_server(&config.data);
+            findings.push(data_folder(&config.data));
+            findings.push(listening(&config, server.as_deref()));
+            findings.push(exposure(&config));
+            findings.extend(agents(&config));
+        }
+        Err(error) => {
+            findings.push(Finding { what: "configuration", ok: false, says: format!("{error:#}") });
+        }
+    }
+    findings
+}
+
+/// The address of the server that holds the folder, if one does.
+fn running_server(data: &Path) -> Option<String> {
+    store::holder_of(data)?.address
+}
+
+fn data_folder(data: &Path) -> Finding {
+    let shown = data.display();
+    let what = "data folder";
+    if let Some(holder) = store::holder_of(data) {
+        return Finding { what, ok: true, says: format!("{shown}, in use by {holder}") };
+    }
+    if !data.exists() {
+        return Finding { what, ok: true, says: format!("{shown}, made at the first start") };
+    }
+    match tempfile_in(data) {
+        Ok(()) => Finding { what, ok: true, says: format!("{shown}") },
+        Err(error) => {
+            let says = format!("{shown} cannot be written: {error}. Mend that, or use --data DIR");
+            Finding { what, ok: false, says }
+        }
+    }
+}
+
+/// Writes something and takes it away again.
+fn tempfile_in(data: &Path) -> std::io::Result<()> {
+    let probe = data.join(".doctor");
+    std::fs::write(&probe, "can this be written?")?;
+    std::fs::remove_file(&probe)
+}
+
+fn listening(config: &Config, server: Option<&str>) -> Finding {
+    let (what, listen) = ("address", config.listen);
+    match (server, TcpListener::bind(listen)) {
+        (Some(address), _) => {
+            Finding { what, ok: true, says: format!("a server is running at {address}") }
+        }
+        (None, Ok(_)) => Finding { what, ok: true, says: format!("{listen} is free") },
+        (None, Err(error)) => {
+            let says = format!("{listen} cannot be used: {error}. Choose another with --listen");
+            Finding { what, ok: false, says }
+        }
+    }
+}
+
+fn exposure(config: &Config) -> Finding {
+    let password = if password::is_set(&config.data) { "a password is set" } else { "no password" };
+    let reach = if config.listen.ip().is_loopback() { "this machine only" } else { "the network" };
+    Finding { what: "reachable from", ok: true, says: format!("{reach}; {password}") }
+}
+
+fn agents(config: &Config) -> Vec<Finding> {
+    if config.agents.agents.is_empty() {
+        let says = "none. Add [[agents]] to callboard.toml, or leave out `demo = false`".to_owned();
+        return vec![Finding { what: "agents", ok: false, says }];
+    }
+    let agent = |agent: &crate::agents::Agent| Finding {
+        what: "agent",
+        ok: true,
+        says: format!("{}, works in {}", agent.id, agent.workspace.display()),
+    };
+    config.agents.agents.iter().map(agent).collect()
+}
