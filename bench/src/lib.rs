@@ -3,6 +3,7 @@
 //! Traffic goes to loopback only, and every process that is started is ended.
 
 mod client;
+pub mod log;
 mod server;
 
 use std::time::Duration;

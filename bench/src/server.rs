@@ -23,7 +23,11 @@ pub struct Server {
 impl Server {
     /// The release binary beside this benchmark, which must be built first.
     pub fn start(config: &str) -> anyhow::Result<Self> {
-        let folder = tempfile::tempdir()?;
+        Self::start_in(tempfile::tempdir()?, config)
+    }
+
+    /// With what is in `data` in that folder.
+    pub fn start_in(folder: TempDir, config: &str) -> anyhow::Result<Self> {
         std::fs::write(folder.path().join("callboard.toml"), config)?;
         let binary = binary()?;
         let began = Instant::now();
@@ -70,6 +74,14 @@ impl Server {
         let response = request.send().await?;
         ensure!(response.status().is_success(), "{path}: {}", response.text().await?);
         Ok(response.json().await?)
+    }
+
+    /// The size of the answer in bytes.
+    pub async fn get(&self, path: &str) -> anyhow::Result<usize> {
+        let request = self.http.get(format!("{}{path}", self.base)).bearer_auth(TOKEN);
+        let response = request.send().await?;
+        ensure!(response.status().is_success(), "{path}: {}", response.status());
+        Ok(response.bytes().await?.len())
     }
 
     /// Resident memory in bytes.
