@@ -1,0 +1,147 @@
+//! The session's agent at work: its run begins, goes on input by input, and ends once.
+
+use std::path::PathBuf;
+
+use backends::{Effect, Input};
+use transcript::{
+    Answer, Ending, ErrorCode, ErrorInfo, Event, Record, ResponseId, RunStatus, Trigger, close,
+    missing_start,
+};
+
+use super::{AfterCommit, Task};
+use crate::session::run::{Run, RunInput, ToolDone};
+use crate::{clock, history};
+
+/// Inputs of a run that are taken into one commit.
+const ROUND: usize = 256;
+
+impl Task {
+    pub(super) fn start_run(&mut self, trigger: Trigger) -> ResponseId {
+        let id = clock::new_response_id();
+        let agent = self.summary.agent.clone();
+        let start =
+            Event::RunStart { agent: agent.clone(), model: None, trigger, exchange_id: None };
+        let Some(backend) = self.shared.agents.backend(&agent) else {
+            self.push(Some(&id), start.clone());
+            self.fail_unstarted(&id, &agent, start);
+            return id;
+        };
+        let workspace = self.summary.workspace.clone().map(PathBuf::from);
+        let workspace = workspace.unwrap_or_else(|| self.shared.agents.workspace(&agent));
+        self.run = Some(Run::new(id.clone(), backend, workspace));
+        self.push(Some(&id), start);
+        self.after_commit.push(AfterCommit::StartAgent);
+        id
+    }
+
+    /// The session's agent is not configured any more: the run ends before it begins.
+    fn fail_unstarted(&mut self, id: &ResponseId, agent: &str, start: Event) {
+        let record = Record::new(self.head, clock::now(), self.id.clone(), Some(id.clone()), start);
+        let answer = Answer::replay(id, [&record]);
+        let message =
+            format!("No agent called '{agent}' is configured. Add it, or choose another.");
+        let error = ErrorInfo::new(ErrorCode::AgentNotFound, message);
+        for event in close(&answer, &Ending::Failed { error, usage: None }, clock::now()) {
+            self.push(Some(id), event);
+        }
+    }
+
+    /// Takes one input of the run and whatever else has come in, up to a round's worth.
+    pub(super) fn take_round(&mut self, first: RunInput) {
+        let mut next = Some(first);
+        for _ in 0..ROUND {
+            let Some(input) = next.take() else { return };
+            match input {
+                RunInput::Wake => self.tell_agent(Input::Wake),
+                RunInput::ToolDone(done) => self.end_call(done),
+            }
+            next = self.run.as_mut().and_then(Run::try_next);
+        }
+    }
+
+    /// The one way for the result of a tool that the server ran.
+    fn end_call(&mut self, done: ToolDone) {
+        let Some(run) = &mut self.run else { return };
+        let ToolDone { call_id, tool_name, outcome } = done;
+        run.tool_ended(&call_id);
+        let id = run.id.clone();
+        let running_since = run.answer.call(&call_id).and_then(|call| call.running_since);
+        let result = Event::ToolResult {
+            call_id: call_id.clone(),
+            tool_name,
+            ok: outcome.ok,
+            result: outcome.ok.then(|| outcome.result.clone()),
+            output: None,
+            error: outcome.error.clone(),
+            duration_ms: running_since.map_or(0, |since| clock::now().since(since)),
+            truncated: None,
+        };
+        self.push(Some(&id), result);
+        self.tell_agent(Input::ToolResult { call_id, outcome });
+    }
+
+    pub(super) fn tell_agent(&mut self, input: Input) {
+        let Some(run) = &mut self.run else { return };
+        let effects = run.on(clock::now(), input);
+        self.carry_out(effects);
+    }
+
+    fn carry_out(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            let Some(run) = &mut self.run else { return };
+            match effect {
+                Effect::Emit(event) => {
+                    let id = run.id.clone();
+                    if let Some(start) = missing_start(&run.answer, &event) {
+                        self.push(Some(&id), start);
+                    }
+                    self.push(Some(&id), event);
+                }
+                Effect::RunTool { call_id, tool_name, arguments } => {
+                    let id = run.id.clone();
+                    self.push(Some(&id), Event::ToolRunning { call_id: call_id.clone() });
+                    self.after_commit.push(AfterCommit::RunTool { call_id, tool_name, arguments });
+                }
+                Effect::WakeAt(at) => run.wake_at(at),
+                Effect::End(end) => {
+                    let ending = how_it_ended(&run.answer, end);
+                    self.end_run(&ending);
+                }
+            }
+        }
+    }
+
+    /// Ends the run, once: whoever comes later finds none.
+    pub(super) fn end_run(&mut self, ending: &Ending) {
+        let Some(run) = self.run.take() else { return };
+        for event in close(&run.answer, ending, clock::now()) {
+            self.push(Some(&run.id), event);
+        }
+    }
+
+    pub(super) async fn start_agent(&mut self) {
+        let Some(response_id) = self.run.as_ref().map(|run| run.id.clone()) else { return };
+        match history::since_last_message(&self.shared.store, &self.id).await {
+            Ok(history) => self.tell_agent(Input::Start { response_id, history }),
+            Err(error) => {
+                let message = format!("The conversation could not be read: {error}");
+                let error = ErrorInfo::new(ErrorCode::Storage, message);
+                self.end_run(&Ending::Failed { error, usage: None });
+            }
+        }
+    }
+}
+
+/// Once somebody has asked to stop, the run is cancelled, whatever the agent says of its end.
+fn how_it_ended(answer: &Answer, end: backends::Ending) -> Ending {
+    let backends::Ending { status, error, usage } = end;
+    match status {
+        _ if answer.cancel_requested.is_some() => Ending::Cancelled,
+        RunStatus::Completed => Ending::Completed { usage },
+        RunStatus::Cancelled => Ending::Cancelled,
+        RunStatus::Failed => {
+            let unknown = || ErrorInfo::new(ErrorCode::AgentFailed, "The agent gave no reason.");
+            Ending::Failed { error: error.unwrap_or_else(unknown), usage }
+        }
+    }
+}

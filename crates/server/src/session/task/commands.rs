@@ -1,0 +1,160 @@
+//! What people and programs ask of a session.
+
+use backends::Input;
+use store::Window;
+use tokio::sync::oneshot;
+use transcript::{Ending, Event, MessageId, ResponseId, RewindReason, SaidBy, SendMode, Trigger};
+
+use super::{AfterCommit, Stop, Task};
+use crate::clock;
+use crate::session::command::{Command, NewMessage, Refused, Reply, SessionPatch};
+
+const QUEUE_MAX: usize = 100;
+
+impl Task {
+    pub(super) fn handle(&mut self, command: Command) {
+        match command {
+            Command::Update { patch, reply } => self.update(patch, reply),
+            Command::Send { message, reply } => self.send(message, reply),
+            Command::Cancel { by, reply } => self.cancel(by, reply),
+            Command::Continue { reply } => self.go_on(reply),
+            Command::Retry { reply } => self.retry(reply),
+            Command::Delete { reply } => {
+                self.run = None;
+                self.after_commit.push(AfterCommit::Delete(reply));
+            }
+            Command::Stop { reply } => self.stop(reply),
+        }
+    }
+
+    fn update(&mut self, patch: SessionPatch, reply: Reply<()>) {
+        let SessionPatch { title, archived } = patch;
+        if title.is_some() || archived.is_some() {
+            let event = Event::SessionUpdated { agent: None, workspace: None, title, archived };
+            self.push(None, event);
+        }
+        self.reply(reply, ());
+    }
+
+    /// A message starts a run, or waits for the one that is active. Sent twice under one client id,
+    /// it is one message.
+    fn send(&mut self, message: NewMessage, reply: Reply<MessageId>) {
+        let known = message.client_id.as_ref().map_or(Ok(None), |client_id| {
+            self.shared.store.message_of_client_id(&self.id, client_id)
+        });
+        let id = match known {
+            Ok(Some(id)) => return self.reply(reply, id),
+            Ok(None) => clock::new_message_id(),
+            Err(error) => return refuse(reply, Refused::Storage(error.to_string())),
+        };
+        if self.queue.messages.len() >= QUEUE_MAX {
+            return refuse(reply, Refused::QueueFull(QUEUE_MAX));
+        }
+        let NewMessage { text, client_id, attachments } = message;
+        if self.run.is_some() || !self.queue.messages.is_empty() {
+            self.push(
+                None,
+                Event::MessageQueued {
+                    message_id: id.clone(),
+                    client_id,
+                    text,
+                    attachments,
+                    position: None,
+                    mode: SendMode::Queue,
+                    from: None,
+                },
+            );
+        } else {
+            self.push(
+                None,
+                Event::UserMessage {
+                    message_id: id.clone(),
+                    client_id,
+                    role: SaidBy::User,
+                    text,
+                    attachments,
+                    from: None,
+                },
+            );
+            self.start_run(Trigger::User);
+        }
+        self.reply(reply, id);
+    }
+
+    fn cancel(&mut self, by: String, reply: Reply<Option<ResponseId>>) {
+        let Some(run) = &self.run else { return self.reply(reply, None) };
+        let id = run.id.clone();
+        self.push(Some(&id), Event::CancelRequested { by });
+        self.tell_agent(Input::Interrupt);
+        self.reply(reply, Some(id));
+    }
+
+    fn go_on(&mut self, reply: Reply<ResponseId>) {
+        match self.last_answer() {
+            _ if self.run.is_some() => refuse(reply, Refused::Busy),
+            Ok(Some(_)) => {
+                let id = self.start_run(Trigger::Continue);
+                self.reply(reply, id);
+            }
+            Ok(None) => refuse(reply, Refused::Nothing("continue")),
+            Err(error) => refuse(reply, Refused::Storage(error.to_string())),
+        }
+    }
+
+    fn retry(&mut self, reply: Reply<ResponseId>) {
+        match self.last_answer() {
+            _ if self.run.is_some() => refuse(reply, Refused::Busy),
+            Ok(Some(before_message_id)) => {
+                let reason = RewindReason::Retry;
+                self.push(None, Event::HistoryRewound { before_message_id, reason });
+                let id = self.start_run(Trigger::Retry);
+                self.reply(reply, id);
+            }
+            Ok(None) => refuse(reply, Refused::Nothing("retry")),
+            Err(error) => refuse(reply, Refused::Storage(error.to_string())),
+        }
+    }
+
+    fn stop(&mut self, reply: oneshot::Sender<()>) {
+        self.stopping = true;
+        self.end_run(&Ending::Restarted);
+        let reply = |_| {
+            let _ = reply.send(());
+        };
+        self.after_commit.push(AfterCommit::Reply(Box::new(reply)));
+    }
+
+    /// The answer that the history ends with, if it ends with one.
+    fn last_answer(&self) -> Result<Option<String>, store::Error> {
+        let rows = self.shared.store.messages(&self.id, Window { before: None, limit: 1 })?;
+        let last = rows.into_iter().next_back();
+        Ok(last
+            .filter(|row| row.kind == store::MessageKind::Answer && !row.superseded)
+            .map(|it| it.id))
+    }
+
+    pub(super) async fn delete(&mut self, reply: Reply<()>) -> Result<(), Stop> {
+        match self.shared.store.delete_session(&self.id).await {
+            Ok(_) => {
+                self.shared.hub.publish_deletion(&self.id);
+                let _ = reply.send(Ok(()));
+                Err(Stop::Deleted)
+            }
+            Err(error) => {
+                refuse(reply, Refused::Storage(error.to_string()));
+                Ok(())
+            }
+        }
+    }
+
+    fn reply<T: Send + 'static>(&mut self, reply: Reply<T>, value: T) {
+        let reply = move |outcome: Result<(), Refused>| {
+            let _ = reply.send(outcome.map(|()| value));
+        };
+        self.after_commit.push(AfterCommit::Reply(Box::new(reply)));
+    }
+}
+
+fn refuse<T>(reply: Reply<T>, why: Refused) {
+    let _ = reply.send(Err(why));
+}
