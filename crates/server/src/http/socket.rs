@@ -205,6 +205,10 @@ impl Connection {
         let id = parse(session)?;
         let head = self.app.store().head(&id)?;
         let head = head.ok_or_else(|| HttpError::no_session(session))?;
+        if seen > head {
+            let message = format!("the log ends at {head}: subscribe again from the start");
+            return Err(HttpError::invalid(message));
+        }
         let (app, outbox) = (self.app.clone(), self.outbox.clone());
         let watch = Watch { app, session: id.clone(), seen, deltas, outbox };
         let task = self.watches.spawn(watch.run());

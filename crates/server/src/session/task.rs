@@ -236,17 +236,21 @@ impl Task {
         Ok(())
     }
 
-    /// Nothing of this round is in the log, so nothing of it is shown.
+    /// Nothing of this round is in the log, so nothing of it is shown. Said once: not at every
+    /// attempt to open the session again.
     fn give_up(&mut self, error: &store::AppendError) -> Stop {
         let why = error.to_string();
-        tracing::error!(session = %self.id, error = %why, "cannot write the log; the run is stopped");
         let lost_run = self.run.take().is_some();
-        for action in std::mem::take(&mut self.after_commit) {
+        let refused = std::mem::take(&mut self.after_commit);
+        if lost_run || !refused.is_empty() {
+            tracing::error!(session = %self.id, error = %why, "cannot write the log");
+            self.shared.hub.publish_failure(&self.id, &why);
+        }
+        for action in refused {
             if let AfterCommit::Reply(reply) = action {
                 reply(Err(Refused::Storage(why.clone())));
             }
         }
-        self.shared.hub.publish_failure(&self.id, &why);
         Stop::Storage { why, lost_run }
     }
 

@@ -200,6 +200,7 @@ async fn bad_requests_get_a_clear_answer() {
         (json!({ "type": "wat" }), "invalid_request"),
         (json!({ "type": "subscribe", "sessionId": "none" }), "session_not_found"),
         (json!({ "type": "send_message", "sessionId": "none", "text": "x" }), "session_not_found"),
+        (json!({ "type": "subscribe", "sessionId": session, "after": 99 }), "invalid_request"),
         (json!({ "type": "cancel_output", "sessionId": "../x" }), "session_not_found"),
     ] {
         watcher.say(frame).await;

@@ -140,9 +140,11 @@ impl Task {
                 let _ = reply.send(Ok(()));
                 Err(Stop::Deleted)
             }
+            // The run is stopped already: what the log says of it has to be taken up from there.
             Err(error) => {
-                refuse(reply, Refused::Storage(error.to_string()));
-                Ok(())
+                let why = error.to_string();
+                refuse(reply, Refused::Storage(why.clone()));
+                Err(Stop::Storage { why, lost_run: true })
             }
         }
     }
