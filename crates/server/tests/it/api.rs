@@ -238,4 +238,17 @@ async fn everything_but_healthz_needs_the_token() {
     let cookie = cookie.split(';').next().unwrap();
     let page = client.get(url("/")).header("cookie", cookie).send().await.unwrap();
     assert_eq!(page.status(), StatusCode::OK);
+    let (name, value) = cookie.split_once('=').unwrap();
+    for wrong in [
+        format!("{name}="),
+        format!("{name}=wrong"),
+        format!("{name}={token}"),
+        format!("{name}={value}0"),
+        format!("other={value}"),
+    ] {
+        for path in ["/", "/api/sessions", "/ws"] {
+            let answer = client.get(url(path)).header("cookie", &wrong).send().await.unwrap();
+            assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{path} with {wrong}");
+        }
+    }
 }

@@ -108,6 +108,14 @@ impl Known {
             is_recovered(&transcript.summary, finished)
         })
         .await;
+        // Whatever was seen to begin began in a server that is dead.
+        let shown = self.shown.values().filter(|it| it.session_id.as_str() == session);
+        let begun_before = runs(shown);
+        watch_until(server, session, |transcript| {
+            let answer = |run: &String| transcript.message(run).and_then(|it| it.answer());
+            begun_before.iter().all(|run| answer(run).is_some_and(|it| !it.is_open()))
+        })
+        .await;
         let log = server.log(session).await;
         let open = transcript::Transcript::replay(&log).summary.open_run;
         check_log(&log, |run| open.as_ref() == Some(run));
@@ -132,8 +140,8 @@ impl Known {
     }
 }
 
-fn runs(log: &[Record]) -> BTreeSet<String> {
-    let starts = log.iter().filter(|it| matches!(it.event, Event::RunStart { .. }));
+fn runs<'a>(log: impl IntoIterator<Item = &'a Record>) -> BTreeSet<String> {
+    let starts = log.into_iter().filter(|it| matches!(it.event, Event::RunStart { .. }));
     starts.filter_map(|it| it.response_id.as_ref()).map(ToString::to_string).collect()
 }
 

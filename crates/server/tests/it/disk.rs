@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use transcript::{Record, Seq};
 
@@ -86,4 +86,29 @@ async fn a_full_disk_loses_nothing_that_was_shown() {
     let log = server.log(&session).await;
     check_log(&log, |_| false);
     assert_eq!(log[..shown.len()], shown);
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_is_not_accepted() {
+    let home = Home::instant();
+    let (server, data) = start_on_small_disk(&home);
+    let session = server.create_session().await;
+    let path = format!("/api/sessions/{session}");
+    let mut file = File::create(data.join("filler")).unwrap();
+    for n in 0.. {
+        fill(&mut file);
+        let before = server.get(&path).await;
+        let patch = Some(json!({ "title": n.to_string() }));
+        let (status, answer) = server.request(Method::PATCH, &path, patch).await;
+        let after = server.get(&path).await;
+        if status != StatusCode::OK {
+            assert_eq!(
+                (status, &answer["error"]["code"]),
+                (StatusCode::INSUFFICIENT_STORAGE, &json!("storage"))
+            );
+            assert_eq!(after, before);
+            break;
+        }
+        assert_eq!(after["title"], n.to_string(), "accepted, so it is there");
+    }
 }

@@ -5,7 +5,7 @@ use transcript::{Record, Seq, Transcript};
 
 use crate::crash::Dice;
 use crate::program::{Home, Server};
-use crate::watcher::{Watcher, as_record, is_quiet};
+use crate::watcher::{Watcher, as_record, is_quiet, watch_until};
 
 const SESSIONS: usize = 8;
 const WATCHERS: usize = 6;
@@ -86,4 +86,31 @@ async fn check_same(server: &Server, session: &str, transcript: &Transcript) {
     let log = server.log(session).await;
     let prefix = log.iter().take_while(|record| record.seq <= transcript.head);
     assert_eq!(*transcript, Transcript::replay(prefix), "at {}", transcript.head);
+}
+
+#[tokio::test]
+async fn who_falls_behind_for_a_while_misses_nothing() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    let mut slow = Watcher::connect_with_buffer(&server, Some(2048)).await;
+    slow.subscribe(&session, Seq(0), true).await;
+    slow.until("caught_up").await;
+
+    // More than the system, the outbox and the hub hold together, while it reads nothing.
+    let text = format!("help {}", "x".repeat(64 << 10));
+    for _ in 0..60 {
+        server.send(&session, &text).await;
+    }
+    watch_until(&server, &session, is_quiet).await;
+    let log = server.log(&session).await;
+    let mut seen = log[..1].to_vec();
+    while seen.len() < log.len() {
+        let frame = slow.next().await.expect("it is not yet cut off");
+        if let Some(record) = as_record(&frame) {
+            assert_eq!(record.seq, log[seen.len()].seq, "without a gap");
+            seen.push(record);
+        }
+    }
+    assert_eq!(seen, log);
 }

@@ -156,6 +156,44 @@ fn what_a_sub_agent_says_is_neither_commentary_nor_answer_of_the_outer_message()
 }
 
 #[test]
+fn a_sub_agent_that_works_beside_others_keeps_its_words() {
+    check(
+        "
+        step_start {'index':0}
+        tool_call_start {'callId':'c1','toolName':'task','executor':'agent'}
+        step_start {'index':0,'parentCallId':'c1'}
+        text_done {'partId':'p2','text':'Inner words.','parentCallId':'c1'}
+        tool_call_start {'callId':'c3','toolName':'read','executor':'agent'}
+        tool_call_start {'callId':'c4','toolName':'look','executor':'agent','parentCallId':'c1'}
+        run_finish {'status':'completed','durationMs':9}
+        ",
+        expect![[r#"
+            answer r completed
+              call task streaming_input, commentary None
+              in c1: commentary for c4: "Inner words."
+              call read streaming_input, commentary None
+              in c1: call look streaming_input, commentary Some("Inner words.")
+              content ""
+        "#]],
+    );
+}
+
+#[test]
+fn output_merges_only_where_it_adjoins() {
+    let output = |offset, delta: &str| Event::ToolOutputDelta {
+        call_id: CallId::new("c1"),
+        stream: OutputStream::Stdout,
+        offset,
+        delta: delta.to_owned(),
+    };
+    for (offset, is_merged) in [(2, false), (3, true), (4, false)] {
+        let mut event = output(0, "abc");
+        assert_eq!(stream::merge(&mut event, &output(offset, "d")), is_merged, "at {offset}");
+        assert_eq!(event, output(0, if is_merged { "abcd" } else { "abc" }));
+    }
+}
+
+#[test]
 fn arguments_that_slipped_into_the_text_are_marked_whichever_comes_first() {
     check(
         r#"

@@ -223,6 +223,20 @@ fn check_closed(answer: &Answer, ending: &Ending, events: Vec<Event>) {
         .collect();
     if answer.is_open() {
         assert_eq!(ended, open_before, "in call order, each once");
+        let waiting = answer.calls().filter(|it| it.is_open() && it.waits_for_approval());
+        let withdrawn = events.iter().filter_map(|event| match event {
+            Event::ToolApprovalResolved { call_id, decision: Decision::Withdrawn, .. } => {
+                Some(call_id)
+            }
+            _ => None,
+        });
+        assert!(withdrawn.eq(waiting.map(|it| &it.id)), "nobody is asked about it any more");
+        let finished = events.iter().filter_map(|event| match event {
+            Event::StepFinish { parent_call_id, .. } => Some(parent_call_id.as_ref()),
+            _ => None,
+        });
+        let open_steps = answer.index.scopes.open_steps();
+        assert!(finished.eq(open_steps.into_iter().map(|(parent, _)| parent)), "inner first");
     }
 
     let was_open = answer.is_open();

@@ -145,3 +145,26 @@ fn how_it_ended(answer: &Answer, end: backends::Ending) -> Ending {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    //! How a run ends, whoever says so.
+
+    use transcript::{Millis, Seq, SessionId};
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_was_asked_to_stop_is_cancelled_whatever_its_agent_says() {
+        let id = ResponseId::new("r");
+        let asked = Event::CancelRequested { by: "user".to_owned() };
+        let asked = Record::new(Seq(1), Millis(0), SessionId::new("s"), Some(id.clone()), asked);
+        let end = |status| backends::Ending { status, error: None, usage: None };
+        for status in [RunStatus::Completed, RunStatus::Failed, RunStatus::Cancelled] {
+            let answer = Answer::replay(&id, [&asked]);
+            assert_eq!(how_it_ended(&answer, end(status)), Ending::Cancelled);
+            let ending = how_it_ended(&Answer::replay(&id, []), end(status));
+            assert_eq!(ending.status(), status, "nobody asked");
+        }
+    }
+}
