@@ -22,29 +22,49 @@ pub struct ListedSession {
 
 pub fn page(page: &Page<'_>) -> String {
     let title = page.open.map_or("Callboard", |(_, transcript)| transcript.summary.title());
-    let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) " · Callboard" }
-                link rel="icon" href="/assets/icon.svg";
-                link rel="stylesheet" href="/assets/page.css";
-                script type="module" src="/assets/page.js" {}
-            }
-            body data-session-id=[page.open.map(|(id, _)| id.as_str())]
-                data-head=[page.open.map(|(_, transcript)| transcript.head.0)] {
-                (sidebar(page))
-                main { (conversation(page)) (composer(page)) }
-            }
+    let links = html! {
+        link rel="icon" href="/assets/icon.svg";
+        link rel="stylesheet" href="/assets/page.css";
+        script type="module" src="/assets/page.js" {}
+    };
+    let body = html! {
+        body data-session-id=[page.open.map(|(id, _)| id.as_str())]
+            data-head=[page.open.map(|(_, transcript)| transcript.head.0)] {
+            (sidebar(page))
+            main { (conversation(page)) (composer(page)) }
         }
     };
-    markup.into_string()
+    document(title, &links, &body)
 }
 
 /// What a person sees who opens an address that shows nothing.
 pub fn error_page(title: &str, message: &str) -> String {
+    let body = html! {
+        body { main { h1 { (title) } p { (message) } p { a href="/" { "All sessions" } } } }
+    };
+    document(title, &html! {}, &body)
+}
+
+/// The form for the password.
+pub fn sign_in_page(message: &str) -> String {
+    let body = html! {
+        body {
+            main {
+                h1 { "Sign in to Callboard" }
+                p role="alert" { (message) }
+                form method="post" action="/sign-in" {
+                    label for="password" { "Password" }
+                    input #password type="password" name="password" required autofocus
+                        autocomplete="current-password";
+                    button type="submit" { "Sign in" }
+                }
+            }
+        }
+    };
+    document("Sign in", &html! {}, &body)
+}
+
+fn document(title: &str, links: &Markup, body: &Markup) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -52,35 +72,9 @@ pub fn error_page(title: &str, message: &str) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) " · Callboard" }
+                (links)
             }
-            body { main { h1 { (title) } p { (message) } p { a href="/" { "All sessions" } } } }
-        }
-    };
-    markup.into_string()
-}
-
-/// The form for the password.
-pub fn sign_in_page(message: &str) -> String {
-    let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Sign in · Callboard" }
-            }
-            body {
-                main {
-                    h1 { "Sign in to Callboard" }
-                    p role="alert" { (message) }
-                    form method="post" action="/sign-in" {
-                        label for="password" { "Password" }
-                        input #password type="password" name="password" required autofocus
-                            autocomplete="current-password";
-                        button type="submit" { "Sign in" }
-                    }
-                }
-            }
+            (body)
         }
     };
     markup.into_string()
