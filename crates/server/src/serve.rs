@@ -5,6 +5,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use store::{Options, Store};
@@ -20,6 +21,8 @@ use crate::live::Hub;
 use crate::metrics::Metrics;
 use crate::session::{Sessions, Shared};
 use crate::tools::Tools;
+
+const UPKEEP: Duration = Duration::from_secs(3600);
 
 /// Where a running server is found, and by what right: only its owner may read the file.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -65,6 +68,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     // Before the ready line: whoever reads it may tell us to stop at once.
     let told_to_stop = told_to_stop()?;
     let server = tokio::spawn(http::serve(listener, http::router(app), stopping, all_gone));
+    let upkeep = tokio::spawn(upkeep(store.clone()));
     announce(address, &token)?;
 
     told_to_stop.await;
@@ -73,8 +77,20 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     sessions.stop().await;
     let _ = stop.send(true);
     server.await.context("serving")?;
+    upkeep.abort();
     store.close().await;
     Ok(())
+}
+
+/// Files that were put and never named in a message go after a day.
+async fn upkeep(store: Store) {
+    let mut hours = tokio::time::interval(UPKEEP);
+    loop {
+        hours.tick().await;
+        if let Err(error) = store.sweep_blobs(clock::now()).await {
+            tracing::warn!(%error, "files that nobody named could not be removed");
+        }
+    }
 }
 
 /// Ends with Ctrl-C or SIGTERM, which are ours from here on.

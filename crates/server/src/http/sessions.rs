@@ -171,7 +171,7 @@ pub(super) struct SendInput {
 }
 
 impl SendInput {
-    pub(super) fn into_message(self) -> Result<NewMessage, HttpError> {
+    pub(super) async fn into_message(self, app: &App) -> Result<NewMessage, HttpError> {
         if self.text.trim().is_empty() && self.attachments.is_empty() {
             return Err(HttpError::invalid("the message is empty: give it a text"));
         }
@@ -179,8 +179,23 @@ impl SendInput {
             return Err(HttpError::invalid("clientId is longer than 128 bytes"));
         }
         let Self { text, client_id, attachments, .. } = self;
+        check_attachments(app, &attachments).await?;
         Ok(NewMessage { text, client_id, attachments })
     }
+}
+
+/// A message names only files that are there.
+async fn check_attachments(app: &App, attachments: &[Attachment]) -> Result<(), HttpError> {
+    for Attachment { blob, name, size, .. } in attachments {
+        let hash = blob.clone();
+        let found = app.store().off_thread(move |store| store.blob(&hash)).await?;
+        if found.is_none_or(|bytes| bytes.len() as u64 != *size) {
+            let message =
+                format!("attachment {name:?}: POST it to /api/blobs first, and give its size");
+            return Err(HttpError::invalid(message));
+        }
+    }
+    Ok(())
 }
 
 pub(super) async fn send(
@@ -188,7 +203,7 @@ pub(super) async fn send(
     Named(id): Named,
     Input(input): Input<SendInput>,
 ) -> Result<(StatusCode, Json<Value>), HttpError> {
-    let message_id = app.sessions.send(&id, input.into_message()?).await?;
+    let message_id = app.sessions.send(&id, input.into_message(&app).await?).await?;
     Ok((StatusCode::ACCEPTED, Json(json!({ "messageId": message_id }))))
 }
 

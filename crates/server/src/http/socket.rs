@@ -252,7 +252,8 @@ impl Connection {
         input: SendInput,
     ) -> Result<Option<Value>, HttpError> {
         let client_id = input.client_id.clone();
-        let message_id = self.app.sessions.send(&parse(session)?, input.into_message()?).await?;
+        let message = input.into_message(&self.app).await?;
+        let message_id = self.app.sessions.send(&parse(session)?, message).await?;
         Ok(Some(json!({ "type": "ack", "clientId": client_id, "messageId": message_id })))
     }
 

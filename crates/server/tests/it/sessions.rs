@@ -124,6 +124,20 @@ async fn files_are_put_and_got_back_as_files() {
     assert_eq!(got.headers()["content-disposition"], "attachment");
     assert!(got.headers()["content-security-policy"].to_str().unwrap().contains("sandbox"));
     assert_eq!(got.text().await.unwrap(), page);
+    let session = server.create_session().await;
+    let path = format!("/api/sessions/{session}/messages");
+    let attach = |blob: &Value, size: usize| {
+        let attachment =
+            json!({ "blob": blob, "name": "x.html", "mediaType": "text/html", "size": size });
+        json!({ "text": "look", "attachments": [attachment] })
+    };
+    let (status, _) = server.post(&path, attach(&put["blob"], page.len())).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    let wrong = [attach(&put["blob"], 1), attach(&json!("00"), 1)];
+    for message in wrong {
+        let (status, _) = server.post(&path, message).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "no such file");
+    }
     for missing in ["00", "zz", "..%2f"] {
         let (status, _) = server.request(Method::GET, &format!("/api/blobs/{missing}"), None).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{missing}");
