@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use backends::{Backend, Demo, Pace};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 #[derive(Debug, Clone)]
@@ -26,7 +27,7 @@ pub(crate) enum AgentKind {
 }
 
 /// An agent as `GET /api/agents` shows it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AgentInfo {
     id: String,
     kind: &'static str,

@@ -1,15 +1,20 @@
 //! The way in: every route, and what stands in front of all of them.
 
+mod answer;
 mod blobs;
 mod door;
 mod error;
+mod extract;
+mod frames;
 mod hosts;
 mod info;
 mod keys;
 mod listener;
+mod openapi;
 mod operation;
 mod pages;
 mod read;
+mod route;
 mod search;
 mod sessions;
 mod sign_in;
@@ -22,13 +27,19 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodRouter, get, post};
 use store::Store;
 use tokio::sync::mpsc;
 
 use crate::clock;
 use crate::session::{Sessions, Shared};
+
+use error::RequestCode::{
+    AgentBusy, AgentNotFound, NothingToDo, QueueFull, SessionExists, SessionNotFound, Stopping,
+    Storage, TooManyAttempts,
+};
+use route::Route;
 
 pub(crate) use listener::serve;
 
@@ -55,7 +66,9 @@ impl App {
         stopping: tokio::sync::watch::Receiver<bool>,
     ) -> Result<Self, store::Error> {
         let Edge { token, listen, public_url, allowed_origins, data } = edge;
-        let keys = keys::Keys::load(token, listen.port(), shared.store.clone(), clock::now())?;
+        let is_secure = public_url.as_deref().is_some_and(|it| it.starts_with("https://"));
+        let store = shared.store.clone();
+        let keys = keys::Keys::load(token, listen.port(), is_secure, store, clock::now())?;
         let hosts = hosts::Hosts::new(listen, public_url.as_deref());
         let door = Arc::new(door::Door { keys, hosts, allowed_origins });
         let attempts = Arc::default();
@@ -83,7 +96,7 @@ const BODY_MAX: usize = 8 * 1024 * 1024;
 pub(crate) fn router(app: App) -> Router {
     let router = routes()
         .into_iter()
-        .fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+        .fold(Router::new(), |router, route| router.route(route.path, route.handler));
     router
         .fallback(error::no_such_path)
         .method_not_allowed_fallback(error::no_such_method)
@@ -92,34 +105,70 @@ pub(crate) fn router(app: App) -> Router {
         .with_state(app)
 }
 
-/// Every route there is; all of them are behind the door.
-fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
+/// Every route there is, with what its handler's types do not say; all of them are behind the door.
+fn routes() -> Vec<Route> {
     vec![
-        ("/", get(pages::home)),
-        ("/s/{session}", get(pages::session)),
-        ("/assets/{file}", get(pages::asset)),
-        ("/api/agents", get(info::agents)),
-        ("/api/tools", get(info::tools)),
-        ("/api/sessions", get(sessions::list).post(sessions::create)),
-        (
+        Route::get("/", pages::home, "The page"),
+        Route::get("/s/{session}", pages::session, "The page of a session"),
+        Route::get("/assets/{file}", pages::asset, "What the page needs")
+            .gives(StatusCode::OK, "*/*"),
+        Route::get("/api/openapi.json", openapi::show, "This document"),
+        Route::get("/api/agents", info::agents, "The agents that are configured"),
+        Route::get("/api/tools", info::tools, "The tools that agents may use"),
+        Route::get("/api/sessions", sessions::list, "Sessions, the last changed first"),
+        Route::post("/api/sessions", sessions::create, "Make a session").refuses(&[
+            AgentNotFound,
+            SessionExists,
+            Stopping,
+            Storage,
+        ]),
+        Route::get("/api/sessions/{session}", sessions::show, "A session"),
+        Route::patch("/api/sessions/{session}", sessions::update, "Rename or archive a session")
+            .refuses(&[Stopping, Storage]),
+        Route::delete(
             "/api/sessions/{session}",
-            get(sessions::show).patch(sessions::update).delete(sessions::delete),
-        ),
-        ("/api/sessions/{session}/events", get(read::events)),
-        ("/api/sessions/{session}/messages", get(read::messages).post(sessions::send)),
-        ("/api/sessions/{session}/cancel", post(sessions::cancel)),
-        ("/api/sessions/{session}/continue", post(sessions::go_on)),
-        ("/api/sessions/{session}/retry", post(sessions::retry)),
-        ("/api/search", get(search::search)),
-        ("/api/blobs", post(blobs::put)),
-        ("/api/blobs/{hash}", get(blobs::show)),
-        ("/api/sizes", get(operation::sizes)),
-        ("/api/backup", post(operation::backup)),
-        ("/metrics", get(operation::metrics)),
-        ("/ws", get(socket::open)),
-        (door::SIGN_IN, post(sign_in::sign_in)),
-        ("/sign-out", post(sign_in::sign_out)),
-        (door::HEALTH, get(info::healthz)),
+            sessions::delete,
+            "Stop the agent and forget everything about the session",
+        )
+        .refuses(&[Stopping, Storage]),
+        Route::get("/api/sessions/{session}/events", read::events, "The log of a session"),
+        Route::get("/api/sessions/{session}/messages", read::messages, "What was said and done"),
+        Route::post("/api/sessions/{session}/messages", sessions::send, "Say something")
+            .refuses(&[AgentNotFound, QueueFull, Stopping, Storage]),
+        Route::post(
+            "/api/sessions/{session}/cancel",
+            sessions::cancel,
+            "Stop the agent; answers when its run has ended",
+        )
+        .refuses(&[Stopping, Storage]),
+        Route::post(
+            "/api/sessions/{session}/continue",
+            sessions::go_on,
+            "Let the agent go on after its last run",
+        )
+        .refuses(&[AgentBusy, AgentNotFound, NothingToDo, Stopping, Storage]),
+        Route::post(
+            "/api/sessions/{session}/retry",
+            sessions::retry,
+            "Run the last message again, in place of the answer it got",
+        )
+        .refuses(&[AgentBusy, AgentNotFound, NothingToDo, Stopping, Storage]),
+        Route::get("/api/search", search::search, "Find titles, messages, tool calls and output")
+            .refuses(&[SessionNotFound]),
+        Route::post("/api/blobs", blobs::put, "Put a file, to be named in a message")
+            .refuses(&[Storage]),
+        Route::get("/api/blobs/{hash}", blobs::show, "A file, as a download")
+            .gives(StatusCode::OK, "application/octet-stream"),
+        Route::get("/api/sizes", operation::sizes, "What eats the disk"),
+        Route::post("/api/backup", operation::backup, "Copy everything, on the server's machine"),
+        Route::get("/metrics", operation::metrics, "Gauges for Prometheus")
+            .gives(StatusCode::OK, "application/openmetrics-text"),
+        Route::get("/ws", socket::open, "The WebSocket").gives(StatusCode::SWITCHING_PROTOCOLS, ""),
+        Route::post(door::SIGN_IN, sign_in::sign_in, "A cookie for the password")
+            .refuses(&[TooManyAttempts, Storage]),
+        Route::post("/sign-out", sign_in::sign_out, "The end of the cookie").refuses(&[Storage]),
+        Route::get(door::HEALTH, info::healthz, "Whether the server is alive")
+            .gives(StatusCode::OK, "text/plain"),
     ]
 }
 

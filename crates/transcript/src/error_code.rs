@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What went wrong, for a program to branch on and for a person to read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorInfo {
     pub code: ErrorCode,
     pub message: String,
@@ -20,10 +21,12 @@ impl ErrorInfo {
 macro_rules! error_codes {
     ($($name:ident $code:literal $meaning:literal)*) => {
         #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum ErrorCode {
             $(#[doc = $meaning] #[serde(rename = $code)] $name,)*
             /// A code from a newer version, read from its log and kept as it is.
             #[serde(untagged)]
+            #[cfg_attr(feature = "schema", schemars(skip))]
             Other(String),
         }
 

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::{CallId, ClientId, ErrorInfo, ExchangeId, MessageId, PartId, ResponseId, SessionId};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Event {
     SessionCreated {
@@ -319,6 +320,7 @@ pub enum Event {
 
     /// An event of a newer version, or one whose fields cannot be read: kept as it is and skipped.
     #[serde(untagged)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     Other(Map<String, Value>),
 }
 
@@ -327,6 +329,7 @@ macro_rules! words {
     ($($(#[$doc:meta])* $name:ident { $($(#[$word_attr:meta])* $word:ident),* $(,)? })*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(rename_all = "snake_case")]
         pub enum $name { $($(#[$word_attr])* $word),* }
     )*};
@@ -353,6 +356,7 @@ words! {
 
 /// Whose voice a `user_message` is; a system message shows as a quiet line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SaidBy {
     #[default]
@@ -368,6 +372,7 @@ impl SaidBy {
 
 /// What a message that comes during a run should do: wait, or go into the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SendMode {
     #[default]
@@ -382,6 +387,7 @@ impl SendMode {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Attachment {
     pub blob: String,
@@ -392,6 +398,7 @@ pub struct Attachment {
 
 /// The agent that a message comes from, where it comes from one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Sender {
     pub session_id: SessionId,
@@ -400,6 +407,7 @@ pub struct Sender {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalOptions {
     pub scopes: Vec<Scope>,
@@ -409,6 +417,7 @@ pub struct ApprovalOptions {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
     pub input_tokens: u64,
@@ -421,6 +430,7 @@ pub struct Usage {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Truncated {
     pub total_bytes: u64,
@@ -429,6 +439,7 @@ pub struct Truncated {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Evaluation {
     pub criterion: String,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
@@ -25,9 +26,10 @@ impl fmt::Display for Seq {
 }
 
 macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident)*) => {$(
-        $(#[$doc])*
+    ($($(#[$attribute:meta])* $name:ident)*) => {$(
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        $(#[$attribute])*
         #[serde(transparent)]
         pub struct $name(String);
 
@@ -57,6 +59,7 @@ macro_rules! ids {
 
 ids! {
     /// A conversation. Ours are uuid v7; a client may bring its own, see [`SessionId::parse`].
+    #[cfg_attr(feature = "schema", schemars(extend("pattern" = "^[A-Za-z0-9_-]{1,128}$")))]
     SessionId
     /// One run of an agent, which is one assistant message.
     ResponseId

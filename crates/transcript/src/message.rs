@@ -1,5 +1,6 @@
 //! The message model: what a reader sees, as data. Filled in by the reducer, see `transcript.rs`.
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
@@ -206,7 +207,9 @@ pub struct Call {
 }
 
 /// The one state machine of a tool call. Other vocabularies are views of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum CallState {
     StreamingInput,
     AwaitingApproval,

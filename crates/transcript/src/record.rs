@@ -9,14 +9,18 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::{Event, Millis, ResponseId, Seq, SessionId};
 
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "camelCase"))]
 pub struct Record {
     pub seq: Seq,
     pub at: Millis,
     pub session_id: SessionId,
     /// The run this belongs to, on every event that belongs to one.
+    #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "Option::is_none"))]
     pub response_id: Option<ResponseId>,
+    #[cfg_attr(feature = "schema", schemars(flatten))]
     pub event: Event,
     /// Fields of a newer version on an event that this one knows. Kept, not read.
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Map<String, Value>,
 }
 

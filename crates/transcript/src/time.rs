@@ -46,3 +46,14 @@ impl<'de> Deserialize<'de> for Millis {
         Self::parse(&text).ok_or_else(|| D::Error::custom(format!("not a moment: {text}")))
     }
 }
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Millis {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Moment".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "format": "date-time" })
+    }
+}

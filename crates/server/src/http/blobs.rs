@@ -1,35 +1,43 @@
 //! Files that go with messages: put first, then named in a message's `attachments`.
 
-use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::App;
-use super::error::{HttpError, RawBody};
+use super::answer::Created;
+use super::error::{HttpError, RequestCode};
+use super::extract::{RawBody, Segment};
 use crate::clock;
+
+/// A file as messages name it.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct StoredFile {
+    blob: String,
+    size: usize,
+}
 
 pub(super) async fn put(
     State(app): State<App>,
     RawBody(body): RawBody,
-) -> Result<(StatusCode, Json<Value>), HttpError> {
+) -> Result<Created<StoredFile>, HttpError> {
     if body.is_empty() {
         return Err(HttpError::invalid("the file is empty"));
     }
     let size = body.len();
     let blob = app.store().put_blob(body.to_vec(), clock::now()).await?;
-    Ok((StatusCode::CREATED, Json(json!({ "blob": blob, "size": size }))))
+    Ok(Created(StoredFile { blob, size }))
 }
 
 /// Served as something to keep, not to show: what is in it is anybody's guess.
 pub(super) async fn show(
     State(app): State<App>,
-    Path(hash): Path<String>,
+    Segment(hash): Segment,
 ) -> Result<Response, HttpError> {
-    let missing = || HttpError::new(StatusCode::NOT_FOUND, "not_found", "there is no such file");
+    let missing = || HttpError::new(RequestCode::NotFound, "there is no such file");
     let wanted = hash.clone();
     let blob = app.store().off_thread(move |store| store.blob(&wanted)).await?;
     let bytes = Bytes::from(blob.ok_or_else(missing)?);

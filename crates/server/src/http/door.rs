@@ -19,7 +19,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::error::HttpError;
+use super::error::{HttpError, PageError, RequestCode};
 use super::hosts::Hosts;
 use super::keys::Keys;
 use super::{App, sign_in};
@@ -88,7 +88,7 @@ impl Door {
                 "{host:?} is not a name of this server; use the address it printed, or set \
                  [server] public_url to the one it is reached by"
             );
-            return Err(forbidden("forbidden_host", message));
+            return Err(HttpError::new(RequestCode::ForbiddenHost, message));
         }
         match headers.get(ORIGIN).map(|it| it.to_str().unwrap_or("unreadable")) {
             Some(origin) if is_same(origin, host) => Ok(()),
@@ -98,13 +98,13 @@ impl Door {
                     "pages of {origin} may not use this server; list it in [server] \
                      allowed_origins if it should"
                 );
-                Err(forbidden("forbidden_origin", message))
+                Err(HttpError::new(RequestCode::ForbiddenOrigin, message))
             }
             None => match headers.get("sec-fetch-site").map(HeaderValue::as_bytes) {
                 None | Some(b"same-origin" | b"none") => Ok(()),
                 Some(_) => {
                     let message = "another site led here; open the address directly";
-                    Err(forbidden("forbidden_origin", message.to_owned()))
+                    Err(HttpError::new(RequestCode::ForbiddenOrigin, message))
                 }
             },
         }
@@ -123,14 +123,14 @@ impl Door {
         if !only_reads && !headers.contains_key(ORIGIN) {
             let message = "without the token as 'Authorization: Bearer TOKEN', changes are taken \
                            from our own page only, which sends an Origin";
-            return Verdict::Out(HttpError::new(StatusCode::UNAUTHORIZED, "unauthorized", message));
+            return Verdict::Out(HttpError::new(RequestCode::Unauthorized, message));
         }
         if uri.path() == SIGN_IN && *method == Method::POST || self.keys.has_cookie(headers) {
             return Verdict::In;
         }
         let message = "open the address that the server printed when it started, or send its \
                        token as 'Authorization: Bearer TOKEN'";
-        Verdict::Out(HttpError::new(StatusCode::UNAUTHORIZED, "unauthorized", message))
+        Verdict::Out(HttpError::new(RequestCode::Unauthorized, message))
     }
 
     /// The origin of an allowed front end, if the request comes from one.
@@ -146,7 +146,7 @@ async fn to_cookie(app: &App, uri: &Uri) -> Response {
             let headers = [(LOCATION, without_token(uri)), (SET_COOKIE, cookie)];
             (StatusCode::SEE_OTHER, headers).into_response()
         }
-        Err(error) => HttpError::from(error).into_page(),
+        Err(error) => PageError::from(error).into_response(),
     }
 }
 
@@ -178,10 +178,6 @@ fn set_headers(headers: &mut HeaderMap, foreign: Option<HeaderValue>) {
     if let Some(origin) = foreign {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     }
-}
-
-fn forbidden(code: &str, message: String) -> HttpError {
-    HttpError::new(StatusCode::FORBIDDEN, code, message)
 }
 
 /// The page's own origin: same host, same port. Who has our port cannot be somebody else.

@@ -1,91 +1,135 @@
 //! Errors at the edge: one shape, `{"error": {"code", "message"}}`, made in one place.
 //!
-//! Codes of the log's own closed list are used where they fit; the few others here are about
-//! requests, not about sessions.
+//! The codes are one closed list with their statuses; `docs/errors.md` is made from it. Where the
+//! log's own list has the same word, it means the same.
 
-use std::collections::HashMap;
-use std::time::Duration;
-
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::Json;
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_LENGTH;
-use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use axum::{Json, body::Bytes};
-use serde::de::DeserializeOwned;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use store::AppendError;
-use transcript::{ErrorCode, SessionId};
 
-use super::BODY_MAX;
-use super::pages::html_response;
+use super::pages::Html;
 use crate::session::Refused;
 
-/// A body must have come by then.
-const BODY_WITHIN: Duration = Duration::from_secs(30);
+macro_rules! request_codes {
+    ($($name:ident $code:literal $status:ident $meaning:literal)*) => {
+        /// Why a request was refused.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+        pub(crate) enum RequestCode {
+            $(#[doc = $meaning] #[serde(rename = $code)] $name,)*
+        }
+
+        impl RequestCode {
+            /// In the order of the documentation.
+            #[cfg(test)]
+            pub(super) const ALL: &[Self] = &[$(Self::$name),*];
+
+            pub(super) fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $code,)*
+                }
+            }
+
+            pub(super) fn status(self) -> StatusCode {
+                match self {
+                    $(Self::$name => StatusCode::$status,)*
+                }
+            }
+
+            pub(super) fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$name => $meaning,)*
+                }
+            }
+        }
+    };
+}
+
+request_codes! {
+    InvalidRequest "invalid_request" BAD_REQUEST "The request cannot be read, or asks for something impossible."
+    AgentNotFound "agent_not_found" BAD_REQUEST "No agent of that name is configured."
+    Unauthorized "unauthorized" UNAUTHORIZED "The token, the cookie or the password is missing or wrong."
+    ForbiddenHost "forbidden_host" FORBIDDEN "The request was not sent to a name of this server."
+    ForbiddenOrigin "forbidden_origin" FORBIDDEN "The request comes from a page of another site."
+    NotFound "not_found" NOT_FOUND "There is nothing at this address."
+    SessionNotFound "session_not_found" NOT_FOUND "There is no such session."
+    MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "The address does not take this method."
+    TooSlow "too_slow" REQUEST_TIMEOUT "The body did not come within 30 seconds."
+    SessionExists "session_exists" CONFLICT "A session of that id exists already."
+    NothingToDo "nothing_to_do" CONFLICT "There is no answer to continue or to retry."
+    AgentBusy "agent_busy" CONFLICT "The agent is working and cannot take this now."
+    TooLarge "too_large" PAYLOAD_TOO_LARGE "The body or the frame is larger than 8 MiB."
+    TooManyAttempts "too_many_attempts" TOO_MANY_REQUESTS "The password was wrong too often; wait a minute."
+    QueueFull "queue_full" TOO_MANY_REQUESTS "Too many messages are waiting already."
+    InternalError "internal_error" INTERNAL_SERVER_ERROR "A fault of Callboard itself; its log says more."
+    Stopping "stopping" SERVICE_UNAVAILABLE "The server is stopping."
+    Storage "storage" INSUFFICIENT_STORAGE "The log could not be written, for instance because the disk is full."
+}
 
 #[derive(Debug)]
 pub(crate) struct HttpError {
-    pub(super) status: StatusCode,
-    pub(super) code: String,
+    pub(super) code: RequestCode,
     pub(super) message: String,
 }
 
+/// How a refusal looks.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Error")]
+pub(super) struct ErrorBody {
+    error: ErrorDetails,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ErrorDetails {
+    code: RequestCode,
+    /// What happened and what to do, for a person.
+    message: String,
+}
+
 impl HttpError {
-    pub(super) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
-        Self { status, code: code.to_owned(), message: message.into() }
+    pub(super) fn new(code: RequestCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
     }
 
     pub(super) fn invalid(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "invalid_request", message)
+        Self::new(RequestCode::InvalidRequest, message)
     }
 
     pub(super) fn no_session(id: &str) -> Self {
         let message =
             format!("there is no session {id:?}; GET /api/sessions lists those there are");
-        Self::new(StatusCode::NOT_FOUND, "session_not_found", message)
-    }
-
-    /// For a person, where a page was asked for.
-    pub(super) fn into_page(self) -> Response {
-        let title = match self.status {
-            StatusCode::UNAUTHORIZED => "You are not signed in",
-            StatusCode::FORBIDDEN => "Not from here",
-            StatusCode::NOT_FOUND => "There is nothing here",
-            _ => "That did not work",
-        };
-        let html = render::error_page(title, &self.message);
-        (self.status, html_response(html)).into_response()
+        Self::new(RequestCode::SessionNotFound, message)
     }
 
     /// Worth trying again later without a change.
     pub(super) fn retryable(&self) -> bool {
-        self.status.is_server_error() || self.status == StatusCode::CONFLICT
+        let status = self.code.status();
+        status.is_server_error() || status == StatusCode::CONFLICT
     }
 }
 
 impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
-        let body = json!({ "error": { "code": self.code, "message": self.message } });
-        (self.status, Json(body)).into_response()
+        let Self { code, message } = self;
+        (code.status(), Json(ErrorBody { error: ErrorDetails { code, message } })).into_response()
     }
 }
 
 impl From<Refused> for HttpError {
     fn from(refused: Refused) -> Self {
-        let message = refused.to_string();
-        let (status, code) = match &refused {
-            Refused::NoSession => (StatusCode::NOT_FOUND, "session_not_found"),
-            Refused::Exists => (StatusCode::CONFLICT, "session_exists"),
-            Refused::Busy => (StatusCode::CONFLICT, ErrorCode::AgentBusy.as_str()),
-            Refused::Nothing(_) => (StatusCode::CONFLICT, "nothing_to_do"),
-            Refused::NoAgent(_) => (StatusCode::BAD_REQUEST, ErrorCode::AgentNotFound.as_str()),
-            Refused::QueueFull(_) => (StatusCode::TOO_MANY_REQUESTS, ErrorCode::QueueFull.as_str()),
-            Refused::Storage(_) => (StatusCode::INSUFFICIENT_STORAGE, ErrorCode::Storage.as_str()),
-            Refused::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+        let code = match &refused {
+            Refused::NoSession => RequestCode::SessionNotFound,
+            Refused::Exists => RequestCode::SessionExists,
+            Refused::Busy => RequestCode::AgentBusy,
+            Refused::Nothing(_) => RequestCode::NothingToDo,
+            Refused::NoAgent(_) => RequestCode::AgentNotFound,
+            Refused::QueueFull(_) => RequestCode::QueueFull,
+            Refused::Storage(_) => RequestCode::Storage,
+            Refused::Stopping => RequestCode::Stopping,
         };
-        Self::new(status, code, message)
+        Self::new(code, refused.to_string())
     }
 }
 
@@ -99,106 +143,38 @@ impl From<store::Error> for HttpError {
     fn from(error: store::Error) -> Self {
         tracing::error!(%error, "cannot read the log");
         let message = "the log cannot be read; the server's own log says why";
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Storage.as_str(), message)
+        Self::new(RequestCode::InternalError, message)
+    }
+}
+
+/// A refusal for a person, where a page was asked for.
+pub(super) struct PageError(pub(super) HttpError);
+
+impl<E: Into<HttpError>> From<E> for PageError {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for PageError {
+    fn into_response(self) -> Response {
+        let status = self.0.code.status();
+        let title = match status {
+            StatusCode::UNAUTHORIZED => "You are not signed in",
+            StatusCode::FORBIDDEN => "Not from here",
+            StatusCode::NOT_FOUND => "There is nothing here",
+            _ => "That did not work",
+        };
+        (status, Html(render::error_page(title, &self.0.message))).into_response()
     }
 }
 
 pub(super) async fn no_such_path() -> HttpError {
-    HttpError::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address")
+    HttpError::new(RequestCode::NotFound, "there is nothing at this address")
 }
 
 pub(super) async fn no_such_method() -> HttpError {
-    let message = "this address does not take this method";
-    HttpError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
-}
-
-/// A JSON body, refused in our words.
-pub(super) struct Input<T>(pub(super) T);
-
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
-    type Rejection = HttpError;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        let body = read_body(request, state).await?;
-        match serde_json::from_slice(&body) {
-            Ok(value) => Ok(Self(value)),
-            Err(error) => Err(HttpError::invalid(format!("the body cannot be read: {error}"))),
-        }
-    }
-}
-
-/// A body of any kind.
-pub(super) struct RawBody(pub(super) Bytes);
-
-impl<S: Send + Sync> FromRequest<S> for RawBody {
-    type Rejection = HttpError;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        read_body(request, state).await.map(Self)
-    }
-}
-
-/// A form's fields.
-pub(super) struct FormText(pub(super) HashMap<String, String>);
-
-impl<S: Send + Sync> FromRequest<S> for FormText {
-    type Rejection = HttpError;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        let body = read_body(request, state).await?;
-        let fields = form_urlencoded::parse(&body).into_owned().collect();
-        Ok(Self(fields))
-    }
-}
-
-async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, HttpError> {
-    // One that says it will be too large need not come at all.
-    let announced = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok());
-    if announced.and_then(|it| it.parse().ok()).is_some_and(|it: u64| it > BODY_MAX as u64) {
-        let message = format!("the body is larger than {} MiB", BODY_MAX >> 20);
-        return Err(HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
-    }
-    let read = Bytes::from_request(request, state);
-    match tokio::time::timeout(BODY_WITHIN, read).await {
-        Ok(body) => body.map_err(refuse_body),
-        Err(_) => {
-            let message = format!("the body did not come within {BODY_WITHIN:?}");
-            Err(HttpError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message))
-        }
-    }
-}
-
-fn refuse_body(rejection: BytesRejection) -> HttpError {
-    let status = rejection.status();
-    let code =
-        if status == StatusCode::PAYLOAD_TOO_LARGE { "too_large" } else { "invalid_request" };
-    HttpError::new(status, code, rejection.body_text())
-}
-
-/// Query parameters, refused in our words.
-pub(super) struct Params<T>(pub(super) T);
-
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
-    type Rejection = HttpError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
-        let query = Query::from_request_parts(parts, state).await;
-        query.map(|Query(value)| Self(value)).map_err(|it| HttpError::invalid(it.body_text()))
-    }
-}
-
-/// The session that a path names. One that cannot exist is refused here.
-pub(super) struct Named(pub(super) SessionId);
-
-impl<S: Send + Sync> FromRequestParts<S> for Named {
-    type Rejection = HttpError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
-        let Path(id) = Path::<String>::from_request_parts(parts, state)
-            .await
-            .map_err(|it| HttpError::invalid(it.body_text()))?;
-        SessionId::parse(&id).map(Self).ok_or_else(|| HttpError::no_session(&id))
-    }
+    HttpError::new(RequestCode::MethodNotAllowed, "this address does not take this method")
 }
 
 #[cfg(test)]

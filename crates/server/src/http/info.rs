@@ -2,31 +2,32 @@
 
 use axum::Json;
 use axum::extract::State;
-use serde_json::{Value, json};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::App;
+use crate::agents::AgentInfo;
+use crate::tools::ToolSpec;
 
-pub(super) async fn healthz() -> &'static str {
-    "ok"
+pub(super) async fn healthz() -> Response {
+    "ok".into_response()
 }
 
-pub(super) async fn agents(State(app): State<App>) -> Json<Value> {
-    Json(json!({ "agents": app.shared.agents.infos() }))
+#[derive(Serialize, JsonSchema)]
+pub(super) struct AgentList {
+    agents: Vec<AgentInfo>,
 }
 
-pub(super) async fn tools(State(app): State<App>) -> Json<Value> {
-    let tools: Vec<Value> = app
-        .shared
-        .tools
-        .specs()
-        .into_iter()
-        .map(|spec| {
-            json!({
-                "name": spec.name,
-                "description": spec.description,
-                "parameters": spec.parameters,
-            })
-        })
-        .collect();
-    Json(json!({ "tools": tools }))
+pub(super) async fn agents(State(app): State<App>) -> Json<AgentList> {
+    Json(AgentList { agents: app.shared.agents.infos() })
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ToolList {
+    tools: Vec<ToolSpec>,
+}
+
+pub(super) async fn tools(State(app): State<App>) -> Json<ToolList> {
+    Json(ToolList { tools: app.shared.tools.specs() })
 }

@@ -19,6 +19,8 @@ const DAYS: u64 = 365;
 pub(super) struct Keys {
     token: String,
     cookie_name: String,
+    /// Whether browsers reach us by https alone.
+    is_secure: bool,
     store: Store,
     /// Hashes of the cookies that are good. Held for a look-up, never across an await.
     sign_ins: RwLock<HashSet<[u8; 32]>>,
@@ -28,6 +30,7 @@ impl Keys {
     pub(super) fn load(
         token: String,
         port: u16,
+        is_secure: bool,
         store: Store,
         now: Millis,
     ) -> Result<Self, store::Error> {
@@ -35,7 +38,7 @@ impl Keys {
         let good = store.sign_ins()?.into_iter().filter(|(_, at)| *at > oldest);
         let sign_ins = RwLock::new(good.map(|(hash, _)| hash).collect());
         // Cookies know no ports: two servers on one machine must not share one.
-        Ok(Self { token, cookie_name: format!("callboard_{port}"), store, sign_ins })
+        Ok(Self { token, cookie_name: format!("callboard_{port}"), is_secure, store, sign_ins })
     }
 
     pub(super) fn is_token(&self, given: &str) -> bool {
@@ -75,7 +78,8 @@ impl Keys {
 
     fn set_cookie(&self, value: &str, seconds: u64) -> String {
         let name = &self.cookie_name;
-        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}")
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
     }
 
     fn cookies<'a>(&'a self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {

@@ -6,11 +6,13 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use transcript::SessionId;
 
 use super::App;
-use super::error::{HttpError, Input, Params};
+use super::error::HttpError;
+use super::extract::{Input, Params};
 
 pub(super) async fn metrics(State(app): State<App>) -> Response {
     let text = app.shared.metrics.encode(&app.store().stats());
@@ -18,50 +20,81 @@ pub(super) async fn metrics(State(app): State<App>) -> Response {
     ([(CONTENT_TYPE, kind)], text).into_response()
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct SizesParams {
     limit: Option<usize>,
 }
 
-/// Bytes by session and kind, the largest first.
+/// Bytes, of everything and by session and kind, the largest first.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SizesReport {
+    total: TotalSize,
+    sessions: Vec<SessionSize>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct TotalSize {
+    database: u64,
+    /// The write-ahead log.
+    wal: u64,
+    /// Within the database, to be used again before it grows.
+    free: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct SessionSize {
+    session_id: SessionId,
+    title: String,
+    records: u64,
+    deltas: u64,
+    blobs: u64,
+    index: u64,
+}
+
 pub(super) async fn sizes(
     State(app): State<App>,
     Params(params): Params<SizesParams>,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<SizesReport>, HttpError> {
     let limit = params.limit.unwrap_or(50).clamp(1, 1000);
     let (total, sessions) = app
         .store()
         .off_thread(move |store| Ok::<_, store::Error>((store.total_size()?, store.sizes(limit)?)))
         .await?;
-    let sessions: Vec<Value> = sessions
-        .into_iter()
-        .map(|it| {
-            json!({
-                "sessionId": it.session, "title": it.title, "records": it.records,
-                "deltas": it.deltas, "blobs": it.blobs, "index": it.index,
-            })
-        })
-        .collect();
-    let total = json!({ "database": total.database, "wal": total.wal, "free": total.free });
-    Ok(Json(json!({ "total": total, "sessions": sessions })))
+    let total = TotalSize { database: total.database, wal: total.wal, free: total.free };
+    let sessions = sessions.into_iter().map(SessionSize::from).collect();
+    Ok(Json(SizesReport { total, sessions }))
 }
 
-#[derive(Deserialize)]
+impl From<store::SessionSize> for SessionSize {
+    fn from(size: store::SessionSize) -> Self {
+        let store::SessionSize { session, title, records, deltas, blobs, index } = size;
+        Self { session_id: session, title, records, deltas, blobs, index }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BackupInput {
     /// On the server's machine, where nothing is yet.
     file: PathBuf,
 }
 
+#[derive(Serialize, JsonSchema)]
+pub(super) struct BackupMade {
+    file: PathBuf,
+    bytes: u64,
+}
+
 pub(super) async fn backup(
     State(app): State<App>,
     Input(BackupInput { file }): Input<BackupInput>,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<BackupMade>, HttpError> {
     if !file.is_absolute() {
         return Err(HttpError::invalid("`file` must be a full path on the server's machine"));
     }
     let bytes = app.store().backup(&file).await.map_err(|error| {
         HttpError::invalid(format!("{} could not be written: {error}", file.display()))
     })?;
-    Ok(Json(json!({ "file": file, "bytes": bytes })))
+    Ok(Json(BackupMade { file, bytes }))
 }

@@ -1,16 +1,20 @@
 //! The page and its files. Served complete, so that reading works without script.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
+use axum::http::StatusCode;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::{IntoResponse, Response};
 use render::{ListedSession, Page};
+use schemars::json_schema;
 use store::Window;
 use transcript::{SessionId, Transcript};
 
 use super::App;
-use super::error::{HttpError, Named, no_such_path};
+use super::error::{HttpError, PageError, no_such_path};
+use super::extract::{Named, Segment};
+use super::openapi::{Gives, Operation};
 use super::read::read_window;
 
 const LISTED: usize = 100;
@@ -27,22 +31,21 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
 
-pub(super) async fn home(State(app): State<App>) -> Result<Response, HttpError> {
+pub(super) async fn home(State(app): State<App>) -> Result<Html, PageError> {
     render_page(&app, None)
 }
 
 pub(super) async fn session(
     State(app): State<App>,
-    Named(id): Named,
-) -> Result<Response, HttpError> {
+    named: Result<Named, HttpError>,
+) -> Result<Html, PageError> {
+    let Named(id) = named?;
     let window = Window { before: None, limit: MESSAGES };
-    match read_window(&app, id.clone(), window).await {
-        Ok((transcript, _)) => render_page(&app, Some((&id, &transcript))),
-        Err(error) => Ok(error.into_page()),
-    }
+    let (transcript, _) = read_window(&app, id.clone(), window).await?;
+    render_page(&app, Some((&id, &transcript)))
 }
 
-pub(super) async fn asset(Path(name): Path<String>) -> Response {
+pub(super) async fn asset(Segment(name): Segment) -> Response {
     let Some((_, kind, text)) = FILES.iter().find(|(file, ..)| *file == name) else {
         return no_such_path().await.into_response();
     };
@@ -51,7 +54,7 @@ pub(super) async fn asset(Path(name): Path<String>) -> Response {
     (headers, *text).into_response()
 }
 
-fn render_page(app: &App, open: Option<(&SessionId, &Transcript)>) -> Result<Response, HttpError> {
+fn render_page(app: &App, open: Option<(&SessionId, &Transcript)>) -> Result<Html, PageError> {
     let listed = app.store().sessions(Some(false), LISTED, None)?;
     let sessions = listed.into_iter().map(|(id, summary, _)| ListedSession {
         id,
@@ -64,16 +67,27 @@ fn render_page(app: &App, open: Option<(&SessionId, &Transcript)>) -> Result<Res
         open,
         default_agent: app.shared.agents.default_id(),
     });
-    Ok(html_response(html))
+    Ok(Html(html))
 }
 
-pub(super) fn html_response(html: String) -> Response {
-    let headers = [
-        (CONTENT_TYPE, "text/html; charset=utf-8"),
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (REFERRER_POLICY, "no-referrer"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (CACHE_CONTROL, "no-store"),
-    ];
-    (headers, html).into_response()
+/// A whole page.
+pub(super) struct Html(pub(super) String);
+
+impl IntoResponse for Html {
+    fn into_response(self) -> Response {
+        let headers = [
+            (CONTENT_TYPE, "text/html; charset=utf-8"),
+            (CONTENT_SECURITY_POLICY, POLICY),
+            (REFERRER_POLICY, "no-referrer"),
+            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (CACHE_CONTROL, "no-store"),
+        ];
+        (headers, self.0).into_response()
+    }
+}
+
+impl Gives for Html {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.gives(StatusCode::OK, Some(("text/html", json_schema!({ "type": "string" }))));
+    }
 }

@@ -2,21 +2,22 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use formats::callboard::ChatMessage;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 use store::{ReadRange, Stored, Window};
 use transcript::{Record, Seq, SessionId, Transcript};
 
 use super::App;
-use super::error::{HttpError, Named, Params};
+use super::answer::Written;
+use super::error::HttpError;
+use super::extract::{Named, Params};
 use crate::history;
 
 /// More than this is cut, not refused.
 const LIMIT: usize = 1000;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct EventsParams {
     #[serde(default)]
     after: u64,
@@ -25,11 +26,20 @@ pub(super) struct EventsParams {
     deltas: bool,
 }
 
+/// How the page looks; its text is put together without it.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "a description")]
+pub(super) struct EventsPage {
+    events: Vec<Record>,
+    /// The last number of the log.
+    head: Seq,
+}
+
 pub(super) async fn events(
     State(app): State<App>,
     Named(id): Named,
     Params(params): Params<EventsParams>,
-) -> Result<Response, HttpError> {
+) -> Result<Written<EventsPage>, HttpError> {
     let range = ReadRange {
         after: Seq(params.after),
         up_to: None,
@@ -44,10 +54,10 @@ pub(super) async fn events(
     // Bodies are JSON already: they are put together, not read and written again.
     let events: Vec<String> = page.records.iter().map(Stored::to_json).collect();
     let body = format!(r#"{{"events":[{}],"head":{}}}"#, events.join(","), page.head);
-    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
+    Ok(Written::new(body))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct MessagesParams {
     #[serde(default)]
     format: Format,
@@ -58,14 +68,14 @@ pub(super) struct MessagesParams {
     limit: Option<usize>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Format {
     #[default]
     Callboard,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Order {
     #[default]
@@ -73,16 +83,23 @@ enum Order {
     Desc,
 }
 
+#[derive(Serialize, JsonSchema)]
+pub(super) struct MessagesPage {
+    messages: Vec<ChatMessage>,
+    /// To be given as `before`; none if these are the first.
+    next: Option<Seq>,
+}
+
 pub(super) async fn messages(
     State(app): State<App>,
     Named(id): Named,
     Params(params): Params<MessagesParams>,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<MessagesPage>, HttpError> {
     let limit = params.limit.unwrap_or(100).clamp(1, LIMIT);
     let window = Window { before: params.before.map(Seq), limit };
     let (transcript, next) = read_window(&app, id, window).await?;
     let shown = transcript.messages.iter().filter(|message| !message.superseded);
-    let mut messages: Vec<Value> = shown
+    let mut messages: Vec<ChatMessage> = shown
         .map(|message| match params.format {
             Format::Callboard => formats::callboard::message(message),
         })
@@ -90,7 +107,7 @@ pub(super) async fn messages(
     if params.order == Order::Desc {
         messages.reverse();
     }
-    Ok(Json(json!({ "messages": messages, "next": next })))
+    Ok(Json(MessagesPage { messages, next }))
 }
 
 /// Those messages, whole, and where the ones before them end. Costs what they cost, however long

@@ -2,15 +2,16 @@
 
 use axum::Json;
 use axum::extract::State;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use store::{Cursor, Query};
-use transcript::SessionId;
+use transcript::{Millis, Seq, SessionId};
 
 use super::App;
-use super::error::{HttpError, Params};
+use super::error::HttpError;
+use super::extract::Params;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SearchParams {
     q: String,
@@ -23,10 +24,37 @@ pub(super) struct SearchParams {
 
 const LIMIT: usize = 200;
 
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SearchPage {
+    hits: Vec<Hit>,
+    /// To be given as `before`; none if these are all.
+    next: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Hit {
+    session_id: SessionId,
+    seq: Seq,
+    at: Millis,
+    /// The message that shows it; a title is in none.
+    message_id: Option<String>,
+    kind: &'static str,
+    snippet: Vec<Piece>,
+}
+
+/// Of a snippet, so that whoever shows it can mark the matches and must escape the rest.
+#[derive(Serialize, JsonSchema)]
+struct Piece {
+    text: String,
+    #[serde(rename = "match")]
+    is_match: bool,
+}
+
 pub(super) async fn search(
     State(app): State<App>,
     Params(params): Params<SearchParams>,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<SearchPage>, HttpError> {
     let SearchParams { q, session_id, archived, limit, before } = params;
     let session = session_id.map(|id| SessionId::parse(&id).ok_or(id)).transpose();
     let session = session.map_err(|id| HttpError::no_session(&id))?;
@@ -36,23 +64,20 @@ pub(super) async fn search(
     let query = Query { text: q, session, archived, limit, before };
     let found = app.store().search(query).await?;
     let next = found.next.map(|it| it.to_string());
-    let hits: Vec<Value> = found.hits.into_iter().map(hit).collect();
-    Ok(Json(json!({ "hits": hits, "next": next })))
+    let hits = found.hits.into_iter().map(Hit::from).collect();
+    Ok(Json(SearchPage { hits, next }))
 }
 
-/// Pieces of the snippet, so that whoever shows it can mark the matches and must escape the rest.
-fn hit(hit: store::Hit) -> Value {
-    let snippet: Vec<Value> = hit
-        .snippet
-        .into_iter()
-        .map(|(text, is_match)| json!({ "text": text, "match": is_match }))
-        .collect();
-    json!({
-        "sessionId": hit.session,
-        "seq": hit.seq,
-        "at": hit.at,
-        "messageId": hit.message_id,
-        "kind": hit.kind.word(),
-        "snippet": snippet,
-    })
+impl From<store::Hit> for Hit {
+    fn from(hit: store::Hit) -> Self {
+        let pieces = hit.snippet.into_iter();
+        Self {
+            session_id: hit.session,
+            seq: hit.seq,
+            at: hit.at,
+            message_id: hit.message_id,
+            kind: hit.kind.word(),
+            snippet: pieces.map(|(text, is_match)| Piece { text, is_match }).collect(),
+        }
+    }
 }

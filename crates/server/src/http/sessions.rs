@@ -4,17 +4,23 @@ use std::path::Path;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::response::NoContent;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use transcript::{Attachment, ClientId, Millis, SendMode, Seq, SessionId, SessionState, Summary};
+use transcript::{
+    Attachment, ClientId, MessageId, Millis, ResponseId, SendMode, Seq, SessionId, SessionState,
+    Summary,
+};
 
 use super::App;
-use super::error::{HttpError, Input, Named, Params};
+use super::answer::{Accepted, Created};
+use super::error::HttpError;
+use super::extract::{Input, Named, Params};
 use crate::clock;
 use crate::session::{Command, NewMessage, NewSession, SessionPatch};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Session")]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SessionObject {
     id: SessionId,
@@ -46,7 +52,7 @@ impl SessionObject {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct ListParams {
     archived: Option<bool>,
     limit: Option<usize>,
@@ -56,21 +62,28 @@ pub(super) struct ListParams {
 
 const LIST_LIMIT: usize = 1000;
 
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SessionList {
+    sessions: Vec<SessionObject>,
+    /// To be given as `before`; none if there are no more.
+    next: Option<String>,
+}
+
 pub(super) async fn list(
     State(app): State<App>,
     Params(params): Params<ListParams>,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<SessionList>, HttpError> {
     let limit = params.limit.unwrap_or(100).clamp(1, LIST_LIMIT);
     let before = params.before.as_deref().map(parse_cursor).transpose()?;
     let before = before.as_ref().map(|(at, id)| (*at, id));
     let listed = app.store().sessions(params.archived, limit, before)?;
     let next = (listed.len() == limit).then(|| listed.last()).flatten();
     let next = next.map(|(id, summary, _)| format!("{}.{id}", summary.updated_at.0));
-    let sessions: Vec<SessionObject> = listed
+    let sessions = listed
         .into_iter()
         .map(|(id, summary, head)| SessionObject::new(id, &summary, head))
         .collect();
-    Ok(Json(json!({ "sessions": sessions, "next": next })))
+    Ok(Json(SessionList { sessions, next }))
 }
 
 fn parse_cursor(cursor: &str) -> Result<(Millis, SessionId), HttpError> {
@@ -80,7 +93,7 @@ fn parse_cursor(cursor: &str) -> Result<(Millis, SessionId), HttpError> {
     parsed.ok_or_else(|| HttpError::invalid("`before` takes the `next` of the page before"))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CreateInput {
     id: Option<String>,
@@ -92,7 +105,7 @@ pub(super) struct CreateInput {
 pub(super) async fn create(
     State(app): State<App>,
     Input(input): Input<CreateInput>,
-) -> Result<(StatusCode, Json<SessionObject>), HttpError> {
+) -> Result<Created<SessionObject>, HttpError> {
     let CreateInput { id, agent, title, workspace } = input;
     let id = match id {
         None => clock::new_session_id(),
@@ -113,17 +126,17 @@ pub(super) async fn create(
     let title = title.filter(|it| !it.trim().is_empty());
     let session = NewSession { id: id.clone(), agent, title, workspace };
     app.sessions.create(session).await?;
-    Ok((StatusCode::CREATED, session_object(&app, id)?))
+    session_object(&app, id).map(Created)
 }
 
 pub(super) async fn show(
     State(app): State<App>,
     Named(id): Named,
 ) -> Result<Json<SessionObject>, HttpError> {
-    session_object(&app, id)
+    session_object(&app, id).map(Json)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UpdateInput {
     title: Option<String>,
@@ -137,24 +150,24 @@ pub(super) async fn update(
 ) -> Result<Json<SessionObject>, HttpError> {
     let patch = SessionPatch { title, archived };
     app.sessions.ask(&id, |reply| Command::Update { patch, reply }).await?;
-    session_object(&app, id)
+    session_object(&app, id).map(Json)
 }
 
-fn session_object(app: &App, id: SessionId) -> Result<Json<SessionObject>, HttpError> {
+fn session_object(app: &App, id: SessionId) -> Result<SessionObject, HttpError> {
     let found = app.store().summary(&id)?;
     let (summary, head) = found.ok_or_else(|| HttpError::no_session(id.as_str()))?;
-    Ok(Json(SessionObject::new(id, &summary, head)))
+    Ok(SessionObject::new(id, &summary, head))
 }
 
 pub(super) async fn delete(
     State(app): State<App>,
     Named(id): Named,
-) -> Result<StatusCode, HttpError> {
+) -> Result<NoContent, HttpError> {
     app.sessions.ask(&id, |reply| Command::Delete { reply }).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(NoContent)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SendInput {
     pub(super) text: String,
@@ -198,36 +211,56 @@ async fn check_attachments(app: &App, attachments: &[Attachment]) -> Result<(), 
     Ok(())
 }
 
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Sent {
+    message_id: MessageId,
+}
+
 pub(super) async fn send(
     State(app): State<App>,
     Named(id): Named,
     Input(input): Input<SendInput>,
-) -> Result<(StatusCode, Json<Value>), HttpError> {
+) -> Result<Accepted<Sent>, HttpError> {
     let message_id = app.sessions.send(&id, input.into_message(&app).await?).await?;
-    Ok((StatusCode::ACCEPTED, Json(json!({ "messageId": message_id }))))
+    Ok(Accepted(Sent { message_id }))
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Cancelled {
+    /// Whether anything ran.
+    cancelled: bool,
+    response_id: Option<ResponseId>,
 }
 
 pub(super) async fn cancel(
     State(app): State<App>,
     Named(id): Named,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<Cancelled>, HttpError> {
     let by = "user".to_owned();
     let run = app.sessions.ask(&id, |reply| Command::Cancel { by, reply }).await?;
-    Ok(Json(json!({ "cancelled": run.is_some(), "responseId": run })))
+    Ok(Json(Cancelled { cancelled: run.is_some(), response_id: run }))
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Started {
+    response_id: ResponseId,
 }
 
 pub(super) async fn go_on(
     State(app): State<App>,
     Named(id): Named,
-) -> Result<(StatusCode, Json<Value>), HttpError> {
-    let run = app.sessions.ask(&id, |reply| Command::Continue { reply }).await?;
-    Ok((StatusCode::ACCEPTED, Json(json!({ "responseId": run }))))
+) -> Result<Accepted<Started>, HttpError> {
+    let response_id = app.sessions.ask(&id, |reply| Command::Continue { reply }).await?;
+    Ok(Accepted(Started { response_id }))
 }
 
 pub(super) async fn retry(
     State(app): State<App>,
     Named(id): Named,
-) -> Result<(StatusCode, Json<Value>), HttpError> {
-    let run = app.sessions.ask(&id, |reply| Command::Retry { reply }).await?;
-    Ok((StatusCode::ACCEPTED, Json(json!({ "responseId": run }))))
+) -> Result<Accepted<Started>, HttpError> {
+    let response_id = app.sessions.ask(&id, |reply| Command::Retry { reply }).await?;
+    Ok(Accepted(Started { response_id }))
 }

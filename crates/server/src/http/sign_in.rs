@@ -12,8 +12,10 @@ use axum::response::{IntoResponse, Response};
 use transcript::Millis;
 
 use super::App;
-use super::error::{FormText, HttpError};
-use super::pages::html_response;
+use super::error::{HttpError, PageError, RequestCode};
+use super::extract::Password;
+use super::openapi::{Gives, Operation};
+use super::pages::Html;
 use crate::{clock, password};
 
 /// Attempts that one address has at once, and how long until it has one more.
@@ -53,27 +55,19 @@ impl Attempts {
 pub(super) async fn sign_in(
     State(app): State<App>,
     Extension(from): Extension<SocketAddr>,
-    FormText(form): FormText,
-) -> Response {
-    match check(&app, from.ip(), &form).await {
-        Ok(cookie) => {
-            let headers = [(LOCATION, "/".to_owned()), (SET_COOKIE, cookie)];
-            (StatusCode::SEE_OTHER, headers).into_response()
-        }
-        Err(error) => refusal_page(&app, error),
+    Password(given): Password,
+) -> Result<ToHome, Response> {
+    match check(&app, from.ip(), given).await {
+        Ok(cookie) => Ok(ToHome { cookie }),
+        Err(error) => Err(refusal_page(&app, error)),
     }
 }
 
-async fn check(
-    app: &App,
-    from: IpAddr,
-    form: &HashMap<String, String>,
-) -> Result<String, HttpError> {
+async fn check(app: &App, from: IpAddr, given: String) -> Result<String, HttpError> {
     if !app.attempts.take(from, clock::now()) {
         let message = "too many attempts; wait a minute, then try again";
-        return Err(HttpError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", message));
+        return Err(HttpError::new(RequestCode::TooManyAttempts, message));
     }
-    let given = form.get("password").cloned().unwrap_or_default();
     let data = app.data.clone();
     let desk = app.attempts.desk.lock().await;
     let check = tokio::task::spawn_blocking(move || password::is_right(&data, &given));
@@ -82,30 +76,50 @@ async fn check(
     if !is_right {
         tracing::warn!(%from, "a wrong password was given");
         let message = "that is not the password";
-        return Err(HttpError::new(StatusCode::UNAUTHORIZED, "unauthorized", message));
+        return Err(HttpError::new(RequestCode::Unauthorized, message));
     }
     Ok(app.door.keys.sign_in(clock::now()).await?)
 }
 
-pub(super) async fn sign_out(State(app): State<App>, headers: HeaderMap) -> Response {
+pub(super) async fn sign_out(
+    State(app): State<App>,
+    headers: HeaderMap,
+) -> Result<ToHome, Response> {
     match app.door.keys.sign_out(&headers).await {
-        Ok(cookie) => {
-            let headers = [(LOCATION, "/".to_owned()), (SET_COOKIE, cookie)];
-            (StatusCode::SEE_OTHER, headers).into_response()
-        }
-        Err(error) => HttpError::from(error).into_page(),
+        Ok(cookie) => Ok(ToHome { cookie }),
+        Err(error) => Err(PageError::from(error).into_response()),
+    }
+}
+
+/// Leads to the page, with another cookie.
+pub(super) struct ToHome {
+    cookie: String,
+}
+
+impl IntoResponse for ToHome {
+    fn into_response(self) -> Response {
+        let headers = [(LOCATION, "/".to_owned()), (SET_COOKIE, self.cookie)];
+        (StatusCode::SEE_OTHER, headers).into_response()
+    }
+}
+
+/// Refused with a page by what is here, and with JSON by what stands before it.
+impl Gives for Result<ToHome, Response> {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.gives(StatusCode::SEE_OTHER, None);
+        operation.refuses_as(&["text/html", "application/json"]);
     }
 }
 
 /// What a person sees instead of a page: why, and the form if there is a password.
 pub(super) fn refusal_page(app: &App, error: HttpError) -> Response {
     let may_sign_in =
-        error.status == StatusCode::UNAUTHORIZED || error.status == StatusCode::TOO_MANY_REQUESTS;
+        matches!(error.code, RequestCode::Unauthorized | RequestCode::TooManyAttempts);
     if !may_sign_in || !password::is_set(&app.data) {
-        return error.into_page();
+        return PageError(error).into_response();
     }
-    let mut response = html_response(render::sign_in_page(&error.message));
-    *response.status_mut() = error.status;
+    let page = Html(render::sign_in_page(&error.message));
+    let mut response = (error.code.status(), page).into_response();
     // With no referrer at all a form would come with the Origin `null`.
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response

@@ -8,18 +8,19 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
 use futures_util::SinkExt;
-use serde::Deserialize;
-use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-use transcript::{Attachment, ClientId, SendMode, Seq, SessionId};
+use transcript::{Seq, SessionId};
 
-use super::error::HttpError;
+use super::error::{HttpError, RequestCode};
+use super::frames::{ClientFrame, Notice};
+use super::openapi::{Operation, Takes};
 use super::sessions::{SendInput, SessionObject};
-use super::watch::{Outbox, Watch, error_frame};
+use super::watch::{Outbox, Watch};
 use super::{App, BODY_MAX};
 use crate::live::ListChange;
 use crate::session::Command;
@@ -33,65 +34,25 @@ const OUTBOX: usize = 8;
 /// A connection that takes nothing for this long is cut off.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) async fn open(State(app): State<App>, upgrade: WebSocketUpgrade) -> Response {
-    upgrade
+pub(super) async fn open(
+    State(app): State<App>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, HttpError> {
+    let upgrade = upgrade.map_err(|it| {
+        HttpError::invalid(format!("only WebSockets are opened here: {}", it.body_text()))
+    })?;
+    let response = upgrade
         .read_buffer_size(BUFFER)
         .write_buffer_size(BUFFER)
         .max_message_size(CUT_OFF)
         .max_frame_size(CUT_OFF)
-        .on_upgrade(|socket| Connection::new(app).serve(socket))
+        .on_upgrade(|socket| Connection::new(app).serve(socket));
+    Ok(response)
 }
 
-/// What a client may say.
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
-enum ClientFrame {
-    Subscribe {
-        session_id: Option<String>,
-        #[serde(default)]
-        sessions: bool,
-        #[serde(default)]
-        after: u64,
-        #[serde(default)]
-        deltas: Flag,
-    },
-    Unsubscribe {
-        session_id: Option<String>,
-    },
-    SendMessage {
-        session_id: String,
-        text: String,
-        client_id: Option<ClientId>,
-        #[serde(default)]
-        attachments: Vec<Attachment>,
-        #[serde(default)]
-        mode: SendMode,
-    },
-    CancelOutput {
-        session_id: String,
-    },
-    Continue {
-        session_id: String,
-    },
-    Retry {
-        session_id: String,
-    },
-    Ping {},
-}
-
-/// `true` or `1`.
-#[derive(Default, Deserialize)]
-#[serde(untagged)]
-enum Flag {
-    #[default]
-    Absent,
-    Word(bool),
-    Number(u8),
-}
-
-impl Flag {
-    fn is_set(&self) -> bool {
-        matches!(self, Self::Word(true) | Self::Number(1))
+impl Takes for WebSocketUpgrade {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.refuses(&[RequestCode::InvalidRequest]);
     }
 }
 
@@ -119,11 +80,11 @@ impl Connection {
             let answer = tokio::select! {
                 message = socket.recv() => match message {
                     Some(Ok(Message::Text(text))) if text.len() > BODY_MAX => {
-                        vec![refusal("too_large", "a frame has at most 8 MiB")]
+                        refusal(HttpError::new(RequestCode::TooLarge, "a frame has at most 8 MiB"))
                     }
                     Some(Ok(Message::Text(text))) => self.answer(&text).await,
                     Some(Ok(Message::Binary(_))) => {
-                        vec![bad_frame("frames are JSON text, not binary")]
+                        refusal(HttpError::invalid("frames are JSON text, not binary"))
                     }
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                     Some(Ok(Message::Close(_)) | Err(_)) | None => return,
@@ -152,13 +113,15 @@ impl Connection {
     async fn answer(&mut self, text: &str) -> Vec<Utf8Bytes> {
         let frame = match serde_json::from_str(text) {
             Ok(frame) => frame,
-            Err(error) => return vec![bad_frame(&format!("the frame cannot be read: {error}"))],
+            Err(error) => {
+                return refusal(HttpError::invalid(format!("the frame cannot be read: {error}")));
+            }
         };
         let (session, result) = match frame {
-            ClientFrame::Ping {} => return vec![json!({ "type": "pong" }).to_string().into()],
+            ClientFrame::Ping {} => return vec![Notice::Pong {}.to_frame()],
             ClientFrame::Subscribe { sessions: true, .. } => {
                 self.watch_list();
-                return vec![json!({ "type": "subscribed", "sessions": true }).to_string().into()];
+                return vec![Notice::SubscribedToList { sessions: true }.to_frame()];
             }
             ClientFrame::Subscribe { session_id, after, deltas, .. } => {
                 let id = session_id.unwrap_or_default();
@@ -189,9 +152,9 @@ impl Connection {
             }
         };
         match result {
-            Ok(Some(frame)) => vec![frame.to_string().into()],
+            Ok(Some(notice)) => vec![notice.to_frame()],
             Ok(None) => Vec::new(),
-            Err(error) => vec![error_frame(&SessionId::new(session), &error)],
+            Err(error) => vec![Notice::error(Some(session), error).to_frame()],
         }
     }
 
@@ -201,7 +164,7 @@ impl Connection {
         session: &str,
         seen: Seq,
         deltas: bool,
-    ) -> Result<Option<Value>, HttpError> {
+    ) -> Result<Option<Notice>, HttpError> {
         let id = parse(session)?;
         let head = self.app.store().head(&id)?;
         let head = head.ok_or_else(|| HttpError::no_session(session))?;
@@ -215,7 +178,7 @@ impl Connection {
         if let Some(before) = self.watched.insert(id.clone(), task) {
             before.abort();
         }
-        Ok(Some(json!({ "type": "subscribed", "sessionId": id, "head": head })))
+        Ok(Some(Notice::Subscribed { session_id: id, head }))
     }
 
     fn unsubscribe(&mut self, session: Option<&str>) {
@@ -232,7 +195,7 @@ impl Connection {
             // One that missed changes gets the newer ones; the list itself is a request away.
             loop {
                 let frame = match changes.recv().await {
-                    Ok(change) => list_frame(&change),
+                    Ok(change) => list_notice(&change).to_frame(),
                     Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => continue,
                     Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
                 };
@@ -250,11 +213,11 @@ impl Connection {
         &self,
         session: &str,
         input: SendInput,
-    ) -> Result<Option<Value>, HttpError> {
+    ) -> Result<Option<Notice>, HttpError> {
         let client_id = input.client_id.clone();
         let message = input.into_message(&self.app).await?;
         let message_id = self.app.sessions.send(&parse(session)?, message).await?;
-        Ok(Some(json!({ "type": "ack", "clientId": client_id, "messageId": message_id })))
+        Ok(Some(Notice::Ack { client_id, message_id }))
     }
 
     /// What becomes of it, the records say.
@@ -264,7 +227,7 @@ impl Connection {
         command: impl FnOnce(
             tokio::sync::oneshot::Sender<Result<T, crate::session::Refused>>,
         ) -> Command,
-    ) -> Result<Option<Value>, HttpError> {
+    ) -> Result<Option<Notice>, HttpError> {
         self.app.sessions.ask(&parse(session)?, command).await?;
         Ok(None)
     }
@@ -302,31 +265,19 @@ async fn say_goodbye(waiting: &mut mpsc::Receiver<Vec<Utf8Bytes>>, socket: &mut 
     let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
 }
 
-fn list_frame(change: &ListChange) -> Utf8Bytes {
-    let object = match change {
-        ListChange::Gone { id } => {
-            return json!({ "type": "session_deleted", "id": id }).to_string().into();
+fn list_notice(change: &ListChange) -> Notice {
+    match change {
+        ListChange::Gone { id } => Notice::SessionDeleted { id: id.clone() },
+        ListChange::Changed { id, summary, head } => {
+            Notice::Session(SessionObject::new(id.clone(), summary, *head))
         }
-        ListChange::Changed { id, summary, head } => SessionObject::new(id.clone(), summary, *head),
-    };
-    let mut frame = json!({ "type": "session" });
-    if let (Some(frame), Ok(Value::Object(fields))) =
-        (frame.as_object_mut(), serde_json::to_value(&object))
-    {
-        frame.extend(fields);
     }
-    frame.to_string().into()
 }
 
 fn parse(session: &str) -> Result<SessionId, HttpError> {
     SessionId::parse(session).ok_or_else(|| HttpError::no_session(session))
 }
 
-fn bad_frame(message: &str) -> Utf8Bytes {
-    refusal("invalid_request", message)
-}
-
-fn refusal(code: &str, message: &str) -> Utf8Bytes {
-    let frame = json!({ "type": "error", "code": code, "message": message, "retryable": false });
-    frame.to_string().into()
+fn refusal(error: HttpError) -> Vec<Utf8Bytes> {
+    vec![Notice::error(None, error).to_frame()]
 }

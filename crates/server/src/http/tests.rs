@@ -52,7 +52,7 @@ const METHODS: [Method; 8] = [
 async fn no_route_is_open_but_healthz() {
     let data = tempfile::tempdir().unwrap();
     let router = door_to(&data);
-    let paths = routes().into_iter().map(|(path, _)| path).chain(["/nothing", "/api/%2e%2e/x"]);
+    let paths = routes().into_iter().map(|route| route.path).chain(["/nothing", "/api/%2e%2e/x"]);
     let mut knocked = 0;
     for path in paths {
         let path =
@@ -79,6 +79,44 @@ async fn no_route_is_open_but_healthz() {
         }
     }
     assert!(knocked > 16 * routes().len());
+}
+
+#[tokio::test]
+async fn the_document_has_every_method_of_every_route_and_no_other() {
+    let data = tempfile::tempdir().unwrap();
+    let router = door_to(&data);
+    let document = openapi::document();
+    let paths = document["paths"].as_object().unwrap();
+    assert!(paths.len() > 20);
+    for (path, operations) in paths {
+        let url = path.replace('{', "").replace('}', "");
+        for method in METHODS {
+            let request = Request::builder().method(&method).uri(&url).header(HOST, OURS);
+            let request = request
+                .header(AUTHORIZATION, "Bearer the token")
+                .extension(SocketAddr::from(([127, 0, 0, 1], 1)));
+            let answer = router.clone().oneshot(request.body(Body::empty()).unwrap()).await;
+            let is_taken = answer.unwrap().status() != StatusCode::METHOD_NOT_ALLOWED;
+            let described = if method == Method::HEAD { Method::GET } else { method.clone() };
+            let is_described = operations.get(described.as_str().to_lowercase()).is_some();
+            assert_eq!(is_taken, is_described, "{method} {path}");
+        }
+    }
+    for route in routes() {
+        let operation = &document["paths"][route.path][route.method.as_str().to_lowercase()];
+        let answers = operation["responses"].as_object().unwrap();
+        assert!(answers.keys().any(|it| it.as_str() < "400"), "{} has no good end", route.id());
+    }
+}
+
+/// What is read and what is written is described apart; one name must not mean both.
+#[test]
+fn a_name_in_the_document_means_one_thing() {
+    let (read, written) = openapi::named_schemas();
+    for (name, schema) in &read {
+        assert!(written.get(name).is_none_or(|it| it == schema), "{name}");
+    }
+    assert!(read.contains_key("ClientFrame") && written.contains_key("ServerFrame"));
 }
 
 #[tokio::test]

@@ -4,7 +4,6 @@
 //! as one that just came. Waiting for the watcher's connection is the only queue there is.
 
 use axum::extract::ws::Utf8Bytes;
-use serde_json::json;
 use store::{Page, ReadRange, Stored};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -12,7 +11,8 @@ use tokio::sync::mpsc;
 use transcript::{Record, Seq, SessionId, stream};
 
 use super::App;
-use super::error::HttpError;
+use super::error::{HttpError, RequestCode};
+use super::frames::Notice;
 use crate::live::News;
 
 /// Records that are read from the log at a time.
@@ -43,8 +43,7 @@ impl Watch {
                 Ok(Ok(())) => (),
                 Ok(Err(Gone)) => return,
                 Err(error) => {
-                    let frame = error_frame(&self.session, &error);
-                    let _ = self.outbox.send(vec![frame]).await;
+                    let _ = self.outbox.send(vec![self.error(error)]).await;
                     return;
                 }
             }
@@ -70,9 +69,8 @@ impl Watch {
             self.seen = if is_last { page.head.max(last) } else { last };
             let mut frames = self.frames(page);
             if is_last {
-                let caught_up =
-                    json!({ "type": "caught_up", "sessionId": self.session, "seq": self.seen });
-                frames.push(caught_up.to_string().into());
+                let session_id = self.session.clone();
+                frames.push(Notice::CaughtUp { session_id, seq: self.seen }.to_frame());
             }
             place.send(frames);
             if is_last {
@@ -86,6 +84,10 @@ impl Watch {
             return page.records.iter().map(|it| it.to_json().into()).collect();
         }
         merge_deltas(page.records).iter().map(|it| Utf8Bytes::from(it.to_json())).collect()
+    }
+
+    fn error(&self, error: HttpError) -> Utf8Bytes {
+        Notice::error(Some(self.session.to_string()), error).to_frame()
     }
 
     /// Sends what is committed from now on, until this watcher is too far behind.
@@ -102,11 +104,13 @@ impl Watch {
                     frames
                 }
                 Ok(News::Deleted) => {
-                    let frame = json!({ "type": "session_deleted", "id": self.session });
-                    let _ = self.outbox.send(vec![frame.to_string().into()]).await;
+                    let notice = Notice::SessionDeleted { id: self.session.clone() };
+                    let _ = self.outbox.send(vec![notice.to_frame()]).await;
                     return Err(Gone);
                 }
-                Ok(News::StorageFailed(why)) => vec![storage_frame(&self.session, &why)],
+                Ok(News::StorageFailed(why)) => {
+                    vec![self.error(HttpError::new(RequestCode::Storage, &*why))]
+                }
                 Err(RecvError::Lagged(_)) => return Ok(()),
                 Err(RecvError::Closed) => return Err(Gone),
             };
@@ -138,20 +142,4 @@ fn merge_deltas(records: Vec<Stored>) -> Vec<Stored> {
     }
     merged.extend(growing.as_ref().map(Stored::from));
     merged
-}
-
-pub(super) fn error_frame(session: &SessionId, error: &HttpError) -> Utf8Bytes {
-    let frame = json!({
-        "type": "error", "sessionId": session, "code": error.code, "message": error.message,
-        "retryable": error.retryable(),
-    });
-    frame.to_string().into()
-}
-
-fn storage_frame(session: &SessionId, why: &str) -> Utf8Bytes {
-    let frame = json!({
-        "type": "error", "sessionId": session, "code": "storage", "message": why,
-        "retryable": true,
-    });
-    frame.to_string().into()
 }

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 const PURE: [(&str, &[&str]); 4] = [
-    ("transcript", &["jiff", "serde", "serde_json"]),
+    ("transcript", &["jiff", "schemars", "serde", "serde_json"]),
     ("backends", &["serde_json", "transcript"]),
     ("render", &["maud", "serde_json", "transcript"]),
-    ("formats", &["serde", "serde_json", "transcript"]),
+    ("formats", &["schemars", "serde", "serde_json", "transcript"]),
 ];
 
 /// Ways to the world that a pure crate has no business with.

@@ -1,0 +1,94 @@
+//! What handlers answer with, described by itself.
+
+use std::marker::PhantomData;
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, NoContent, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::error::{HttpError, PageError};
+use super::openapi::{Gives, Operation};
+
+/// Something new is there.
+pub(super) struct Created<T>(pub(super) T);
+
+/// Something has begun; the log says what becomes of it.
+pub(super) struct Accepted<T>(pub(super) T);
+
+/// JSON that is text already, of the shape of `T`.
+pub(super) struct Written<T>(String, PhantomData<T>);
+
+impl<T> Written<T> {
+    pub(super) fn new(json: String) -> Self {
+        Self(json, PhantomData)
+    }
+}
+
+impl<T: Serialize> IntoResponse for Created<T> {
+    fn into_response(self) -> Response {
+        (StatusCode::CREATED, Json(self.0)).into_response()
+    }
+}
+
+impl<T: Serialize> IntoResponse for Accepted<T> {
+    fn into_response(self) -> Response {
+        (StatusCode::ACCEPTED, Json(self.0)).into_response()
+    }
+}
+
+impl<T> IntoResponse for Written<T> {
+    fn into_response(self) -> Response {
+        ([(CONTENT_TYPE, "application/json")], self.0).into_response()
+    }
+}
+
+impl<T: JsonSchema> Gives for Json<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.gives_json::<T>(StatusCode::OK);
+    }
+}
+
+impl<T: JsonSchema> Gives for Written<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.gives_json::<T>(StatusCode::OK);
+    }
+}
+
+impl<T: JsonSchema> Gives for Created<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.gives_json::<T>(StatusCode::CREATED);
+    }
+}
+
+impl<T: JsonSchema> Gives for Accepted<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.gives_json::<T>(StatusCode::ACCEPTED);
+    }
+}
+
+impl Gives for NoContent {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.gives(StatusCode::NO_CONTENT, None);
+    }
+}
+
+/// Put together by hand: its route says what it is.
+impl Gives for Response {
+    fn describe(_: &mut Operation<'_>) {}
+}
+
+impl<T: Gives> Gives for Result<T, HttpError> {
+    fn describe(operation: &mut Operation<'_>) {
+        T::describe(operation);
+    }
+}
+
+impl<T: Gives> Gives for Result<T, PageError> {
+    fn describe(operation: &mut Operation<'_>) {
+        T::describe(operation);
+        operation.refuses_as(&["text/html"]);
+    }
+}

@@ -1,0 +1,192 @@
+//! What handlers take from a request, refused in our words, and described by itself.
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use schemars::{JsonSchema, json_schema};
+use serde::de::DeserializeOwned;
+use transcript::SessionId;
+
+use super::error::{HttpError, RequestCode};
+use super::openapi::{Operation, Takes};
+use super::{App, BODY_MAX};
+
+/// A body must have come by then.
+const BODY_WITHIN: Duration = Duration::from_secs(30);
+
+/// A JSON body, refused in our words.
+pub(super) struct Input<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
+        let body = read_body(request, state).await?;
+        match serde_json::from_slice(&body) {
+            Ok(value) => Ok(Self(value)),
+            Err(error) => Err(HttpError::invalid(format!("the body cannot be read: {error}"))),
+        }
+    }
+}
+
+/// A body of any kind.
+pub(super) struct RawBody(pub(super) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for RawBody {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
+        read_body(request, state).await.map(Self)
+    }
+}
+
+/// The `password` of a form; empty if it has none.
+pub(super) struct Password(pub(super) String);
+
+impl<S: Send + Sync> FromRequest<S> for Password {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
+        let body = read_body(request, state).await?;
+        let mut fields = form_urlencoded::parse(&body);
+        let password = fields.find(|(name, _)| name == "password");
+        Ok(Self(password.map(|(_, value)| value.into_owned()).unwrap_or_default()))
+    }
+}
+
+async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, HttpError> {
+    // One that says it will be too large need not come at all.
+    let announced = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok());
+    if announced.and_then(|it| it.parse().ok()).is_some_and(|it: u64| it > BODY_MAX as u64) {
+        let message = format!("the body is larger than {} MiB", BODY_MAX >> 20);
+        return Err(HttpError::new(RequestCode::TooLarge, message));
+    }
+    let read = Bytes::from_request(request, state);
+    match tokio::time::timeout(BODY_WITHIN, read).await {
+        Ok(body) => body.map_err(refuse_body),
+        Err(_) => {
+            let message = format!("the body did not come within {BODY_WITHIN:?}");
+            Err(HttpError::new(RequestCode::TooSlow, message))
+        }
+    }
+}
+
+fn refuse_body(rejection: BytesRejection) -> HttpError {
+    let code = match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => RequestCode::TooLarge,
+        _ => RequestCode::InvalidRequest,
+    };
+    HttpError::new(code, rejection.body_text())
+}
+
+/// Query parameters, refused in our words.
+pub(super) struct Params<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
+        let query = Query::from_request_parts(parts, state).await;
+        query.map(|Query(value)| Self(value)).map_err(|it| HttpError::invalid(it.body_text()))
+    }
+}
+
+/// The part of the path that its route leaves open.
+pub(super) struct Segment(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Segment {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
+        let segment = Path::from_request_parts(parts, state).await;
+        segment.map(|Path(it)| Self(it)).map_err(|it| HttpError::invalid(it.body_text()))
+    }
+}
+
+/// The session that a path names. One that cannot exist is refused here.
+pub(super) struct Named(pub(super) SessionId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
+        let Segment(id) = Segment::from_request_parts(parts, state).await?;
+        SessionId::parse(&id).map(Self).ok_or_else(|| HttpError::no_session(&id))
+    }
+}
+
+impl<T: JsonSchema> Takes for Input<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.takes_json::<T>();
+        operation.refuses(BODY_REFUSALS);
+    }
+}
+
+impl Takes for RawBody {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.takes_body("application/octet-stream", json_schema!({}));
+        operation.refuses(BODY_REFUSALS);
+    }
+}
+
+impl Takes for Password {
+    fn describe(operation: &mut Operation<'_>) {
+        let schema = json_schema!({
+            "type": "object",
+            "properties": { "password": { "type": "string" } },
+            "required": ["password"],
+        });
+        operation.takes_body("application/x-www-form-urlencoded", schema);
+        operation.refuses(BODY_REFUSALS);
+    }
+}
+
+const BODY_REFUSALS: &[RequestCode] =
+    &[RequestCode::InvalidRequest, RequestCode::TooLarge, RequestCode::TooSlow];
+
+impl<T: JsonSchema> Takes for Params<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.takes_query::<T>();
+        operation.refuses(&[RequestCode::InvalidRequest]);
+    }
+}
+
+impl Takes for Segment {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.refuses(&[RequestCode::InvalidRequest, RequestCode::NotFound]);
+    }
+}
+
+impl Takes for Named {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.takes_segment::<SessionId>();
+        operation.refuses(&[RequestCode::InvalidRequest, RequestCode::SessionNotFound]);
+    }
+}
+
+/// Whatever looks something up may find that it cannot be read.
+impl Takes for State<App> {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.refuses(&[RequestCode::InternalError]);
+    }
+}
+
+impl<T: Takes, E> Takes for Result<T, E> {
+    fn describe(operation: &mut Operation<'_>) {
+        T::describe(operation);
+    }
+}
+
+impl<T> Takes for Extension<T> {
+    fn describe(_: &mut Operation<'_>) {}
+}
+
+impl Takes for HeaderMap {
+    fn describe(_: &mut Operation<'_>) {}
+}

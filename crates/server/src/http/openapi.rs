@@ -1,0 +1,238 @@
+//! `GET /api/openapi.json`: the OpenAPI 3.1 document, made from the routes and from the very types
+//! that are read and written.
+//!
+//! What a handler takes and gives describes itself ([`Takes`], [`Gives`]), so a route cannot be
+//! there without being described, nor be described otherwise than it is.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::http::StatusCode;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value, json};
+
+use super::door::{HEALTH, SIGN_IN};
+use super::error::{ErrorBody, RequestCode};
+use super::frames::{ClientFrame, ServerFrame};
+use super::route::Route;
+use super::routes;
+
+/// Something that a handler takes from a request.
+pub(super) trait Takes {
+    fn describe(operation: &mut Operation<'_>);
+}
+
+/// Something that a handler answers with.
+pub(super) trait Gives {
+    fn describe(operation: &mut Operation<'_>);
+}
+
+/// A route's description in the making.
+pub(super) struct Operation<'a> {
+    schemas: &'a mut Schemas,
+    parameters: Vec<Value>,
+    body: Option<Value>,
+    answers: BTreeMap<u16, Value>,
+    refusals: BTreeMap<u16, Vec<RequestCode>>,
+    refusal_types: Vec<&'static str>,
+    /// Of what the path leaves open.
+    segment: Value,
+}
+
+/// Requests and answers differ: what has a default need not be sent, and is always given.
+struct Schemas {
+    read: SchemaGenerator,
+    written: SchemaGenerator,
+}
+
+pub(super) async fn show() -> Json<Value> {
+    Json(document())
+}
+
+pub(super) fn document() -> Value {
+    let mut schemas = Schemas::new();
+    let mut paths: Map<String, Value> = Map::new();
+    for route in routes() {
+        let operation = describe(&route, &mut schemas);
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        path[route.method.as_str().to_lowercase()] = operation;
+    }
+    let (mut components, written) = schemas.into_named();
+    components.extend(written);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Callboard",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "A chat server for agents. `/ws` speaks the frames `ClientFrame` and \
+                            `ServerFrame`. The vocabulary of records grows: expect types and \
+                            fields that are not in this document.",
+        },
+        "security": [{ "token": [] }, { "cookie": [] }],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "token": { "type": "http", "scheme": "bearer" },
+                "cookie": {
+                    "type": "apiKey", "in": "cookie", "name": "callboard_PORT",
+                    "description": "From `/sign-in`, or from a page's address with `?token=`. \
+                                    Changes also need the page's own `Origin`.",
+                },
+            },
+        },
+    })
+}
+
+fn describe(route: &Route, schemas: &mut Schemas) -> Value {
+    let mut operation = Operation {
+        schemas,
+        parameters: Vec::new(),
+        body: None,
+        answers: BTreeMap::new(),
+        refusals: BTreeMap::new(),
+        refusal_types: Vec::new(),
+        segment: json!({ "type": "string" }),
+    };
+    operation.refuses(&[RequestCode::ForbiddenHost, RequestCode::ForbiddenOrigin]);
+    if route.path != HEALTH {
+        operation.refuses(&[RequestCode::Unauthorized]);
+    }
+    route.describe(&mut operation);
+    operation.finish(route)
+}
+
+impl Operation<'_> {
+    pub(super) fn takes_query<T: JsonSchema>(&mut self) {
+        let schema = T::json_schema(&mut self.schemas.read);
+        let required = schema.get("required").cloned().unwrap_or_default();
+        let is_required = |name| required.as_array().is_some_and(|it| it.contains(&json!(name)));
+        let fields = schema.get("properties").and_then(Value::as_object);
+        for (name, schema) in fields.into_iter().flatten() {
+            let schema = without_null(schema.clone());
+            self.parameters.push(json!({
+                "name": name, "in": "query", "required": is_required(name), "schema": schema,
+            }));
+        }
+    }
+
+    pub(super) fn takes_segment<T: JsonSchema>(&mut self) {
+        self.segment = self.schemas.read.subschema_for::<T>().to_value();
+    }
+
+    pub(super) fn takes_json<T: JsonSchema>(&mut self) {
+        let schema = self.schemas.read.subschema_for::<T>();
+        self.takes_body("application/json", schema);
+    }
+
+    pub(super) fn takes_body(&mut self, media_type: &str, schema: Schema) {
+        let content = json!({ media_type: { "schema": schema } });
+        self.body = Some(json!({ "required": true, "content": content }));
+    }
+
+    pub(super) fn gives_json<T: JsonSchema>(&mut self, status: StatusCode) {
+        let schema = self.schemas.written.subschema_for::<T>();
+        self.gives(status, Some(("application/json", schema)));
+    }
+
+    pub(super) fn gives(&mut self, status: StatusCode, content: Option<(&str, Schema)>) {
+        let mut answer = json!({ "description": status.canonical_reason() });
+        if let Some((media_type, schema)) = content {
+            answer["content"] = json!({ media_type: { "schema": schema } });
+        }
+        self.answers.insert(status.as_u16(), answer);
+    }
+
+    pub(super) fn refuses(&mut self, codes: &[RequestCode]) {
+        for code in codes {
+            let same_status = self.refusals.entry(code.status().as_u16()).or_default();
+            same_status.push(*code);
+            same_status.sort();
+            same_status.dedup();
+        }
+    }
+
+    /// Instead of `application/json`, or beside it.
+    pub(super) fn refuses_as(&mut self, media_types: &[&'static str]) {
+        self.refusal_types = media_types.to_vec();
+    }
+
+    fn finish(mut self, route: &Route) -> Value {
+        for (status, codes) in std::mem::take(&mut self.refusals) {
+            let refusal = self.refusal(&codes);
+            self.answers.insert(status, refusal);
+        }
+        let segments = route.path.split('/').filter_map(|it| it.strip_prefix('{'));
+        let segments = segments.filter_map(|it| it.strip_suffix('}')).map(
+            |name| json!({ "name": name, "in": "path", "required": true, "schema": self.segment }),
+        );
+        self.parameters.extend(segments);
+        let mut operation = json!({
+            "operationId": route.id(),
+            "summary": route.summary,
+            "parameters": self.parameters,
+            "responses": self.answers,
+        });
+        if let Some(body) = self.body {
+            operation["requestBody"] = body;
+        }
+        if [HEALTH, SIGN_IN].contains(&route.path) {
+            operation["security"] = json!([]);
+        }
+        operation
+    }
+
+    fn refusal(&mut self, codes: &[RequestCode]) -> Value {
+        let meanings: Vec<String> =
+            codes.iter().map(|code| format!("`{}`: {}", code.as_str(), code.meaning())).collect();
+        let schema = self.schemas.written.subschema_for::<ErrorBody>();
+        let mut content = Map::new();
+        for media_type in &self.refusal_types {
+            content.insert((*media_type).to_owned(), json!({ "schema": { "type": "string" } }));
+        }
+        if content.is_empty() || content.contains_key("application/json") {
+            content.insert("application/json".to_owned(), json!({ "schema": schema }));
+        }
+        json!({ "description": meanings.join(" "), "x-codes": codes, "content": content })
+    }
+}
+
+/// A query can leave a field out, but it has no word for null.
+fn without_null(mut schema: Value) -> Value {
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|it| it != "null");
+    }
+    schema
+}
+
+impl Schemas {
+    fn new() -> Self {
+        let settings = || {
+            SchemaSettings::draft2020_12().with(|it| {
+                it.definitions_path = "/components/schemas".into();
+                it.meta_schema = None;
+            })
+        };
+        Self {
+            read: settings().for_deserialize().into_generator(),
+            written: settings().for_serialize().into_generator(),
+        }
+    }
+
+    /// All that was named, and what goes over the WebSocket.
+    fn into_named(mut self) -> (Map<String, Value>, Map<String, Value>) {
+        self.read.subschema_for::<ClientFrame>();
+        self.written.subschema_for::<ServerFrame>();
+        (self.read.take_definitions(true), self.written.take_definitions(true))
+    }
+}
+
+#[cfg(test)]
+pub(super) fn named_schemas() -> (Map<String, Value>, Map<String, Value>) {
+    let mut schemas = Schemas::new();
+    for route in routes() {
+        describe(&route, &mut schemas);
+    }
+    schemas.into_named()
+}

@@ -1,0 +1,130 @@
+//! A route: its address, what answers there, and what is said about it.
+
+use std::future::Future;
+
+use axum::handler::Handler;
+use axum::http::{Method, StatusCode};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use schemars::json_schema;
+
+use super::App;
+use super::error::RequestCode;
+use super::openapi::{Gives, Operation, Takes};
+
+pub(super) struct Route {
+    pub(super) method: Method,
+    pub(super) path: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) handler: MethodRouter<App>,
+    /// What the handler's own types say.
+    describe_handler: fn(&mut Operation<'_>),
+    /// What they do not say.
+    refusals: &'static [RequestCode],
+    answer: Option<(StatusCode, &'static str)>,
+}
+
+impl Route {
+    pub(super) fn get<H, T, D>(path: &'static str, handler: H, summary: &'static str) -> Self
+    where
+        H: Handler<T, App> + Described<D>,
+        T: 'static,
+    {
+        Self::new(Method::GET, MethodFilter::GET, path, handler, summary)
+    }
+
+    pub(super) fn post<H, T, D>(path: &'static str, handler: H, summary: &'static str) -> Self
+    where
+        H: Handler<T, App> + Described<D>,
+        T: 'static,
+    {
+        Self::new(Method::POST, MethodFilter::POST, path, handler, summary)
+    }
+
+    pub(super) fn patch<H, T, D>(path: &'static str, handler: H, summary: &'static str) -> Self
+    where
+        H: Handler<T, App> + Described<D>,
+        T: 'static,
+    {
+        Self::new(Method::PATCH, MethodFilter::PATCH, path, handler, summary)
+    }
+
+    pub(super) fn delete<H, T, D>(path: &'static str, handler: H, summary: &'static str) -> Self
+    where
+        H: Handler<T, App> + Described<D>,
+        T: 'static,
+    {
+        Self::new(Method::DELETE, MethodFilter::DELETE, path, handler, summary)
+    }
+
+    fn new<H, T, D>(
+        method: Method,
+        filter: MethodFilter,
+        path: &'static str,
+        handler: H,
+        summary: &'static str,
+    ) -> Self
+    where
+        H: Handler<T, App> + Described<D>,
+        T: 'static,
+    {
+        let handler = on(filter, handler);
+        let describe_handler = H::describe;
+        Self { method, path, summary, handler, describe_handler, refusals: &[], answer: None }
+    }
+
+    /// Codes that the handler itself may refuse with.
+    pub(super) fn refuses(mut self, codes: &'static [RequestCode]) -> Self {
+        self.refusals = codes;
+        self
+    }
+
+    /// For a handler that puts its answer together by hand; without a body if the type is empty.
+    pub(super) fn gives(mut self, status: StatusCode, media_type: &'static str) -> Self {
+        self.answer = Some((status, media_type));
+        self
+    }
+
+    /// A name for generated clients: `get_api_sessions`.
+    pub(super) fn id(&self) -> String {
+        let words = self.path.split(|c: char| !c.is_ascii_alphanumeric());
+        let words = words.filter(|word| !word.is_empty()).map(str::to_owned);
+        let method = self.method.as_str().to_lowercase();
+        [method].into_iter().chain(words).collect::<Vec<_>>().join("_")
+    }
+
+    pub(super) fn describe(&self, operation: &mut Operation<'_>) {
+        (self.describe_handler)(operation);
+        operation.refuses(self.refusals);
+        if let Some((status, media_type)) = self.answer {
+            let content =
+                (!media_type.is_empty()).then(|| (media_type, json_schema!({ "type": "string" })));
+            operation.gives(status, content);
+        }
+    }
+}
+
+/// A function whose arguments and result describe themselves. `D` tells functions of different
+/// length apart.
+pub(super) trait Described<D> {
+    fn describe(operation: &mut Operation<'_>);
+}
+
+macro_rules! described {
+    ($($argument:ident)*) => {
+        impl<F, Fut, $($argument: Takes,)* R: Gives> Described<($($argument,)* R,)> for F
+        where
+            F: FnOnce($($argument),*) -> Fut,
+            Fut: Future<Output = R>,
+        {
+            fn describe(operation: &mut Operation<'_>) {
+                $($argument::describe(operation);)*
+                R::describe(operation);
+            }
+        }
+    };
+}
+
+described! {}
+described! { A }
+described! { A B }
+described! { A B C }
