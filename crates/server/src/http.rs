@@ -134,7 +134,7 @@ fn routes() -> Vec<Route> {
         Route::get("/api/sessions/{session}/events", read::events, "The log of a session"),
         Route::get("/api/sessions/{session}/messages", read::messages, "What was said and done"),
         Route::post("/api/sessions/{session}/messages", sessions::send, "Say something")
-            .refuses(&[AgentNotFound, QueueFull, Stopping, Storage]),
+            .refuses(&[QueueFull, Stopping, Storage]),
         Route::post(
             "/api/sessions/{session}/cancel",
             sessions::cancel,
@@ -146,13 +146,13 @@ fn routes() -> Vec<Route> {
             sessions::go_on,
             "Let the agent go on after its last run",
         )
-        .refuses(&[AgentBusy, AgentNotFound, NothingToDo, Stopping, Storage]),
+        .refuses(&[AgentBusy, NothingToDo, Stopping, Storage]),
         Route::post(
             "/api/sessions/{session}/retry",
             sessions::retry,
             "Run the last message again, in place of the answer it got",
         )
-        .refuses(&[AgentBusy, AgentNotFound, NothingToDo, Stopping, Storage]),
+        .refuses(&[AgentBusy, NothingToDo, Stopping, Storage]),
         Route::get("/api/search", search::search, "Find titles, messages, tool calls and output")
             .refuses(&[SessionNotFound]),
         Route::post("/api/blobs", blobs::put, "Put a file, to be named in a message")

@@ -86,7 +86,8 @@ impl Route {
 
     /// A name for generated clients: `get_api_sessions`.
     pub(super) fn id(&self) -> String {
-        let words = self.path.split(|c: char| !c.is_ascii_alphanumeric());
+        let path = if self.path == "/" { "home" } else { self.path };
+        let words = path.split(|c: char| !c.is_ascii_alphanumeric());
         let words = words.filter(|word| !word.is_empty()).map(str::to_owned);
         let method = self.method.as_str().to_lowercase();
         [method].into_iter().chain(words).collect::<Vec<_>>().join("_")

@@ -11,7 +11,7 @@ use crate::program::{Home, Server, TOKEN};
 use crate::watcher::Watcher;
 
 /// Sends these bytes and gives back all that comes, until the server hangs up.
-async fn raw(server: &Server, request: &[u8]) -> String {
+pub(crate) async fn raw(server: &Server, request: &[u8]) -> String {
     let address = server.base.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request).await.unwrap();

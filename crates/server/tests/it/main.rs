@@ -4,9 +4,11 @@
 
 mod api;
 mod cancel;
+mod conformance;
 mod crash;
 mod crowd;
 mod disk;
+mod document;
 mod door;
 mod lock;
 mod log;

@@ -12,6 +12,8 @@ use tempfile::TempDir;
 use transcript::{Record, Seq};
 
 pub(crate) const TOKEN: &str = "token-of-the-tests";
+/// The token as a header.
+pub(crate) const BEARER: &str = "Bearer token-of-the-tests";
 
 /// The folders of a server, which outlive it.
 pub(crate) struct Home {
@@ -112,11 +114,13 @@ impl Server {
         self.child.wait().unwrap();
     }
 
-    /// As by Ctrl-C or a service manager; waits until it has gone, and it must go well.
-    pub(crate) fn stop(mut self) {
+    /// As by Ctrl-C or a service manager; waits until it has gone, and it must go well. Gives what
+    /// it has logged and nobody has read.
+    pub(crate) fn stop(mut self) -> Vec<String> {
         let term = Command::new("kill").arg(self.pid().to_string()).status().unwrap();
         assert!(term.success());
         assert!(self.child.wait().unwrap().success());
+        self.stderr.iter().collect()
     }
 
     /// Waits until the server has logged a line with these words.

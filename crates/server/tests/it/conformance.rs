@@ -1,0 +1,243 @@
+//! Every operation, called for good and for ill; every answer is what the OpenAPI document says.
+
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use serde_json::{Value, json};
+use transcript::Seq;
+
+use crate::document::{Answer, Document};
+use crate::door::raw;
+use crate::program::{BEARER, Home, Server};
+use crate::watcher::{Watcher, is_quiet, watch_until};
+
+/// Refusals that these tests cannot cause, and where they are caused: when the disk is full
+/// (`disk.rs`), a body takes half a minute (`door.rs`), or in an instant of the server's end.
+const ELSEWHERE: [&str; 5] =
+    ["408 too_slow", "500", "500 internal_error", "503 stopping", "507 storage"];
+
+const GET: Method = Method::GET;
+const POST: Method = Method::POST;
+
+/// A client that shows every answer to the document.
+struct Caller<'a> {
+    server: &'a Server,
+    document: Document,
+    client: reqwest::Client,
+}
+
+impl Caller<'_> {
+    async fn call(&mut self, method: Method, path: &str, url: &str, body: Body<'_>) -> Value {
+        self.call_with(method, path, url, body, &[(AUTHORIZATION.as_str(), BEARER)]).await.1
+    }
+
+    async fn call_with(
+        &mut self,
+        method: Method,
+        path: &str,
+        url: &str,
+        body: Body<'_>,
+        headers: &[(&str, &str)],
+    ) -> (u16, Value) {
+        let operation = self.document.operation(&method, path);
+        let mut request = self.client.request(method, format!("{}{url}", self.server.base));
+        request = match body {
+            Body::None => request,
+            Body::Json(value) => request.json(&value),
+            Body::Text(text) => request.body(text.to_owned()),
+        };
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        let media_type = response.headers().get(CONTENT_TYPE).map(|it| it.to_str().unwrap());
+        let media_type = media_type.unwrap_or_default().to_owned();
+        // After this answer, the connection speaks another language.
+        let body =
+            if status == 101 { Vec::new() } else { response.bytes().await.unwrap().to_vec() };
+        (status, self.document.check(&operation, &Answer { status, media_type, body }))
+    }
+
+    /// Bytes that no well-behaved client sends.
+    async fn call_raw(&mut self, method: Method, path: &str, rest: &str) {
+        let operation = self.document.operation(&method, path);
+        let host = self.server.base.strip_prefix("http://").unwrap();
+        let url = operation.url("x");
+        let head =
+            format!("{method} {url} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {BEARER}\r\n");
+        let answer = raw(self.server, format!("{head}{rest}").as_bytes()).await;
+        let (head, body) =
+            answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{url}: {answer}"));
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let media_type = head.lines().find_map(|it| it.strip_prefix("content-type: "));
+        let media_type = media_type.unwrap_or_default().to_owned();
+        self.document.check(&operation, &Answer { status, media_type, body: body.into() });
+    }
+}
+
+enum Body<'a> {
+    None,
+    Json(Value),
+    Text(&'a str),
+}
+
+#[tokio::test]
+async fn every_answer_is_as_the_document_says() {
+    let home = Home::natural();
+    let (ok, _, stderr) = home.pipe_in(&["password"], "correct horse\n");
+    assert!(ok, "{stderr}");
+    let server = home.start();
+    let redirect = reqwest::redirect::Policy::none();
+    let client = reqwest::Client::builder().redirect(redirect).build().unwrap();
+    let mut caller = Caller { server: &server, document: Document::of(&server).await, client };
+
+    use_everything(&mut caller, &home).await;
+    refuse_everything(&mut caller).await;
+
+    let mut unseen = caller.document.unseen();
+    for missing in unseen.values_mut() {
+        missing.retain(|it| !ELSEWHERE.contains(&it.as_str()));
+    }
+    unseen.retain(|_, missing| !missing.is_empty());
+    assert!(unseen.is_empty(), "documented, but never seen: {unseen:#?}");
+}
+
+/// Every operation once, to a good end.
+async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
+    let made = caller.call(POST, "/api/sessions", "/api/sessions", Body::Json(json!({}))).await;
+    let id = made["id"].as_str().unwrap().to_owned();
+    let session = "/api/sessions/{session}";
+    let of = |rest: &str| (format!("{session}{rest}"), format!("/api/sessions/{id}{rest}"));
+    let put = caller.call(POST, "/api/blobs", "/api/blobs", Body::Text("a file")).await;
+    let blob = put["blob"].as_str().unwrap();
+    caller.call(GET, "/api/blobs/{hash}", &format!("/api/blobs/{blob}"), Body::None).await;
+
+    let mut watcher = Watcher::connect(caller.server).await;
+    watcher.say(json!({ "type": "subscribe", "sessions": true })).await;
+    watcher.subscribe(&id, Seq(0), true).await;
+    let attachment =
+        json!({ "blob": blob, "name": "a.txt", "mediaType": "text/plain", "size": put["size"] });
+    let message = json!({ "text": "time in Lima, read missing.txt", "clientId": "c", "attachments": [attachment] });
+    let (messages, messages_url) = of("/messages");
+    caller.call(POST, &messages, &messages_url, Body::Json(message)).await;
+    check_frames_until(caller, &mut watcher, "run_finish").await;
+    watch_until(caller.server, &id, is_quiet).await;
+    let said = caller.call(GET, &messages, &format!("{messages_url}?order=desc"), Body::None).await;
+    assert_eq!(said["messages"][0]["toolCalls"].as_array().unwrap().len(), 2);
+    let (events, events_url) = of("/events");
+    for query in ["", "?deltas=1&limit=3", "?after=2&deltas=false"] {
+        caller.call(GET, &events, &format!("{events_url}{query}"), Body::None).await;
+    }
+    let patch = Body::Json(json!({ "title": "About Lima", "archived": false }));
+    caller.call(Method::PATCH, session, &of("").1, patch).await;
+    for (path, url) in [
+        ("/", "/"),
+        ("/s/{session}", &format!("/s/{id}")),
+        ("/assets/{file}", "/assets/page.js"),
+        ("/assets/{file}", "/assets/icon.svg"),
+        ("/healthz", "/healthz"),
+        ("/metrics", "/metrics"),
+        ("/api/openapi.json", "/api/openapi.json"),
+        ("/api/agents", "/api/agents"),
+        ("/api/tools", "/api/tools"),
+        ("/api/sizes", "/api/sizes?limit=5"),
+        ("/api/sessions", "/api/sessions?limit=1&archived=false"),
+        ("/api/search", "/api/search?q=Lima"),
+        (session, &of("").1),
+    ] {
+        caller.call(GET, path, url, Body::None).await;
+    }
+    let copy = json!({ "file": home.workspace().join("copy.db") });
+    caller.call(POST, "/api/backup", "/api/backup", Body::Json(copy)).await;
+    interrupt_and_go_on(caller, &id, &mut watcher).await;
+    caller.call(Method::DELETE, session, &of("").1, Body::None).await;
+    check_frames_until(caller, &mut watcher, "session_deleted").await;
+
+    let form = Body::Text("password=correct+horse");
+    caller.call(POST, "/sign-in", "/sign-in", form).await;
+    caller.call(POST, "/sign-out", "/sign-out", Body::None).await;
+    let upgrade = [
+        (AUTHORIZATION.as_str(), BEARER),
+        ("connection", "upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA=="),
+    ];
+    caller.call_with(GET, "/ws", "/ws", Body::None, &upgrade).await;
+}
+
+/// What can be asked only while the agent works, or after it was stopped.
+async fn interrupt_and_go_on(caller: &mut Caller<'_>, id: &str, watcher: &mut Watcher) {
+    let of = |rest: &str| {
+        (format!("/api/sessions/{{session}}/{rest}"), format!("/api/sessions/{id}/{rest}"))
+    };
+    let (messages, messages_url) = of("messages");
+    let message = || Body::Json(json!({ "text": "tell me a story" }));
+    caller.call(POST, &messages, &messages_url, message()).await;
+    check_frames_until(caller, watcher, "text_delta").await;
+    for verb in ["continue", "retry"] {
+        let (path, url) = of(verb);
+        assert_eq!(caller.call(POST, &path, &url, Body::None).await["error"]["code"], "agent_busy");
+    }
+    let (cancel, cancel_url) = of("cancel");
+    assert_eq!(caller.call(POST, &cancel, &cancel_url, Body::None).await["cancelled"], true);
+    for verb in ["continue", "retry"] {
+        let (path, url) = of(verb);
+        assert!(caller.call(POST, &path, &url, Body::None).await["responseId"].is_string());
+        caller.call(POST, &cancel, &cancel_url, Body::None).await;
+    }
+    // More than may wait.
+    let mut full = Value::Null;
+    for _ in 0..102 {
+        full = caller.call(POST, &messages, &messages_url, message()).await;
+    }
+    assert_eq!(full["error"]["code"], "queue_full");
+}
+
+async fn check_frames_until(caller: &Caller<'_>, watcher: &mut Watcher, kind: &str) {
+    loop {
+        let frame = watcher.next().await.unwrap();
+        caller.document.check_frame("ServerFrame", &frame);
+        if frame["type"] == kind {
+            return;
+        }
+    }
+}
+
+/// Every operation, in every way in which it says that it may refuse.
+async fn refuse_everything(caller: &mut Caller<'_>) {
+    let foreign_host = [(HOST.as_str(), "evil.example")];
+    let foreign_origin = [("origin", "https://evil.example")];
+    for operation in caller.document.operations() {
+        let (method, path) = (operation.method.clone(), operation.path.clone());
+        for (segment, query) in [("none", ""), ("%ff", ""), ("none", "?limit=many")] {
+            if path.contains('{') || !operation.parameters("query").is_empty() {
+                let body = caller.document.sample_body(&operation).map_or(Body::None, Body::Json);
+                let url = format!("{}{query}", operation.url(segment));
+                caller.call(method.clone(), &path, &url, body).await;
+            }
+        }
+        for headers in [&foreign_host[..], &foreign_origin[..], &[]] {
+            let url = operation.url("none");
+            caller.call_with(method.clone(), &path, &url, Body::None, headers).await;
+        }
+        if operation.body_type().is_some() {
+            let too_large = format!("Content-Length: {}\r\n\r\n", 9 << 20);
+            caller.call_raw(method.clone(), &path, &too_large).await;
+            let broken = "Transfer-Encoding: chunked\r\n\r\nthis is no length\r\n";
+            caller.call_raw(method, &path, broken).await;
+        }
+    }
+    caller.call(GET, "/ws", "/ws", Body::None).await;
+    caller.call(GET, "/api/search", "/api/search?q=x&sessionId=a%2Fb", Body::None).await;
+    for wrong in [json!({ "agent": "nobody" }), json!({ "id": "twin" }), json!({ "id": "twin" })] {
+        caller.call(POST, "/api/sessions", "/api/sessions", Body::Json(wrong)).await;
+    }
+    for verb in ["continue", "retry"] {
+        let path = format!("/api/sessions/{{session}}/{verb}");
+        caller.call(POST, &path, &format!("/api/sessions/twin/{verb}"), Body::None).await;
+    }
+    for _ in 0..6 {
+        caller.call(POST, "/sign-in", "/sign-in", Body::Text("password=guess")).await;
+    }
+}

@@ -1,0 +1,209 @@
+//! The OpenAPI document as a judge of real answers. Stricter than its readers need to be: a field
+//! that it does not have is a fault.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::{Map, Value, json};
+
+use crate::program::Server;
+
+pub(crate) struct Document {
+    json: Value,
+    /// What was seen, to say in the end what was not.
+    seen: BTreeSet<(String, u16, String)>,
+    /// By the text of their schema.
+    validators: RefCell<HashMap<String, jsonschema::Validator>>,
+}
+
+/// One method of one path.
+#[derive(Debug, Clone)]
+pub(crate) struct Operation {
+    pub(crate) method: reqwest::Method,
+    pub(crate) path: String,
+    pub(crate) json: Value,
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) media_type: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Document {
+    pub(crate) async fn of(server: &Server) -> Self {
+        let json = server.get("/api/openapi.json").await;
+        assert_eq!(json["openapi"], "3.1.0");
+        Self { json, seen: BTreeSet::new(), validators: RefCell::default() }
+    }
+
+    pub(crate) fn operations(&self) -> Vec<Operation> {
+        let mut operations = Vec::new();
+        for (path, methods) in self.json["paths"].as_object().unwrap() {
+            for (method, json) in methods.as_object().unwrap() {
+                let method = method.to_uppercase().parse().unwrap();
+                operations.push(Operation { method, path: path.clone(), json: json.clone() });
+            }
+        }
+        operations
+    }
+
+    pub(crate) fn operation(&self, method: &reqwest::Method, path: &str) -> Operation {
+        let found = self.operations().into_iter().find(|it| it.method == method && it.path == path);
+        found.unwrap_or_else(|| panic!("{method} {path} is not in the document"))
+    }
+
+    /// Panics unless the operation may answer like this. Gives what the body says, if it is JSON.
+    pub(crate) fn check(&mut self, operation: &Operation, answer: &Answer) -> Value {
+        let (id, status) = (operation.id(), answer.status);
+        let described = &operation.json["responses"][status.to_string()];
+        let text = String::from_utf8_lossy(&answer.body);
+        assert!(described.is_object(), "{id} does not say that it may answer {status}: {text}");
+        let mut code = Value::Null;
+        let mut body = Value::Null;
+        match described.get("content").and_then(Value::as_object) {
+            None => assert_eq!(text, "", "{id} {status} has no body"),
+            Some(content) => {
+                let media_type = answer.media_type.split(';').next().unwrap();
+                let described = content.get(media_type).or(content.get("*/*"));
+                let described =
+                    described.unwrap_or_else(|| panic!("{id} {status}: {media_type:?}"));
+                if media_type == "application/json" {
+                    body = serde_json::from_str(&text).unwrap();
+                    self.validate(&described["schema"], &body, &format!("{id} {status}"));
+                    code = body["error"]["code"].clone();
+                }
+            }
+        }
+        if let (Some(codes), Some(code)) = (described["x-codes"].as_array(), code.as_str()) {
+            assert!(codes.contains(&json!(code)), "{id} does not say that it may answer {code}");
+            let message = body["error"]["message"].as_str().unwrap();
+            assert!(!message.trim().is_empty(), "{id}: {code} without a word");
+        }
+        self.seen.insert((id, status, code.as_str().unwrap_or_default().to_owned()));
+        body
+    }
+
+    /// A frame of the WebSocket, by the name of its schema.
+    pub(crate) fn check_frame(&self, schema: &str, frame: &Value) {
+        let schema = json!({ "$ref": format!("#/components/schemas/{schema}") });
+        self.validate(&schema, frame, &frame.to_string());
+    }
+
+    fn validate(&self, schema: &Value, value: &Value, what: &str) {
+        let mut validators = self.validators.borrow_mut();
+        let validator =
+            validators.entry(schema.to_string()).or_insert_with(|| self.validator(schema));
+        if let Err(error) = validator.validate(value) {
+            panic!("{what}: {error} at {} in {value}", error.instance_path());
+        }
+    }
+
+    fn validator(&self, schema: &Value) -> jsonschema::Validator {
+        let mut root = schema.clone();
+        close(&mut root);
+        let mut schemas = self.json["components"]["schemas"].clone();
+        schemas.as_object_mut().unwrap().values_mut().for_each(close_inside);
+        if let Some(root) = root.as_object_mut() {
+            root.insert("components".to_owned(), json!({ "schemas": schemas }));
+        }
+        jsonschema::draft202012::new(&root).unwrap()
+    }
+
+    /// A schema's own words, wherever they stand.
+    pub(crate) fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        match schema["$ref"].as_str().and_then(|it| it.strip_prefix('#')) {
+            Some(pointer) => self.resolve(self.json.pointer(pointer).unwrap()),
+            None => schema,
+        }
+    }
+
+    /// The least that the operation asks for, if it takes JSON.
+    pub(crate) fn sample_body(&self, operation: &Operation) -> Option<Value> {
+        let schema = &operation.json["requestBody"]["content"]["application/json"]["schema"];
+        let schema = self.resolve(schema.as_object().map(|_| schema)?);
+        let required = schema["required"].as_array().into_iter().flatten();
+        let fields = required.map(|name| (name.as_str().unwrap().to_owned(), json!("hello")));
+        Some(Value::Object(fields.collect()))
+    }
+
+    /// Statuses and codes that the document has and nobody saw, by operation.
+    pub(crate) fn unseen(&self) -> BTreeMap<String, Vec<String>> {
+        let mut unseen: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for operation in self.operations() {
+            let id = operation.id();
+            for (status, answer) in operation.json["responses"].as_object().unwrap() {
+                let as_json = answer["content"].get("application/json").is_some();
+                let codes = answer["x-codes"].as_array().filter(|_| as_json);
+                let codes: Vec<String> = codes.map_or(vec![String::new()], |codes| {
+                    codes.iter().map(|it| it.as_str().unwrap().to_owned()).collect()
+                });
+                let number: u16 = status.parse().unwrap();
+                // Where a refusal may also be a page, its code may not show.
+                let was_seen = |code: &String| {
+                    self.seen.contains(&(id.clone(), number, code.clone()))
+                        || self.seen.contains(&(id.clone(), number, String::new()))
+                };
+                let missing = codes.into_iter().filter(|code| !was_seen(code));
+                let missing: Vec<String> =
+                    missing.map(|code| format!("{status} {code}").trim().to_owned()).collect();
+                if !missing.is_empty() {
+                    unseen.entry(id.clone()).or_default().extend(missing);
+                }
+            }
+        }
+        unseen
+    }
+}
+
+impl Operation {
+    pub(crate) fn id(&self) -> String {
+        self.json["operationId"].as_str().unwrap().to_owned()
+    }
+
+    /// The path with its open parts filled in.
+    pub(crate) fn url(&self, segment: &str) -> String {
+        let parts = self.path.split('/');
+        let filled = parts.map(|it| if it.starts_with('{') { segment } else { it });
+        filled.collect::<Vec<_>>().join("/")
+    }
+
+    pub(crate) fn body_type(&self) -> Option<String> {
+        let content = self.json["requestBody"]["content"].as_object()?;
+        content.keys().next().cloned()
+    }
+
+    pub(crate) fn parameters(&self, place: &str) -> Vec<Value> {
+        let parameters = self.json["parameters"].as_array().unwrap();
+        parameters.iter().filter(|it| it["in"] == place).cloned().collect()
+    }
+}
+
+/// A value of this schema has no fields but those that it names.
+fn close(schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    let names_fields = ["$ref", "properties", "allOf", "anyOf", "oneOf"];
+    if names_fields.iter().any(|it| fields.contains_key(*it)) {
+        fields.entry("unevaluatedProperties").or_insert(json!(false));
+    }
+    close_inside(schema);
+}
+
+/// The same for all values within, but not for the value itself: others may name more of its fields.
+fn close_inside(schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    for (keyword, inner) in fields {
+        match (keyword.as_str(), inner) {
+            ("properties", Value::Object(properties)) => close_all(properties),
+            ("items" | "additionalProperties", inner) => close(inner),
+            ("allOf" | "anyOf" | "oneOf", Value::Array(same_value)) => {
+                same_value.iter_mut().for_each(close_inside);
+            }
+            _ => (),
+        }
+    }
+}
+
+fn close_all(properties: &mut Map<String, Value>) {
+    properties.values_mut().for_each(close);
+}
