@@ -84,6 +84,11 @@ impl Document {
         body
     }
 
+    /// Whether the operation has come to a good end yet.
+    pub(crate) fn saw_good(&self, operation: &Operation) -> bool {
+        self.seen.iter().any(|(id, status, _)| *id == operation.id() && *status < 400)
+    }
+
     /// A frame of the WebSocket, by the name of its schema.
     pub(crate) fn check_frame(&self, schema: &str, frame: &Value) {
         let schema = json!({ "$ref": format!("#/components/schemas/{schema}") });

@@ -11,7 +11,7 @@ use transcript::{Record, Seq, Transcript};
 use crate::program::{Server, TOKEN};
 
 pub(crate) struct Watcher {
-    socket: WebSocketStream<TcpStream>,
+    pub(crate) socket: WebSocketStream<TcpStream>,
 }
 
 impl Watcher {

@@ -1,0 +1,267 @@
+//! Every operation and every frame with nonsense. Whatever comes, the server answers in its own
+//! words, loses nothing, and goes on.
+
+use futures_util::SinkExt;
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
+use transcript::{Record, Seq};
+
+use crate::document::{Answer, Document, Operation};
+use crate::door::raw;
+use crate::log::check_log;
+use crate::nonsense::{Dice, Nonsense};
+use crate::program::{BEARER, Home, Server};
+use crate::watcher::{Watcher, is_quiet, watch_until};
+
+/// For each operation.
+const REQUESTS: usize = 250;
+const FRAMES: usize = 15_000;
+/// Nonsense does not happen upon an upgrade, nor upon the password in five attempts.
+const NEVER_GOOD: [&str; 2] = ["get_ws", "post_sign_in"];
+
+/// A server with sessions whose logs must survive.
+struct Scene {
+    home: Home,
+    server: Server,
+    /// Nobody is told its id.
+    witness: (String, Vec<Record>),
+    /// May be talked to, but not deleted.
+    known: (String, Vec<Record>),
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let home = Home::instant();
+        let (ok, _, stderr) = home.pipe_in(&["password"], "correct horse\n");
+        assert!(ok, "{stderr}");
+        let server = home.start();
+        let (witness, known) = (converse(&server).await, converse(&server).await);
+        Self { home, server, witness, known }
+    }
+
+    /// Nothing is lost, the server still works, and it has not panicked.
+    async fn check(self) {
+        let Self { server, witness: (witness, log), known: (known, beginning), .. } = self;
+        assert_eq!(server.log(&witness).await, log, "untouched");
+        server.send(&known, "time in Lima").await;
+        watch_until(&server, &known, is_quiet).await;
+        let grown = server.log(&known).await;
+        assert_eq!(grown[..beginning.len()], beginning, "only added to");
+        check_log(&grown, |_| false);
+        let page = server.get(&format!("/api/sessions/{known}/messages?order=desc&limit=1")).await;
+        assert_eq!(page["messages"][0]["status"], "completed", "a message still gets its answer");
+        for line in server.stop() {
+            assert!(!line.contains("panicked"), "{line}");
+        }
+    }
+}
+
+async fn converse(server: &Server) -> (String, Vec<Record>) {
+    let session = server.create_session().await;
+    server.send(&session, "list the files").await;
+    watch_until(server, &session, is_quiet).await;
+    let log = server.log(&session).await;
+    (session, log)
+}
+
+#[tokio::test]
+async fn nonsense_over_http_is_refused_in_our_words() {
+    let scene = Scene::new().await;
+    let mut judge = Document::of(&scene.server).await;
+    let document = Document::of(&scene.server).await;
+    let (_, put) = scene.server.post("/api/blobs", json!("a file")).await;
+    for (seed, operation) in (1..).zip(document.operations()) {
+        let mut known = known_strings(&scene, &operation);
+        known.push(put["blob"].as_str().unwrap().to_owned());
+        let mut nonsense = Nonsense { dice: Dice::new(seed), document: &document, known };
+        for _ in 0..REQUESTS {
+            let request = request(&mut nonsense, &operation, &scene.server);
+            let answer = parse(&raw(&scene.server, &request).await, &request);
+            assert!(answer.status < 500, "{}", shown(&request));
+            if leads_elsewhere(&answer) {
+                continue;
+            }
+            judge.check(&operation, &answer);
+        }
+        let reached = judge.saw_good(&operation) || NEVER_GOOD.contains(&operation.id().as_str());
+        assert!(reached, "{} was never asked for anything it could do", operation.id());
+    }
+    scene.check().await;
+}
+
+fn known_strings(scene: &Scene, operation: &Operation) -> Vec<String> {
+    let workspace = scene.home.workspace();
+    let path = |name: &str| workspace.join(name).display().to_string();
+    let mut known = match operation.path.as_str() {
+        // Where copies are allowed to go, and where they are not.
+        "/api/backup" => vec![path("copy.db"), path("no/such/folder.db"), path("")],
+        "/api/sessions" => vec![path(""), "made-by-nonsense".to_owned(), "demo".to_owned()],
+        _ => vec!["made-by-nonsense".to_owned(), "page.js".to_owned(), "correct horse".to_owned()],
+    };
+    if operation.method != reqwest::Method::DELETE {
+        known.push(scene.known.0.clone());
+    }
+    known
+}
+
+/// An address that happens to be another one, or none.
+fn leads_elsewhere(answer: &Answer) -> bool {
+    let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let code = body["error"]["code"].as_str().unwrap_or_default();
+    ["not_found", "method_not_allowed"].contains(&code)
+}
+
+fn request(nonsense: &mut Nonsense<'_>, operation: &Operation, server: &Server) -> Vec<u8> {
+    let host = server.base.strip_prefix("http://").unwrap();
+    let segment = nonsense.string();
+    let mut url = operation.url(&encoded(nonsense, &segment));
+    for parameter in operation.parameters("query") {
+        for _ in 0..nonsense.dice.below(5) / 2 {
+            let value = match nonsense.value(&parameter["schema"]) {
+                Value::String(text) => text,
+                _ if nonsense.dice.once_in(4) => nonsense.string(),
+                other => other.to_string(),
+            };
+            let (mark, name) = (if url.contains('?') { '&' } else { '?' }, &parameter["name"]);
+            url = format!("{url}{mark}{}={}", name.as_str().unwrap(), encoded(nonsense, &value));
+        }
+    }
+    let body = body(nonsense, operation);
+    let media_type = ["application/json", "text/plain", "application/json; charset=utf-16", "?/?"];
+    let media_type = nonsense.dice.pick(&media_type);
+    let head = format!(
+        "{} {url} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {BEARER}\r\nConnection: close\r\n\
+         Content-Type: {media_type}\r\nContent-Length: {}\r\n\r\n",
+        operation.method,
+        body.len()
+    );
+    [head.into_bytes(), body].concat()
+}
+
+fn body(nonsense: &mut Nonsense<'_>, operation: &Operation) -> Vec<u8> {
+    let Some(media_type) = operation.body_type() else {
+        // Nobody asked for one.
+        return if nonsense.dice.once_in(4) { b"{\"a\":".to_vec() } else { Vec::new() };
+    };
+    let schema = &operation.json["requestBody"]["content"][media_type]["schema"];
+    let value = nonsense.value(schema);
+    if let Some(password) = value["password"].as_str() {
+        return format!("password={}", encoded(nonsense, password)).into_bytes();
+    }
+    if nonsense.dice.once_in(3) {
+        return value.to_string().into_bytes();
+    }
+    nonsense.spoiled_text(&value)
+}
+
+/// Percent-encoded, mostly well. Never so that it is no HTTP any more, and never too long for it.
+fn encoded(nonsense: &mut Nonsense<'_>, text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes().take(5000) {
+        if byte.is_ascii_alphanumeric() || b"-_.%".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded += &format!("%{byte:02x}");
+        }
+    }
+    match nonsense.dice.below(20) {
+        0 => encoded += "%",
+        1 => encoded += "%zz",
+        2 => encoded += "%ff",
+        3 => encoded += "%00",
+        _ if encoded.is_empty() => encoded += "-",
+        _ => (),
+    }
+    encoded
+}
+
+fn parse(answer: &str, request: &[u8]) -> Answer {
+    let parts = answer.split_once("\r\n\r\n");
+    let (head, body) = parts.unwrap_or_else(|| panic!("no answer to {}", shown(request)));
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let media_type = head.lines().find_map(|it| it.strip_prefix("content-type: "));
+    let media_type = media_type.unwrap_or_default().to_owned();
+    Answer { status, media_type, body: body.into() }
+}
+
+fn shown(request: &[u8]) -> String {
+    String::from_utf8_lossy(&request[..request.len().min(1000)]).into_owned()
+}
+
+#[tokio::test]
+async fn nonsense_over_websocket_is_refused_in_our_words() {
+    let scene = Scene::new().await;
+    let document = Document::of(&scene.server).await;
+    let known = vec![scene.known.0.clone(), "demo".to_owned(), "none".to_owned()];
+    let mut nonsense = Nonsense { dice: Dice::new(7), document: &document, known };
+    let schema = json!({ "$ref": "#/components/schemas/ClientFrame" });
+    let mut watcher = Watcher::connect(&scene.server).await;
+    for _ in 0..FRAMES {
+        let frame = nonsense.value(&schema);
+        for message in messages(&mut nonsense, &frame) {
+            watcher.socket.send(message).await.unwrap();
+        }
+        watcher.say(json!({ "type": "ping" })).await;
+        loop {
+            let frame = watcher.next().await.expect("the connection should be open");
+            document.check_frame("ServerFrame", &frame);
+            if frame["type"] == "pong" {
+                break;
+            }
+            let message = &frame["message"];
+            assert!(frame["type"] != "error" || !message.as_str().unwrap().trim().is_empty());
+        }
+    }
+    scene.check().await;
+}
+
+/// One frame: right, wrong, in pieces, or of a kind that nobody asked for.
+fn messages(nonsense: &mut Nonsense<'_>, frame: &Value) -> Vec<Message> {
+    let spoiled = nonsense.spoiled_text(frame);
+    let text = String::from_utf8_lossy(&spoiled).into_owned();
+    match nonsense.dice.below(8) {
+        0 => vec![Message::binary(spoiled)],
+        1 => vec![Message::Ping("x".into()), Message::Pong("y".into()), Message::text(text)],
+        2 => pieces(nonsense, frame.to_string().as_bytes()),
+        3 | 4 => vec![Message::text(frame.to_string())],
+        _ => vec![Message::text(text)],
+    }
+}
+
+/// With a ping between them, as is allowed.
+fn pieces(nonsense: &mut Nonsense<'_>, text: &[u8]) -> Vec<Message> {
+    let (first, second) = text.split_at(nonsense.dice.below(text.len()));
+    let piece = |bytes: &[u8], kind, is_last| {
+        Message::Frame(Frame::message(bytes.to_vec(), OpCode::Data(kind), is_last))
+    };
+    vec![
+        piece(first, Data::Text, false),
+        Message::Ping("between".into()),
+        piece(b"", Data::Continue, false),
+        piece(second, Data::Continue, true),
+    ]
+}
+
+#[tokio::test]
+async fn what_is_no_websocket_ends_its_own_connection_alone() {
+    let scene = Scene::new().await;
+    let mut other = Watcher::connect(&scene.server).await;
+    other.subscribe(&scene.known.0, Seq(0), true).await;
+    let frame = |bytes: &[u8], code| Message::Frame(Frame::message(bytes.to_vec(), code, true));
+    let broken = [
+        frame(b"out of nowhere", OpCode::Data(Data::Continue)),
+        frame(b"\xff\xfe no text", OpCode::Data(Data::Text)),
+        frame(b"reserved", OpCode::Data(Data::Reserved(5))),
+    ];
+    for message in broken {
+        let mut watcher = Watcher::connect(&scene.server).await;
+        watcher.socket.send(message).await.unwrap();
+        while watcher.next().await.is_some() {}
+    }
+    other.until("caught_up").await;
+    other.say(json!({ "type": "ping" })).await;
+    other.until("pong").await;
+    scene.check().await;
+}
