@@ -118,7 +118,14 @@ fn request(nonsense: &mut Nonsense<'_>, operation: &Operation, server: &Server) 
     let segment = nonsense.string();
     let mut url = operation.url(&encoded(nonsense, &segment));
     for parameter in operation.parameters("query") {
-        for _ in 0..nonsense.dice.below(5) / 2 {
+        // Mostly as it should be, so that the others are looked at too.
+        let times = match nonsense.dice.below(12) {
+            0 => 2,
+            1 => 0,
+            2..=4 => 1,
+            _ => usize::from(parameter["required"] == true),
+        };
+        for _ in 0..times {
             let value = match nonsense.value(&parameter["schema"]) {
                 Value::String(text) => text,
                 _ if nonsense.dice.once_in(4) => nonsense.string(),
