@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::config::{Config, Surroundings};
 use crate::{backup, doctor, export, password, serve};
@@ -43,6 +44,9 @@ pub(crate) struct ServeArgs {
     /// Configuration file [default: ./callboard.toml]
     #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG")]
     pub(crate) config: Option<PathBuf>,
+    /// How much to log: error, warn, info or debug [default: info]
+    #[arg(long, value_name = "LEVEL", env = "CALLBOARD_LOG")]
+    pub(crate) log: Option<LevelFilter>,
     /// Only from the environment: what is on the command line, every user of the machine can read.
     #[arg(long, env = "CALLBOARD_TOKEN", hide = true, hide_env_values = true)]
     pub(crate) token: Option<String>,

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use backends::Pace;
 use serde::Deserialize;
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::agents::{Agent, AgentKind, Agents};
 use crate::cli::ServeArgs;
@@ -29,6 +30,7 @@ pub(crate) struct Config {
     pub(crate) public_url: Option<String>,
     pub(crate) allowed_origins: Vec<String>,
     pub(crate) agents: Agents,
+    pub(crate) log: LevelFilter,
 }
 
 /// What the program finds around it, read once.
@@ -141,6 +143,7 @@ impl Config {
             public_url: file.server.public_url.as_deref().map(check_origin).transpose()?,
             allowed_origins: check_origins(&file.server.allowed_origins)?,
             agents: agents(&file, around)?,
+            log: args.log.unwrap_or(LevelFilter::INFO),
         })
     }
 }

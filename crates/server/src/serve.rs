@@ -1,17 +1,19 @@
 //! `callboard serve`: opens the data folder, brings back what was left undone, serves until it is
 //! told to stop, and stops in good order.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use store::{Options, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::clock;
 use crate::config::Config;
@@ -32,7 +34,8 @@ pub(crate) struct ServerFile {
 }
 
 pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
-    start_logging();
+    start_logging(config.log);
+    allow_many_connections();
     let options =
         Options { sync: config.sync, holder: "callboard serve".to_owned(), since: clock::now() };
     let store = Store::open(&config.data, options)?;
@@ -132,6 +135,15 @@ fn new_token() -> String {
 }
 
 /// The one line on standard output, for people and for programs that start us.
+/// Every connection is an open file, and what a shell allows by default is soon used up.
+fn allow_many_connections() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the number of open files stays limited");
+    }
+}
+
 #[expect(clippy::print_stdout, reason = "the ready line is our interface")]
 fn announce(address: SocketAddr, token: &str) -> anyhow::Result<()> {
     println!("callboard listening on http://{address}/?token={token}");
@@ -139,9 +151,10 @@ fn announce(address: SocketAddr, token: &str) -> anyhow::Result<()> {
 }
 
 /// Standard error, for people; the filter is a plain level, so no pattern language comes along.
-fn start_logging() {
+fn start_logging(level: LevelFilter) {
     use tracing_subscriber::prelude::*;
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
-    let filter = tracing_subscriber::filter::LevelFilter::INFO;
-    let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
+    // A file or a journal has no colours.
+    let lines = lines.with_ansi(std::io::stderr().is_terminal());
+    let _ = tracing_subscriber::registry().with(lines.with_filter(level)).try_init();
 }

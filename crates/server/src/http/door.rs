@@ -53,6 +53,7 @@ pub(super) async fn door(State(app): State<App>, request: Request, next: Next) -
     let (parts, body) = request.into_parts();
     let verdict = app.door.judge(&parts);
     let foreign = app.door.foreign_origin(&parts.headers);
+    let (method, uri) = (parts.method.clone(), parts.uri.clone());
     let mut response = match verdict {
         Verdict::In => next.run(Request::from_parts(parts, body)).await,
         Verdict::ToCookie => to_cookie(&app, &parts.uri).await,
@@ -61,6 +62,8 @@ pub(super) async fn door(State(app): State<App>, request: Request, next: Next) -
         Verdict::Out(error) => error.into_response(),
     };
     set_headers(response.headers_mut(), foreign);
+    // Not the query: the token may be there.
+    tracing::debug!(%method, path = uri.path(), status = response.status().as_u16(), "answered");
     response
 }
 

@@ -1,7 +1,9 @@
-//! A hundred sessions stream to two hundred watchers, one of which never reads.
+//! Many at once: sessions that stream, watchers that read, and one that never does.
 
 use futures_util::future::join_all;
-use transcript::{Seq, Transcript};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+use transcript::{Record, Seq, Transcript};
 
 use crate::program::{Home, Server, resident_memory};
 use crate::watcher::{Watcher, as_record, is_quiet, watch_until};
@@ -57,4 +59,48 @@ async fn watch_two_answers(server: &Server, session: &str) -> Transcript {
         }
     }
     transcript
+}
+
+const BUSY_SESSIONS: usize = 50;
+const WATCHERS_EACH: usize = 20;
+
+#[tokio::test]
+async fn a_thousand_watchers_see_every_answer_to_its_end() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    setrlimit(Resource::Nofile, raised).unwrap();
+    let home = Home::natural();
+    let server = home.start();
+    let sessions = (0..BUSY_SESSIONS).map(|_| server.create_session());
+    let sessions = join_all(sessions).await;
+    let before = resident_memory(server.pid());
+    let mut crowd = Vec::new();
+    for session in &sessions {
+        for _ in 0..WATCHERS_EACH {
+            let mut watcher = Watcher::connect(&server).await;
+            watcher.subscribe(session, Seq(0), true).await;
+            watcher.until("caught_up").await;
+            crowd.push(watcher);
+        }
+    }
+
+    let talk = join_all(sessions.iter().map(|it| server.send(it, "think about tides")));
+    let (seen, _) = tokio::join!(join_all(crowd.iter_mut().map(frames_of_a_run)), talk);
+    let grown = resident_memory(server.pid()).saturating_sub(before);
+    assert!(grown < 128 << 20, "memory grew by {} MB", grown >> 20);
+    for (session, seen) in sessions.iter().zip(seen.chunks(WATCHERS_EACH)) {
+        let log = server.log(session).await;
+        let first: Vec<Record> =
+            seen[0].iter().map(|it| serde_json::from_str(it).unwrap()).collect();
+        assert_eq!(first, log[1..], "all but the record that the session began with");
+        assert!(seen.iter().all(|it| *it == seen[0]), "everybody sees the same");
+    }
+}
+
+async fn frames_of_a_run(watcher: &mut Watcher) -> Vec<Utf8Bytes> {
+    let mut frames: Vec<Utf8Bytes> = Vec::new();
+    while !frames.last().is_some_and(|it| it.contains(r#""type":"run_finish""#)) {
+        frames.push(watcher.next_text().await.expect("nobody who reads is cut off"));
+    }
+    frames
 }

@@ -36,7 +36,7 @@ async fn status(server: &Server, start: &str, headers: &[(&str, &str)]) -> u16 {
 }
 
 /// A client that neither follows nor keeps anything by itself.
-fn plain() -> reqwest::Client {
+pub(crate) fn plain() -> reqwest::Client {
     reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
 
@@ -45,7 +45,7 @@ async fn cookie_by_token(server: &Server) -> String {
     cookie_of(plain().get(url).send().await.unwrap().headers())
 }
 
-fn cookie_of(headers: &HeaderMap<HeaderValue>) -> String {
+pub(crate) fn cookie_of(headers: &HeaderMap<HeaderValue>) -> String {
     headers[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned()
 }
 

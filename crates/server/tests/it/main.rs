@@ -7,6 +7,7 @@ mod cancel;
 mod conformance;
 mod crash;
 mod crowd;
+mod discretion;
 mod disk;
 mod document;
 mod door;

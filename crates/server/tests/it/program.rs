@@ -61,6 +61,7 @@ impl Home {
         command
             .current_dir(self.workspace())
             .env_remove("CALLBOARD_CONFIG")
+            .env_remove("CALLBOARD_LOG")
             .env("CALLBOARD_TOKEN", TOKEN)
             .env("CALLBOARD_DATA", self.data())
             .env("CALLBOARD_LISTEN", "127.0.0.1:0");

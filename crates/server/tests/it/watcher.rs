@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use transcript::{Record, Seq, Transcript};
 
 use crate::program::{Server, TOKEN};
@@ -45,9 +45,14 @@ impl Watcher {
 
     /// The next frame; none when the connection has ended.
     pub(crate) async fn next(&mut self) -> Option<Value> {
+        self.next_text().await.map(|text| serde_json::from_str(&text).unwrap())
+    }
+
+    /// The next frame as it was sent.
+    pub(crate) async fn next_text(&mut self) -> Option<Utf8Bytes> {
         loop {
             match self.socket.next().await {
-                Some(Ok(Message::Text(text))) => return Some(serde_json::from_str(&text).unwrap()),
+                Some(Ok(Message::Text(text))) => return Some(text),
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
                 Some(Ok(_)) => (),
             }
