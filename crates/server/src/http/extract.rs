@@ -28,10 +28,17 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
         let body = read_body(request, state).await?;
-        match serde_json::from_slice(&body) {
-            Ok(value) => Ok(Self(value)),
-            Err(error) => Err(HttpError::invalid(format!("the body cannot be read: {error}"))),
-        }
+        let value = parse_object(&body);
+        value.map(Self).map_err(|why| HttpError::invalid(format!("the body cannot be read: {why}")))
+    }
+}
+
+/// Reads a JSON object. By itself serde would also take a list of the fields' values.
+pub(super) fn parse_object<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
+    match json.trim_ascii_start().first() {
+        None => Err("it is empty, and should be a JSON object".to_owned()),
+        Some(b'{') => serde_json::from_slice(json).map_err(|error| error.to_string()),
+        Some(_) => Err("it should be a JSON object".to_owned()),
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use transcript::{Seq, SessionId};
 
 use super::error::{HttpError, RequestCode};
+use super::extract::parse_object;
 use super::frames::{ClientFrame, Notice};
 use super::openapi::{Operation, Takes};
 use super::sessions::{SendInput, SessionObject};
@@ -111,10 +112,10 @@ impl Connection {
 
     /// Carries out a command and gives back what to say at once.
     async fn answer(&mut self, text: &str) -> Vec<Utf8Bytes> {
-        let frame = match serde_json::from_str(text) {
+        let frame = match parse_object(text.as_bytes()) {
             Ok(frame) => frame,
-            Err(error) => {
-                return refusal(HttpError::invalid(format!("the frame cannot be read: {error}")));
+            Err(why) => {
+                return refusal(HttpError::invalid(format!("the frame cannot be read: {why}")));
             }
         };
         let (session, result) = match frame {

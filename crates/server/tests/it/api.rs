@@ -164,7 +164,8 @@ async fn bad_requests_get_a_clear_answer() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
-    let send = format!("/api/sessions/{session}/messages");
+    let own = format!("/api/sessions/{session}");
+    let send = format!("{own}/messages");
     let cases = [
         (Method::POST, "/api/sessions", Some(json!({ "agent": "nobody" })), 400, "agent_not_found"),
         (Method::POST, "/api/sessions", Some(json!({ "id": "a/b" })), 400, "invalid_request"),
@@ -173,6 +174,7 @@ async fn bad_requests_get_a_clear_answer() {
         (Method::POST, "/api/sessions", Some(json!({ "workspace": "x" })), 400, "invalid_request"),
         (Method::POST, &send, Some(json!({ "text": " \n" })), 400, "invalid_request"),
         (Method::POST, &send, Some(json!(7)), 400, "invalid_request"),
+        (Method::PATCH, &own, Some(json!(["title", true])), 400, "invalid_request"),
         (
             Method::POST,
             "/api/sessions/none/messages",
@@ -197,6 +199,7 @@ async fn bad_requests_get_a_clear_answer() {
     let mut watcher = Watcher::connect(&server).await;
     for (frame, code) in [
         (json!("hello"), "invalid_request"),
+        (json!(["ping"]), "invalid_request"),
         (json!({ "type": "wat" }), "invalid_request"),
         (json!({ "type": "subscribe", "sessionId": "none" }), "session_not_found"),
         (json!({ "type": "send_message", "sessionId": "none", "text": "x" }), "session_not_found"),

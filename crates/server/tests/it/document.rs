@@ -95,6 +95,19 @@ impl Document {
         self.validate(&schema, frame, &frame.to_string());
     }
 
+    /// Whether the document lets the operation take this body.
+    pub(crate) fn allows(&self, operation: &Operation, body: &[u8]) -> bool {
+        let schema = &operation.json["requestBody"]["content"]["application/json"]["schema"];
+        let Ok(body) = serde_json::from_slice(body) else { return schema.is_null() };
+        let mut root = if schema.is_null() { json!({}) } else { schema.clone() };
+        root["components"] = self.json["components"].clone();
+        let mut validators = self.validators.borrow_mut();
+        let validator = validators
+            .entry(format!("the body of {}", operation.id()))
+            .or_insert_with(|| jsonschema::draft202012::new(&root).unwrap());
+        validator.is_valid(&body)
+    }
+
     fn validate(&self, schema: &Value, value: &Value, what: &str) {
         let mut validators = self.validators.borrow_mut();
         let validator =

@@ -77,9 +77,13 @@ async fn nonsense_over_http_is_refused_in_our_words() {
         known.push(put["blob"].as_str().unwrap().to_owned());
         let mut nonsense = Nonsense { dice: Dice::new(seed), document: &document, known };
         for _ in 0..REQUESTS {
-            let request = request(&mut nonsense, &operation, &scene.server);
+            let body = body(&mut nonsense, &operation);
+            let head = head(&mut nonsense, &operation, &scene.server, body.len());
+            let request = [head.as_bytes(), &body].concat();
             let answer = parse(&raw(&scene.server, &request).await, &request);
             assert!(answer.status < 500, "{}", shown(&request));
+            let may_be_taken = judge.allows(&operation, &body);
+            assert!(may_be_taken || answer.status >= 400, "taken: {}", shown(&request));
             if leads_elsewhere(&answer) {
                 continue;
             }
@@ -113,7 +117,12 @@ fn leads_elsewhere(answer: &Answer) -> bool {
     ["not_found", "method_not_allowed"].contains(&code)
 }
 
-fn request(nonsense: &mut Nonsense<'_>, operation: &Operation, server: &Server) -> Vec<u8> {
+fn head(
+    nonsense: &mut Nonsense<'_>,
+    operation: &Operation,
+    server: &Server,
+    length: usize,
+) -> String {
     let host = server.base.strip_prefix("http://").unwrap();
     let segment = nonsense.string();
     let mut url = operation.url(&encoded(nonsense, &segment));
@@ -135,16 +144,13 @@ fn request(nonsense: &mut Nonsense<'_>, operation: &Operation, server: &Server) 
             url = format!("{url}{mark}{}={}", name.as_str().unwrap(), encoded(nonsense, &value));
         }
     }
-    let body = body(nonsense, operation);
     let media_type = ["application/json", "text/plain", "application/json; charset=utf-16", "?/?"];
     let media_type = nonsense.dice.pick(&media_type);
-    let head = format!(
+    format!(
         "{} {url} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {BEARER}\r\nConnection: close\r\n\
-         Content-Type: {media_type}\r\nContent-Length: {}\r\n\r\n",
-        operation.method,
-        body.len()
-    );
-    [head.into_bytes(), body].concat()
+         Content-Type: {media_type}\r\nContent-Length: {length}\r\n\r\n",
+        operation.method
+    )
 }
 
 fn body(nonsense: &mut Nonsense<'_>, operation: &Operation) -> Vec<u8> {

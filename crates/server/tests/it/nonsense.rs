@@ -172,7 +172,9 @@ impl Nonsense<'_> {
             Value::Object(fields) if !fields.is_empty() => {
                 let names: Vec<String> = fields.keys().cloned().collect();
                 let name = self.dice.pick(&names);
-                match self.dice.below(4) {
+                match self.dice.below(5) {
+                    // The values without their names.
+                    4 => *value = fields.values().cloned().collect(),
                     0 => drop(fields.shift_remove(name)),
                     1 => drop(fields.insert(self.string(), self.wrong())),
                     2 => drop(fields.insert(name.clone(), self.wrong())),
