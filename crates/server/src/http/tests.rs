@@ -89,7 +89,7 @@ async fn the_document_has_every_method_of_every_route_and_no_other() {
     let paths = document["paths"].as_object().unwrap();
     assert!(paths.len() > 20);
     for (path, operations) in paths {
-        let url = path.replace('{', "").replace('}', "");
+        let url = path.replace(['{', '}'], "");
         for method in METHODS {
             let request = Request::builder().method(&method).uri(&url).header(HOST, OURS);
             let request = request
