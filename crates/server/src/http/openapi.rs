@@ -35,6 +35,7 @@ pub(super) struct Operation<'a> {
     body: Option<Value>,
     answers: BTreeMap<u16, Value>,
     refusals: BTreeMap<u16, Vec<RequestCode>>,
+    /// None: JSON.
     refusal_types: Vec<&'static str>,
     /// Of what the path leaves open.
     segment: Value,

@@ -24,38 +24,6 @@ pub(super) struct Route {
 }
 
 impl Route {
-    pub(super) fn get<H, T, D>(path: &'static str, handler: H, summary: &'static str) -> Self
-    where
-        H: Handler<T, App> + Described<D>,
-        T: 'static,
-    {
-        Self::new(Method::GET, MethodFilter::GET, path, handler, summary)
-    }
-
-    pub(super) fn post<H, T, D>(path: &'static str, handler: H, summary: &'static str) -> Self
-    where
-        H: Handler<T, App> + Described<D>,
-        T: 'static,
-    {
-        Self::new(Method::POST, MethodFilter::POST, path, handler, summary)
-    }
-
-    pub(super) fn patch<H, T, D>(path: &'static str, handler: H, summary: &'static str) -> Self
-    where
-        H: Handler<T, App> + Described<D>,
-        T: 'static,
-    {
-        Self::new(Method::PATCH, MethodFilter::PATCH, path, handler, summary)
-    }
-
-    pub(super) fn delete<H, T, D>(path: &'static str, handler: H, summary: &'static str) -> Self
-    where
-        H: Handler<T, App> + Described<D>,
-        T: 'static,
-    {
-        Self::new(Method::DELETE, MethodFilter::DELETE, path, handler, summary)
-    }
-
     fn new<H, T, D>(
         method: Method,
         filter: MethodFilter,
@@ -103,6 +71,26 @@ impl Route {
         }
     }
 }
+
+macro_rules! methods {
+    ($($name:ident $method:ident)*) => {
+        impl Route {
+            $(pub(super) fn $name<H, T, D>(
+                path: &'static str,
+                handler: H,
+                summary: &'static str,
+            ) -> Self
+            where
+                H: Handler<T, App> + Described<D>,
+                T: 'static,
+            {
+                Self::new(Method::$method, MethodFilter::$method, path, handler, summary)
+            })*
+        }
+    };
+}
+
+methods! { get GET post POST patch PATCH delete DELETE }
 
 /// A function whose arguments and result describe themselves. `D` tells functions of different
 /// length apart.

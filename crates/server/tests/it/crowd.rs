@@ -87,7 +87,7 @@ async fn a_thousand_watchers_see_every_answer_to_its_end() {
     let talk = join_all(sessions.iter().map(|it| server.send(it, "think about tides")));
     let (seen, _) = tokio::join!(join_all(crowd.iter_mut().map(frames_of_a_run)), talk);
     let grown = resident_memory(server.pid()).saturating_sub(before);
-    assert!(grown < 128 << 20, "memory grew by {} MB", grown >> 20);
+    assert!(grown < 64 << 20, "memory grew by {} MB", grown >> 20);
     for (session, seen) in sessions.iter().zip(seen.chunks(WATCHERS_EACH)) {
         let log = server.log(session).await;
         let first: Vec<Record> =
