@@ -68,6 +68,7 @@ impl Answer {
                 self.model.clone_from(model);
                 self.trigger = *trigger;
                 self.exchange_id.clone_from(exchange_id);
+                self.started_at = at;
                 0..0
             }
             Event::StepStart { index, parent_call_id } => {

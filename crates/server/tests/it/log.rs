@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use transcript::{Event, Message, Record, ResponseId, Seq, Transcript};
+use transcript::{Event, Message, Millis, Record, ResponseId, Seq, Transcript};
 
 /// Numbers are dense, and every run and call that began has ended, each exactly once, but for runs
 /// that the caller knows to be going on.
@@ -11,12 +11,19 @@ pub(crate) fn check_log(log: &[Record], may_be_open: impl Fn(&ResponseId) -> boo
         assert_eq!(record.seq, Seq(seq), "numbers are dense");
     }
     let mut finishes: BTreeMap<&ResponseId, usize> = BTreeMap::new();
+    let mut begun: BTreeMap<&ResponseId, Millis> = BTreeMap::new();
     let mut results: BTreeMap<(&ResponseId, String), usize> = BTreeMap::new();
     for record in log {
         let Some(run) = &record.response_id else { continue };
         match &record.event {
-            Event::RunStart { .. } => assert!(finishes.insert(run, 0).is_none(), "begun twice"),
-            Event::RunFinish { .. } => *finishes.get_mut(run).unwrap() += 1,
+            Event::RunStart { .. } => {
+                assert!(finishes.insert(run, 0).is_none(), "begun twice");
+                begun.insert(run, record.at);
+            }
+            Event::RunFinish { duration_ms, .. } => {
+                *finishes.get_mut(run).unwrap() += 1;
+                assert!(*duration_ms <= record.at.since(begun[run]), "longer than it took");
+            }
             Event::ToolCallStart { call_id, .. } => {
                 assert!(results.insert((run, call_id.to_string()), 0).is_none());
             }
