@@ -27,6 +27,7 @@ impl Watcher {
             socket.set_recv_buffer_size(buffer).unwrap();
         }
         let stream = socket.connect(address.parse().unwrap()).await.unwrap();
+        stream.set_nodelay(true).unwrap();
         let url = format!("ws://{address}/ws?token={TOKEN}");
         let (socket, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
         Self { socket }
