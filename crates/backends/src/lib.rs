@@ -20,6 +20,7 @@
 
 mod arguments_summary;
 mod demo;
+pub mod openai;
 
 use serde_json::Value;
 use transcript::{CallId, ErrorInfo, Event, Millis, ResponseId, RunStatus, Usage};

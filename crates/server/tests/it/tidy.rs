@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 const PURE: [(&str, &[&str]); 4] = [
     ("transcript", &["jiff", "serde", "serde_json"]),
-    ("backends", &["serde_json", "transcript"]),
+    ("backends", &["memchr", "serde", "serde_json", "transcript"]),
     ("render", &["maud", "serde_json", "transcript"]),
-    ("formats", &["serde", "serde_json", "transcript"]),
+    ("formats", &["base64", "serde", "serde_json", "transcript"]),
 ];
 
 /// Ways to the world that a pure crate has no business with.
