@@ -196,6 +196,9 @@ pub enum Event {
         incomplete: bool,
         /// Whether a person must agree, decided here by the policy of this moment.
         validation: Validation,
+        /// What the model's provider wants to get back with the call, as it gave it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider_data: Option<Value>,
     },
     /// Execution began; `durationMs` of the result counts from here.
     ToolRunning {

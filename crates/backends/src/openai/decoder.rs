@@ -204,7 +204,10 @@ impl Decoder {
             Ok(listed) => listed.iter().all(|it| self.event(it.get().as_bytes())),
             Err(_) => self.event(document),
         };
-        if !is_read {
+        if is_read {
+            // It could not be read unless all of it had come.
+            self.outcome.is_marked_done = true;
+        } else {
             self.unreadable(document);
         }
     }

@@ -19,15 +19,31 @@ impl FinishReason {
             "" | "null" | "none" => return None,
             "stop" | "eos" | "eos_token" | "end" | "end_turn" | "stop_sequence" | "complete"
             | "completed" | "done" | "finish" | "finished" | "endoftext" => Self::Stop,
-            "length" | "max_tokens" | "max_output_tokens" | "max_new_tokens" | "model_length"
-            | "token_limit" | "model_context_window_exceeded" => Self::Length,
+            "length"
+            | "max_tokens"
+            | "max_output_tokens"
+            | "max_new_tokens"
+            | "model_length"
+            | "token_limit"
+            | "model_context_window_exceeded" => Self::Length,
             "tool_calls" | "tool-calls" | "tool_call" | "tool_use" | "function_call" => {
                 Self::ToolCalls
             }
-            "content_filter" | "content-filter" | "content_filtered" | "safety" | "sensitive"
-            | "recitation" | "blocklist" | "prohibited_content" | "spii" | "refusal"
+            "content_filter"
+            | "content-filter"
+            | "content_filtered"
+            | "safety"
+            | "sensitive"
+            | "recitation"
+            | "blocklist"
+            | "prohibited_content"
+            | "spii"
+            | "refusal"
             | "guardrail_intervened" => Self::ContentFilter,
-            "error" | "error_toxic" | "network_error" | "malformed_function_call"
+            "error"
+            | "error_toxic"
+            | "network_error"
+            | "malformed_function_call"
             | "insufficient_system_resource" => Self::Error,
             _ => Self::Other,
         })

@@ -100,7 +100,8 @@ impl Delta<'_> {
             return Cow::Borrowed(&field.0);
         }
         let details = self.reasoning_details.iter().flatten();
-        let texts = details.map(|it| if it.text.0.is_empty() { &*it.summary.0 } else { &*it.text.0 });
+        let texts =
+            details.map(|it| if it.text.0.is_empty() { &*it.summary.0 } else { &*it.text.0 });
         Cow::Owned(texts.collect())
     }
 }

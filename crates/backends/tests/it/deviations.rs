@@ -118,7 +118,11 @@ fn content_in_pieces_and_other_choices() {
         { "index": 0, "delta": { "content": "yes" } },
     ]});
     check(&format!("data: {others}\n\n"), "text", json!("yes"));
-    check("data: {}\n\ndata: {\"choices\":[{}]}\n\ndata: {\"choices\":null}\n\n", "text", json!(""));
+    check(
+        "data: {}\n\ndata: {\"choices\":[{}]}\n\ndata: {\"choices\":null}\n\n",
+        "text",
+        json!(""),
+    );
 }
 
 #[test]
@@ -135,7 +139,8 @@ fn thinking_tags_only_at_the_beginning() {
     ] {
         // Cut between events too, not only between bytes.
         for cut in (0..=said.len()).filter(|&it| said.is_char_boundary(it)) {
-            let body = chunk(json!({ "content": said[..cut] })) + &chunk(json!({ "content": said[cut..] }));
+            let body = chunk(json!({ "content": said[..cut] }))
+                + &chunk(json!({ "content": said[cut..] }));
             let read = summary(body.as_bytes());
             assert_eq!((&read["reasoning"], &read["text"]), (&json!(thinking), &json!(text)));
         }

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 pub(crate) fn fixtures(folder: &str) -> Vec<(String, String)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/openai").join(folder);
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
     files.sort();
     let name = |path: &PathBuf| path.file_stem().unwrap().to_string_lossy().into_owned();
     files.iter().map(|it| (name(it), std::fs::read_to_string(it).unwrap())).collect()

@@ -214,6 +214,7 @@ fn call_event() -> impl Strategy<Value = Event> {
                 summary: String::new(),
                 incomplete: false,
                 validation,
+                provider_data: None,
             }
         }),
         call().prop_map(|call_id| Event::ToolRunning { call_id }),
