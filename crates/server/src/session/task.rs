@@ -11,6 +11,7 @@ mod commands;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use backends::Request;
 use tokio::sync::mpsc;
 use transcript::{
     Answer, CallId, Ending, ErrorCode, ErrorInfo, Event, Queue, Queued, Record, ResponseId, SaidBy,
@@ -96,6 +97,8 @@ struct Task {
 enum AfterCommit {
     Reply(Box<dyn FnOnce(Result<(), Refused>) + Send>),
     StartAgent,
+    ReadHistory,
+    Request(Request),
     Delete(Reply<()>),
     RunTool { call_id: CallId, tool_name: String, arguments: String },
 }
@@ -199,6 +202,12 @@ impl Task {
                 match action {
                     AfterCommit::Reply(reply) => reply(Ok(())),
                     AfterCommit::StartAgent => self.start_agent().await,
+                    AfterCommit::ReadHistory => self.read_history().await,
+                    AfterCommit::Request(request) => {
+                        if let Some(run) = &mut self.run {
+                            run.start_request(&self.shared, request);
+                        }
+                    }
                     AfterCommit::Delete(reply) => return self.delete(reply).await,
                     AfterCommit::RunTool { call_id, tool_name, arguments } => {
                         if let Some(run) = &mut self.run {

@@ -10,9 +10,14 @@ mod disk;
 mod door;
 mod lock;
 mod log;
+mod model;
+mod openai;
 mod program;
 mod queue;
 mod sessions;
+/// What a provider takes, as `formats` tests it.
+#[path = "../../../formats/src/openai/strict.rs"]
+mod strict;
 mod tidy;
 mod watcher;
 mod watching;
