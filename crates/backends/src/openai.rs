@@ -10,6 +10,7 @@ mod failure;
 mod finish_reason;
 mod limits;
 mod lines;
+mod reasoning_details;
 mod request;
 mod retry;
 mod settings;
@@ -230,7 +231,8 @@ impl Run {
     }
 
     fn finish_step(&mut self, now: Millis, outcome: Outcome) {
-        let Outcome { finish_reason, usage, calls, .. } = outcome;
+        let Outcome { finish_reason, usage, .. } = outcome;
+        let calls = &outcome.calls;
         let reason = match finish_reason {
             // Whatever the word, calls are calls.
             None | Some(FinishReason::Stop | FinishReason::Other) if !calls.is_empty() => {
@@ -244,7 +246,7 @@ impl Run {
             );
         }
         let is_cut_off = reason == FinishReason::Length;
-        let ready = self.telling.finish_calls(&calls, is_cut_off, &mut self.effects);
+        let ready = self.telling.finish_calls(&outcome, is_cut_off, &mut self.effects);
         self.emit(Event::StepFinish {
             index: self.progress.steps - 1,
             finish_reason: reason.as_str().to_owned(),

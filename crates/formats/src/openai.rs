@@ -228,22 +228,32 @@ fn assistant_messages(turn: &Turn<'_>, ids: &mut CallIds, messages: &mut Vec<Val
         turn.calls.iter().map(|call| (ids.assign(call, turn.is_native), *call)).collect();
     let tool_calls: Vec<Value> =
         calls.iter().map(|(id, call)| tool_call(id, call, turn.is_native)).collect();
-    messages.push(json!({ "role": "assistant", "content": content, "tool_calls": tool_calls }));
+    let mut message = match turn.calls.first() {
+        Some(first) if turn.is_native => wanted_back(first, "message"),
+        _ => Map::new(),
+    };
+    message.insert("role".to_owned(), json!("assistant"));
+    message.insert("content".to_owned(), content);
+    message.insert("tool_calls".to_owned(), json!(tool_calls));
+    messages.push(Value::Object(message));
     messages.extend(calls.iter().map(
         |(id, call)| json!({ "role": "tool", "tool_call_id": id, "content": result_text(call) }),
     ));
 }
 
 fn tool_call(id: &str, call: &Call, is_native: bool) -> Value {
-    let mut fields = Map::new();
-    if let (true, Some(Value::Object(data))) = (is_native, &call.provider_data) {
-        fields.extend(data.clone());
-    }
+    let mut fields = if is_native { wanted_back(call, "toolCall") } else { Map::new() };
     fields.insert("id".to_owned(), json!(id));
     fields.insert("type".to_owned(), json!("function"));
     let function = json!({ "name": tool_name(call), "arguments": arguments(call) });
     fields.insert("function".to_owned(), function);
     Value::Object(fields)
+}
+
+/// What the provider wants to find again in a call, or in the message that makes it.
+fn wanted_back(call: &Call, place: &str) -> Map<String, Value> {
+    let data = call.provider_data.as_ref().and_then(|data| data.get(place)?.as_object());
+    data.cloned().unwrap_or_default()
 }
 
 /// Providers take up to 64 letters, digits, `_` and `-`.

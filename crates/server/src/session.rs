@@ -22,7 +22,7 @@ use crate::metrics::Metrics;
 use crate::tools::Tools;
 
 pub(crate) use command::{Command, NewMessage, NewSession, Refused, SessionPatch};
-pub(crate) use request::client;
+pub(crate) use request::HttpClient;
 
 /// Commands that may wait for one session before senders have to wait themselves.
 const INBOX: usize = 64;
@@ -35,7 +35,7 @@ pub(crate) struct Shared {
     pub(crate) tools: Tools,
     pub(crate) metrics: Metrics,
     /// For the requests of agents.
-    pub(crate) http: reqwest::Client,
+    pub(crate) http: HttpClient,
 }
 
 /// All sessions that are at work.

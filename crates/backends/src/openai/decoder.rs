@@ -13,6 +13,7 @@ use transcript::Usage;
 use super::calls::{Calls, News, Piece};
 use super::finish_reason::FinishReason;
 use super::lines::{Lines, MAX_LINE};
+use super::reasoning_details::ReasoningDetails;
 use super::think_tags::{Kind, ThinkTags};
 use super::wire::{self, CallDelta, Choice, Chunk, Delta, Function};
 
@@ -49,6 +50,8 @@ pub struct Outcome {
     pub usage: Option<Usage>,
     pub error: Option<ServiceError>,
     pub calls: Vec<FinishedCall>,
+    /// To be sent back with the message that makes the calls.
+    pub reasoning_details: Option<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -75,6 +78,7 @@ pub struct Decoder {
     lines: Lines,
     think_tags: ThinkTags,
     calls: Calls,
+    reasoning_details: ReasoningDetails,
     /// Data lines that make no JSON on their own, and may together.
     pending: Vec<u8>,
     /// The event that is coming in was announced as an error.
@@ -139,6 +143,7 @@ impl Decoder {
         self.tell(news);
         let mut outcome = std::mem::take(&mut self.outcome);
         outcome.calls = self.calls.calls.iter().map(finished).collect();
+        outcome.reasoning_details = self.reasoning_details.take();
         if self.has_refused && outcome.finish_reason == Some(FinishReason::Stop) {
             outcome.finish_reason = Some(FinishReason::ContentFilter);
         }
@@ -256,6 +261,7 @@ impl Decoder {
     }
 
     fn delta(&mut self, delta: &Delta<'_>) {
+        delta.reasoning_details.iter().flatten().for_each(|it| self.reasoning_details.add(it));
         let reasoning = delta.reasoning_text();
         self.say(Kind::Thinking, &reasoning);
         self.say(Kind::Thinking, &delta.content.thinking);

@@ -1,8 +1,9 @@
 //! What the model says, told as events: parts and calls begin, grow and end, with ids of our own.
 
+use serde_json::{Map, Value, json};
 use transcript::{CallId, ErrorCode, ErrorInfo, Event, Executor, PartId, ResponseId, Validation};
 
-use super::{FinishedCall, Said};
+use super::{FinishedCall, Outcome, Said};
 use crate::{Effect, arguments_summary};
 
 pub(super) struct Telling {
@@ -88,14 +89,15 @@ impl Telling {
     /// Ends the step's parts and calls; gives the calls that can be run.
     pub(super) fn finish_calls(
         &mut self,
-        finished: &[FinishedCall],
+        outcome: &Outcome,
         is_cut_off: bool,
         effects: &mut Vec<Effect>,
     ) -> Vec<ReadyCall> {
         self.close_part(effects);
         let calls = std::mem::take(&mut self.calls);
         let mut ready = Vec::new();
-        for (ToldCall { id, name }, finished) in calls.into_iter().zip(finished) {
+        let mut reasoning_details = outcome.reasoning_details.as_ref();
+        for (ToldCall { id, name }, finished) in calls.into_iter().zip(&outcome.calls) {
             let incomplete = is_cut_off && !finished.is_complete;
             let arguments = finished.arguments.clone();
             effects.push(Effect::Emit(Event::ToolArgumentsDone {
@@ -104,10 +106,7 @@ impl Telling {
                 arguments: arguments.clone(),
                 incomplete,
                 validation: Validation::NotRequired,
-                provider_data: finished
-                    .extra_content
-                    .as_ref()
-                    .map(|extra| serde_json::json!({ "extra_content": extra })),
+                provider_data: provider_data(finished, reasoning_details.take()),
             }));
             let call = ReadyCall { id, name, arguments };
             if incomplete {
@@ -178,6 +177,19 @@ impl Telling {
             false => Event::TextDone { part_id, parent_call_id, text, phase: None, discarded },
         }));
     }
+}
+
+/// What the provider wants back: within the call, and within the message that makes it, with whose
+/// first call it is kept.
+fn provider_data(call: &FinishedCall, reasoning_details: Option<&Value>) -> Option<Value> {
+    let mut data = Map::new();
+    if let Some(extra) = &call.extra_content {
+        data.insert("toolCall".to_owned(), json!({ "extra_content": extra }));
+    }
+    if let Some(details) = reasoning_details {
+        data.insert("message".to_owned(), json!({ "reasoning_details": details }));
+    }
+    (!data.is_empty()).then_some(Value::Object(data))
 }
 
 /// A call that is not run has its result from us.

@@ -53,22 +53,15 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning: Text<'a>,
     #[serde(borrow, default)]
     pub(super) thinking: Text<'a>,
-    #[serde(borrow, default)]
-    pub(super) reasoning_details: Option<Vec<Detail<'a>>>,
+    /// Kept whole: the provider wants them back with the calls that follow.
+    #[serde(default)]
+    pub(super) reasoning_details: Option<Vec<serde_json::Value>>,
     #[serde(borrow, default)]
     pub(super) refusal: Text<'a>,
     #[serde(borrow, default)]
     pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
     #[serde(borrow, default)]
     pub(super) function_call: Option<Function<'a>>,
-}
-
-#[derive(serde::Deserialize)]
-pub(super) struct Detail<'a> {
-    #[serde(borrow, default)]
-    pub(super) text: Text<'a>,
-    #[serde(borrow, default)]
-    pub(super) summary: Text<'a>,
 }
 
 #[derive(Default, serde::Deserialize)]
@@ -100,9 +93,9 @@ impl Delta<'_> {
             return Cow::Borrowed(&field.0);
         }
         let details = self.reasoning_details.iter().flatten();
-        let texts =
-            details.map(|it| if it.text.0.is_empty() { &*it.summary.0 } else { &*it.text.0 });
-        Cow::Owned(texts.collect())
+        Cow::Owned(
+            details.filter_map(|it| it["text"].as_str().or(it["summary"].as_str())).collect(),
+        )
     }
 }
 

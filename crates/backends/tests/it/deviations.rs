@@ -126,6 +126,26 @@ fn content_in_pieces_and_other_choices() {
 }
 
 #[test]
+fn details_of_reasoning_are_put_together() {
+    let piece = |detail: Value| chunk(json!({ "reasoning_details": [detail] }));
+    let body = piece(json!({ "type": "reasoning.text", "index": 0, "text": "I " }))
+        + &piece(
+            json!({ "type": "reasoning.text", "index": 0, "text": "think", "signature": null }),
+        )
+        + &piece(json!({ "type": "reasoning.text", "index": 0, "signature": "S" }))
+        + &piece(json!({ "type": "reasoning.encrypted", "index": 1, "data": "xyz" }));
+    check(&body, "reasoning", json!("I think"));
+    let details = decode([body.as_bytes()]).1.reasoning_details;
+    assert_eq!(
+        details,
+        Some(json!([
+            { "type": "reasoning.text", "index": 0, "text": "I think", "signature": "S" },
+            { "type": "reasoning.encrypted", "index": 1, "data": "xyz" },
+        ]))
+    );
+}
+
+#[test]
 fn thinking_tags_only_at_the_beginning() {
     for (said, thinking, text) in [
         ("<think>hm</think>\n\nso", "hm", "so"),

@@ -137,7 +137,7 @@ fn ids_and_data_go_back_to_where_they_came_from() {
         - {"type":"user_message","messageId":"m1","text":"look"}
         r1 {"type":"run_start","agent":"a","model":"m","trigger":"user"}
         r1 {"type":"tool_call_start","callId":"r1.1","providerCallId":"call_1","toolName":"list","executor":"server"}
-        r1 {"type":"tool_arguments_done","callId":"r1.1","arguments":"{}","validation":"not_required","providerData":{"extra_content":{"google":1}}}
+        r1 {"type":"tool_arguments_done","callId":"r1.1","arguments":"{}","validation":"not_required","providerData":{"toolCall":{"extra_content":{"google":1}},"message":{"reasoning_details":[7]}}}
         r1 {"type":"tool_call_start","callId":"r1.2","providerCallId":"call_1","toolName":"list","executor":"server"}
         r1 {"type":"tool_result","callId":"r1.1","toolName":"list","ok":true,"result":1}
     "#;
@@ -148,7 +148,7 @@ fn ids_and_data_go_back_to_where_they_came_from() {
         &reader("m"),
         expect![[r#"
         {"role":"user","content":"look"}
-        {"role":"assistant","content":null,"tool_calls":[{"extra_content":{"google":1},"id":"call_1","type":"function","function":{"name":"list","arguments":"{}"}},{"id":"hqc20u706","type":"function","function":{"name":"list","arguments":"{}"}}]}
+        {"reasoning_details":[7],"role":"assistant","content":null,"tool_calls":[{"extra_content":{"google":1},"id":"call_1","type":"function","function":{"name":"list","arguments":"{}"}},{"id":"hqc20u706","type":"function","function":{"name":"list","arguments":"{}"}}]}
         {"role":"tool","tool_call_id":"call_1","content":"1"}
         {"role":"tool","tool_call_id":"hqc20u706","content":"{\"ok\":false,\"error\":{\"code\":\"tool_interrupted\",\"message\":\"This call has no result.\"}}"}
     "#]],

@@ -4,6 +4,7 @@
 //! take the pieces holds the connection up, not the memory.
 
 use std::error::Error;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use backends::{HowLost, Input, Lost, Request};
@@ -16,9 +17,21 @@ use tokio::time::timeout;
 const QUEUE: usize = 32;
 const CONNECT: Duration = Duration::from_secs(15);
 
-/// One client for all requests, which keeps connections for the next. Redirects are not followed:
-/// what is sent holds keys, which are meant for one host alone.
-pub(crate) fn client() -> reqwest::Result<Client> {
+/// One client for all requests, which keeps connections for the next. Made when the first request
+/// is sent: it reads all certificates of the system, which a server with the demo agent never needs.
+#[derive(Default)]
+pub(crate) struct HttpClient {
+    made: OnceLock<Result<Client, Lost>>,
+}
+
+impl HttpClient {
+    fn get(&self) -> Result<Client, Lost> {
+        self.made.get_or_init(|| make_client().map_err(|error| lost(&error))).clone()
+    }
+}
+
+/// Redirects are not followed: what is sent holds keys, which are meant for one host alone.
+fn make_client() -> reqwest::Result<Client> {
     let agent = concat!("callboard/", env!("CARGO_PKG_VERSION"));
     let client = Client::builder().user_agent(agent).connect_timeout(CONNECT);
     client.redirect(redirect::Policy::none()).build()
@@ -31,11 +44,14 @@ pub(super) struct RunningRequest {
 }
 
 impl RunningRequest {
-    pub(super) fn start(client: &Client, request: Request) -> Self {
+    pub(super) fn start(http: &HttpClient, request: Request) -> Self {
         let (handed_on, inputs) = mpsc::channel(QUEUE);
-        let client = client.clone();
+        let client = http.get();
         let task = tokio::spawn(async move {
-            let ended = exchange(&client, request, &handed_on).await;
+            let ended = match client {
+                Ok(client) => exchange(&client, request, &handed_on).await,
+                Err(lost) => Err(lost),
+            };
             let _ = handed_on.send(Input::Ended(ended)).await;
         });
         Self { task: task.abort_handle(), inputs }
