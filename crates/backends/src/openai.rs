@@ -15,6 +15,7 @@ mod request;
 mod retry;
 mod settings;
 mod telling;
+mod template;
 mod think_tags;
 mod wire;
 

@@ -14,8 +14,9 @@ use super::calls::{Calls, News, Piece};
 use super::finish_reason::FinishReason;
 use super::lines::{Lines, MAX_LINE};
 use super::reasoning_details::ReasoningDetails;
+use super::template::Template;
 use super::think_tags::{Kind, ThinkTags};
-use super::wire::{self, CallDelta, Choice, Chunk, Delta, Function};
+use super::wire::{self, CallDelta, Choice, Chunk, Delta, FirstChoice, Function};
 
 /// How much of something unreadable is kept.
 const MAX_UNREADABLE: usize = 4096;
@@ -77,6 +78,7 @@ pub struct Decoder {
     form: Form,
     lines: Lines,
     think_tags: ThinkTags,
+    template: Template,
     calls: Calls,
     reasoning_details: ReasoningDetails,
     /// Data lines that make no JSON on their own, and may together.
@@ -84,6 +86,7 @@ pub struct Decoder {
     /// The event that is coming in was announced as an error.
     is_error_event: bool,
     has_refused: bool,
+    has_deltas: bool,
     outcome: Outcome,
     said: Vec<Said>,
 }
@@ -219,6 +222,11 @@ impl Decoder {
 
     /// False if this is no JSON.
     fn event(&mut self, json: &[u8]) -> bool {
+        let is_ordinary = self.pending.is_empty() && !self.is_error_event;
+        if let Some(text) = self.template.text_of(json).filter(|_| is_ordinary) {
+            self.content(text);
+            return true;
+        }
         // A letter that was cut in two by a careless proxy costs that letter alone.
         let json = match std::str::from_utf8(json) {
             Ok(json) => Cow::Borrowed(json),
@@ -229,8 +237,11 @@ impl Decoder {
             let pending = std::mem::take(&mut self.pending);
             self.unreadable(&pending);
         }
+        if let Some(text) = chunk.text_alone() {
+            self.template.learn(&json, text);
+        }
         let is_error = self.is_error_event || chunk.error.is_some() || chunk.object.0 == "error";
-        for choice in chunk.choices.iter().flatten() {
+        if let FirstChoice(Some(choice)) = &chunk.choices {
             self.choice(choice);
         }
         let usage = chunk.usage.and_then(wire::usage);
@@ -242,13 +253,14 @@ impl Decoder {
     }
 
     fn choice(&mut self, choice: &Choice<'_>) {
-        // Only one answer was asked for; others would be mixed into it.
-        if wire::whole_number(choice.index).unwrap_or(0) != 0 {
-            return;
-        }
         self.outcome.has_answer = true;
-        if let Some(delta) = choice.delta.as_ref().or(choice.message.as_ref()) {
+        if let Some(delta) = &choice.delta {
+            self.has_deltas = true;
             self.delta(delta);
+        } else if let Some(message) = choice.message.filter(|_| !self.has_deltas) {
+            // After deltas it would only repeat them.
+            let message = serde_json::from_str::<Delta<'_>>(message.get());
+            message.iter().for_each(|message| self.delta(message));
         }
         let words = [&choice.finish_reason, &choice.finish_reason_in_camel_case];
         if let Some(reason) = words.into_iter().find_map(|it| FinishReason::parse(&it.0)) {
@@ -265,25 +277,31 @@ impl Decoder {
         let reasoning = delta.reasoning_text();
         self.say(Kind::Thinking, &reasoning);
         self.say(Kind::Thinking, &delta.content.thinking);
-        if !delta.content.text.is_empty() {
-            let mut tags = std::mem::take(&mut self.think_tags);
-            tags.feed(&delta.content.text, |kind, text| self.say(kind, text));
-            self.think_tags = tags;
-        }
+        self.content(&delta.content.text);
         self.has_refused |= !delta.refusal.0.is_empty();
         self.say(Kind::Text, &delta.refusal.0);
         for (position, call) in delta.tool_calls.iter().flatten().enumerate() {
             self.call(call, position);
         }
         // As it was before there were several calls.
-        if let Some(function) = &delta.function_call {
-            self.piece(&Piece::default(), Some(function), None);
+        let function = delta.function_call.and_then(|it| serde_json::from_str(it.get()).ok());
+        if function.is_some() {
+            self.piece(&Piece::default(), function.as_ref(), None);
         }
     }
 
+    fn content(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let mut tags = std::mem::take(&mut self.think_tags);
+        tags.feed(text, |kind, text| self.say(kind, text));
+        self.think_tags = tags;
+    }
+
     fn call(&mut self, call: &CallDelta<'_>, position: usize) {
-        let index = wire::whole_number(call.index);
-        let piece = Piece { index, id: call.id.0.trim(), position, ..Piece::default() };
+        let piece =
+            Piece { index: call.index.0, id: call.id.0.trim(), position, ..Piece::default() };
         self.piece(&piece, call.function.as_ref(), call.extra_content);
     }
 

@@ -1,7 +1,8 @@
 //! The JSON of a chat completion, streamed or whole, as far as it is read.
 //!
-//! Strings are borrowed from the input. Where providers disagree about a field's type it is kept
-//! raw and looked at later, so that one odd field never costs the rest of a chunk.
+//! Strings are borrowed from the input. Where providers disagree about a field's type it is read
+//! leniently or kept raw, so that one odd field never costs the rest of a chunk. What is rare is kept
+//! raw too: a chunk is moved a few times, and should be small.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +14,7 @@ use transcript::Usage;
 #[derive(serde::Deserialize)]
 pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
-    pub(super) choices: Option<Vec<Choice<'a>>>,
+    pub(super) choices: FirstChoice<'a>,
     #[serde(borrow, default)]
     pub(super) usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -26,13 +27,13 @@ pub(super) struct Chunk<'a> {
 
 #[derive(serde::Deserialize)]
 pub(super) struct Choice<'a> {
-    #[serde(borrow, default)]
-    pub(super) index: Option<&'a RawValue>,
+    #[serde(default)]
+    index: Index,
     #[serde(borrow, default)]
     pub(super) delta: Option<Delta<'a>>,
     /// In place of `delta` where the answer came whole.
     #[serde(borrow, default)]
-    pub(super) message: Option<Delta<'a>>,
+    pub(super) message: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) finish_reason: Text<'a>,
     #[serde(borrow, default, rename = "finishReason")]
@@ -61,13 +62,13 @@ pub(super) struct Delta<'a> {
     #[serde(borrow, default)]
     pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
     #[serde(borrow, default)]
-    pub(super) function_call: Option<Function<'a>>,
+    pub(super) function_call: Option<&'a RawValue>,
 }
 
 #[derive(Default, serde::Deserialize)]
 pub(super) struct CallDelta<'a> {
-    #[serde(borrow, default)]
-    pub(super) index: Option<&'a RawValue>,
+    #[serde(default)]
+    pub(super) index: Index,
     #[serde(borrow, default)]
     pub(super) id: Text<'a>,
     #[serde(borrow, default)]
@@ -83,6 +84,34 @@ pub(super) struct Function<'a> {
     pub(super) name: Text<'a>,
     #[serde(borrow, default)]
     pub(super) arguments: Option<&'a RawValue>,
+}
+
+impl Chunk<'_> {
+    /// The text, if there is one and nothing else that counts.
+    pub(super) fn text_alone(&self) -> Option<&str> {
+        let choice = self.choices.0.as_ref()?;
+        let delta = choice.delta.as_ref()?;
+        let others = [
+            &choice.finish_reason,
+            &choice.finish_reason_in_camel_case,
+            &delta.reasoning_content,
+            &delta.reasoning,
+            &delta.thinking,
+            &delta.refusal,
+        ];
+        let is_alone = others.iter().all(|it| it.0.is_empty())
+            && delta.content.thinking.is_empty()
+            && delta.reasoning_details.is_none()
+            && delta.tool_calls.is_none()
+            && delta.function_call.is_none()
+            && choice.usage.is_none()
+            && choice.error.is_none()
+            && self.usage.is_none()
+            && self.x_groq.is_none()
+            && self.error.is_none()
+            && self.object.0 != "error";
+        (is_alone && !delta.content.text.is_empty()).then_some(&*delta.content.text)
+    }
 }
 
 impl Delta<'_> {
@@ -110,85 +139,153 @@ impl Function<'_> {
     }
 }
 
-/// A whole number, also where it was written as a string.
-pub(super) fn whole_number(raw: Option<&RawValue>) -> Option<u64> {
-    raw?.get().trim_matches('"').parse().ok()
+/// A whole number, also where it was written as a string; anything else counts as none.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Index(pub(super) Option<u64>);
+
+impl<'de> Deserialize<'de> for Index {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Lenient).map(|any| match any {
+            Any::Number(number) => Self(Some(number)),
+            Any::Text(text) => Self(text.parse().ok()),
+            Any::List(_) | Any::Other => Self(None),
+        })
+    }
+}
+
+/// Only one answer is asked for. Others, if they come, would be mixed into it.
+#[derive(Default)]
+pub(super) struct FirstChoice<'a>(pub(super) Option<Choice<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for FirstChoice<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Choices)
+    }
+}
+
+struct Choices;
+
+impl<'de> Visitor<'de> for Choices {
+    type Value = FirstChoice<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of choices")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(FirstChoice(None))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut choices: A) -> Result<Self::Value, A::Error> {
+        let mut first = None;
+        while let Some(choice) = choices.next_element::<Choice<'de>>()? {
+            if first.is_none() && choice.index.0.unwrap_or(0) == 0 {
+                first = Some(choice);
+            }
+        }
+        Ok(FirstChoice(first))
+    }
 }
 
 /// A string; anything else counts as none.
 #[derive(Debug, Default)]
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Lenient).map(|any| match any {
+            Any::Text(text) => Self(text),
+            Any::Number(_) | Any::List(_) | Any::Other => Self::default(),
+        })
+    }
+}
+
 /// What a message says: a string, or a list of pieces.
 #[derive(Debug, Default)]
 pub(super) struct Content<'a> {
     pub(super) text: Cow<'a, str>,
-    pub(super) thinking: String,
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ContentVisitor).map(|content| Self(content.text))
-    }
+    pub(super) thinking: Box<str>,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ContentVisitor)
+        deserializer.deserialize_any(Lenient).map(|any| match any {
+            Any::Text(text) => Self { text, ..Self::default() },
+            Any::List(pieces) => Self::from_pieces(&pieces),
+            Any::Number(_) | Any::Other => Self::default(),
+        })
     }
 }
 
-struct ContentVisitor;
+impl Content<'_> {
+    fn from_pieces(pieces: &[serde_json::Value]) -> Self {
+        let (mut text, mut thinking) = (String::new(), String::new());
+        for piece in pieces {
+            match piece["type"].as_str() {
+                Some("thinking" | "reasoning") => push_texts(piece, &mut thinking),
+                _ => push_texts(piece, &mut text),
+            }
+        }
+        Self { text: Cow::Owned(text), thinking: thinking.into() }
+    }
+}
 
-impl<'de> Visitor<'de> for ContentVisitor {
-    type Value = Content<'de>;
+/// Whatever stands there, as far as anybody wants to know.
+enum Any<'a> {
+    Text(Cow<'a, str>),
+    Number(u64),
+    List(Vec<serde_json::Value>),
+    Other,
+}
+
+struct Lenient;
+
+impl<'de> Visitor<'de> for Lenient {
+    type Value = Any<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("anything")
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Content { text: Cow::Borrowed(text), thinking: String::new() })
+        Ok(Any::Text(Cow::Borrowed(text)))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Content { text: Cow::Owned(text.to_owned()), thinking: String::new() })
+        Ok(Any::Text(Cow::Owned(text.to_owned())))
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Content::default())
+        Ok(Any::Other)
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(Content::default())
+        Ok(Any::Other)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(Content::default())
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Any::Number(number))
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(Content::default())
+        Ok(Any::Other)
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(Content::default())
+        Ok(Any::Other)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Content::default())
+        Ok(Any::Other)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut pieces: A) -> Result<Self::Value, A::Error> {
-        let (mut text, mut thinking) = (String::new(), String::new());
-        while let Some(piece) = pieces.next_element::<serde_json::Value>()? {
-            match piece["type"].as_str() {
-                Some("thinking" | "reasoning") => push_texts(&piece, &mut thinking),
-                _ => push_texts(&piece, &mut text),
-            }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = list.next_element()? {
+            values.push(value);
         }
-        Ok(Content { text: Cow::Owned(text), thinking })
+        Ok(Any::List(values))
     }
 }
 

@@ -146,6 +146,14 @@ fn details_of_reasoning_are_put_together() {
 }
 
 #[test]
+fn a_message_after_the_deltas_repeats_them() {
+    let message = json!({ "choices": [{ "message": { "role": "assistant", "content": "ab" } }] });
+    let body = chunk(json!({ "content": "a" })) + &chunk(json!({ "content": "b" }));
+    check(&format!("{body}data: {message}\n\n"), "text", json!("ab"));
+    check(&format!("data: {message}\n\n"), "text", json!("ab"));
+}
+
+#[test]
 fn thinking_tags_only_at_the_beginning() {
     for (said, thinking, text) in [
         ("<think>hm</think>\n\nso", "hm", "so"),
@@ -227,6 +235,23 @@ proptest! {
         }
         pieces.push(&body[from..]);
         prop_assert_eq!(decode(pieces), decode([&body[..]]));
+    }
+}
+
+proptest! {
+    /// Whatever stands around it, and however alike the pieces are.
+    #[test]
+    fn what_was_said_is_what_is_heard(
+        texts in prop::collection::vec("[a\"\\\\\n{}:é, ]{0,6}", 1..12),
+        around in "[a\",]{0,3}",
+    ) {
+        let event = |text: &String| {
+            let choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": null });
+            format!("data: {}\n\n", json!({ "id": around, "choices": [choice], "end": around }))
+        };
+        // So that nothing can be the beginning of a tag.
+        let body: String = std::iter::once(&"x".to_owned()).chain(&texts).map(event).collect();
+        prop_assert_eq!(&summary(body.as_bytes())["text"], &json!(format!("x{}", texts.concat())));
     }
 }
 
