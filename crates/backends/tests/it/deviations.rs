@@ -79,6 +79,30 @@ fn names_in_pieces_repeated_late_and_never() {
 }
 
 #[test]
+fn two_calls_at_one_index() {
+    let both = |first: &str, second: Value| {
+        calls(&[
+            json!({ "index": 0, "id": "c1", "function": { "name": "a", "arguments": first } }),
+            second,
+            json!({ "index": 0, "function": { "arguments": "{\"y\":2}" } }),
+        ])
+    };
+    // Another name and another id, whether the first call has arguments or not.
+    for (first, arguments) in [("", "{}"), ("{\"x\":1}", "{\"x\":1}")] {
+        let second =
+            json!({ "index": 0, "id": "c2", "function": { "name": "b", "arguments": "" } });
+        check_calls(
+            &both(first, second),
+            json!([["c1", "a", arguments], ["c2", "b", "{\"y\":2}"]]),
+        );
+    }
+    // Another name alone, once the first call is complete.
+    let second = json!({ "index": 0, "function": { "name": "b", "arguments": "" } });
+    let expected = json!([["c1", "a", "{}"], [null, "b", "{\"y\":2}"]]);
+    check_calls(&both("{}", second), expected);
+}
+
+#[test]
 fn a_second_batch_after_text() {
     let batches = calls(&[json!({ "index": 0, "id": "c1", "function": { "name": "a" } })])
         + &chunk(json!({ "content": "And now" }))
