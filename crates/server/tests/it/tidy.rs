@@ -5,7 +5,17 @@ use std::path::{Path, PathBuf};
 const PURE: [(&str, &[&str]); 4] = [
     ("transcript", &["jiff", "serde", "serde_json"]),
     ("backends", &["serde_json", "transcript"]),
-    ("render", &["maud", "serde_json", "transcript"]),
+    (
+        "render",
+        &[
+            "maud",
+            "pulldown-cmark",
+            "serde_json",
+            "syntect",
+            "transcript",
+            "two-face",
+        ],
+    ),
     ("formats", &["serde", "serde_json", "transcript"]),
 ];
 
