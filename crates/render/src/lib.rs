@@ -1,5 +1,6 @@
 //! Transcript to HTML, in one place. Everything an agent or a tool says is untrusted and escaped.
 
+pub mod ansi;
 pub mod code;
 #[cfg(test)]
 mod dom;

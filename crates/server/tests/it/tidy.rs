@@ -14,6 +14,7 @@ const PURE: [(&str, &[&str]); 4] = [
             "syntect",
             "transcript",
             "two-face",
+            "vte",
         ],
     ),
     ("formats", &["serde", "serde_json", "transcript"]),
