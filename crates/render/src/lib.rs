@@ -2,6 +2,7 @@
 
 pub mod ansi;
 pub mod code;
+pub mod diff;
 #[cfg(test)]
 mod dom;
 mod escape;

@@ -11,6 +11,7 @@ const PURE: [(&str, &[&str]); 4] = [
             "maud",
             "pulldown-cmark",
             "serde_json",
+            "similar",
             "syntect",
             "transcript",
             "two-face",
