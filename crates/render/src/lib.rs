@@ -6,6 +6,7 @@ pub mod diff;
 #[cfg(test)]
 mod dom;
 mod escape;
+pub mod json;
 pub mod markdown;
 mod message;
 mod op;
