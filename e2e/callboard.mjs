@@ -4,7 +4,7 @@
 // handlers at the end of this file when the whole run breaks off.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -26,9 +26,10 @@ export const NATURAL = '[demo]\npace = "natural"\n';
 
 /**
  * @param {{after: (end: () => Promise<void>) => void}} scope ends the server: a test, or a suite
- * @param {{config?: string, files?: Record<string, string>}} [options] `files` fill the workspace
+ * @param {{config?: string, files?: Record<string, string>, password?: string}} [options] `files`
+ * fill the workspace
  */
-export async function startCallboard(scope, { config = INSTANT, files = {} } = {}) {
+export async function startCallboard(scope, { config = INSTANT, files = {}, password = "" } = {}) {
   const folder = await mkdtemp(path.join(tmpdir(), "callboard-e2e-"));
   const callboard = new Callboard(folder);
   scope.after(() => callboard.stop());
@@ -37,6 +38,7 @@ export async function startCallboard(scope, { config = INSTANT, files = {} } = {
   for (const [name, text] of Object.entries(files)) {
     await writeFile(path.join(callboard.workspace, name), text);
   }
+  if (password) callboard.setPassword(password);
   await callboard.start("127.0.0.1:0");
   return callboard;
 }
@@ -58,10 +60,20 @@ class Callboard {
     this.workspace = path.join(folder, "workspace");
   }
 
+  /** @param {string} password */
+  setPassword(password) {
+    const options = { cwd: this.workspace, input: `${password}\n`, env: withoutSettings(process.env) };
+    execFileSync(BINARY, ["password", ...this.#place()], options);
+  }
+
+  #place() {
+    const [data, config] = ["data", "callboard.toml"].map((name) => path.join(this.#folder, name));
+    return ["--data", data, "--config", config];
+  }
+
   /** @param {string} listen */
   async start(listen) {
-    const args = ["serve", "--listen", listen, "--data", path.join(this.#folder, "data")];
-    args.push("--config", path.join(this.#folder, "callboard.toml"));
+    const args = ["serve", "--listen", listen, ...this.#place()];
     const child = spawn(BINARY, args, {
       cwd: this.workspace,
       env: withoutSettings(process.env),

@@ -5,6 +5,7 @@ import { after, before, test } from "node:test";
 
 import { launchBrowser, listFaults } from "./browser.mjs";
 import { NATURAL, startCallboard } from "./callboard.mjs";
+import { fromLog } from "./gallery.mjs";
 
 /** @type {Awaited<ReturnType<typeof launchBrowser>>} */
 let browser;
@@ -51,14 +52,14 @@ test("a message, its tool call and the answer appear, and are there after a relo
   await page.waitForURL(/\/s\/[\w-]+$/);
   const said = page.locator('.message[data-role="user"]');
   await said.waitFor();
-  assert.equal(await said.textContent(), "what time is it in Tokyo");
+  assert.equal(await said.locator(".bubble").textContent(), "what time is it in Tokyo");
   await answered(page);
   const answer = page.locator('.message[data-role="assistant"]');
   const block = answer.locator(".tool-block");
   assert.equal(await block.count(), 1);
   assert.match((await block.getAttribute("class")) ?? "", /\bsuccess\b/);
   assert.equal(await block.locator(".name").textContent(), "time");
-  assert.match(await answer.locator(".commentary").innerText(), /^Let me check what time it is/);
+  assert.match((await answer.locator(".commentary").textContent()) ?? "", /^Let me check what time it is/);
   assert.match(await answer.innerText(), /In Tokyo it is .*\d\d:\d\d/);
 
   // Said on the page of a session, the second message arrives without a new page.
@@ -76,10 +77,12 @@ test("a tool block opens, shows arguments and result, and stays open", async (t)
   const page = await openSession(t, callboard);
   await say(page, "read notes.txt, then tell me a story");
   const block = page.locator(".tool-block.success");
-  await block.locator("summary").click();
+  await page.locator(".activity > summary").click();
+  await block.locator("summary").first().click();
+  await block.getByText("Arguments and result").click();
   await page.getByText("Once there was").waitFor();
 
-  assert.equal(await block.getAttribute("open"), "");
+  assert.equal(await block.locator("> details").getAttribute("open"), "");
   const inside = await block.innerText();
   assert.match(inside, /"path": "notes.txt"/);
   assert.match(inside, /buy oil/);
@@ -92,7 +95,7 @@ test("sessions are listed, the open one marked, and new ones appear by themselve
   await page.goto(callboard.url);
   const listed = page.locator("#sessions a");
   assert.equal(await listed.count(), 1);
-  assert.match(await listed.innerText(), /what time is it in Tokyo\s+demo · idle/);
+  assert.match(await listed.innerText(), /ready\s+what time is it in Tokyo\s+demo/);
 
   await mark(page);
   const second = await callboard.converse("help");
@@ -118,14 +121,17 @@ test("reading works without script", async (t) => {
 
   assert.equal(page.url(), `${callboard.base}s/${session}`);
   const conversation = page.locator("#conversation");
-  assert.match(await conversation.innerText(), /In Tokyo it is [^]* Report: tea/);
-  const same = await withScript.locator("#conversation").textContent();
-  assert.equal(await conversation.textContent(), same);
-  const result = page.locator(".tool-block pre").last();
+  assert.match(await conversation.innerText(), /In Tokyo it is [^]*tea/);
+  const same = await withScript.locator(".messages").textContent();
+  assert.equal(await page.locator(".messages").textContent(), same);
+  const block = page.locator(".tool-block").first();
+  const result = block.locator(".inside");
   assert.ok(!(await result.isVisible()));
-  await page.locator(".tool-block summary").click();
+  await page.locator(".activity > summary").first().click();
+  await block.locator("summary").first().click();
   assert.ok(await result.isVisible(), "the tool's result does not open");
-  assert.match(await page.locator("#status").innerText(), /Sending needs JavaScript/);
+  assert.match(await page.locator("noscript p").innerText(), /Reading works without JavaScript/);
+  assert.equal(await page.getByRole("textbox", { name: "Message" }).isVisible(), false);
 });
 
 test("Escape stops a story, once, and it stays interrupted", async (t) => {
@@ -138,7 +144,7 @@ test("Escape stops a story, once, and it stays interrupted", async (t) => {
 
   await page.locator(".interrupted-mark").waitFor();
   await answered(page);
-  assert.equal(await page.locator(".interrupted-mark").textContent(), "Interrupted");
+  assert.match(await page.locator(".interrupted-mark").innerText(), /Interrupted \(stopped by you after /);
   assert.equal(await page.getByRole("button", { name: "Stop" }).count(), 0);
   const text = await page.locator("#conversation").innerText();
   assert.match(text, /Once there was/);
@@ -192,8 +198,8 @@ for (const bypassCSP of [false, true]) {
     await say(page, `read evil.html and search for ${HOSTILE}`);
     await answered(page, 4);
 
-    for (const summary of await page.locator(".tool-block summary").all()) await summary.click();
-    assert.equal(await page.locator('[data-role="user"]').first().innerText(), HOSTILE);
+    await openAll(page);
+    assert.equal(await page.locator('[data-role="user"] .bubble').first().innerText(), HOSTILE);
     const result = page.locator(".tool-block", { hasText: "evil.html" }).first();
     assert.match(await result.innerText(), /<img src=x onerror=/);
     assert.match(await page.locator("#sessions").innerText(), /<img src=x onerror=/);
@@ -231,9 +237,9 @@ test("a phone needs no sideways scrolling", async (t) => {
   assert.equal(await contentWidth(page), 390);
   await page.goto(`${callboard.base}s/${session}`);
   assert.equal(await contentWidth(page), 390);
-  for (const summary of await page.locator("details > summary").all()) await summary.click();
+  await openAll(page);
   assert.equal(await contentWidth(page), 390);
-  for (const part of ["#text", "button[type=submit]", "#conversation"]) {
+  for (const part of ["#text", "#send", "#conversation"]) {
     const box = await page.locator(part).boundingBox();
     assert.ok(box && box.x >= 0 && box.x + box.width <= 390, `${part} is cut off`);
   }
@@ -257,7 +263,7 @@ function sessionOf(page) {
 /** Sends with the Enter key, and waits until the server has the message. @param {Page} page */
 async function say(page, text) {
   const sent = page.waitForResponse((it) => it.url().endsWith("/messages"));
-  await page.getByLabel("Message").fill(text);
+  await page.getByRole("textbox", { name: "Message" }).fill(text);
   await page.keyboard.press("Enter");
   assert.equal((await sent).status(), 202);
 }
@@ -272,10 +278,16 @@ async function answered(page, count = 1) {
 
 /** What came piece by piece is what is there when it comes at once. @param {Page} page */
 async function assertSameAfterReload(page) {
-  const conversation = page.locator("#conversation");
-  const live = await conversation.textContent();
+  const live = await page.evaluate(fromLog, null);
   await page.reload();
-  assert.equal(await conversation.textContent(), live);
+  assert.deepEqual(await page.evaluate(fromLog, null), live);
+}
+
+/** Opens whatever can be opened. @param {Page} page */
+async function openAll(page) {
+  await page.evaluate(() => {
+    for (const it of document.querySelectorAll("details")) it.open = true;
+  });
 }
 
 /** The mark is lost when the page is loaded again. @param {Page} page */

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { statSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
@@ -12,4 +13,8 @@ test("the types of the page's script hold", () => {
   const args = [compiler, "--project", here("tsconfig.json")];
   const { status, stdout } = spawnSync(process.execPath, args, { encoding: "utf8" });
   assert.equal(status, 0, stdout);
+});
+
+test("the page's script stays small", () => {
+  assert.ok(statSync(here("../web/page.js")).size < 25_000);
 });

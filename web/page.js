@@ -1,131 +1,679 @@
-// The page's script: sends messages, and asks the server for the page again when something changed.
+// The page's script. The server draws everything and sends patches; this applies them, sends what the
+// reader says, and keeps what is the reader's own: what is open, where they read, what they write.
 // It holds nothing that the server cannot rebuild.
 
 const session = document.body.dataset.sessionId;
-const form = /** @type {HTMLFormElement} */ (document.getElementById("composer"));
-const field = /** @type {HTMLTextAreaElement} */ (document.getElementById("text"));
-const stop = /** @type {HTMLButtonElement} */ (document.getElementById("stop"));
-const status = /** @type {HTMLElement} */ (document.getElementById("status"));
+const root = document.documentElement;
 
-status.textContent = "";
+/** @type {Actions} */
+const actions = {};
 
-/** @param {string} path @param {object} [body] */
-async function post(path, body) {
-  const response = await fetch(path, { method: "POST", body: body && JSON.stringify(body) });
-  const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error.message);
-  return answer;
+const get = (id = "") => document.getElementById(id);
+
+/** @template {keyof PageElements} K @param {K} id @returns {PageElements[K]} */
+const sure = (id) => /** @type {any} */ (get(id));
+
+/** @param {string} selector @param {ParentNode} [within] */
+const find = (selector, within = document) => within.querySelector(selector);
+
+/** @param {string} selector @param {ParentNode} [within] */
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+/** @param {HTMLElement} it @param {string} selector */
+const up = (it, selector) => it.closest(selector) ?? it;
+
+/** @param {string} tag @param {Record<string, string>} attributes @param {(Node | string)[]} inside */
+function element(tag, attributes, ...inside) {
+  const it = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) it.setAttribute(name, value);
+  it.append(...inside);
+  return it;
 }
 
-let sending = false;
+/** @param {string} method @param {string} path @param {unknown} [body] @param {RequestInit} [more] */
+async function request(method, path, body, more) {
+  const headers = { "content-type": "application/json" };
+  const sent = body === undefined ? {} : { headers, body: JSON.stringify(body) };
+  const response = await fetch(path, { method, ...sent, ...more }).catch(() => {
+    throw new Error("the server cannot be reached. Is it running?");
+  });
+  if (response.ok) return response;
+  const answer = await response.json().catch(() => ({}));
+  throw new Error(answer.error?.message ?? `the server answered ${response.status}.`);
+}
+
+/** @param {Parameters<typeof request>} what */
+const json = async (...what) => (await request(...what)).json();
+
+const fetchText = async (path = "") => (await request("GET", path)).text();
+
+const fetchPage = async (path = "") => new DOMParser().parseFromString(await fetchText(path), "text/html");
+
+const goHome = () => (location.href = "/");
+
+/** About the open session. @param {string} path @param {unknown} [body] */
+const ask = (path, body) => request("POST", `/api/sessions/${session}${path}`, body);
+
+// What the page says
+
+/** Said until it is not true any more. */
+let lasting = "";
+let silence = 0;
+
+/** @param {Node[]} more */
+function say(words = "", ms = 6000, ...more) {
+  clearTimeout(silence);
+  sure("status").replaceChildren(...(words ? [words] : []), ...more);
+  if (words !== lasting) silence = setTimeout(() => say(lasting), ms);
+}
+
+const announce = (words = "") => (sure("announcer").textContent = words);
+
+/** @param {Promise<unknown>} work */
+const report = (work) => work.catch((error) => say(`That did not work: ${error.message}`));
+
+// Patches
+
+function parse(html = "") {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  return template.content;
+}
+
+/** What the reader opened, fetched or focused stays. @param {Element} old @param {DocumentFragment} fresh */
+function swap(old, fresh) {
+  for (const { id } of all("details[open]", old)) fresh.getElementById(id)?.setAttribute("open", "");
+  if (old.matches("[open]")) fresh.firstElementChild?.setAttribute("open", "");
+  for (const it of all(".fetched", old)) fresh.getElementById(it.parentElement?.id ?? "")?.append(it);
+  const focused = old.contains(document.activeElement) && document.activeElement?.id;
+  old.replaceWith(fresh);
+  if (focused) get(focused)?.focus({ preventScroll: true });
+}
+
+/** @type {Ops} */
+const ops = {
+  put: (it, html) => swap(it, parse(html)),
+  add: (it, html) => it.append(parse(html)),
+  text: (it, more) => (it.lastChild instanceof Text ? it.lastChild.appendData(more) : it.append(more)),
+  attr: (it, name, value) => (value === null ? it.removeAttribute(name) : it.setAttribute(name, value)),
+  drop: (it) => it.remove(),
+};
+
+// Long conversations are searched for nothing that stands around them.
+const top = find("main > header") ?? root;
+const foot = find(".foot") ?? root;
+const isRunning = () => !!find(".now:is([data-state=running], [data-state=waiting])", foot);
+let wasRunning = false;
+let settling = 0;
+
+/** @param {Patch} list */
+function patch(list) {
+  for (const [name, id, ...rest] of list) {
+    const it = get(id);
+    if (it) ops[name]?.(it, ...rest);
+  }
+  for (const it of all("#pending > *")) if (find(`.message[data-client-id="${it.id}"]`)) it.remove();
+  find(`#sessions-${session} a`)?.setAttribute("aria-current", "page");
+  settling ||= setTimeout(settle, 100);
+}
+
+/** Does what follows from the page's new state, and need not be done for each word that comes. */
+function settle() {
+  settling = 0;
+  const title = find("h1", top)?.textContent;
+  const waits = find("#sessions [data-state=waiting]") ?? find("[data-state=waiting]", top);
+  document.title = (waits ? "(!) " : "") + (title ? `${title} · Callboard` : "Callboard");
+  if (wasRunning && !isRunning()) announce("The agent has finished");
+  wasRunning = isRunning();
+  tick(foot);
+  tick(sure("sidebar"));
+}
+
+/** Draws everything again, where patches do not reach. */
+async function reload() {
+  const fresh = await fetchPage(location.href);
+  for (const it of all(".heading, .messages, .queue:not(#pending), .now, .dock, #earlier", fresh)) {
+    const old = get(it.id);
+    if (old) swap(old, parse(it.outerHTML));
+  }
+  seq = Number(fresh.body.dataset.head);
+  subscribe();
+  settle();
+}
+
+// The connection
+
+/** The last number that this page has seen; none where it shows the past. */
+let seq = Number(document.body.dataset.head);
+let delay = 250;
+/** @type {WebSocket} */
+let socket;
+
+/** @param {object} frame */
+function tell(frame) {
+  if (socket.readyState !== 1) throw new Error("the server is not connected. Try again in a moment.");
+  socket.send(JSON.stringify(frame));
+}
+
+function subscribe() {
+  if (session && seq) tell({ type: "subscribe", sessionId: session, after: seq, view: "html" });
+}
+
+/** @param {any} frame */
+function receive(frame) {
+  if (frame.sessionId && frame.sessionId !== session) return;
+  if (frame.type === "patch") patch(frame.ops);
+  if (frame.sessionId && frame.seq > seq) document.body.dataset.head = seq = frame.seq;
+  else if (frame.type === "reload") report(reload());
+  else if (frame.type === "error") say(frame.message);
+  else if (frame.type === "session_deleted" && frame.id === session) goHome();
+  else if (frame.type === "session_deleted") get(`sessions-${frame.id}`)?.remove();
+}
+
+function connect() {
+  socket = new WebSocket(`ws${location.protocol.slice(4)}//${location.host}/ws`);
+  socket.onopen = () => {
+    delay = 250;
+    if (lasting) say((lasting = ""));
+    tell({ type: "subscribe", sessions: true, view: "html" });
+    subscribe();
+  };
+  socket.onmessage = ({ data }) => receive(JSON.parse(data));
+  socket.onclose = () => {
+    // The first try comes so soon that a short break needs no words.
+    if (delay > 250) say((lasting = "The server is gone; trying to reach it again…"));
+    setTimeout(connect, delay * (0.75 + Math.random() / 2));
+    delay = Math.min(delay * 2, 5000);
+  };
+}
+
+// Reading: the page follows its end only while the reader is there
+
+let following = true;
+let lastScroll = 0;
+const latest = get("latest");
+const atEnd = (slack = 80) => innerHeight + scrollY >= root.scrollHeight - slack;
+
+function follow() {
+  if (following) scrollTo(0, root.scrollHeight);
+  moved();
+}
+
+function moved() {
+  if (latest) latest.hidden = following || atEnd();
+  if (scrollY < 600) report(loadEarlier());
+}
+
+function followAgain() {
+  following = true;
+  follow();
+}
+
+actions.latest = followAgain;
+addEventListener("scroll", () => {
+  // Only going back is the reader's wish; that the end has moved away is not.
+  if (atEnd()) following = true;
+  else if (scrollY < lastScroll) following = false;
+  lastScroll = scrollY;
+  moved();
+});
+addEventListener("resize", follow);
+new ResizeObserver(follow).observe(document.body);
+
+/** Puts older messages before the first, without moving the line that is read. */
+async function loadOlder() {
+  const list = find(".messages");
+  const url = find("#earlier a")?.getAttribute("href");
+  if (!url || !list) return;
+  const fresh = await fetchPage(url);
+  const place = () => list.lastElementChild?.getBoundingClientRect().top ?? 0;
+  const before = place();
+  list.prepend(...all(".messages > *", fresh));
+  get("earlier")?.replaceWith(...all("#earlier", fresh));
+  scrollBy(0, place() - before);
+}
+
+/** @type {Promise<void> | undefined} */
+let loading;
+/** Once at a time. After a failure the link is still there. */
+const loadEarlier = () => (loading ??= loadOlder().then(() => (loading = undefined)));
+
+/** Goes to the message that a search has found, however far back it is. */
+async function goToTarget() {
+  const id = location.hash.slice(3);
+  const target = () => find(`[data-message-id="${id}"], [data-response-id="${id}"]`);
+  while (!target() && get("earlier")) await loadEarlier();
+  following = false;
+  target()?.scrollIntoView({ block: "center" });
+}
+
+/** `12s`, `5m`, `3h`, `2d`. */
+function age(seconds = 0) {
+  if (seconds < 60) return `${Math.max(0, Math.floor(seconds))}s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
+  return seconds < 86_400 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`;
+}
+
+/** @param {ParentNode} within */
+function tick(within) {
+  for (const it of all("[data-since], [data-at]", within)) {
+    const words = age((Date.now() - Number(it.dataset.since ?? it.dataset.at)) / 1000);
+    if (it.textContent !== words) it.textContent = words;
+  }
+}
+
+// Writing
+
+const field = sure("text");
+const composer = sure("composer");
+/** @type {Upload[]} */
+let uploads = [];
+/** The message that is being written anew. */
+let edited = "";
+const draft = `draft:${session ?? ""}`;
+
+function fieldChanged() {
+  if (!edited) localStorage.setItem(draft, field.value);
+  field.style.height = "auto";
+  field.style.height = `${field.scrollHeight}px`;
+}
+
+function write(text = "") {
+  field.value = text;
+  fieldChanged();
+  field.focus();
+}
+
+/** @param {File} file @returns {Promise<object>} */
+async function upload(file) {
+  const { blob, size } = await json("POST", "/api/blobs", undefined, { body: file });
+  return { blob, size, name: file.name, mediaType: file.type || "application/octet-stream" };
+}
+
+/** @param {Iterable<File>} files */
+function attach(files) {
+  for (const file of files) {
+    const it = { name: file.name, sent: upload(file) };
+    setUploads([...uploads, it]);
+    it.sent.catch((error) => {
+      setUploads(uploads.filter((other) => other !== it));
+      say(`${file.name} could not be attached: ${error.message}`);
+    });
+  }
+}
+
+/** @param {DragEvent | ClipboardEvent} event */
+function takeFiles(event) {
+  const data = "clipboardData" in event ? event.clipboardData : event.dataTransfer;
+  if (!data?.files.length) return;
+  event.preventDefault();
+  attach(data.files);
+}
+
+/** @param {Upload[]} next */
+function setUploads(next) {
+  uploads = next;
+  const chips = next.map((upload) => {
+    const chip = element("button", { type: "button", title: "Remove" }, `${upload.name} ×`);
+    chip.onclick = () => setUploads(uploads.filter((it) => it !== upload));
+    return chip;
+  });
+  sure("files").replaceChildren(...chips);
+  sure("files").hidden = !chips.length;
+}
 
 /** What is typed while a message is on its way is the next message. */
 async function send() {
   const text = field.value.trim();
-  if (!text || sending) return;
-  sending = true;
-  field.value = "";
+  const files = uploads;
+  if (!text && !files.length) return;
+  if (edited) {
+    tell({ type: "edit_message", sessionId: session, messageId: edited, text });
+    return edit();
+  }
+  const clientId = `${Date.now()}-${Math.random().toString(36).slice(2)}`;
+  const bubble = element("div", { class: "bubble" }, text || files.map((it) => it.name).join(", "));
+  const pending = element("article", { id: clientId, class: "message sending", "data-role": "user" }, bubble);
+  get("pending")?.append(pending);
+  write();
+  setUploads([]);
+  followAgain();
   try {
-    const agent = form.dataset.agent;
-    const id = session ?? (await post("/api/sessions", { agent })).id;
-    await post(`/api/sessions/${id}/messages`, { text, clientId: crypto.randomUUID() });
+    const attachments = await Promise.all(files.map((it) => it.sent));
+    const id = session ?? (await json("POST", "/api/sessions", { agent: sure("agent").value })).id;
+    await request("POST", `/api/sessions/${id}/messages`, { text, clientId, attachments });
     if (!session) location.href = `/s/${id}`;
   } catch (error) {
-    field.value = field.value ? `${text}\n${field.value}` : text;
+    pending.remove();
+    setUploads([...files, ...uploads]);
+    write(field.value ? `${text}\n${field.value}` : text);
     throw error;
-  } finally {
-    sending = false;
   }
 }
 
-/** @param {Promise<unknown>} work */
-async function report(work) {
-  try {
-    await work;
-    status.textContent = "";
-  } catch (error) {
-    status.textContent = `That did not work: ${/** @type {Error} */ (error).message}`;
-  }
+/** Another message, or none. */
+function edit(id = "", text = localStorage.getItem(draft) ?? "") {
+  edited = id;
+  sure("editing").hidden = !id;
+  write(text);
 }
 
-const cancel = () => report(post(`/api/sessions/${session}/cancel`));
+actions["stop-editing"] = () => edit();
+actions.edit = (button) => {
+  const message = up(button, ".message");
+  edit(message.dataset.messageId, find(".bubble", message)?.textContent ?? "");
+};
+actions.example = (button) => {
+  write(button.innerText);
+  return send();
+};
+actions.attach = () => sure("attach").click();
+actions.stop = () => ask("/cancel");
+actions.retry = () => ask("/retry");
+actions.continue = () => ask("/continue");
+actions["drop-queued"] = ({ dataset: { messageId } }) =>
+  tell({ type: "drop_queued", sessionId: session, messageId });
 
-form.addEventListener("submit", (event) => {
-  event.preventDefault();
-  report(send());
+// Copying and opening
+
+/** @param {string | null | undefined} text */
+async function copy(text) {
+  if (navigator.clipboard) await navigator.clipboard.writeText(text ?? "");
+  else {
+    // Over plain http there is no other way.
+    const area = element("textarea", { class: "sr" }, text ?? "");
+    const focused = /** @type {HTMLElement} */ (document.activeElement);
+    document.body.append(area);
+    /** @type {HTMLTextAreaElement} */ (area).select();
+    document.execCommand("copy");
+    area.remove();
+    focused.focus();
+  }
+  announce("Copied to clipboard");
+  say("Copied to clipboard", 1500);
+}
+
+actions["copy-message"] = (button) => copy(find(".bubble", up(button, ".message"))?.textContent);
+actions["copy-answer"] = (button) =>
+  copy(all(".parts > .final", up(button, ".message")).map((it) => it.innerText).join("\n\n"));
+actions.copy = async (button) => {
+  const body = find(".body", up(button, ".section"));
+  const url = body && find(".show-all", body)?.getAttribute("href");
+  return copy(url ? await fetchText(url) : body?.textContent);
+};
+actions["copy-call"] = async (badge) => {
+  const shown = get(badge.getAttribute("aria-describedby") ?? "")?.textContent;
+  if (!badge.dataset.src || !shown) return copy(shown);
+  const call = JSON.parse(shown);
+  const whole = await fetchText(badge.dataset.src);
+  call.function.arguments = await new Response(whole).json().catch(() => whole);
+  return copy(JSON.stringify(call, null, 2));
+};
+actions["show-all"] = async (link) => {
+  const text = await fetchText(link.getAttribute("href") ?? "");
+  following = false;
+  // Colours of a terminal are drawn by the server alone.
+  const plain = text.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, "");
+  link.closest(".body")?.append(element("div", { class: "fetched" }, plain));
+};
+actions["show-less"] = (button) => find(".fetched", up(button, ".body"))?.remove();
+
+// Approvals
+
+/** @param {HTMLElement} button @param {object} answer */
+const decide = (button, answer) => ask(`/calls/${up(button, QUESTION).dataset.callId}/approval`, answer);
+const QUESTION = ".sheet, .approval";
+
+actions.allow = (button) => {
+  const field = /** @type {HTMLTextAreaElement | null} */ (find(".edited", up(button, QUESTION)));
+  const changed = field && field.value !== field.defaultValue ? { arguments: field.value } : {};
+  return decide(button, { decision: "accepted", scope: button.dataset.scope, ...changed });
+};
+actions.deny = (button) => {
+  const note = /** @type {HTMLInputElement | null} */ (find(".note", up(button, QUESTION)));
+  if (!note?.hidden) return decide(button, { decision: "rejected", feedback: note?.value || undefined });
+  note.hidden = false;
+  note.onkeydown = ({ key }) => key === "Enter" && button.click();
+  return note.focus();
+};
+
+// Sessions: rename, archive, delete
+
+const menu = sure("menu");
+/** The session that the menu is about. */
+let subject = "";
+const isArchived = () => !!get(`sessions-${subject}`)?.dataset.archived;
+
+const update = (id = "", change = {}) => request("PATCH", `/api/sessions/${id}`, change);
+
+actions["session-menu"] = (button) => {
+  subject = button.closest("#sessions li")?.dataset.sessionId ?? session ?? "";
+  sure("archive").textContent = isArchived() ? "Unarchive" : "Archive";
+  for (const it of all("[data-format]", menu)) {
+    it.setAttribute("href", `/api/sessions/${subject}/export?format=${it.dataset.format}`);
+  }
+  menu.showPopover({ source: button });
+};
+menu.addEventListener("click", () => menu.hidePopover());
+menu.addEventListener("keydown", ({ key }) => {
+  const items = all("[role=menuitem]", menu);
+  const at = items.findIndex((it) => it === document.activeElement);
+  if (key === "ArrowDown") items[(at + 1) % items.length]?.focus();
+  if (key === "ArrowUp") items.at(at - 1)?.focus();
 });
-field.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+
+function rename(id = "") {
+  const place = id === session ? find("h1", top) : get(`sessions-${id}`);
+  const title = place && find("button, a", place);
+  if (!title || title.hidden) return;
+  const before = (find(".title", title) ?? title).textContent ?? "";
+  const input = /** @type {HTMLInputElement} */ (element("input", { "aria-label": "Title", value: before }));
+  title.hidden = true;
+  place.prepend(input);
+  input.select();
+  const end = (after = "") => {
+    input.onblur = null;
+    input.remove();
+    title.hidden = false;
+    if (after && after !== before) report(update(id, { title: after }));
+  };
+  input.onblur = () => end(input.value.trim());
+  input.onkeydown = (event) => {
+    event.stopPropagation();
+    if (event.key === "Escape") end(before);
+    if (event.key === "Enter" && !event.isComposing) end(input.value.trim());
+  };
+}
+
+actions.rename = (button) => rename(button.role === "menuitem" ? subject : session);
+actions.archive = () => update(subject, { archived: !isArchived() });
+
+let deleteNow = () => {};
+
+/** In ten seconds, or when the page is left; until then it can be taken back. */
+actions.delete = () => {
+  deleteNow();
+  const id = subject;
+  const line = get(`sessions-${id}`);
+  const end = (isWanted = false) => {
+    clearTimeout(timer);
+    deleteNow = () => {};
+    if (line) line.hidden = isWanted;
+    say();
+    if (isWanted) report(request("DELETE", `/api/sessions/${id}`, undefined, { keepalive: true }));
+  };
+  deleteNow = () => end(true);
+  const timer = setTimeout(() => end(true), 10_000);
+  const undo = element("button", { type: "button" }, "Undo");
+  undo.onclick = () => end(false);
+  if (line) line.hidden = true;
+  say("The session will be deleted.", 10_000, undo);
+};
+addEventListener("pagehide", () => deleteNow());
+
+// The frame: drawer, dialogs, and what all buttons share
+
+const setDrawer = (open = false) => document.body.classList.toggle("drawer-open", open);
+const isDrawerOpen = () => document.body.classList.contains("drawer-open");
+
+actions.drawer = () => setDrawer(!isDrawerOpen());
+actions.settings = () => sure("settings").showModal();
+actions.keys = () => sure("keys").showModal();
+actions["sign-out"] = () => request("POST", "/sign-out").then(goHome);
+
+document.addEventListener("click", (event) => {
+  const { target, ctrlKey, metaKey } = event;
+  // Opening a block pushes down what is below it; the line that is read stays.
+  const block = target?.closest("summary")?.parentElement;
+  if (block) following = false;
+  block?.addEventListener("toggle", () => (following = atEnd(2)), { once: true });
+  if (isDrawerOpen() && !target?.closest("#sidebar, [data-action=drawer]")) setDrawer();
+  const button = target?.closest("[data-action]");
+  if (!button || ctrlKey || metaKey) return;
   event.preventDefault();
-  report(send());
+  report((async () => actions[button.dataset.action ?? ""]?.(button))());
 });
-stop.addEventListener("click", cancel);
+
+let swipe = { x: 0, y: 0 };
+addEventListener("pointerdown", ({ x, y }) => (swipe = { x, y }));
+addEventListener("touchend", ({ changedTouches }) => {
+  const { clientX = 0, clientY = 0 } = changedTouches[0] ?? {};
+  const across = clientX - swipe.x;
+  if (Math.abs(across) < Math.max(60, 2 * Math.abs(clientY - swipe.y))) return;
+  if (across < 0 || swipe.x < 32) setDrawer(across > 0);
+});
+
+// Tooltips of badges
+
+/** @type {HTMLElement | null | undefined} */
+let tip;
+let tipDelay = 0;
+
+function hideTip() {
+  clearTimeout(tipDelay);
+  if (tip?.isConnected) tip.hidePopover();
+  tip = null;
+}
+
+/** Shows the tip of the badge under the pointer, else of the one in focus. @param {Event} event */
+function showTip({ target }) {
+  const badge = target?.closest(".badge") ?? document.activeElement?.closest(".badge");
+  const next = badge && find(".tooltip", badge);
+  if (next === tip) return;
+  hideTip();
+  tip = next;
+  tipDelay = setTimeout(() => badge && next?.showPopover({ source: badge }), 150);
+}
+
+document.addEventListener("mouseover", showTip);
+document.addEventListener("focusin", showTip);
+document.addEventListener("focusout", hideTip);
+
+// Search
+
+const query = sure("query");
+let searchDelay = 0;
+
+/** @param {Hit} hit */
+function foundLine({ sessionId, messageId, snippet }) {
+  const title = find(`#sessions-${sessionId} .title`)?.textContent ?? "Session";
+  const pieces = snippet.map((it) => (it.match ? element("mark", {}, it.text) : it.text));
+  const href = `/s/${sessionId}${messageId ? `#m=${messageId}` : ""}`;
+  return element("li", {}, element("a", { href }, title, element("span", { class: "snippet" }, ...pieces)));
+}
+
+async function search() {
+  const words = query.value.trim();
+  const answer = words && (await json("GET", `/api/search?limit=50&q=${encodeURIComponent(words)}`));
+  if (query.value.trim() !== words) return;
+  sure("found").hidden = !words;
+  if (words) find("#found ol")?.replaceChildren(...answer.hits.map(foundLine));
+}
+
+function searchSoon(ms = 0) {
+  clearTimeout(searchDelay);
+  searchDelay = setTimeout(() => report(search()), ms);
+}
+
+// Keys
+
+/** What is open on top closes; only if nothing is, the run stops. @param {KeyboardEvent} event */
+function escape(event) {
+  // The browser closes these.
+  if (!tip && find("dialog[open], .menu:popover-open")) return;
+  event.preventDefault();
+  if (tip) hideTip();
+  else if (isDrawerOpen()) setDrawer();
+  else if (edited) edit();
+  else if (query.value) {
+    query.value = "";
+    searchSoon();
+  } else if (isRunning()) report(ask("/cancel"));
+}
+
+/** What a key clicks. @type {Record<string, string>} */
+const clicks = {
+  1: ".sheet [data-scope=once]",
+  2: ".sheet [data-scope=session]",
+  3: ".sheet [data-scope=always]",
+  n: ".sheet [data-action=deny]",
+  g: "#latest",
+  o: ".message:nth-last-child(1 of :has(.tool-widget)) > .parts > .activity > summary",
+  "?": "[data-action=keys]",
+};
+
+/** What a key does. @param {KeyboardEvent} event */
+function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
+  if ((ctrlKey || metaKey) && key === "k") {
+    setDrawer(true);
+    return () => query.select();
+  }
+  if (altKey && code === "KeyN") return goHome;
+  if (key === "Enter" && !shiftKey && target === field) return () => report(send());
+  if (ctrlKey || metaKey || altKey || target?.closest("input, textarea, select, dialog")) return undefined;
+  if (key === "/") return () => field.focus();
+  const button = find(clicks[key.toLowerCase()] ?? "no-such");
+  return button && (() => button.click());
+}
+
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !stop.hidden) cancel();
+  // Keys also make words of an input method; 229 is how Safari says so.
+  if (event.isComposing || event.keyCode === 229) return;
+  if (event.key === "Escape") return escape(event);
+  const does = shortcut(event);
+  if (!does) return;
+  event.preventDefault();
+  does();
 });
 
-/** What the reader opened stays open; whoever reads at the end stays at the end. */
-function replace(/** @type {Document} */ fresh) {
-  const atEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 80;
-  const opened = [...document.querySelectorAll("#conversation details")].map(
-    (block) => /** @type {HTMLDetailsElement} */ (block).open,
-  );
-  for (const id of ["sessions", "heading", "conversation"]) {
-    const next = fresh.getElementById(id);
-    if (next) document.getElementById(id)?.replaceWith(next);
-  }
-  // Blocks are only ever added at the end.
-  document.querySelectorAll("#conversation details").forEach((block, n) => {
-    if (opened[n]) block.setAttribute("open", "");
-  });
-  document.title = fresh.title;
-  document.body.dataset.head = fresh.body.dataset.head;
-  stop.hidden = /** @type {HTMLButtonElement} */ (fresh.getElementById("stop")).hidden;
-  if (atEnd) scrollTo(0, document.documentElement.scrollHeight);
-}
+// Wiring
 
-let asking = false;
-let changed = false;
+document.addEventListener("submit", (event) => {
+  if (event.target === composer) report(send());
+  else if (event.target === sure("search")) searchSoon();
+  else return;
+  event.preventDefault();
+});
+field.addEventListener("input", fieldChanged);
+addEventListener("paste", takeFiles);
+sure("attach").onchange = () => {
+  attach(sure("attach").files ?? []);
+  sure("attach").value = "";
+};
+addEventListener("dragover", (event) => event.preventDefault());
+addEventListener("drop", takeFiles);
+query.addEventListener("input", () => searchSoon(200));
+sure("settings").onchange = ({ target }) => {
+  const { name, type, checked, value } = /** @type {HTMLInputElement} */ (target);
+  const chosen = type === "checkbox" ? checked : value;
+  root.dataset[name] = `${chosen}`;
+  report(request("PATCH", "/api/settings", { [name]: chosen }));
+};
 
-/** One request at a time, and the last change is always seen. */
-async function refresh() {
-  changed = true;
-  if (asking) return;
-  asking = true;
-  try {
-    while (changed) {
-      changed = false;
-      const response = await fetch(location.href);
-      if (response.ok) replace(new DOMParser().parseFromString(await response.text(), "text/html"));
-      await new Promise((resume) => setTimeout(resume, 100));
-    }
-  } finally {
-    asking = false;
-  }
-}
-
-let delay = 250;
-
-function watch() {
-  const socket = new WebSocket(`ws${location.protocol.slice(4)}//${location.host}/ws`);
-  socket.addEventListener("open", () => {
-    delay = 250;
-    status.textContent = "";
-    socket.send(JSON.stringify({ type: "subscribe", sessions: true }));
-    const after = Number(document.body.dataset.head);
-    if (session) socket.send(JSON.stringify({ type: "subscribe", sessionId: session, after }));
-  });
-  socket.addEventListener("message", ({ data }) => {
-    const frame = JSON.parse(data);
-    if (frame.type === "error") status.textContent = frame.message;
-    else if (frame.type !== "subscribed") report(refresh());
-  });
-  socket.addEventListener("close", () => {
-    status.textContent = "The server is gone; trying again…";
-    setTimeout(watch, delay);
-    delay = Math.min(delay * 2, 5000);
-  });
-}
-
-watch();
-scrollTo(0, document.documentElement.scrollHeight);
+history.scrollRestoration = "manual";
+edit();
+follow();
+settle();
+setInterval(() => tick(document), 1000);
+if (location.hash.startsWith("#m=")) report(goToTarget());
+connect();

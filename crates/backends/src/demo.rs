@@ -52,6 +52,8 @@ impl Backend for Demo {
             (Input::Wake, Some(run)) => run.beats.wake(),
             (Input::Interrupt, Some(run)) => run.interrupt(),
             (Input::ToolResult { .. } | Input::Wake | Input::Interrupt, None) => (),
+            // It never asks for these.
+            (Input::History(_) | Input::Head { .. } | Input::Bytes(_) | Input::Ended(_), _) => (),
         }
         self.play(now)
     }

@@ -10,22 +10,31 @@
 //! - The first input is [`Input::Start`]. After [`Effect::End`], which is the last effect of its
 //!   answer, nothing more is called.
 //! - `now` is the only time there is. A [`Effect::WakeAt`] replaces the one before it.
-//! - Every [`Effect::RunTool`] gets exactly one [`Input::ToolResult`], unless the run ends first.
+//! - Every [`Effect::RunTool`] gets exactly one [`Input::ToolResult`], and every
+//!   [`Effect::ReadHistory`] one [`Input::History`], unless the run ends first.
+//! - An [`Effect::Request`] is answered by [`Input::Head`], any number of [`Input::Bytes`] and one
+//!   [`Input::Ended`]; by `Ended` alone if it never got that far. A new request, and the end of the
+//!   run, cut the one before off, and nothing more is heard of it.
 //! - The driver writes `run_start`, `run_finish`, and for the calls that it runs `tool_running`,
 //!   `tool_output_delta` and `tool_result`. The backend emits everything else.
 //! - A run may end while a step, a part or a call is open. The driver closes what is open.
 //! - Ids of parts and calls are `{responseId}.{n}`, counted by the backend.
 //!
-//! Write, Request, Bytes, Decision and Steer come with the backends that need them.
+//! Write, Decision and Steer come with the backends that need them.
 
 mod arguments_summary;
 mod demo;
+pub mod openai;
+
+use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
 use transcript::{CallId, ErrorInfo, Event, Millis, ResponseId, RunStatus, Usage};
 
 pub use crate::arguments_summary::arguments_summary;
 pub use crate::demo::{Demo, Pace};
+pub use crate::openai::OpenAi;
 
 /// An agent, seen from the server.
 pub trait Backend: Send {
@@ -45,6 +54,16 @@ pub enum Input {
         call_id: CallId,
         outcome: ToolOutcome,
     },
+    /// As in [`Input::Start`], with all that this run has done by now.
+    History(Vec<Value>),
+    /// An HTTP response begins. Names of headers are in small letters.
+    Head {
+        status: u16,
+        headers: Vec<(String, String)>,
+    },
+    Bytes(Vec<u8>),
+    /// All bytes have come, or the connection was lost.
+    Ended(Result<(), Lost>),
     /// Somebody wants the run to stop.
     Interrupt,
     /// The moment of the last [`Effect::WakeAt`] has come.
@@ -59,6 +78,21 @@ pub struct ToolOutcome {
     pub error: Option<ErrorInfo>,
 }
 
+/// Why nothing more comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    pub how: HowLost,
+    /// For a person to read.
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HowLost {
+    NeverConnected,
+    TimedOut,
+    BrokeOff,
+}
+
 /// What to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
@@ -69,8 +103,28 @@ pub enum Effect {
         tool_name: String,
         arguments: String,
     },
+    ReadHistory,
+    Request(Request),
     WakeAt(Millis),
     End(Ending),
+}
+
+/// An HTTP request with a JSON body.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Request {
+    pub method: &'static str,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Arc<str>,
+    /// How long nothing may come before the connection counts as lost.
+    pub patience_ms: u64,
+}
+
+/// Headers hold keys, and bodies what people said: neither belongs into a log.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request").field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 /// How the run ended.

@@ -1,42 +1,58 @@
 //! A transcript as OpenAI chat messages: the history that a model gets, the only one.
 //!
-//! Total: whatever the log holds, cut anywhere, every call is followed by its result, right after
-//! the message that made it. Superseded, discarded and leaked text is left out.
+//! Total: whatever the log holds, cut anywhere, the result is one that a strict provider takes.
+//! Every call is followed by its result, in call order, right after the message that made it. After
+//! the system message, users and assistants take turns and a user begins. Superseded, discarded and
+//! leaked text is left out.
 
-use serde_json::{Value, json};
-use transcript::{Answer, Body, Call, Content, Part, PartKind, SaidBy, TextRole, Transcript};
+mod attachments;
+mod call_ids;
 
-pub fn history(transcript: &Transcript) -> Vec<Value> {
-    let mut messages = Vec::new();
-    for message in transcript.messages.iter().filter(|message| !message.superseded) {
-        match &message.content {
-            Content::Said(said) => {
-                let role = match said.role {
-                    SaidBy::User => "user",
-                    SaidBy::System => "system",
-                };
-                messages.push(json!({ "role": role, "content": said.text }));
-            }
-            Content::Answer(answer) => messages.extend(answer_messages(answer)),
-            Content::Aside(_) => (),
-        }
-    }
-    messages
+use serde_json::{Map, Value, json};
+use transcript::{
+    Answer, Attachment, Body, Call, CancelReason, Content, Part, PartKind, Said, SaidBy, TextRole,
+    Transcript,
+};
+
+use self::call_ids::CallIds;
+
+/// Whom the history is for.
+pub struct Reader<'a> {
+    /// Ids and data of calls go back only to where they came from: the same agent and model.
+    pub agent: &'a str,
+    pub model: Option<&'a str>,
+    /// Comes before everything that was said.
+    pub system: Option<&'a str>,
+    pub files: Files<'a>,
 }
 
-/// One assistant message a step, each with its calls and followed by their results. What a
-/// sub-agent did is its own affair: the outer call's result says what came of it.
-fn answer_messages(answer: &Answer) -> Vec<Value> {
-    let mut messages = Vec::new();
-    let mut turn = Turn::default();
-    for part in answer.parts.iter().filter(|part| part.parent.is_none()) {
-        if turn.is_over_before(part) {
-            messages.extend(std::mem::take(&mut turn).into_messages());
-        }
-        turn.add(part);
-    }
-    messages.extend(turn.into_messages());
-    messages
+/// What becomes of attached files.
+pub enum Files<'a> {
+    /// Nothing is said of them.
+    LeftOut,
+    /// Texts go along, and pictures where the model can see.
+    GoAlong { sees: bool, read: &'a dyn Fn(&Attachment) -> Option<Vec<u8>> },
+}
+
+/// What stands where a model must be asked something and nobody asked.
+const NUDGE: &str = "Continue.";
+
+/// What a model is asked: all that was said and done, and it is the model's turn.
+pub fn history(transcript: &Transcript, reader: &Reader<'_>) -> Vec<Value> {
+    to_json(in_turns(entries(transcript, reader)))
+}
+
+/// All that was said and done, and nothing else.
+pub fn conversation(transcript: &Transcript, reader: &Reader<'_>) -> Vec<Value> {
+    to_json(entries(transcript, reader))
+}
+
+/// A message to be.
+enum Entry<'a> {
+    System(String),
+    /// Pieces of content, as the API wants them.
+    User(Vec<Value>),
+    Assistant(Turn<'a>),
 }
 
 /// What the model said in one go: text, then calls.
@@ -45,15 +61,70 @@ struct Turn<'a> {
     step: Option<usize>,
     texts: Vec<&'a str>,
     calls: Vec<&'a Call>,
+    /// It comes from the provider that the history is for.
+    is_native: bool,
+    /// Why there is no more of it.
+    cut_off: Option<CancelReason>,
+}
+
+fn entries<'a>(transcript: &'a Transcript, reader: &Reader<'_>) -> Vec<Entry<'a>> {
+    let mut entries = Vec::new();
+    entries.extend(reader.system.map(|it| Entry::System(it.to_owned())));
+    for message in transcript.messages.iter().filter(|message| !message.superseded) {
+        match &message.content {
+            Content::Said(said) => entries.extend(said_entry(said, &reader.files)),
+            Content::Answer(answer) => entries.extend(answer_entries(answer, reader)),
+            Content::Aside(_) => (),
+        }
+    }
+    entries
+}
+
+fn said_entry<'a>(said: &Said, files: &Files<'_>) -> Option<Entry<'a>> {
+    let mut content = Vec::new();
+    if !said.text.trim().is_empty() {
+        content.push(text_piece(&said.text));
+    }
+    if let Files::GoAlong { sees, read } = files {
+        content.extend(said.attachments.iter().map(|it| attachments::piece(it, *sees, *read)));
+    }
+    match said.role {
+        _ if content.is_empty() => None,
+        SaidBy::User => Some(Entry::User(content)),
+        SaidBy::System => Some(Entry::System(said.text.clone())),
+    }
+}
+
+/// One assistant message a step, each with its calls and followed by their results. What a
+/// sub-agent did is its own affair: the outer call's result says what came of it.
+fn answer_entries<'a>(answer: &'a Answer, reader: &Reader<'_>) -> Vec<Entry<'a>> {
+    let is_native = answer.agent == reader.agent && answer.model.as_deref() == reader.model;
+    let new_turn = || Turn { is_native, ..Turn::default() };
+    let mut entries = Vec::new();
+    let mut turn = new_turn();
+    for part in answer.parts.iter().filter(|part| part.parent.is_none()) {
+        if turn.is_over_before(part) {
+            entries.extend(std::mem::replace(&mut turn, new_turn()).into_entry());
+        }
+        if let PartKind::Steered(steered) = &part.kind {
+            let is_blank = steered.text.trim().is_empty();
+            entries.extend((!is_blank).then(|| Entry::User(vec![text_piece(&steered.text)])));
+        }
+        turn.add(part);
+    }
+    turn.cut_off = answer.cancelled;
+    entries.extend(turn.into_entry());
+    entries
 }
 
 impl<'a> Turn<'a> {
     /// Text that follows calls starts anew: a provider takes no text between calls and results.
     fn is_over_before(&self, part: &Part) -> bool {
-        let text_after_calls =
-            matches!(part.kind, PartKind::Text(_) | PartKind::Steered(_)) && !self.calls.is_empty();
-        let is_empty = self.texts.is_empty() && self.calls.is_empty();
-        !is_empty && (part.step != self.step || text_after_calls)
+        match &part.kind {
+            PartKind::Steered(_) => true,
+            PartKind::Text(_) => !self.calls.is_empty(),
+            _ => !self.calls.is_empty() && part.step != self.step,
+        }
     }
 
     fn add(&mut self, part: &'a Part) {
@@ -67,30 +138,128 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn into_messages(self) -> Vec<Value> {
-        let said: Vec<&str> = self.texts.into_iter().filter(|it| !it.trim().is_empty()).collect();
-        let content = said.join("\n\n");
-        if self.calls.is_empty() {
-            return match content.is_empty() {
-                true => Vec::new(),
-                false => vec![json!({ "role": "assistant", "content": content })],
-            };
+    fn into_entry(self) -> Option<Entry<'a>> {
+        let is_empty = self.calls.is_empty() && self.texts.iter().all(|it| it.trim().is_empty());
+        (!is_empty).then_some(Entry::Assistant(self))
+    }
+
+    fn content(&self) -> String {
+        let said = self.texts.iter().filter(|it| !it.trim().is_empty());
+        let content = said.copied().collect::<Vec<_>>().join("\n\n");
+        match self.cut_off {
+            // Calls say by their results that they were interrupted.
+            _ if !self.calls.is_empty() => content,
+            None => content,
+            Some(CancelReason::UserCancel) => content + "\n\n[interrupted by the user]",
+            Some(_) => content + "\n\n[interrupted]",
         }
-        let calls: Vec<Value> = self.calls.iter().map(|call| tool_call(call)).collect();
-        let content = if content.is_empty() { Value::Null } else { Value::String(content) };
-        let mut messages =
-            vec![json!({ "role": "assistant", "content": content, "tool_calls": calls })];
-        messages.extend(self.calls.iter().map(|call| tool_result(call)));
-        messages
     }
 }
 
-fn tool_call(call: &Call) -> Value {
-    json!({
-        "id": call.id,
-        "type": "function",
-        "function": { "name": call.label(), "arguments": arguments(call) },
-    })
+/// Users and assistants take turns, a user begins, and it is the assistant's turn.
+fn in_turns(entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
+    let nudge = || Entry::User(vec![text_piece(NUDGE)]);
+    let mut turns: Vec<Entry<'_>> = Vec::new();
+    for entry in entries {
+        match (turns.last_mut(), entry) {
+            (Some(Entry::System(before)), Entry::System(text)) => *before += &format!("\n\n{text}"),
+            (None, Entry::System(text)) => turns.push(Entry::System(text)),
+            (Some(Entry::User(before)), Entry::User(content)) => before.extend(content),
+            // Only the first message may be the system's.
+            (Some(Entry::User(before)), Entry::System(text)) => before.push(text_piece(&text)),
+            (Some(Entry::Assistant(_)), Entry::System(text)) => {
+                turns.push(Entry::User(vec![text_piece(&text)]));
+            }
+            (Some(Entry::Assistant(before)), Entry::Assistant(turn)) => {
+                if before.calls.is_empty() {
+                    turns.push(nudge());
+                }
+                turns.push(Entry::Assistant(turn));
+            }
+            (None | Some(Entry::System(_)), Entry::Assistant(turn)) => {
+                turns.extend([nudge(), Entry::Assistant(turn)]);
+            }
+            (_, entry) => turns.push(entry),
+        }
+    }
+    let is_their_turn = match turns.last() {
+        Some(Entry::User(_)) => true,
+        Some(Entry::Assistant(turn)) => !turn.calls.is_empty(),
+        Some(Entry::System(_)) | None => false,
+    };
+    if !is_their_turn {
+        turns.push(nudge());
+    }
+    turns
+}
+
+fn to_json(entries: Vec<Entry<'_>>) -> Vec<Value> {
+    let mut ids = CallIds::default();
+    let mut messages = Vec::new();
+    for entry in entries {
+        match entry {
+            Entry::System(text) => messages.push(json!({ "role": "system", "content": text })),
+            Entry::User(content) => {
+                messages.push(json!({ "role": "user", "content": user_content(content) }));
+            }
+            Entry::Assistant(turn) => assistant_messages(&turn, &mut ids, &mut messages),
+        }
+    }
+    messages
+}
+
+/// Plain text where there is nothing else: not every server knows pieces.
+fn user_content(content: Vec<Value>) -> Value {
+    let texts: Option<Vec<&str>> = content.iter().map(|it| it["text"].as_str()).collect();
+    match texts {
+        Some(texts) => Value::String(texts.join("\n\n")),
+        None => Value::Array(content),
+    }
+}
+
+fn assistant_messages(turn: &Turn<'_>, ids: &mut CallIds, messages: &mut Vec<Value>) {
+    let content = turn.content();
+    if turn.calls.is_empty() {
+        messages.push(json!({ "role": "assistant", "content": content }));
+        return;
+    }
+    let content = if content.is_empty() { Value::Null } else { Value::String(content) };
+    let calls: Vec<(String, &Call)> =
+        turn.calls.iter().map(|call| (ids.assign(call, turn.is_native), *call)).collect();
+    let tool_calls: Vec<Value> =
+        calls.iter().map(|(id, call)| tool_call(id, call, turn.is_native)).collect();
+    let mut message = match turn.calls.first() {
+        Some(first) if turn.is_native => wanted_back(first, "message"),
+        _ => Map::new(),
+    };
+    message.insert("role".to_owned(), json!("assistant"));
+    message.insert("content".to_owned(), content);
+    message.insert("tool_calls".to_owned(), json!(tool_calls));
+    messages.push(Value::Object(message));
+    messages.extend(calls.iter().map(
+        |(id, call)| json!({ "role": "tool", "tool_call_id": id, "content": result_text(call) }),
+    ));
+}
+
+fn tool_call(id: &str, call: &Call, is_native: bool) -> Value {
+    let mut fields = if is_native { wanted_back(call, "toolCall") } else { Map::new() };
+    fields.insert("id".to_owned(), json!(id));
+    fields.insert("type".to_owned(), json!("function"));
+    let function = json!({ "name": tool_name(call), "arguments": arguments(call) });
+    fields.insert("function".to_owned(), function);
+    Value::Object(fields)
+}
+
+/// What the provider wants to find again in a call, or in the message that makes it.
+fn wanted_back(call: &Call, place: &str) -> Map<String, Value> {
+    let data = call.provider_data.as_ref().and_then(|data| data.get(place)?.as_object());
+    data.cloned().unwrap_or_default()
+}
+
+/// Providers take up to 64 letters, digits, `_` and `-`.
+fn tool_name(call: &Call) -> String {
+    let letter = |it: char| if it.is_ascii_alphanumeric() || "_-".contains(it) { it } else { '_' };
+    call.label().chars().map(letter).take(64).collect()
 }
 
 /// Providers refuse arguments that are no JSON; what broke off goes along as a quoted remark.
@@ -104,26 +273,29 @@ fn arguments(call: &Call) -> String {
     }
 }
 
-fn tool_result(call: &Call) -> Value {
-    json!({ "role": "tool", "tool_call_id": call.id, "content": result_text(call) })
-}
-
 /// A call without a result, because its run is still open or was cut, says so.
 fn result_text(call: &Call) -> String {
     let Some(outcome) = &call.outcome else {
         let error = json!({ "code": "tool_interrupted", "message": "This call has no result." });
         return json!({ "ok": false, "error": error }).to_string();
     };
-    match (&outcome.error, &outcome.result) {
+    let text = match (&outcome.error, &outcome.result) {
         (Some(error), _) => json!({ "ok": false, "error": error }).to_string(),
         (None, Some(result)) => whole(result),
         (None, None) => whole(&call.stdout),
-    }
+    };
+    if text.trim().is_empty() { "(no output)".to_owned() } else { text }
 }
 
 fn whole(body: &Body) -> String {
     body.whole().unwrap_or_else(|| format!("{}\n…\n{}", body.head(), body.tail()))
 }
 
+fn text_piece(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+#[cfg(test)]
+mod strict;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,42 @@
 //! Transcript to HTML, in one place. Everything an agent or a tool says is untrusted and escaped.
+//!
+//! `page.rs` draws the whole page. While it is open, `live.rs` draws what changed and says how to get
+//! there, as ops (`op.rs`) on elements that have an id (`tree.rs`). Both call the same functions, so
+//! that a page that was watched and a page that was loaded are the same.
 
+pub mod ansi;
+mod badge;
+mod call;
+pub mod code;
+mod conversation;
+pub mod diff;
+#[cfg(test)]
+mod dom;
+mod escape;
+mod export;
+mod icon;
+pub mod json;
+mod live;
+pub mod markdown;
 mod message;
+mod op;
 mod page;
+mod part;
+mod settings;
+mod sidebar;
+mod surroundings;
+#[cfg(test)]
+mod tests;
+mod tool;
+mod tree;
+mod view;
+mod words;
 
-pub use page::{ListedSession, Page, error_page, page, sign_in_page};
+pub use export::{export_html, export_markdown};
+pub use live::Live;
+pub use op::Op;
+pub use page::{ListedAgent, OpenSession, Page, error_page, page, sign_in_page};
+pub use settings::{Reveal, Settings, Theme, ToolDisplay};
+pub use sidebar::{ListedSession, session_list};
+pub use tree::Element;
+pub use view::{Bodies, View};

@@ -1,148 +1,294 @@
-//! One message to one element.
+//! One message as one element. An answer is one flat list of its parts in the order they happened,
+//! with its activity line at the head, and what belongs to the whole of it after the list.
+
+use std::collections::HashMap;
 
 use maud::{Markup, html};
 use transcript::{
-    Answer, Body, Call, CallState, Content, Level, Message, Part, PartKind, Queued, RunStatus,
-    SaidBy, TextRole,
+    Answer, Attachment, Call, CallState, CancelReason, Content, Message, Queued, RunStatus, Said,
+    SaidBy,
 };
 
-pub(crate) fn message(message: &Message) -> Markup {
+use crate::icon::icon;
+use crate::tree::Element;
+use crate::view::{View, call_of};
+use crate::words::{between, count, duration, grouped, size};
+use crate::{badge, call, part, tool};
+
+pub(crate) fn message(view: &View, message: &Message) -> Element {
+    let id = view.message_id(message);
     match &message.content {
-        Content::Said(said) => {
-            let role = if said.role == SaidBy::System { "system" } else { "user" };
-            html! {
-                article.message data-role=(role) { div.text { (said.text) } }
-            }
-        }
-        Content::Answer(answer) => html! {
-            article.message data-role="assistant" data-response-id=(answer.id.as_str()) {
-                @for part in &answer.parts { (self::part(answer, part)) }
-                (ending(answer))
-            }
-        },
-        Content::Aside(kind) => html! {
-            article.message data-role="system" { (aside(kind)) }
-        },
+        Content::Said(said) => self::said(&id, said),
+        Content::Answer(answer) => self::answer(view, &id, answer),
+        Content::Aside(kind) => article(&id, "system").child(part::aside(&part_id(&id, 0), kind)),
     }
 }
 
-pub(crate) fn queued(message: &Queued) -> Markup {
+fn article(id: &str, role: &str) -> Element {
+    Element::new("article", id).class("message").attr("data-role", role)
+}
+
+pub(crate) fn part_id(message: &str, idx: usize) -> String {
+    format!("{message}-{idx}")
+}
+
+fn said(id: &str, said: &Said) -> Element {
+    let Said { text, attachments, from, .. } = said;
+    if said.role == SaidBy::System {
+        return article(id, "system").html(html! { p.quiet-line { (text) } });
+    }
+    let client_id = said.client_id.as_ref().map(|it| it.as_str());
+    let from = from.as_ref();
+    article(id, "user").attr_if("data-client-id", client_id).attr("data-message-id", said.id.as_str()).html(html! {
+        @if let Some(from) = from {
+            p.meta.from { (icon("agent")) " From " b { (from.agent) } }
+        }
+        (self::attachments(attachments))
+        @if !text.is_empty() { div.bubble { (text) } }
+        div.actions {
+            button.quiet type="button" data-action="copy-message" aria-label="Copy message" { (icon("copy")) }
+            @if from.is_none() {
+                button.quiet type="button" data-action="edit" aria-label="Edit and send again" { (icon("pencil")) }
+            }
+        }
+    })
+}
+
+fn attachments(attachments: &[Attachment]) -> Markup {
     html! {
-        article.message.queued data-role="user" {
-            div.text { (message.text) }
-            p.meta { "Queued: starts when the agent has finished" }
+        @if !attachments.is_empty() {
+            div.attachments {
+                @for Attachment { blob, name, media_type, size: bytes } in attachments {
+                    a.attachment href={ "/api/blobs/" (blob) } target="_blank" rel="noopener" {
+                        @if is_picture(media_type, *bytes) {
+                            img src={ "/api/blobs/" (blob) } alt=(name) loading="lazy";
+                        } @else {
+                            (icon("file"))
+                        }
+                        span.name { (name) } " " span.meta { (size(*bytes)) }
+                    }
+                }
+            }
         }
     }
 }
 
-fn part(answer: &Answer, part: &Part) -> Markup {
-    match &part.kind {
-        PartKind::Text(text) => html! {
-            div.text.commentary[matches!(text.role, TextRole::Commentary { .. })]
-                .undecided[text.role == TextRole::Undecided]
-                .discarded[text.role == TextRole::Discarded]
-                .leaked[text.leaked] { (text.text) }
-        },
-        PartKind::Thinking(thinking) => html! {
-            details.thinking {
-                summary { @if thinking.open { "Thinking…" } @else { "Thought" } }
-                div.text { (thinking.text) }
-            }
-        },
-        PartKind::Call(call) => tool_block(answer, call),
-        kind => aside(kind),
-    }
+/// Only these are shown, and only up to a size.
+fn is_picture(media_type: &str, bytes: u64) -> bool {
+    const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+    PICTURES.contains(&media_type) && bytes <= 4 * 1024 * 1024
 }
 
-fn tool_block(answer: &Answer, call: &Call) -> Markup {
-    let (class, word) = state(call.state);
-    let outcome = call.outcome.as_ref();
-    let is_done = outcome.is_some() || !answer.is_open();
+pub(crate) fn queued(id: &str, message: &Queued) -> Element {
+    let client_id = message.client_id.as_ref().map(|it| it.as_str());
+    let element = Element::new("article", id).class("message queued").attr("data-role", "user");
+    element.attr_if("data-client-id", client_id).html(html! {
+        (attachments(&message.attachments))
+        div.bubble { (message.text) }
+        p.meta {
+            "Queued: starts when the agent has finished"
+            button.quiet type="button" data-action="drop-queued" data-message-id=(message.id.as_str()) { "Remove" }
+        }
+    })
+}
+
+fn answer(view: &View, id: &str, answer: &Answer) -> Element {
+    let mut top = Vec::new();
+    let mut nested: HashMap<usize, Vec<usize>> = HashMap::new();
+    for idx in 0..answer.parts.len() {
+        parent(answer, idx).map_or(&mut top, |it| nested.entry(it).or_default()).push(idx);
+    }
+    let drawn = top.iter().map(|&idx| tree(view, id, answer, &nested, idx));
+    let badges = answer.parts.iter().enumerate().filter_map(|(idx, _)| {
+        Some(badge::badge(view, &badge_id(id, idx), answer, call_of(answer, idx)?))
+    });
+    assemble(id, answer, drawn, badges)
+}
+
+/// The answer without its parts and its badges: what is drawn again when anything but text, output
+/// or arguments has come.
+pub(crate) fn frame(id: &str, answer: &Answer) -> Element {
+    assemble(id, answer, [], [])
+}
+
+fn assemble(
+    id: &str,
+    answer: &Answer,
+    parts: impl IntoIterator<Item = Element>,
+    badges: impl IntoIterator<Item = Element>,
+) -> Element {
+    let activity = Element::new("details", format!("{id}-a")).class("activity").child(
+        Element::new("summary", format!("{id}-as")).child(widget(&format!("{id}-w"), answer)),
+    );
+    let list = Element::div(list_id(id)).class("parts").child(activity).children(parts);
+    article(id, "assistant")
+        .attr("data-response-id", answer.id.as_str())
+        .child(list)
+        .child(tail(&format!("{id}-t"), answer))
+        .child_if(badge::list(&badges_id(id), answer).map(|it| it.children(badges)))
+        .child(footer(&format!("{id}-f"), answer))
+}
+
+pub(crate) fn list_id(message: &str) -> String {
+    format!("{message}-l")
+}
+
+pub(crate) fn badges_id(message: &str) -> String {
+    format!("{message}-b")
+}
+
+pub(crate) fn badge_id(message: &str, idx: usize) -> String {
+    format!("{message}-b{idx}")
+}
+
+/// A part with all that happened underneath it.
+fn tree(
+    view: &View,
+    message: &str,
+    answer: &Answer,
+    nested: &HashMap<usize, Vec<usize>>,
+    idx: usize,
+) -> Element {
+    let id = part_id(message, idx);
+    let element = part::part(view, &id, &answer.parts[idx]);
+    let Some(underneath) = nested.get(&idx) else { return element };
+    let parts = underneath.iter().map(|&it| tree(view, message, answer, nested, it));
+    element.fill(&call::nested_id(&id), parts)
+}
+
+/// The call that a part happened under. One that came after the part is not believed.
+pub(crate) fn parent(answer: &Answer, idx: usize) -> Option<usize> {
+    let call = answer.parts[idx].parent.as_ref()?;
+    answer.call_index(call).filter(|&it| it < idx)
+}
+
+/// One line: what the agent is doing, or what it did.
+fn widget(id: &str, answer: &Answer) -> Element {
+    let element = Element::new("span", id);
+    let calls: Vec<&Call> = answer.calls().collect();
+    let waits = calls.iter().find(|it| it.waits_for_approval());
+    let (state, markup) = match (answer.is_open(), &calls[..]) {
+        (false, []) => return element.class("no-widget"),
+        (false, calls) => (
+            "complete",
+            html! { (icon("check")) span.words { (used(calls)) (outcomes(calls)) (took(answer)) } },
+        ),
+        (true, []) => ("thinking", html! { span.pulse { "Thinking..." } }),
+        (true, calls) => (
+            "working",
+            match (waits, answer.current_call()) {
+                (Some(call), _) => {
+                    html! { (icon("alert")) span.words { "Waiting for you: " (named(call)) } }
+                }
+                (None, Some(call)) => {
+                    html! { span.spinner aria-hidden="true" {} span.words { (named(call)) } }
+                }
+                (None, None) => {
+                    html! { span.spinner aria-hidden="true" {} span.words { (used(calls)) (outcomes(calls)) } }
+                }
+            },
+        ),
+    };
+    let markup = html! { (markup) span.chevron { (icon("chevron")) } };
+    element.class("tool-widget").attr("data-state", state).html(markup)
+}
+
+fn named(call: &Call) -> Markup {
+    html! { b { (call.label()) } @if let Some(about) = tool::subject(call) { " " code { (about) } } }
+}
+
+fn used(calls: &[&Call]) -> String {
+    format!("Used {}", count(calls.len() as u64, "tool"))
+}
+
+fn outcomes(calls: &[&Call]) -> Markup {
+    let number =
+        |states: &[CallState]| calls.iter().filter(|it| states.contains(&it.state)).count();
+    let failed = number(&[CallState::Failed, CallState::Denied]);
+    let interrupted = number(&[CallState::Interrupted]);
     html! {
-        details.tool-block.(class) data-call-id=(call.id.as_str()) {
-            summary {
-                span.name { (call.label()) }
-                @if !call.summary.is_empty() { " " code { (call.summary) } }
-                span.state { (word) }
-                @if let Some(outcome) = outcome { span.meta { "(" (outcome.duration_ms) "ms)" } }
-                @else if !is_done { span.spinner {} }
-            }
-            h4 { "Arguments" }
-            pre { (arguments(call)) }
-            @if !call.stdout.is_empty() { h4 { "Output" } pre { (shown(&call.stdout)) } }
-            @if !call.stderr.is_empty() { h4 { "Errors" } pre { (shown(&call.stderr)) } }
-            @if let Some(result) = outcome.and_then(|it| it.result.as_ref()) {
-                h4 { "Result" }
-                pre { (pretty(&shown(result))) }
-            }
-            @if let Some(error) = outcome.and_then(|it| it.error.as_ref()) {
-                p.error { (error.message) " " code { (error.code.as_str()) } }
-            }
-        }
+        @if failed > 0 { " · " span.failed { (failed) " failed" } }
+        @if interrupted > 0 { " · " span.stopped { (interrupted) " interrupted" } }
     }
 }
 
-fn ending(answer: &Answer) -> Markup {
-    let failed = answer.finish.as_ref().filter(|it| it.status == RunStatus::Failed);
+fn took(answer: &Answer) -> Markup {
+    let took = answer.finish.as_ref().map(|it| it.duration_ms).filter(|it| *it > 0);
+    html! { @if let Some(ms) = took { span.took { " · " (duration(ms)) } } }
+}
+
+/// How it stands with the answer: still coming, stopped, failed; and what can be done.
+fn tail(id: &str, answer: &Answer) -> Element {
+    let element = Element::div(id).class("tail");
+    let Some(finish) = &answer.finish else {
+        return element.html(html! {
+            p.typing role="status" { span.dots aria-hidden="true" { i {} i {} i {} } span.sr { "The agent is working" } }
+        });
+    };
+    let stopped = answer
+        .continuation
+        .as_ref()
+        .filter(|it| !it.should_continue && it.stop_reason != "completed");
+    element.html(html! {
+        @if answer.was_interrupted() { (interrupted(answer)) }
+        @if let Some(stop) = stopped.filter(|_| !answer.was_interrupted()) {
+            p.stopped-line { "Agent stopped: " (stop.stop_reason.replace('_', " ")) }
+        }
+        @if finish.status == RunStatus::Failed {
+            div.banner role="alert" {
+                (icon("alert"))
+                @if let Some(error) = &finish.error {
+                    span { (error.message) " " code { (error.code.as_str()) } }
+                } @else { span { "The run failed and did not say why." } }
+            }
+        }
+        div.offers {
+            @if finish.status == RunStatus::Failed || answer.was_interrupted() {
+                button type="button" data-action="retry" { (icon("retry")) " Try again" }
+            }
+            @if stopped.is_some() || answer.was_interrupted() {
+                button type="button" data-action="continue" { "Continue" }
+            }
+        }
+    })
+}
+
+fn interrupted(answer: &Answer) -> Markup {
+    let why = match answer.cancelled {
+        Some(CancelReason::UserCancel) => "stopped by you",
+        Some(CancelReason::Restart) => "the server was restarted",
+        Some(CancelReason::Timeout) => "it took too long",
+        Some(CancelReason::Error) => "it failed",
+        None => "",
+    };
+    let after = answer.finish.as_ref().map(|it| between(answer.started_at, it.at));
     html! {
-        @if answer.is_open() { p.typing role="status" { "Working…" } }
-        @if let Some(error) = failed.and_then(|it| it.error.as_ref()) {
-            p.error role="alert" { (error.message) " " code { (error.code.as_str()) } }
-        } @else if answer.was_interrupted() {
-            p.interrupted-mark { "Interrupted" }
+        p.interrupted-mark {
+            (icon("warning")) " Interrupted"
+            @if !why.is_empty() { " (" (why) @if let Some(after) = after { " after " (after) } ")" }
         }
     }
 }
 
-fn aside(kind: &PartKind) -> Markup {
-    match kind {
-        PartKind::Notice { level, text } => html! {
-            p.notice.error[*level == Level::Error] { (text) }
-        },
-        PartKind::Unrecognized { source, raw } => html! {
-            details.unrecognized { summary { "Not understood, from " (source) } pre { (raw) } }
-        },
-        PartKind::Steered(steered) => html! { div.text.steered { (steered.text) } },
-        PartKind::Exchange(exchange) => html! {
-            div.exchange { p.meta { "Message to " (exchange.agent) } div.text { (exchange.text) } }
-        },
-        PartKind::Text(_) | PartKind::Thinking(_) | PartKind::Call(_) => html! {},
-    }
-}
-
-/// The class of a call's block, and its state in words.
-fn state(state: CallState) -> (&'static str, &'static str) {
-    match state {
-        CallState::StreamingInput => ("pending", "preparing"),
-        CallState::AwaitingApproval => ("pending", "waiting for you"),
-        CallState::Queued => ("pending", "queued"),
-        CallState::Running => ("pending", "running"),
-        CallState::Succeeded => ("success", "done"),
-        CallState::Failed => ("error", "failed"),
-        CallState::Denied => ("error", "denied"),
-        CallState::Interrupted => ("interrupted", "⚠ Interrupted"),
-    }
-}
-
-/// Missing arguments show as `{}`; those that do not parse, as they are.
-fn arguments(call: &Call) -> String {
-    if call.arguments.is_empty() { "{}".to_owned() } else { pretty(&shown(&call.arguments)) }
-}
-
-fn pretty(json: &str) -> String {
-    let value = serde_json::from_str::<serde_json::Value>(json);
-    value.and_then(|it| serde_json::to_string_pretty(&it)).unwrap_or_else(|_| json.to_owned())
-}
-
-const SHOWN: usize = 4000;
-
-/// The beginning, and how much more there is.
-fn shown(body: &Body) -> String {
-    let text = body.whole().unwrap_or_else(|| body.head().to_owned());
-    let mut cut: String = text.chars().take(SHOWN).collect();
-    let hidden = body.bytes() - cut.len() as u64;
-    if hidden > 0 {
-        cut.push_str(&format!("\n… {hidden} more bytes"));
-    }
-    cut
+/// Time and tokens, and what can be done with the answer.
+fn footer(id: &str, answer: &Answer) -> Element {
+    let element = Element::new("footer", id).class("meta");
+    let Some(finish) = &answer.finish else { return element };
+    let tokens = answer.usage().map(|it| it.total_tokens).filter(|it| *it > 0);
+    let trace = answer.continuation.as_ref().map(|it| &it.evaluations).filter(|it| !it.is_empty());
+    element.html(html! {
+        span.timing {
+            "Assistant · " (duration(finish.duration_ms))
+            @if let Some(tokens) = tokens { " · " (grouped(tokens)) " tokens" }
+            @if let Some(cost) = finish.cost { " · $" (format!("{cost:.4}")) }
+        }
+        button.quiet type="button" data-action="copy-answer" aria-label="Copy answer" { (icon("copy")) }
+        button.quiet.regenerate type="button" data-action="retry" aria-label="Answer again" { (icon("retry")) }
+        @if let Some(trace) = trace {
+            details.trace {
+                summary { "Why it stopped" }
+                ul { @for it in trace { li { b { (it.criterion) } ": " (it.decision) ", " (it.reason) } } }
+            }
+        }
+    })
 }

@@ -1,54 +1,212 @@
-//! The whole page: session list, conversation, composer. Complete without script; the script only
-//! sends, and asks for the page again when something has changed.
+//! The whole page: session list, conversation, composer. Complete without script; while it is open
+//! the same functions make its patches, see `live.rs`.
 
-use maud::{DOCTYPE, Markup, html};
-use transcript::{SessionId, SessionState, Transcript};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use transcript::{SessionId, Transcript};
 
-use crate::message::{message, queued};
+use crate::conversation::messages;
+use crate::icon::{icon, symbols};
+use crate::settings::{self, Settings};
+use crate::sidebar::{ListedSession, sidebar};
+use crate::surroundings::Surroundings;
+use crate::view::{Bodies, View};
 
 pub struct Page<'a> {
-    pub sessions: Vec<ListedSession>,
+    pub settings: &'a Settings,
+    pub sessions: &'a [ListedSession],
+    pub agents: &'a [ListedAgent],
     /// The session that is open, if one is.
-    pub open: Option<(&'a SessionId, &'a Transcript)>,
-    pub default_agent: Option<&'a str>,
+    pub open: Option<OpenSession<'a>>,
 }
 
-pub struct ListedSession {
-    pub id: SessionId,
-    pub title: String,
-    pub agent: String,
-    pub state: SessionState,
+pub struct OpenSession<'a> {
+    pub id: &'a SessionId,
+    pub transcript: &'a Transcript,
+    /// Where the messages before these end, if there are any.
+    pub earlier: Option<u64>,
+    /// The log is shown as it was at this number: nothing can be said there.
+    pub at: Option<u64>,
+}
+
+pub struct ListedAgent {
+    pub id: String,
+    pub kind: String,
+    /// Why it cannot be used now, and what to do.
+    pub problem: Option<String>,
 }
 
 pub fn page(page: &Page<'_>) -> String {
-    let title = page.open.map_or("Callboard", |(_, transcript)| transcript.summary.title());
+    let title = page.open.as_ref().map_or("Callboard", |it| it.transcript.summary.title());
     let links = html! {
         link rel="icon" href="/assets/icon.svg";
         link rel="stylesheet" href="/assets/page.css";
         script type="module" src="/assets/page.js" {}
     };
+    let open = page.open.as_ref();
     let body = html! {
-        body data-session-id=[page.open.map(|(id, _)| id.as_str())]
-            data-head=[page.open.map(|(_, transcript)| transcript.head.0)] {
-            (sidebar(page))
-            main { (conversation(page)) (composer(page)) }
+        body data-session-id=[open.map(|it| it.id.as_str())]
+            data-head=[open.filter(|it| it.at.is_none()).map(|it| it.transcript.head.0)] {
+            (symbols())
+            a.skip href="#conversation" { "Skip to the conversation" }
+            (sidebar(page.sessions, open.map(|it| it.id)))
+            main {
+                @match open {
+                    Some(open) => (session(page, open)),
+                    None => (welcome(page)),
+                }
+            }
+            p #status role="status" aria-live="polite" {}
+            div #announcer.sr aria-live="polite" {}
+            (session_menu())
+            (settings::dialog(page.settings))
+            (shortcuts())
         }
     };
-    document(title, &links, &body)
+    document(title, Some(page.settings), &links, &body)
+}
+
+fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
+    let view = View::new(open.id.clone(), Bodies::Cut);
+    let around = Surroundings::new(&view, open.transcript);
+    html! {
+        header.top {
+            button.quiet.drawer type="button" data-action="drawer" aria-label="Sessions" { (icon("menu")) }
+            (PreEscaped(around.heading.to_html()))
+            button.quiet type="button" data-action="session-menu" aria-haspopup="menu" aria-label="More" { (icon("dots")) }
+        }
+        section #conversation aria-label="Conversation" tabindex="-1" {
+            @if let Some(at) = open.at {
+                p.notice.info { "This is the session as it was at record " (at) ". " a href={ "/s/" (open.id.as_str()) } { "Show it as it is now" } }
+            }
+            @if let Some(before) = open.earlier {
+                p #earlier { a href={ "/s/" (open.id.as_str()) "?before=" (before) } data-before=(before) { "Earlier messages" } }
+            }
+            (PreEscaped(messages(&view, open.transcript).to_html()))
+            p.hint.empty { "Nothing said yet. Say something below; try: what time is it in Tokyo?" }
+            (PreEscaped(around.queue.to_html()))
+            div #pending.queue {}
+        }
+        div.foot {
+            button #latest type="button" data-action="latest" hidden { (icon("arrow-down")) " Jump to latest" }
+            (PreEscaped(around.now.to_html()))
+            (PreEscaped(around.dock.to_html()))
+            (composer(page))
+        }
+    }
+}
+
+fn welcome(page: &Page<'_>) -> Markup {
+    let examples = [
+        "help",
+        "what time is it in Paris and Tokyo?",
+        "list the files, then read README.md",
+        "write a report about lighthouses",
+    ];
+    html! {
+        header.top {
+            button.quiet.drawer type="button" data-action="drawer" aria-label="Sessions" { (icon("menu")) }
+        }
+        section #conversation aria-label="Conversation" tabindex="-1" {
+            div.welcome {
+                h1 { "What shall we do?" }
+                @if page.agents.is_empty() {
+                    p { "No agent is configured. Add one to callboard.toml, then start the server again; " code { "callboard doctor" } " says what was found." }
+                } @else {
+                    p { "Say something below to begin. The demo agent needs no key and no network; try:" }
+                    ul.examples { @for text in examples { li { button type="button" data-action="example" { (text) } } } }
+                }
+                @for agent in page.agents {
+                    @if let Some(problem) = &agent.problem { p.notice.info { b { (agent.id) } ": " (problem) } }
+                }
+            }
+        }
+        div.foot { (composer(page)) }
+    }
+}
+
+/// Shown when script is there; reading needs none.
+fn composer(page: &Page<'_>) -> Markup {
+    let open = page.open.as_ref();
+    let agent = open.map(|it| it.transcript.summary.agent.as_str());
+    let workspace = open.and_then(|it| it.transcript.summary.workspace.as_deref());
+    html! {
+        form #composer hidden[open.is_some_and(|it| it.at.is_some())] {
+            div #editing hidden {
+                "Sending this replaces all that came after it."
+                button.quiet type="button" data-action="stop-editing" { "Cancel" }
+            }
+            label.sr for="text" { "Message" }
+            textarea #text rows="1" placeholder="Say something" autocomplete="off" {}
+            div #files hidden {}
+            div.bar {
+                @if agent.is_none() {
+                    label.sr for="agent" { "Agent" }
+                    select #agent {
+                        @for it in page.agents { option value=(it.id) disabled[it.problem.is_some()] { (it.id) } }
+                    }
+                } @else { span.meta.agent { (agent.unwrap_or_default()) } }
+                button.quiet type="button" data-action="attach" aria-label="Attach files" { (icon("clip")) }
+                input #attach type="file" multiple hidden;
+                @if let Some(folder) = workspace { span.meta.folder title=(folder) { (folder) } }
+                span.meta.hint { "Enter to send, Shift+Enter for a new line, Esc to stop" }
+                button #stop type="button" data-action="stop" aria-label="Stop" { (icon("stop")) }
+                button #send.primary type="submit" aria-label="Send" { (icon("arrow-up")) }
+            }
+        }
+        noscript { p.hint { "Reading works without JavaScript; to answer, please turn it on." } }
+    }
+}
+
+/// One for all sessions; the script says which one it is about.
+fn session_menu() -> Markup {
+    html! {
+        div #menu.menu role="menu" aria-label="Session" popover {
+            button type="button" role="menuitem" data-action="rename" autofocus { "Rename" }
+            button #archive type="button" role="menuitem" data-action="archive" { "Archive" }
+            a role="menuitem" data-format="html" { "Export as HTML" }
+            a role="menuitem" data-format="json" { "Export as JSON" }
+            button.danger type="button" role="menuitem" data-action="delete" { "Delete" }
+        }
+    }
+}
+
+fn shortcuts() -> Markup {
+    let keys = [
+        ("Enter", "send the message"),
+        ("Shift+Enter", "new line"),
+        ("Esc", "close what is open; if nothing is, stop the agent"),
+        ("/", "write a message"),
+        ("Ctrl+K", "search in all sessions"),
+        ("Alt+N", "new session"),
+        ("G", "jump to the latest message"),
+        ("O", "open or close the tool calls of the last answer"),
+        ("1, 2, 3", "allow once, for this session, always"),
+        ("N", "deny"),
+        ("?", "this list"),
+    ];
+    html! {
+        dialog #keys aria-labelledby="keys-title" {
+            form method="dialog" {
+                h2 #keys-title { "Keyboard shortcuts" }
+                dl { @for (key, what) in keys { dt { kbd { (key) } } dd { (what) } } }
+                div.buttons { button.primary type="submit" { "Done" } }
+            }
+        }
+    }
 }
 
 /// What a person sees who opens an address that shows nothing.
 pub fn error_page(title: &str, message: &str) -> String {
     let body = html! {
-        body { main { h1 { (title) } p { (message) } p { a href="/" { "All sessions" } } } }
+        body.plain { main { h1 { (title) } p { (message) } p { a href="/" { "All sessions" } } } }
     };
-    document(title, &html! {}, &body)
+    document(title, None, &stylesheet(), &body)
 }
 
 /// The form for the password.
 pub fn sign_in_page(message: &str) -> String {
     let body = html! {
-        body {
+        body.plain {
             main {
                 h1 { "Sign in to Callboard" }
                 p role="alert" { (message) }
@@ -56,21 +214,40 @@ pub fn sign_in_page(message: &str) -> String {
                     label for="password" { "Password" }
                     input #password type="password" name="password" required autofocus
                         autocomplete="current-password";
-                    button type="submit" { "Sign in" }
+                    button.primary type="submit" { "Sign in" }
                 }
             }
         }
     };
-    document("Sign in", &html! {}, &body)
+    document("Sign in", None, &stylesheet(), &body)
 }
 
-fn document(title: &str, links: &Markup, body: &Markup) -> String {
+fn stylesheet() -> Markup {
+    html! { link rel="stylesheet" href="/assets/page.css"; }
+}
+
+pub(crate) fn document(
+    title: &str,
+    settings: Option<&Settings>,
+    links: &Markup,
+    body: &Markup,
+) -> String {
+    let default = Settings::default();
+    let settings = settings.unwrap_or(&default);
+    let hide = |on: bool| if on { "true" } else { "false" };
     let markup = html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang="en" data-theme=(settings.theme.word())
+            data-tool-display=(settings.tool_display.word())
+            data-reveal=(settings.reveal.word())
+            data-show-tool-calls=(hide(settings.show_tool_calls))
+            data-show-thinking=(hide(settings.show_thinking))
+            data-show-timing=(hide(settings.show_timing))
+            data-hide-tool-calls-in-archived=(hide(settings.hide_tool_calls_in_archived)) {
             head {
                 meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover, interactive-widget=resizes-content";
+                meta name="color-scheme" content="light dark";
                 title { (title) " · Callboard" }
                 (links)
             }
@@ -78,87 +255,4 @@ fn document(title: &str, links: &Markup, body: &Markup) -> String {
         }
     };
     markup.into_string()
-}
-
-fn sidebar(page: &Page<'_>) -> Markup {
-    html! {
-        nav aria-label="Sessions" {
-            a.brand href="/" { "Callboard" }
-            ol #sessions {
-                @for session in &page.sessions {
-                    @let is_open = page.open.is_some_and(|(id, _)| *id == session.id);
-                    li {
-                        a href={ "/s/" (session.id.as_str()) } aria-current=[is_open.then_some("page")] {
-                            span.title { (session.title) }
-                            span.meta { (session.agent) " · " (state_word(session.state)) }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn conversation(page: &Page<'_>) -> Markup {
-    let Some((_, transcript)) = page.open else { return empty(page) };
-    html! {
-        header #heading {
-            h1 { (transcript.summary.title()) }
-            p.meta { (transcript.summary.agent) " · " (state_word(transcript.summary.state())) }
-        }
-        section #conversation aria-label="Conversation" {
-            @if transcript.messages.is_empty() {
-                p.hint { "Nothing said yet. Try: what time is it in Tokyo?" }
-            }
-            @for item in transcript.messages.iter().filter(|it| !it.superseded) { (message(item)) }
-            @for item in &transcript.queue.messages { (queued(item)) }
-        }
-    }
-}
-
-fn empty(page: &Page<'_>) -> Markup {
-    html! {
-        section #conversation aria-label="Conversation" {
-            div.welcome {
-                h1 { "What shall we do?" }
-                @if page.default_agent.is_some() {
-                    p { "Say something below to begin. The demo agent needs no key and no network; try:" }
-                    ul {
-                        li { "help" }
-                        li { "what time is it in Paris and Tokyo?" }
-                        li { "list the files, then read README.md" }
-                        li { "write a report about lighthouses" }
-                    }
-                } @else {
-                    p { "No agent is configured. Add one to callboard.toml, then start again." }
-                }
-            }
-        }
-    }
-}
-
-fn composer(page: &Page<'_>) -> Markup {
-    let running = page.open.is_some_and(|(_, transcript)| transcript.summary.open_run.is_some());
-    html! {
-        form #composer data-agent=[page.default_agent] {
-            label.hidden for="text" { "Message" }
-            textarea #text name="text" rows="2" placeholder="Message the agent" autofocus
-                disabled[page.default_agent.is_none()] {}
-            div.row {
-                p.meta { "Enter to send, Shift+Enter for a new line, Esc to stop" }
-                button #stop type="button" hidden[!running] { "Stop" }
-                button type="submit" { "Send" }
-            }
-            p #status role="status" { noscript { "Sending needs JavaScript; reading does not." } }
-        }
-    }
-}
-
-fn state_word(state: SessionState) -> &'static str {
-    match state {
-        SessionState::Idle => "idle",
-        SessionState::Running => "running",
-        SessionState::Waiting => "waiting for you",
-        SessionState::Failed => "failed",
-    }
 }

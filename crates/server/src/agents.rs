@@ -1,10 +1,15 @@
 //! The agents that are configured, and how to make one that works.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use backends::{Backend, Demo, Pace};
+use backends::openai::Settings;
+use backends::{Backend, Demo, OpenAi, Pace};
 use schemars::JsonSchema;
 use serde::Serialize;
+use transcript::{ErrorCode, ErrorInfo};
+
+use crate::history::LookBack;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Agents {
@@ -21,9 +26,20 @@ pub(crate) struct Agent {
 }
 
 /// A closed set: the next kind of agent is a variant here and a file in `backends`.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum AgentKind {
     Demo { pace: Pace },
+    OpenAi(Arc<OpenAiAgent>),
+}
+
+#[derive(Debug)]
+pub(crate) struct OpenAiAgent {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) system: Option<String>,
+    /// Pictures may be sent to it.
+    pub(crate) sees: bool,
+    /// Variables that should hold a key and are not set.
+    pub(crate) missing: Vec<String>,
 }
 
 /// An agent as `GET /api/agents` shows it.
@@ -31,8 +47,13 @@ pub(crate) enum AgentKind {
 pub(crate) struct AgentInfo {
     id: String,
     kind: &'static str,
-    description: &'static str,
+    description: String,
     workspace: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    /// Why it cannot work, and what to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
 }
 
 impl Agents {
@@ -40,18 +61,56 @@ impl Agents {
         self.find(id).is_some()
     }
 
-    /// The one that a new session gets when nobody chooses.
+    /// The one that a new session gets when nobody chooses: the first that can work.
     pub(crate) fn default_id(&self) -> Option<&str> {
-        self.agents.first().map(|agent| agent.id.as_str())
+        let works = self.agents.iter().find(|agent| agent.problem().is_none());
+        works.or(self.agents.first()).map(|agent| agent.id.as_str())
     }
 
     pub(crate) fn infos(&self) -> Vec<AgentInfo> {
         self.agents.iter().map(Agent::info).collect()
     }
 
-    pub(crate) fn backend(&self, id: &str) -> Option<Box<dyn Backend>> {
-        match self.find(id)?.kind {
-            AgentKind::Demo { pace } => Some(Box::new(Demo::new(pace))),
+    /// As the page shows them.
+    pub(crate) fn listed(&self) -> Vec<render::ListedAgent> {
+        let listed = self.agents.iter().map(|agent| render::ListedAgent {
+            id: agent.id.clone(),
+            kind: agent.info().kind.to_owned(),
+            problem: agent.problem(),
+        });
+        listed.collect()
+    }
+
+    /// One that is ready to run, or why there is none.
+    pub(crate) fn backend(&self, id: &str) -> Result<Box<dyn Backend>, ErrorInfo> {
+        let Some(agent) = self.find(id) else {
+            let message =
+                format!("No agent called '{id}' is configured. Add it, or choose another.");
+            return Err(ErrorInfo::new(ErrorCode::AgentNotFound, message));
+        };
+        if let Some(problem) = agent.problem() {
+            return Err(ErrorInfo::new(ErrorCode::UpstreamAuth, problem));
+        }
+        Ok(match &agent.kind {
+            AgentKind::Demo { pace } => Box::new(Demo::new(*pace)),
+            AgentKind::OpenAi(agent) => Box::new(OpenAi::new(Arc::clone(&agent.settings))),
+        })
+    }
+
+    pub(crate) fn model(&self, id: &str) -> Option<String> {
+        self.find(id)?.model().map(str::to_owned)
+    }
+
+    /// How much of the conversation it wants to know, and in which form.
+    pub(crate) fn look_back(&self, id: &str) -> LookBack {
+        match self.find(id).map(|agent| (agent, &agent.kind)) {
+            Some((agent, AgentKind::OpenAi(kind))) => LookBack::Everything {
+                agent: agent.id.clone(),
+                model: agent.model().map(str::to_owned),
+                system: kind.system.clone(),
+                sees: kind.sees,
+            },
+            Some((_, AgentKind::Demo { .. })) | None => LookBack::LastMessage,
         }
     }
 
@@ -65,14 +124,50 @@ impl Agents {
 }
 
 impl Agent {
+    /// Why it cannot work, and what to do about it.
+    pub(crate) fn problem(&self) -> Option<String> {
+        match &self.kind {
+            AgentKind::Demo { .. } => None,
+            AgentKind::OpenAi(agent) if agent.missing.is_empty() => None,
+            AgentKind::OpenAi(agent) => Some(format!(
+                "{} should hold a key and is not set. Set it, then start Callboard again.",
+                agent.missing.join(", ")
+            )),
+        }
+    }
+
+    pub(crate) fn model(&self) -> Option<&str> {
+        match &self.kind {
+            AgentKind::Demo { .. } => None,
+            AgentKind::OpenAi(agent) => Some(&agent.settings.model),
+        }
+    }
+
+    /// In a few words what it is.
+    pub(crate) fn description(&self) -> String {
+        match &self.kind {
+            AgentKind::Demo { .. } => {
+                "Built in, needs no key and no network. Say \"help\" to see what it can do."
+                    .to_owned()
+            }
+            AgentKind::OpenAi(agent) => {
+                let Settings { model, base_url, .. } = &*agent.settings;
+                format!("The model {model} at {}.", base_url.split('?').next().unwrap_or_default())
+            }
+        }
+    }
+
     fn info(&self) -> AgentInfo {
-        let (kind, description) = match self.kind {
-            AgentKind::Demo { .. } => (
-                "demo",
-                "Built in, needs no key and no network. Say \"help\" to see what it can do.",
-            ),
-        };
-        let workspace = self.workspace.display().to_string();
-        AgentInfo { id: self.id.clone(), kind, description, workspace }
+        AgentInfo {
+            id: self.id.clone(),
+            kind: match self.kind {
+                AgentKind::Demo { .. } => "demo",
+                AgentKind::OpenAi(_) => "openai",
+            },
+            description: self.description(),
+            workspace: self.workspace.display().to_string(),
+            model: self.model().map(str::to_owned),
+            problem: self.problem(),
+        }
     }
 }

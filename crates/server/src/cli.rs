@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::config::{Config, Surroundings};
+use crate::export::Format;
 use crate::{backup, doctor, export, password, serve};
 
 /// A chat server for AI agents: talk to them, watch them, approve and stop what they do.
@@ -23,7 +24,7 @@ struct Cli {
 enum Command {
     /// Serve the page and the API (the default).
     Serve(ServeArgs),
-    /// Print a session's log, one record a line.
+    /// Print a session: its page, its text, its messages or its log.
     Export(ExportArgs),
     /// Copy everything to a file, also while a server is running.
     Backup(BackupArgs),
@@ -56,6 +57,11 @@ pub(crate) struct ServeArgs {
 pub(crate) struct ExportArgs {
     /// The session's id, as in its address.
     pub(crate) session: String,
+    #[arg(long, value_enum, default_value_t = Format::Jsonl)]
+    pub(crate) format: Format,
+    /// The session as it was at this number of its log.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) at: Option<u64>,
     #[command(flatten)]
     pub(crate) serve: ServeArgs,
 }
@@ -80,8 +86,9 @@ pub fn main() -> anyhow::Result<()> {
             runtime.block_on(backup::run(&file, Config::for_command(serve, &around)?))
         }
         Command::Doctor(args) => doctor::run(args, &around),
-        Command::Export(ExportArgs { session, serve }) => {
-            runtime.block_on(export::run(&session, Config::for_command(serve, &around)?))
+        Command::Export(mut args) => {
+            let serve = std::mem::take(&mut args.serve);
+            runtime.block_on(export::run(args, Config::for_command(serve, &around)?))
         }
     }
 }

@@ -4,16 +4,17 @@
 //! runs with, complete. An unknown key or a wrong value stops the start with a message that names
 //! the file, the line and what is allowed.
 
-use std::collections::HashSet;
+mod agents;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use backends::Pace;
 use serde::Deserialize;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::agents::{Agent, AgentKind, Agents};
+use crate::agents::Agents;
 use crate::cli::ServeArgs;
 use crate::password;
 
@@ -34,19 +35,21 @@ pub(crate) struct Config {
 }
 
 /// What the program finds around it, read once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Surroundings {
     pub(crate) working_dir: PathBuf,
     pub(crate) home: Option<PathBuf>,
     pub(crate) xdg_data_home: Option<PathBuf>,
     pub(crate) xdg_config_home: Option<PathBuf>,
+    /// Looks up a variable that the configuration names.
+    pub(crate) variable: fn(&str) -> Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct File {
     server: ServerSection,
-    agents: Vec<AgentSection>,
+    agents: agents::Sections,
     demo: DemoSection,
 }
 
@@ -67,20 +70,6 @@ struct ServerSection {
 enum SyncWord {
     Full,
     Normal,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AgentSection {
-    id: String,
-    kind: KindWord,
-    workspace: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum KindWord {
-    Demo,
 }
 
 /// `demo = false`, or a table of settings.
@@ -105,6 +94,20 @@ enum PaceWord {
     Instant,
 }
 
+impl DemoSection {
+    fn wanted_and_pace(&self) -> (bool, Pace) {
+        let (is_wanted, pace) = match self {
+            Self::Wanted(is_wanted) => (*is_wanted, PaceWord::default()),
+            Self::Settings(settings) => (true, settings.pace),
+        };
+        let pace = match pace {
+            PaceWord::Natural => Pace::Natural,
+            PaceWord::Instant => Pace::Instant,
+        };
+        (is_wanted, pace)
+    }
+}
+
 impl Default for DemoSection {
     fn default() -> Self {
         Self::Wanted(true)
@@ -114,11 +117,9 @@ impl Default for DemoSection {
 impl Config {
     /// Reads the file, if there is one, and lets flags (which include the environment) overrule it.
     pub(crate) fn load(args: ServeArgs, around: &Surroundings) -> anyhow::Result<Self> {
-        let file = match config_file(&args, around) {
-            Some(path) => read_file(&path)?,
-            None => File::default(),
-        };
-        let config = Self::resolve(args, file, around)?;
+        let source = config_file(&args, around).map(|path| Source::read(&path)).transpose()?;
+        let source = source.unwrap_or_default();
+        let config = Self::resolve(args, &source, around)?;
         check_exposure(&config)?;
         Ok(config)
     }
@@ -128,7 +129,8 @@ impl Config {
         Self::load(ServeArgs { listen: Some(default_listen()), ..args }, around)
     }
 
-    fn resolve(args: ServeArgs, file: File, around: &Surroundings) -> anyhow::Result<Self> {
+    fn resolve(args: ServeArgs, source: &Source, around: &Surroundings) -> anyhow::Result<Self> {
+        let file = source.parse()?;
         let listen = args.listen.or(file.server.listen).unwrap_or_else(default_listen);
         let data = args.data.or_else(|| file.server.data.clone());
         let data = data.map_or_else(|| default_data_dir(around), Ok)?;
@@ -142,7 +144,7 @@ impl Config {
             token: args.token,
             public_url: file.server.public_url.as_deref().map(check_origin).transpose()?,
             allowed_origins: check_origins(&file.server.allowed_origins)?,
-            agents: agents(&file, around)?,
+            agents: agents::agents(&file, source, around)?,
             log: args.log.unwrap_or(LevelFilter::INFO),
         })
     }
@@ -157,6 +159,7 @@ impl Surroundings {
             home: folder("HOME"),
             xdg_data_home: folder("XDG_DATA_HOME"),
             xdg_config_home: folder("XDG_CONFIG_HOME"),
+            variable: |name| std::env::var(name).ok(),
         })
     }
 }
@@ -175,10 +178,30 @@ pub(crate) fn config_file(args: &ServeArgs, around: &Surroundings) -> Option<Pat
     candidates.into_iter().flatten().find(|path| path.is_file())
 }
 
-fn read_file(path: &Path) -> anyhow::Result<File> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
-    toml::from_str(&text).map_err(|error| anyhow::anyhow!("{shown}: {error}"))
+/// The file as it was written.
+#[derive(Default)]
+struct Source {
+    shown: String,
+    text: String,
+}
+
+impl Source {
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let shown = path.display().to_string();
+        let text = std::fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
+        Ok(Self { shown, text })
+    }
+
+    fn parse(&self) -> anyhow::Result<File> {
+        toml::from_str(&self.text).map_err(|error| anyhow::anyhow!("{}: {error}", self.shown))
+    }
+
+    /// File and line, for a mistake that is no mistake of form.
+    fn place(&self, offset: usize) -> String {
+        let before = self.text.as_bytes().iter().take(offset);
+        let line = 1 + before.filter(|byte| **byte == b'\n').count();
+        format!("{}, line {line}", self.shown)
+    }
 }
 
 fn default_listen() -> SocketAddr {
@@ -225,48 +248,6 @@ fn default_data_dir(around: &Surroundings) -> anyhow::Result<PathBuf> {
     let data_home = around.xdg_data_home.clone();
     let data_home = data_home.or_else(|| Some(around.home.as_ref()?.join(".local/share")));
     Ok(data_home.context(no_home)?.join("callboard"))
-}
-
-/// Those of the file, then the demo agent unless it is unwanted or its name is taken.
-fn agents(file: &File, around: &Surroundings) -> anyhow::Result<Agents> {
-    let (demo_wanted, pace) = match &file.demo {
-        DemoSection::Wanted(wanted) => (*wanted, PaceWord::default()),
-        DemoSection::Settings(settings) => (true, settings.pace),
-    };
-    let pace = match pace {
-        PaceWord::Natural => Pace::Natural,
-        PaceWord::Instant => Pace::Instant,
-    };
-    let mut agents = Vec::new();
-    for section in &file.agents {
-        let kind = match section.kind {
-            KindWord::Demo => AgentKind::Demo { pace },
-        };
-        let workspace = section.workspace.clone().unwrap_or_default();
-        let workspace = around.working_dir.join(workspace);
-        agents.push(Agent { id: section.id.clone(), kind, workspace });
-    }
-    if demo_wanted && agents.iter().all(|agent| agent.id != "demo") {
-        let (id, kind) = ("demo".to_owned(), AgentKind::Demo { pace });
-        agents.push(Agent { id, kind, workspace: around.working_dir.clone() });
-    }
-    check_agents(&agents)?;
-    Ok(Agents { agents })
-}
-
-fn check_agents(agents: &[Agent]) -> anyhow::Result<()> {
-    let mut ids = HashSet::new();
-    for agent in agents {
-        let id = &agent.id;
-        let is_name = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
-        if id.is_empty() || id.len() > 64 || !id.bytes().all(is_name) {
-            bail!("agent id {id:?}: use 1 to 64 letters, digits, '-', '_' or '.'");
-        }
-        ensure!(ids.insert(id), "two agents are called {id:?}: give each its own id");
-        let workspace = agent.workspace.display();
-        ensure!(agent.workspace.is_dir(), "agent {id:?}: its workspace {workspace} is no folder");
-    }
-    Ok(())
 }
 
 #[cfg(test)]

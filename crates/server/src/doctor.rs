@@ -103,8 +103,14 @@ fn agents(config: &Config) -> Vec<Finding> {
     }
     let agent = |agent: &crate::agents::Agent| Finding {
         what: "agent",
-        ok: true,
-        says: format!("{}, works in {}", agent.id, agent.workspace.display()),
+        ok: agent.problem().is_none(),
+        says: match agent.problem() {
+            Some(problem) => format!("{}: {problem}", agent.id),
+            None => {
+                let (id, what) = (&agent.id, agent.description());
+                format!("{id}, works in {}. {what}", agent.workspace.display())
+            }
+        },
     };
     config.agents.agents.iter().map(agent).collect()
 }

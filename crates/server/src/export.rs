@@ -1,80 +1,151 @@
-//! `callboard export`: a session's whole log on standard output, one record a line.
+//! A session as a file, and `callboard export`, which prints one.
 //!
 //! From the running server, if one has the data folder; else from the folder itself.
 
 use std::io::Write;
 
 use anyhow::{Context, bail};
+use clap::ValueEnum;
+use render::Settings;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::value::RawValue;
-use store::{OpenError, Options, ReadRange, Store};
-use transcript::{Seq, SessionId};
+use serde_json::json;
+use store::{OpenError, Options, ReadRange, Store, Stored};
+use transcript::{Seq, SessionId, Transcript};
 
+use crate::cli::ExportArgs;
 use crate::clock;
 use crate::config::Config;
 use crate::serve::read_server_file;
+use crate::window;
 
+/// The page's own style goes into a file that stands alone.
+const STYLESHEET: &str = include_str!("../../../web/page.css");
 const PAGE: usize = 1000;
+/// Settings of the page, under this name in the store.
+pub(crate) const PAGE_SETTINGS: &str = "page";
 
-pub(crate) async fn run(session: &str, config: Config) -> anyhow::Result<()> {
-    let Some(session) = SessionId::parse(session) else { bail!("{session:?} is no session id") };
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Format {
+    /// The page, with everything in it.
+    #[default]
+    Html,
+    /// For reading as text.
+    Md,
+    /// Its messages.
+    Json,
+    /// Its log, one record a line.
+    Jsonl,
+}
+
+impl Format {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Html => "html",
+            Self::Md => "md",
+            Self::Json => "json",
+            Self::Jsonl => "jsonl",
+        }
+    }
+}
+
+/// The session as it was at a number of its log; none if there is no such session.
+pub(crate) fn write(
+    store: &Store,
+    session: &SessionId,
+    format: Format,
+    at: Option<Seq>,
+) -> Result<Option<String>, store::Error> {
+    if format == Format::Jsonl {
+        return log(store, session, at);
+    }
+    let Some(transcript) = window::read_all(store, session, at, Transcript::whole())? else {
+        return Ok(None);
+    };
+    Ok(Some(match format {
+        Format::Html => {
+            let settings = page_settings(store)?;
+            render::export_html(session, &transcript, &settings, STYLESHEET)
+        }
+        Format::Md => render::export_markdown(&transcript),
+        Format::Json | Format::Jsonl => {
+            let shown = transcript.messages.iter().filter(|message| !message.superseded);
+            let messages: Vec<_> = shown.map(formats::callboard::message).collect();
+            let (summary, head) = (&transcript.summary, transcript.head);
+            let session = json!({
+                "id": session, "agent": summary.agent, "title": summary.title(), "head": head,
+                "createdAt": summary.created_at, "updatedAt": summary.updated_at,
+            });
+            json!({ "session": session, "messages": messages }).to_string()
+        }
+    }))
+}
+
+/// What was set; what cannot be read any more is as if it had never been set.
+pub(crate) fn page_settings(store: &Store) -> Result<Settings, store::Error> {
+    let stored = store.setting(PAGE_SETTINGS)?;
+    Ok(stored.and_then(|it| serde_json::from_str(&it).ok()).unwrap_or_default())
+}
+
+/// Every record, a line each.
+fn log(
+    store: &Store,
+    session: &SessionId,
+    at: Option<Seq>,
+) -> Result<Option<String>, store::Error> {
+    let (mut lines, mut after) = (String::new(), Seq(0));
+    loop {
+        let range = ReadRange { after, up_to: at, limit: PAGE, deltas: true };
+        let page = store.read(session, range)?;
+        if page.head == Seq(0) {
+            return Ok(None);
+        }
+        let Some(last) = page.records.last() else { return Ok(Some(lines)) };
+        after = last.seq;
+        for line in page.records.iter().map(Stored::to_json) {
+            lines.push_str(&line);
+            lines.push('\n');
+        }
+    }
+}
+
+pub(crate) async fn run(args: ExportArgs, config: Config) -> anyhow::Result<()> {
+    let ExportArgs { session, format, at, .. } = args;
+    let Some(session) = SessionId::parse(&session) else { bail!("{session:?} is no session id") };
     let options =
         Options { sync: config.sync, holder: "callboard export".to_owned(), since: clock::now() };
     match Store::open(&config.data, options) {
-        Ok(store) => from_folder(&store, &session),
+        // Held until all is printed: what is printed is what is there.
+        Ok(store) => print(&session, write(&store, &session, format, at.map(Seq))?),
         Err(OpenError::Held { by, .. }) if by.address.is_some() => {
             let server = read_server_file(&config.data);
             let server = server.with_context(|| format!("finding the token of {by}"))?;
-            from_server(&server.address, &server.token, &session).await
+            let text = from_server(&server.address, &server.token, &session, format, at).await?;
+            print(&session, text)
         }
         Err(error) => Err(error.into()),
     }
 }
 
-fn from_folder(store: &Store, session: &SessionId) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    let mut after = Seq(0);
-    loop {
-        let range = ReadRange { after, up_to: None, limit: PAGE, deltas: true };
-        let page = store.read(session, range)?;
-        if page.head == Seq(0) {
-            bail!("there is no session {session}");
-        }
-        let Some(last) = page.records.last() else { return Ok(()) };
-        after = last.seq;
-        for record in &page.records {
-            writeln!(out, "{}", record.to_json())?;
-        }
+fn print(session: &SessionId, text: Option<String>) -> anyhow::Result<()> {
+    let Some(text) = text else { bail!("there is no session {session}") };
+    Ok(std::io::stdout().lock().write_all(text.as_bytes())?)
+}
+
+async fn from_server(
+    address: &str,
+    token: &str,
+    session: &SessionId,
+    format: Format,
+    at: Option<u64>,
+) -> anyhow::Result<Option<String>> {
+    let at = at.map_or_else(String::new, |at| format!("&at={at}"));
+    let url = format!("{address}/api/sessions/{session}/export?format={}{at}", format.word());
+    let answer = reqwest::Client::new().get(&url).bearer_auth(token).send().await;
+    let answer = answer.with_context(|| format!("asking the server at {address}"))?;
+    if answer.status() == reqwest::StatusCode::NOT_FOUND {
+        return Ok(None);
     }
-}
-
-#[derive(Deserialize)]
-struct Events {
-    events: Vec<Box<RawValue>>,
-}
-
-#[derive(Deserialize)]
-struct Numbered {
-    seq: Seq,
-}
-
-async fn from_server(address: &str, token: &str, session: &SessionId) -> anyhow::Result<()> {
-    let client = reqwest::Client::new();
-    let mut out = std::io::stdout().lock();
-    let mut after = Seq(0);
-    loop {
-        let url =
-            format!("{address}/api/sessions/{session}/events?after={after}&limit={PAGE}&deltas=1");
-        let answer = client.get(&url).bearer_auth(token).send().await;
-        let answer = answer.with_context(|| format!("asking the server at {address}"))?;
-        if answer.status() == reqwest::StatusCode::NOT_FOUND {
-            bail!("there is no session {session}");
-        }
-        let page: Events = answer.error_for_status()?.json().await?;
-        let Some(last) = page.events.last() else { return Ok(()) };
-        after = serde_json::from_str::<Numbered>(last.get())?.seq;
-        for record in &page.events {
-            writeln!(out, "{record}")?;
-        }
-    }
+    Ok(Some(answer.error_for_status()?.text().await?))
 }

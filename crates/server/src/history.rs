@@ -1,65 +1,81 @@
-//! What an agent or its session's task must know of what was said before, made from the log.
+//! What an agent must know of what was said before, made from the log.
 
+use formats::openai::{self, Files, Reader};
 use serde_json::Value;
-use store::{MessageKind, MessageRow, ReadRange, Store, Window};
-use transcript::{Queue, Record, Seq, SessionId, Summary, Transcript};
+use store::{MessageKind, MessageRow, Store, Window};
+use transcript::{Attachment, Record, SessionId, Transcript};
 
 const PAGE: usize = 50;
 
-/// From the last message that was said on: for agents that look no further back. Costs what those
-/// messages cost, however long the session.
-pub(crate) async fn since_last_message(
+/// How far back an agent looks.
+pub(crate) enum LookBack {
+    /// From the last message that was said on. Costs what those messages cost, however long the
+    /// session.
+    LastMessage,
+    Everything {
+        agent: String,
+        model: Option<String>,
+        system: Option<String>,
+        sees: bool,
+    },
+}
+
+/// What the agent is told of the conversation, as the log has it now.
+pub(crate) async fn read(
     store: &Store,
     session: &SessionId,
+    look_back: LookBack,
 ) -> Result<Vec<Value>, store::Error> {
     let session = session.clone();
     let read = store.off_thread(move |store| {
-        let rows = rows_since_last_message(store, &session)?;
+        let rows = rows(store, &session, matches!(look_back, LookBack::Everything { .. }))?;
         let records = store.records_of(&session, &rows)?;
         let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
         let mut transcript = Transcript::whole();
         transcript.extend(&records);
-        Ok(formats::openai::history(&transcript))
+        Ok(match look_back {
+            LookBack::LastMessage => {
+                let files = Files::LeftOut;
+                openai::conversation(
+                    &transcript,
+                    &Reader { agent: "", model: None, system: None, files },
+                )
+            }
+            LookBack::Everything { agent, model, system, sees } => {
+                let read = |file: &Attachment| store.blob(&file.blob).ok().flatten();
+                let reader = Reader {
+                    agent: &agent,
+                    model: model.as_deref(),
+                    system: system.as_deref(),
+                    files: Files::GoAlong { sees, read: &read },
+                };
+                openai::history(&transcript, &reader)
+            }
+        })
     });
     read.await
 }
 
-fn rows_since_last_message(
+/// Of messages that count: all, or those since something was said last.
+fn rows(
     store: &Store,
     session: &SessionId,
+    everything: bool,
 ) -> Result<Vec<MessageRow>, store::Error> {
     let mut rows: Vec<MessageRow> = Vec::new();
+    let mut before = None;
     loop {
-        let before = rows.first().map(|row| row.first);
         let mut page = store.messages(session, Window { before, limit: PAGE })?;
         let is_last = page.len() < PAGE;
+        before = page.first().map(|row| row.first);
         page.retain(|row| !row.superseded);
-        let said = page.iter().rposition(|row| row.kind == MessageKind::Said);
+        let is_start = |row: &MessageRow| !everything && row.kind == MessageKind::Said;
+        let said = page.iter().rposition(is_start);
         page.drain(..said.unwrap_or(0));
         page.append(&mut rows);
         rows = page;
         if said.is_some() || is_last {
             return Ok(rows);
-        }
-    }
-}
-
-/// The queue is what the records since its oldest message make of it.
-pub(crate) fn queue(
-    store: &Store,
-    session: &SessionId,
-    summary: &Summary,
-) -> Result<Queue, store::Error> {
-    let mut queue = Queue { held: summary.queue_held.then(String::new), ..Queue::default() };
-    let Some(first) = store.queue_start(session)? else { return Ok(queue) };
-    let mut after = Seq(first.0 - 1);
-    loop {
-        let range = ReadRange { after, up_to: None, limit: 1000, deltas: false };
-        let page = store.read(session, range)?;
-        let Some(last) = page.records.last() else { return Ok(queue) };
-        after = last.seq;
-        for stored in &page.records {
-            queue.apply(&stored.record());
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod blobs;
+mod bodies;
 mod door;
 mod error;
 mod extract;
@@ -10,6 +11,7 @@ mod hosts;
 mod info;
 mod keys;
 mod listener;
+mod look;
 mod openapi;
 mod operation;
 mod pages;
@@ -17,8 +19,10 @@ mod read;
 mod route;
 mod search;
 mod sessions;
+mod settings;
 mod sign_in;
 mod socket;
+mod transfer;
 mod watch;
 
 use std::net::SocketAddr;
@@ -34,6 +38,7 @@ use tokio::sync::mpsc;
 
 use crate::clock;
 use crate::session::{Sessions, Shared};
+use crate::views::Views;
 
 use error::RequestCode::{
     AgentBusy, AgentNotFound, NothingToDo, QueueFull, SessionExists, SessionNotFound, Stopping,
@@ -48,6 +53,7 @@ pub(crate) use listener::serve;
 pub(crate) struct App {
     shared: Arc<Shared>,
     sessions: Sessions,
+    views: Views,
     door: Arc<door::Door>,
     attempts: Arc<sign_in::Attempts>,
     data: PathBuf,
@@ -72,7 +78,8 @@ impl App {
         let hosts = hosts::Hosts::new(listen, public_url.as_deref());
         let door = Arc::new(door::Door { keys, hosts, allowed_origins });
         let attempts = Arc::default();
-        Ok(Self { shared, sessions, door, attempts, data, _alive: alive, stopping })
+        let views = Views::new(Arc::clone(&shared));
+        Ok(Self { shared, sessions, views, door, attempts, data, _alive: alive, stopping })
     }
 
     fn store(&self) -> &Store {
@@ -153,12 +160,29 @@ fn routes() -> Vec<Route> {
             "Run the last message again, in place of the answer it got",
         )
         .refuses(&[AgentBusy, NothingToDo, Stopping, Storage]),
+        Route::get(
+            "/api/sessions/{session}/calls/{call}/output",
+            bodies::output,
+            "The whole of what a tool call was given or gave",
+        )
+        .gives(StatusCode::OK, "text/plain"),
+        Route::get("/api/sessions/{session}/export", transfer::export, "A session as a file")
+            .gives(StatusCode::OK, "*/*"),
+        Route::post("/api/sessions/import", transfer::import, "A session from a file")
+            .refuses(&[SessionExists, Storage]),
+        Route::get("/api/settings", settings::show, "How the page looks"),
+        Route::patch("/api/settings", settings::update, "Change how the page looks")
+            .refuses(&[Storage]),
         Route::get("/api/search", search::search, "Find titles, messages, tool calls and output")
             .refuses(&[SessionNotFound]),
         Route::post("/api/blobs", blobs::put, "Put a file, to be named in a message")
             .refuses(&[Storage]),
-        Route::get("/api/blobs/{hash}", blobs::show, "A file, as a download")
-            .gives(StatusCode::OK, "application/octet-stream"),
+        Route::get(
+            "/api/blobs/{hash}",
+            blobs::show,
+            "A file; pictures to be shown, all else to keep",
+        )
+        .gives(StatusCode::OK, "*/*"),
         Route::get("/api/sizes", operation::sizes, "What eats the disk"),
         Route::post("/api/backup", operation::backup, "Copy everything, on the server's machine"),
         Route::get("/metrics", operation::metrics, "Gauges for Prometheus")

@@ -19,5 +19,7 @@ mod password;
 mod serve;
 mod session;
 mod tools;
+mod views;
+mod window;
 
 pub use cli::main;

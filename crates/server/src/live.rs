@@ -33,6 +33,13 @@ pub(crate) struct Commit {
     pub(crate) at: Instant,
 }
 
+impl Commit {
+    /// The same records again, for those who do not pass them on but look into them.
+    pub(crate) fn records(&self) -> impl Iterator<Item = Record> {
+        self.frames.iter().filter_map(|(_, frame)| serde_json::from_str(frame).ok())
+    }
+}
+
 /// A line of the session list has changed, or gone.
 #[derive(Debug)]
 pub(crate) enum ListChange {

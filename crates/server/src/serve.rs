@@ -21,7 +21,7 @@ use crate::files::write_private;
 use crate::http::{self, App, Edge};
 use crate::live::Hub;
 use crate::metrics::Metrics;
-use crate::session::{Sessions, Shared};
+use crate::session::{HttpClient, Sessions, Shared};
 use crate::tools::Tools;
 
 const UPKEEP: Duration = Duration::from_secs(3600);
@@ -52,6 +52,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
         agents: config.agents,
         tools: Tools::built_in(),
         metrics: Metrics::new(),
+        http: HttpClient::default(),
     });
     let sessions = Sessions::new(Arc::clone(&shared));
     let recovered = sessions.recover()?;

@@ -4,6 +4,7 @@
 //! session, and ends when nothing has happened for a while; what it knows is in the log.
 
 mod command;
+mod request;
 mod run;
 mod task;
 
@@ -21,6 +22,7 @@ use crate::metrics::Metrics;
 use crate::tools::Tools;
 
 pub(crate) use command::{Command, NewMessage, NewSession, Refused, SessionPatch};
+pub(crate) use request::HttpClient;
 
 /// Commands that may wait for one session before senders have to wait themselves.
 const INBOX: usize = 64;
@@ -32,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) agents: Agents,
     pub(crate) tools: Tools,
     pub(crate) metrics: Metrics,
+    /// For the requests of agents.
+    pub(crate) http: HttpClient,
 }
 
 /// All sessions that are at work.

@@ -129,7 +129,14 @@ impl Answer {
             Event::ToolArgumentsDelta { call_id, delta } => {
                 self.call_mut(call_id, None, at, |call| call.arguments.push(delta))
             }
-            Event::ToolArgumentsDone { call_id, arguments, summary, incomplete, validation } => {
+            Event::ToolArgumentsDone {
+                call_id,
+                arguments,
+                summary,
+                incomplete,
+                validation,
+                provider_data,
+            } => {
                 let edge = self.index.body_edge();
                 let touched = self.call_mut(call_id, None, at, |call| {
                     call.arguments = Body::keeping(edge);
@@ -138,6 +145,7 @@ impl Answer {
                     call.arguments_incomplete = *incomplete;
                     call.summary.clone_from(summary);
                     call.validation = Some(*validation);
+                    call.provider_data.clone_from(provider_data);
                     call.move_to(match validation {
                         Validation::NotRequired => CallState::Queued,
                         Validation::Pending => CallState::AwaitingApproval,

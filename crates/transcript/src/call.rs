@@ -17,6 +17,7 @@ pub(crate) fn new_call(id: &CallId, number: u32, commentary: Vec<usize>, body_ed
         arguments_incomplete: false,
         summary: String::new(),
         validation: None,
+        provider_data: None,
         approval: None,
         running_since: None,
         stdout: Body::keeping(body_edge),

@@ -143,6 +143,7 @@ fn close_arguments(call: &Call) -> Event {
         summary: String::new(),
         incomplete: true,
         validation: Validation::NotRequired,
+        provider_data: None,
     }
 }
 

@@ -197,6 +197,10 @@ pub enum Event {
         incomplete: bool,
         /// Whether a person must agree, decided here by the policy of this moment.
         validation: Validation,
+        /// What the model's provider wants to get back, as it gave it: `toolCall` within the call,
+        /// `message` within the message that makes it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider_data: Option<Value>,
     },
     /// Execution began; `durationMs` of the result counts from here.
     ToolRunning {

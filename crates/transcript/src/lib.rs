@@ -15,6 +15,8 @@ mod commentary;
 mod error_code;
 mod event;
 mod ids;
+#[cfg(any(test, feature = "logs"))]
+pub mod logs;
 mod message;
 mod opening;
 mod place;

@@ -195,6 +195,7 @@ pub struct Call {
     pub arguments_incomplete: bool,
     pub summary: String,
     pub validation: Option<Validation>,
+    pub provider_data: Option<Value>,
     pub approval: Option<Approval>,
     pub running_since: Option<Millis>,
     pub stdout: Body,

@@ -140,15 +140,15 @@ impl Answer {
         }
     }
 
-    pub(crate) fn call_index(&self, id: &CallId) -> Option<usize> {
+    pub fn call_index(&self, id: &CallId) -> Option<usize> {
         self.index.calls.get(id).copied()
     }
 
-    pub(crate) fn knows_text(&self, id: &PartId) -> bool {
+    pub fn knows_text(&self, id: &PartId) -> bool {
         self.index.texts.contains_key(id)
     }
 
-    pub(crate) fn knows_thinking(&self, id: &PartId) -> bool {
+    pub fn knows_thinking(&self, id: &PartId) -> bool {
         self.index.thinkings.contains_key(id)
     }
 

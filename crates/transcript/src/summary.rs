@@ -30,6 +30,8 @@ pub struct Summary {
     pub queue_held: bool,
     /// The newest message has no run yet.
     pub unanswered: bool,
+    /// Of all runs that have said so.
+    pub total_tokens: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,7 +113,9 @@ impl Summary {
             Event::ToolApprovalResolved { call_id, .. } => {
                 self.open_approvals.remove(call_id);
             }
-            Event::RunFinish { status, .. } => {
+            Event::RunFinish { status, usage, .. } => {
+                let tokens = usage.map_or(0, |it| it.total_tokens);
+                self.total_tokens = self.total_tokens.saturating_add(tokens);
                 self.open_run = None;
                 self.open_approvals.clear();
                 self.last_run_failed = *status == RunStatus::Failed;

@@ -3,5 +3,4 @@
 mod bodies;
 mod examples;
 mod laws;
-mod logs;
 mod wire;

@@ -20,6 +20,12 @@ impl Millis {
         Self(self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
     }
 
+    /// As in HTTP headers: `Sun, 15 Nov 2026 18:44:28 GMT`.
+    pub fn parse_http_date(text: &str) -> Option<Self> {
+        let moment = jiff::fmt::rfc2822::parse(text.trim()).ok()?;
+        Some(Self(moment.timestamp().as_millisecond()))
+    }
+
     pub fn parse(text: &str) -> Option<Self> {
         text.parse::<Timestamp>().ok().map(|it| Self(it.as_millisecond()))
     }

@@ -83,6 +83,11 @@ impl Transcript {
         self.messages.get(*self.by_id.get(id)?)
     }
 
+    /// Where a message stands in [`Transcript::messages`].
+    pub fn index_of(&self, id: &str) -> Option<usize> {
+        self.by_id.get(id).copied()
+    }
+
     /// Marks messages as superseded, where the record that did it is not among those taken in.
     pub fn supersede<'a>(&mut self, ids: impl IntoIterator<Item = &'a str>) {
         for id in ids {

@@ -131,6 +131,7 @@ impl Beats {
             arguments,
             incomplete: false,
             validation: Validation::NotRequired,
+            provider_data: None,
         });
     }
 

@@ -1,10 +1,12 @@
 //! The history of any log, cut anywhere, is one that a strict provider accepts.
 
 use expect_test::expect;
-use serde_json::Value;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use transcript::logs::any_log;
 use transcript::{Event, Millis, Record, ResponseId, Seq, SessionId, Transcript, event_from_body};
 
-use super::history;
+use super::{Files, Reader, history, strict};
 
 const LOG: &str = r#"
     - {"type":"user_message","messageId":"m1","text":"look around"}
@@ -27,7 +29,11 @@ const LOG: &str = r#"
 "#;
 
 fn records() -> Vec<Record> {
-    let lines = LOG.lines().map(str::trim).filter(|line| !line.is_empty());
+    read(LOG)
+}
+
+fn read(log: &str) -> Vec<Record> {
+    let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
     (1..)
         .zip(lines)
         .map(|(seq, line)| {
@@ -40,37 +46,151 @@ fn records() -> Vec<Record> {
         .collect()
 }
 
-#[test]
-fn calls_are_followed_by_their_results_at_every_cut() {
-    let records = records();
-    for cut in 0..=records.len() {
-        let mut messages = history(&Transcript::replay(&records[..cut])).into_iter().peekable();
-        while let Some(message) = messages.next() {
-            assert_ne!(message["role"], "tool", "a result without its call, cut at {cut}");
-            for call in message["tool_calls"].as_array().into_iter().flatten() {
-                let result = messages.next().expect("a result for every call");
-                assert_eq!(
-                    (&result["role"], &result["tool_call_id"]),
-                    (&"tool".into(), &call["id"])
-                );
-                let arguments = call["function"]["arguments"].as_str().unwrap();
-                assert!(serde_json::from_str::<Value>(arguments).unwrap().is_object());
+fn reader() -> Reader<'static> {
+    Reader { agent: "demo", model: None, system: Some("Be brief."), files: Files::LeftOut }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_strict_provider_takes_any_log_cut_anywhere(log in any_log(60)) {
+        for cut in 0..=log.len() {
+            let messages = history(&Transcript::replay(&log[..cut]), &reader());
+            if let Err(why) = strict::check(&messages) {
+                panic!("{why}, cut at {cut}: {}", Value::from(messages));
             }
         }
     }
 }
 
 #[test]
+fn a_strict_provider_takes_a_conversation_cut_anywhere() {
+    let records = records();
+    for cut in 0..=records.len() {
+        let messages = history(&Transcript::replay(&records[..cut]), &reader());
+        assert_eq!(strict::check(&messages), Ok(()), "cut at {cut}");
+    }
+}
+
+#[track_caller]
+fn check(log: &str, reader: &Reader<'_>, expect: expect_test::Expect) {
+    let messages = history(&Transcript::replay(&read(log)), reader);
+    assert_eq!(strict::check(&messages), Ok(()));
+    let lines: Vec<String> = messages.iter().map(Value::to_string).collect();
+    expect.assert_eq(&(lines.join("\n") + "\n"));
+}
+
+#[test]
 fn the_whole_conversation() {
-    let lines: Vec<String> =
-        history(&Transcript::replay(&records())).iter().map(Value::to_string).collect();
-    expect![[r#"
+    check(
+        LOG,
+        &reader(),
+        expect![[r#"
+        {"role":"system","content":"Be brief."}
         {"role":"user","content":"look around"}
-        {"role":"assistant","content":"Let me look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"list","arguments":"{\"path\":\".\"}"}},{"id":"c2","type":"function","function":{"name":"time","arguments":"{}"}}]}
-        {"role":"tool","tool_call_id":"c1","content":"{\"n\":3}"}
-        {"role":"tool","tool_call_id":"c2","content":"{\"ok\":false,\"error\":{\"code\":\"tool_error\",\"message\":\"no clock\"}}"}
-        {"role":"assistant","content":"Both at once."}
-        {"role":"assistant","content":"Three files."}
+        {"role":"assistant","content":"Let me look.","tool_calls":[{"id":"qy2ineqiq","type":"function","function":{"name":"list","arguments":"{\"path\":\".\"}"}},{"id":"8qfcp0gha","type":"function","function":{"name":"time","arguments":"{}"}}]}
+        {"role":"tool","tool_call_id":"qy2ineqiq","content":"{\"n\":3}"}
+        {"role":"tool","tool_call_id":"8qfcp0gha","content":"{\"ok\":false,\"error\":{\"code\":\"tool_error\",\"message\":\"no clock\"}}"}
+        {"role":"assistant","content":"Both at once.\n\nThree files."}
         {"role":"user","content":"thanks"}
-    "#]].assert_eq(&(lines.join("\n") + "\n"));
+    "#]],
+    );
+}
+
+#[test]
+fn what_was_interrupted_stays_after_the_results_and_says_so() {
+    let log = r#"
+        - {"type":"user_message","messageId":"m1","text":"look"}
+        r1 {"type":"run_start","agent":"demo","trigger":"user"}
+        r1 {"type":"step_start","index":0}
+        r1 {"type":"tool_call_start","callId":"c1","toolName":"list","executor":"server"}
+        r1 {"type":"text_delta","partId":"p1","delta":"While it r"}
+        r1 {"type":"text_done","partId":"p1","text":"While it r"}
+        r1 {"type":"tool_result","callId":"c1","toolName":"list","ok":false,"error":{"code":"tool_interrupted","message":"stopped"}}
+        r1 {"type":"output_cancelled","reason":"user_cancel"}
+        r1 {"type":"run_finish","status":"cancelled"}
+        r2 {"type":"run_start","agent":"demo","trigger":"continue"}
+    "#;
+    check(
+        log,
+        &reader(),
+        expect![[r#"
+        {"role":"system","content":"Be brief."}
+        {"role":"user","content":"look"}
+        {"role":"assistant","content":null,"tool_calls":[{"id":"qy2ineqiq","type":"function","function":{"name":"list","arguments":"{}"}}]}
+        {"role":"tool","tool_call_id":"qy2ineqiq","content":"{\"ok\":false,\"error\":{\"code\":\"tool_interrupted\",\"message\":\"stopped\"}}"}
+        {"role":"assistant","content":"While it r\n\n[interrupted by the user]"}
+        {"role":"user","content":"Continue."}
+    "#]],
+    );
+}
+
+#[test]
+fn ids_and_data_go_back_to_where_they_came_from() {
+    let log = r#"
+        - {"type":"user_message","messageId":"m1","text":"look"}
+        r1 {"type":"run_start","agent":"a","model":"m","trigger":"user"}
+        r1 {"type":"tool_call_start","callId":"r1.1","providerCallId":"call_1","toolName":"list","executor":"server"}
+        r1 {"type":"tool_arguments_done","callId":"r1.1","arguments":"{}","validation":"not_required","providerData":{"toolCall":{"extra_content":{"google":1}},"message":{"reasoning_details":[7]}}}
+        r1 {"type":"tool_call_start","callId":"r1.2","providerCallId":"call_1","toolName":"list","executor":"server"}
+        r1 {"type":"tool_result","callId":"r1.1","toolName":"list","ok":true,"result":1}
+    "#;
+    let reader =
+        |model| Reader { agent: "a", model: Some(model), system: None, files: Files::LeftOut };
+    check(
+        log,
+        &reader("m"),
+        expect![[r#"
+        {"role":"user","content":"look"}
+        {"reasoning_details":[7],"role":"assistant","content":null,"tool_calls":[{"extra_content":{"google":1},"id":"call_1","type":"function","function":{"name":"list","arguments":"{}"}},{"id":"hqc20u706","type":"function","function":{"name":"list","arguments":"{}"}}]}
+        {"role":"tool","tool_call_id":"call_1","content":"1"}
+        {"role":"tool","tool_call_id":"hqc20u706","content":"{\"ok\":false,\"error\":{\"code\":\"tool_interrupted\",\"message\":\"This call has no result.\"}}"}
+    "#]],
+    );
+    check(
+        log,
+        &reader("another"),
+        expect![[r#"
+        {"role":"user","content":"look"}
+        {"role":"assistant","content":null,"tool_calls":[{"id":"n5wdpm70g","type":"function","function":{"name":"list","arguments":"{}"}},{"id":"hqc20u706","type":"function","function":{"name":"list","arguments":"{}"}}]}
+        {"role":"tool","tool_call_id":"n5wdpm70g","content":"1"}
+        {"role":"tool","tool_call_id":"hqc20u706","content":"{\"ok\":false,\"error\":{\"code\":\"tool_interrupted\",\"message\":\"This call has no result.\"}}"}
+    "#]],
+    );
+}
+
+#[test]
+fn files_go_along() {
+    let log = r#"
+        - {"type":"user_message","messageId":"m1","text":"see","attachments":[{"blob":"1","name":"a.png","mediaType":"image/png","size":3},{"blob":"2","name":"a.md","mediaType":"text/markdown","size":9},{"blob":"3","name":"a.zip","mediaType":"application/zip","size":2},{"blob":"4","name":"gone","mediaType":"text/plain","size":2}]}
+    "#;
+    let stored = |file: &transcript::Attachment| match file.blob.as_str() {
+        "1" => Some(vec![1, 2, 3]),
+        "2" => Some(b"```x```\n".to_vec()),
+        "3" => Some(vec![0, 255]),
+        _ => None,
+    };
+    let seen_by = |sees| {
+        let files = Files::GoAlong { sees, read: &stored };
+        history(&Transcript::replay(&read(log)), &Reader { files, ..reader() })
+    };
+    let blind = seen_by(false);
+    let text = blind[1]["content"].as_str().unwrap();
+    expect![[r#"
+        see
+
+        [The attached file a.png (image/png, 3 bytes) cannot be shown to this model.]
+
+        The attached file a.md:
+        ````
+        ```x```
+        ````
+
+        [The attached file a.zip (application/zip, 2 bytes) cannot be read by this model.]
+
+        [The attached file gone (text/plain, 2 bytes) is not stored any more.]"#]]
+    .assert_eq(text);
+    let url = &seen_by(true)[1]["content"][1]["image_url"]["url"];
+    assert_eq!(url, &json!("data:image/png;base64,AQID"));
 }

@@ -3,6 +3,7 @@
 use expect_test::{Expect, expect};
 
 use super::*;
+use crate::agents::AgentKind;
 
 fn around() -> Surroundings {
     Surroundings {
@@ -10,6 +11,7 @@ fn around() -> Surroundings {
         home: Some("/home/me".into()),
         xdg_data_home: None,
         xdg_config_home: None,
+        variable: |name| (name == "SET").then(|| "a-secret".to_owned()),
     }
 }
 
@@ -95,22 +97,125 @@ fn mistakes_are_named_with_their_line() {
           |
         3 | kind = "magic"
           |        ^^^^^^^
-        unknown variant `magic`, expected `demo`
+        unknown variant `magic`, expected `demo` or `openai`
 
     "#]],
     );
     refuses(
         "[[agents]]\nid = \"a b\"\nkind = \"demo\"",
         expect![[r#"
-        agent id "a b": use 1 to 64 letters, digits, '-', '_' or '.'
+        callboard.toml, line 1: agent id "a b": use 1 to 64 letters, digits, '-', '_' or '.'
     "#]],
     );
     refuses(
         "[[agents]]\nid = \"a\"\nkind = \"demo\"\n[[agents]]\nid = \"a\"\nkind = \"demo\"",
         expect![[r#"
-            two agents are called "a": give each its own id
+            callboard.toml, line 4: two agents are called "a": give each its own id
         "#]],
     );
+}
+
+#[test]
+fn mistakes_in_an_agent_are_named_with_its_line() {
+    let agent = |more: &str| {
+        format!(
+            "# mine\n[[agents]]\nid = \"m\"\nkind = \"openai\"\nmodel = \"x\"\n\
+             base_url = \"http://localhost/v1\"\n{more}"
+        )
+    };
+    refuses(
+        "[[agents]]\nid = \"m\"\nkind = \"openai\"\nmodel = \"x\"",
+        expect![[r#"
+        callboard.toml, line 1: agent "m": `base_url` is missing: where the model is served, like "http://127.0.0.1:8080/v1"
+    "#]],
+    );
+    refuses(
+        &agent("tools = [\"time\", \"tiem\"]"),
+        expect![[r#"
+        callboard.toml, line 2: agent "m": `tools`: there is no tool "tiem"; there are time, list_files, read_file, search_files
+    "#]],
+    );
+    refuses(
+        &agent("max_steps = 0"),
+        expect![[r#"
+        callboard.toml, line 2: agent "m": `max_steps` must be at least 1
+    "#]],
+    );
+    refuses(
+        &agent("max_step = 1"),
+        expect![[r#"
+        callboard.toml: TOML parse error at line 7, column 1
+          |
+        7 | max_step = 1
+          | ^^^^^^^^
+        unknown field `max_step`, expected one of `id`, `kind`, `workspace`, `base_url`, `model`, `api_key_env`, `headers`, `system`, `tools`, `vision`, `max_steps`, `max_tokens`, `max_seconds`, `max_tool_calls`, `parallel_tools`, `retries`, `timeout_seconds`, `temperature`, `top_p`, `seed`, `max_output_tokens`, `extra`, `omit`
+
+    "#]],
+    );
+    refuses(
+        &agent("temperature = \"hot\""),
+        expect![[r#"
+        callboard.toml: TOML parse error at line 7, column 15
+          |
+        7 | temperature = "hot"
+          |               ^^^^^
+        invalid type: string "hot", expected f64
+
+    "#]],
+    );
+    refuses(
+        &agent("headers = { \"a b\" = \"1\" }"),
+        expect![[r#"
+        callboard.toml, line 2: agent "m": `headers`: "a b" is no header that can be sent
+    "#]],
+    );
+    refuses(
+        "[[agents]]\nid = \"d\"\nkind = \"demo\"\nmodel = \"x\"",
+        expect![[r#"
+        callboard.toml, line 1: agent "d": a demo agent has no `model`; it takes id, kind, workspace
+    "#]],
+    );
+}
+
+#[test]
+fn an_agent_with_everything() {
+    let text = r#"
+        [[agents]]
+        id = "m"
+        kind = "openai"
+        base_url = "https://example/v1"
+        model = "x"
+        api_key_env = "SET"
+        headers = { X-Team = "env:SET", X-Other = "plain", X-Missing = "env:UNSET" }
+        tools = ["time"]
+        max_steps = 3
+        max_tokens = 1000
+        max_seconds = 60
+        max_tool_calls = 9
+        parallel_tools = 2
+        temperature = 0.5
+        top_p = 0.9
+        seed = 7
+        max_output_tokens = 100
+        omit = ["stream_options"]
+        [agents.extra]
+        reasoning_effort = "low"
+    "#;
+    let config = load(text, ServeArgs::default()).unwrap();
+    let AgentKind::OpenAi(agent) = &config.agents.agents[0].kind else { panic!("another kind") };
+    let settings = &agent.settings;
+    assert_eq!(settings.api_key.as_deref(), Some("a-secret"));
+    let headers: Vec<String> = settings.headers.iter().map(|(n, v)| format!("{n}={v}")).collect();
+    assert_eq!(headers, ["x-missing=", "x-other=plain", "x-team=a-secret"]);
+    assert_eq!(agent.missing, ["UNSET"]);
+    assert_eq!(settings.tools.len(), 1);
+    let body = serde_json::Value::Object(settings.body.clone()).to_string();
+    expect![[
+        r#"{"temperature":0.5,"top_p":0.9,"seed":7,"max_tokens":100,"reasoning_effort":"low"}"#
+    ]]
+    .assert_eq(&body);
+    let shown = format!("{:?}", config.agents);
+    assert!(!shown.contains("a-secret"), "{shown}");
 }
 
 #[test]

@@ -32,7 +32,8 @@ pub(super) async fn put(
     Ok(Created(StoredFile { blob, size }))
 }
 
-/// Served as something to keep, not to show: what is in it is anybody's guess.
+/// Pictures may be shown, if they are small and really are what they seem. All else is something to
+/// keep, not to show: what is in it is anybody's guess.
 pub(super) async fn show(
     State(app): State<App>,
     Segment(hash): Segment,
@@ -41,10 +42,25 @@ pub(super) async fn show(
     let wanted = hash.clone();
     let blob = app.store().off_thread(move |store| store.blob(&wanted)).await?;
     let bytes = Bytes::from(blob.ok_or_else(missing)?);
+    let picture = picture_type(&bytes);
     let headers = [
-        (CONTENT_TYPE, "application/octet-stream"),
-        (CONTENT_DISPOSITION, "attachment"),
+        (CONTENT_TYPE, picture.unwrap_or("application/octet-stream")),
+        (CONTENT_DISPOSITION, if picture.is_some() { "inline" } else { "attachment" }),
         (CACHE_CONTROL, "private, max-age=31536000, immutable"),
     ];
     Ok((headers, bytes).into_response())
+}
+
+const PICTURE_MAX: usize = 4 * 1024 * 1024;
+
+/// By what it begins with, whatever anybody says it is.
+fn picture_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        _ if bytes.len() > PICTURE_MAX => None,
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
 }

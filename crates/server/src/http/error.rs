@@ -55,6 +55,8 @@ request_codes! {
     ForbiddenOrigin "forbidden_origin" FORBIDDEN "The request comes from a page of another site."
     NotFound "not_found" NOT_FOUND "There is nothing at this address."
     SessionNotFound "session_not_found" NOT_FOUND "There is no such session."
+    MessageNotFound "message_not_found" NOT_FOUND "The session has no such message that could be changed."
+    CallNotFound "call_not_found" NOT_FOUND "The session has no such tool call."
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "The address does not take this method."
     TooSlow "too_slow" REQUEST_TIMEOUT "The body did not come within 30 seconds."
     SessionExists "session_exists" CONFLICT "A session of that id exists already."
@@ -124,6 +126,7 @@ impl From<Refused> for HttpError {
             Refused::Exists => RequestCode::SessionExists,
             Refused::Busy => RequestCode::AgentBusy,
             Refused::Nothing(_) => RequestCode::NothingToDo,
+            Refused::NoMessage(_) => RequestCode::MessageNotFound,
             Refused::NoAgent(_) => RequestCode::AgentNotFound,
             Refused::QueueFull(_) => RequestCode::QueueFull,
             Refused::Storage(_) => RequestCode::Storage,

@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use schemars::{JsonSchema, json_schema};
 use serde::de::DeserializeOwned;
-use transcript::SessionId;
+use transcript::{CallId, SessionId};
 
 use super::error::{HttpError, RequestCode};
 use super::openapi::{Operation, Takes};
@@ -128,6 +128,23 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
     }
 }
 
+/// A call of a session, by the names in a path.
+pub(super) struct NamedCall {
+    pub(super) session: SessionId,
+    pub(super) call: CallId,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NamedCall {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
+        let names = Path::<(String, String)>::from_request_parts(parts, state).await;
+        let Path((session, call)) = names.map_err(|it| HttpError::invalid(it.body_text()))?;
+        let named = SessionId::parse(&session).ok_or_else(|| HttpError::no_session(&session))?;
+        Ok(Self { session: named, call: CallId::new(call) })
+    }
+}
+
 impl<T: JsonSchema> Takes for Input<T> {
     fn describe(operation: &mut Operation<'_>) {
         operation.takes_json::<T>();
@@ -172,8 +189,15 @@ impl Takes for Segment {
 
 impl Takes for Named {
     fn describe(operation: &mut Operation<'_>) {
-        operation.takes_segment::<SessionId>();
+        operation.takes_segment::<SessionId>("session");
         operation.refuses(&[RequestCode::InvalidRequest, RequestCode::SessionNotFound]);
+    }
+}
+
+impl Takes for NamedCall {
+    fn describe(operation: &mut Operation<'_>) {
+        Named::describe(operation);
+        operation.refuses(&[RequestCode::CallNotFound]);
     }
 }
 

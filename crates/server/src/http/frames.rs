@@ -1,6 +1,7 @@
 //! What is said over the WebSocket, in both directions.
 
 use axum::extract::ws::Utf8Bytes;
+use render::Op;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use transcript::{Attachment, ClientId, MessageId, Record, SendMode, Seq, SessionId};
@@ -23,6 +24,9 @@ pub(super) enum ClientFrame {
         /// Every record, also those that others cover.
         #[serde(default)]
         deltas: Flag,
+        /// How to be told: with the records, or with what they change on the page.
+        #[serde(default)]
+        view: ViewKind,
     },
     /// Without a session: the list.
     Unsubscribe {
@@ -46,7 +50,27 @@ pub(super) enum ClientFrame {
     Retry {
         session_id: String,
     },
+    /// Says an earlier message again in other words; what followed it is put aside.
+    EditMessage {
+        session_id: String,
+        message_id: MessageId,
+        text: String,
+        client_id: Option<ClientId>,
+    },
+    /// Takes back a message that waits for its turn.
+    DropQueued {
+        session_id: String,
+        message_id: MessageId,
+    },
     Ping {},
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ViewKind {
+    #[default]
+    Records,
+    Html,
 }
 
 /// `true` or `1`.
@@ -82,6 +106,23 @@ pub(super) enum Notice {
     CaughtUp {
         session_id: SessionId,
         seq: Seq,
+    },
+    /// What changes on the page of a session, or in its list of sessions. Each op is `["put", id,
+    /// html]`, `["add", parentId, html]`, `["text", id, string]`, `["attr", id, name, value]` or
+    /// `["drop", id]`; one on an absent id is to be ignored.
+    Patch {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session_id: Option<SessionId>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sessions: Option<bool>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        seq: Option<Seq>,
+        #[schemars(with = "Vec<Vec<Option<String>>>")]
+        ops: Vec<Op>,
+    },
+    /// The page is too old to be patched: load it again.
+    Reload {
+        session_id: SessionId,
     },
     /// A line of the list has changed.
     Session(SessionObject),

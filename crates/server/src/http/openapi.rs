@@ -37,8 +37,8 @@ pub(super) struct Operation<'a> {
     refusals: BTreeMap<u16, Vec<RequestCode>>,
     /// None: JSON.
     refusal_types: Vec<&'static str>,
-    /// Of what the path leaves open.
-    segment: Value,
+    /// Of what the path leaves open, by name; any text where nothing is said.
+    segments: Map<String, Value>,
 }
 
 /// Requests and answers differ: what has a default need not be sent, and is always given.
@@ -94,7 +94,7 @@ fn describe(route: &Route, schemas: &mut Schemas) -> Value {
         answers: BTreeMap::new(),
         refusals: BTreeMap::new(),
         refusal_types: Vec::new(),
-        segment: json!({ "type": "string" }),
+        segments: Map::new(),
     };
     operation.refuses(&[RequestCode::ForbiddenHost, RequestCode::ForbiddenOrigin]);
     if route.path != HEALTH {
@@ -118,8 +118,9 @@ impl Operation<'_> {
         }
     }
 
-    pub(super) fn takes_segment<T: JsonSchema>(&mut self) {
-        self.segment = self.schemas.read.subschema_for::<T>().to_value();
+    pub(super) fn takes_segment<T: JsonSchema>(&mut self, name: &str) {
+        let schema = self.schemas.read.subschema_for::<T>().to_value();
+        self.segments.insert(name.to_owned(), schema);
     }
 
     pub(super) fn takes_json<T: JsonSchema>(&mut self) {
@@ -165,9 +166,11 @@ impl Operation<'_> {
             self.answers.insert(status, refusal);
         }
         let segments = route.path.split('/').filter_map(|it| it.strip_prefix('{'));
-        let segments = segments.filter_map(|it| it.strip_suffix('}')).map(
-            |name| json!({ "name": name, "in": "path", "required": true, "schema": self.segment }),
-        );
+        let segments = segments.filter_map(|it| it.strip_suffix('}')).map(|name| {
+            let text = json!({ "type": "string" });
+            let schema = self.segments.get(name).unwrap_or(&text);
+            json!({ "name": name, "in": "path", "required": true, "schema": schema })
+        });
         self.parameters.extend(segments);
         let mut operation = json!({
             "operationId": route.id(),

@@ -6,16 +6,18 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::{IntoResponse, Response};
-use render::{ListedSession, Page};
-use schemars::json_schema;
-use store::Window;
-use transcript::{SessionId, Transcript};
+use render::{ListedAgent, ListedSession, OpenSession, Page, Settings};
+use schemars::{JsonSchema, json_schema};
+use serde::Deserialize;
+use store::{Store, Window};
+use transcript::{Seq, Transcript};
 
 use super::App;
 use super::error::{HttpError, PageError, no_such_path};
-use super::extract::{Named, Segment};
+use super::extract::{Named, Params, Segment};
 use super::openapi::{Gives, Operation};
-use super::read::read_window;
+use crate::export::page_settings;
+use crate::window::{self, Opened};
 
 const LISTED: usize = 100;
 const MESSAGES: usize = 50;
@@ -27,22 +29,86 @@ const FILES: [(&str, &str, &str); 3] = [
 ];
 
 /// Nothing inline, nothing from elsewhere.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
 
 pub(super) async fn home(State(app): State<App>) -> Result<Html, PageError> {
-    render_page(&app, None)
+    let page = PageData::load(&app)?;
+    Ok(Html(render::page(&page.with(None))))
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct PageParams {
+    /// The session as it was at this number of its log.
+    at: Option<u64>,
+    /// Messages that begin before this number.
+    before: Option<u64>,
 }
 
 pub(super) async fn session(
     State(app): State<App>,
     named: Result<Named, HttpError>,
+    params: Result<Params<PageParams>, HttpError>,
 ) -> Result<Html, PageError> {
-    let Named(id) = named?;
-    let window = Window { before: None, limit: MESSAGES };
-    let (transcript, _) = read_window(&app, id.clone(), window).await?;
-    render_page(&app, Some((&id, &transcript)))
+    let (Named(id), Params(PageParams { at, before })) = (named?, params?);
+    let session = id.clone();
+    let read = app.store().off_thread(move |store| match at {
+        Some(at) => {
+            let found = window::read_all(store, &session, Some(Seq(at)), Transcript::default())?;
+            Ok(found.map(|transcript| Opened { transcript, earlier: None }))
+        }
+        None => {
+            let window = Window { before: before.map(Seq), limit: MESSAGES };
+            window::read(store, &session, window)
+        }
+    });
+    let opened: Result<_, store::Error> = read.await;
+    let opened = opened?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+    let page = PageData::load(&app)?;
+    let open = OpenSession {
+        id: &id,
+        transcript: &opened.transcript,
+        earlier: opened.earlier.map(|it| it.0),
+        at,
+    };
+    Ok(Html(render::page(&page.with(Some(open)))))
+}
+
+/// What every page shows.
+struct PageData {
+    settings: Settings,
+    sessions: Vec<ListedSession>,
+    agents: Vec<ListedAgent>,
+}
+
+impl PageData {
+    fn load(app: &App) -> Result<Self, store::Error> {
+        Ok(Self {
+            settings: page_settings(app.store())?,
+            sessions: listed_sessions(app.store())?,
+            agents: app.shared.agents.listed(),
+        })
+    }
+
+    fn with<'a>(&'a self, open: Option<OpenSession<'a>>) -> Page<'a> {
+        let Self { settings, sessions, agents } = self;
+        Page { settings, sessions, agents, open }
+    }
+}
+
+/// The list of sessions, as far as it is shown at first.
+pub(super) fn listed_sessions(store: &Store) -> Result<Vec<ListedSession>, store::Error> {
+    let listed = store.sessions(Some(false), LISTED, None)?;
+    let listed = listed.into_iter().map(|(id, summary, _)| ListedSession {
+        id,
+        title: summary.title().to_owned(),
+        state: summary.state(),
+        archived: summary.archived,
+        updated_at: summary.updated_at,
+        agent: summary.agent,
+    });
+    Ok(listed.collect())
 }
 
 pub(super) async fn asset(Segment(name): Segment) -> Response {
@@ -52,22 +118,6 @@ pub(super) async fn asset(Segment(name): Segment) -> Response {
     let headers =
         [(CONTENT_TYPE, *kind), (CACHE_CONTROL, "no-cache"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
     (headers, *text).into_response()
-}
-
-fn render_page(app: &App, open: Option<(&SessionId, &Transcript)>) -> Result<Html, PageError> {
-    let listed = app.store().sessions(Some(false), LISTED, None)?;
-    let sessions = listed.into_iter().map(|(id, summary, _)| ListedSession {
-        id,
-        title: summary.title().to_owned(),
-        state: summary.state(),
-        agent: summary.agent,
-    });
-    let html = render::page(&Page {
-        sessions: sessions.collect(),
-        open,
-        default_agent: app.shared.agents.default_id(),
-    });
-    Ok(Html(html))
 }
 
 /// A whole page.

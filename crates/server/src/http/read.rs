@@ -6,13 +6,13 @@ use formats::callboard::ChatMessage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use store::{ReadRange, Stored, Window};
-use transcript::{Record, Seq, SessionId, Transcript};
+use transcript::{Record, Seq};
 
 use super::App;
 use super::answer::Written;
 use super::error::HttpError;
 use super::extract::{Named, Params};
-use crate::history;
+use crate::window::{self, Opened};
 
 /// More than this is cut, not refused.
 const LIMIT: usize = 1000;
@@ -97,7 +97,10 @@ pub(super) async fn messages(
 ) -> Result<Json<MessagesPage>, HttpError> {
     let limit = params.limit.unwrap_or(100).clamp(1, LIMIT);
     let window = Window { before: params.before.map(Seq), limit };
-    let (transcript, next) = read_window(&app, id, window).await?;
+    let session = id.clone();
+    let read = app.store().off_thread(move |store| window::read_whole(store, &session, window));
+    let found = read.await?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+    let Opened { transcript, earlier: next } = found;
     let shown = transcript.messages.iter().filter(|message| !message.superseded);
     let mut messages: Vec<ChatMessage> = shown
         .map(|message| match params.format {
@@ -108,32 +111,6 @@ pub(super) async fn messages(
         messages.reverse();
     }
     Ok(Json(MessagesPage { messages, next }))
-}
-
-/// Those messages, whole, and where the ones before them end. Costs what they cost, however long
-/// the session.
-pub(super) async fn read_window(
-    app: &App,
-    id: SessionId,
-    window: Window,
-) -> Result<(Transcript, Option<Seq>), HttpError> {
-    let read = app.store().off_thread(move |store| {
-        let Some((summary, head)) = store.summary(&id)? else {
-            return Err(HttpError::no_session(id.as_str()));
-        };
-        let rows = store.messages(&id, window)?;
-        let records = store.records_of(&id, &rows)?;
-        let records: Vec<Record> = records.iter().map(Stored::record).collect();
-        let mut transcript = Transcript::whole();
-        transcript.extend(&records);
-        transcript.queue = history::queue(store, &id, &summary)?;
-        transcript.summary = summary;
-        transcript.head = head;
-        transcript.supersede(rows.iter().filter(|row| row.superseded).map(|row| row.id.as_str()));
-        let next = rows.first().filter(|first| first.number > 1).map(|first| first.first);
-        Ok((transcript, next))
-    });
-    read.await
 }
 
 /// `1` and `true` are yes.

@@ -65,8 +65,11 @@ impl Route {
         (self.describe_handler)(operation);
         operation.refuses(self.refusals);
         if let Some((status, media_type)) = self.answer {
-            let content =
-                (!media_type.is_empty()).then(|| (media_type, json_schema!({ "type": "string" })));
+            let content = match media_type {
+                "" => None,
+                "*/*" => Some((media_type, json_schema!({}))),
+                _ => Some((media_type, json_schema!({ "type": "string" }))),
+            };
             operation.gives(status, content);
         }
     }

@@ -153,7 +153,7 @@ pub(super) async fn update(
     session_object(&app, id).map(Json)
 }
 
-fn session_object(app: &App, id: SessionId) -> Result<SessionObject, HttpError> {
+pub(super) fn session_object(app: &App, id: SessionId) -> Result<SessionObject, HttpError> {
     let found = app.store().summary(&id)?;
     let (summary, head) = found.ok_or_else(|| HttpError::no_session(id.as_str()))?;
     Ok(SessionObject::new(id, &summary, head))
@@ -167,7 +167,7 @@ pub(super) async fn delete(
     Ok(NoContent)
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SendInput {
     pub(super) text: String,

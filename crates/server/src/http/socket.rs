@@ -5,6 +5,7 @@
 //! nothing for ten seconds is cut off: its client comes back and reads on from the log.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -12,13 +13,16 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
 use futures_util::SinkExt;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-use transcript::{Seq, SessionId};
+use transcript::{MessageId, Seq, SessionId};
 
 use super::error::{HttpError, RequestCode};
 use super::extract::parse_object;
-use super::frames::{ClientFrame, Notice};
+use super::frames::{ClientFrame, Notice, ViewKind};
+use super::look::{Look, draw_list};
 use super::openapi::{Operation, Takes};
 use super::sessions::{SendInput, SessionObject};
 use super::watch::{Outbox, Watch};
@@ -120,14 +124,29 @@ impl Connection {
         };
         let (session, result) = match frame {
             ClientFrame::Ping {} => return vec![Notice::Pong {}.to_frame()],
-            ClientFrame::Subscribe { sessions: true, .. } => {
-                self.watch_list();
+            ClientFrame::Subscribe { sessions: true, view, .. } => {
+                self.watch_list(view);
                 return vec![Notice::SubscribedToList { sessions: true }.to_frame()];
+            }
+            ClientFrame::Subscribe { session_id, after, view: ViewKind::Html, .. } => {
+                let id = session_id.unwrap_or_default();
+                let result = self.look(&id, Seq(after));
+                (id, result)
             }
             ClientFrame::Subscribe { session_id, after, deltas, .. } => {
                 let id = session_id.unwrap_or_default();
                 let result = self.subscribe(&id, Seq(after), deltas.is_set());
                 (id, result)
+            }
+            ClientFrame::EditMessage { session_id, message_id, text, client_id } => {
+                let input = SendInput { text, client_id, ..SendInput::default() };
+                let result = self.edit_message(&session_id, message_id, input).await;
+                (session_id, result)
+            }
+            ClientFrame::DropQueued { session_id, message_id } => {
+                let command = |reply| Command::DropQueued { message_id, reply };
+                let result = self.ask(&session_id, command).await;
+                (session_id, result)
             }
             ClientFrame::Unsubscribe { session_id } => {
                 self.unsubscribe(session_id.as_deref());
@@ -176,10 +195,25 @@ impl Connection {
         let (app, outbox) = (self.app.clone(), self.outbox.clone());
         let watch = Watch { app, session: id.clone(), seen, deltas, outbox };
         let task = self.watches.spawn(watch.run());
-        if let Some(before) = self.watched.insert(id.clone(), task) {
+        self.watch(id.clone(), task);
+        Ok(Some(Notice::Subscribed { session_id: id, head }))
+    }
+
+    /// The same for a page, which gets patches.
+    fn look(&mut self, session: &str, seen: Seq) -> Result<Option<Notice>, HttpError> {
+        let id = parse(session)?;
+        let head = self.app.store().head(&id)?;
+        let head = head.ok_or_else(|| HttpError::no_session(session))?;
+        let look = Look { app: self.app.clone(), session: id.clone(), outbox: self.outbox.clone() };
+        let task = self.watches.spawn(look.run(seen));
+        self.watch(id.clone(), task);
+        Ok(Some(Notice::Subscribed { session_id: id, head }))
+    }
+
+    fn watch(&mut self, session: SessionId, task: AbortHandle) {
+        if let Some(before) = self.watched.insert(session, task) {
             before.abort();
         }
-        Ok(Some(Notice::Subscribed { session_id: id, head }))
     }
 
     fn unsubscribe(&mut self, session: Option<&str>) {
@@ -190,21 +224,12 @@ impl Connection {
         task.inspect(AbortHandle::abort);
     }
 
-    fn watch_list(&mut self) {
-        let (mut changes, outbox) = (self.app.shared.hub.watch_list(), self.outbox.clone());
-        let task = self.watches.spawn(async move {
-            // One that missed changes gets the newer ones; the list itself is a request away.
-            loop {
-                let frame = match changes.recv().await {
-                    Ok(change) => list_notice(&change).to_frame(),
-                    Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => continue,
-                    Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
-                };
-                if outbox.send(vec![frame]).await.is_err() {
-                    return;
-                }
-            }
-        });
+    fn watch_list(&mut self, view: ViewKind) {
+        let (changes, outbox) = (self.app.shared.hub.watch_list(), self.outbox.clone());
+        let task = match view {
+            ViewKind::Records => self.watches.spawn(tell_list(changes, outbox)),
+            ViewKind::Html => self.watches.spawn(draw_list(self.app.clone(), changes, outbox)),
+        };
         if let Some(before) = self.watches_list.replace(task) {
             before.abort();
         }
@@ -218,6 +243,19 @@ impl Connection {
         let client_id = input.client_id.clone();
         let message = input.into_message(&self.app).await?;
         let message_id = self.app.sessions.send(&parse(session)?, message).await?;
+        Ok(Some(Notice::Ack { client_id, message_id }))
+    }
+
+    async fn edit_message(
+        &self,
+        session: &str,
+        earlier: MessageId,
+        input: SendInput,
+    ) -> Result<Option<Notice>, HttpError> {
+        let client_id = input.client_id.clone();
+        let message = input.into_message(&self.app).await?;
+        let edit = |reply| Command::Edit { earlier, message, reply };
+        let message_id = self.app.sessions.ask(&parse(session)?, edit).await?;
         Ok(Some(Notice::Ack { client_id, message_id }))
     }
 
@@ -264,6 +302,20 @@ async fn say_goodbye(waiting: &mut mpsc::Receiver<Vec<Utf8Bytes>>, socket: &mut 
         socket.send(Message::Close(Some(close))).await
     };
     let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
+}
+
+/// One that missed changes gets the newer ones; the list itself is a request away.
+async fn tell_list(mut changes: Receiver<Arc<ListChange>>, outbox: Outbox) {
+    loop {
+        let frame = match changes.recv().await {
+            Ok(change) => list_notice(&change).to_frame(),
+            Err(RecvError::Lagged(_)) => continue,
+            Err(RecvError::Closed) => return,
+        };
+        if outbox.send(vec![frame]).await.is_err() {
+            return;
+        }
+    }
 }
 
 fn list_notice(change: &ListChange) -> Notice {

@@ -23,6 +23,7 @@ fn door_to(data: &tempfile::TempDir) -> Router {
         agents: Agents { agents: Vec::new() },
         tools: Tools::built_in(),
         metrics: crate::metrics::Metrics::new(),
+        http: crate::session::HttpClient::default(),
     });
     let edge = Edge {
         token: "the token".to_owned(),

@@ -28,6 +28,17 @@ pub(crate) enum Command {
     Retry {
         reply: Reply<ResponseId>,
     },
+    /// Says an earlier message again in other words; what followed it is put aside.
+    Edit {
+        earlier: MessageId,
+        message: NewMessage,
+        reply: Reply<MessageId>,
+    },
+    /// Takes back a message that waits for its turn.
+    DropQueued {
+        message_id: MessageId,
+        reply: Reply<()>,
+    },
     /// Forgets everything about the session, whatever it is doing.
     Delete {
         reply: Reply<()>,
@@ -41,8 +52,12 @@ pub(crate) enum Command {
 impl Command {
     pub(super) fn refuse(self, why: Refused) {
         match self {
-            Self::Update { reply, .. } | Self::Delete { reply } => drop(reply.send(Err(why))),
-            Self::Send { reply, .. } => drop(reply.send(Err(why))),
+            Self::Update { reply, .. }
+            | Self::DropQueued { reply, .. }
+            | Self::Delete { reply } => {
+                drop(reply.send(Err(why)));
+            }
+            Self::Send { reply, .. } | Self::Edit { reply, .. } => drop(reply.send(Err(why))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
             Self::Continue { reply } | Self::Retry { reply } => drop(reply.send(Err(why))),
             Self::Stop { reply } => {
@@ -86,6 +101,8 @@ pub(crate) enum Refused {
     Nothing(&'static str),
     #[error("no agent is called '{0}'; see /api/agents for those there are")]
     NoAgent(String),
+    #[error("the session has no message {0:?} that could be changed")]
+    NoMessage(String),
     #[error("{0} messages are waiting already; wait until some have been answered")]
     QueueFull(usize),
     #[error("the log cannot be written: {0}")]

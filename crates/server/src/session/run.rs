@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use backends::{Backend, Effect, Input, ToolOutcome};
+use backends::{Backend, Effect, HowLost, Input, Lost, Request, ToolOutcome};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 use transcript::{Answer, CallId, Millis, ResponseId};
 
+use super::request::RunningRequest;
 use crate::clock;
 use crate::session::Shared;
 use crate::tools::ToolContext;
@@ -27,6 +28,7 @@ pub(super) struct Run {
     backend: Box<dyn Backend>,
     wake_at: Option<Instant>,
     tools: HashMap<CallId, RunningTool>,
+    request: Option<RunningRequest>,
     done: mpsc::Sender<ToolDone>,
     results: mpsc::Receiver<ToolDone>,
 }
@@ -51,7 +53,8 @@ impl Run {
         let (done, results) = mpsc::channel(RESULTS);
         let answer = Answer::replay(&id, []);
         let tools = HashMap::new();
-        Self { id, answer, workspace, backend, wake_at: None, tools, done, results }
+        let (wake_at, request) = (None, None);
+        Self { id, answer, workspace, backend, wake_at, tools, request, done, results }
     }
 
     /// Hands the agent one input; the effects are to be carried out in order.
@@ -59,7 +62,8 @@ impl Run {
         self.backend.on(now, input)
     }
 
-    /// The next thing that happens to this run from outside: a tool is done, or it is time.
+    /// The next thing that happens to this run from outside: a tool is done, a piece of an answer
+    /// has come, or it is time.
     pub(super) async fn next(&mut self) -> RunInput {
         let wake = async {
             match self.wake_at {
@@ -71,6 +75,7 @@ impl Run {
             biased;
             // `done` is ours too, so the channel cannot close.
             Some(done) = self.results.recv() => RunInput::ToolDone(done),
+            input = next_of(&mut self.request) => RunInput::Heard(input),
             () = wake => {
                 self.wake_at = None;
                 RunInput::Wake
@@ -78,9 +83,21 @@ impl Run {
         }
     }
 
-    /// A result that has come in meanwhile, if there is one.
+    /// What has come in meanwhile, if anything has.
     pub(super) fn try_next(&mut self) -> Option<RunInput> {
-        self.results.try_recv().ok().map(RunInput::ToolDone)
+        if let Ok(done) = self.results.try_recv() {
+            return Some(RunInput::ToolDone(done));
+        }
+        let input = self.request.as_mut()?.try_next()?;
+        if let Input::Ended(_) = input {
+            self.request = None;
+        }
+        Some(RunInput::Heard(input))
+    }
+
+    /// Cuts off the one before it.
+    pub(super) fn start_request(&mut self, shared: &Shared, request: Request) {
+        self.request = Some(RunningRequest::start(&shared.http, request));
     }
 
     pub(super) fn wake_at(&mut self, at: Millis) {
@@ -115,8 +132,23 @@ impl Run {
     }
 }
 
+/// Nothing comes from a request that is not there.
+async fn next_of(request: &mut Option<RunningRequest>) -> Input {
+    let Some(running) = request else { return std::future::pending().await };
+    let input = running.next().await;
+    if matches!(input, None | Some(Input::Ended(_))) {
+        *request = None;
+    }
+    input.unwrap_or_else(|| {
+        let message = "the request was dropped".to_owned();
+        Input::Ended(Err(Lost { how: HowLost::BrokeOff, message }))
+    })
+}
+
 pub(super) enum RunInput {
     ToolDone(ToolDone),
+    /// Something of the answer to a request.
+    Heard(Input),
     Wake,
 }
 

@@ -11,6 +11,7 @@ mod commands;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use backends::Request;
 use tokio::sync::mpsc;
 use transcript::{
     Answer, CallId, Ending, ErrorCode, ErrorInfo, Event, Queue, Queued, Record, ResponseId, SaidBy,
@@ -20,8 +21,8 @@ use transcript::{
 use super::command::{Command, Refused, Reply};
 use super::run::{Run, RunInput};
 use super::{Sessions, Shared};
+use crate::clock;
 use crate::live::ListChange;
-use crate::{clock, history};
 
 /// How long a task stays when nothing happens.
 const IDLE: Duration = Duration::from_secs(60);
@@ -96,6 +97,8 @@ struct Task {
 enum AfterCommit {
     Reply(Box<dyn FnOnce(Result<(), Refused>) + Send>),
     StartAgent,
+    ReadHistory,
+    Request(Request),
     Delete(Reply<()>),
     RunTool { call_id: CallId, tool_name: String, arguments: String },
 }
@@ -107,7 +110,7 @@ impl Task {
         let failed = |error: store::Error| Refused::Storage(error.to_string());
         let found = shared.store.summary(id).map_err(failed)?;
         let (summary, head) = found.ok_or(Refused::NoSession)?;
-        let queue = history::queue(&shared.store, id, &summary).map_err(failed)?;
+        let queue = shared.store.queue(id).map_err(failed)?;
         let open_run = summary.open_run.clone();
         let mut task = Self {
             id: id.clone(),
@@ -199,6 +202,12 @@ impl Task {
                 match action {
                     AfterCommit::Reply(reply) => reply(Ok(())),
                     AfterCommit::StartAgent => self.start_agent().await,
+                    AfterCommit::ReadHistory => self.read_history().await,
+                    AfterCommit::Request(request) => {
+                        if let Some(run) = &mut self.run {
+                            run.start_request(&self.shared, request);
+                        }
+                    }
                     AfterCommit::Delete(reply) => return self.delete(reply).await,
                     AfterCommit::RunTool { call_id, tool_name, arguments } => {
                         if let Some(run) = &mut self.run {

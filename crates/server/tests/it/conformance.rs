@@ -147,6 +147,29 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     ] {
         caller.call(GET, path, url, Body::None).await;
     }
+    let call = said["messages"][0]["toolCalls"][0]["id"].as_str().unwrap();
+    let (output, output_url) =
+        (format!("{session}/calls/{{call}}/output"), of(&format!("/calls/{call}/output")).1);
+    for query in ["", "?stream=result", "?stream=arguments&from=2"] {
+        caller.call(GET, &output, &format!("{output_url}{query}"), Body::None).await;
+    }
+    caller.call(GET, &output, &of("/calls/none/output").1, Body::None).await;
+    let (export, export_url) = of("/export");
+    for query in ["", "?format=md", "?format=json", "?at=3", "?format=jsonl"] {
+        caller.call(GET, &export, &format!("{export_url}{query}"), Body::None).await;
+    }
+    let import = "/api/sessions/import";
+    let record = json!({
+        "seq": 1, "at": "2026-11-15T18:44:28.123Z", "sessionId": "imported",
+        "type": "session_created", "agent": "demo",
+    });
+    for _ in 0..2 {
+        caller.call(POST, import, import, Body::Text(&record.to_string())).await;
+    }
+    let set = Body::Json(json!({ "theme": "dark" }));
+    caller.call(Method::PATCH, "/api/settings", "/api/settings", set).await;
+    let settings = caller.call(GET, "/api/settings", "/api/settings", Body::None).await;
+    assert_eq!(settings["theme"], "dark");
     let copy = json!({ "file": home.workspace().join("copy.db") });
     caller.call(POST, "/api/backup", "/api/backup", Body::Json(copy)).await;
     interrupt_and_go_on(caller, &id, &mut watcher).await;

@@ -181,8 +181,12 @@ impl Operation {
 
     /// The path with its open parts filled in.
     pub(crate) fn url(&self, segment: &str) -> String {
+        self.url_of(|| segment.to_owned())
+    }
+
+    pub(crate) fn url_of(&self, mut segment: impl FnMut() -> String) -> String {
         let parts = self.path.split('/');
-        let filled = parts.map(|it| if it.starts_with('{') { segment } else { it });
+        let filled = parts.map(|it| if it.starts_with('{') { segment() } else { it.to_owned() });
         filled.collect::<Vec<_>>().join("/")
     }
 

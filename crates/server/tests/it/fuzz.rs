@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
-use transcript::{Record, Seq, Transcript};
+use transcript::{Event, Record, Seq, Transcript};
 
 use crate::document::{Answer, Document, Operation};
 use crate::door::raw;
@@ -19,7 +19,7 @@ use crate::watcher::{Watcher, is_quiet, watch_until};
 const REQUESTS: usize = 250;
 const FRAMES: usize = 2000;
 /// Nonsense does not happen upon an upgrade, nor upon the password in five attempts.
-const NEVER_GOOD: [&str; 2] = ["get_ws", "post_sign_in"];
+const NEVER_GOOD: [&str; 3] = ["get_ws", "post_sign_in", "post_api_sessions_import"];
 
 /// A server with sessions whose logs must survive.
 struct Scene {
@@ -39,6 +39,15 @@ impl Scene {
         let server = home.start();
         let (witness, known) = (converse(&server).await, converse(&server).await);
         Self { home, server, witness, known }
+    }
+
+    /// A tool call of the session that is known.
+    fn call(&self) -> String {
+        let call = self.known.1.iter().find_map(|record| match &record.event {
+            Event::ToolCallStart { call_id, .. } => Some(call_id.to_string()),
+            _ => None,
+        });
+        call.unwrap()
     }
 
     /// Nothing is lost, the server still works, and it has not panicked.
@@ -105,6 +114,7 @@ fn known_strings(scene: &Scene, operation: &Operation) -> Vec<String> {
     let mut known = match operation.path.as_str() {
         // Where copies are allowed to go, and where they are not.
         "/api/backup" => vec![path("copy.db"), path("no/such/folder.db"), path("")],
+        "/api/sessions/{session}/calls/{call}/output" => vec![scene.call(); 2],
         "/api/sessions" => vec![path(""), "made-by-nonsense".to_owned(), "demo".to_owned()],
         _ => vec!["made-by-nonsense".to_owned(), "page.js".to_owned(), "correct horse".to_owned()],
     };
@@ -128,8 +138,10 @@ fn head(
     length: usize,
 ) -> String {
     let host = server.base.strip_prefix("http://").unwrap();
-    let segment = nonsense.string();
-    let mut url = operation.url(&encoded(nonsense, &segment));
+    let mut url = operation.url_of(|| {
+        let segment = nonsense.string();
+        encoded(nonsense, &segment)
+    });
     for parameter in operation.parameters("query") {
         // Mostly as it should be, so that the others are looked at too.
         let times = match nonsense.dice.below(12) {

@@ -14,10 +14,15 @@ mod door;
 mod fuzz;
 mod lock;
 mod log;
+mod model;
 mod nonsense;
+mod openai;
 mod program;
 mod queue;
 mod sessions;
+/// What a provider takes, as `formats` tests it.
+#[path = "../../../formats/src/openai/strict.rs"]
+mod strict;
 mod tidy;
 mod watcher;
 mod watching;

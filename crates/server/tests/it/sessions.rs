@@ -191,3 +191,118 @@ async fn the_doctor_says_what_is_wrong() {
     let (ok, stdout, _) = output(home.command().arg("doctor"));
     assert!(!ok && stdout.contains("PROBLEM") && stdout.contains("lisen"), "{stdout}");
 }
+
+/// What goes out comes in again, under another name if need be, and is the same session.
+#[tokio::test]
+async fn an_exported_session_can_be_imported() {
+    let home = Home::instant();
+    std::fs::write(home.workspace().join("notes.txt"), "one\ntwo\n").unwrap();
+    let server = home.start();
+    let session = converse(&server, "read notes.txt").await;
+    let log = text(&server, &format!("/api/sessions/{session}/export?format=jsonl")).await;
+
+    let (status, refused) = import(&server, "", &log).await;
+    assert_eq!(
+        (status, &refused["error"]["code"]),
+        (StatusCode::CONFLICT, &json!("session_exists"))
+    );
+    let (status, imported) = import(&server, "?id=copy", &log).await;
+    assert_eq!((status, &imported["id"]), (StatusCode::CREATED, &json!("copy")));
+
+    let copy = text(&server, "/api/sessions/copy/export?format=jsonl").await;
+    assert_eq!(
+        copy,
+        log.replace(&format!("\"sessionId\":\"{session}\""), "\"sessionId\":\"copy\"")
+    );
+    let messages = |id: &str| format!("/api/sessions/{id}/messages");
+    assert_eq!(server.get(&messages("copy")).await, server.get(&messages(&session)).await);
+    server.send("copy", "time in Lima").await;
+    watch_until(&server, "copy", is_quiet).await;
+
+    let broken = [
+        ("", "has no record"),
+        ("{}", "line 1"),
+        (log.split_once('\n').unwrap().1, "line 1: record 2 does not follow 0"),
+        (&format!("{log}not a record"), &format!("line {}", log.lines().count() + 1)),
+    ];
+    for (file, why) in broken {
+        let (status, refused) = import(&server, "?id=broken", file).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.contains(why), "{message}");
+    }
+}
+
+async fn text(server: &Server, path: &str) -> String {
+    let request = reqwest::Client::new().get(format!("{}{path}", server.base)).bearer_auth(TOKEN);
+    request.send().await.unwrap().text().await.unwrap()
+}
+
+async fn import(server: &Server, query: &str, log: &str) -> (StatusCode, Value) {
+    let url = format!("{}/api/sessions/import{query}", server.base);
+    let request = reqwest::Client::new().post(url).bearer_auth(TOKEN).body(log.to_owned());
+    let answer = request.send().await.unwrap();
+    (answer.status(), answer.json().await.unwrap())
+}
+
+#[tokio::test]
+async fn pictures_are_shown_and_all_else_is_kept() {
+    let home = Home::instant();
+    let server = home.start();
+    let files: [(&[u8], &str, &str); 3] = [
+        (b"\x89PNG\r\n\x1a\n....", "image/png", "inline"),
+        (b"<svg onload=alert(1)>", "application/octet-stream", "attachment"),
+        (b"<html><script>alert(1)</script>", "application/octet-stream", "attachment"),
+    ];
+    let client = reqwest::Client::new();
+    for (bytes, kind, disposition) in files {
+        let put = client.post(format!("{}/api/blobs", server.base)).bearer_auth(TOKEN);
+        let put: Value = put.body(bytes.to_vec()).send().await.unwrap().json().await.unwrap();
+        let url = format!("{}/api/blobs/{}", server.base, put["blob"].as_str().unwrap());
+        let answer = client.get(url).bearer_auth(TOKEN).send().await.unwrap();
+        let header = |name| answer.headers().get(name).unwrap().to_str().unwrap();
+        assert_eq!((header("content-type"), header("content-disposition")), (kind, disposition));
+        assert!(header("content-security-policy").contains("sandbox"));
+        assert_eq!(header("x-content-type-options"), "nosniff");
+    }
+}
+
+/// A run is shown as it was at any number of its log, on the page, as a file and in the terminal.
+#[tokio::test]
+async fn a_session_is_exported_in_every_format_as_it_was() {
+    let home = Home::instant();
+    std::fs::write(home.workspace().join("notes.txt"), "buy <oil> & wicks\n").unwrap();
+    let server = home.start();
+    let session = converse(&server, "read notes.txt").await;
+    let export = |query: &str| format!("/api/sessions/{session}/export{query}");
+
+    let html = text(&server, &export("")).await;
+    assert!(html.contains("buy &lt;oil&gt; &amp; wicks"), "{html}");
+    assert!(
+        html.contains("<style>") && !html.contains("<script") && !html.contains("href=\"/assets")
+    );
+    let markdown = text(&server, &export("?format=md")).await;
+    assert!(markdown.starts_with("# read notes.txt\n"), "{markdown}");
+    assert!(markdown.contains("**read_file** (succeeded"), "{markdown}");
+    let messages: Value =
+        serde_json::from_str(&text(&server, &export("?format=json")).await).unwrap();
+    let listed = server.get(&format!("/api/sessions/{session}/messages")).await;
+    assert_eq!(messages["messages"], listed["messages"]);
+
+    let early = text(&server, &export("?at=2")).await;
+    assert!(early.contains("read notes.txt") && !early.contains("wicks"));
+    let page = text(&server, &format!("/s/{session}?at=2")).await;
+    assert!(page.contains("as it was at record 2") && !page.contains("wicks"));
+
+    let printed = |args: &[&str]| {
+        let (ok, stdout, stderr) = output(home.command().args(["export", &session]).args(args));
+        assert!(ok, "{stderr}");
+        stdout
+    };
+    assert_eq!(printed(&["--format", "md"]), markdown, "by way of the server");
+    let log = text(&server, &export("?format=jsonl")).await;
+    server.stop();
+    assert_eq!(printed(&["--format", "md"]), markdown, "from the folder");
+    assert_eq!(printed(&[]), log);
+    assert_eq!(printed(&["--at", "2"]).lines().count(), 2);
+}

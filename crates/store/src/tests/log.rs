@@ -242,6 +242,7 @@ impl Log {
                 summary: String::new(),
                 incomplete: false,
                 validation: Validation::NotRequired,
+                provider_data: None,
             },
             Step::Result { call, size } => Event::ToolResult {
                 call_id: call_id(call),

@@ -357,6 +357,7 @@ fn arguments(call: &CallId, arguments: &str) -> Event {
         summary: String::new(),
         incomplete: false,
         validation: Validation::NotRequired,
+        provider_data: None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use proptest::prelude::*;
 
-use super::logs::{any_log, started_log};
+use crate::logs::{any_log, started_log};
 use crate::stream::{closed_by, continued_by, merge};
 use crate::*;
 

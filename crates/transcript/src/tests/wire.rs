@@ -4,7 +4,7 @@ use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::logs::any_log;
+use crate::logs::any_log;
 use crate::*;
 
 fn parse(json: &str) -> Record {

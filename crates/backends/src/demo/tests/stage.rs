@@ -16,7 +16,7 @@ impl Played {
     pub(super) fn events(&self) -> impl Iterator<Item = &Event> {
         self.effects.iter().filter_map(|it| match it {
             Effect::Emit(event) => Some(event),
-            Effect::RunTool { .. } | Effect::WakeAt(_) | Effect::End(_) => None,
+            _ => None,
         })
     }
 
@@ -116,6 +116,7 @@ impl Stage {
                     let arguments = serde_json::from_str(arguments).unwrap();
                     self.open_calls.push((call_id.clone(), tool_name.clone(), arguments));
                 }
+                Effect::ReadHistory | Effect::Request(_) => panic!("it needs nothing: {effect:?}"),
                 Effect::Emit(ref event) => n_deltas += usize::from(is_delta(event)),
             }
             self.effects.push(effect);

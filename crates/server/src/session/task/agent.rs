@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use backends::{Effect, Input};
+use serde_json::Value;
 use transcript::{
     Answer, Ending, ErrorCode, ErrorInfo, Event, Record, ResponseId, RunStatus, Trigger, close,
     missing_start,
@@ -19,12 +20,15 @@ impl Task {
     pub(super) fn start_run(&mut self, trigger: Trigger) -> ResponseId {
         let id = clock::new_response_id();
         let agent = self.summary.agent.clone();
-        let start =
-            Event::RunStart { agent: agent.clone(), model: None, trigger, exchange_id: None };
-        let Some(backend) = self.shared.agents.backend(&agent) else {
-            self.push(Some(&id), start.clone());
-            self.fail_unstarted(&id, &agent, start);
-            return id;
+        let model = self.shared.agents.model(&agent);
+        let start = Event::RunStart { agent: agent.clone(), model, trigger, exchange_id: None };
+        let backend = match self.shared.agents.backend(&agent) {
+            Ok(backend) => backend,
+            Err(error) => {
+                self.push(Some(&id), start.clone());
+                self.fail_unstarted(&id, error, start);
+                return id;
+            }
         };
         let workspace = self.summary.workspace.clone().map(PathBuf::from);
         let workspace = workspace.unwrap_or_else(|| self.shared.agents.workspace(&agent));
@@ -34,13 +38,10 @@ impl Task {
         id
     }
 
-    /// The session's agent is not configured any more: the run ends before it begins.
-    fn fail_unstarted(&mut self, id: &ResponseId, agent: &str, start: Event) {
+    /// The session's agent cannot work: the run ends before it begins.
+    fn fail_unstarted(&mut self, id: &ResponseId, error: ErrorInfo, start: Event) {
         let record = Record::new(self.head, clock::now(), self.id.clone(), Some(id.clone()), start);
         let answer = Answer::replay(id, [&record]);
-        let message =
-            format!("No agent called '{agent}' is configured. Add it, or choose another.");
-        let error = ErrorInfo::new(ErrorCode::AgentNotFound, message);
         for event in close(&answer, &Ending::Failed { error, usage: None }, clock::now()) {
             self.push(Some(id), event);
         }
@@ -54,6 +55,7 @@ impl Task {
             match input {
                 RunInput::Wake => self.tell_agent(Input::Wake),
                 RunInput::ToolDone(done) => self.end_call(done),
+                RunInput::Heard(input) => self.tell_agent(input),
             }
             next = self.run.as_mut().and_then(Run::try_next);
         }
@@ -102,6 +104,10 @@ impl Task {
                     self.push(Some(&id), Event::ToolRunning { call_id: call_id.clone() });
                     self.after_commit.push(AfterCommit::RunTool { call_id, tool_name, arguments });
                 }
+                Effect::ReadHistory => self.after_commit.push(AfterCommit::ReadHistory),
+                Effect::Request(request) => {
+                    self.after_commit.push(AfterCommit::Request(request));
+                }
                 Effect::WakeAt(at) => run.wake_at(at),
                 Effect::End(end) => {
                     let ending = how_it_ended(&run.answer, end);
@@ -121,8 +127,20 @@ impl Task {
 
     pub(super) async fn start_agent(&mut self) {
         let Some(response_id) = self.run.as_ref().map(|run| run.id.clone()) else { return };
-        match history::since_last_message(&self.shared.store, &self.id).await {
-            Ok(history) => self.tell_agent(Input::Start { response_id, history }),
+        self.tell_history(|history| Input::Start { response_id, history }).await;
+    }
+
+    pub(super) async fn read_history(&mut self) {
+        self.tell_history(Input::History).await;
+    }
+
+    async fn tell_history(&mut self, input: impl FnOnce(Vec<Value>) -> Input) {
+        if self.run.is_none() {
+            return;
+        }
+        let look_back = self.shared.agents.look_back(&self.summary.agent);
+        match history::read(&self.shared.store, &self.id, look_back).await {
+            Ok(history) => self.tell_agent(input(history)),
             Err(error) => {
                 let message = format!("The conversation could not be read: {error}");
                 let error = ErrorInfo::new(ErrorCode::Storage, message);

@@ -1,7 +1,7 @@
 //! What people and programs ask of a session.
 
 use backends::Input;
-use store::Window;
+use store::{MessageKind, MessageRow, Window};
 use tokio::sync::oneshot;
 use transcript::{Ending, Event, MessageId, ResponseId, RewindReason, SaidBy, SendMode, Trigger};
 
@@ -19,6 +19,8 @@ impl Task {
             Command::Cancel { by, reply } => self.cancel(by, reply),
             Command::Continue { reply } => self.go_on(reply),
             Command::Retry { reply } => self.retry(reply),
+            Command::Edit { earlier, message, reply } => self.edit(&earlier, message, reply),
+            Command::DropQueued { message_id, reply } => self.drop_queued(message_id, reply),
             Command::Delete { reply } => {
                 self.run = None;
                 self.after_commit.push(AfterCommit::Delete(reply));
@@ -115,6 +117,30 @@ impl Task {
         }
     }
 
+    /// Only what a person said, and what still counts, can be said again.
+    fn edit(&mut self, earlier: &MessageId, message: NewMessage, reply: Reply<MessageId>) {
+        let row = self.shared.store.message_row(&self.id, earlier.as_str());
+        let is_said = |it: &MessageRow| it.kind == MessageKind::Said && !it.superseded;
+        match row {
+            _ if self.run.is_some() => refuse(reply, Refused::Busy),
+            Ok(Some(row)) if is_said(&row) => {
+                let (before_message_id, reason) = (row.id, RewindReason::Edit);
+                self.push(None, Event::HistoryRewound { before_message_id, reason });
+                self.send(message, reply);
+            }
+            Ok(_) => refuse(reply, Refused::NoMessage(earlier.to_string())),
+            Err(error) => refuse(reply, Refused::Storage(error.to_string())),
+        }
+    }
+
+    fn drop_queued(&mut self, message_id: MessageId, reply: Reply<()>) {
+        if !self.queue.messages.iter().any(|it| it.id == message_id) {
+            return refuse(reply, Refused::NoMessage(message_id.to_string()));
+        }
+        self.push(None, Event::MessageDropped { message_id, reason: Some("user".to_owned()) });
+        self.reply(reply, ());
+    }
+
     fn stop(&mut self, reply: oneshot::Sender<()>) {
         self.stopping = true;
         self.end_run(&Ending::Restarted);
@@ -128,9 +154,7 @@ impl Task {
     fn last_answer(&self) -> Result<Option<String>, store::Error> {
         let rows = self.shared.store.messages(&self.id, Window { before: None, limit: 1 })?;
         let last = rows.into_iter().next_back();
-        Ok(last
-            .filter(|row| row.kind == store::MessageKind::Answer && !row.superseded)
-            .map(|it| it.id))
+        Ok(last.filter(|row| row.kind == MessageKind::Answer && !row.superseded).map(|it| it.id))
     }
 
     pub(super) async fn delete(&mut self, reply: Reply<()>) -> Result<(), Stop> {

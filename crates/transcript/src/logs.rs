@@ -1,4 +1,5 @@
-//! Random logs: events in any order, over few ids so that they meet, with hostile texts.
+//! Random logs, for the tests of all crates: events in any order, over few ids so that they meet,
+//! with hostile texts.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -6,12 +7,12 @@ use serde_json::{Map, Value, json};
 use crate::*;
 
 /// A log of up to `len` records in any order.
-pub(super) fn any_log(len: usize) -> impl Strategy<Value = Vec<Record>> {
+pub fn any_log(len: usize) -> impl Strategy<Value = Vec<Record>> {
     prop::collection::vec((any_event(), 0..3u8, 0..2000i64), 0..len).prop_map(numbered)
 }
 
 /// The same, where everything that grows by deltas has its start, as the server writes it.
-pub(super) fn started_log(len: usize) -> impl Strategy<Value = Vec<Record>> {
+pub fn started_log(len: usize) -> impl Strategy<Value = Vec<Record>> {
     any_log(len).prop_map(|records| {
         let mut transcript = Transcript::default();
         let mut events = Vec::new();
@@ -77,6 +78,14 @@ fn message() -> impl Strategy<Value = MessageId> {
     (0..3u8).prop_map(|n| MessageId::new(format!("m{n}")))
 }
 
+fn provider_id() -> impl Strategy<Value = Option<String>> {
+    prop_oneof![Just(None), "(call_[01])?".prop_map(Some)]
+}
+
+fn role() -> impl Strategy<Value = SaidBy> {
+    prop_oneof![4 => Just(SaidBy::User), 1 => Just(SaidBy::System)]
+}
+
 fn error() -> impl Strategy<Value = ErrorInfo> {
     (0..ErrorCode::ALL.len()).prop_map(|n| ErrorInfo::new(ErrorCode::ALL[n].0.clone(), "why"))
 }
@@ -89,10 +98,10 @@ fn session_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         Just(Event::SessionCreated { agent: "demo".into(), workspace: None, title: None }),
         Just(Event::AgentLinked { cli_session_id: "x".into(), cwd: None, version: None }),
-        (message(), text()).prop_map(|(message_id, text)| Event::UserMessage {
+        (message(), role(), text()).prop_map(|(message_id, role, text)| Event::UserMessage {
             message_id,
             client_id: None,
-            role: SaidBy::User,
+            role,
             text,
             attachments: vec![],
             from: None,
@@ -196,16 +205,16 @@ fn call_event() -> impl Strategy<Value = Event> {
     ];
     let validation = prop_oneof![Just(Validation::NotRequired), Just(Validation::Pending)];
     prop_oneof![
-        (call(), parent(), "[a-z]{0,5}").prop_map(move |(call_id, parent_call_id, tool_name)| {
-            Event::ToolCallStart {
+        (call(), parent(), provider_id(), "[a-z é]{0,5}").prop_map(
+            move |(call_id, parent_call_id, provider_call_id, tool_name)| Event::ToolCallStart {
                 call_id,
-                provider_call_id: None,
+                provider_call_id,
                 tool_name,
                 arguments: None,
                 parent_call_id,
                 executor,
             }
-        }),
+        ),
         (call(), text()).prop_map(|(call_id, delta)| Event::ToolArgumentsDelta { call_id, delta }),
         (call(), text(), validation).prop_map(|(call_id, arguments, validation)| {
             Event::ToolArgumentsDone {
@@ -214,6 +223,7 @@ fn call_event() -> impl Strategy<Value = Event> {
                 summary: String::new(),
                 incomplete: false,
                 validation,
+                provider_data: None,
             }
         }),
         call().prop_map(|call_id| Event::ToolRunning { call_id }),

@@ -1,0 +1,395 @@
+//! Any model behind an OpenAI-compatible chat-completions API; the server runs its tools.
+//!
+//! One value is one run: ask the model, run the calls it wants, ask again with their results, until
+//! it wants none or a limit is reached. Each step's request is made from the conversation as the log
+//! has it at that moment, so the loop knows nothing that the log does not say.
+
+mod calls;
+mod decoder;
+mod failure;
+mod finish_reason;
+mod limits;
+mod lines;
+mod reasoning_details;
+mod request;
+mod retry;
+mod settings;
+mod telling;
+mod template;
+mod think_tags;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::Value;
+use transcript::{CallId, ErrorInfo, Event, Level, Millis, ResponseId, RunStatus};
+
+pub use self::decoder::{Decoder, FinishedCall, Outcome, Said, ServiceError};
+use self::failure::Failure;
+pub use self::finish_reason::FinishReason;
+use self::limits::{Decision, Progress};
+pub use self::settings::{Limits, Settings};
+use self::telling::Telling;
+use crate::{Backend, Effect, Ending, Input, Lost, Request};
+
+/// How much of an error's body is read.
+const MAX_ERROR_BODY: usize = 64 * 1024;
+
+pub struct OpenAi {
+    settings: Arc<Settings>,
+    /// There is one between the start and the end.
+    run: Option<Run>,
+}
+
+impl OpenAi {
+    pub fn new(settings: Arc<Settings>) -> Self {
+        Self { settings, run: None }
+    }
+}
+
+impl Backend for OpenAi {
+    fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
+        if let Input::Start { response_id, .. } = &input {
+            let settings = Arc::clone(&self.settings);
+            self.run = Some(Run::new(settings, response_id.clone(), now));
+        }
+        let Some(run) = &mut self.run else { return Vec::new() };
+        run.on(now, input);
+        let effects = std::mem::take(&mut run.effects);
+        if let Some(Effect::End(_)) = effects.last() {
+            self.run = None;
+        }
+        effects
+    }
+}
+
+struct Run {
+    settings: Arc<Settings>,
+    response_id: ResponseId,
+    progress: Progress,
+    telling: Telling,
+    phase: Phase,
+    effects: Vec<Effect>,
+}
+
+enum Phase {
+    /// The conversation was asked for.
+    Reading,
+    Asking(Box<Attempt>),
+    /// The service could not answer; it is asked again.
+    Pausing {
+        until: Millis,
+        request: Request,
+        attempt: u32,
+    },
+    Tools {
+        waiting: VecDeque<Effect>,
+        running: Vec<CallId>,
+        /// The model ran out of room before it had written all its calls.
+        cut_off: bool,
+    },
+    Ended,
+}
+
+/// One request, from when it is sent until it has been answered.
+struct Attempt {
+    /// From 1.
+    number: u32,
+    request: Request,
+    /// Zero until the head has come.
+    status: u16,
+    headers: Vec<(String, String)>,
+    error_body: Vec<u8>,
+    decoder: Decoder,
+    /// Something was said: asking again would say it twice.
+    has_said: bool,
+}
+
+impl Run {
+    fn new(settings: Arc<Settings>, response_id: ResponseId, now: Millis) -> Self {
+        Self {
+            settings,
+            telling: Telling::new(response_id.clone()),
+            response_id,
+            progress: Progress::new(now),
+            phase: Phase::Reading,
+            effects: Vec::new(),
+        }
+    }
+
+    fn on(&mut self, now: Millis, input: Input) {
+        match input {
+            Input::Start { history, .. } | Input::History(history) => self.ask(&history),
+            Input::Head { status, headers } => {
+                if let Phase::Asking(attempt) = &mut self.phase {
+                    (attempt.status, attempt.headers) = (status, headers);
+                }
+            }
+            Input::Bytes(bytes) => self.read(now, &bytes),
+            Input::Ended(how) => self.ended(now, how),
+            Input::ToolResult { call_id, .. } => self.take_result(now, &call_id),
+            Input::Wake => self.wake(now),
+            Input::Interrupt => self.interrupt(),
+        }
+    }
+
+    fn ask(&mut self, history: &[Value]) {
+        if !matches!(self.phase, Phase::Reading) {
+            return;
+        }
+        let index = self.progress.start_step();
+        self.telling.start_step();
+        self.emit(Event::StepStart { index, parent_call_id: None });
+        let request = request::chat(&self.settings, history);
+        self.send(request, 1);
+    }
+
+    fn send(&mut self, request: Request, number: u32) {
+        self.effects.push(Effect::Request(request.clone()));
+        self.phase = Phase::Asking(Box::new(Attempt {
+            number,
+            request,
+            status: 0,
+            headers: Vec::new(),
+            error_body: Vec::new(),
+            decoder: Decoder::default(),
+            has_said: false,
+        }));
+        self.wake_at_latest(None);
+    }
+
+    fn read(&mut self, now: Millis, bytes: &[u8]) {
+        let Phase::Asking(attempt) = &mut self.phase else { return };
+        if !attempt.is_good() {
+            let room = MAX_ERROR_BODY.saturating_sub(attempt.error_body.len());
+            attempt.error_body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            return;
+        }
+        let said = attempt.decoder.feed(bytes);
+        let is_over = attempt.decoder.is_over();
+        self.tell(said);
+        if is_over {
+            self.answered(now, None);
+        }
+    }
+
+    fn ended(&mut self, now: Millis, how: Result<(), Lost>) {
+        let Phase::Asking(attempt) = &self.phase else { return };
+        match how {
+            Err(lost) if attempt.status == 0 => {
+                self.give_up_or_retry(now, Failure::lost(&self.settings, &lost));
+            }
+            _ if !attempt.is_good() => {
+                let (status, headers) = (attempt.status, &attempt.headers);
+                let body = &attempt.error_body;
+                let failure = Failure::refused(&self.settings, status, headers, body, now);
+                self.give_up_or_retry(now, failure);
+            }
+            how => self.answered(now, how.err()),
+        }
+    }
+
+    fn tell(&mut self, said: Vec<Said>) {
+        let mut has_said = false;
+        for it in said {
+            has_said |= self.telling.tell(it, &mut self.effects);
+        }
+        if let Phase::Asking(attempt) = &mut self.phase {
+            attempt.has_said |= has_said;
+        }
+    }
+
+    /// The answer is complete, or nothing more of it comes.
+    fn answered(&mut self, now: Millis, lost: Option<Lost>) {
+        let Phase::Asking(attempt) = &mut self.phase else { return };
+        let (said, outcome) = attempt.decoder.finish();
+        self.tell(said);
+        match self.what_failed(&outcome, lost) {
+            Some(failure) => self.give_up_or_retry(now, failure),
+            None => self.finish_step(now, outcome),
+        }
+    }
+
+    fn what_failed(&self, outcome: &Outcome, lost: Option<Lost>) -> Option<Failure> {
+        let settings = &self.settings;
+        if let Some(error) = &outcome.error {
+            return Some(Failure::reported(settings, error));
+        }
+        match outcome.finish_reason {
+            Some(FinishReason::Error) => Some(Failure::stopped_with_error(settings)),
+            Some(_) => None,
+            None if outcome.is_marked_done && outcome.has_answer => None,
+            None => Some(match lost {
+                Some(lost) => Failure::lost(settings, &lost),
+                None if outcome.has_answer => Failure::broke_off(settings),
+                None => Failure::said_nothing(settings),
+            }),
+        }
+    }
+
+    fn finish_step(&mut self, now: Millis, outcome: Outcome) {
+        let Outcome { finish_reason, usage, .. } = outcome;
+        let calls = &outcome.calls;
+        let reason = match finish_reason {
+            // Whatever the word, calls are calls.
+            None | Some(FinishReason::Stop | FinishReason::Other) if !calls.is_empty() => {
+                FinishReason::ToolCalls
+            }
+            reason => reason.unwrap_or(FinishReason::Other),
+        };
+        if finish_reason.is_none() {
+            self.notice(
+                "The model service did not say why the answer ended; it may be incomplete.",
+            );
+        }
+        let is_cut_off = reason == FinishReason::Length;
+        let ready = self.telling.finish_calls(&outcome, is_cut_off, &mut self.effects);
+        self.emit(Event::StepFinish {
+            index: self.progress.steps - 1,
+            finish_reason: reason.as_str().to_owned(),
+            usage,
+            parent_call_id: None,
+        });
+        self.progress.add_usage(usage);
+        if calls.is_empty() {
+            return self.decide(limits::without_calls(reason));
+        }
+        let (allowed, refused) = self.progress.take_calls(&self.settings.limits, ready);
+        for call in &refused {
+            self.telling.refuse_for_limit(call, &mut self.effects);
+        }
+        let waiting = allowed.into_iter().map(|it| it.run()).collect();
+        self.phase = Phase::Tools { waiting, running: Vec::new(), cut_off: is_cut_off };
+        self.run_tools(now);
+    }
+
+    /// Calls of one step run side by side, as many at a time as may.
+    fn run_tools(&mut self, now: Millis) {
+        let Phase::Tools { waiting, running, cut_off } = &mut self.phase else { return };
+        while running.len() < self.settings.parallel_tools.max(1) {
+            let Some(effect) = waiting.pop_front() else { break };
+            if let Effect::RunTool { call_id, .. } = &effect {
+                running.push(call_id.clone());
+            }
+            self.effects.push(effect);
+        }
+        if running.is_empty() {
+            let decision = match *cut_off {
+                true => limits::without_calls(FinishReason::Length),
+                false => self.progress.evaluate(&self.settings.limits, now),
+            };
+            self.decide(decision);
+        }
+    }
+
+    fn take_result(&mut self, now: Millis, call_id: &CallId) {
+        if let Phase::Tools { running, .. } = &mut self.phase {
+            running.retain(|it| it != call_id);
+            self.run_tools(now);
+        }
+    }
+
+    fn decide(&mut self, decision: Decision) {
+        let should_continue = decision.should_continue;
+        self.emit(decision.into_event());
+        if should_continue {
+            self.phase = Phase::Reading;
+            self.effects.push(Effect::ReadHistory);
+        } else {
+            self.end(RunStatus::Completed, None);
+        }
+    }
+
+    /// Before anything was said the same may be asked again, a few times.
+    fn give_up_or_retry(&mut self, now: Millis, failure: Failure) {
+        let Phase::Asking(attempt) = std::mem::replace(&mut self.phase, Phase::Ended) else {
+            return;
+        };
+        let Attempt { number, request, has_said, .. } = *attempt;
+        let retries = self.settings.retries;
+        let wait = failure.wait_ms.unwrap_or_else(|| retry::pause_ms(&self.response_id, number));
+        let waits_too_long = wait > retry::MAX_PAUSE_MS;
+        if !failure.may_pass || has_said || waits_too_long {
+            let waits = if waits_too_long { Some(wait) } else { None };
+            return self.fail(Decision::stop("error", "ErrorPolicy"), failure.after(waits));
+        }
+        if number > retries {
+            return self.fail(Decision::stop("retry_limit", "RetryLimit"), failure.error);
+        }
+        self.telling.start_step();
+        self.notice(&format!(
+            "{} Trying again in {} (attempt {} of {}).",
+            failure.error.message,
+            retry::in_seconds(wait),
+            number + 1,
+            retries + 1,
+        ));
+        let until = now.plus(wait);
+        self.phase = Phase::Pausing { until, request, attempt: number + 1 };
+        self.wake_at_latest(Some(until));
+    }
+
+    fn wake(&mut self, now: Millis) {
+        let is_too_late = self.progress.deadline(&self.settings.limits).is_some_and(|it| it <= now);
+        match &self.phase {
+            // Tools have time limits of their own; the run's is looked at when they are done.
+            Phase::Reading | Phase::Tools { .. } | Phase::Ended => (),
+            _ if is_too_late => {
+                let decision = self.progress.evaluate(&self.settings.limits, now);
+                self.decide(decision);
+            }
+            Phase::Pausing { until, request, attempt } if *until <= now => {
+                let (request, attempt) = (request.clone(), *attempt);
+                self.send(request, attempt);
+            }
+            Phase::Pausing { until, .. } => {
+                let until = *until;
+                self.wake_at_latest(Some(until));
+            }
+            Phase::Asking(_) => self.wake_at_latest(None),
+        }
+    }
+
+    /// What was held back is said, what is open stays open: the driver closes it.
+    fn interrupt(&mut self) {
+        if let Phase::Asking(attempt) = &mut self.phase {
+            let (said, _) = attempt.decoder.finish();
+            self.tell(said);
+        }
+        self.emit(Decision::stop("user_requested", "UserCancel").into_event());
+        self.end(RunStatus::Cancelled, None);
+    }
+
+    fn fail(&mut self, decision: Decision, error: ErrorInfo) {
+        self.emit(decision.into_event());
+        self.end(RunStatus::Failed, Some(error));
+    }
+
+    fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>) {
+        self.phase = Phase::Ended;
+        self.effects.push(Effect::End(Ending { status, error, usage: self.progress.usage }));
+    }
+
+    fn wake_at_latest(&mut self, at: Option<Millis>) {
+        let deadline = self.progress.deadline(&self.settings.limits);
+        self.effects.extend(at.into_iter().chain(deadline).min().map(Effect::WakeAt));
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.emit(Event::Notice { level: Level::Info, text: text.to_owned() });
+    }
+
+    fn emit(&mut self, event: Event) {
+        self.effects.push(Effect::Emit(event));
+    }
+}
+
+impl Attempt {
+    fn is_good(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}

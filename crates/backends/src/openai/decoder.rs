@@ -1,0 +1,413 @@
+//! The bytes of a chat completion, in any chunking, to what the model said.
+//!
+//! One decoder for all providers: server-sent events with whatever framing, or one JSON document
+//! where the server does not stream. What it cannot read it hands on as it is and goes on. What it
+//! says does not depend on how the bytes were cut, and no piece costs more because much came before.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use transcript::Usage;
+
+use super::calls::{Calls, News, Piece};
+use super::finish_reason::FinishReason;
+use super::lines::{Lines, MAX_LINE};
+use super::reasoning_details::ReasoningDetails;
+use super::template::Template;
+use super::think_tags::{Kind, ThinkTags};
+use super::wire::{self, CallDelta, Choice, Chunk, Delta, FirstChoice, Function};
+
+/// How much of something unreadable is kept.
+const MAX_UNREADABLE: usize = 4096;
+
+/// A piece of an answer. Calls are numbered from zero in the order of their first signs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    Text(String),
+    Thinking(String),
+    /// A call's name is known; its arguments follow.
+    Call {
+        call: usize,
+        name: String,
+        provider_call_id: Option<String>,
+    },
+    Arguments {
+        call: usize,
+        delta: String,
+    },
+    Unreadable(String),
+}
+
+/// What there is to say once everything has come.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outcome {
+    /// As the service said; none if it said nothing.
+    pub finish_reason: Option<FinishReason>,
+    /// The service itself marked the end.
+    pub is_marked_done: bool,
+    /// Anything of an answer was there, be it only its end.
+    pub has_answer: bool,
+    pub usage: Option<Usage>,
+    pub error: Option<ServiceError>,
+    pub calls: Vec<FinishedCall>,
+    /// To be sent back with the message that makes the calls.
+    pub reasoning_details: Option<Value>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct FinishedCall {
+    /// `{}` where there were none.
+    pub arguments: String,
+    /// The arguments are as long as they were meant to be.
+    pub is_complete: bool,
+    /// To be sent back with the call.
+    pub extra_content: Option<Value>,
+}
+
+/// An error that the service reported in words of its own.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ServiceError {
+    pub message: String,
+    /// Codes and types, in small letters: what a program may branch on.
+    pub codes: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+pub struct Decoder {
+    form: Form,
+    lines: Lines,
+    think_tags: ThinkTags,
+    template: Template,
+    calls: Calls,
+    reasoning_details: ReasoningDetails,
+    /// Data lines that make no JSON on their own, and may together.
+    pending: Vec<u8>,
+    /// The event that is coming in was announced as an error.
+    is_error_event: bool,
+    has_refused: bool,
+    has_deltas: bool,
+    outcome: Outcome,
+    said: Vec<Said>,
+}
+
+#[derive(Debug, Default)]
+enum Form {
+    /// Nothing but blanks so far.
+    #[default]
+    Unknown,
+    Events,
+    /// One JSON document, which can be read when it is complete.
+    Document(Vec<u8>),
+}
+
+impl Decoder {
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Said> {
+        let mut bytes = bytes;
+        if matches!(self.form, Form::Unknown) {
+            let blanks = bytes.iter().take_while(|it| is_blank_or_bom(**it)).count();
+            match bytes.get(blanks) {
+                None => return Vec::new(),
+                Some(b'{' | b'[') => self.form = Form::Document(Vec::new()),
+                Some(_) => self.form = Form::Events,
+            }
+            bytes = &bytes[blanks..];
+        }
+        match &mut self.form {
+            Form::Document(document) if document.len() + bytes.len() <= MAX_LINE => {
+                document.extend_from_slice(bytes);
+            }
+            Form::Document(_) => self.too_long(),
+            Form::Events | Form::Unknown => {
+                let mut lines = std::mem::take(&mut self.lines);
+                let fits = lines.feed(bytes, |line| self.line(line));
+                self.lines = lines;
+                if !fits {
+                    self.too_long();
+                }
+            }
+        }
+        std::mem::take(&mut self.said)
+    }
+
+    /// Everything has come: what was held back, and how it ended.
+    pub fn finish(&mut self) -> (Vec<Said>, Outcome) {
+        match std::mem::take(&mut self.form) {
+            Form::Document(document) => self.document(&document),
+            Form::Events | Form::Unknown => {
+                let mut lines = std::mem::take(&mut self.lines);
+                lines.finish(|line| self.line(line));
+                self.end_of_event();
+            }
+        }
+        self.flush_text();
+        let mut news = Vec::new();
+        self.calls.finish(&mut news);
+        self.tell(news);
+        let mut outcome = std::mem::take(&mut self.outcome);
+        outcome.calls = self.calls.calls.iter().map(finished).collect();
+        outcome.reasoning_details = self.reasoning_details.take();
+        if self.has_refused && outcome.finish_reason == Some(FinishReason::Stop) {
+            outcome.finish_reason = Some(FinishReason::ContentFilter);
+        }
+        (std::mem::take(&mut self.said), outcome)
+    }
+
+    /// Nothing that follows would count.
+    pub fn is_over(&self) -> bool {
+        self.outcome.is_marked_done || self.outcome.error.is_some()
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        if self.is_over() {
+            return;
+        }
+        match line {
+            [] => self.end_of_event(),
+            // A comment.
+            [b':', ..] => (),
+            // Some put errors between the events, bare.
+            [b'{', ..] => self.data(line),
+            _ => match field(line) {
+                (b"data", value) => self.data(value),
+                (b"event", b"error") => self.is_error_event = true,
+                (b"error", value) => self.outcome.error = Some(read_error(value)),
+                _ => (),
+            },
+        }
+    }
+
+    /// Each data line is an event if it can be; the standard wants a blank line after each, which
+    /// not all send, and lets one event have several lines.
+    fn data(&mut self, data: &[u8]) {
+        if data.trim_ascii().is_empty() {
+            return;
+        }
+        if data.trim_ascii() == b"[DONE]" {
+            self.outcome.is_marked_done = true;
+        } else if !self.event(data) {
+            if !self.pending.is_empty() {
+                self.pending.push(b'\n');
+            }
+            self.pending.extend_from_slice(data);
+        }
+    }
+
+    fn end_of_event(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        if !pending.is_empty() && !self.event(&pending) {
+            if self.is_error_event {
+                self.outcome.error = Some(read_error(&pending));
+            } else {
+                self.unreadable(&pending);
+            }
+        }
+        self.is_error_event = false;
+    }
+
+    /// Some wrap the document in a list.
+    fn document(&mut self, document: &[u8]) {
+        let listed = serde_json::from_slice::<Vec<&RawValue>>(document);
+        let is_read = match &listed {
+            Ok(listed) => listed.iter().all(|it| self.event(it.get().as_bytes())),
+            Err(_) => self.event(document),
+        };
+        if is_read {
+            // It could not be read unless all of it had come.
+            self.outcome.is_marked_done = true;
+        } else {
+            self.unreadable(document);
+        }
+    }
+
+    /// False if this is no JSON.
+    fn event(&mut self, json: &[u8]) -> bool {
+        let is_ordinary = self.pending.is_empty() && !self.is_error_event;
+        if let Some(text) = self.template.text_of(json).filter(|_| is_ordinary) {
+            self.content(text);
+            return true;
+        }
+        // A letter that was cut in two by a careless proxy costs that letter alone.
+        let json = match std::str::from_utf8(json) {
+            Ok(json) => Cow::Borrowed(json),
+            Err(_) => String::from_utf8_lossy(json),
+        };
+        let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(&json) else { return false };
+        if !self.pending.is_empty() {
+            let pending = std::mem::take(&mut self.pending);
+            self.unreadable(&pending);
+        }
+        if let Some(text) = chunk.text_alone() {
+            self.template.learn(&json, text);
+        }
+        let is_error = self.is_error_event || chunk.error.is_some() || chunk.object.0 == "error";
+        if let FirstChoice(Some(choice)) = &chunk.choices {
+            self.choice(choice);
+        }
+        let usage = chunk.usage.and_then(wire::usage);
+        self.note_usage(usage.or_else(|| chunk.x_groq.and_then(wire::groq_usage)));
+        if is_error && self.outcome.error.is_none() {
+            self.outcome.error = Some(read_error(json.as_bytes()));
+        }
+        true
+    }
+
+    fn choice(&mut self, choice: &Choice<'_>) {
+        self.outcome.has_answer = true;
+        if let Some(delta) = &choice.delta {
+            self.has_deltas = true;
+            self.delta(delta);
+        } else if let Some(message) = choice.message.filter(|_| !self.has_deltas) {
+            // After deltas it would only repeat them.
+            let message = serde_json::from_str::<Delta<'_>>(message.get());
+            message.iter().for_each(|message| self.delta(message));
+        }
+        let words = [&choice.finish_reason, &choice.finish_reason_in_camel_case];
+        if let Some(reason) = words.into_iter().find_map(|it| FinishReason::parse(&it.0)) {
+            self.outcome.finish_reason = Some(reason);
+        }
+        self.note_usage(choice.usage.and_then(wire::usage));
+        if let Some(error) = choice.error {
+            self.outcome.error = Some(read_error(error.get().as_bytes()));
+        }
+    }
+
+    fn delta(&mut self, delta: &Delta<'_>) {
+        delta.reasoning_details.iter().flatten().for_each(|it| self.reasoning_details.add(it));
+        let reasoning = delta.reasoning_text();
+        self.say(Kind::Thinking, &reasoning);
+        self.say(Kind::Thinking, &delta.content.thinking);
+        self.content(&delta.content.text);
+        self.has_refused |= !delta.refusal.0.is_empty();
+        self.say(Kind::Text, &delta.refusal.0);
+        for (position, call) in delta.tool_calls.iter().flatten().enumerate() {
+            self.call(call, position);
+        }
+        // As it was before there were several calls.
+        let function = delta.function_call.and_then(|it| serde_json::from_str(it.get()).ok());
+        if function.is_some() {
+            self.piece(&Piece::default(), function.as_ref(), None);
+        }
+    }
+
+    fn content(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let mut tags = std::mem::take(&mut self.think_tags);
+        tags.feed(text, |kind, text| self.say(kind, text));
+        self.think_tags = tags;
+    }
+
+    fn call(&mut self, call: &CallDelta<'_>, position: usize) {
+        let piece =
+            Piece { index: call.index.0, id: call.id.0.trim(), position, ..Piece::default() };
+        self.piece(&piece, call.function.as_ref(), call.extra_content);
+    }
+
+    fn piece(&mut self, at: &Piece<'_>, function: Option<&Function<'_>>, extra: Option<&RawValue>) {
+        self.flush_text();
+        let arguments = function.map(Function::arguments_text).unwrap_or_default();
+        let name = function.map_or("", |it| it.name.0.trim());
+        let piece = Piece { name, arguments: &arguments, ..*at };
+        let mut news = Vec::new();
+        let idx = self.calls.add(&piece, &mut news);
+        let extra = extra.and_then(|it| serde_json::from_str(it.get()).ok());
+        if let (Some(idx), Some(extra)) = (idx, extra) {
+            self.calls.calls[idx].extra = Some(extra);
+        }
+        self.tell(news);
+    }
+
+    fn say(&mut self, kind: Kind, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let mut news = Vec::new();
+        self.calls.interrupt(&mut news);
+        self.tell(news);
+        let text = text.to_owned();
+        self.said.push(match kind {
+            Kind::Text => Said::Text(text),
+            Kind::Thinking => Said::Thinking(text),
+        });
+    }
+
+    /// What might have become a tag did not: something else follows.
+    fn flush_text(&mut self) {
+        let mut tags = std::mem::take(&mut self.think_tags);
+        tags.finish(|kind, text| self.say(kind, text));
+        self.think_tags = tags;
+    }
+
+    fn tell(&mut self, news: Vec<News>) {
+        for it in news {
+            self.said.push(match it {
+                News::Started(call) => Said::Call {
+                    call,
+                    name: self.calls.calls[call].name.clone(),
+                    provider_call_id: self.calls.provider_id(call).map(str::to_owned),
+                },
+                News::Grown(call, delta) => Said::Arguments { call, delta },
+            });
+        }
+    }
+
+    fn note_usage(&mut self, usage: Option<Usage>) {
+        self.outcome.usage = usage.or(self.outcome.usage);
+    }
+
+    fn unreadable(&mut self, bytes: &[u8]) {
+        let kept = &bytes[..bytes.len().min(MAX_UNREADABLE)];
+        self.said.push(Said::Unreadable(String::from_utf8_lossy(kept).into_owned()));
+    }
+
+    fn too_long(&mut self) {
+        let message = format!("it sent more than {} MiB in one piece", MAX_LINE >> 20);
+        self.outcome.error = Some(ServiceError { message, codes: Vec::new() });
+    }
+}
+
+fn is_blank_or_bom(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || b"\xef\xbb\xbf".contains(&byte)
+}
+
+fn finished(call: &super::calls::Call) -> FinishedCall {
+    let is_empty = call.arguments.trim().is_empty();
+    FinishedCall {
+        arguments: if is_empty { "{}".to_owned() } else { call.arguments.clone() },
+        is_complete: call.is_complete(),
+        extra_content: call.extra.clone(),
+    }
+}
+
+/// Name and value of a line; one blank after the colon is no part of the value.
+fn field(line: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b':', line) {
+        Some(colon) => {
+            let value = &line[colon + 1..];
+            (&line[..colon], value.strip_prefix(b" ").unwrap_or(value))
+        }
+        None => (line, b""),
+    }
+}
+
+/// An error in whatever form: an object, an object within one, a string, plain words.
+pub(super) fn read_error(text: &[u8]) -> ServiceError {
+    let text = String::from_utf8_lossy(&text[..text.len().min(MAX_UNREADABLE * 4)]);
+    let Ok(json) = serde_json::from_str::<Value>(&text) else {
+        return ServiceError { message: text.trim().to_owned(), codes: Vec::new() };
+    };
+    let json = json.get(0).unwrap_or(&json);
+    let error = json.get("error").filter(|it| !it.is_null()).unwrap_or(json);
+    let words = ["message", "detail", "msg", "error_msg"];
+    let message = words.iter().find_map(|it| error.get(it)).or_else(|| json.get("message"));
+    let message = message.unwrap_or(error);
+    let message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+    let codes = ["code", "type", "status"].iter().filter_map(|it| match error.get(it)? {
+        Value::String(code) => Some(code.to_ascii_lowercase()),
+        Value::Number(code) => Some(code.to_string()),
+        _ => None,
+    });
+    ServiceError { message, codes: codes.collect() }
+}

@@ -1,0 +1,143 @@
+//! Whether a run goes on: what it has used up, and what it may.
+//!
+//! All of it can be counted from the run's own records.
+
+use transcript::{Evaluation, Event, Millis, Usage};
+
+use super::telling::ReadyCall;
+use super::{FinishReason, Limits};
+
+pub(super) struct Progress {
+    started_at: Millis,
+    pub(super) steps: u32,
+    tool_calls: u32,
+    pub(super) usage: Option<Usage>,
+    /// A call could not be run because there had been too many.
+    has_refused_calls: bool,
+}
+
+/// A decision to go on or to stop, and why.
+pub(super) struct Decision {
+    pub(super) should_continue: bool,
+    stop_reason: &'static str,
+    resolved_by: &'static str,
+    evaluations: Vec<Evaluation>,
+}
+
+impl Progress {
+    pub(super) fn new(started_at: Millis) -> Self {
+        Self { started_at, steps: 0, tool_calls: 0, usage: None, has_refused_calls: false }
+    }
+
+    /// Gives the step's index.
+    pub(super) fn start_step(&mut self) -> u32 {
+        self.steps += 1;
+        self.steps - 1
+    }
+
+    pub(super) fn add_usage(&mut self, usage: Option<Usage>) {
+        self.usage = match (self.usage, usage) {
+            (Some(before), Some(usage)) => Some(before.plus(usage)),
+            (before, usage) => usage.or(before),
+        };
+    }
+
+    /// Those that may still run, and those that are too many.
+    pub(super) fn take_calls(
+        &mut self,
+        limits: &Limits,
+        mut calls: Vec<ReadyCall>,
+    ) -> (Vec<ReadyCall>, Vec<ReadyCall>) {
+        let left = limits.tool_calls.map_or(u32::MAX, |it| it.saturating_sub(self.tool_calls));
+        let refused = calls.split_off(calls.len().min(left as usize));
+        self.tool_calls += calls.len() as u32;
+        self.has_refused_calls |= !refused.is_empty();
+        (calls, refused)
+    }
+
+    pub(super) fn deadline(&self, limits: &Limits) -> Option<Millis> {
+        limits.seconds.map(|it| self.started_at.plus(it.saturating_mul(1000)))
+    }
+
+    /// Looks at every limit there is; the first that is reached decides.
+    pub(super) fn evaluate(&self, limits: &Limits, now: Millis) -> Decision {
+        let seconds = now.since(self.started_at) / 1000;
+        let tokens = self.usage.map_or(0, |it| it.total_tokens);
+        let looked_at = [
+            limits.seconds.map(|max| Limit {
+                names: ("time_limit", "TimeLimit"),
+                is_reached: seconds >= max,
+                reason: format!("{seconds} of {max} seconds"),
+            }),
+            limits.steps.map(|max| Limit {
+                names: ("steps_limit", "StepsLimit"),
+                is_reached: self.steps >= max,
+                reason: format!("{} of {max} steps", self.steps),
+            }),
+            limits.tokens.map(|max| Limit {
+                names: ("token_limit", "TokenLimit"),
+                is_reached: tokens >= max,
+                reason: format!("{tokens} of {max} tokens"),
+            }),
+            limits.tool_calls.map(|max| Limit {
+                names: ("tool_limit", "ToolLimit"),
+                is_reached: self.has_refused_calls,
+                reason: format!("{} of {max} tool calls", self.tool_calls),
+            }),
+        ];
+        let looked_at: Vec<Limit> = looked_at.into_iter().flatten().collect();
+        let reached = looked_at.iter().find(|it| it.is_reached);
+        let (stop_reason, resolved_by) = reached.map_or(("tool_calls", "ToolCalls"), |it| it.names);
+        Decision {
+            should_continue: reached.is_none(),
+            stop_reason,
+            resolved_by,
+            evaluations: looked_at.into_iter().map(Limit::into_evaluation).collect(),
+        }
+    }
+}
+
+/// A limit that was looked at.
+struct Limit {
+    /// As a reason to stop, and as who decided.
+    names: (&'static str, &'static str),
+    is_reached: bool,
+    reason: String,
+}
+
+impl Limit {
+    fn into_evaluation(self) -> Evaluation {
+        Evaluation {
+            criterion: self.names.1.to_owned(),
+            decision: if self.is_reached { "stop" } else { "continue" }.to_owned(),
+            reason: self.reason,
+        }
+    }
+}
+
+impl Decision {
+    pub(super) fn stop(stop_reason: &'static str, resolved_by: &'static str) -> Self {
+        Self { should_continue: false, stop_reason, resolved_by, evaluations: Vec::new() }
+    }
+
+    pub(super) fn into_event(self) -> Event {
+        Event::Continuation {
+            should_continue: self.should_continue,
+            stop_reason: self.stop_reason.to_owned(),
+            resolved_by: self.resolved_by.to_owned(),
+            evaluations: self.evaluations,
+        }
+    }
+}
+
+/// The model wants no call: it is done, or something kept it from going on.
+pub(super) fn without_calls(reason: FinishReason) -> Decision {
+    match reason {
+        FinishReason::Length => Decision::stop("token_limit", "OutputLimit"),
+        FinishReason::ContentFilter => Decision::stop("unknown", "ContentFilter"),
+        FinishReason::Stop
+        | FinishReason::ToolCalls
+        | FinishReason::Error
+        | FinishReason::Other => Decision::stop("completed", "NoToolCalls"),
+    }
+}

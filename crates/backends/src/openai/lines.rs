@@ -1,0 +1,61 @@
+//! Bytes, cut anywhere, to lines. Ends with CR, LF or both, as server-sent events allow.
+//!
+//! A line that lies within one piece of input is handed out where it is, without a copy.
+
+use memchr::memchr2;
+
+/// A line longer than this is no answer of a model.
+pub(super) const MAX_LINE: usize = 32 * 1024 * 1024;
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// The beginning of a line whose end has not come.
+    partial: Vec<u8>,
+    /// A CR ended the last line: an LF that follows belongs to it.
+    after_cr: bool,
+    /// The first line, where a byte order mark may stand, is through.
+    begun: bool,
+}
+
+impl Lines {
+    /// Hands out every line that is complete now. False if one has become too long.
+    pub(super) fn feed(&mut self, mut bytes: &[u8], mut take: impl FnMut(&[u8])) -> bool {
+        while !bytes.is_empty() {
+            if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
+                bytes = &bytes[1..];
+                continue;
+            }
+            let Some(end) = memchr2(b'\n', b'\r', bytes) else {
+                self.partial.extend_from_slice(bytes);
+                return self.partial.len() <= MAX_LINE;
+            };
+            self.after_cr = bytes[end] == b'\r';
+            if self.partial.is_empty() {
+                take(self.without_bom(&bytes[..end]));
+            } else {
+                let mut line = std::mem::take(&mut self.partial);
+                line.extend_from_slice(&bytes[..end]);
+                take(self.without_bom(&line));
+                line.clear();
+                self.partial = line;
+            }
+            self.begun = true;
+            bytes = &bytes[end + 1..];
+        }
+        true
+    }
+
+    /// The last line, if nothing ended it.
+    pub(super) fn finish(&mut self, take: impl FnOnce(&[u8])) {
+        let line = std::mem::take(&mut self.partial);
+        if !line.is_empty() {
+            take(self.without_bom(&line));
+        }
+    }
+
+    fn without_bom<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+        if self.begun { line } else { line.strip_prefix(BOM).unwrap_or(line) }
+    }
+}

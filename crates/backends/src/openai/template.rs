@@ -1,0 +1,38 @@
+//! The chunks of an answer differ in little but their text. One that differs from the last in its
+//! text alone need not be read: what it says stands between the same beginning and the same end.
+
+#[derive(Debug, Default)]
+pub(super) struct Template {
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+impl Template {
+    /// Remembers a chunk that says nothing but `text`, which must be a part of it.
+    pub(super) fn learn(&mut self, chunk: &str, text: &str) {
+        let at = (text.as_ptr() as usize).wrapping_sub(chunk.as_ptr() as usize);
+        self.before.clear();
+        self.after.clear();
+        // A text with escapes is no part of the chunk, and teaches nothing.
+        if let Some((before, rest)) = chunk.as_bytes().split_at_checked(at)
+            && let Some(after) = rest.strip_prefix(text.as_bytes())
+        {
+            self.before.extend_from_slice(before);
+            self.after.extend_from_slice(after);
+        }
+    }
+
+    /// The text of a chunk that says something in the same way as the one before.
+    pub(super) fn text_of<'a>(&self, chunk: &'a [u8]) -> Option<&'a str> {
+        if self.before.is_empty() {
+            return None;
+        }
+        let text = chunk.strip_prefix(&*self.before)?.strip_suffix(&*self.after)?;
+        // Within a string these end it, or stand for something else, or are not allowed.
+        let is_plain = |byte: &u8| !matches!(byte, b'"' | b'\\' | 0..=31);
+        if !text.iter().all(is_plain) {
+            return None;
+        }
+        std::str::from_utf8(text).ok()
+    }
+}

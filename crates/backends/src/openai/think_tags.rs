@@ -1,0 +1,109 @@
+//! Thinking that a model writes into its text, between `<think>` and `</think>`.
+//!
+//! Counts only where the text begins with the tag: an answer may speak about the tag itself. What
+//! might be the beginning of a tag is held back until it is decided, and nothing else is.
+
+/// Opening and closing tags that models use.
+const TAGS: [(&str, &str); 3] =
+    [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<thought>", "</thought>")];
+
+#[derive(Debug, Default)]
+pub(super) struct ThinkTags {
+    state: State,
+    held: String,
+}
+
+#[derive(Debug, Default, PartialEq)]
+enum State {
+    /// Nothing but blanks and what may become a tag has come.
+    #[default]
+    Beginning,
+    Thinking {
+        closing_tag: &'static str,
+    },
+    /// After the closing tag: blanks before the answer are no part of it.
+    BeforeAnswer,
+    Answer,
+}
+
+/// What a piece of text turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Kind {
+    Text,
+    Thinking,
+}
+
+impl ThinkTags {
+    pub(super) fn feed(&mut self, text: &str, mut take: impl FnMut(Kind, &str)) {
+        if self.state == State::Answer {
+            return take(Kind::Text, text);
+        }
+        self.held.push_str(text);
+        while self.advance(&mut take) {}
+    }
+
+    /// What was held back was no tag after all.
+    pub(super) fn finish(&mut self, mut take: impl FnMut(Kind, &str)) {
+        let held = std::mem::take(&mut self.held);
+        let kind = match self.state {
+            State::Thinking { .. } => Kind::Thinking,
+            State::Beginning | State::BeforeAnswer | State::Answer => Kind::Text,
+        };
+        if !held.is_empty() {
+            take(kind, &held);
+        }
+    }
+
+    /// Decides about the beginning of what is held. True if more may be decided.
+    fn advance(&mut self, take: &mut impl FnMut(Kind, &str)) -> bool {
+        match self.state {
+            State::Beginning => {
+                let begun = self.held.trim_start();
+                if let Some((tag, closing_tag)) = TAGS.iter().find(|it| begun.starts_with(it.0)) {
+                    self.held = begun[tag.len()..].to_owned();
+                    self.state = State::Thinking { closing_tag };
+                } else if TAGS.iter().any(|it| it.0.starts_with(begun)) {
+                    return false;
+                } else {
+                    self.state = State::Answer;
+                }
+            }
+            State::Thinking { closing_tag } => {
+                let end = self.held.find(closing_tag);
+                let decided = end.unwrap_or_else(|| undecided_from(&self.held, closing_tag));
+                if decided > 0 {
+                    take(Kind::Thinking, &self.held[..decided]);
+                }
+                self.held.drain(..decided);
+                if end.is_none() {
+                    return false;
+                }
+                self.held.drain(..closing_tag.len());
+                self.state = State::BeforeAnswer;
+            }
+            State::BeforeAnswer => {
+                let blanks = self.held.len() - self.held.trim_start().len();
+                self.held.drain(..blanks);
+                if self.held.is_empty() {
+                    return false;
+                }
+                self.state = State::Answer;
+            }
+            State::Answer => {
+                let text = std::mem::take(&mut self.held);
+                if !text.is_empty() {
+                    take(Kind::Text, &text);
+                }
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Where an ending begins that may be the beginning of `tag`.
+fn undecided_from(text: &str, tag: &str) -> usize {
+    let longest = tag.len().min(text.len());
+    let ending = (1..=longest).rev().find(|&n| text.as_bytes().ends_with(&tag.as_bytes()[..n]));
+    text.len() - ending.unwrap_or(0)
+}

@@ -1,0 +1,298 @@
+//! More of what providers do, each with what it must come to; then anything at all.
+
+use backends::openai::FinishReason;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::reading::{check_every_chunking, decode, summary};
+
+/// An event with this delta.
+fn chunk(delta: Value) -> String {
+    format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": delta }] }))
+}
+
+fn calls(deltas: &[Value]) -> String {
+    deltas.iter().map(|it| chunk(json!({ "tool_calls": [it] }))).collect()
+}
+
+#[track_caller]
+fn check_calls(body: &str, expected: Value) {
+    let read: Vec<Value> = summary(body.as_bytes())["toolCalls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| json!([it["id"], it["name"], it["arguments"]]))
+        .collect();
+    assert_eq!(Value::from(read), expected);
+    check_every_chunking(body.as_bytes());
+}
+
+#[track_caller]
+fn check(body: &str, field: &str, expected: Value) {
+    assert_eq!(summary(body.as_bytes())[field], expected, "{body}");
+    check_every_chunking(body.as_bytes());
+}
+
+#[test]
+fn calls_without_an_index() {
+    let two = json!({ "tool_calls": [
+        { "function": { "name": "a", "arguments": "{\"x\":1}" } },
+        { "function": { "name": "b", "arguments": "{\"y\":2}" } },
+    ]});
+    check_calls(&chunk(two), json!([[null, "a", "{\"x\":1}"], [null, "b", "{\"y\":2}"]]));
+    let by_id = calls(&[
+        json!({ "id": "c1", "function": { "name": "a", "arguments": "" } }),
+        json!({ "id": "c2", "function": { "name": "b", "arguments": "" } }),
+        json!({ "id": "c1", "function": { "arguments": "{\"x\":1}" } }),
+        json!({ "id": "c2", "function": { "arguments": "{\"y\":2}" } }),
+    ]);
+    check_calls(&by_id, json!([["c1", "a", "{\"x\":1}"], ["c2", "b", "{\"y\":2}"]]));
+    let one_by_one = calls(&[
+        json!({ "function": { "name": "a", "arguments": "{\"x\"" } }),
+        json!({ "function": { "arguments": ":1}" } }),
+        json!({ "function": { "name": "a", "arguments": "{\"x\":2}" } }),
+    ]);
+    check_calls(&one_by_one, json!([[null, "a", "{\"x\":1}"], [null, "a", "{\"x\":2}"]]));
+}
+
+#[test]
+fn names_in_pieces_repeated_late_and_never() {
+    let pieces = calls(&[
+        json!({ "index": 0, "id": "c1", "function": { "name": "get_", "arguments": "" } }),
+        json!({ "index": 0, "function": { "name": "weather" } }),
+        json!({ "index": 0, "function": { "arguments": "{}" } }),
+    ]);
+    check_calls(&pieces, json!([["c1", "get_weather", "{}"]]));
+    let repeated = calls(&[
+        json!({ "index": 0, "id": "c1", "function": { "name": "a", "arguments": "" } }),
+        json!({ "index": 0, "id": "c1", "function": { "name": "a", "arguments": "{\"x\"" } }),
+        json!({ "index": 0, "id": "c1", "function": { "name": "a", "arguments": ":1}" } }),
+    ]);
+    check_calls(&repeated, json!([["c1", "a", "{\"x\":1}"]]));
+    let late = calls(&[
+        json!({ "index": 0, "id": "c1", "function": { "name": "", "arguments": "{\"x\"" } }),
+        json!({ "index": 0, "function": { "name": "a", "arguments": ":1}" } }),
+    ]);
+    check_calls(&late, json!([["c1", "a", "{\"x\":1}"]]));
+    let never = calls(&[json!({ "index": 0, "id": "c1" })]);
+    check_calls(&never, json!([["c1", "", "{}"]]));
+}
+
+#[test]
+fn two_calls_at_one_index() {
+    let both = |first: &str, second: Value| {
+        calls(&[
+            json!({ "index": 0, "id": "c1", "function": { "name": "a", "arguments": first } }),
+            second,
+            json!({ "index": 0, "function": { "arguments": "{\"y\":2}" } }),
+        ])
+    };
+    // Another name and another id, whether the first call has arguments or not.
+    for (first, arguments) in [("", "{}"), ("{\"x\":1}", "{\"x\":1}")] {
+        let second =
+            json!({ "index": 0, "id": "c2", "function": { "name": "b", "arguments": "" } });
+        check_calls(
+            &both(first, second),
+            json!([["c1", "a", arguments], ["c2", "b", "{\"y\":2}"]]),
+        );
+    }
+    // Another name alone, once the first call is complete.
+    let second = json!({ "index": 0, "function": { "name": "b", "arguments": "" } });
+    let expected = json!([["c1", "a", "{}"], [null, "b", "{\"y\":2}"]]);
+    check_calls(&both("{}", second), expected);
+}
+
+#[test]
+fn a_second_batch_after_text() {
+    let batches = calls(&[json!({ "index": 0, "id": "c1", "function": { "name": "a" } })])
+        + &chunk(json!({ "content": "And now" }))
+        + &calls(&[json!({ "index": 0, "id": "c2", "function": { "name": "a" } })]);
+    check_calls(&batches, json!([["c1", "a", "{}"], ["c2", "a", "{}"]]));
+}
+
+#[test]
+fn whatever_the_framing() {
+    let event = |text: &str| json!({ "choices": [{ "delta": { "content": text } }] }).to_string();
+    let (a, b) = (event("a"), event("b"));
+    let split = a.split_at(a.find("\"delta\"").unwrap());
+    for body in [
+        format!("data: {a}\ndata: {b}\n"),
+        format!("data:{a}\r\rdata:{b}\r\r"),
+        format!("data: {a}\r\n\r\ndata: {b}"),
+        format!(": hello\n\nid: 1\nretry: 5\ndata: {a}\n\ndata:\n\ndata: \n\ndata: {b}\n\n"),
+        format!("data: {}\ndata: {}\n\ndata: {b}\n\n", split.0, split.1),
+        format!("data: {}\r\ndata: {}\r\n\r\ndata: {b}\n\n", split.0, split.1),
+        format!("\u{feff}\n\ndata: {a}\n\ndata: {b}\n\n"),
+    ] {
+        check(&body, "text", json!("ab"));
+        check(&body, "unreadable", json!([]));
+    }
+}
+
+#[test]
+fn content_in_pieces_and_other_choices() {
+    let pieces = json!([
+        { "type": "thinking", "thinking": [{ "type": "text", "text": "hm" }] },
+        { "type": "text", "text": "so" },
+    ]);
+    check(&chunk(json!({ "content": pieces })), "text", json!("so"));
+    check(&chunk(json!({ "content": pieces })), "reasoning", json!("hm"));
+    let others = json!({ "choices": [
+        { "index": 1, "delta": { "content": "no" } },
+        { "index": 0, "delta": { "content": "yes" } },
+    ]});
+    check(&format!("data: {others}\n\n"), "text", json!("yes"));
+    check(
+        "data: {}\n\ndata: {\"choices\":[{}]}\n\ndata: {\"choices\":null}\n\n",
+        "text",
+        json!(""),
+    );
+}
+
+#[test]
+fn details_of_reasoning_are_put_together() {
+    let piece = |detail: Value| chunk(json!({ "reasoning_details": [detail] }));
+    let body = piece(json!({ "type": "reasoning.text", "index": 0, "text": "I " }))
+        + &piece(
+            json!({ "type": "reasoning.text", "index": 0, "text": "think", "signature": null }),
+        )
+        + &piece(json!({ "type": "reasoning.text", "index": 0, "signature": "S" }))
+        + &piece(json!({ "type": "reasoning.encrypted", "index": 1, "data": "xyz" }));
+    check(&body, "reasoning", json!("I think"));
+    let details = decode([body.as_bytes()]).1.reasoning_details;
+    assert_eq!(
+        details,
+        Some(json!([
+            { "type": "reasoning.text", "index": 0, "text": "I think", "signature": "S" },
+            { "type": "reasoning.encrypted", "index": 1, "data": "xyz" },
+        ]))
+    );
+}
+
+#[test]
+fn a_message_after_the_deltas_repeats_them() {
+    let message = json!({ "choices": [{ "message": { "role": "assistant", "content": "ab" } }] });
+    let body = chunk(json!({ "content": "a" })) + &chunk(json!({ "content": "b" }));
+    check(&format!("{body}data: {message}\n\n"), "text", json!("ab"));
+    check(&format!("data: {message}\n\n"), "text", json!("ab"));
+}
+
+#[test]
+fn thinking_tags_only_at_the_beginning() {
+    for (said, thinking, text) in [
+        ("<think>hm</think>\n\nso", "hm", "so"),
+        ("\n<thinking>a < b</thinking>so", "a < b", "so"),
+        ("<think>never ends", "never ends", ""),
+        ("<think></think>so", "", "so"),
+        ("<thin air", "", "<thin air"),
+        ("<", "", "<"),
+        ("the tag <think>x</think>", "", "the tag <think>x</think>"),
+        ("<think>a</think>b<think>c</think>", "a", "b<think>c</think>"),
+    ] {
+        // Cut between events too, not only between bytes.
+        for cut in (0..=said.len()).filter(|&it| said.is_char_boundary(it)) {
+            let body = chunk(json!({ "content": said[..cut] }))
+                + &chunk(json!({ "content": said[cut..] }));
+            let read = summary(body.as_bytes());
+            assert_eq!((&read["reasoning"], &read["text"]), (&json!(thinking), &json!(text)));
+        }
+    }
+}
+
+#[test]
+fn errors_in_every_form() {
+    for body in [
+        "data: {\"error\":{\"message\":\"boom\",\"code\":500}}\n\n",
+        "data: {\"error\":\"boom\"}\n\n",
+        "data: {\"object\":\"error\",\"message\":\"boom\",\"code\":400}\n\n",
+        "error: {\"message\":\"boom\"}\n\n",
+        "event: error\ndata: {\"message\":\"boom\"}\n\n",
+        "event: error\ndata: boom\n\n",
+        "{\"error\":\"boom\"}",
+        "[{\"error\":{\"code\":400,\"message\":\"boom\"}}]",
+        "data: {\"choices\":[{\"error\":{\"message\":\"boom\"},\"finish_reason\":\"error\"}]}\n\n",
+    ] {
+        check(body, "error", json!("boom"));
+    }
+}
+
+#[test]
+fn nothing_at_all() {
+    for body in ["", "\n\n", ": ping\n\n: ping\n\n", "<html>busy</html>"] {
+        let (said, outcome) = decode([body.as_bytes()]);
+        assert!(said.is_empty() && !outcome.has_answer && outcome.error.is_none(), "{body:?}");
+    }
+}
+
+#[test]
+fn reasons_in_every_spelling() {
+    for (word, reason) in [
+        ("stop", Some(FinishReason::Stop)),
+        ("end_turn", Some(FinishReason::Stop)),
+        ("MAX_TOKENS", Some(FinishReason::Length)),
+        ("tool_use", Some(FinishReason::ToolCalls)),
+        ("SAFETY", Some(FinishReason::ContentFilter)),
+        ("network_error", Some(FinishReason::Error)),
+        ("mystery", Some(FinishReason::Other)),
+        ("", None),
+        ("null", None),
+    ] {
+        let body = format!("data: {}\n\n", json!({ "choices": [{ "finish_reason": word }] }));
+        assert_eq!(decode([body.as_bytes()]).1.finish_reason, reason, "{word}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn anything_is_read_the_same_in_any_chunking(
+        lines in prop::collection::vec(any_line(), 0..8),
+        cuts in prop::collection::vec(0..400usize, 0..6),
+    ) {
+        let body: Vec<u8> = lines.concat();
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|it| it.min(body.len())).collect();
+        cuts.sort_unstable();
+        let mut from = 0;
+        let mut pieces = Vec::new();
+        for cut in cuts {
+            pieces.push(&body[from..cut]);
+            from = cut;
+        }
+        pieces.push(&body[from..]);
+        prop_assert_eq!(decode(pieces), decode([&body[..]]));
+    }
+}
+
+proptest! {
+    /// Whatever stands around it, and however alike the pieces are.
+    #[test]
+    fn what_was_said_is_what_is_heard(
+        texts in prop::collection::vec("[a\"\\\\\n{}:é, ]{0,6}", 1..12),
+        around in "[a\",]{0,3}",
+    ) {
+        let event = |text: &String| {
+            let choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": null });
+            format!("data: {}\n\n", json!({ "id": around, "choices": [choice], "end": around }))
+        };
+        // So that nothing can be the beginning of a tag.
+        let body: String = std::iter::once(&"x".to_owned()).chain(&texts).map(event).collect();
+        prop_assert_eq!(&summary(body.as_bytes())["text"], &json!(format!("x{}", texts.concat())));
+    }
+}
+
+fn any_line() -> impl Strategy<Value = Vec<u8>> {
+    let end = prop_oneof![Just("\n"), Just("\r\n"), Just("\n\n"), Just("\r"), Just("")];
+    let line = prop_oneof![
+        "[a-z{}<>:\"é ]{0,12}".prop_map(String::into_bytes),
+        prop::collection::vec(any::<u8>(), 0..6),
+        "<?/?(think)?>?é?".prop_map(|it| chunk(json!({ "content": it })).trim_end().into()),
+        ("[ab]?", "[ab]?", "[{}\" x]{0,3}", 0..2u8).prop_map(|(id, name, arguments, index)| {
+            let function = json!({ "name": name, "arguments": arguments });
+            let call = json!({ "index": index, "id": id, "function": function });
+            chunk(json!({ "tool_calls": [call] })).trim_end().into()
+        }),
+        Just(b"data: [DONE]".to_vec()),
+        Just(b"event: error".to_vec()),
+        Just(b"data: {\"usage\":{\"prompt_tokens\":1}}".to_vec()),
+    ];
+    (line, end).prop_map(|(line, end)| [line, end.into()].concat())
+}

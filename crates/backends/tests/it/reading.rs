@@ -1,0 +1,75 @@
+//! Reads an answer in any chunking and says what it was, in a form that is easy to compare.
+
+use std::path::PathBuf;
+
+use backends::openai::{Decoder, FinishReason, Outcome, Said};
+use serde_json::{Value, json};
+
+pub(crate) fn fixtures(folder: &str) -> Vec<(String, String)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/openai").join(folder);
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
+    files.sort();
+    let name = |path: &PathBuf| path.file_stem().unwrap().to_string_lossy().into_owned();
+    files.iter().map(|it| (name(it), std::fs::read_to_string(it).unwrap())).collect()
+}
+
+pub(crate) fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Said>, Outcome) {
+    let mut decoder = Decoder::default();
+    let mut said: Vec<Said> = pieces.into_iter().flat_map(|it| decoder.feed(it)).collect();
+    let (last, outcome) = decoder.finish();
+    said.extend(last);
+    (said, outcome)
+}
+
+/// Cut in two anywhere, byte by byte, and in pieces of a few sizes: the same is said, in the same
+/// words.
+#[track_caller]
+pub(crate) fn check_every_chunking(body: &[u8]) {
+    let whole = decode([body]);
+    // A long body has many places that are alike.
+    for cut in (0..=body.len()).step_by(1 + body.len() / 1500) {
+        assert_eq!(decode([&body[..cut], &body[cut..]]), whole, "cut at {cut}");
+    }
+    for size in [1, 2, 3, 7, 16, 61, 1024] {
+        assert_eq!(decode(body.chunks(size)), whole, "in pieces of {size}");
+    }
+}
+
+pub(crate) fn summary(body: &[u8]) -> Value {
+    let (said, outcome) = decode([body]);
+    let (mut text, mut reasoning, mut unreadable) = (String::new(), String::new(), Vec::new());
+    let mut calls: Vec<Value> = Vec::new();
+    let mut streamed: Vec<String> = Vec::new();
+    for it in said {
+        match it {
+            Said::Text(delta) => text.push_str(&delta),
+            Said::Thinking(delta) => reasoning.push_str(&delta),
+            Said::Call { call, name, provider_call_id } => {
+                assert_eq!(call, calls.len(), "calls are numbered as they begin");
+                calls.push(json!({ "id": provider_call_id, "name": name }));
+                streamed.push(String::new());
+            }
+            Said::Arguments { call, delta } => streamed[call].push_str(&delta),
+            Said::Unreadable(raw) => unreadable.push(raw),
+        }
+    }
+    assert_eq!(calls.len(), outcome.calls.len(), "every call is told");
+    for ((call, streamed), finished) in calls.iter_mut().zip(streamed).zip(&outcome.calls) {
+        let is_same = streamed == finished.arguments || streamed.trim().is_empty();
+        assert!(is_same, "what streamed is what ends: {streamed} {}", finished.arguments);
+        call["arguments"] = json!(finished.arguments);
+        if let Some(extra) = &finished.extra_content {
+            call["extra"] = extra.clone();
+        }
+    }
+    json!({
+        "text": text,
+        "reasoning": reasoning,
+        "toolCalls": calls,
+        "finish": outcome.finish_reason.map(FinishReason::as_str),
+        "usage": outcome.usage.map(|it| json!({ "input": it.input_tokens, "output": it.output_tokens })),
+        "error": outcome.error.map(|it| it.message),
+        "unreadable": unreadable,
+    })
+}

@@ -1,0 +1,24 @@
+//! Each deviation that was seen in the wild, with what it must come to.
+
+use serde_json::Value;
+
+use crate::reading::{check_every_chunking, fixtures, summary};
+
+#[test]
+fn every_vector_is_read_as_it_is_meant() {
+    let vectors = fixtures("vectors");
+    assert_eq!(vectors.len(), 54);
+    for (name, vector) in vectors {
+        let vector: Value = serde_json::from_str(&vector).unwrap();
+        let body = vector["sse"].as_str().unwrap();
+        assert_eq!(summary(body.as_bytes()), vector["expected"], "{name}");
+    }
+}
+
+#[test]
+fn the_chunking_changes_nothing() {
+    for (_, vector) in fixtures("vectors") {
+        let vector: Value = serde_json::from_str(&vector).unwrap();
+        check_every_chunking(vector["sse"].as_str().unwrap().as_bytes());
+    }
+}

@@ -1,0 +1,47 @@
+//! Attached files as pieces of a message: pictures to look at, texts to read, and a word about
+//! whatever the model cannot take.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use transcript::Attachment;
+
+use super::text_piece;
+
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// More of a text than this would leave no room for anything else.
+const MAX_TEXT: usize = 256 * 1024;
+
+pub(super) fn piece(
+    file: &Attachment,
+    sees: bool,
+    read: &dyn Fn(&Attachment) -> Option<Vec<u8>>,
+) -> Value {
+    let Some(bytes) = read(file) else { return remark(file, "is not stored any more") };
+    if PICTURES.contains(&file.media_type.as_str()) {
+        if !sees {
+            return remark(file, "cannot be shown to this model");
+        }
+        let url = format!("data:{};base64,{}", file.media_type, STANDARD.encode(&bytes));
+        return json!({ "type": "image_url", "image_url": { "url": url } });
+    }
+    match std::str::from_utf8(&bytes) {
+        Ok(text) if !text.contains('\0') => text_piece(&inline(&file.name, text)),
+        _ => remark(file, "cannot be read by this model"),
+    }
+}
+
+/// The fence is longer than any in the text, so that the text cannot end it.
+fn inline(name: &str, text: &str) -> String {
+    let end = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= MAX_TEXT).last();
+    let shown = if text.len() <= MAX_TEXT { text } else { &text[..end.unwrap_or(0)] };
+    let rest = if shown.len() < text.len() { "\n… the rest is left out" } else { "" };
+    let longest = shown.split(|it| it != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("The attached file {name}:\n{fence}\n{}\n{fence}{rest}", shown.trim_end_matches('\n'))
+}
+
+fn remark(file: &Attachment, why: &str) -> Value {
+    let Attachment { name, media_type, size, .. } = file;
+    text_piece(&format!("[The attached file {name} ({media_type}, {size} bytes) {why}.]"))
+}

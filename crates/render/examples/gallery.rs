@@ -1,0 +1,89 @@
+//! The page of every log in `fixtures/`, as files: for looking at it without a server, and for tests
+//! in a browser.
+//!
+//!     cargo run -p render --example gallery -- OUT
+//!
+//! `NAME.html` is the page of the whole log. `NAME.json` is how it came to be: the page of an empty
+//! log, the patch of each record, and the page as it must look after some of them.
+
+use std::error::Error;
+use std::path::Path;
+
+use render::{Bodies, ListedAgent, ListedSession, Live, OpenSession, Page, Settings, View, page};
+use serde_json::{Map, Value, json};
+use transcript::{Record, SessionId, Transcript, stream};
+
+/// Of the records that are deltas, every so many are compared.
+const DELTAS: usize = 7;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let out = std::env::args().nth(1).ok_or("usage: gallery OUT")?;
+    let out = Path::new(&out);
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let mut logs = Vec::new();
+    for entry in std::fs::read_dir(fixtures)? {
+        let path = entry?.path();
+        let name = path.file_stem().ok_or("a file without a name")?.to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path)?;
+        let records: Result<Vec<Record>, _> = text.lines().map(serde_json::from_str).collect();
+        logs.push((SessionId::new(name), records?));
+    }
+    logs.sort_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
+    let gallery = Gallery::new(&logs);
+
+    std::fs::create_dir_all(out)?;
+    std::fs::write(out.join("home.html"), gallery.draw(None))?;
+    for (id, records) in &logs {
+        let whole = gallery.draw(Some((id, &Transcript::replay(records))));
+        std::fs::write(out.join(format!("{id}.html")), whole)?;
+        std::fs::write(out.join(format!("{id}.json")), gallery.replay(id, records).to_string())?;
+    }
+    Ok(())
+}
+
+struct Gallery {
+    settings: Settings,
+    sessions: Vec<ListedSession>,
+    agents: [ListedAgent; 1],
+}
+
+impl Gallery {
+    fn new(logs: &[(SessionId, Vec<Record>)]) -> Self {
+        let sessions = logs.iter().map(|(id, records)| {
+            let summary = Transcript::replay(records).summary;
+            ListedSession {
+                id: id.clone(),
+                title: summary.title().to_owned(),
+                agent: summary.agent.clone(),
+                state: summary.state(),
+                archived: summary.archived,
+                updated_at: summary.updated_at,
+            }
+        });
+        let demo = ListedAgent { id: "demo".into(), kind: "demo".into(), problem: None };
+        Self { settings: Settings::default(), sessions: sessions.collect(), agents: [demo] }
+    }
+
+    fn draw(&self, open: Option<(&SessionId, &Transcript)>) -> String {
+        let Self { settings, sessions, agents } = self;
+        let open =
+            open.map(|(id, transcript)| OpenSession { id, transcript, earlier: None, at: None });
+        page(&Page { settings, sessions, agents, open })
+    }
+
+    fn replay(&self, id: &SessionId, records: &[Record]) -> Value {
+        let mut live = Live::new(View::new(id.clone(), Bodies::Cut), Transcript::default());
+        let first = self.draw(Some((id, live.transcript())));
+        let (mut patches, mut pages) = (Vec::new(), Map::new());
+        for (idx, record) in records.iter().enumerate() {
+            let ops = live.apply([record]);
+            patches.push(json!({ "seq": record.seq, "ops": ops }));
+            let is_delta = stream::continued_by(&record.event).is_some();
+            if !is_delta || idx % DELTAS == 0 {
+                let html = self.draw(Some((id, live.transcript())));
+                pages.insert(record.seq.to_string(), html.into());
+            }
+        }
+        json!({ "first": first, "patches": patches, "pages": pages })
+    }
+}

@@ -1,0 +1,96 @@
+//! For the look `badges`: a small button for each call, after the text, with the call's JSON.
+
+use maud::{Markup, html};
+use serde_json::{Map, Value, json};
+use transcript::{Answer, Call};
+
+use crate::icon::icon;
+use crate::tree::Element;
+use crate::view::{BodyKind, INLINE_MAX, View, inline};
+
+/// How much of very long arguments the tooltip shows; all of them are copied.
+const SHOWN: usize = 2000;
+
+/// The list without its badges; none where there was no call.
+pub(crate) fn list(id: &str, answer: &Answer) -> Option<Element> {
+    answer.calls().next()?;
+    let list = Element::div(id).class("tool-calls-container").attr("role", "group");
+    Some(list.attr("aria-label", "Tool calls").html(label()))
+}
+
+fn label() -> Markup {
+    html! { (icon("wrench")) span { "Tool calls:" } }
+}
+
+pub(crate) fn badge(view: &View, id: &str, answer: &Answer, call: &Call) -> Element {
+    let tip = format!("{id}-tip");
+    let label = label_of(answer, call);
+    let is_fallback = call.name.is_empty() && call.arguments_done && !parses(call);
+    let class =
+        if is_fallback { "tool-call-badge tool-call-badge--fallback" } else { "tool-call-badge" };
+    let whole = (call.arguments_done && call.arguments.bytes() > INLINE_MAX)
+        .then(|| view.body_url(call, BodyKind::Arguments));
+    Element::new("span", id)
+        .class("badge")
+        .child(
+            Element::new("button", format!("{id}-b"))
+                .class(class)
+                .attr("type", "button")
+                .attr("data-action", "copy-call")
+                .attr_if("data-src", whole)
+                .attr("aria-label", format!("Tool call: {label}"))
+                .attr("aria-describedby", tip.clone())
+                .html(html! { span.label { (label) } (icon("copy")) }),
+        )
+        .child(
+            Element::div(tip)
+                .class("tooltip")
+                .attr("role", "tooltip")
+                .attr("popover", "manual")
+                .text(&payload(call)),
+        )
+}
+
+/// The name, with a number where it was there before; the raw text of a call that cannot be read.
+fn label_of(answer: &Answer, call: &Call) -> String {
+    if call.name.is_empty() {
+        let raw = inline(&call.arguments)
+            .filter(|it| call.arguments_done && !it.is_empty() && !parses(call));
+        return raw.unwrap_or_else(|| call.label());
+    }
+    let before = answer.calls().take_while(|it| it.id != call.id);
+    match before.filter(|it| it.name == call.name).count() {
+        0 => call.name.clone(),
+        n => format!("{} #{}", call.name, n + 1),
+    }
+}
+
+fn parses(call: &Call) -> bool {
+    call.arguments.is_empty()
+        || inline(&call.arguments).is_some_and(|it| serde_json::from_str::<Value>(&it).is_ok())
+}
+
+/// The call as the provider's API has it, indented by two.
+fn payload(call: &Call) -> String {
+    let arguments = match inline(&call.arguments) {
+        _ if !call.arguments_done => json!({}),
+        Some(text) if text.is_empty() => json!({}),
+        Some(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        None => {
+            let head = call.arguments.head();
+            Value::String(format!("{}…", &head[..head.floor_char_boundary(SHOWN)]))
+        }
+    };
+    let mut function = Map::new();
+    if !call.name.is_empty() {
+        function.insert("name".to_owned(), json!(call.name));
+    }
+    function.insert("arguments".to_owned(), arguments);
+    let mut payload = Map::new();
+    if let Some(id) = &call.provider_call_id {
+        payload.insert("id".to_owned(), json!(id));
+    }
+    payload.insert("type".to_owned(), json!("function"));
+    payload.insert("function".to_owned(), Value::Object(function));
+    serde_json::to_string_pretty(&payload).unwrap_or_default()
+}

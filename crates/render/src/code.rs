@@ -1,0 +1,213 @@
+//! Source code, highlighted by class.
+//!
+//! The grammars are syntect's, made into the few token classes of [`STYLESHEET`]. They are loaded by
+//! the first code that is highlighted, and a grammar that is used keeps what it has compiled, some ten
+//! megabytes each: a server that is idle calls [`unload`].
+
+mod languages;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use maud::{Markup, PreEscaped};
+use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
+
+use crate::escape::{escaped, push_escaped};
+
+pub use languages::Language;
+
+/// Longer code is shown plain: the slower grammars take a second for 200 KB.
+const MAX_CODE: usize = 64 << 10;
+/// So is code with a longer line: grammars are slow on what was never meant to be read.
+const MAX_LINE: usize = 4 << 10;
+
+/// The colours of the token classes, for both themes. A page sets `data-theme` to override the
+/// system's choice.
+pub const STYLESHEET: &str = include_str!("code/highlight.css");
+
+/// Which token class a scope belongs to; of those that match, the longest counts. An empty class
+/// takes a scope out of a wider one.
+const CLASSES: &[(&str, &str)] = &[
+    ("comment", "comment"),
+    ("constant", "constant"),
+    ("constant.character.escape", "constant"),
+    ("constant.numeric", "number"),
+    ("entity.name", "function"),
+    ("entity.name.class", "type"),
+    ("entity.name.enum", "type"),
+    ("entity.name.function", "function"),
+    ("entity.name.impl", "type"),
+    ("entity.name.interface", "type"),
+    ("entity.name.module", "type"),
+    ("entity.name.namespace", "type"),
+    ("entity.name.section", "heading"),
+    ("entity.name.struct", "type"),
+    ("entity.name.tag", "tag"),
+    ("entity.name.trait", "type"),
+    ("entity.name.type", "type"),
+    ("entity.other.attribute-name", "attribute"),
+    ("entity.other.inherited-class", "type"),
+    ("keyword", "keyword"),
+    ("keyword.operator", "operator"),
+    ("keyword.operator.word", "keyword"),
+    ("markup.deleted", "deleted"),
+    ("markup.heading", "heading"),
+    ("markup.inserted", "inserted"),
+    ("meta.annotation", "attribute"),
+    ("meta.diff.header", "heading"),
+    ("meta.diff.range", "heading"),
+    ("meta.interpolation", ""),
+    ("meta.template.expression", ""),
+    ("punctuation", ""),
+    ("punctuation.definition.comment", "comment"),
+    ("punctuation.definition.deleted", "deleted"),
+    ("punctuation.definition.heading", "heading"),
+    ("punctuation.definition.inserted", "inserted"),
+    ("punctuation.definition.string", "string"),
+    ("punctuation.definition.variable", "variable"),
+    ("storage", "keyword"),
+    ("storage.type.annotation", "attribute"),
+    ("string", "string"),
+    ("support.class", "type"),
+    ("support.constant", "constant"),
+    ("support.function", "function"),
+    ("support.macro", "function"),
+    ("support.type", "type"),
+    ("variable.annotation", "attribute"),
+    ("variable.function", "function"),
+    ("variable.language", "constant"),
+    ("variable.other.constant", "constant"),
+    ("variable.other.readwrite", "variable"),
+    ("variable.parameter", "variable"),
+];
+
+/// The language that a fence's info string names, as in ` ```rust `.
+pub fn language_of_fence(info: &str) -> Option<Language> {
+    let word = info.split([' ', '\t', ',', '{']).next()?;
+    Language::named(word.trim_start_matches('.'))
+}
+
+/// The language of a file, by its name or its extension.
+pub fn language_of_file(path: &str) -> Option<Language> {
+    let name = path.rsplit(['/', '\\']).next()?;
+    Language::named(name).or_else(|| Language::named(name.rsplit_once('.')?.1))
+}
+
+/// The code with its tokens in `<span class="hl-...">`.
+pub fn highlight(code: &str, language: Language) -> Markup {
+    let is_readable = code.len() <= MAX_CODE && code.lines().all(|it| it.len() <= MAX_LINE);
+    let tokens = if is_readable { Highlighter::get().tokens(code, language) } else { None };
+    PreEscaped(tokens.unwrap_or_else(|| escaped(code)))
+}
+
+/// A file's content as a block, highlighted if its name says what it is.
+pub fn file(path: &str, content: &str) -> Markup {
+    let language = language_of_file(path);
+    let class = language.map(|it| format!("language-{}", it.name()));
+    let content =
+        language.map_or_else(|| PreEscaped(escaped(content)), |it| highlight(content, it));
+    maud::html! { pre { code class=[class] { (content) } } }
+}
+
+/// Gives back the memory of the grammars. The next highlighting loads them again.
+pub fn unload() {
+    *loaded() = None;
+}
+
+fn loaded() -> MutexGuard<'static, Option<Arc<Highlighter>>> {
+    static LOADED: Mutex<Option<Arc<Highlighter>>> = Mutex::new(None);
+    LOADED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Highlighter {
+    syntaxes: SyntaxSet,
+    classes: Vec<(Scope, &'static str)>,
+}
+
+impl Highlighter {
+    fn load() -> Self {
+        let scope = |(name, class): &(&str, &'static str)| Some((Scope::new(name).ok()?, *class));
+        let mut classes: Vec<_> = CLASSES.iter().filter_map(scope).collect();
+        classes.sort_by_key(|(scope, _)| std::cmp::Reverse(scope.len()));
+        Self { syntaxes: two_face::syntax::extra_newlines(), classes }
+    }
+
+    fn get() -> Arc<Self> {
+        loaded().get_or_insert_with(|| Arc::new(Self::load())).clone()
+    }
+
+    /// Nothing if a grammar is missing or gives up.
+    fn tokens(&self, code: &str, language: Language) -> Option<String> {
+        let syntax = self.syntaxes.find_syntax_by_name(language.syntax())?;
+        let mut state = ParseState::new(syntax);
+        let mut spans = Spans { out: String::with_capacity(code.len() * 2), open: "" };
+        let mut scopes = ScopeStack::new();
+        let mut known = HashMap::new();
+        for line in code.split_inclusive('\n') {
+            let mut from = 0;
+            for (at, op) in state.parse_line(line, &self.syntaxes).ok()? {
+                spans.push(&line[from..at], self.class(&scopes, &mut known));
+                scopes.apply(&op).ok()?;
+                from = at;
+            }
+            spans.push(&line[from..], self.class(&scopes, &mut known));
+        }
+        Some(spans.finish())
+    }
+
+    /// The class of the innermost scope that has one.
+    fn class(
+        &self,
+        scopes: &ScopeStack,
+        known: &mut HashMap<Scope, Option<&'static str>>,
+    ) -> &'static str {
+        let class_of = |scope: Scope| {
+            let rule = self.classes.iter().find(|(rule, _)| rule.is_prefix_of(scope));
+            rule.map(|(_, class)| *class)
+        };
+        let mut of_stack = scopes.as_slice().iter().rev();
+        of_stack
+            .find_map(|it| *known.entry(*it).or_insert_with(|| class_of(*it)))
+            .unwrap_or_default()
+    }
+}
+
+/// Neighbours of the same class share a span.
+struct Spans {
+    out: String,
+    open: &'static str,
+}
+
+impl Spans {
+    fn push(&mut self, text: &str, class: &'static str) {
+        if text.is_empty() {
+            return;
+        }
+        // White space looks the same in any class.
+        let is_blank = text.bytes().all(|it| it.is_ascii_whitespace());
+        if class != self.open && !is_blank {
+            self.close();
+            if !class.is_empty() {
+                self.out.push_str("<span class=\"hl-");
+                self.out.push_str(class);
+                self.out.push_str("\">");
+            }
+            self.open = class;
+        }
+        push_escaped(&mut self.out, text);
+    }
+
+    fn close(&mut self) {
+        if !self.open.is_empty() {
+            self.out.push_str("</span>");
+        }
+        self.open = "";
+    }
+
+    fn finish(mut self) -> String {
+        self.close();
+        self.out
+    }
+}

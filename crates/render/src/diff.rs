@@ -1,0 +1,212 @@
+//! Changes of texts, line by line, with the changed words marked.
+//!
+//! Either computed from the text before and after, or read from a patch that a tool gave.
+
+mod patch;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use maud::{Markup, html};
+use similar::{Algorithm, ChangeTag, DiffOp, DiffTag, TextDiff};
+
+pub use patch::patch;
+
+/// Lines around a change.
+const CONTEXT: usize = 3;
+/// Longer diffs are cut; the counts are of the whole.
+const MAX_ROWS: usize = 2000;
+/// How much may be compared: differing lines before times differing lines after.
+const MAX_COMPARED: usize = 4 << 20;
+/// Longer replacements are not compared word by word.
+const MAX_WORDS: usize = 16 << 10;
+
+pub struct Diff {
+    pub html: Markup,
+    pub added: usize,
+    pub removed: usize,
+}
+
+/// From the text before to the text after. Lines are numbered from `first_line`, if that is known.
+pub fn texts(before: &str, after: &str, first_line: Option<usize>) -> Diff {
+    let diff = match shared_ends(before, after) {
+        Some((head, tail)) => return replaced(before, after, head, tail, first_line),
+        None => TextDiff::configure().algorithm(Algorithm::Myers).diff_lines(before, after),
+    };
+    let mut rows = Rows::default();
+    for (n, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
+        let starts_later = group.first().is_some_and(|it| it.old_range().start > 0);
+        if n > 0 || starts_later {
+            rows.push(Row::gap());
+        }
+        for op in group {
+            push_op(&mut rows, &diff, op, first_line);
+        }
+    }
+    rows.finish()
+}
+
+fn push_op(rows: &mut Rows, diff: &TextDiff<'_, '_, str>, op: &DiffOp, first: Option<usize>) {
+    let number = |index: Option<usize>| Some(first? + index?);
+    let is_short =
+        op.old_range().len() + op.new_range().len() < 400 && n_bytes(diff, op) <= MAX_WORDS;
+    if op.tag() == DiffTag::Replace && is_short {
+        // The other variant of this call reads the clock.
+        for change in diff.iter_inline_changes_deadline(op, None) {
+            let words =
+                change.values().iter().map(|(is_changed, it)| (*is_changed, (*it).to_owned()));
+            let mut row = Row::of(change.tag(), words.collect());
+            row.numbers = (number(change.old_index()), number(change.new_index()));
+            row.lacks_newline = change.missing_newline();
+            rows.push(row);
+        }
+    } else {
+        for change in diff.iter_changes(op) {
+            let mut row = Row::of(change.tag(), vec![(false, change.value().to_owned())]);
+            row.numbers = (number(change.old_index()), number(change.new_index()));
+            row.lacks_newline = change.missing_newline();
+            rows.push(row);
+        }
+    }
+}
+
+fn n_bytes(diff: &TextDiff<'_, '_, str>, op: &DiffOp) -> usize {
+    let old = op.old_range().filter_map(|it| diff.old_slice(it));
+    let new = op.new_range().filter_map(|it| diff.new_slice(it));
+    old.chain(new).map(str::len).sum()
+}
+
+/// How many lines are the same at the start and at the end, if what is between is too much to compare.
+fn shared_ends(before: &str, after: &str) -> Option<(usize, usize)> {
+    let (old, new): (Vec<_>, Vec<_>) = (lines(before), lines(after));
+    let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let (old_rest, new_rest) = (&old[head..], &new[head..]);
+    let pairs = old_rest.iter().rev().zip(new_rest.iter().rev());
+    let tail = pairs.take_while(|(a, b)| a == b).count();
+    let n_compared = (old_rest.len() - tail).saturating_mul(new_rest.len() - tail);
+    (n_compared > MAX_COMPARED).then_some((head, tail))
+}
+
+/// All between the shared ends, as one change.
+fn replaced(before: &str, after: &str, head: usize, tail: usize, first: Option<usize>) -> Diff {
+    let (old, new) = (lines(before), lines(after));
+    let mut rows = Rows::default();
+    if head > 0 {
+        rows.push(Row::gap());
+    }
+    let mut push = |tag: ChangeTag, lines: &[&str], range: Range<usize>| {
+        for at in range {
+            let mut row = Row::of(tag, vec![(false, lines[at].to_owned())]);
+            let number = first.map(|it| it + at);
+            row.numbers = if tag == ChangeTag::Delete { (number, None) } else { (None, number) };
+            rows.push(row);
+        }
+    };
+    push(ChangeTag::Delete, &old, head..old.len() - tail);
+    push(ChangeTag::Insert, &new, head..new.len() - tail);
+    rows.finish()
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Same,
+    Added,
+    Removed,
+    /// Lines are left out.
+    Gap,
+    /// What a patch says about itself.
+    Heading,
+}
+
+struct Row {
+    kind: Kind,
+    numbers: (Option<usize>, Option<usize>),
+    /// The text in pieces, changed ones marked.
+    words: Vec<(bool, String)>,
+    lacks_newline: bool,
+}
+
+impl Row {
+    fn new(kind: Kind, text: &str) -> Self {
+        let words = vec![(false, text.to_owned())];
+        Self { kind, numbers: (None, None), words, lacks_newline: false }
+    }
+
+    fn of(tag: ChangeTag, words: Vec<(bool, String)>) -> Self {
+        let kind = match tag {
+            ChangeTag::Equal => Kind::Same,
+            ChangeTag::Delete => Kind::Removed,
+            ChangeTag::Insert => Kind::Added,
+        };
+        Self { kind, numbers: (None, None), words, lacks_newline: false }
+    }
+
+    fn gap() -> Self {
+        Self::new(Kind::Gap, "")
+    }
+
+    fn html(&self) -> Markup {
+        let (class, mark) = match self.kind {
+            Kind::Same => ("diff-same", " "),
+            Kind::Added => ("diff-added", "+"),
+            Kind::Removed => ("diff-removed", "-"),
+            Kind::Gap => return html! { tr.diff-gap { td colspan="4" { "⋯" } } },
+            Kind::Heading => {
+                let text: String = self.words.iter().map(|(_, it)| it.as_str()).collect();
+                return html! { tr.diff-heading { td colspan="4" { (text) } } };
+            }
+        };
+        html! {
+            tr class=(class) {
+                // Numbers are shown by the stylesheet, so that they are not copied with the lines.
+                td.diff-number data-line=[self.numbers.0] {}
+                td.diff-number data-line=[self.numbers.1] {}
+                td.diff-mark { (mark) }
+                td.diff-text {
+                    @for (is_changed, text) in &self.words {
+                        @let text = text.trim_end_matches(['\n', '\r']);
+                        @if *is_changed && !text.is_empty() { mark { (text) } } @else { (text) }
+                    }
+                    @if self.lacks_newline { span.diff-note title="No newline at the end" { "⏎" } }
+                }
+            }
+        }
+    }
+}
+
+/// Rows to be shown, with the counts of all there are.
+#[derive(Default)]
+struct Rows {
+    shown: Vec<Row>,
+    n_left_out: usize,
+    added: usize,
+    removed: usize,
+}
+
+impl Rows {
+    fn push(&mut self, row: Row) {
+        self.added += usize::from(row.kind == Kind::Added);
+        self.removed += usize::from(row.kind == Kind::Removed);
+        if self.shown.len() < MAX_ROWS {
+            self.shown.push(row);
+        } else {
+            self.n_left_out += 1;
+        }
+    }
+
+    fn finish(self) -> Diff {
+        let html = html! {
+            @if self.shown.is_empty() { p.diff-empty { "No change" } }
+            @else {
+                table.diff tabindex="0" { tbody { @for row in &self.shown { (row.html()) } } }
+                @if self.n_left_out > 0 { p.diff-cut { (self.n_left_out) " more lines" } }
+            }
+        };
+        Diff { html, added: self.added, removed: self.removed }
+    }
+}

@@ -1,0 +1,135 @@
+//! The laws of diffs: what they say leads from the text before to the text after.
+
+use proptest::prelude::*;
+
+use super::{Diff, MAX_ROWS, patch, texts};
+use crate::dom::{Node, element};
+
+fn rows(diff: &Diff) -> Vec<Node> {
+    let page = element("d", &diff.html.clone().into_string());
+    page.elements().into_iter().filter(|it| it.name() == "tr").cloned().collect()
+}
+
+/// Class, numbers and text of each row.
+fn read(diff: &Diff) -> Vec<(String, Option<usize>, Option<usize>, String)> {
+    let number = |it: &Node| it.attribute("data-line").map(|it| it.parse().unwrap());
+    let read_row = |row: &Node| {
+        let class = row.attribute("class").unwrap().to_owned();
+        match row.children() {
+            [old, new, _, text] => (class, number(old), number(new), text.text().replace('⏎', "")),
+            _ => (class, None, None, row.text()),
+        }
+    };
+    rows(diff).iter().map(read_row).collect()
+}
+
+/// Every line of both texts is shown under its number, or lies in a gap and is the same in both.
+fn check(before: &str, after: &str) {
+    let diff = texts(before, after, Some(1));
+    let (old, new): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
+    let (mut n_added, mut n_removed) = (0, 0);
+    let (mut old_left, mut new_left) = (old.clone(), new.clone());
+    for (class, old_number, new_number, text) in read(&diff).iter().rev() {
+        if let Some(n) = old_number {
+            assert_eq!(old[n - 1].trim_end_matches('\r'), text, "{before:?} -> {after:?}");
+        }
+        if let Some(n) = new_number {
+            assert_eq!(new[n - 1].trim_end_matches('\r'), text, "{before:?} -> {after:?}");
+        }
+        match class.as_str() {
+            "diff-removed" => {
+                n_removed += 1;
+                old_left.remove(old_number.unwrap() - 1);
+            }
+            "diff-added" => {
+                n_added += 1;
+                new_left.remove(new_number.unwrap() - 1);
+            }
+            _ => (),
+        }
+    }
+    assert_eq!(old_left, new_left, "{before:?} -> {after:?}");
+    assert_eq!((diff.added, diff.removed), (n_added, n_removed));
+    assert_eq!(before == after, n_added + n_removed == 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_diff_leads_from_before_to_after(
+        before in prop::collection::vec("[ab<]{0,2}( [cd&])?", 0..20),
+        after in prop::collection::vec("[ab<]{0,2}( [cd&])?", 0..20),
+        ends in any::<(bool, bool)>(),
+    ) {
+        let text = |lines: Vec<String>, is_ended: bool| lines.join("\n") + if is_ended { "\n" } else { "" };
+        check(&text(before, ends.0), &text(after, ends.1));
+    }
+
+    #[test]
+    fn no_patch_breaks_out(text in "([-+ @*\\\\<>&a-c0-9,\n]|@@ -1,2 \\+1,2 @@\n|\\*\\*\\* Begin Patch\n){0,60}") {
+        if let Some(diff) = patch(&text) {
+            let page = element("d", &diff.html.into_string());
+            let known = ["div", "table", "tbody", "tr", "td", "p", "mark", "span"];
+            for it in page.elements() {
+                prop_assert!(known.contains(&it.name()), "{}", it.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn changed_words_are_marked_and_hostile_text_is_text() {
+    let diff = texts("let a = 1;\nsame\n", "let <b> = 1;\nsame\n", Some(10));
+    assert_eq!((diff.added, diff.removed), (1, 1));
+    let html = diff.html.into_string();
+    assert!(html.contains("let <mark>&lt;b&gt;</mark> = 1;"), "{html}");
+    assert!(html.contains("data-line=\"10\""), "{html}");
+    assert!(!texts("a\n", "b\n", None).html.into_string().contains("data-line"));
+    assert!(texts("a", "a", None).html.into_string().contains("No change"));
+}
+
+#[test]
+fn lines_far_from_a_change_are_left_out() {
+    let before: String = (1..=40).map(|it| format!("line {it}\n")).collect();
+    let after = before.replace("line 20\n", "line twenty\n");
+    let classes: Vec<_> =
+        read(&texts(&before, &after, Some(1))).into_iter().map(|it| it.0).collect();
+    assert_eq!(classes.iter().filter(|it| *it == "diff-same").count(), 6);
+    assert_eq!(classes.iter().filter(|it| *it == "diff-gap").count(), 1);
+    check(&before, &after);
+}
+
+#[test]
+fn large_texts_are_bounded() {
+    let before: String = (0..5000).map(|it| format!("a{it}\n")).collect();
+    let after: String = (0..5000).map(|it| format!("b{it}\n")).collect();
+    let diff = texts(&format!("x\n{before}y\n"), &format!("x\n{after}y\n"), Some(1));
+    assert_eq!((diff.added, diff.removed), (5000, 5000));
+    assert_eq!(rows(&diff).len(), MAX_ROWS);
+    assert!(diff.html.into_string().contains("8001 more lines"));
+}
+
+#[test]
+fn patches_are_read() {
+    let unified = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -3,3 +3,3 @@ fn main\n same\n--- removed\n+++ added\n last\n\\ No newline at end of file\n@@ -9 +9,0 @@\n-gone\n";
+    let diff = patch(unified).unwrap();
+    assert_eq!((diff.added, diff.removed), (1, 2));
+    let shown = read(&diff);
+    let row = |text: &str| shown.iter().find(|it| it.3 == text).unwrap().clone();
+    assert_eq!(row("-- removed"), ("diff-removed".into(), Some(4), None, "-- removed".into()));
+    assert_eq!(row("++ added"), ("diff-added".into(), None, Some(4), "++ added".into()));
+    assert_eq!(row("gone").1, Some(9));
+    assert_eq!(row("--- a/x").0, "diff-heading");
+
+    let envelope = "*** Begin Patch\n*** Update File: src/a.rs\n@@ fn main\n same\n-old\n+new\n*** Add File: b\n+hello\n*** End Patch\n";
+    let diff = patch(envelope).unwrap();
+    assert_eq!((diff.added, diff.removed), (2, 1));
+    assert!(diff.html.into_string().contains("*** Update File: src/a.rs"));
+
+    for text in
+        ["", "hello", "- a list\n+ of things\n", "*** Begin Patch\n*** End Patch", "@@ no\n"]
+    {
+        assert!(patch(text).is_none(), "{text:?}");
+    }
+}

@@ -1,0 +1,134 @@
+//! A session as a file that stands alone.
+
+use std::fmt::Write;
+
+use maud::{PreEscaped, html};
+use transcript::{
+    Answer, Call, Content, Message, PartKind, SaidBy, SessionId, TextRole, Transcript,
+};
+
+use crate::conversation::messages;
+use crate::icon::symbols;
+use crate::page::document;
+use crate::settings::Settings;
+use crate::surroundings::Surroundings;
+use crate::view::{Bodies, View};
+use crate::words::duration;
+
+/// The page with all its messages and all their bodies, with its own style, and nothing that could
+/// reach out of the file.
+pub fn export_html(
+    session: &SessionId,
+    transcript: &Transcript,
+    settings: &Settings,
+    stylesheet: &str,
+) -> String {
+    let view = View::new(session.clone(), Bodies::Whole);
+    let around = Surroundings::new(&view, transcript);
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+    let links = html! {
+        meta http-equiv="Content-Security-Policy" content=(policy);
+        style { (PreEscaped(stylesheet)) }
+    };
+    let body = html! {
+        body.export {
+            (symbols())
+            main {
+                header.top { (PreEscaped(around.heading.to_html())) }
+                section #conversation aria-label="Conversation" {
+                    (PreEscaped(messages(&view, transcript).to_html()))
+                }
+            }
+        }
+    };
+    document(transcript.summary.title(), Some(settings), &links, &body)
+}
+
+/// For reading as text, and for pasting elsewhere.
+pub fn export_markdown(transcript: &Transcript) -> String {
+    let mut out = format!("# {}\n", transcript.summary.title());
+    for message in transcript.messages.iter().filter(|it| !it.superseded) {
+        write_message(message, &mut out);
+    }
+    out
+}
+
+fn write_message(message: &Message, out: &mut String) {
+    match &message.content {
+        Content::Said(said) => {
+            let who = match (&said.from, said.role) {
+                (Some(from), _) => from.agent.as_str(),
+                (None, SaidBy::System) => "System",
+                (None, _) => "You",
+            };
+            let _ = write!(out, "\n## {who}\n\n{}\n", said.text);
+            for file in &said.attachments {
+                let _ = writeln!(out, "\nAttached: {}", file.name);
+            }
+        }
+        Content::Answer(answer) => {
+            let who = if answer.agent.is_empty() { "Agent" } else { &answer.agent };
+            let _ = write!(out, "\n## {who}\n");
+            for part in &answer.parts {
+                write_part(&part.kind, out);
+            }
+            write_end(answer, out);
+        }
+        Content::Aside(kind) => write_part(kind, out),
+    }
+}
+
+fn write_part(kind: &PartKind, out: &mut String) {
+    let _ = match kind {
+        PartKind::Text(text) if text.leaked || text.role == TextRole::Discarded => Ok(()),
+        PartKind::Text(text) if matches!(text.role, TextRole::Commentary { .. }) => {
+            write!(out, "\n{}\n", quoted(&text.text))
+        }
+        PartKind::Text(text) => write!(out, "\n{}\n", text.text.trim_end()),
+        PartKind::Thinking(_) => Ok(()),
+        PartKind::Call(call) => write_call(call, out),
+        PartKind::Steered(steered) => write!(out, "\n**You:** {}\n", steered.text),
+        PartKind::Exchange(it) => {
+            write!(out, "\n**To {}:**\n\n{}\n", it.agent, quoted(&it.text))
+        }
+        PartKind::Notice { text, .. } => write!(out, "\n*{text}*\n"),
+        PartKind::Unrecognized { source, raw } => {
+            write!(out, "\nNot understood, from {source}:\n\n{}\n", fenced(raw))
+        }
+    };
+}
+
+fn write_call(call: &Call, out: &mut String) -> std::fmt::Result {
+    let state = call.state.as_str().replace('_', " ");
+    let took = call.outcome.as_ref().map(|it| format!(", {}", duration(it.duration_ms)));
+    write!(out, "\n**{}** ({state}{})\n", call.label(), took.unwrap_or_default())?;
+    let result = call.outcome.as_ref().and_then(|it| it.result.as_ref());
+    let bodies = [Some(&call.arguments), Some(&call.stdout), Some(&call.stderr), result];
+    for body in bodies.into_iter().flatten().filter(|it| !it.is_empty()) {
+        write!(out, "\n{}\n", fenced(&body.whole().unwrap_or_else(|| body.head().to_owned())))?;
+    }
+    match call.outcome.as_ref().and_then(|it| it.error.as_ref()) {
+        Some(error) => write!(out, "\n{} (`{}`)\n", error.message, error.code.as_str()),
+        None => Ok(()),
+    }
+}
+
+fn write_end(answer: &Answer, out: &mut String) {
+    if answer.was_interrupted() {
+        out.push_str("\n*Interrupted*\n");
+    }
+    if let Some(error) = answer.finish.as_ref().and_then(|it| it.error.as_ref()) {
+        let _ = write!(out, "\n**Failed:** {} (`{}`)\n", error.message, error.code.as_str());
+    }
+}
+
+fn quoted(text: &str) -> String {
+    text.trim_end().lines().map(|line| format!("> {line}\n")).collect::<String>()
+}
+
+/// In a fence that is longer than any in the text.
+fn fenced(text: &str) -> String {
+    let longest = text.lines().map(|it| it.chars().take_while(|c| *c == '`').count()).max();
+    let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
+    format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
+}

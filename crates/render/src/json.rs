@@ -1,0 +1,218 @@
+//! JSON, laid out to be read. Only white space is changed: keys keep their order, numbers their digits.
+//!
+//! Objects and arrays fold. What a folded one holds is said by an attribute, so that the text of the
+//! element stays JSON.
+
+#[cfg(test)]
+mod tests;
+
+use maud::{Markup, PreEscaped};
+use serde_json::value::RawValue;
+
+use crate::escape::{escaped, push_escaped};
+
+/// Longer text, and text that is nested deeper, is shown as it is.
+const MAX_TEXT: usize = 256 << 10;
+const MAX_DEPTH: usize = 64;
+/// What is that short stands in one line.
+const MAX_INLINE: usize = 60;
+/// What has more entries is folded at first, and what is longer if it lies deeper.
+const OPEN_ENTRIES: usize = 50;
+const OPEN_DEPTH: usize = 2;
+const OPEN_CHARS: usize = 400;
+
+/// The text laid out, or as it is if it is not JSON.
+pub fn pretty(text: &str) -> Markup {
+    let laid_out = if is_readable(text) { Layout::of(text) } else { None };
+    PreEscaped(match laid_out {
+        Some(html) => format!("<div class=\"json\">{html}</div>"),
+        None => format!("<div class=\"json json-raw\">{}</div>", escaped(text)),
+    })
+}
+
+fn is_readable(text: &str) -> bool {
+    text.len() <= MAX_TEXT && serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token<'a> {
+    Open(char),
+    Close(char),
+    Comma,
+    Colon,
+    Text(&'a str),
+    Word(&'a str),
+}
+
+/// The tokens of a text that is known to be JSON.
+fn tokens(text: &str) -> Vec<Token<'_>> {
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '"' => text_length(rest),
+            '{' | '[' | '}' | ']' | ',' | ':' => 1,
+            _ => rest.find([',', '}', ']', ' ', '\t', '\n', '\r']).unwrap_or(rest.len()),
+        };
+        tokens.push(match first {
+            '{' | '[' => Token::Open(first),
+            '}' | ']' => Token::Close(first),
+            ',' => Token::Comma,
+            ':' => Token::Colon,
+            '"' => Token::Text(&rest[..length]),
+            _ => Token::Word(&rest[..length]),
+        });
+        rest = rest[length..].trim_start();
+    }
+    tokens
+}
+
+/// Up to and with the closing quote.
+fn text_length(text: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'"' => return at + 1,
+            _ => (),
+        }
+    }
+    text.len()
+}
+
+/// What is known of an object or array before it is written.
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    n_entries: usize,
+    n_chars: usize,
+    has_children: bool,
+}
+
+/// The extents, by the index of the opening token. Nothing if the nesting is too deep.
+fn extents(tokens: &[Token<'_>]) -> Option<Vec<Extent>> {
+    let mut extents = vec![Extent::default(); tokens.len()];
+    let mut open: Vec<usize> = Vec::new();
+    let mut chars_before = Vec::new();
+    let mut n_chars = 0;
+    for (at, token) in tokens.iter().enumerate() {
+        n_chars += match token {
+            Token::Text(text) | Token::Word(text) => text.len(),
+            Token::Open(_) | Token::Close(_) => 1,
+            Token::Comma | Token::Colon => 2,
+        };
+        let is_empty = at > 0 && matches!(tokens[at - 1], Token::Open(_));
+        match token {
+            Token::Open(_) => {
+                if let Some(parent) = open.last() {
+                    extents[*parent].has_children = true;
+                }
+                open.push(at);
+                chars_before.push(n_chars);
+            }
+            Token::Close(_) => {
+                let (start, before) = (open.pop()?, chars_before.pop()?);
+                extents[start].n_chars = n_chars - before;
+                extents[start].n_entries += usize::from(!is_empty);
+            }
+            Token::Comma => extents[*open.last()?].n_entries += 1,
+            Token::Colon | Token::Text(_) | Token::Word(_) => (),
+        }
+        if open.len() > MAX_DEPTH {
+            return None;
+        }
+    }
+    Some(extents)
+}
+
+struct Layout {
+    out: String,
+    /// For each object or array that is open: whether it takes several lines.
+    open: Vec<bool>,
+}
+
+impl Layout {
+    fn of(text: &str) -> Option<String> {
+        let tokens = tokens(text);
+        let extents = extents(&tokens)?;
+        let mut layout = Self { out: String::with_capacity(text.len() * 3), open: Vec::new() };
+        for (at, token) in tokens.iter().enumerate() {
+            match *token {
+                Token::Open(bracket) => layout.open(bracket, extents[at]),
+                Token::Close(bracket) => layout.close(bracket),
+                Token::Comma => {
+                    layout.out.push(',');
+                    layout.space();
+                }
+                Token::Colon => layout.out.push_str(": "),
+                Token::Text(text) => {
+                    let is_key = tokens.get(at + 1) == Some(&Token::Colon);
+                    layout.span(if is_key { "json-key" } else { "json-string" }, text);
+                }
+                Token::Word(word) => {
+                    let is_number = word.starts_with(|it: char| it == '-' || it.is_ascii_digit());
+                    layout.span(if is_number { "json-number" } else { "json-word" }, word);
+                }
+            }
+        }
+        Some(layout.out)
+    }
+
+    fn open(&mut self, bracket: char, extent: Extent) {
+        let is_block = extent.n_entries > 0 && (extent.has_children || extent.n_chars > MAX_INLINE);
+        if is_block {
+            let is_small = self.open.len() < OPEN_DEPTH || extent.n_chars <= OPEN_CHARS;
+            let is_open = is_small && extent.n_entries <= OPEN_ENTRIES;
+            let noun = match (bracket, extent.n_entries) {
+                ('{', 1) => "key",
+                ('{', _) => "keys",
+                (_, 1) => "item",
+                _ => "items",
+            };
+            let open = if is_open { " open" } else { "" };
+            self.out.push_str(&format!(
+                "<details{open} data-holds=\"{} {noun}\"><summary>{bracket}</summary>",
+                extent.n_entries
+            ));
+        } else {
+            self.out.push(bracket);
+        }
+        self.open.push(is_block);
+        if is_block {
+            self.space();
+        }
+    }
+
+    fn close(&mut self, bracket: char) {
+        let is_block = self.open.pop().unwrap_or_default();
+        if is_block {
+            self.new_line();
+        }
+        self.out.push(bracket);
+        if is_block {
+            self.out.push_str("</details>");
+        }
+    }
+
+    /// Between entries.
+    fn space(&mut self) {
+        if self.open.last().copied().unwrap_or_default() {
+            self.new_line()
+        } else {
+            self.out.push(' ')
+        }
+    }
+
+    fn new_line(&mut self) {
+        self.out.push('\n');
+        self.out.push_str(&"  ".repeat(self.open.len()));
+    }
+
+    fn span(&mut self, class: &str, text: &str) {
+        self.out.push_str("<span class=\"");
+        self.out.push_str(class);
+        self.out.push_str("\">");
+        push_escaped(&mut self.out, text);
+        self.out.push_str("</span>");
+    }
+}

@@ -1,0 +1,422 @@
+//! A session that is being watched: each batch of records becomes the ops that bring a page of the
+//! log before it to the log after it.
+//!
+//! Text and thoughts grow by what was added; other parts are drawn again when a record touched them
+//! and compared with what they looked like. The cost of a record depends on the part it touches,
+//! never on the length of the answer or of the session.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use transcript::{Answer, Change, Content, Event, Record, Seq, Transcript};
+
+use crate::call::nested_id;
+use crate::conversation::{Group, groups};
+use crate::markdown::Stream;
+use crate::message::{badge_id, badges_id, frame, list_id, message, parent, part_id};
+use crate::op::Op;
+use crate::part::Growing;
+use crate::surroundings::Surroundings;
+use crate::tree::{Element, clean};
+use crate::view::{View, call_of};
+use crate::{badge, part};
+
+pub struct Live {
+    view: View,
+    transcript: Transcript,
+    surroundings: Surroundings,
+    /// Answers that are being drawn, by the index of their message.
+    drawn: HashMap<usize, Drawn>,
+    /// Pages from before this have their messages grouped in another way.
+    rewound: Seq,
+}
+
+/// What an answer's elements looked like when they were last sent.
+struct Drawn {
+    frame: Element,
+    parts: Vec<DrawnPart>,
+}
+
+enum DrawnPart {
+    /// Text and thoughts: an element, and what grows in it.
+    Growing { shell: Element, growth: Growth, sent: String, open: bool },
+    /// The badge of a call, under the name that it was drawn for.
+    Other { element: Element, badge: Option<(String, Element)> },
+}
+
+enum Growth {
+    Markdown(Box<Stream>),
+    Plain { id: String },
+}
+
+/// What a batch of records touched.
+#[derive(Default)]
+struct Touched {
+    added: BTreeSet<usize>,
+    /// The parts that were touched, and whether anything but streams grew.
+    updated: BTreeMap<usize, (BTreeSet<usize>, bool)>,
+    around: bool,
+}
+
+impl Live {
+    pub fn new(view: View, transcript: Transcript) -> Self {
+        let surroundings = Surroundings::new(&view, &transcript);
+        let any_rewound = transcript.messages.iter().any(|it| it.superseded);
+        let rewound = if any_rewound { transcript.head } else { Seq(0) };
+        let mut live = Self { view, transcript, surroundings, drawn: HashMap::new(), rewound };
+        for idx in 0..live.transcript.messages.len() {
+            live.draw_if_open(idx);
+        }
+        live
+    }
+
+    pub fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    pub fn head(&self) -> Seq {
+        self.transcript.head
+    }
+
+    /// Takes in records and gives the patch that shows them.
+    pub fn apply<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<Op> {
+        let mut touched = Touched::default();
+        let mut ops = Vec::new();
+        for record in records {
+            if matches!(record.event, Event::HistoryRewound { .. }) {
+                self.show(&mut touched, &mut ops);
+                self.rewind(record, &mut ops);
+                continue;
+            }
+            self.draw_what_is_touched(record);
+            let grows = self.only_grows(record);
+            touched.note(self.transcript.apply(record), grows);
+            touched.around |= !grows || self.surroundings.has_questions();
+        }
+        self.show(&mut touched, &mut ops);
+        self.forget_finished();
+        ops
+    }
+
+    fn show(&mut self, touched: &mut Touched, ops: &mut Vec<Op>) {
+        let Touched { added, updated, around } = std::mem::take(touched);
+        self.add_messages(&added, ops);
+        for (idx, (parts, more)) in &updated {
+            if !added.contains(idx) {
+                self.update(*idx, parts, *more, ops);
+            }
+        }
+        if around {
+            self.show_around(ops);
+        }
+    }
+
+    fn show_around(&mut self, ops: &mut Vec<Op>) {
+        let next = Surroundings::new(&self.view, &self.transcript);
+        self.surroundings.patch(&next, ops);
+        self.surroundings = next;
+    }
+
+    fn rewind(&mut self, record: &Record, ops: &mut Vec<Op>) {
+        let before = groups(&self.transcript);
+        self.transcript.apply(record);
+        self.rewound = record.seq;
+        self.regroup(&before, ops);
+        self.show_around(ops);
+    }
+
+    /// What brings a page of an earlier log here; none if only a fresh page will do.
+    pub fn since(&self, seen: Seq) -> Option<Vec<Op>> {
+        let first = self.transcript.messages.first().map_or(Seq(0), |it| it.first);
+        if seen > self.head() || seen < first || seen < self.rewound {
+            return None;
+        }
+        let mut ops = Vec::new();
+        for item in self.transcript.messages.iter().filter(|it| it.changed > seen) {
+            let html = message(&self.view, item).to_html();
+            if item.first > seen {
+                ops.push(Op::Add { parent: self.view.id("messages"), html });
+            } else {
+                ops.push(Op::Put { id: self.view.message_id(item), html });
+            }
+        }
+        if seen < self.head() {
+            self.surroundings.put_all(&mut ops);
+        }
+        Some(ops)
+    }
+
+    /// A record of a finished answer is rare, so that those are drawn only now.
+    fn draw_what_is_touched(&mut self, record: &Record) {
+        let Some(id) = &record.response_id else { return };
+        if let Some(idx) = self.transcript.index_of(id.as_str()) {
+            self.draw(idx);
+        }
+    }
+
+    /// More of a text, of arguments or of output that are there already: nothing but that part will
+    /// look different.
+    fn only_grows(&self, record: &Record) -> bool {
+        let run = record.response_id.as_ref();
+        let Some(answer) = run.and_then(|id| self.transcript.message(id.as_str())?.answer()) else {
+            return false;
+        };
+        match &record.event {
+            Event::TextDelta { part_id, .. } => answer.knows_text(part_id),
+            Event::ThinkingDelta { part_id, .. } => answer.knows_thinking(part_id),
+            Event::ToolArgumentsDelta { call_id, .. } => {
+                answer.call(call_id).is_some_and(|it| !it.arguments_done)
+            }
+            Event::ToolOutputDelta { call_id, .. } => answer.call(call_id).is_some(),
+            _ => false,
+        }
+    }
+
+    fn draw_if_open(&mut self, idx: usize) {
+        if self.transcript.messages[idx].answer().is_some_and(Answer::is_open) {
+            self.draw(idx);
+        }
+    }
+
+    fn draw(&mut self, idx: usize) {
+        let item = &self.transcript.messages[idx];
+        if self.drawn.contains_key(&idx) {
+            return;
+        }
+        if let Some(answer) = item.answer() {
+            let drawn = Drawn::new(&self.view, &self.view.message_id(item), answer);
+            self.drawn.insert(idx, drawn);
+        }
+    }
+
+    fn add_messages(&mut self, added: &BTreeSet<usize>, ops: &mut Vec<Op>) {
+        for &idx in added {
+            let html = message(&self.view, &self.transcript.messages[idx]).to_html();
+            ops.push(Op::Add { parent: self.view.id("messages"), html });
+            self.drawn.remove(&idx);
+            self.draw(idx);
+        }
+    }
+
+    fn update(&mut self, idx: usize, parts: &BTreeSet<usize>, more: bool, ops: &mut Vec<Op>) {
+        let item = &self.transcript.messages[idx];
+        let Content::Answer(answer) = &item.content else { return };
+        let id = self.view.message_id(item);
+        let Some(drawn) = self.drawn.get_mut(&idx) else { return };
+        for &part in parts {
+            drawn.update_part(&self.view, &id, answer, part, ops);
+        }
+        if more {
+            let next = frame(&id, answer);
+            drawn.frame.patch(&next, ops);
+            drawn.frame = next;
+            drawn.update_badges(&self.view, &id, answer, parts, ops);
+        }
+    }
+
+    fn forget_finished(&mut self) {
+        let messages = &self.transcript.messages;
+        self.drawn.retain(|&idx, _| messages[idx].answer().is_some_and(Answer::is_open));
+    }
+
+    /// Messages that were rewound move behind a link: what follows the first of them is replaced.
+    fn regroup(&mut self, before: &[Group], ops: &mut Vec<Op>) {
+        let after = groups(&self.transcript);
+        let kept = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
+        for group in &before[kept..] {
+            ops.push(Op::Drop { id: group.id(&self.view, &self.transcript) });
+        }
+        for group in &after[kept..] {
+            let html = group.draw(&self.view, &self.transcript).to_html();
+            ops.push(Op::Add { parent: self.view.id("messages"), html });
+        }
+        self.drawn.clear();
+        for idx in 0..self.transcript.messages.len() {
+            self.draw_if_open(idx);
+        }
+    }
+}
+
+impl Touched {
+    fn note(&mut self, change: Change, grows: bool) {
+        match change {
+            Change::None | Change::Session | Change::Queue | Change::Rewound { .. } => (),
+            Change::Added { message } => {
+                self.added.insert(message);
+            }
+            Change::Updated { message, parts } => {
+                let (touched, more) = self.updated.entry(message).or_default();
+                touched.extend(parts);
+                *more |= !grows;
+            }
+        }
+    }
+}
+
+impl Drawn {
+    fn new(view: &View, id: &str, answer: &Answer) -> Self {
+        let parts = 0..answer.parts.len();
+        let parts = parts.map(|idx| DrawnPart::new(view, id, answer, idx)).collect();
+        Self { frame: frame(id, answer), parts }
+    }
+
+    fn update_part(
+        &mut self,
+        view: &View,
+        id: &str,
+        answer: &Answer,
+        idx: usize,
+        ops: &mut Vec<Op>,
+    ) {
+        if let Some(drawn) = self.parts.get_mut(idx) {
+            drawn.update(view, id, answer, idx, ops);
+            return;
+        }
+        let list = match parent(answer, idx) {
+            Some(call) => nested_id(&part_id(id, call)),
+            None => list_id(id),
+        };
+        let element = part::part(view, &part_id(id, idx), &answer.parts[idx]);
+        ops.push(Op::Add { parent: list, html: element.to_html() });
+        let mut drawn = DrawnPart::new(view, id, answer, idx);
+        // Its badge is added after the list that it goes into.
+        if let DrawnPart::Other { badge, .. } = &mut drawn {
+            *badge = None;
+        }
+        self.parts.push(drawn);
+    }
+
+    /// A name that comes late gives later calls of that name another number.
+    fn update_badges(
+        &mut self,
+        view: &View,
+        id: &str,
+        answer: &Answer,
+        touched: &BTreeSet<usize>,
+        ops: &mut Vec<Op>,
+    ) {
+        let renamed = touched.iter().copied().find(|&idx| self.is_renamed(answer, idx));
+        let later = renamed.map_or(0..0, |idx| idx + 1..self.parts.len());
+        for idx in touched.iter().copied().chain(later) {
+            let Some(call) = call_of(answer, idx) else { continue };
+            let Some(DrawnPart::Other { badge: drawn, .. }) = self.parts.get_mut(idx) else {
+                continue;
+            };
+            let next = badge::badge(view, &badge_id(id, idx), answer, call);
+            match drawn {
+                Some((_, badge)) => badge.patch(&next, ops),
+                None => ops.push(Op::Add { parent: badges_id(id), html: next.to_html() }),
+            }
+            *drawn = Some((call.name.clone(), next));
+        }
+    }
+
+    fn is_renamed(&self, answer: &Answer, idx: usize) -> bool {
+        match (self.parts.get(idx), call_of(answer, idx)) {
+            (Some(DrawnPart::Other { badge: Some((name, _)), .. }), Some(call)) => {
+                *name != call.name
+            }
+            _ => false,
+        }
+    }
+}
+
+impl DrawnPart {
+    fn new(view: &View, message: &str, answer: &Answer, idx: usize) -> Self {
+        let id = part_id(message, idx);
+        let part = &answer.parts[idx];
+        let Some(growing) = part::growing(&id, part) else {
+            let badge = call_of(answer, idx).map(|call| {
+                (call.name.clone(), badge::badge(view, &badge_id(message, idx), answer, call))
+            });
+            return Self::Other { element: part::part(view, &id, part), badge };
+        };
+        let Growing { shell, text, open, is_markdown } = growing;
+        let mut growth = match is_markdown {
+            true => Growth::Markdown(Box::new(Stream::new(&id))),
+            false => Growth::Plain { id: part::thought_id(&id) },
+        };
+        if open {
+            growth.push(text);
+        }
+        Self::Growing { shell, growth, sent: text.to_owned(), open }
+    }
+
+    fn update(
+        &mut self,
+        view: &View,
+        message: &str,
+        answer: &Answer,
+        idx: usize,
+        ops: &mut Vec<Op>,
+    ) {
+        let id = part_id(message, idx);
+        let part = &answer.parts[idx];
+        let (next, is_patched) = match (&mut *self, part::growing(&id, part)) {
+            (Self::Growing { shell, growth, sent, open }, Some(next)) => {
+                shell.patch(&next.shell, ops);
+                *shell = next.shell.clone();
+                (None, grow(growth, sent, open, &next, ops))
+            }
+            (Self::Other { element, .. }, None) => {
+                let next = part::part(view, &id, part);
+                element.patch(&next, ops);
+                *element = next;
+                (None, true)
+            }
+            // A part never changes its kind.
+            _ => (Some(Self::new(view, message, answer, idx)), false),
+        };
+        if !is_patched {
+            let html = part::part(view, &id, part).to_html();
+            ops.push(Op::Put { id, html });
+            *self = next.unwrap_or_else(|| Self::new(view, message, answer, idx));
+        }
+    }
+}
+
+/// Text grows by what was added, and is looked at once more when it closes. False where it changes
+/// after that.
+fn grow(
+    growth: &mut Growth,
+    sent: &mut String,
+    open: &mut bool,
+    next: &Growing<'_>,
+    ops: &mut Vec<Op>,
+) -> bool {
+    if !*open {
+        return next.text == sent;
+    }
+    *open = next.open;
+    if !next.open {
+        let is_closed = growth.close(sent, next.text, ops);
+        next.text.clone_into(sent);
+        return is_closed;
+    }
+    // Open text only ever grows, so that it need not be compared.
+    let Some(more) = next.text.get(sent.len()..) else { return false };
+    ops.extend(growth.push(more));
+    sent.push_str(more);
+    true
+}
+
+impl Growth {
+    fn push(&mut self, more: &str) -> Vec<Op> {
+        match self {
+            Self::Markdown(stream) => stream.push(more),
+            Self::Plain { .. } if more.is_empty() => Vec::new(),
+            Self::Plain { id } => vec![Op::Text { id: id.clone(), text: clean(more) }],
+        }
+    }
+
+    /// False if only drawing the part again will do.
+    fn close(&mut self, sent: &str, text: &str, ops: &mut Vec<Op>) -> bool {
+        match self {
+            Self::Markdown(stream) => ops.extend(std::mem::take(&mut **stream).close(text)),
+            Self::Plain { .. } => match text.strip_prefix(sent) {
+                Some(more) => ops.extend(self.push(more)),
+                None => return false,
+            },
+        }
+        true
+    }
+}

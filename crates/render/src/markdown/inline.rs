@@ -1,0 +1,144 @@
+//! Links and pictures: what an untrusted text may point to.
+
+use crate::escape::push_escaped;
+
+const LINK_ATTRIBUTES: &str = " rel=\"noopener noreferrer nofollow\" target=\"_blank\"";
+const PICTURES: [&str; 4] = [
+    "data:image/png;base64,",
+    "data:image/jpeg;base64,",
+    "data:image/gif;base64,",
+    "data:image/webp;base64,",
+];
+const MAX_PICTURE_URL: usize = 6 << 20;
+
+/// Opens a link and says what will close it. What may not be a link is text, with its address after.
+pub(super) fn open_link(out: &mut String, url: &str, title: &str) -> String {
+    if !is_safe(url) {
+        out.push_str("<span class=\"no-link\">");
+        let mut close = String::from("<span class=\"url\"> (");
+        push_escaped(&mut close, url);
+        close.push_str(")</span></span>");
+        return close;
+    }
+    out.push_str("<a href=\"");
+    push_escaped(out, url);
+    out.push('"');
+    push_title(out, title);
+    out.push_str(LINK_ATTRIBUTES);
+    out.push('>');
+    "</a>".to_owned()
+}
+
+/// A picture within the text is shown; any other becomes a link that the page may load on request.
+pub(super) fn push_image(out: &mut String, url: &str, title: &str, alt: &str, in_link: bool) {
+    if is_picture(url) {
+        out.push_str("<img src=\"");
+        push_escaped(out, url);
+        out.push_str("\" alt=\"");
+        push_escaped(out, alt);
+        out.push('"');
+        push_title(out, title);
+        out.push('>');
+        return;
+    }
+    let label = if alt.is_empty() { url } else { alt };
+    if !is_safe(url) {
+        let close = open_link(out, url, title);
+        push_escaped(out, label);
+        out.push_str(&close);
+        return;
+    }
+    // Links do not nest.
+    let element = if in_link { "span" } else { "a" };
+    out.push('<');
+    out.push_str(element);
+    out.push_str(" class=\"remote-image\" data-src=\"");
+    push_escaped(out, url);
+    out.push('"');
+    if !in_link {
+        out.push_str(" href=\"");
+        push_escaped(out, url);
+        out.push('"');
+        out.push_str(LINK_ATTRIBUTES);
+    }
+    push_title(out, title);
+    out.push('>');
+    push_escaped(out, label);
+    out.push_str("</");
+    out.push_str(element);
+    out.push('>');
+}
+
+/// Text in which bare http addresses are links.
+pub(super) fn push_text(out: &mut String, text: &str) {
+    let mut rest = text;
+    while let Some((start, end)) = find_url(rest) {
+        push_escaped(out, &rest[..start]);
+        let url = &rest[start..end];
+        out.push_str("<a class=\"autolink\" href=\"");
+        push_escaped(out, url);
+        out.push('"');
+        out.push_str(LINK_ATTRIBUTES);
+        out.push('>');
+        push_escaped(out, url);
+        out.push_str("</a>");
+        rest = &rest[end..];
+    }
+    push_escaped(out, rest);
+}
+
+fn push_title(out: &mut String, title: &str) {
+    if !title.is_empty() {
+        out.push_str(" title=\"");
+        push_escaped(out, title);
+        out.push('"');
+    }
+}
+
+fn is_safe(url: &str) -> bool {
+    let has =
+        |scheme: &str| url.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme));
+    ["http://", "https://", "mailto:"].into_iter().any(has)
+}
+
+fn is_picture(url: &str) -> bool {
+    url.len() <= MAX_PICTURE_URL
+        && PICTURES.iter().filter_map(|it| url.strip_prefix(it)).any(|data| {
+            data.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'='))
+        })
+}
+
+/// The first address in the text. It ends before white space, `<` and closing punctuation.
+fn find_url(text: &str) -> Option<(usize, usize)> {
+    let mut from = 0;
+    while let Some(found) = text[from..].find("http") {
+        let start = from + found;
+        let follows_word = text[..start].chars().next_back().is_some_and(char::is_alphanumeric);
+        let rest = &text[start..];
+        let scheme = ["https://", "http://"].into_iter().find(|it| rest.starts_with(it));
+        if let Some(scheme) = scheme
+            && !follows_word
+        {
+            let is_end = |it: char| it.is_whitespace() || it.is_control() || "<>\"`".contains(it);
+            let url = without_closing_punctuation(&rest[..rest.find(is_end).unwrap_or(rest.len())]);
+            if url.len() > scheme.len() {
+                return Some((start, start + url.len()));
+            }
+        }
+        from = start + "http".len();
+    }
+    None
+}
+
+fn without_closing_punctuation(mut url: &str) -> &str {
+    let mut unopened = url.matches(')').count().saturating_sub(url.matches('(').count());
+    while let Some(last) = url.chars().next_back() {
+        if last == ')' && unopened > 0 {
+            unopened -= 1;
+        } else if !"?!.,:;*_~'".contains(last) {
+            break;
+        }
+        url = &url[..url.len() - last.len_utf8()];
+    }
+    url
+}

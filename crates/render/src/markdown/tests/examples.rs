@@ -1,0 +1,134 @@
+//! Streams to read: what goes to the page as a text comes in.
+
+use expect_test::{Expect, expect};
+
+use super::super::{Stream, closed, html};
+use crate::Op;
+
+/// The operations for each piece, the last line being those of the end.
+fn check(pieces: &[&str], expected: Expect) {
+    let mut stream = Stream::new("p");
+    let mut lines: Vec<_> = pieces.iter().map(|it| line(it, &stream.push(it))).collect();
+    lines.push(line("end", &stream.close(&pieces.concat())));
+    expected.assert_eq(&lines.concat());
+}
+
+fn line(piece: &str, ops: &[Op]) -> String {
+    let ops = ops.iter().map(|op| match op {
+        Op::Put { id, html } => format!("  put {id} {html:?}\n"),
+        Op::Add { parent, html } => format!("  add {parent} {html:?}\n"),
+        Op::Text { id, text } => format!("  text {id} {text:?}\n"),
+        Op::Attr { id, name, value } => format!("  attr {id} {name} {value:?}\n"),
+        Op::Drop { id } => format!("  drop {id}\n"),
+    });
+    format!("{piece:?}\n{}", ops.collect::<String>())
+}
+
+#[test]
+fn words_grow_a_paragraph() {
+    check(
+        &["Hel", "lo ", "wor", "ld, **bo", "ld**", " and", "\n\nnext"],
+        expect![[r#"
+        "Hel"
+          add p "<p id=\"p-0\">Hel</p>"
+        "lo "
+          text p-0 "lo"
+        "wor"
+          text p-0 " wor"
+        "ld, **bo"
+          text p-0 "ld, **bo"
+        "ld**"
+          put p-0 "<p id=\"p-0\">Hello world, <strong>bold</strong></p>"
+        " and"
+          text p-0 " and"
+        "\n\nnext"
+          add p "<p id=\"p-1\">next</p>"
+        "end"
+    "#]],
+    );
+}
+
+#[test]
+fn a_list_grows_by_its_items() {
+    check(
+        &["Intro:\n-", " one\n", "- two", "\n\n- loose", "\n\nend"],
+        expect![[r#"
+        "Intro:\n-"
+          add p "<p id=\"p-0\">Intro:</p>"
+        " one\n"
+          add p "<ul id=\"p-1\"><li id=\"p-1-0\"><p id=\"p-1-0-t1\">one</p></li></ul>"
+        "- two"
+          add p-1 "<li id=\"p-1-1\"><p id=\"p-1-1-t1\">two</p></li>"
+        "\n\n- loose"
+          add p-1 "<li id=\"p-1-2\"><p id=\"p-1-2-t1\">loose</p></li>"
+        "\n\nend"
+          add p "<p id=\"p-2\">end</p>"
+        "end"
+    "#]],
+    );
+}
+
+#[test]
+fn a_fence_grows_by_text_and_is_highlighted_when_it_closes() {
+    check(
+        &["```rust\n", "let a", " = 1;\n", "``", "`\n", "after"],
+        expect![[r#"
+            "```rust\n"
+              add p "<pre id=\"p-0\" tabindex=\"0\"><code id=\"p-0-t1\" class=\"language-rust\"></code></pre>"
+            "let a"
+              text p-0-t1 "let a"
+            " = 1;\n"
+              text p-0-t1 " = 1;\n"
+            "``"
+            "`\n"
+              put p-0 "<pre id=\"p-0\" tabindex=\"0\"><code id=\"p-0-t1\" class=\"language-rust\"><span class=\"hl-keyword\">let</span> a <span class=\"hl-operator\">= </span><span class=\"hl-number\">1</span>;\n</code></pre>"
+            "after"
+              add p "<p id=\"p-1\">after</p>"
+            "end"
+        "#]],
+    );
+}
+
+#[test]
+fn a_table_grows_by_its_rows() {
+    check(
+        &["| a |", "\n|--", "-|\n", "| 1 |\n", "| 2", " |\n"],
+        expect![[r#"
+            "| a |"
+              add p "<p id=\"p-0\">| a |</p>"
+            "\n|--"
+            "-|\n"
+              put p-0 "<table id=\"p-0\" tabindex=\"0\"><thead><tr><th>a</th></tr></thead><tbody id=\"p-0-body\"></tbody></table>"
+            "| 1 |\n"
+              add p-0-body "<tr id=\"p-0-0\"><td>1</td></tr>"
+            "| 2"
+              add p-0-body "<tr id=\"p-0-1\"><td>2</td></tr>"
+            " |\n"
+            "end"
+        "#]],
+    );
+}
+
+#[test]
+fn definitions_take_effect_when_the_text_closes() {
+    check(
+        &["See [a] and[^1].\n\n", "[a]: https://e.org\n", "[^1]: A note.\n"],
+        expect![[r##"
+        "See [a] and[^1].\n\n"
+          add p "<p id=\"p-0\">See [a] and[^1].</p>"
+        "[a]: https://e.org\n"
+        "[^1]: A note.\n"
+          add p "<div id=\"p-1\" class=\"footnote-definition\"><sup class=\"footnote-definition-label\">[^1]</sup><p id=\"p-1-t1\">A note.</p></div>"
+        "end"
+          put p-0 "<p id=\"p-0\">See <a href=\"https://e.org\" rel=\"noopener noreferrer nofollow\" target=\"_blank\">a</a> and<sup class=\"footnote-reference\" id=\"p-fnref1-1\"><a href=\"#p-fn1\">1</a></sup>.</p>"
+          put p-1 "<div id=\"p-1\" class=\"footnote-definition\"><sup class=\"footnote-definition-label\" id=\"p-fn1\">1</sup><p id=\"p-1-t1\">A note.</p><a class=\"footnote-back\" href=\"#p-fnref1-1\" aria-label=\"Back to the text\">↩</a></div>"
+    "##]],
+    );
+}
+
+#[test]
+fn links_and_pictures() {
+    let shown = |text: &str| html(&closed(text, "p"));
+    expect![[r#"<p id="p-0"><a href="https://e.org" title="t" rel="noopener noreferrer nofollow" target="_blank">a</a> <span class="no-link">b<span class="url"> (src/x.rs)</span></span> <a class="autolink" href="https://e.org/x" rel="noopener noreferrer nofollow" target="_blank">https://e.org/x</a>.</p>"#]].assert_eq(&shown("[a](https://e.org \"t\") [b](src/x.rs) https://e.org/x."));
+    expect![[r#"<p id="p-0"><a class="remote-image" data-src="https://e.org/i.png" href="https://e.org/i.png" rel="noopener noreferrer nofollow" target="_blank">alt</a> <img src="data:image/png;base64,AAAA" alt="d"></p>"#]].assert_eq(&shown("![alt](https://e.org/i.png) ![d](data:image/png;base64,AAAA)"));
+}

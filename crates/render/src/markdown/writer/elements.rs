@@ -1,0 +1,151 @@
+//! How elements are opened and closed, and which of them have an id.
+
+use std::fmt::Write;
+use std::mem::take;
+use std::ops::Range;
+
+use super::{FenceState, Frame, Kind, Literal, Writer, line_start};
+use crate::code;
+use crate::escape::push_escaped;
+use crate::markdown::block::{Leaf, LeafKind, Piece};
+
+/// Containers nested deeper show what they hold, without an element of their own.
+const MAX_DEPTH: usize = 64;
+
+impl Writer<'_> {
+    pub(super) fn block_id(&self) -> String {
+        format!("{}-{}", self.prefix, self.at.block)
+    }
+
+    /// ` id="..."` for a block of the top level, nothing for what is within one.
+    pub(super) fn top_id(&self) -> String {
+        if self.frames.is_empty() { format!(" id=\"{}\"", self.block_id()) } else { String::new() }
+    }
+
+    /// The id of the piece that is being written: the block's, or its next child's.
+    fn piece_id(&self) -> String {
+        match self.kind {
+            Kind::List | Kind::Table => {
+                format!("{}-{}", self.block_id(), self.at.child + self.children.len())
+            }
+            _ => self.block_id(),
+        }
+    }
+
+    /// The id of the next element with text: the block's own if it is nothing else.
+    fn leaf_id(&mut self) -> String {
+        if matches!(self.kind, Kind::Paragraph | Kind::Heading) {
+            return self.block_id();
+        }
+        self.n_leaves += 1;
+        format!("{}-t{}", self.piece_id(), self.n_leaves)
+    }
+
+    pub(super) fn open_leaf(&mut self, name: &str, close: &'static str, kind: LeafKind) {
+        let id = self.leaf_id();
+        let _ = write!(self.out, "<{name} id=\"{id}\">");
+        self.frames.push(Frame { close, leaf: Some((id, kind)), ..Frame::default() });
+    }
+
+    /// A quote, a list, a table. A list or table of the top level is written apart from its children.
+    pub(super) fn open_container(&mut self, start: &str, attributes: &str, close: &'static str) {
+        if self.frames.len() >= MAX_DEPTH {
+            return self.frames.push(Frame::default());
+        }
+        let id = self.top_id();
+        let _ = write!(self.out, "{start}{id}{attributes}>");
+        if self.frames.is_empty() {
+            match self.kind {
+                Kind::List => self.head = take(&mut self.out),
+                // The head row follows.
+                Kind::Table => (),
+                _ => return self.frames.push(Frame { close, ..Frame::default() }),
+            }
+            self.foot = close;
+        }
+        self.frames.push(Frame { close, ..Frame::default() });
+    }
+
+    /// An item or a row.
+    pub(super) fn open_child(&mut self, start: &str, close: &'static str, range: Range<usize>) {
+        if self.frames.len() == 1 {
+            self.child_starts.push(line_start(self.source, range.start));
+            let id = self.piece_id();
+            let _ = write!(self.out, "{start} id=\"{id}\">");
+            return self.frames.push(Frame { close, ..Frame::default() });
+        }
+        self.open_within(&format!("{start}>"), close);
+    }
+
+    /// An element that makes sense only within its parent's.
+    pub(super) fn open_within(&mut self, open: &str, close: &'static str) {
+        if self.frames.last().is_some_and(|it| it.close.is_empty()) {
+            return self.frames.push(Frame::default());
+        }
+        self.out.push_str(open);
+        self.frames.push(Frame { close, ..Frame::default() });
+    }
+
+    pub(super) fn close(&mut self) {
+        let Some(frame) = self.frames.pop() else { return };
+        if let Some((id, kind)) = frame.leaf {
+            let (html_end, source_end) = (self.out.len(), self.text_end);
+            self.leaf = Some(Leaf { id, kind, html_end, source_end });
+        }
+        let is_parent = matches!(self.kind, Kind::List | Kind::Table);
+        if !(is_parent && self.frames.is_empty()) {
+            self.out.push_str(frame.close);
+        }
+    }
+
+    pub(super) fn open_item_paragraph(&mut self) {
+        if self.frames.last().is_some_and(|it| it.is_item) {
+            self.open_leaf("p", "</p>", LeafKind::Paragraph);
+            if let Some(frame) = self.frames.last_mut() {
+                frame.is_item_paragraph = true;
+            }
+        }
+    }
+
+    pub(super) fn close_item_paragraph(&mut self) {
+        if self.frames.last().is_some_and(|it| it.is_item_paragraph) {
+            self.close();
+        }
+    }
+
+    pub(super) fn take_piece(&mut self) -> Piece {
+        let id = self.piece_id();
+        self.n_leaves = 0;
+        Piece { id, html: take(&mut self.out), leaf: self.leaf.take() }
+    }
+
+    pub(super) fn write_literal(&mut self, literal: &Literal) {
+        let is_top = self.frames.len() == 1;
+        let top_id = if is_top { format!(" id=\"{}\"", self.block_id()) } else { String::new() };
+        let Some((language, state)) = literal.code else {
+            let _ = write!(self.out, "<pre{top_id} class=\"raw-html\" tabindex=\"0\">");
+            push_escaped(&mut self.out, &literal.text);
+            return self.out.push_str("</pre>");
+        };
+        let id = self.leaf_id();
+        let class =
+            language.map_or(String::new(), |it| format!(" class=\"language-{}\"", it.name()));
+        let _ = write!(self.out, "<pre{top_id} tabindex=\"0\"><code id=\"{id}\"{class}>");
+        match (language, state) {
+            (Some(language), FenceState::Complete) => {
+                let key = (language, literal.text.clone());
+                let highlight = || code::highlight(&literal.text, language).into_string();
+                self.out.push_str(self.highlights.entry(key).or_insert_with(highlight));
+            }
+            _ => push_escaped(&mut self.out, &literal.text),
+        }
+        if state == FenceState::Open {
+            let (html_end, source_end) = (self.out.len(), self.text_end);
+            let kind = LeafKind::OpenFence;
+            self.leaf = Some(Leaf { id, kind, html_end, source_end });
+        } else {
+            self.leaf = None;
+        }
+        self.out.push_str("</code></pre>");
+    }
+}

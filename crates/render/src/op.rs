@@ -1,0 +1,32 @@
+//! What leads from one state of the page to the next.
+
+use serde::{Serialize, Serializer};
+
+/// One change of the page. An operation on an id that is not there does nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Replaces the element.
+    Put { id: String, html: String },
+    /// Appends the element as the parent's last child.
+    Add { parent: String, html: String },
+    /// Appends text to the element's content.
+    Text { id: String, text: String },
+    /// Sets an attribute; none removes it.
+    Attr { id: String, name: String, value: Option<String> },
+    /// Removes the element.
+    Drop { id: String },
+}
+
+/// `["put", id, html]`, `["add", parent, html]`, `["text", id, text]`, `["attr", id, name, value]`,
+/// `["drop", id]`.
+impl Serialize for Op {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Put { id, html } => ("put", id, html).serialize(serializer),
+            Self::Add { parent, html } => ("add", parent, html).serialize(serializer),
+            Self::Text { id, text } => ("text", id, text).serialize(serializer),
+            Self::Attr { id, name, value } => ("attr", id, name, value).serialize(serializer),
+            Self::Drop { id } => ("drop", id).serialize(serializer),
+        }
+    }
+}

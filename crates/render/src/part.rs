@@ -1,0 +1,169 @@
+//! One part of an answer as one element.
+
+use maud::{Markup, PreEscaped, html};
+use transcript::{Exchange, Level, Part, PartKind, SteerState, Steered, Text, TextRole, Thinking};
+
+use crate::icon::icon;
+use crate::tree::Element;
+use crate::view::View;
+use crate::words::between;
+use crate::{call, json, markdown};
+
+/// Undecided text that is longer is shown at once, where reveal is `smart`.
+const SHORT_CHARS: usize = 240;
+/// ... and text that has been undecided for longer.
+const SHORT_MS: u64 = 1200;
+/// How much of a live thought its line shows.
+const LAST_WORDS: usize = 120;
+
+/// The element, with everything in it but the parts underneath a call.
+pub(crate) fn part(view: &View, id: &str, part: &Part) -> Element {
+    match &part.kind {
+        PartKind::Text(text) => {
+            let blocks = match text.open {
+                true => markdown::open(&text.text, id),
+                false => markdown::closed(&text.text, id),
+            };
+            let markup = PreEscaped(markdown::html(&blocks));
+            Element::div(id).class(text_classes(part, text)).html(markup)
+        }
+        PartKind::Thinking(thinking) => thought(id, part, thinking, &thinking.text),
+        PartKind::Call(it) => call::block(view, id, it),
+        kind => aside(id, kind),
+    }
+}
+
+/// A part that grows: its element while empty, and what is to stand in it.
+pub(crate) struct Growing<'a> {
+    pub(crate) shell: Element,
+    pub(crate) text: &'a str,
+    pub(crate) open: bool,
+    pub(crate) is_markdown: bool,
+}
+
+pub(crate) fn growing<'a>(id: &str, part: &'a Part) -> Option<Growing<'a>> {
+    match &part.kind {
+        PartKind::Text(it) => {
+            let shell = Element::div(id).class(text_classes(part, it));
+            Some(Growing { shell, text: &it.text, open: it.open, is_markdown: true })
+        }
+        PartKind::Thinking(it) => {
+            let shell = thought(id, part, it, "");
+            Some(Growing { shell, text: &it.text, open: it.open, is_markdown: false })
+        }
+        _ => None,
+    }
+}
+
+/// Where the text of a thought stands.
+pub(crate) fn thought_id(part: &str) -> String {
+    format!("{part}-t")
+}
+
+fn text_classes(part: &Part, text: &Text) -> String {
+    let is_long = text.text.chars().nth(SHORT_CHARS).is_some();
+    let mut classes = match text.role {
+        TextRole::Undecided => "text undecided",
+        TextRole::Commentary { .. } => "text commentary",
+        TextRole::Final => "text final",
+        TextRole::Discarded => "text discarded",
+    }
+    .to_owned();
+    let waited = text.decided_at.map_or(0, |at| at.since(part.started_at));
+    match text.role {
+        TextRole::Undecided if is_long => classes.push_str(" long"),
+        TextRole::Commentary { .. } if is_long || waited > SHORT_MS => classes.push_str(" shown"),
+        _ => (),
+    }
+    if text.leaked {
+        classes.push_str(" leaked");
+    }
+    classes
+}
+
+fn thought(id: &str, part: &Part, thinking: &Thinking, shown: &str) -> Element {
+    let Thinking { text, open, finished_at, discarded, .. } = thinking;
+    let summary = Element::new("summary", format!("{id}-s"));
+    let summary = if *open {
+        summary
+            .class("live")
+            .child(Element::new("span", format!("{id}-w")).text("Thinking…"))
+            .child(Element::new("span", format!("{id}-l")).class("last").text(last_words(text)))
+    } else {
+        let took = finished_at.map(|at| between(part.started_at, at));
+        let words = took.map_or("Thought".to_owned(), |took| format!("Thought for {took}"));
+        summary.child(Element::new("span", format!("{id}-w")).text(&words))
+    };
+    Element::new("details", id)
+        .class(if *discarded { "thinking discarded" } else { "thinking" })
+        .child(summary)
+        .child(Element::div(thought_id(id)).class("thought").text(shown))
+}
+
+fn last_words(text: &str) -> &str {
+    let line = text.trim_end().rsplit('\n').next().unwrap_or_default();
+    let start = line.char_indices().rev().take(LAST_WORDS).last().map_or(0, |(at, _)| at);
+    &line[start..]
+}
+
+/// What happened beside text, thoughts and calls; also outside any run.
+pub(crate) fn aside(id: &str, kind: &PartKind) -> Element {
+    match kind {
+        PartKind::Notice { level: Level::Info, text } => {
+            Element::div(id).class("notice info").text(text)
+        }
+        PartKind::Notice { level: Level::Error, text } => {
+            Element::div(id).class("notice error").attr("role", "alert").text(text)
+        }
+        PartKind::Unrecognized { source, raw } => Element::new("details", id)
+            .class("unrecognized")
+            .html(html! { summary { "Not understood, from " (source) } div.body tabindex="0" { (raw) } }),
+        PartKind::Steered(steered) => {
+            Element::div(id).class("steered").html(said_meanwhile(steered))
+        }
+        PartKind::Exchange(exchange) => exchange_block(id, exchange),
+        PartKind::Text(_) | PartKind::Thinking(_) | PartKind::Call(_) => Element::div(id),
+    }
+}
+
+fn said_meanwhile(steered: &Steered) -> Markup {
+    let state = match steered.state {
+        SteerState::HandedOver => "said while it worked",
+        SteerState::Seen => "said while it worked; the agent has seen it",
+    };
+    html! { div.bubble { (steered.text) } p.meta { (state) } }
+}
+
+fn exchange_block(id: &str, exchange: &Exchange) -> Element {
+    let Exchange { agent, text, outcome, peer_session_id, .. } = exchange;
+    let (class, word) = match outcome {
+        None => ("pending", "waiting for the answer"),
+        Some(outcome) if outcome.ok => ("success", "answered"),
+        Some(_) => ("error", "failed"),
+    };
+    let result = outcome.as_ref().and_then(|it| it.result.as_ref());
+    let error = outcome.as_ref().and_then(|it| it.error.as_ref());
+    let summary = html! {
+        span.kind { (icon("agent")) }
+        span.name { "Message to " (agent) }
+        span.spread {}
+        span.state { (word) }
+        span.chevron { (icon("chevron")) }
+    };
+    let inside = html! {
+        blockquote { (text) }
+        @if let Some(result) = result {
+            div.body tabindex="0" {
+                @if let Some(words) = result.as_str() { (words) }
+                @else { (json::pretty(&result.to_string())) }
+            }
+        }
+        @if let Some(error) = error { div.failure { (error.message) " " code { (error.code.as_str()) } } }
+        @if let Some(session) = peer_session_id { p.meta { a href={ "/s/" (session.as_str()) } { "Open its session" } } }
+    };
+    Element::div(id).class(format!("tool-block exchange agent-callback {class}")).child(
+        Element::new("details", format!("{id}-d"))
+            .child(Element::new("summary", format!("{id}-s")).html(summary))
+            .child(Element::div(format!("{id}-i")).class("inside").html(inside)),
+    )
+}

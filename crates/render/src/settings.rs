@@ -1,0 +1,148 @@
+//! How a reader wants the page: attributes of its root, which the stylesheet reads. The messages
+//! are the same whatever they say.
+
+use maud::{Markup, html};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Settings {
+    /// Off hides calls and commentary; approvals and failed calls still show.
+    pub show_tool_calls: bool,
+    pub tool_display: ToolDisplay,
+    pub reveal: Reveal,
+    pub show_thinking: bool,
+    pub show_timing: bool,
+    pub hide_tool_calls_in_archived: bool,
+    pub theme: Theme,
+}
+
+/// The four looks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ToolDisplay {
+    /// One line that opens in place.
+    #[default]
+    Widget,
+    /// Small buttons after the text.
+    Badges,
+    /// Call and result in one panel.
+    Panels,
+    /// Everything in the order it happened.
+    Timeline,
+}
+
+/// When text shows of which nobody knows yet whether it is the answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Reveal {
+    Live,
+    Deferred,
+    /// Once it is long or has been there for a while.
+    #[default]
+    Smart,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Theme {
+    #[default]
+    System,
+    Light,
+    Dark,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            show_tool_calls: true,
+            tool_display: ToolDisplay::default(),
+            reveal: Reveal::default(),
+            show_thinking: true,
+            show_timing: false,
+            hide_tool_calls_in_archived: false,
+            theme: Theme::default(),
+        }
+    }
+}
+
+impl ToolDisplay {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Widget => "widget",
+            Self::Badges => "badges",
+            Self::Panels => "panels",
+            Self::Timeline => "timeline",
+        }
+    }
+}
+
+impl Reveal {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Deferred => "deferred",
+            Self::Smart => "smart",
+        }
+    }
+}
+
+impl Theme {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+}
+
+/// The dialog in which they are changed; each control is named as its setting.
+pub(crate) fn dialog(settings: &Settings) -> Markup {
+    let displays = [
+        ("widget", "One line that opens"),
+        ("badges", "Badges under the answer"),
+        ("panels", "Panels"),
+        ("timeline", "Everything in order"),
+    ];
+    let reveals = [("smart", "Smart"), ("live", "At once"), ("deferred", "When it is decided")];
+    let themes = [("system", "As the system"), ("light", "Light"), ("dark", "Dark")];
+    html! {
+        dialog #settings aria-labelledby="settings-title" {
+            form method="dialog" {
+                h2 #settings-title { "Settings" }
+                (choice("toolDisplay", "Tool calls look like", &displays, settings.tool_display.word()))
+                (choice("reveal", "Text before a tool call shows", &reveals, settings.reveal.word()))
+                (choice("theme", "Theme", &themes, settings.theme.word()))
+                (switch("showToolCalls", "Show tool calls", settings.show_tool_calls))
+                (switch("showThinking", "Show thinking", settings.show_thinking))
+                (switch("showTiming", "Show time and tokens", settings.show_timing))
+                (switch("hideToolCallsInArchived", "Hide tool calls in archived sessions", settings.hide_tool_calls_in_archived))
+                div.buttons {
+                    a.quiet href="/sign-out" data-action="sign-out" { "Sign out" }
+                    button.primary type="submit" { "Done" }
+                }
+            }
+        }
+    }
+}
+
+fn choice(name: &str, title: &str, options: &[(&str, &str)], chosen: &str) -> Markup {
+    html! {
+        label { span { (title) }
+            select name=(name) {
+                @for (value, words) in options {
+                    option value=(value) selected[*value == chosen] { (words) }
+                }
+            }
+        }
+    }
+}
+
+fn switch(name: &str, title: &str, on: bool) -> Markup {
+    html! { label.switch { input type="checkbox" name=(name) checked[on]; span { (title) } } }
+}

@@ -1,0 +1,178 @@
+//! What stands around the messages and changes with them: the heading, what waits in the queue, what
+//! the run waits for, and what it asks.
+
+use maud::{Markup, html};
+use transcript::{
+    Answer, Call, CallState, Millis, Part, PartKind, SessionState, Text, Thinking, Transcript,
+};
+
+use crate::call::question;
+use crate::icon::icon;
+use crate::message::queued;
+use crate::op::Op;
+use crate::tool;
+use crate::tree::Element;
+use crate::view::View;
+use crate::words::grouped;
+
+pub(crate) struct Surroundings {
+    pub(crate) heading: Element,
+    pub(crate) queue: Element,
+    pub(crate) now: Element,
+    pub(crate) dock: Element,
+}
+
+impl Surroundings {
+    pub(crate) fn new(view: &View, transcript: &Transcript) -> Self {
+        Self {
+            heading: heading(&view.id("heading"), transcript),
+            queue: queue(view, transcript),
+            now: now(&view.id("now"), transcript),
+            dock: dock(view, transcript),
+        }
+    }
+
+    fn all(&self) -> [&Element; 4] {
+        [&self.heading, &self.queue, &self.now, &self.dock]
+    }
+
+    pub(crate) fn patch(&self, next: &Self, ops: &mut Vec<Op>) {
+        for (old, new) in self.all().into_iter().zip(next.all()) {
+            old.patch(new, ops);
+        }
+    }
+
+    /// Somebody is asked for permission.
+    pub(crate) fn has_questions(&self) -> bool {
+        !self.dock.is_empty()
+    }
+
+    pub(crate) fn put_all(&self, ops: &mut Vec<Op>) {
+        ops.extend(self.all().map(Element::put));
+    }
+}
+
+fn heading(id: &str, transcript: &Transcript) -> Element {
+    let summary = &transcript.summary;
+    let model = transcript.messages.iter().rev().find_map(|it| it.answer()?.model.as_deref());
+    let rename = Element::new("button", format!("{id}-tb")).attr("type", "button");
+    let rename = rename.attr("data-action", "rename").attr("title", "Rename");
+    let title = Element::new("h1", format!("{id}-t")).child(rename.text(summary.title()));
+    let about = Element::new("p", format!("{id}-m")).class("meta").html(html! {
+        span.agent { (summary.agent) }
+        @if let Some(model) = model { " · " (model) }
+        " · " (state_word(summary.state()))
+        @if summary.total_tokens > 0 { " · " (grouped(summary.total_tokens)) " tokens" }
+        @if summary.archived { " · archived" }
+    });
+    Element::div(id)
+        .class("heading")
+        .attr("data-state", state_id(summary.state()))
+        .attr_if("data-archived", summary.archived.then_some("true"))
+        .child(title)
+        .child(about)
+}
+
+fn queue(view: &View, transcript: &Transcript) -> Element {
+    let id = view.id("queue");
+    let waiting = transcript.queue.messages.iter().enumerate();
+    let waiting = waiting.map(|(idx, it)| queued(&format!("{id}-{idx}"), it));
+    Element::div(&*id).class("queue").children(waiting)
+}
+
+/// Why it is still running: what the run waits for, and since when.
+fn now(id: &str, transcript: &Transcript) -> Element {
+    let state = transcript.summary.state();
+    let element = Element::div(id).class("now").attr("data-state", state_id(state));
+    let element = element.attr("role", "status");
+    let answer =
+        transcript.messages.iter().rev().find_map(|it| it.answer().filter(|it| it.is_open()));
+    let Some(answer) = answer else { return element };
+    let (words, since) = waits_for(answer);
+    element.html(html! {
+        span.spinner aria-hidden="true" {}
+        span.words { (words) }
+        span.clock data-since=(since.0) {}
+    })
+}
+
+fn waits_for(answer: &Answer) -> (Markup, Millis) {
+    if let Some((by, at)) = &answer.cancel_requested {
+        return (html! { "Stopping, asked by " (by) }, *at);
+    }
+    let named = |call: &Call| {
+        html! { b { (call.label()) } @if let Some(about) = tool::subject(call) { " " code { (about) } } }
+    };
+    if let Some(call) = answer.calls().find(|it| it.waits_for_approval()) {
+        let since = call.approval.as_ref().map_or(answer.started_at, |it| it.requested_at);
+        return (html! { "Waiting for you: " (named(call)) }, since);
+    }
+    if let Some(call) = answer.current_call() {
+        let since = call.running_since.unwrap_or(answer.started_at);
+        return (html! { "Running " (named(call)) }, since);
+    }
+    match answer.parts.last() {
+        Some(Part { kind: PartKind::Text(Text { open: true, .. }), started_at, .. }) => {
+            (html! { "Writing" }, *started_at)
+        }
+        Some(Part {
+            kind: PartKind::Thinking(Thinking { open: true, .. }), started_at, ..
+        }) => (html! { "Thinking" }, *started_at),
+        Some(Part { kind: PartKind::Call(call), started_at, .. })
+            if call.state == CallState::StreamingInput =>
+        {
+            (html! { "Preparing " (named(call)) }, *started_at)
+        }
+        _ => {
+            let since = answer.steps.last().map_or(answer.started_at, |it| it.started_at);
+            (html! { "Waiting for " (answer.agent) }, since)
+        }
+    }
+}
+
+/// Questions stand where the composer is until they are answered.
+fn dock(view: &View, transcript: &Transcript) -> Element {
+    let id = view.id("dock");
+    let open = transcript.messages.iter().flat_map(|message| {
+        let answer = message.answer().filter(|it| it.is_open());
+        let calls =
+            answer.into_iter().flat_map(|answer| answer.calls().map(move |it| (answer, it)));
+        calls.filter(|(_, call)| call.waits_for_approval()).map(|it| (message.first, it))
+    });
+    let sheets = open.map(|(message, (answer, call))| {
+        let id = format!("{id}-{message}-{}", call.number);
+        Element::div(&*id)
+            .class("sheet")
+            .attr("role", "alertdialog")
+            .attr("aria-label", "The agent asks for permission")
+            .attr("data-call-id", call.id.as_str())
+            .html(question(&format!("{id}-v"), call, answer.commentary(call)))
+    });
+    Element::div(&*id).class("dock").children(sheets)
+}
+
+pub(crate) fn state_id(state: SessionState) -> &'static str {
+    match state {
+        SessionState::Idle => "idle",
+        SessionState::Running => "running",
+        SessionState::Waiting => "waiting",
+        SessionState::Failed => "failed",
+    }
+}
+
+pub(crate) fn state_word(state: SessionState) -> &'static str {
+    match state {
+        SessionState::Idle => "ready",
+        SessionState::Running => "working",
+        SessionState::Waiting => "waiting for you",
+        SessionState::Failed => "failed",
+    }
+}
+
+/// The dot beside a session, with its word for those who do not see it.
+pub(crate) fn state_dot(state: SessionState) -> Markup {
+    html! {
+        span.dot data-state=(state_id(state)) { span.sr { (state_word(state)) } }
+        @if state == SessionState::Waiting { (icon("alert")) }
+    }
+}

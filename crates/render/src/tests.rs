@@ -1,0 +1,5 @@
+//! Laws of the page on a corpus of logs and on random ones, then examples for reading.
+
+mod badges;
+mod corpus;
+mod laws;

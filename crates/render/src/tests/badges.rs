@@ -1,0 +1,188 @@
+//! Seed 001's tests of its own: what a badge says and copies.
+
+use expect_test::{Expect, expect};
+use transcript::{
+    CallId, Event, Executor, Millis, Record, ResponseId, Seq, SessionId, Transcript, Validation,
+};
+
+use crate::conversation::messages;
+use crate::dom::{Node, element};
+use crate::{Bodies, View};
+
+/// Badges of one answer: class, label, what is copied.
+fn badges(events: Vec<Event>) -> String {
+    let records: Vec<Record> = (1..)
+        .zip(events)
+        .map(|(seq, event)| {
+            let run = Some(ResponseId::new("r"));
+            Record::new(Seq(seq), Millis(0), SessionId::new("s"), run, event)
+        })
+        .collect();
+    let view = View::new(SessionId::new("s"), Bodies::Cut);
+    let page = element("page", &messages(&view, &Transcript::replay(&records)).to_html());
+    let has_class = |node: &Node, class: &str| {
+        node.attribute("class").is_some_and(|it| it.split(' ').any(|it| it == class))
+    };
+    let mut shown = String::new();
+    for badge in page.elements().into_iter().filter(|it| has_class(it, "badge")) {
+        let parts = badge.elements();
+        let button = parts.iter().find(|it| it.name() == "button").expect("a button");
+        let tip = parts.iter().find(|it| has_class(it, "tooltip")).expect("a tooltip");
+        let class = button.attribute("class").unwrap_or_default();
+        let label = button.attribute("aria-label").unwrap_or_default();
+        shown += &format!("[{class}] {label}\n{}\n", tip.text());
+    }
+    let has_list = page.elements().iter().any(|it| has_class(it, "tool-calls-container"));
+    if has_list { shown } else { "no list".to_owned() }
+}
+
+fn start(call: &str, name: &str, provider: Option<&str>) -> Event {
+    Event::ToolCallStart {
+        call_id: CallId::new(call),
+        provider_call_id: provider.map(str::to_owned),
+        tool_name: name.to_owned(),
+        arguments: None,
+        parent_call_id: None,
+        executor: Executor::Server,
+    }
+}
+
+fn delta(call: &str, delta: &str) -> Event {
+    Event::ToolArgumentsDelta { call_id: CallId::new(call), delta: delta.to_owned() }
+}
+
+fn done(call: &str, arguments: &str) -> Event {
+    Event::ToolArgumentsDone {
+        call_id: CallId::new(call),
+        arguments: arguments.to_owned(),
+        summary: String::new(),
+        incomplete: false,
+        validation: Validation::NotRequired,
+        provider_data: None,
+    }
+}
+
+fn check(events: Vec<Event>, expected: Expect) {
+    expected.assert_eq(&badges(events));
+}
+
+#[test]
+fn x1_a_badge_with_all_its_fields() {
+    check(
+        vec![start("c1", "search", Some("call_123")), done("c1", r#"{"query":"weather"}"#)],
+        expect![[r#"
+            [tool-call-badge] Tool call: search
+            {
+              "id": "call_123",
+              "type": "function",
+              "function": {
+                "name": "search",
+                "arguments": {
+                  "query": "weather"
+                }
+              }
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn x1_a_badge_with_missing_fields() {
+    check(
+        vec![start("c1", "", None), done("c1", "")],
+        expect![[r#"
+        [tool-call-badge] Tool call: Call #1
+        {
+          "type": "function",
+          "function": {
+            "arguments": {}
+          }
+        }
+    "#]],
+    );
+}
+
+#[test]
+fn x1_malformed_arguments_are_shown_as_they_are() {
+    check(
+        vec![start("c1", "search", None), done("c1", r#"{"query": "#)],
+        expect![[r#"
+        [tool-call-badge] Tool call: search
+        {
+          "type": "function",
+          "function": {
+            "name": "search",
+            "arguments": "{\"query\": "
+          }
+        }
+    "#]],
+    );
+}
+
+#[test]
+fn x1_a_call_that_cannot_be_read_is_a_fallback_badge() {
+    check(
+        vec![start("c1", "", None), done("c1", "[{broken")],
+        expect![[r#"
+        [tool-call-badge tool-call-badge--fallback] Tool call: [{broken
+        {
+          "type": "function",
+          "function": {
+            "arguments": "[{broken"
+          }
+        }
+    "#]],
+    );
+}
+
+#[test]
+fn x1_deltas_add_up() {
+    let streamed = vec![
+        start("c1", "search", Some("a")),
+        start("c2", "time", Some("b")),
+        delta("c1", r#"{"query":"#),
+        delta("c2", "{"),
+        delta("c1", r#""weather"}"#),
+        delta("c2", "}"),
+        done("c1", r#"{"query":"weather"}"#),
+        done("c2", "{}"),
+    ];
+    check(
+        streamed,
+        expect![[r#"
+        [tool-call-badge] Tool call: search
+        {
+          "id": "a",
+          "type": "function",
+          "function": {
+            "name": "search",
+            "arguments": {
+              "query": "weather"
+            }
+          }
+        }
+        [tool-call-badge] Tool call: time
+        {
+          "id": "b",
+          "type": "function",
+          "function": {
+            "name": "time",
+            "arguments": {}
+          }
+        }
+    "#]],
+    );
+}
+
+#[test]
+fn x1_a_name_that_comes_again_gets_a_number() {
+    let twice = vec![start("c1", "search", None), start("c2", "search", None)];
+    let labels = badges(twice);
+    assert!(labels.contains("Tool call: search\n"), "{labels}");
+    assert!(labels.contains("Tool call: search #2\n"), "{labels}");
+}
+
+#[test]
+fn x1_without_calls_there_is_no_list() {
+    assert_eq!(badges(Vec::new()), "no list");
+}

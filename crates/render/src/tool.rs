@@ -1,0 +1,230 @@
+//! What a tool does, by its name, and the view that fits: one table for the built-in tools and for
+//! those of Claude Code, Codex and Pi. A new tool is a line here.
+
+use maud::{Markup, html};
+use serde_json::Value;
+use transcript::Call;
+
+use crate::code;
+use crate::diff::{self, Diff};
+use crate::tree::Element;
+use crate::view::{inline, one_line};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Shell,
+    Read,
+    List,
+    Edit,
+    Write,
+    Search,
+    Fetch,
+    Plan,
+    Agent,
+    Other,
+}
+
+const NAMES: [(Kind, &[&str]); 9] = [
+    (
+        Kind::Shell,
+        &["shell", "bash", "exec_command", "local_shell", "command_execution", "run_command"],
+    ),
+    (Kind::Read, &["read_file", "read", "notebookread"]),
+    (Kind::List, &["list_files", "ls"]),
+    (Kind::Edit, &["edit_file", "edit", "multiedit", "apply_patch", "file_change"]),
+    (Kind::Write, &["write_file", "write", "create_file", "notebookedit"]),
+    (Kind::Search, &["search_files", "grep", "glob", "find"]),
+    (Kind::Fetch, &["http_get", "webfetch", "websearch", "web_fetch", "web_search"]),
+    (Kind::Plan, &["todowrite", "update_plan", "todo_list", "plan"]),
+    (Kind::Agent, &["task", "agent", "agents_message", "spawn_agent"]),
+];
+
+impl Kind {
+    /// A tool of an MCP server is known by its own name.
+    pub(crate) fn of(tool: &str) -> Self {
+        let name = tool.rsplit("__").next().unwrap_or(tool).to_ascii_lowercase();
+        let found = NAMES.iter().find(|(_, names)| names.contains(&&*name));
+        found.map_or(Self::Other, |(kind, _)| *kind)
+    }
+
+    pub(crate) fn icon(self) -> &'static str {
+        match self {
+            Self::Shell => "terminal",
+            Self::Read | Self::List => "file",
+            Self::Edit | Self::Write => "pencil",
+            Self::Search => "search",
+            Self::Fetch => "globe",
+            Self::Plan => "list",
+            Self::Agent => "agent",
+            Self::Other => "wrench",
+        }
+    }
+}
+
+/// The tool's own view of what it was asked to do; none for a tool that nobody knows, and while
+/// the arguments still come.
+pub(crate) fn view(id: &str, call: &Call) -> Option<Element> {
+    let arguments = arguments(call)?;
+    let text = |names: &[&str]| first_text(&arguments, names);
+    let markup = match Kind::of(&call.name) {
+        Kind::Shell => command(&arguments)?,
+        Kind::Read => path_line(text(PATHS)?, lines(&arguments)),
+        Kind::List => path_line(text(PATHS).unwrap_or("."), None),
+        Kind::Edit => edit(&arguments)?,
+        Kind::Write => {
+            let path = text(PATHS)?;
+            let content = text(&["content", "text", "contents", "new_source"])?;
+            html! { (path_line(path, None)) div.body.file { (code::file(path, content)) } }
+        }
+        Kind::Search => {
+            let pattern = text(&["pattern", "query", "glob", "regex"])?;
+            html! {
+                p.subject { code { (pattern) } @if let Some(path) = text(PATHS) { " in " code { (path) } } }
+            }
+        }
+        Kind::Fetch => address(text(&["url", "query"])?),
+        Kind::Plan => plan(&arguments)?,
+        Kind::Agent => {
+            let to = text(&["agent", "agentId", "subagent_type", "description"]).unwrap_or("agent");
+            let words = text(&["prompt", "content", "message", "text"])?;
+            html! { p.subject { "To " b { (to) } } blockquote { (words) } }
+        }
+        Kind::Other => return None,
+    };
+    Some(Element::div(id).class("view").html(markup))
+}
+
+/// The command, path, address or pattern: what a person wants to see first.
+pub(crate) fn subject(call: &Call) -> Option<String> {
+    let arguments = arguments(call)?;
+    let names: &[&str] = match Kind::of(&call.name) {
+        Kind::Shell => return Some(one_line(&command_text(&arguments)?, 200).into_owned()),
+        Kind::Read | Kind::List | Kind::Edit | Kind::Write => PATHS,
+        Kind::Search => &["pattern", "query", "glob", "regex"],
+        Kind::Fetch => &["url", "query"],
+        Kind::Agent => &["agent", "agentId", "subagent_type", "description"],
+        Kind::Plan | Kind::Other => return None,
+    };
+    first_text(&arguments, names).map(|it| one_line(it, 200).into_owned())
+}
+
+const PATHS: &[&str] = &["path", "file_path", "filePath", "notebook_path", "filename", "dir"];
+
+fn arguments(call: &Call) -> Option<Value> {
+    if !call.arguments_done {
+        return None;
+    }
+    let value: Value = serde_json::from_str(&inline(&call.arguments)?).ok()?;
+    value.is_object().then_some(value)
+}
+
+fn first_text<'a>(arguments: &'a Value, names: &[&str]) -> Option<&'a str> {
+    names.iter().find_map(|name| arguments.get(name)?.as_str())
+}
+
+fn command_text(arguments: &Value) -> Option<String> {
+    let command = arguments.get("command").or_else(|| arguments.get("cmd"))?;
+    match command {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(words) => {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            // `bash -lc SCRIPT` is the script.
+            match &words[..] {
+                [shell, flag, script] if shell.ends_with("sh") && flag.starts_with('-') => {
+                    Some((*script).to_owned())
+                }
+                _ => Some(words.join(" ")),
+            }
+        }
+        _ => None,
+    }
+}
+
+fn command(arguments: &Value) -> Option<Markup> {
+    let command = command_text(arguments)?;
+    let folder = first_text(arguments, &["workdir", "cwd", "workspace"]);
+    Some(html! {
+        div.command { span.prompt aria-hidden="true" { "$ " } code { (command) } }
+        @if let Some(folder) = folder { p.meta { "in " code { (folder) } } }
+    })
+}
+
+fn path_line(path: &str, lines: Option<String>) -> Markup {
+    html! { p.subject { code { (path) } @if let Some(lines) = lines { " " (lines) } } }
+}
+
+fn lines(arguments: &Value) -> Option<String> {
+    let number = |names: &[&str]| names.iter().find_map(|name| arguments.get(name)?.as_u64());
+    let from = number(&["from_line", "offset"]);
+    let to = number(&["to_line"])
+        .or_else(|| Some(from.unwrap_or(1).saturating_add(number(&["limit"])?).saturating_sub(1)));
+    match (from, to) {
+        (None, None) => None,
+        (from, Some(to)) => Some(format!("lines {} to {to}", from.unwrap_or(1))),
+        (Some(from), None) => Some(format!("from line {from}")),
+    }
+}
+
+fn address(text: &str) -> Markup {
+    let is_address = text.starts_with("https://") || text.starts_with("http://");
+    html! {
+        p.subject {
+            @if is_address { a href=(text) rel="noopener noreferrer nofollow" target="_blank" { (text) } }
+            @else { code { (text) } }
+        }
+    }
+}
+
+/// One edit, several, a patch, or a list of changed files.
+fn edit(arguments: &Value) -> Option<Markup> {
+    if let Some(patch) = first_text(arguments, &["patch", "input", "diff", "unified_diff"]) {
+        let Diff { html, added, removed } = diff::patch(patch)?;
+        return Some(html! { (changed(None, added, removed)) (html) });
+    }
+    let path = first_text(arguments, PATHS);
+    let one = |edit: &Value| {
+        let old = first_text(edit, &["old_string", "oldText", "old", "old_text"])?;
+        let new = first_text(edit, &["new_string", "newText", "new", "new_text"])?;
+        Some(diff::texts(old, new, None))
+    };
+    let edits: Vec<Diff> = match arguments.get("edits").and_then(Value::as_array) {
+        Some(edits) => edits.iter().filter_map(one).collect(),
+        None => one(arguments).into_iter().collect(),
+    };
+    if edits.is_empty() {
+        return None;
+    }
+    let added = edits.iter().map(|it| it.added).sum();
+    let removed = edits.iter().map(|it| it.removed).sum();
+    Some(html! {
+        (changed(path, added, removed))
+        @for edit in edits { (edit.html) }
+    })
+}
+
+fn changed(path: Option<&str>, added: usize, removed: usize) -> Markup {
+    html! {
+        p.subject {
+            @if let Some(path) = path { code { (path) } " " }
+            span.added { "+" (added) } " " span.removed { "−" (removed) }
+        }
+    }
+}
+
+fn plan(arguments: &Value) -> Option<Markup> {
+    let items = ["todos", "plan", "items"].iter().find_map(|it| arguments.get(it)?.as_array())?;
+    Some(html! {
+        ul.plan {
+            @for item in items {
+                @let words = first_text(item, &["content", "step", "text"]).unwrap_or_default();
+                @let (class, state) = match first_text(item, &["status"]) {
+                    Some("completed") => ("done", "done"),
+                    Some("in_progress") => ("now", "now"),
+                    _ if item.get("completed").and_then(Value::as_bool) == Some(true) => ("done", "done"),
+                    _ => ("later", "to do"),
+                };
+                li class=(class) { span.state { (state) } " " (words) }
+            }
+        }
+    })
+}

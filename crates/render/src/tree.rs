@@ -1,0 +1,254 @@
+//! The page as data: a tree of elements that patches can address, and the way from one tree to the
+//! next.
+//!
+//! What the page shows is a function of the transcript; what a patch says is a function of two
+//! trees. So a patched page cannot differ from a fresh one, whatever the renderer does.
+
+use std::fmt::Write;
+
+use maud::Markup;
+
+use crate::escape::push_escaped;
+use crate::op::Op;
+
+/// An element with an id: what patches address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Element {
+    tag: &'static str,
+    id: String,
+    attributes: Vec<(&'static str, String)>,
+    children: Vec<Node>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Node {
+    Element(Element),
+    /// Text that grows, as the only child of its element.
+    Text(String),
+    /// An element whose inside is nobody's business here: it is replaced as a whole.
+    Piece {
+        id: String,
+        html: String,
+    },
+    /// Replaced together with the element around it.
+    Html(String),
+}
+
+impl Element {
+    pub(crate) fn new(tag: &'static str, id: impl Into<String>) -> Self {
+        Self { tag, id: id.into(), attributes: Vec::new(), children: Vec::new() }
+    }
+
+    pub(crate) fn div(id: impl Into<String>) -> Self {
+        Self::new("div", id)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.children.is_empty()
+    }
+
+    pub(crate) fn attr(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.attributes.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn attr_if(self, name: &'static str, value: Option<impl Into<String>>) -> Self {
+        match value {
+            Some(value) => self.attr(name, value),
+            None => self,
+        }
+    }
+
+    pub(crate) fn class(self, classes: impl Into<String>) -> Self {
+        self.attr("class", classes)
+    }
+
+    pub(crate) fn child(mut self, child: Self) -> Self {
+        self.children.push(Node::Element(child));
+        self
+    }
+
+    pub(crate) fn child_if(self, child: Option<Self>) -> Self {
+        match child {
+            Some(child) => self.child(child),
+            None => self,
+        }
+    }
+
+    pub(crate) fn children(mut self, children: impl IntoIterator<Item = Self>) -> Self {
+        self.children.extend(children.into_iter().map(Node::Element));
+        self
+    }
+
+    /// Puts children into the empty element of that id, somewhere inside.
+    pub(crate) fn fill(mut self, id: &str, children: impl IntoIterator<Item = Self>) -> Self {
+        if let Some(place) = self.find(id) {
+            place.children.extend(children.into_iter().map(Node::Element));
+        }
+        self
+    }
+
+    fn find(&mut self, id: &str) -> Option<&mut Self> {
+        if self.id == id {
+            return Some(self);
+        }
+        self.children.iter_mut().find_map(|child| match child {
+            Node::Element(element) => element.find(id),
+            Node::Text(_) | Node::Piece { .. } | Node::Html(_) => None,
+        })
+    }
+
+    /// Elements that were drawn elsewhere, each with its id.
+    pub(crate) fn pieces(mut self, pieces: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.children.extend(pieces.into_iter().map(|(id, html)| Node::Piece { id, html }));
+        self
+    }
+
+    pub(crate) fn html(mut self, markup: Markup) -> Self {
+        self.children.push(Node::Html(markup.into_string()));
+        self
+    }
+
+    /// No other child may stand beside it. The tag must not be `pre`: a parser drops the first
+    /// newline there.
+    pub(crate) fn text(mut self, text: &str) -> Self {
+        self.children.push(Node::Text(clean(text)));
+        self
+    }
+
+    pub fn to_html(&self) -> String {
+        let mut html = String::new();
+        self.write(&mut html);
+        html
+    }
+
+    fn write(&self, html: &mut String) {
+        let _ = write!(html, "<{} id=\"", self.tag);
+        push_escaped(html, &self.id);
+        html.push('"');
+        for (name, value) in &self.attributes {
+            let _ = write!(html, " {name}=\"");
+            push_escaped(html, value);
+            html.push('"');
+        }
+        html.push('>');
+        for child in &self.children {
+            child.write(html);
+        }
+        let _ = write!(html, "</{}>", self.tag);
+    }
+
+    /// The op that makes this of whatever has its id.
+    pub fn put(&self) -> Op {
+        Op::Put { id: self.id.clone(), html: self.to_html() }
+    }
+
+    /// The ops that make `next` of this; both have the same id.
+    pub fn patch(&self, next: &Self, ops: &mut Vec<Op>) {
+        if self == next {
+            return;
+        }
+        if self.tag != next.tag || self.id != next.id || !self.patch_children(next, ops) {
+            ops.push(next.put());
+            return;
+        }
+        self.patch_attributes(next, ops);
+    }
+
+    /// The same for what the elements hold, leaving their own attributes alone.
+    pub(crate) fn patch_attributes(&self, next: &Self, ops: &mut Vec<Op>) {
+        let mut set = |name: &str, value: Option<&String>| {
+            let (id, name) = (self.id.clone(), name.to_owned());
+            ops.push(Op::Attr { id, name, value: value.cloned() });
+        };
+        for (name, value) in &next.attributes {
+            if self.attribute(name) != Some(value) {
+                set(name, Some(value));
+            }
+        }
+        for (name, _) in &self.attributes {
+            if next.attribute(name).is_none() {
+                set(name, None);
+            }
+        }
+    }
+
+    fn attribute(&self, name: &str) -> Option<&String> {
+        self.attributes.iter().find(|(it, _)| *it == name).map(|(_, value)| value)
+    }
+
+    /// False if only replacing the whole element will do; then nothing was added to `ops`.
+    fn patch_children(&self, next: &Self, ops: &mut Vec<Op>) -> bool {
+        if let ([Node::Text(old)], [Node::Text(new)]) = (&*self.children, &*next.children) {
+            let Some(more) = new.strip_prefix(&**old) else { return false };
+            if !more.is_empty() {
+                ops.push(Op::Text { id: self.id.clone(), text: more.to_owned() });
+            }
+            return true;
+        }
+        let pairs = self.children.iter().zip(&next.children);
+        let kept = pairs.take_while(|(old, new)| old.can_become(new)).count();
+        let (gone, added) = (&self.children[kept..], &next.children[kept..]);
+        if gone.iter().chain(added).any(|it| it.id().is_none()) {
+            return false;
+        }
+        for (old, new) in self.children.iter().zip(&next.children).take(kept) {
+            old.patch(new, ops);
+        }
+        for id in gone.iter().filter_map(Node::id) {
+            ops.push(Op::Drop { id: id.to_owned() });
+        }
+        for node in added {
+            ops.push(Op::Add { parent: self.id.clone(), html: node.to_html() });
+        }
+        true
+    }
+}
+
+impl Node {
+    /// Of what can be addressed by itself.
+    fn id(&self) -> Option<&str> {
+        match self {
+            Self::Element(element) => Some(&element.id),
+            Self::Piece { id, .. } => Some(id),
+            Self::Text(_) | Self::Html(_) => None,
+        }
+    }
+
+    fn to_html(&self) -> String {
+        let mut html = String::new();
+        self.write(&mut html);
+        html
+    }
+
+    fn write(&self, html: &mut String) {
+        match self {
+            Self::Element(element) => element.write(html),
+            Self::Text(text) => push_escaped(html, text),
+            Self::Piece { html: markup, .. } | Self::Html(markup) => html.push_str(markup),
+        }
+    }
+
+    fn can_become(&self, next: &Self) -> bool {
+        match self.id() {
+            Some(id) => next.id() == Some(id),
+            None => self == next,
+        }
+    }
+
+    fn patch(&self, next: &Self, ops: &mut Vec<Op>) {
+        match (self, next) {
+            (Self::Element(old), Self::Element(new)) => old.patch(new, ops),
+            (old, new) if old == new => (),
+            (old, new) => {
+                let id = old.id().unwrap_or_default().to_owned();
+                ops.push(Op::Put { id, html: new.to_html() });
+            }
+        }
+    }
+}
+
+/// What no parser keeps is not shown live either.
+pub(crate) fn clean(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}

@@ -1,0 +1,143 @@
+//! How a session is drawn: the names of its elements, and how much of a long body is shown.
+
+use std::borrow::Cow;
+
+use maud::html;
+use transcript::{Answer, Body, Call, Message, SessionId};
+
+use crate::ansi;
+use crate::tree::Element;
+use crate::words::{count, size};
+
+/// A longer body is a placeholder: its ends, and a link to the rest. Below what a transcript keeps
+/// of a body (head and tail of 8 KiB each), so that what is shown depends on the size alone.
+pub(crate) const INLINE_MAX: u64 = 16_000;
+const HEAD: usize = 4_000;
+const TAIL: usize = 2_000;
+
+/// How a session is drawn.
+#[derive(Debug, Clone)]
+pub struct View {
+    pub(crate) session: SessionId,
+    short: String,
+    bodies: Bodies,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bodies {
+    /// Long ones are cut and fetched when asked for.
+    Cut,
+    /// All are there, for a file that stands alone.
+    Whole,
+}
+
+/// Which of a call's texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyKind {
+    Arguments,
+    Stdout,
+    Stderr,
+    Result,
+}
+
+impl View {
+    pub fn new(session: SessionId, bodies: Bodies) -> Self {
+        let id = session.as_str();
+        let short = id[id.len().saturating_sub(8)..].to_owned();
+        Self { session, short, bodies }
+    }
+
+    /// For elements that are there once for each session.
+    pub(crate) fn id(&self, name: &str) -> String {
+        format!("{}-{name}", self.short)
+    }
+
+    pub(crate) fn message_id(&self, message: &Message) -> String {
+        format!("{}-{}", self.short, message.first)
+    }
+
+    pub(crate) fn body_url(&self, call: &Call, kind: BodyKind) -> String {
+        let stream = kind.word();
+        format!("/api/sessions/{}/calls/{}/output?stream={stream}", self.session, call.id)
+    }
+
+    /// A body as plain text that grows, or its ends and the way to the rest.
+    pub(crate) fn body(&self, id: &str, call: &Call, kind: BodyKind, body: &Body) -> Element {
+        let element = Element::div(id).attr("data-stream", kind.word()).attr("tabindex", "0");
+        if let Some(text) = inline(body) {
+            let element = element.class("body");
+            let has_controls = text.contains(['\x1b', '\r', '\x08']);
+            return if has_controls && kind.is_output() {
+                element.pieces(ansi::lines(&text, id))
+            } else {
+                element.text(&text)
+            };
+        }
+        let element = element.class("body cut");
+        match (self.bodies, body.whole()) {
+            (Bodies::Whole, Some(text)) => element.html(html! { div.edge { (text) } }),
+            _ => element.html(self.ends(call, kind, body)),
+        }
+    }
+
+    fn ends(&self, call: &Call, kind: BodyKind, body: &Body) -> maud::Markup {
+        let (head, tail) = (head(body.head()), tail(body.tail()));
+        html! {
+            div.edge { (head) }
+            p.gap {
+                a.show-all href=(self.body_url(call, kind)) data-action="show-all" {
+                    "Show all " (count(body.lines(), "line")) " (" (size(body.bytes())) ")"
+                }
+                button.quiet.show-less type="button" data-action="show-less" { "Show less" }
+            }
+            div.edge { (tail) }
+        }
+    }
+}
+
+impl BodyKind {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Arguments => "arguments",
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+            Self::Result => "result",
+        }
+    }
+
+    fn is_output(self) -> bool {
+        matches!(self, Self::Stdout | Self::Stderr)
+    }
+}
+
+/// The text of a body that is short enough to be shown whole.
+pub(crate) fn inline(body: &Body) -> Option<String> {
+    (body.bytes() <= INLINE_MAX).then(|| body.whole()).flatten()
+}
+
+pub(crate) fn call_of(answer: &Answer, idx: usize) -> Option<&Call> {
+    match &answer.parts.get(idx)?.kind {
+        transcript::PartKind::Call(call) => Some(call),
+        _ => None,
+    }
+}
+
+/// Up to the end of a line where there is one.
+fn head(text: &str) -> &str {
+    let cut = &text[..text.floor_char_boundary(HEAD)];
+    cut.rfind('\n').map_or(cut, |at| &cut[..=at])
+}
+
+fn tail(text: &str) -> &str {
+    let cut = &text[text.ceil_char_boundary(text.len().saturating_sub(TAIL))..];
+    cut.find('\n').map_or(cut, |at| &cut[at + 1..])
+}
+
+/// One line of at most `max` characters.
+pub(crate) fn one_line(text: &str, max: usize) -> Cow<'_, str> {
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    match line.char_indices().nth(max) {
+        Some((at, _)) => format!("{}…", &line[..at]).into(),
+        None => line.into(),
+    }
+}

@@ -1,0 +1,240 @@
+//! The `[[agents]]` of the file: what may be written, and what it comes to.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use backends::Pace;
+use backends::openai::{Limits, Settings};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use toml::Spanned;
+
+use super::{File, Source, Surroundings};
+use crate::agents::{Agent, AgentKind, Agents, OpenAiAgent};
+use crate::tools::Tools;
+
+const DEFAULT_MAX_STEPS: u32 = 30;
+const DEFAULT_PARALLEL_TOOLS: usize = 8;
+const DEFAULT_RETRIES: u32 = 4;
+const DEFAULT_TIMEOUT_SECONDS: u64 = 300;
+
+/// One table for all kinds, so that a mistake is found where it stands; which keys go with which
+/// kind is checked afterwards.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AgentSection {
+    id: String,
+    kind: KindWord,
+    workspace: Option<PathBuf>,
+
+    base_url: Option<String>,
+    model: Option<String>,
+    api_key_env: Option<String>,
+    headers: Option<BTreeMap<String, String>>,
+    system: Option<String>,
+    tools: Option<Vec<String>>,
+    vision: Option<bool>,
+    max_steps: Option<u32>,
+    max_tokens: Option<u64>,
+    max_seconds: Option<u64>,
+    max_tool_calls: Option<u32>,
+    parallel_tools: Option<usize>,
+    retries: Option<u32>,
+    timeout_seconds: Option<u64>,
+    temperature: Option<f64>,
+    top_p: Option<f64>,
+    seed: Option<i64>,
+    max_output_tokens: Option<u64>,
+    extra: Option<toml::Table>,
+    omit: Option<Vec<String>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum KindWord {
+    Demo,
+    OpenAi,
+}
+
+/// Those of the file, then the demo agent unless it is unwanted or its name is taken.
+pub(super) fn agents(
+    file: &File,
+    source: &Source,
+    around: &Surroundings,
+) -> anyhow::Result<Agents> {
+    let (demo_wanted, pace) = file.demo.wanted_and_pace();
+    let mut agents: Vec<Agent> = Vec::new();
+    let mut ids = HashSet::new();
+    for section in &file.agents {
+        let agent = resolve(section.get_ref(), pace, around)
+            .and_then(|agent| {
+                ensure!(
+                    ids.insert(agent.id.clone()),
+                    "two agents are called {:?}: give each its own id",
+                    agent.id
+                );
+                Ok(agent)
+            })
+            .with_context(|| source.place(section.span().start))?;
+        agents.push(agent);
+    }
+    if demo_wanted && !ids.contains("demo") {
+        let (id, kind) = ("demo".to_owned(), AgentKind::Demo { pace });
+        agents.push(Agent { id, kind, workspace: around.working_dir.clone() });
+    }
+    Ok(Agents { agents })
+}
+
+pub(super) type Sections = Vec<Spanned<AgentSection>>;
+
+fn resolve(section: &AgentSection, pace: Pace, around: &Surroundings) -> anyhow::Result<Agent> {
+    let id = &section.id;
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
+    if id.is_empty() || id.len() > 64 || !id.bytes().all(is_name) {
+        bail!("agent id {id:?}: use 1 to 64 letters, digits, '-', '_' or '.'");
+    }
+    let workspace = around.working_dir.join(section.workspace.clone().unwrap_or_default());
+    ensure!(workspace.is_dir(), "agent {id:?}: its workspace {} is no folder", workspace.display());
+    let kind = match section.kind {
+        KindWord::Demo => {
+            let own = ["id", "kind", "workspace"];
+            let table = toml::Table::try_from(section)?;
+            if let Some(key) = table.keys().find(|it| !own.contains(&it.as_str())) {
+                bail!("agent {id:?}: a demo agent has no `{key}`; it takes {}", own.join(", "));
+            }
+            AgentKind::Demo { pace }
+        }
+        KindWord::OpenAi => {
+            let agent = open_ai(section, around).with_context(|| format!("agent {id:?}"))?;
+            AgentKind::OpenAi(Arc::new(agent))
+        }
+    };
+    Ok(Agent { id: id.clone(), kind, workspace })
+}
+
+fn open_ai(section: &AgentSection, around: &Surroundings) -> anyhow::Result<OpenAiAgent> {
+    let base_url = section.base_url.clone().context(
+        "`base_url` is missing: where the model is served, like \"http://127.0.0.1:8080/v1\"",
+    )?;
+    ensure!(
+        base_url.starts_with("http://") || base_url.starts_with("https://"),
+        "`base_url` {base_url:?}: it begins with http:// or https://"
+    );
+    ensure!(
+        !base_url.split('?').next().unwrap_or_default().contains('@'),
+        "`base_url`: it would be shown with its password; use `api_key_env` or `headers`"
+    );
+    let model = section.model.clone().context("`model` is missing: the model's name there")?;
+    let mut missing = Vec::new();
+    let mut variable = |name: &str| {
+        // A key that was read from a file often ends with a line break.
+        let value = (around.variable)(name).map(|it| it.trim().to_owned());
+        let value = value.filter(|it| !it.is_empty());
+        if value.is_none() {
+            missing.push(name.to_owned());
+        }
+        value
+    };
+    let api_key = section.api_key_env.as_deref().and_then(&mut variable);
+    let headers = headers(section, &mut variable)?;
+    let seconds = section.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
+    let settings = Settings {
+        base_url,
+        model,
+        api_key,
+        api_key_env: section.api_key_env.clone(),
+        headers,
+        tools: tools(section)?,
+        body: body(section)?,
+        omit: section.omit.clone().unwrap_or_default(),
+        limits: Limits {
+            steps: Some(at_least_one("max_steps", section.max_steps, DEFAULT_MAX_STEPS)?),
+            tokens: section.max_tokens,
+            seconds: section.max_seconds,
+            tool_calls: section.max_tool_calls,
+        },
+        parallel_tools: at_least_one(
+            "parallel_tools",
+            section.parallel_tools,
+            DEFAULT_PARALLEL_TOOLS,
+        )?,
+        retries: section.retries.unwrap_or(DEFAULT_RETRIES),
+        patience_ms: at_least_one("timeout_seconds", Some(seconds), seconds)?.saturating_mul(1000),
+    };
+    Ok(OpenAiAgent {
+        settings: Arc::new(settings),
+        system: section.system.clone(),
+        sees: section.vision.unwrap_or(true),
+        missing,
+    })
+}
+
+fn at_least_one<T: PartialOrd + From<u8>>(
+    key: &str,
+    value: Option<T>,
+    default: T,
+) -> anyhow::Result<T> {
+    let value = value.unwrap_or(default);
+    ensure!(value >= T::from(1), "`{key}` must be at least 1");
+    Ok(value)
+}
+
+/// A value `env:NAME` stands for a variable, so that no secret has to be in the file.
+fn headers(
+    section: &AgentSection,
+    variable: &mut impl FnMut(&str) -> Option<String>,
+) -> anyhow::Result<Vec<(String, String)>> {
+    let mut headers = Vec::new();
+    for (name, value) in section.headers.iter().flatten() {
+        let value = match value.strip_prefix("env:") {
+            Some(name) => variable(name).unwrap_or_default(),
+            None => value.clone(),
+        };
+        let is_name = axum::http::HeaderName::try_from(name).is_ok();
+        let is_value = axum::http::HeaderValue::try_from(&value).is_ok();
+        ensure!(is_name && is_value, "`headers`: {name:?} is no header that can be sent");
+        headers.push((name.to_ascii_lowercase(), value));
+    }
+    Ok(headers)
+}
+
+/// All there are, unless some are chosen.
+fn tools(section: &AgentSection) -> anyhow::Result<Vec<Value>> {
+    let specs = Tools::built_in().specs();
+    for wanted in section.tools.iter().flatten() {
+        if specs.iter().all(|it| it.name != wanted) {
+            let names: Vec<&str> = specs.iter().map(|it| it.name).collect();
+            bail!("`tools`: there is no tool {wanted:?}; there are {}", names.join(", "));
+        }
+    }
+    let is_wanted = |name: &str| match &section.tools {
+        Some(wanted) => wanted.iter().any(|it| it == name),
+        None => true,
+    };
+    let wanted = specs.into_iter().filter(|it| is_wanted(it.name));
+    let tool = |spec: crate::tools::ToolSpec| {
+        json!({ "type": "function", "function": {
+            "name": spec.name, "description": spec.description, "parameters": spec.parameters,
+        }})
+    };
+    Ok(wanted.map(tool).collect())
+}
+
+/// How the model is to choose its words, and whatever else the service takes.
+fn body(section: &AgentSection) -> anyhow::Result<Map<String, Value>> {
+    let mut body = Map::new();
+    let known = [
+        ("temperature", section.temperature.map(Value::from)),
+        ("top_p", section.top_p.map(Value::from)),
+        ("seed", section.seed.map(Value::from)),
+        ("max_tokens", section.max_output_tokens.map(Value::from)),
+    ];
+    body.extend(known.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
+    for (key, value) in section.extra.iter().flatten() {
+        ensure!(key != "messages", "`extra`: the messages are made from the conversation");
+        body.insert(key.clone(), serde_json::to_value(value)?);
+    }
+    Ok(body)
+}

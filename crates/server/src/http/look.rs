@@ -1,0 +1,92 @@
+//! Pages that are open: what changes on them, as patches.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ws::Utf8Bytes;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use transcript::{Seq, SessionId};
+
+use super::App;
+use super::error::HttpError;
+use super::frames::Notice;
+use super::pages::listed_sessions;
+use super::watch::Outbox;
+use crate::live::ListChange;
+
+/// The list is drawn no more often: many sessions may be at work at once.
+const LIST_EVERY: Duration = Duration::from_millis(100);
+
+/// A page of one session.
+pub(super) struct Look {
+    pub(super) app: App,
+    pub(super) session: SessionId,
+    pub(super) outbox: Outbox,
+}
+
+impl Look {
+    /// Ends when the connection does, when the page has to load itself again, or with the session.
+    pub(super) async fn run(self, seen: Seq) {
+        let joined = match self.app.views.join(&self.session, seen).await {
+            Ok(joined) => joined,
+            Err(error) => {
+                let session = Some(self.session.to_string());
+                let _ = self.send(Notice::error(session, HttpError::from(error)).to_frame()).await;
+                return;
+            }
+        };
+        let (patch, mut live) = (joined.patch, joined.live);
+        let session_id = self.session.clone();
+        let Some(patch) = patch else {
+            let _ = self.send(Notice::Reload { session_id }.to_frame()).await;
+            return;
+        };
+        let mut next = Some(patch);
+        while let Some(frame) = next {
+            if self.send(frame).await.is_err() {
+                return;
+            }
+            next = match live.recv().await {
+                Ok(frame) => Some(frame),
+                Err(RecvError::Lagged(_)) => {
+                    Some(Notice::Reload { session_id: session_id.clone() }.to_frame())
+                }
+                Err(RecvError::Closed) => None,
+            };
+        }
+        if matches!(self.app.store().head(&session_id), Ok(None)) {
+            let _ = self.send(Notice::SessionDeleted { id: session_id }.to_frame()).await;
+        }
+    }
+
+    async fn send(&self, frame: Utf8Bytes) -> Result<(), ()> {
+        self.outbox.send(vec![frame]).await.map_err(|_| ())
+    }
+}
+
+/// The list of sessions: what it looks like is compared with what it looked like.
+pub(super) async fn draw_list(app: App, mut changes: Receiver<Arc<ListChange>>, outbox: Outbox) {
+    let draw = || listed_sessions(app.store()).map(|it| render::session_list(&it, None));
+    let Ok(mut drawn) = draw() else { return };
+    // What changed before this was looked at is on no page yet.
+    let mut ops = vec![drawn.put()];
+    loop {
+        if !ops.is_empty() {
+            let (session_id, seq) = (None, None);
+            let patch = Notice::Patch { session_id, sessions: Some(true), seq, ops };
+            if outbox.send(vec![patch.to_frame()]).await.is_err() {
+                return;
+            }
+        }
+        if let Err(RecvError::Closed) = changes.recv().await {
+            return;
+        }
+        tokio::time::sleep(LIST_EVERY).await;
+        while changes.try_recv().is_ok() {}
+        let Ok(next) = draw() else { return };
+        ops = Vec::new();
+        drawn.patch(&next, &mut ops);
+        drawn = next;
+    }
+}

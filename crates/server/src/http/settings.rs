@@ -1,0 +1,35 @@
+//! How people want the page, kept on the server.
+
+use axum::Json;
+use axum::extract::State;
+use render::Settings;
+use serde_json::{Map, Value};
+
+use super::App;
+use super::error::HttpError;
+use super::extract::Input;
+use crate::export::{PAGE_SETTINGS, page_settings};
+
+pub(super) async fn show(State(app): State<App>) -> Result<Json<Settings>, HttpError> {
+    Ok(Json(page_settings(app.store())?))
+}
+
+/// Some of the settings.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[schemars(with = "Settings")]
+pub(super) struct SettingsPatch(Map<String, Value>);
+
+pub(super) async fn update(
+    State(app): State<App>,
+    Input(SettingsPatch(changes)): Input<SettingsPatch>,
+) -> Result<Json<Settings>, HttpError> {
+    let mut fields = serde_json::to_value(page_settings(app.store())?).unwrap_or_default();
+    if let Some(fields) = fields.as_object_mut() {
+        fields.extend(changes);
+    }
+    let settings: Settings = serde_json::from_value(fields)
+        .map_err(|error| HttpError::invalid(format!("that cannot be set: {error}")))?;
+    let text = serde_json::to_string(&settings).unwrap_or_default();
+    app.store().set_setting(PAGE_SETTINGS, &text).await?;
+    Ok(Json(settings))
+}

@@ -1,0 +1,125 @@
+//! An HTTP request of an agent: sent, and its answer handed on piece by piece.
+//!
+//! It cannot fail: what goes wrong is the last thing that is handed on. An agent that is slow to
+//! take the pieces holds the connection up, not the memory.
+
+use std::error::Error;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use backends::{HowLost, Input, Lost, Request};
+use reqwest::{Client, Method, redirect};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+/// Pieces of an answer that may wait for the agent.
+const QUEUE: usize = 32;
+const CONNECT: Duration = Duration::from_secs(15);
+
+/// One client for all requests, which keeps connections for the next. Made when the first request
+/// is sent: it reads all certificates of the system, which a server with the demo agent never needs.
+#[derive(Default)]
+pub(crate) struct HttpClient {
+    made: OnceLock<Result<Client, Lost>>,
+}
+
+impl HttpClient {
+    fn get(&self) -> Result<Client, Lost> {
+        self.made.get_or_init(|| make_client().map_err(|error| lost(&error))).clone()
+    }
+}
+
+/// Redirects are not followed: what is sent holds keys, which are meant for one host alone.
+fn make_client() -> reqwest::Result<Client> {
+    let agent = concat!("callboard/", env!("CARGO_PKG_VERSION"));
+    let client = Client::builder().user_agent(agent).connect_timeout(CONNECT);
+    client.redirect(redirect::Policy::none()).build()
+}
+
+/// A request on its way. Dropping it closes its connection.
+pub(super) struct RunningRequest {
+    task: AbortHandle,
+    inputs: mpsc::Receiver<Input>,
+}
+
+impl RunningRequest {
+    pub(super) fn start(http: &HttpClient, request: Request) -> Self {
+        let (handed_on, inputs) = mpsc::channel(QUEUE);
+        let client = http.get();
+        let task = tokio::spawn(async move {
+            let ended = match client {
+                Ok(client) => exchange(&client, request, &handed_on).await,
+                Err(lost) => Err(lost),
+            };
+            let _ = handed_on.send(Input::Ended(ended)).await;
+        });
+        Self { task: task.abort_handle(), inputs }
+    }
+
+    /// The next input; after [`Input::Ended`] there is none.
+    pub(super) async fn next(&mut self) -> Option<Input> {
+        self.inputs.recv().await
+    }
+
+    pub(super) fn try_next(&mut self) -> Option<Input> {
+        self.inputs.try_recv().ok()
+    }
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn exchange(
+    client: &Client,
+    request: Request,
+    handed_on: &mpsc::Sender<Input>,
+) -> Result<(), Lost> {
+    let patience = Duration::from_millis(request.patience_ms);
+    let method = Method::from_bytes(request.method.as_bytes()).unwrap_or(Method::POST);
+    let mut outgoing = client.request(method, &request.url).body(request.body.to_string());
+    for (name, value) in &request.headers {
+        outgoing = outgoing.header(name, value);
+    }
+    let mut response = within(patience, outgoing.send()).await?;
+    let headers = response.headers().iter().map(|(name, value)| {
+        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    });
+    let head = Input::Head { status: response.status().as_u16(), headers: headers.collect() };
+    // Whoever does not listen any more drops us too.
+    let _ = handed_on.send(head).await;
+    while let Some(bytes) = within(patience, response.chunk()).await? {
+        let _ = handed_on.send(Input::Bytes(bytes.into())).await;
+    }
+    Ok(())
+}
+
+async fn within<T>(
+    patience: Duration,
+    work: impl Future<Output = reqwest::Result<T>>,
+) -> Result<T, Lost> {
+    match timeout(patience, work).await {
+        Ok(done) => done.map_err(|error| lost(&error)),
+        Err(_) => {
+            let message = format!("nothing came for {} seconds", patience.as_secs());
+            Err(Lost { how: HowLost::TimedOut, message })
+        }
+    }
+}
+
+fn lost(error: &reqwest::Error) -> Lost {
+    let how = match error {
+        _ if error.is_timeout() => HowLost::TimedOut,
+        _ if error.is_connect() || error.is_builder() => HowLost::NeverConnected,
+        _ => HowLost::BrokeOff,
+    };
+    // The innermost error says what happened; the others only where.
+    let mut innermost: &dyn Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    Lost { how, message: innermost.to_string() }
+}

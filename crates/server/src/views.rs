@@ -1,0 +1,232 @@
+//! Live pages: one task for each session that somebody looks at draws it once for all of them.
+//!
+//! The task is fed by what was committed, never by the session's own task, and draws at most once a
+//! frame of the screen. A page that joins gets what changed since it was made; one that is too old,
+//! or that fell behind, is told to load itself again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::extract::ws::Utf8Bytes;
+use render::{Bodies, Live, Op, View};
+use serde_json::json;
+use store::{ReadRange, Stored};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+use transcript::{Record, Seq, SessionId};
+
+use crate::live::News;
+use crate::session::Shared;
+use crate::window;
+
+/// A screen shows no more.
+const FRAME: Duration = Duration::from_millis(16);
+/// Messages that are kept drawn; as many as a page shows at first.
+const MESSAGES: usize = 50;
+/// Patches that a page may be behind before it has to load itself again.
+const PATCHES_KEPT: usize = 256;
+const READ_AT_ONCE: usize = 1000;
+
+/// All sessions that somebody looks at.
+#[derive(Clone)]
+pub(crate) struct Views {
+    shared: Arc<Shared>,
+    open: Arc<Mutex<HashMap<SessionId, mpsc::Sender<Join>>>>,
+}
+
+struct Join {
+    seen: Seq,
+    reply: oneshot::Sender<Joined>,
+}
+
+/// What a page gets that looks at a session from now on.
+pub(crate) struct Joined {
+    /// What changed since the page was made; none if it has to load itself again.
+    pub(crate) patch: Option<Utf8Bytes>,
+    pub(crate) live: broadcast::Receiver<Utf8Bytes>,
+}
+
+impl Views {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, open: Arc::default() }
+    }
+
+    pub(crate) async fn join(
+        &self,
+        session: &SessionId,
+        seen: Seq,
+    ) -> Result<Joined, store::Error> {
+        loop {
+            let (reply, answer) = oneshot::channel();
+            if self.task(session).send(Join { seen, reply }).await.is_ok()
+                && let Ok(joined) = answer.await
+            {
+                return Ok(joined);
+            }
+            // It ended meanwhile: because nobody looked any more, or because it cannot read.
+            self.shared.store.head(session)?;
+        }
+    }
+
+    fn task(&self, session: &SessionId) -> mpsc::Sender<Join> {
+        let mut open = self.open();
+        if let Some(joins) = open.get(session).filter(|joins| !joins.is_closed()) {
+            return joins.clone();
+        }
+        let (joins, joining) = mpsc::channel(16);
+        open.insert(session.clone(), joins.clone());
+        let (views, session) = (self.clone(), session.clone());
+        tokio::spawn(async move {
+            if let Err(error) = Drawing::run(&views.shared, session.clone(), joining).await {
+                tracing::error!(%error, "a page cannot be drawn");
+            }
+            views.open().retain(|_, joins| !joins.is_closed());
+        });
+        joins
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<SessionId, mpsc::Sender<Join>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Drawing<'a> {
+    shared: &'a Shared,
+    session: SessionId,
+    page: Live,
+    /// Committed and not drawn yet.
+    waiting: Vec<Record>,
+    drawn_at: Instant,
+    watchers: broadcast::Sender<Utf8Bytes>,
+}
+
+impl<'a> Drawing<'a> {
+    async fn run(
+        shared: &'a Shared,
+        session: SessionId,
+        mut joining: mpsc::Receiver<Join>,
+    ) -> Result<(), store::Error> {
+        // First listen, then read: what is committed in between comes twice, and its number tells.
+        let mut news = shared.hub.watch(&session);
+        let page = Self::load(shared, &session).await?;
+        let (watchers, _) = broadcast::channel(PATCHES_KEPT);
+        let (waiting, drawn_at) = (Vec::new(), Instant::now());
+        let mut drawing = Self { shared, session, page, waiting, drawn_at, watchers };
+        loop {
+            let due = drawing.drawn_at + FRAME;
+            tokio::select! {
+                join = joining.recv() => match join {
+                    Some(join) => drawing.join(join),
+                    None => return Ok(()),
+                },
+                heard = news.recv() => {
+                    if !drawing.hear(heard, &mut news).await? {
+                        return Ok(());
+                    }
+                }
+                () = sleep_until(due), if !drawing.waiting.is_empty() => {
+                    drawing.draw().await?;
+                    if drawing.watchers.receiver_count() == 0 && joining.is_empty() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn load(shared: &Shared, session: &SessionId) -> Result<Live, store::Error> {
+        let id = session.clone();
+        let window = store::Window { before: None, limit: MESSAGES };
+        let read = shared.store.off_thread(move |store| window::read(store, &id, window));
+        let transcript = read.await?.map(|it| it.transcript).unwrap_or_default();
+        Ok(Live::new(View::new(session.clone(), Bodies::Cut), transcript))
+    }
+
+    /// Draws first what waits, so that the page that joins and the patches that follow meet.
+    fn join(&mut self, Join { seen, reply }: Join) {
+        self.draw_waiting();
+        let live = self.watchers.subscribe();
+        let patch = self.page.since(seen).map(|ops| self.frame(&ops));
+        // A page that has gone needs no answer.
+        let _ = reply.send(Joined { patch, live });
+    }
+
+    /// False when there is nothing more to draw.
+    async fn hear(
+        &mut self,
+        heard: Result<News, RecvError>,
+        news: &mut broadcast::Receiver<News>,
+    ) -> Result<bool, store::Error> {
+        match heard {
+            Ok(News::Committed(commit)) => {
+                self.waiting.extend(commit.records());
+                loop {
+                    match news.try_recv() {
+                        Ok(News::Committed(commit)) => self.waiting.extend(commit.records()),
+                        Ok(News::Deleted) => return Ok(false),
+                        Ok(News::StorageFailed(why)) => self.tell_failure(&why),
+                        Err(TryRecvError::Lagged(_)) => self.read_on().await?,
+                        Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(true),
+                    }
+                }
+            }
+            Ok(News::StorageFailed(why)) => self.tell_failure(&why),
+            Err(RecvError::Lagged(_)) => self.read_on().await?,
+            Ok(News::Deleted) | Err(RecvError::Closed) => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// From the log, after too much was committed at once.
+    async fn read_on(&mut self) -> Result<(), store::Error> {
+        loop {
+            let after = self.waiting.last().map_or(self.page.head(), |it| it.seq);
+            let range = ReadRange { after, up_to: None, limit: READ_AT_ONCE, deltas: true };
+            let session = self.session.clone();
+            let read = self.shared.store.off_thread(move |store| store.read(&session, range));
+            let records = read.await?.records;
+            let is_last = records.len() < READ_AT_ONCE;
+            self.waiting.extend(records.iter().map(Stored::record));
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn draw(&mut self) -> Result<(), store::Error> {
+        self.draw_waiting();
+        self.drawn_at = Instant::now();
+        // A page that is open for days does not grow for ever.
+        if self.page.transcript().messages.len() > 8 * MESSAGES {
+            self.page = Self::load(self.shared, &self.session).await?;
+        }
+        Ok(())
+    }
+
+    fn draw_waiting(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() {
+            return;
+        }
+        let ops = self.page.apply(&waiting);
+        let frame = self.frame(&ops);
+        // Nobody listening is no error.
+        let _ = self.watchers.send(frame);
+    }
+
+    fn frame(&self, ops: &[Op]) -> Utf8Bytes {
+        let seq = self.page.head();
+        json!({ "type": "patch", "sessionId": self.session, "seq": seq, "ops": ops })
+            .to_string()
+            .into()
+    }
+
+    fn tell_failure(&self, why: &str) {
+        let frame = json!({
+            "type": "error", "sessionId": self.session, "code": "storage", "message": why, "retryable": true,
+        });
+        let _ = self.watchers.send(frame.to_string().into());
+    }
+}

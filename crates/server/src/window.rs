@@ -1,0 +1,65 @@
+//! Some of a session's messages, as a transcript.
+
+use store::{Conversation, ReadRange, Store, Stored, Window};
+use transcript::{Record, Seq, SessionId, Transcript};
+
+pub(crate) struct Opened {
+    pub(crate) transcript: Transcript,
+    /// Where the messages before these end, if there are any.
+    pub(crate) earlier: Option<Seq>,
+}
+
+const PAGE: usize = 1000;
+
+/// With the ends of long bodies only; none if there is no such session.
+pub(crate) fn read(
+    store: &Store,
+    session: &SessionId,
+    window: Window,
+) -> Result<Option<Opened>, store::Error> {
+    let found = store.conversation(session, window)?;
+    Ok(found.map(|it| open(it, Transcript::default())))
+}
+
+/// With everything in it.
+pub(crate) fn read_whole(
+    store: &Store,
+    session: &SessionId,
+    window: Window,
+) -> Result<Option<Opened>, store::Error> {
+    let found = store.conversation(session, window)?;
+    Ok(found.map(|it| open(it, Transcript::whole())))
+}
+
+fn open(conversation: Conversation, mut transcript: Transcript) -> Opened {
+    let Conversation { summary, head, rows, records, queue } = conversation;
+    let records: Vec<Record> = records.iter().map(Stored::record).collect();
+    transcript.extend(&records);
+    (transcript.queue, transcript.summary, transcript.head) = (queue, summary, head);
+    transcript.supersede(rows.iter().filter(|row| row.superseded).map(|row| row.id.as_str()));
+    let earlier = rows.first().filter(|first| first.number > 1).map(|first| first.first);
+    Opened { transcript, earlier }
+}
+
+/// The whole session, as it was at a number. None if there is no such session.
+pub(crate) fn read_all(
+    store: &Store,
+    session: &SessionId,
+    at: Option<Seq>,
+    mut transcript: Transcript,
+) -> Result<Option<Transcript>, store::Error> {
+    let mut after = Seq(0);
+    loop {
+        let range = ReadRange { after, up_to: at, limit: PAGE, deltas: false };
+        let page = store.read(session, range)?;
+        if page.head == Seq(0) {
+            return Ok(None);
+        }
+        let Some(last) = page.records.last() else { break };
+        after = last.seq;
+        for stored in &page.records {
+            transcript.apply(&stored.record());
+        }
+    }
+    Ok(Some(transcript))
+}

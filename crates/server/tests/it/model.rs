@@ -1,0 +1,133 @@
+//! A model service that says nothing unless the test tells it to.
+//!
+//! Every request is handed to the test, which answers it piece by piece. One connection a request,
+//! so that its end can be seen.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+pub(crate) struct Model {
+    pub(crate) base_url: String,
+    asked: mpsc::UnboundedReceiver<Asked>,
+}
+
+/// A request that waits for its answer.
+pub(crate) struct Asked {
+    pub(crate) path: String,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Value,
+    connection: BufReader<TcpStream>,
+}
+
+impl Model {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let (send, asked) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((connection, _)) = listener.accept().await {
+                let send = send.clone();
+                tokio::spawn(async move { send.send(Asked::read(connection).await) });
+            }
+        });
+        Self { base_url, asked }
+    }
+
+    /// The next request.
+    pub(crate) async fn asked(&mut self) -> Asked {
+        self.asked.recv().await.unwrap()
+    }
+
+    pub(crate) fn is_unasked(&mut self) -> bool {
+        self.asked.try_recv().is_err()
+    }
+}
+
+impl Asked {
+    async fn read(connection: TcpStream) -> Self {
+        let mut connection = BufReader::new(connection);
+        let mut first = String::new();
+        connection.read_line(&mut first).await.unwrap();
+        let path = first.split(' ').nth(1).unwrap().to_owned();
+        let mut headers = BTreeMap::new();
+        loop {
+            let mut line = String::new();
+            connection.read_line(&mut line).await.unwrap();
+            let Some((name, value)) = line.trim().split_once(": ") else { break };
+            headers.insert(name.to_ascii_lowercase(), value.to_owned());
+        }
+        let mut body = vec![0; headers["content-length"].parse().unwrap()];
+        connection.read_exact(&mut body).await.unwrap();
+        Self { path, headers, body: serde_json::from_slice(&body).unwrap(), connection }
+    }
+
+    pub(crate) fn messages(&self) -> &[Value] {
+        self.body["messages"].as_array().unwrap()
+    }
+
+    /// The answer begins well.
+    pub(crate) async fn begin(&mut self) {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
+                    transfer-encoding: chunked\r\nconnection: close\r\n\r\n";
+        self.write(head).await;
+    }
+
+    pub(crate) async fn say(&mut self, delta: Value) {
+        self.event(json!({ "choices": [{ "index": 0, "delta": delta }] })).await;
+    }
+
+    pub(crate) async fn event(&mut self, event: Value) {
+        self.chunk(&format!("data: {event}\n\n")).await;
+    }
+
+    pub(crate) async fn chunk(&mut self, text: &str) {
+        self.write(&format!("{:x}\r\n{text}\r\n", text.len())).await;
+    }
+
+    pub(crate) async fn finish(mut self, reason: &str) {
+        let usage = json!({ "prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10 });
+        let choice = json!({ "index": 0, "delta": {}, "finish_reason": reason });
+        self.event(json!({ "choices": [choice], "usage": usage })).await;
+        self.chunk("data: [DONE]\n\n").await;
+        self.write("0\r\n\r\n").await;
+    }
+
+    /// A whole answer.
+    pub(crate) async fn answer(mut self, text: &str) {
+        self.begin().await;
+        self.say(json!({ "content": text })).await;
+        self.finish("stop").await;
+    }
+
+    /// A whole answer that wants a tool.
+    pub(crate) async fn call(mut self, name: &str, arguments: &Value) {
+        self.begin().await;
+        let function = json!({ "name": name, "arguments": arguments.to_string() });
+        let call = json!({ "index": 0, "id": "call_1", "type": "function", "function": function });
+        self.say(json!({ "tool_calls": [call] })).await;
+        self.finish("tool_calls").await;
+    }
+
+    pub(crate) async fn refuse(mut self, status: &str, headers: &str, body: &str) {
+        let length = body.len();
+        let head =
+            format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n");
+        self.write(&format!("{head}{headers}\r\n{body}")).await;
+    }
+
+    /// Waits until the other side has closed the connection.
+    pub(crate) async fn closed(mut self) {
+        let mut rest = Vec::new();
+        // A reset is an end too.
+        let _ = self.connection.read_to_end(&mut rest).await;
+    }
+
+    /// Nobody may be there any more to read it.
+    async fn write(&mut self, text: &str) {
+        let _ = self.connection.write_all(text.as_bytes()).await;
+    }
+}

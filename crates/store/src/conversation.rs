@@ -1,0 +1,63 @@
+//! A page of a session: everything that is shown of it, all of one moment.
+
+use rusqlite::Connection;
+use transcript::{Queue, Seq, SessionId, Summary};
+
+use crate::message::{self, MessageRow, Window};
+use crate::read::{self, ReadRange, Stored};
+use crate::{Error, Store, session};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conversation {
+    pub summary: Summary,
+    pub head: Seq,
+    /// Oldest first, superseded ones included.
+    pub rows: Vec<MessageRow>,
+    /// Of those messages.
+    pub records: Vec<Stored>,
+    pub queue: Queue,
+}
+
+const PAGE: usize = 1000;
+
+impl Store {
+    /// `None` if there is no such session. Costs what its messages cost, however long the session.
+    pub fn conversation(
+        &self,
+        id: &SessionId,
+        window: Window,
+    ) -> Result<Option<Conversation>, Error> {
+        self.in_session(id, |db, key| {
+            let summary = session::summary(db, key)?;
+            let rows = message::window(db, key, window)?;
+            Ok(Some(Conversation {
+                head: session::head(db, key)?,
+                records: message::records(db, id, key, &rows)?,
+                queue: queue(db, id, key, &summary)?,
+                rows,
+                summary,
+            }))
+        })
+    }
+
+    /// What waits in a session. Empty if there is no such session.
+    pub fn queue(&self, id: &SessionId) -> Result<Queue, Error> {
+        self.in_session(id, |db, key| queue(db, id, key, &session::summary(db, key)?))
+    }
+}
+
+/// What the records since its oldest message make of it.
+fn queue(db: &Connection, id: &SessionId, key: i64, summary: &Summary) -> Result<Queue, Error> {
+    let mut queue = Queue { held: summary.queue_held.then(String::new), ..Queue::default() };
+    let Some(first) = session::queue_start(db, key)? else { return Ok(queue) };
+    let mut after = Seq(first.0 - 1);
+    loop {
+        let range = ReadRange { after, up_to: None, limit: PAGE, deltas: false };
+        let page = read::read(db, id, range)?;
+        let Some(last) = page.records.last() else { return Ok(queue) };
+        after = last.seq;
+        for stored in &page.records {
+            queue.apply(&stored.record());
+        }
+    }
+}

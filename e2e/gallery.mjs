@@ -1,0 +1,96 @@
+// Pages of hand-written logs in a real browser, with the page's own script and stylesheet, and a
+// connection that says what the test tells it to say. No server: `render` has drawn everything.
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
+// Nothing listens there: every request is answered by the test. Only this name may use the clipboard.
+const ORIGIN = "http://localhost/";
+const TYPES = { ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml" };
+
+/**
+ * @typedef {{
+ *   first: string,
+ *   patches: {seq: number, ops: (string | null)[][]}[],
+ *   pages: Record<string, string>,
+ * }} Replay
+ */
+
+/** Draws all logs. @param {{after: (end: () => void) => void}} scope removes them again */
+export function drawGallery(scope) {
+  const folder = mkdtempSync(path.join(tmpdir(), "callboard-gallery-"));
+  scope.after(() => rmSync(folder, { recursive: true, force: true }));
+  const args = ["run", "--quiet", "--locked", "-p", "render", "--example", "gallery"];
+  execFileSync("cargo", [...args, "--", folder], { cwd: ROOT, stdio: "inherit" });
+  const read = (/** @type {string} */ name) => readFileSync(path.join(folder, name), "utf8");
+  const names = readdirSync(folder).filter((name) => name.endsWith(".json"));
+  return {
+    names: names.map((name) => path.basename(name, ".json")),
+    html: (/** @type {string} */ name) => read(`${name}.html`),
+    replay: (/** @type {string} */ name) => /** @type {Replay} */ (JSON.parse(read(`${name}.json`))),
+  };
+}
+
+/**
+ * Opens a page as if a server had sent it.
+ * @param {import("playwright-core").Page} page
+ * @param {string} name of the session, or `home`
+ * @param {string} html
+ */
+export async function openDrawn(page, name, html) {
+  /** @type {import("playwright-core").WebSocketRoute | undefined} */
+  let socket;
+  /** @type {{what: string, body: unknown}[]} */
+  const asked = [];
+  await page.routeWebSocket(/\/ws$/, (route) => {
+    socket = route;
+    route.onMessage(() => {});
+  });
+  await page.route("**/*", (route) => {
+    const url = new URL(route.request().url());
+    const sent = route.request().postData();
+    asked.push({ what: `${route.request().method()} ${url.pathname}`, body: sent && JSON.parse(sent) });
+    if (url.pathname.startsWith("/assets/")) {
+      const file = path.basename(url.pathname);
+      const type = TYPES[/** @type {keyof typeof TYPES} */ (path.extname(file))];
+      return route.fulfill({ path: path.join(ROOT, "web", file), contentType: type });
+    }
+    if (url.pathname.startsWith("/api/")) return route.fulfill({ json: {} });
+    return route.fulfill({ body: html, contentType: "text/html; charset=utf-8" });
+  });
+  await page.goto(`${ORIGIN}${name === "home" ? "" : `s/${name}`}`);
+  while (!socket) await new Promise((resume) => setTimeout(resume, 5));
+  return {
+    asked,
+    /** @param {object} frame */
+    say: (frame) => /** @type {any} */ (socket).send(JSON.stringify(frame)),
+  };
+}
+
+/**
+ * What of a page comes from the log, without what is the reader's: which blocks are open, bodies
+ * that were fetched, clocks. Runs in the browser.
+ * @param {string | null} html of another page; of this one if none
+ */
+export function fromLog(html) {
+  const from = html === null ? document : new DOMParser().parseFromString(html, "text/html");
+  const short = /** @type {HTMLElement} */ (from.querySelector(".messages")).id.replace(/messages$/, "");
+  return ["heading", "messages", "queue", "now", "dock"].map((name) => {
+    const element = from.getElementById(short + name)?.cloneNode(true);
+    if (!(element instanceof Element)) return `no ${name}`;
+    for (const it of element.querySelectorAll("details")) it.removeAttribute("open");
+    for (const it of element.querySelectorAll(".fetched")) it.remove();
+    for (const it of element.querySelectorAll("[data-since], [data-at]")) it.textContent = "";
+    // Attributes have no order.
+    for (const it of [element, ...element.querySelectorAll("*")]) {
+      const attributes = [...it.attributes].sort((a, b) => (a.name < b.name ? -1 : 1));
+      for (const { name } of attributes) it.removeAttribute(name);
+      for (const { name, value } of attributes) it.setAttribute(name, value);
+    }
+    return element.outerHTML;
+  });
+}

@@ -1,0 +1,99 @@
+// The law in a real browser: a page that was patched is the page that would be loaded now, and what
+// the reader opened stays open.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { launchBrowser, listFaults } from "./browser.mjs";
+import { NATURAL, startCallboard } from "./callboard.mjs";
+import { drawGallery, fromLog, openDrawn } from "./gallery.mjs";
+
+/** @type {Awaited<ReturnType<typeof launchBrowser>>} */
+let browser;
+/** @type {ReturnType<typeof drawGallery>} */
+let gallery;
+/** @type {(() => void)[]} */
+const ends = [];
+before(async () => {
+  gallery = drawGallery({ after: (end) => void ends.push(end) });
+  browser = await launchBrowser();
+});
+after(async () => {
+  await browser.close();
+  ends.forEach((end) => end());
+});
+
+test("every hand-written log, patch by patch, is the page that would be loaded", async (t) => {
+  let cuts = 0;
+  for (const name of gallery.names) {
+    const page = await browser.newPage(t);
+    const faults = listFaults(page);
+    const { first, patches, pages } = gallery.replay(name);
+    const { say } = await openDrawn(page, name, first);
+    /** @type {Set<string>} */
+    const opened = new Set();
+    for (const { seq, ops } of patches) {
+      say({ type: "patch", sessionId: name, seq, ops });
+      await page.waitForFunction((seq) => document.body.dataset.head === String(seq), seq);
+      for (const id of await page.evaluate(openOne)) opened.add(id);
+      const fresh = pages[seq];
+      if (fresh === undefined) continue;
+      const [shown, expected] = [null, fresh].map((html) => page.evaluate(fromLog, html));
+      assertSame(await shown, await expected, `${name} at ${seq}`);
+      cuts += 1;
+    }
+    const closed = await page.evaluate(
+      (ids) => ids.filter((id) => document.getElementById(id)?.hasAttribute("open") === false),
+      [...opened],
+    );
+    assert.deepEqual(closed, [], `${name}: what the reader opened stays open`);
+    assert.deepEqual(faults, []);
+    await page.close();
+  }
+  t.diagnostic(`${cuts} cuts compared in ${gallery.names.length} logs`);
+  assert.ok(cuts > 300);
+});
+
+/** Shows the first difference alone. @param {string[]} shown @param {string[]} expected @param {string} when */
+function assertSame(shown, expected, when) {
+  const [a, b] = [shown.join("\n"), expected.join("\n")];
+  if (a === b) return;
+  let at = 0;
+  while (a[at] === b[at]) at += 1;
+  const around = (/** @type {string} */ text) => text.slice(Math.max(0, at - 200), at + 200);
+  assert.equal(around(a), around(b), when);
+}
+
+/** Opens the first block that is closed; gives its id. Runs in the browser. */
+function openOne() {
+  const closed = document.querySelector(".messages details[id]:not([open])");
+  closed?.setAttribute("open", "");
+  return closed ? [closed.id] : [];
+}
+
+test("a running agent's page is at every moment the page that would be loaded", async (t) => {
+  const callboard = await startCallboard(t, {
+    config: NATURAL,
+    files: { "notes.txt": "buy oil\nTODO: wick\n" },
+  });
+  const page = await browser.newPage(t);
+  const session = await callboard.converse();
+  await page.goto(`${callboard.base}s/${session}?token=${callboard.token}`);
+  const said = "list the files, then read notes.txt, search for TODO and write a report about lamps";
+  await callboard.api(`sessions/${session}/messages`, { body: { text: said } });
+
+  let cuts = 0;
+  for (let isOver = false; !isOver; cuts += 1) {
+    const [head, shown] = await page.evaluate(
+      `[document.body.dataset.head, (${fromLog})(null)]`,
+    );
+    const fresh = await page.evaluate(
+      async (head) => (await fetch(`?at=${head}`)).text(),
+      head,
+    );
+    assertSame(shown, await page.evaluate(fromLog, fresh), `at ${head}`);
+    isOver = fresh.includes('data-state="complete"') && !fresh.includes('class="typing"');
+  }
+  t.diagnostic(`${cuts} cuts compared`);
+  assert.ok(cuts > 10, `${cuts} cuts`);
+});

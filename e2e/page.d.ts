@@ -1,0 +1,50 @@
+// What the compiler cannot know about the page: what is in it.
+
+/** Elements that every page with the script has, by id. */
+interface PageElements {
+  announcer: HTMLElement;
+  agent: HTMLSelectElement;
+  archive: HTMLElement;
+  attach: HTMLInputElement;
+  composer: HTMLFormElement;
+  editing: HTMLElement;
+  files: HTMLElement;
+  found: HTMLElement;
+  keys: HTMLDialogElement;
+  menu: HTMLElement;
+  query: HTMLInputElement;
+  search: HTMLFormElement;
+  settings: HTMLDialogElement;
+  sidebar: HTMLElement;
+  status: HTMLElement;
+  text: HTMLTextAreaElement;
+}
+
+/** What a button does, by its data-action. */
+type Actions = Record<string, (button: HTMLElement) => unknown>;
+
+/** A change to an element; see `Op` in crates/render/src/dom.rs. */
+type Ops = Record<string, (it: HTMLElement, ...rest: any[]) => void>;
+type Patch = [name: string, id: string, ...rest: any][];
+
+interface Hit {
+  sessionId: string;
+  messageId?: string;
+  snippet: { text: string; match: boolean }[];
+}
+
+interface Upload {
+  name: string;
+  sent: Promise<object>;
+}
+
+interface ParentNode {
+  querySelector(selector: string): HTMLElement | null;
+  querySelectorAll(selector: string): NodeListOf<HTMLElement>;
+}
+interface EventTarget {
+  closest(selector: string): HTMLElement | null;
+}
+interface Element {
+  closest(selector: string): HTMLElement | null;
+}
