@@ -19,14 +19,14 @@ mod tests;
 
 use serde_json::Value;
 use transcript::{
-    CallId, ErrorCode, ErrorInfo, Event, Millis, PartId, ResponseId, RunStatus, Usage,
+    Answer, CallId, ErrorCode, ErrorInfo, Event, Millis, PartId, ResponseId, RunStatus, Usage,
 };
 
 use self::beats::Beats;
 pub use self::beats::Pace;
 use self::history::count_words;
 use self::plan::{Plan, Purpose, Step};
-use crate::{Backend, Effect, Ending, Input, ToolOutcome};
+use crate::{Backend, Effect, Ending, Input, ToolOutcome, ids_given, open_calls};
 
 pub struct Demo {
     pace: Pace,
@@ -45,6 +45,9 @@ impl Backend for Demo {
         match (input, &mut self.run) {
             (Input::Start { response_id, history }, run) => {
                 *run = Some(Run::new(response_id, &history, self.pace));
+            }
+            (Input::Resume { answer, history }, run) => {
+                *run = Some(Run::resumed(&answer, &history, self.pace));
             }
             (Input::ToolResult { call_id, outcome }, Some(run)) => {
                 run.take_result(&call_id, outcome);
@@ -110,6 +113,24 @@ impl Run {
             steps_begun: 0,
             is_step_open: false,
         }
+    }
+
+    /// What is done stands in the history; what is not and was called already is called again under
+    /// its name.
+    fn resumed(answer: &Answer, history: &[Value], pace: Pace) -> Self {
+        let mut run = Self::new(answer.id.clone(), history, pace);
+        run.must_say_it_goes_on = false;
+        run.ids_given = ids_given(answer);
+        run.steps_begun = answer.steps.len() as u32;
+        run.is_step_open = answer.steps.last().is_some_and(|it| it.finished.is_none());
+        run.usage.total = answer.usage();
+        for effect in open_calls(answer) {
+            let Effect::RunTool { call_id, tool_name, arguments } = &effect else { continue };
+            let task = run.plan.take_over(tool_name, arguments);
+            run.waiting.extend(task.map(|it| (call_id.clone(), it)));
+            run.beats.effect(effect);
+        }
+        run
     }
 
     fn take_result(&mut self, call_id: &CallId, outcome: ToolOutcome) {

@@ -7,7 +7,7 @@
 //!
 //! - One input at a time. The driver carries out all effects of an answer, in their order, before
 //!   it gives the next input.
-//! - The first input is [`Input::Start`]. After [`Effect::End`], which is the last effect of its
+//! - The first input is [`Input::Start`] or [`Input::Resume`]. After [`Effect::End`], which is the last effect of its
 //!   answer, nothing more is called.
 //! - `now` is the only time there is. A [`Effect::WakeAt`] replaces the one before it.
 //! - Every [`Effect::RunTool`] gets exactly one [`Input::ToolResult`], and every
@@ -15,12 +15,13 @@
 //! - An [`Effect::Request`] is answered by [`Input::Head`], any number of [`Input::Bytes`] and one
 //!   [`Input::Ended`]; by `Ended` alone if it never got that far. A new request, and the end of the
 //!   run, cut the one before off, and nothing more is heard of it.
-//! - The driver writes `run_start`, `run_finish`, and for the calls that it runs `tool_running`,
-//!   `tool_output_delta` and `tool_result`. The backend emits everything else.
+//! - The driver writes `run_start`, `run_finish`, and for the calls that it runs the approval,
+//!   `tool_running`, `tool_retry`, `tool_output_delta` and `tool_result`; it decides about their
+//!   `validation`. The backend emits everything else.
 //! - A run may end while a step, a part or a call is open. The driver closes what is open.
 //! - Ids of parts and calls are `{responseId}.{n}`, counted by the backend.
 //!
-//! Write, Decision and Steer come with the backends that need them.
+//! Write and Steer come with the backends that need them.
 
 mod arguments_summary;
 mod demo;
@@ -30,7 +31,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
-use transcript::{CallId, ErrorInfo, Event, Millis, ResponseId, RunStatus, Usage};
+use transcript::{
+    Answer, CallId, ErrorInfo, Event, Millis, PartKind, ResponseId, RunStatus, Usage,
+};
 
 pub use crate::arguments_summary::arguments_summary;
 pub use crate::demo::{Demo, Pace};
@@ -48,6 +51,12 @@ pub enum Input {
     /// was said and done by an earlier run that broke off.
     Start {
         response_id: ResponseId,
+        history: Vec<Value>,
+    },
+    /// Instead of [`Input::Start`]: the run began before the server was started anew, and all that is
+    /// open of it are calls without a result, which are to be run. `answer` holds what was done.
+    Resume {
+        answer: Box<Answer>,
         history: Vec<Value>,
     },
     ToolResult {
@@ -133,4 +142,25 @@ pub struct Ending {
     pub status: RunStatus,
     pub error: Option<ErrorInfo>,
     pub usage: Option<Usage>,
+}
+
+/// How many ids a run has given to its parts and calls.
+fn ids_given(answer: &Answer) -> u32 {
+    let ids = answer.parts.iter().filter_map(|part| match &part.kind {
+        PartKind::Text(text) => Some(text.id.as_str()),
+        PartKind::Thinking(thinking) => Some(thinking.id.as_str()),
+        PartKind::Call(call) => Some(call.id.as_str()),
+        _ => None,
+    });
+    let number = |id: &str| id.rsplit_once('.').and_then(|(_, n)| n.parse().ok());
+    ids.filter_map(number).max().unwrap_or(0)
+}
+
+/// Calls without a result, as they are to be run.
+fn open_calls(answer: &Answer) -> impl Iterator<Item = Effect> {
+    answer.calls().filter(|call| call.is_open()).map(|call| Effect::RunTool {
+        call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        arguments: call.arguments.whole().unwrap_or_default(),
+    })
 }

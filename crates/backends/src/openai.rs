@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde_json::Value;
-use transcript::{CallId, ErrorInfo, Event, Level, Millis, ResponseId, RunStatus};
+use transcript::{Answer, CallId, ErrorInfo, Event, Level, Millis, ResponseId, RunStatus};
 
 pub use self::decoder::{Decoder, FinishedCall, Outcome, Said, ServiceError};
 use self::failure::Failure;
@@ -34,7 +34,7 @@ pub use self::finish_reason::FinishReason;
 use self::limits::{Decision, Progress};
 pub use self::settings::{Limits, Settings};
 use self::telling::Telling;
-use crate::{Backend, Effect, Ending, Input, Lost, Request};
+use crate::{Backend, Effect, Ending, Input, Lost, Request, open_calls};
 
 /// How much of an error's body is read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
@@ -53,9 +53,13 @@ impl OpenAi {
 
 impl Backend for OpenAi {
     fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
-        if let Input::Start { response_id, .. } = &input {
-            let settings = Arc::clone(&self.settings);
-            self.run = Some(Run::new(settings, response_id.clone(), now));
+        let settings = || Arc::clone(&self.settings);
+        match &input {
+            Input::Start { response_id, .. } => {
+                self.run = Some(Run::new(settings(), response_id.clone(), now));
+            }
+            Input::Resume { answer, .. } => self.run = Some(Run::resumed(settings(), answer)),
+            _ => (),
         }
         let Some(run) = &mut self.run else { return Vec::new() };
         run.on(now, input);
@@ -121,8 +125,26 @@ impl Run {
         }
     }
 
+    /// As it was when its calls were handed over: the conversation is read before the next step anyway.
+    fn resumed(settings: Arc<Settings>, answer: &Answer) -> Self {
+        let last_step = answer.steps.last().and_then(|it| it.finished.as_ref());
+        Self {
+            settings,
+            telling: Telling::resumed(answer),
+            response_id: answer.id.clone(),
+            progress: Progress::resumed(answer),
+            phase: Phase::Tools {
+                waiting: open_calls(answer).collect(),
+                running: Vec::new(),
+                cut_off: last_step.is_some_and(|it| it.reason == FinishReason::Length.as_str()),
+            },
+            effects: Vec::new(),
+        }
+    }
+
     fn on(&mut self, now: Millis, input: Input) {
         match input {
+            Input::Resume { .. } => self.run_tools(now),
             Input::Start { history, .. } | Input::History(history) => self.ask(&history),
             Input::Head { status, headers } => {
                 if let Phase::Asking(attempt) = &mut self.phase {

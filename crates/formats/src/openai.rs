@@ -279,12 +279,47 @@ fn result_text(call: &Call) -> String {
         let error = json!({ "code": "tool_interrupted", "message": "This call has no result." });
         return json!({ "ok": false, "error": error }).to_string();
     };
-    let text = match (&outcome.error, &outcome.result) {
-        (Some(error), _) => json!({ "ok": false, "error": error }).to_string(),
-        (None, Some(result)) => whole(result),
+    let result = outcome.result.as_ref().map(whole);
+    let text = match (&outcome.error, result) {
+        (Some(error), result) => {
+            let mut failure = json!({ "ok": false, "error": error });
+            let result = result.and_then(|it| serde_json::from_str(&it).ok());
+            if let (Some(fields), Some(Value::Object(result))) = (failure.as_object_mut(), result) {
+                fields.extend(result);
+            }
+            with_output(failure, call).to_string()
+        }
+        (None, Some(result)) => match serde_json::from_str(&result) {
+            Ok(value) if !call.stdout.is_empty() || !call.stderr.is_empty() => {
+                with_output(value, call).to_string()
+            }
+            _ => result,
+        },
         (None, None) => whole(&call.stdout),
     };
     if text.trim().is_empty() { "(no output)".to_owned() } else { text }
+}
+
+/// A result with what was printed on the way, cut where it is long.
+pub fn with_output(mut result: Value, call: &Call) -> Value {
+    if let Some(fields) = result.as_object_mut() {
+        for (name, body) in [("stdout", &call.stdout), ("stderr", &call.stderr)] {
+            if !body.is_empty() {
+                fields.insert(name.to_owned(), json!(cut(body)));
+            }
+        }
+    }
+    result
+}
+
+/// Both ends, as much as a transcript keeps.
+fn cut(body: &Body) -> String {
+    let mut edges = Body::default();
+    edges.push(&body.whole().unwrap_or_else(|| whole(body)));
+    match edges.omitted() {
+        0 => whole(&edges),
+        omitted => format!("{}\n[{omitted} bytes left out]\n{}", edges.head(), edges.tail()),
+    }
 }
 
 fn whole(body: &Body) -> String {

@@ -1,13 +1,13 @@
-//! The page of every log in `fixtures/`, as files: for looking at it without a server, and for tests
-//! in a browser.
+//! The page of every log in `fixtures/` or another folder, as files: for looking at it without a
+//! server, and for tests in a browser.
 //!
-//!     cargo run -p render --example gallery -- OUT
+//!     cargo run -p render --example gallery -- OUT [LOGS]
 //!
 //! `NAME.html` is the page of the whole log. `NAME.json` is how it came to be: the page of an empty
 //! log, the patch of each record, and the page as it must look after some of them.
 
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use render::{Bodies, ListedAgent, ListedSession, Live, OpenSession, Page, Settings, View, page};
 use serde_json::{Map, Value, json};
@@ -15,11 +15,15 @@ use transcript::{Record, SessionId, Transcript, stream};
 
 /// Of the records that are deltas, every so many are compared.
 const DELTAS: usize = 7;
+/// ... and of all records in a log that is longer than this, every so many.
+const LONG: usize = 500;
+const OF_LONG: usize = 100;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let out = std::env::args().nth(1).ok_or("usage: gallery OUT")?;
-    let out = Path::new(&out);
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let out = arguments.next().ok_or("usage: gallery OUT [LOGS]")?;
+    let fixtures =
+        arguments.next().unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures"));
     let mut logs = Vec::new();
     for entry in std::fs::read_dir(fixtures)? {
         let path = entry?.path();
@@ -31,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     logs.sort_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
     let gallery = Gallery::new(&logs);
 
-    std::fs::create_dir_all(out)?;
+    std::fs::create_dir_all(&out)?;
     std::fs::write(out.join("home.html"), gallery.draw(None))?;
     for (id, records) in &logs {
         let whole = gallery.draw(Some((id, &Transcript::replay(records))));
@@ -79,7 +83,12 @@ impl Gallery {
             let ops = live.apply([record]);
             patches.push(json!({ "seq": record.seq, "ops": ops }));
             let is_delta = stream::continued_by(&record.event).is_some();
-            if !is_delta || idx % DELTAS == 0 {
+            let every = match (records.len() > LONG, is_delta) {
+                (true, _) => OF_LONG,
+                (false, true) => DELTAS,
+                (false, false) => 1,
+            };
+            if idx % every == 0 {
                 let html = self.draw(Some((id, live.transcript())));
                 pages.insert(record.seq.to_string(), html.into());
             }

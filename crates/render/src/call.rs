@@ -239,7 +239,7 @@ fn approval(id: &str, call: &Call) -> Element {
                 (word) (scope) @if let Some(by) = by { " by " (by) }
                 @if let Some(words) = &resolution.feedback { ": “" (words) "”" }
                 @if let Some(edited) = &resolution.arguments {
-                    details { summary { "with changed arguments" } div.body tabindex="0" { (edited) } }
+                    " " details { summary { "with changed arguments" } div.body tabindex="0" { (edited) } }
                 }
             })
         }

@@ -23,6 +23,10 @@ pub(crate) fn new_message_id() -> MessageId {
     MessageId::new(new_id())
 }
 
+pub(crate) fn new_grant_id() -> String {
+    new_id()
+}
+
 /// Ids rise with time, which keeps neighbours in the store's indexes together.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 fn new_id() -> String {

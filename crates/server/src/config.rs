@@ -5,7 +5,9 @@
 //! the file, the line and what is allowed.
 
 mod agents;
+mod policy;
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -15,8 +17,10 @@ use serde::Deserialize;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::agents::Agents;
+use crate::approvals::Approvals;
 use crate::cli::ServeArgs;
 use crate::password;
+use crate::tools::ToolSettings;
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:4520";
 const FILE_NAME: &str = "callboard.toml";
@@ -31,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) public_url: Option<String>,
     pub(crate) allowed_origins: Vec<String>,
     pub(crate) agents: Agents,
+    pub(crate) approvals: Approvals,
+    pub(crate) tools: ToolSettings,
     pub(crate) log: LevelFilter,
 }
 
@@ -43,6 +49,8 @@ pub(crate) struct Surroundings {
     pub(crate) xdg_config_home: Option<PathBuf>,
     /// Looks up a variable that the configuration names.
     pub(crate) variable: fn(&str) -> Option<String>,
+    /// All of them, for the commands that agents run.
+    pub(crate) variables: fn() -> Vec<(OsString, OsString)>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -51,6 +59,8 @@ struct File {
     server: ServerSection,
     agents: agents::Sections,
     demo: DemoSection,
+    approvals: policy::ApprovalsSection,
+    tools: policy::ToolsSection,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -145,6 +155,8 @@ impl Config {
             public_url: file.server.public_url.as_deref().map(check_origin).transpose()?,
             allowed_origins: check_origins(&file.server.allowed_origins)?,
             agents: agents::agents(&file, source, around)?,
+            approvals: policy::approvals(&file.approvals).with_context(|| source.shown.clone())?,
+            tools: policy::tools(&file, around).with_context(|| source.shown.clone())?,
             log: args.log.unwrap_or(LevelFilter::INFO),
         })
     }
@@ -160,6 +172,7 @@ impl Surroundings {
             xdg_data_home: folder("XDG_DATA_HOME"),
             xdg_config_home: folder("XDG_CONFIG_HOME"),
             variable: |name| std::env::var(name).ok(),
+            variables: || std::env::vars_os().collect(),
         })
     }
 }

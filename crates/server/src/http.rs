@@ -1,6 +1,7 @@
 //! The way in: every route, and what stands in front of all of them.
 
 mod answer;
+mod approvals;
 mod blobs;
 mod bodies;
 mod door;
@@ -41,8 +42,8 @@ use crate::session::{Sessions, Shared};
 use crate::views::Views;
 
 use error::RequestCode::{
-    AgentBusy, AgentNotFound, NothingToDo, QueueFull, SessionExists, SessionNotFound, Stopping,
-    Storage, TooManyAttempts,
+    AgentBusy, AgentNotFound, AlreadyDecided, CallNotFound, NothingToDo, QueueFull, SessionExists,
+    SessionNotFound, Stopping, Storage, TooManyAttempts,
 };
 use route::Route;
 
@@ -166,6 +167,15 @@ fn routes() -> Vec<Route> {
             "The whole of what a tool call was given or gave",
         )
         .gives(StatusCode::OK, "text/plain"),
+        Route::post(
+            "/api/sessions/{session}/calls/{call}/approval",
+            approvals::decide,
+            "Decide about a call that waits for it",
+        )
+        .refuses(&[CallNotFound, AlreadyDecided, Stopping, Storage]),
+        Route::get("/api/grants", approvals::grants, "What was allowed for good"),
+        Route::delete("/api/grants/{grant}", approvals::revoke, "Ask again from now on")
+            .refuses(&[Storage]),
         Route::get("/api/sessions/{session}/export", transfer::export, "A session as a file")
             .gives(StatusCode::OK, "*/*"),
         Route::post("/api/sessions/import", transfer::import, "A session from a file")

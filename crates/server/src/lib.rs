@@ -4,6 +4,7 @@
 //! do here. What things mean is in the pure crates.
 
 mod agents;
+mod approvals;
 mod backup;
 mod cli;
 mod clock;

@@ -43,7 +43,7 @@ impl Commit {
 /// A line of the session list has changed, or gone.
 #[derive(Debug)]
 pub(crate) enum ListChange {
-    Changed { id: SessionId, summary: Summary, head: Seq },
+    Changed { id: SessionId, summary: Box<Summary>, head: Seq },
     Gone { id: SessionId },
 }
 

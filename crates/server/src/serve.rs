@@ -50,7 +50,8 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
         store: store.clone(),
         hub: Hub::new(),
         agents: config.agents,
-        tools: Tools::built_in(),
+        tools: Tools::built_in(config.tools),
+        approvals: config.approvals,
         metrics: Metrics::new(),
         http: HttpClient::default(),
     });

@@ -16,12 +16,15 @@ use tokio::sync::{mpsc, oneshot};
 use transcript::{Event, MessageId, Record, Seq, SessionId, Summary};
 
 use crate::agents::Agents;
+use crate::approvals::Approvals;
 use crate::clock;
 use crate::live::{Hub, ListChange};
 use crate::metrics::Metrics;
 use crate::tools::Tools;
 
-pub(crate) use command::{Command, NewMessage, NewSession, Refused, SessionPatch};
+pub(crate) use command::{
+    Answered, Approval, Command, NewMessage, NewSession, Refused, SessionPatch,
+};
 pub(crate) use request::HttpClient;
 
 /// Commands that may wait for one session before senders have to wait themselves.
@@ -33,6 +36,7 @@ pub(crate) struct Shared {
     pub(crate) hub: Hub,
     pub(crate) agents: Agents,
     pub(crate) tools: Tools,
+    pub(crate) approvals: Approvals,
     pub(crate) metrics: Metrics,
     /// For the requests of agents.
     pub(crate) http: HttpClient,
@@ -96,7 +100,11 @@ impl Sessions {
             error => Refused::Storage(error.to_string()),
         })?;
         self.shared.hub.publish(&id, &records);
-        self.shared.hub.publish_list_change(ListChange::Changed { id, summary, head: Seq(1) });
+        self.shared.hub.publish_list_change(ListChange::Changed {
+            id,
+            summary: Box::new(summary),
+            head: Seq(1),
+        });
         Ok(())
     }
 

@@ -12,8 +12,12 @@ use crate::{Error, OpenError, Sync, lock};
 const FILE: &str = "callboard.db";
 
 /// Migration n brings the schema from version n - 1 to n. Released ones never change.
-const MIGRATIONS: &[&str] =
-    &[include_str!("schema.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema.sql"),
+    include_str!("schema_2.sql"),
+    include_str!("schema_3.sql"),
+    include_str!("schema_4.sql"),
+];
 
 /// More readers than this are served, by connections that are closed again.
 const IDLE_READERS: usize = 8;

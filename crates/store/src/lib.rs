@@ -19,6 +19,7 @@ mod conversation;
 mod delete;
 mod error;
 mod fold;
+mod grant;
 mod index;
 mod item;
 mod lock;
@@ -51,6 +52,7 @@ use transcript::{ClientId, MessageId, Millis, Record, ResponseId, Seq, SessionId
 
 pub use conversation::Conversation;
 pub use error::{AppendError, Error, OpenError};
+pub use grant::Grant;
 pub use item::ItemKind;
 pub use lock::{Holder, holder_of};
 pub use message::{MessageKind, MessageRow, Window};

@@ -165,7 +165,15 @@ impl Answer {
                     call.move_to(CallState::AwaitingApproval);
                 })
             }
-            Event::ToolApprovalResolved { call_id, decision, scope, arguments, feedback, by } => {
+            Event::ToolApprovalResolved {
+                call_id,
+                decision,
+                scope,
+                arguments,
+                feedback,
+                by,
+                ..
+            } => {
                 let resolution = Resolution {
                     at,
                     decision: *decision,

@@ -220,6 +220,9 @@ pub enum Event {
         arguments: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         feedback: Option<String>,
+        /// What a decision for more than once holds for, as the policy names it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        covers: Option<String>,
         by: String,
     },
     /// `offset` counts UTF-8 bytes of that stream; one before its end replaces everything from there.

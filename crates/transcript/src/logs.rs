@@ -237,6 +237,7 @@ fn call_event() -> impl Strategy<Value = Event> {
             scope: None,
             arguments: None,
             feedback: None,
+            covers: None,
             by: "me".into(),
         }),
         (call(), stream, 0..40_000u64, text()).prop_map(|(call_id, stream, offset, delta)| {

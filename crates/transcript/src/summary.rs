@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, Event, Millis, Record, ResponseId, RunStatus};
+use crate::{CallId, Decision, Event, Millis, Record, ResponseId, RunStatus, Scope};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -24,6 +24,8 @@ pub struct Summary {
     pub open_run: Option<ResponseId>,
     /// Calls of the open run that wait for a person.
     pub open_approvals: BTreeSet<CallId>,
+    /// What a person has allowed for the whole session.
+    pub granted: BTreeSet<String>,
     pub last_run_failed: bool,
     /// Messages that were accepted and wait for their run.
     pub queued: u32,
@@ -110,8 +112,10 @@ impl Summary {
             Event::ToolApprovalRequested { call_id, .. } => {
                 self.open_approvals.insert(call_id.clone());
             }
-            Event::ToolApprovalResolved { call_id, .. } => {
+            Event::ToolApprovalResolved { call_id, decision, scope, covers, .. } => {
                 self.open_approvals.remove(call_id);
+                let holds_on = (*decision, *scope) == (Decision::Accepted, Some(Scope::Session));
+                self.granted.extend(covers.clone().filter(|_| holds_on));
             }
             Event::RunFinish { status, usage, .. } => {
                 let tokens = usage.map_or(0, |it| it.total_tokens);

@@ -75,6 +75,12 @@ fn finding(task: &Task) -> String {
         Call::ListFiles { path } => entries(path, result),
         Call::ReadFile { path } => file(path, result),
         Call::SearchFiles { query, .. } => matches(query, result),
+        Call::WriteFile { path, text } => Some(format!(
+            "I wrote {} to {}.",
+            count(text.len() as u64, "byte", "bytes"),
+            code(path)
+        )),
+        Call::Shell { command } => printed(command, result),
     };
     found.unwrap_or_else(|| unexpected(&task.call, result))
 }
@@ -86,6 +92,8 @@ fn failure(call: &Call, message: &str) -> String {
         Call::ListFiles { path } => format!("list {}", code(path)),
         Call::ReadFile { path } => format!("read {}", code(path)),
         Call::SearchFiles { query, .. } => format!("search for “{query}”"),
+        Call::WriteFile { path, .. } => format!("write {}", code(path)),
+        Call::Shell { command } => format!("run {}", code(command)),
     };
     format!("I could not {tried}: {message}")
 }
@@ -158,6 +166,21 @@ fn matches(query: &str, result: &Value) -> Option<String> {
     lines.extend(matches.iter().take(MAX_MATCHES).map(one_match));
     lines.extend(and_more(total, matches.len().min(MAX_MATCHES)));
     Some(lines.join("\n"))
+}
+
+fn printed(command: &str, result: &Value) -> Option<String> {
+    let exit_code = result["exitCode"].as_i64()?;
+    let output = [&result["stdout"], &result["stderr"]].map(|it| it.as_str().unwrap_or_default());
+    let output = output.concat();
+    let how = match exit_code {
+        0 => format!("{} went well", code(command)),
+        code_number => format!("{} ended with exit code {code_number}", code(command)),
+    };
+    if output.trim().is_empty() {
+        return Some(format!("{how} and printed nothing."));
+    }
+    let shown: Vec<String> = output.lines().take(MAX_LINES).map(cut_line).collect();
+    Some(format!("{how}. It printed:\n\n{}", fence("", &shown.join("\n"))))
 }
 
 fn one_match(found: &Value) -> String {

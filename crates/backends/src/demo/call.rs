@@ -8,6 +8,8 @@ pub(super) enum Call {
     ListFiles { path: String },
     ReadFile { path: String },
     SearchFiles { query: String, path: Option<String> },
+    WriteFile { path: String, text: String },
+    Shell { command: String },
 }
 
 /// A place as people call it, and its time zone. No zone is the server's own choice.
@@ -24,6 +26,8 @@ impl Call {
             Self::ListFiles { .. } => "list_files",
             Self::ReadFile { .. } => "read_file",
             Self::SearchFiles { .. } => "search_files",
+            Self::WriteFile { .. } => "write_file",
+            Self::Shell { .. } => "shell",
         }
     }
 
@@ -34,6 +38,8 @@ impl Call {
             Self::SearchFiles { query, path } => {
                 object([("query", Some(query)), ("path", path.as_ref())])
             }
+            Self::WriteFile { path, text } => object([("path", Some(path)), ("text", Some(text))]),
+            Self::Shell { command } => object([("command", Some(command))]),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use serde_json::Value;
+
 use super::call::Call;
 use super::history::{Done, History};
 use super::understand::{Wish, understand};
@@ -69,6 +71,31 @@ pub(super) fn plan(history: History) -> Plan {
     }
     plan.steps.push_back(Step { thoughts, purpose: Purpose::Answer });
     plan
+}
+
+impl Plan {
+    /// The task that this call is for, which no step has to begin any more.
+    pub(super) fn take_over(&mut self, tool_name: &str, arguments: &str) -> Option<usize> {
+        let arguments: Value = serde_json::from_str(arguments).ok()?;
+        let is_begun = |step: &Step, task: usize| match &step.purpose {
+            Purpose::RunTools(tasks) => tasks.contains(&task),
+            Purpose::Answer | Purpose::BreakDown => false,
+        };
+        let task = (0..self.tasks.len()).find(|&idx| {
+            let call = &self.tasks[idx].call;
+            call.tool_name() == tool_name
+                && call.arguments() == arguments
+                && self.steps.iter().any(|step| is_begun(step, idx))
+        })?;
+        for step in &mut self.steps {
+            if let Purpose::RunTools(tasks) = &mut step.purpose {
+                tasks.retain(|it| *it != task);
+            }
+        }
+        self.steps
+            .retain(|it| !matches!(&it.purpose, Purpose::RunTools(tasks) if tasks.is_empty()));
+        Some(task)
+    }
 }
 
 fn take(done: &mut Vec<Done>, call: &Call) -> Option<ToolOutcome> {

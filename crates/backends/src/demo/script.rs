@@ -21,6 +21,8 @@ I have no model behind me, only rules, but the tools I use are real. Try one of 
 - `list the files` or `list files in src`
 - `read README.md`
 - `search for TODO` or `find \"some words\" in docs`
+- `run ls -l`: all that follows *run* is a command, and you may be asked before it runs
+- `write \"some words\" to notes.txt`: asks you before it writes
 - `think about breakfast`: thoughts first, then the answer
 - `tell me a story`: a long answer, good for trying *Stop*
 - `write a report about tea`: headings, a table, a list and code
@@ -45,6 +47,9 @@ pub(super) fn commentary(calls: &[Call], step: u32) -> String {
         [Call::SearchFiles { query, path: Some(path) }] => {
             format!("{opening} search `{path}` for “{query}”.")
         }
+        [Call::WriteFile { path, .. }] => format!("{opening} write that to `{path}`."),
+        [Call::Shell { command }] if command.contains('`') => format!("{opening} run that."),
+        [Call::Shell { command }] => format!("{opening} run `{}`.", command.replace('\n', " ")),
         [Call::Time(place)] if place.zone.is_none() => format!("{opening} look at the clock."),
         [Call::Time(place)] => format!("{opening} check what time it is in {}.", place.name),
         several => format!("{opening} check the time in {} at once.", names(several)),
@@ -57,6 +62,7 @@ fn names(calls: &[Call]) -> String {
         .filter_map(|it| match it {
             Call::Time(place) => Some(place.name.as_str()),
             Call::ListFiles { .. } | Call::ReadFile { .. } | Call::SearchFiles { .. } => None,
+            Call::WriteFile { .. } | Call::Shell { .. } => None,
         })
         .collect();
     match names.split_last() {

@@ -32,6 +32,9 @@ pub(super) const MAX_WISHES: usize = 20;
 
 /// Empty for a message without a word in it.
 pub(super) fn understand(message: &str) -> Vec<Wish> {
+    if let Some(call) = run_command(message).or_else(|| write_file(message)) {
+        return vec![Wish::Call(call)];
+    }
     let mut wishes: Vec<Wish> = Vec::new();
     for clause in clauses(message) {
         let words = without_politeness(&clause.words);
@@ -49,6 +52,35 @@ pub(super) fn understand(message: &str) -> Vec<Wish> {
         wishes.retain(|it| *it != Wish::Greeting);
     }
     wishes
+}
+
+/// "run COMMAND": a command may hold any sign, so it is not cut into clauses.
+fn run_command(message: &str) -> Option<Call> {
+    let rest = after_word(message, "run")?;
+    (!rest.is_empty()).then(|| Call::Shell { command: unquoted(rest).to_owned() })
+}
+
+/// "write TEXT to FILE". The file must look like one: a story about going to Paris is a story.
+fn write_file(message: &str) -> Option<Call> {
+    let (text, path) = after_word(message, "write")?.rsplit_once(" to ")?;
+    let path = unquoted(path.trim().trim_end_matches(['.', '!']));
+    let is_file = path.contains(['.', '/']) && !path.contains(char::is_whitespace);
+    let text = unquoted(text.trim()).to_owned();
+    (is_file && !text.is_empty()).then(|| Call::WriteFile { path: path.to_owned(), text })
+}
+
+fn after_word<'a>(message: &'a str, word: &str) -> Option<&'a str> {
+    let message = message.trim();
+    let message = message.strip_prefix("please ").unwrap_or(message);
+    let (first, rest) = message.split_once(char::is_whitespace)?;
+    first.eq_ignore_ascii_case(word).then(|| rest.trim())
+}
+
+fn unquoted(text: &str) -> &str {
+    let quotes = [('`', '`'), ('"', '"'), ('“', '”')];
+    let inner =
+        quotes.iter().find_map(|(open, close)| text.strip_prefix(*open)?.strip_suffix(*close));
+    inner.filter(|it| !it.contains(['`', '"'])).unwrap_or(text)
 }
 
 const BEFORE: &[&str] = &[
@@ -115,6 +147,8 @@ fn one_more(clause: &Clause, words: &[Word], last: Option<&Wish>) -> Option<Wish
         }
         Call::ListFiles { .. } => single().map(|path| Call::ListFiles { path }),
         Call::ReadFile { .. } => single().map(|path| Call::ReadFile { path }),
+        // A message with one of these has nothing else in it.
+        Call::WriteFile { .. } | Call::Shell { .. } => None,
         Call::SearchFiles { .. } => {
             let is_query = words.len() == 1 || split_at_last(words, WITHIN).is_some();
             is_query.then(|| search_call(&[], words)).flatten()

@@ -2,7 +2,7 @@
 //!
 //! All of it can be counted from the run's own records.
 
-use transcript::{Evaluation, Event, Millis, Usage};
+use transcript::{Answer, Call, ErrorCode, Evaluation, Event, Millis, Usage};
 
 use super::telling::ReadyCall;
 use super::{FinishReason, Limits};
@@ -27,6 +27,23 @@ pub(super) struct Decision {
 impl Progress {
     pub(super) fn new(started_at: Millis) -> Self {
         Self { started_at, steps: 0, tool_calls: 0, usage: None, has_refused_calls: false }
+    }
+
+    /// What the records of a run say that it has used.
+    pub(super) fn resumed(answer: &Answer) -> Self {
+        let is_over_limit = |call: &&Call| {
+            let error = call.outcome.as_ref().and_then(|it| it.error.as_ref());
+            error.is_some_and(|it| it.code == ErrorCode::ToolIterationLimit)
+        };
+        let calls = answer.calls().filter(|call| !call.arguments_incomplete);
+        let refused = answer.calls().filter(is_over_limit).count();
+        Self {
+            started_at: answer.started_at,
+            steps: answer.steps.len() as u32,
+            tool_calls: (calls.count() - refused) as u32,
+            usage: answer.usage(),
+            has_refused_calls: refused > 0,
+        }
     }
 
     /// Gives the step's index.

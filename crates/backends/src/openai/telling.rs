@@ -1,10 +1,12 @@
 //! What the model says, told as events: parts and calls begin, grow and end, with ids of our own.
 
 use serde_json::{Map, Value, json};
-use transcript::{CallId, ErrorCode, ErrorInfo, Event, Executor, PartId, ResponseId, Validation};
+use transcript::{
+    Answer, CallId, ErrorCode, ErrorInfo, Event, Executor, PartId, ResponseId, Validation,
+};
 
 use super::{FinishedCall, Outcome, Said};
-use crate::{Effect, arguments_summary};
+use crate::{Effect, arguments_summary, ids_given};
 
 pub(super) struct Telling {
     response_id: ResponseId,
@@ -44,6 +46,11 @@ impl ReadyCall {
 impl Telling {
     pub(super) fn new(response_id: ResponseId) -> Self {
         Self { response_id, ids_given: 0, open: None, blanks: String::new(), calls: Vec::new() }
+    }
+
+    /// Of a run that has said something before.
+    pub(super) fn resumed(answer: &Answer) -> Self {
+        Self { ids_given: ids_given(answer), ..Self::new(answer.id.clone()) }
     }
 
     pub(super) fn start_step(&mut self) {

@@ -51,6 +51,14 @@ pub(super) struct AgentSection {
     omit: Option<Vec<String>>,
 }
 
+impl AgentSection {
+    /// Variables that it takes keys from.
+    pub(super) fn key_variables(&self) -> impl Iterator<Item = &str> {
+        let headers = self.headers.iter().flatten().filter_map(|(_, it)| it.strip_prefix("env:"));
+        self.api_key_env.as_deref().into_iter().chain(headers)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum KindWord {
@@ -202,7 +210,7 @@ fn headers(
 
 /// All there are, unless some are chosen.
 fn tools(section: &AgentSection) -> anyhow::Result<Vec<Value>> {
-    let specs = Tools::built_in().specs();
+    let specs = Tools::specs();
     for wanted in section.tools.iter().flatten() {
         if specs.iter().all(|it| it.name != wanted) {
             let names: Vec<&str> = specs.iter().map(|it| it.name).collect();

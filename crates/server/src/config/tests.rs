@@ -12,6 +12,7 @@ fn around() -> Surroundings {
         xdg_data_home: None,
         xdg_config_home: None,
         variable: |name| (name == "SET").then(|| "a-secret".to_owned()),
+        variables: Vec::new,
     }
 }
 
@@ -132,8 +133,8 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
     refuses(
         &agent("tools = [\"time\", \"tiem\"]"),
         expect![[r#"
-        callboard.toml, line 2: agent "m": `tools`: there is no tool "tiem"; there are time, list_files, read_file, search_files
-    "#]],
+            callboard.toml, line 2: agent "m": `tools`: there is no tool "tiem"; there are time, list_files, read_file, search_files, write_file, edit_file, shell, http_get
+        "#]],
     );
     refuses(
         &agent("max_steps = 0"),

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::AppendError;
+use transcript::Millis;
 
 use super::pages::Html;
 use crate::session::Refused;
@@ -56,11 +57,12 @@ request_codes! {
     NotFound "not_found" NOT_FOUND "There is nothing at this address."
     SessionNotFound "session_not_found" NOT_FOUND "There is no such session."
     MessageNotFound "message_not_found" NOT_FOUND "The session has no such message that could be changed."
-    CallNotFound "call_not_found" NOT_FOUND "The session has no such tool call."
+    CallNotFound "call_not_found" NOT_FOUND "The session has no such tool call, or none that asks for a decision."
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "The address does not take this method."
     TooSlow "too_slow" REQUEST_TIMEOUT "The body did not come within 30 seconds."
     SessionExists "session_exists" CONFLICT "A session of that id exists already."
     NothingToDo "nothing_to_do" CONFLICT "There is no answer to continue or to retry."
+    AlreadyDecided "already_decided" CONFLICT "Somebody has decided about the call already; `by` and `at` say who and when."
     AgentBusy "agent_busy" CONFLICT "The agent is working and cannot take this now."
     TooLarge "too_large" PAYLOAD_TOO_LARGE "The body or the frame is larger than 8 MiB."
     TooManyAttempts "too_many_attempts" TOO_MANY_REQUESTS "The password was wrong too often; wait a minute."
@@ -74,6 +76,14 @@ request_codes! {
 pub(crate) struct HttpError {
     pub(super) code: RequestCode,
     pub(super) message: String,
+    decided: Option<Box<Decided>>,
+}
+
+/// Who was faster, and when.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct Decided {
+    by: String,
+    at: Millis,
 }
 
 /// How a refusal looks.
@@ -88,11 +98,13 @@ struct ErrorDetails {
     code: RequestCode,
     /// What happened and what to do, for a person.
     message: String,
+    #[serde(flatten)]
+    decided: Option<Decided>,
 }
 
 impl HttpError {
     pub(super) fn new(code: RequestCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self { code, message: message.into(), decided: None }
     }
 
     pub(super) fn invalid(message: impl Into<String>) -> Self {
@@ -108,14 +120,17 @@ impl HttpError {
     /// Worth trying again later without a change.
     pub(super) fn retryable(&self) -> bool {
         let status = self.code.status();
-        status.is_server_error() || status == StatusCode::CONFLICT
+        let is_final = self.code == RequestCode::AlreadyDecided;
+        status.is_server_error() || status == StatusCode::CONFLICT && !is_final
     }
 }
 
 impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
-        let Self { code, message } = self;
-        (code.status(), Json(ErrorBody { error: ErrorDetails { code, message } })).into_response()
+        let Self { code, message, decided } = self;
+        let decided = decided.map(|it| *it);
+        let error = ErrorDetails { code, message, decided };
+        (code.status(), Json(ErrorBody { error })).into_response()
     }
 }
 
@@ -127,12 +142,20 @@ impl From<Refused> for HttpError {
             Refused::Busy => RequestCode::AgentBusy,
             Refused::Nothing(_) => RequestCode::NothingToDo,
             Refused::NoMessage(_) => RequestCode::MessageNotFound,
+            Refused::NoCall(_) => RequestCode::CallNotFound,
+            Refused::Decided { .. } => RequestCode::AlreadyDecided,
+            Refused::BadArguments(_) | Refused::OnlyOnce => RequestCode::InvalidRequest,
             Refused::NoAgent(_) => RequestCode::AgentNotFound,
             Refused::QueueFull(_) => RequestCode::QueueFull,
             Refused::Storage(_) => RequestCode::Storage,
             Refused::Stopping => RequestCode::Stopping,
         };
-        Self::new(code, refused.to_string())
+        let message = refused.to_string();
+        let decided = match refused {
+            Refused::Decided { by, at } => Some(Box::new(Decided { by, at })),
+            _ => None,
+        };
+        Self { code, message, decided }
     }
 }
 

@@ -4,8 +4,9 @@ use axum::extract::ws::Utf8Bytes;
 use render::Op;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use transcript::{Attachment, ClientId, MessageId, Record, SendMode, Seq, SessionId};
+use transcript::{Attachment, CallId, ClientId, MessageId, Record, SendMode, Seq, SessionId};
 
+use super::approvals::DecisionInput;
 use super::error::{HttpError, RequestCode};
 use super::sessions::SessionObject;
 
@@ -43,6 +44,13 @@ pub(super) enum ClientFrame {
     },
     CancelOutput {
         session_id: String,
+    },
+    /// Decides about a call that waits for it.
+    ApproveTool {
+        session_id: String,
+        call_id: CallId,
+        #[serde(flatten)]
+        decision: DecisionInput,
     },
     Continue {
         session_id: String,

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::App;
 use crate::agents::AgentInfo;
-use crate::tools::ToolSpec;
+use crate::tools::{ToolSpec, Tools};
 
 pub(super) async fn healthz() -> Response {
     "ok".into_response()
@@ -28,6 +28,6 @@ pub(super) struct ToolList {
     tools: Vec<ToolSpec>,
 }
 
-pub(super) async fn tools(State(app): State<App>) -> Json<ToolList> {
-    Json(ToolList { tools: app.shared.tools.specs() })
+pub(super) async fn tools() -> Json<ToolList> {
+    Json(ToolList { tools: Tools::specs() })
 }

@@ -17,8 +17,9 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-use transcript::{MessageId, Seq, SessionId};
+use transcript::{CallId, MessageId, Seq, SessionId};
 
+use super::approvals::DecisionInput;
 use super::error::{HttpError, RequestCode};
 use super::extract::parse_object;
 use super::frames::{ClientFrame, Notice, ViewKind};
@@ -162,6 +163,10 @@ impl Connection {
                 let result = self.ask(&session_id, |reply| Command::Cancel { by, reply }).await;
                 (session_id, result)
             }
+            ClientFrame::ApproveTool { session_id, call_id, decision } => {
+                let result = self.approve_tool(&session_id, call_id, decision).await;
+                (session_id, result)
+            }
             ClientFrame::Continue { session_id } => {
                 let result = self.ask(&session_id, |reply| Command::Continue { reply }).await;
                 (session_id, result)
@@ -257,6 +262,16 @@ impl Connection {
         let edit = |reply| Command::Edit { earlier, message, reply };
         let message_id = self.app.sessions.ask(&parse(session)?, edit).await?;
         Ok(Some(Notice::Ack { client_id, message_id }))
+    }
+
+    async fn approve_tool(
+        &self,
+        session: &str,
+        call_id: CallId,
+        decision: DecisionInput,
+    ) -> Result<Option<Notice>, HttpError> {
+        let approval = decision.into_approval(call_id);
+        self.ask(session, |reply| Command::Approve { approval, reply }).await
     }
 
     /// What becomes of it, the records say.

@@ -10,10 +10,21 @@ use tower::ServiceExt;
 
 use super::*;
 use crate::agents::Agents;
+use crate::approvals::Approvals;
 use crate::live::Hub;
-use crate::tools::Tools;
+use crate::tools::{ToolSettings, Tools};
 
 const OURS: &str = "127.0.0.1:4520";
+
+fn tool_settings() -> ToolSettings {
+    ToolSettings {
+        time_limit: std::time::Duration::from_secs(1),
+        per_minute: 0,
+        retries: 0,
+        http_private: false,
+        environment: Vec::new(),
+    }
+}
 
 /// The router on a fresh store, in a folder that goes with it.
 fn door_to(data: &tempfile::TempDir) -> Router {
@@ -21,7 +32,8 @@ fn door_to(data: &tempfile::TempDir) -> Router {
         store: Store::open(data.path(), Options::default()).unwrap(),
         hub: Hub::new(),
         agents: Agents { agents: Vec::new() },
-        tools: Tools::built_in(),
+        tools: Tools::built_in(tool_settings()),
+        approvals: Approvals { rules: Default::default(), timeout_ms: 1000 },
         metrics: crate::metrics::Metrics::new(),
         http: crate::session::HttpClient::default(),
     });

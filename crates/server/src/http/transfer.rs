@@ -94,7 +94,7 @@ pub(super) async fn import(
         summary.apply(record);
     }
     let head = Seq(records.len() as u64);
-    let change = ListChange::Changed { id: id.clone(), summary, head };
+    let change = ListChange::Changed { id: id.clone(), summary: Box::new(summary), head };
     app.shared.hub.publish_list_change(change);
     Ok(Created(session_object(&app, id)?))
 }

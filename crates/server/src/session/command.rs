@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 use tokio::sync::oneshot;
-use transcript::{Attachment, ClientId, MessageId, ResponseId, SessionId};
+use transcript::{Attachment, CallId, ClientId, MessageId, Millis, ResponseId, Scope, SessionId};
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refused>>;
 
@@ -39,6 +39,11 @@ pub(crate) enum Command {
         message_id: MessageId,
         reply: Reply<()>,
     },
+    /// Decides about a call that waits for it.
+    Approve {
+        approval: Approval,
+        reply: Reply<()>,
+    },
     /// Forgets everything about the session, whatever it is doing.
     Delete {
         reply: Reply<()>,
@@ -54,6 +59,7 @@ impl Command {
         match self {
             Self::Update { reply, .. }
             | Self::DropQueued { reply, .. }
+            | Self::Approve { reply, .. }
             | Self::Delete { reply } => {
                 drop(reply.send(Err(why)));
             }
@@ -88,6 +94,25 @@ pub(crate) struct NewMessage {
     pub(crate) attachments: Vec<Attachment>,
 }
 
+/// What a person says about a call.
+#[derive(Debug, Clone)]
+pub(crate) struct Approval {
+    pub(crate) call_id: CallId,
+    pub(crate) answer: Answered,
+    pub(crate) feedback: Option<String>,
+    pub(crate) by: String,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Answered {
+    /// With these arguments instead of the proposed ones, if there are any.
+    Accepted {
+        scope: Scope,
+        arguments: Option<String>,
+    },
+    Rejected,
+}
+
 /// Why a command was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum Refused {
@@ -103,6 +128,14 @@ pub(crate) enum Refused {
     NoAgent(String),
     #[error("the session has no message {0:?} that could be changed")]
     NoMessage(String),
+    #[error("the session has no call {0:?} that waits or waited for a decision")]
+    NoCall(String),
+    #[error("the call was decided already, by {by} at {at}")]
+    Decided { by: String, at: Millis },
+    #[error("those arguments cannot be used: {0}")]
+    BadArguments(String),
+    #[error("this call cannot be allowed for more than once")]
+    OnlyOnce,
     #[error("{0} messages are waiting already; wait until some have been answered")]
     QueueFull(usize),
     #[error("the log cannot be written: {0}")]

@@ -3,22 +3,22 @@
 //! The session's task owns it and calls it with one input at a time, so that a cancel, a result and
 //! the agent's own end can never cross: whichever comes first counts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use backends::{Backend, Effect, HowLost, Input, Lost, Request, ToolOutcome};
-use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
-use transcript::{Answer, CallId, Millis, ResponseId};
+use transcript::{Answer, CallId, ErrorInfo, Millis, ResponseId};
 
 use super::request::RunningRequest;
 use crate::clock;
 use crate::session::Shared;
-use crate::tools::ToolContext;
+use crate::tools::{Stopped, ToolContext, ToolNews, What};
 
 pub(super) struct Run {
     pub(super) id: ResponseId,
@@ -29,32 +29,47 @@ pub(super) struct Run {
     wake_at: Option<Instant>,
     tools: HashMap<CallId, RunningTool>,
     request: Option<RunningRequest>,
-    done: mpsc::Sender<ToolDone>,
-    results: mpsc::Receiver<ToolDone>,
+    /// Calls that a person must agree to.
+    pub(super) waiting: HashMap<CallId, WaitingCall>,
+    /// Results of calls that never ran.
+    refused: VecDeque<ToolNews>,
+    tell: mpsc::Sender<ToolNews>,
+    news: mpsc::Receiver<ToolNews>,
+}
+
+pub(super) struct WaitingCall {
+    pub(super) tool_name: String,
+    pub(super) arguments: String,
+    /// Nobody may decide after this.
+    pub(super) until: Millis,
 }
 
 /// A tool that is being run. Dropping it stops it.
 struct RunningTool {
-    task: AbortHandle,
-    stopped: Arc<AtomicBool>,
+    task: JoinHandle<()>,
+    stop: watch::Sender<bool>,
 }
 
-pub(super) struct ToolDone {
-    pub(super) call_id: CallId,
-    pub(super) tool_name: String,
-    pub(super) outcome: ToolOutcome,
-}
-
-/// Calls of one step run side by side; their results never have to wait for room.
-const RESULTS: usize = 64;
+/// News that may wait before tools have to.
+const NEWS: usize = 64;
 
 impl Run {
     pub(super) fn new(id: ResponseId, backend: Box<dyn Backend>, workspace: PathBuf) -> Self {
-        let (done, results) = mpsc::channel(RESULTS);
+        let (tell, news) = mpsc::channel(NEWS);
         let answer = Answer::replay(&id, []);
-        let tools = HashMap::new();
-        let (wake_at, request) = (None, None);
-        Self { id, answer, workspace, backend, wake_at, tools, request, done, results }
+        Self {
+            id,
+            answer,
+            workspace,
+            backend,
+            wake_at: None,
+            tools: HashMap::new(),
+            request: None,
+            waiting: HashMap::new(),
+            refused: VecDeque::new(),
+            tell,
+            news,
+        }
     }
 
     /// Hands the agent one input; the effects are to be carried out in order.
@@ -62,31 +77,37 @@ impl Run {
         self.backend.on(now, input)
     }
 
-    /// The next thing that happens to this run from outside: a tool is done, a piece of an answer
-    /// has come, or it is time.
+    /// The next thing that happens to this run from outside: a tool has something to tell, a piece of
+    /// an answer has come, or it is time.
     pub(super) async fn next(&mut self) -> RunInput {
-        let wake = async {
-            match self.wake_at {
-                Some(at) => sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
+        if let Some(news) = self.refused.pop_front() {
+            return RunInput::Tool(news);
+        }
+        let wake = sleep_if(self.wake_at);
+        let overdue = self.waiting.iter().min_by_key(|(_, call)| call.until);
+        let overdue = overdue.map(|(id, call)| (id.clone(), instant(call.until)));
+        let give_up = sleep_if(overdue.as_ref().map(|it| it.1));
         tokio::select! {
             biased;
-            // `done` is ours too, so the channel cannot close.
-            Some(done) = self.results.recv() => RunInput::ToolDone(done),
+            // `tell` is ours too, so the channel cannot close.
+            Some(news) = self.news.recv() => RunInput::Tool(news),
             input = next_of(&mut self.request) => RunInput::Heard(input),
             () = wake => {
                 self.wake_at = None;
                 RunInput::Wake
+            }
+            () = give_up => match overdue {
+                Some((call_id, _)) => RunInput::Overdue(call_id),
+                None => std::future::pending().await,
             }
         }
     }
 
     /// What has come in meanwhile, if anything has.
     pub(super) fn try_next(&mut self) -> Option<RunInput> {
-        if let Ok(done) = self.results.try_recv() {
-            return Some(RunInput::ToolDone(done));
+        let news = self.refused.pop_front().or_else(|| self.news.try_recv().ok());
+        if let Some(news) = news {
+            return Some(RunInput::Tool(news));
         }
         let input = self.request.as_mut()?.try_next()?;
         if let Input::Ended(_) = input {
@@ -101,8 +122,7 @@ impl Run {
     }
 
     pub(super) fn wake_at(&mut self, at: Millis) {
-        let wait = Duration::from_millis(at.since(clock::now()));
-        let at = Instant::now() + wait;
+        let at = instant(at);
         self.wake_at = Some(self.wake_at.map_or(at, |other| other.min(at)));
     }
 
@@ -113,22 +133,53 @@ impl Run {
         tool_name: String,
         arguments: String,
     ) {
-        let stopped = Arc::new(AtomicBool::new(false));
+        let (stop, stopped) = watch::channel(false);
         let context = ToolContext {
+            call_id: call_id.clone(),
             workspace: self.workspace.clone(),
-            stopped: Arc::clone(&stopped),
             now: clock::now(),
+            stopped: Stopped(stopped),
+            news: self.tell.clone(),
         };
-        let (shared, done, id) = (Arc::clone(shared), self.done.clone(), call_id.clone());
+        let (shared, tell, id) = (Arc::clone(shared), self.tell.clone(), call_id.clone());
         let task = tokio::spawn(async move {
             let outcome = shared.tools.run(&tool_name, &arguments, context).await;
-            let _ = done.send(ToolDone { call_id: id, tool_name, outcome }).await;
+            let _ = tell.send(ToolNews { call_id: id, what: What::Done(outcome) }).await;
         });
-        self.tools.insert(call_id, RunningTool { task: task.abort_handle(), stopped });
+        self.tools.insert(call_id, RunningTool { task, stop });
+    }
+
+    /// The call gets its result, as if it had run.
+    pub(super) fn refuse(&mut self, call_id: CallId, error: ErrorInfo) {
+        let outcome = ToolOutcome { ok: false, result: Value::Null, error: Some(error) };
+        self.refused.push_back(ToolNews { call_id, what: What::Done(outcome) });
     }
 
     pub(super) fn tool_ended(&mut self, call_id: &CallId) {
         self.tools.remove(call_id);
+    }
+
+    /// Stops everything. Tools may take a while to leave nothing behind.
+    pub(super) fn stop(self) -> Vec<JoinHandle<()>> {
+        self.tools
+            .into_values()
+            .map(|RunningTool { task, stop }| {
+                let _ = stop.send(true);
+                task
+            })
+            .collect()
+    }
+}
+
+fn instant(at: Millis) -> Instant {
+    Instant::now() + Duration::from_millis(at.since(clock::now()))
+}
+
+/// For ever, if there is no such moment.
+async fn sleep_if(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -146,15 +197,10 @@ async fn next_of(request: &mut Option<RunningRequest>) -> Input {
 }
 
 pub(super) enum RunInput {
-    ToolDone(ToolDone),
+    Tool(ToolNews),
     /// Something of the answer to a request.
     Heard(Input),
     Wake,
-}
-
-impl Drop for RunningTool {
-    fn drop(&mut self) {
-        self.stopped.store(true, Ordering::Relaxed);
-        self.task.abort();
-    }
+    /// Nobody has decided about the call in time.
+    Overdue(CallId),
 }

@@ -6,16 +6,20 @@
 //! forgets all of it and opens the session again, just as after a crash.
 
 mod agent;
+mod calls;
 mod commands;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use backends::Request;
+use store::Grant;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use transcript::{
     Answer, CallId, Ending, ErrorCode, ErrorInfo, Event, Queue, Queued, Record, ResponseId, SaidBy,
-    Seq, SessionId, Summary, Trigger, close, stream,
+    Seq, SessionId, Summary, Trigger, stream,
 };
 
 use super::command::{Command, Refused, Reply};
@@ -92,20 +96,31 @@ struct Task {
     /// To be done once `pending` is in the log.
     after_commit: Vec<AfterCommit>,
     stopping: bool,
+    /// Tools of a run that has ended, which may have processes to end yet.
+    winding_up: Vec<JoinHandle<()>>,
+    /// When the calls of the last minute began.
+    recent_calls: VecDeque<Instant>,
 }
 
 enum AfterCommit {
     Reply(Box<dyn FnOnce(Result<(), Refused>) + Send>),
     StartAgent,
+    /// The run goes on that the log leaves open.
+    ResumeAgent(Box<Answer>),
     ReadHistory,
+    Grant(Grant),
     Request(Request),
     Delete(Reply<()>),
-    RunTool { call_id: CallId, tool_name: String, arguments: String },
+    RunTool {
+        call_id: CallId,
+        tool_name: String,
+        arguments: String,
+    },
 }
 
 impl Task {
     /// Reads what must be known of the session. A run that the log leaves open has nobody who works
-    /// on it any more: it is closed with `ending`.
+    /// on it any more: it is closed with `ending`, unless all it does is wait for a person.
     fn open(id: &SessionId, shared: &Arc<Shared>, ending: &Ending) -> Result<Self, Refused> {
         let failed = |error: store::Error| Refused::Storage(error.to_string());
         let found = shared.store.summary(id).map_err(failed)?;
@@ -123,6 +138,8 @@ impl Task {
             pending: Vec::new(),
             after_commit: Vec::new(),
             stopping: false,
+            winding_up: Vec::new(),
+            recent_calls: VecDeque::new(),
         };
         if let Some(run) = open_run {
             // One that this process began has been counted when it began.
@@ -131,10 +148,7 @@ impl Task {
             }
             let records = shared.store.records_of_run(id, &run).map_err(failed)?;
             let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
-            let answer = Answer::replay(&run, &records);
-            for event in close(&answer, ending, clock::now()) {
-                task.push(Some(&run), event);
-            }
+            task.take_up(&run, &records, ending);
         }
         Ok(task)
     }
@@ -198,11 +212,16 @@ impl Task {
     async fn settle(&mut self) -> Result<(), Stop> {
         loop {
             self.commit().await?;
+            for tool in std::mem::take(&mut self.winding_up) {
+                let _ = tool.await;
+            }
             for action in std::mem::take(&mut self.after_commit) {
                 match action {
                     AfterCommit::Reply(reply) => reply(Ok(())),
                     AfterCommit::StartAgent => self.start_agent().await,
+                    AfterCommit::ResumeAgent(answer) => self.resume_agent(answer).await,
                     AfterCommit::ReadHistory => self.read_history().await,
+                    AfterCommit::Grant(grant) => self.store_grant(grant).await,
                     AfterCommit::Request(request) => {
                         if let Some(run) = &mut self.run {
                             run.start_request(&self.shared, request);
@@ -238,7 +257,7 @@ impl Task {
         if std::mem::take(&mut self.summary_changed) {
             self.shared.hub.publish_list_change(ListChange::Changed {
                 id: self.id.clone(),
-                summary: self.summary.clone(),
+                summary: Box::new(self.summary.clone()),
                 head: self.head,
             });
         }

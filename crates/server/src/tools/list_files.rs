@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 use transcript::ErrorInfo;
 
 use super::workspace::{Workspace, display};
-use super::{Arguments, Tool, ToolContext};
+use super::{Arguments, Tool, ToolContext, Work};
 
 pub(super) const TOOL: Tool = Tool {
     name: "list_files",
     description: "Lists the files and folders in one folder of the workspace.",
     parameters,
-    run,
+    may_repeat: false,
+    work: Work::Blocking(run),
 };
 
 const MAX_ENTRIES: usize = 500;

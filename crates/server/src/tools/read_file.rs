@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 use transcript::ErrorInfo;
 
 use super::workspace::{MAX_FILE_BYTES, Unreadable, Workspace, display};
-use super::{Arguments, Tool, ToolContext, tool_error};
+use super::{Arguments, Tool, ToolContext, Work, tool_error};
 
 pub(super) const TOOL: Tool = Tool {
     name: "read_file",
     description: "Reads a text file in the workspace, up to 1 MiB, or only some of its lines.",
     parameters,
-    run,
+    may_repeat: false,
+    work: Work::Blocking(run),
 };
 
 #[derive(Deserialize)]
@@ -54,7 +55,7 @@ fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo>
     Ok(json!({"path": display(&path), "text": wanted, "lines": lines}))
 }
 
-fn explain(workspace: &Workspace, path: &Path, why: &Unreadable) -> ErrorInfo {
+pub(super) fn explain(workspace: &Workspace, path: &Path, why: &Unreadable) -> ErrorInfo {
     let name = display(path);
     match why {
         Unreadable::TooLarge(size) => tool_error(format!(

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use transcript::ErrorInfo;
 
 use super::workspace::{Workspace, display};
-use super::{Arguments, Tool, ToolContext};
+use super::{Arguments, Tool, ToolContext, Work};
 
 pub(super) const TOOL: Tool = Tool {
     name: "search_files",
@@ -17,7 +17,8 @@ pub(super) const TOOL: Tool = Tool {
                   text, not a pattern; in lower case it matches capital letters too. Hidden folders, \
                   target and node_modules are left out.",
     parameters,
-    run,
+    may_repeat: false,
+    work: Work::Blocking(run),
 };
 
 const MAX_MATCHES: usize = 200;

@@ -4,3 +4,6 @@ mod bench;
 mod escapes;
 mod files;
 mod registry;
+mod shell;
+mod web;
+mod writing;

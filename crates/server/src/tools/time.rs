@@ -6,13 +6,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use transcript::ErrorInfo;
 
-use super::{Arguments, Tool, ToolContext, tool_error};
+use super::{Arguments, Tool, ToolContext, Work, tool_error};
 
 pub(super) const TOOL: Tool = Tool {
     name: "time",
     description: "Tells the current date and time, in UTC or in the given time zone.",
     parameters,
-    run,
+    may_repeat: false,
+    work: Work::Blocking(run),
 };
 
 #[derive(Deserialize)]

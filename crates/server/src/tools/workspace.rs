@@ -65,6 +65,25 @@ impl Workspace {
         read_text(&self.dir.open(path)?)
     }
 
+    /// Replaces what the file holds, and makes it and its folders where they are missing. True if there
+    /// was no such file.
+    pub(super) fn write(&self, path: &Path, text: &str) -> Result<bool, ErrorInfo> {
+        let is_new = match self.dir.metadata(path) {
+            // As in reading, a pipe would make us wait.
+            Ok(metadata) if !metadata.is_file() => {
+                let name = path.display();
+                return Err(tool_error(format!("'{name}' is there already and is not a file.")));
+            }
+            Ok(_) => false,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            Err(error) => return Err(self.explain(&error, path, "file")),
+        };
+        let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let made = parent.map_or(Ok(()), |it| self.dir.create_dir_all(it));
+        let written = made.and_then(|()| self.dir.write(path, text));
+        written.map_err(|error| self.explain(&error, path, "file")).map(|()| is_new)
+    }
+
     /// What to tell a model about a file or folder that cannot be opened.
     pub(super) fn explain(&self, error: &io::Error, path: &Path, kind: &str) -> ErrorInfo {
         let name = path.display();

@@ -173,6 +173,7 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     let copy = json!({ "file": home.workspace().join("copy.db") });
     caller.call(POST, "/api/backup", "/api/backup", Body::Json(copy)).await;
     interrupt_and_go_on(caller, &id, &mut watcher).await;
+    ask_and_decide(caller).await;
     caller.call(Method::DELETE, session, &of("").1, Body::None).await;
     check_frames_until(caller, &mut watcher, "session_deleted").await;
 
@@ -215,6 +216,31 @@ async fn interrupt_and_go_on(caller: &mut Caller<'_>, id: &str, watcher: &mut Wa
         full = caller.call(POST, &messages, &messages_url, message()).await;
     }
     assert_eq!(full["error"]["code"], "queue_full");
+}
+
+/// A call that a person must agree to, and what was agreed to for good.
+async fn ask_and_decide(caller: &mut Caller<'_>) {
+    let id = caller.server.create_session().await;
+    let mut watcher = Watcher::connect(caller.server).await;
+    watcher.subscribe(&id, Seq(0), true).await;
+    caller.server.send(&id, "run touch made").await;
+    let call =
+        watcher.until("tool_approval_requested").await["callId"].as_str().unwrap().to_owned();
+    let path = "/api/sessions/{session}/calls/{call}/approval";
+    let url = format!("/api/sessions/{id}/calls/{call}/approval");
+    let decision = || Body::Json(json!({ "decision": "accepted", "scope": "always" }));
+    caller.call(POST, path, &url, decision()).await;
+    check_frames_until(caller, &mut watcher, "run_finish").await;
+    assert_eq!(caller.call(POST, path, &url, decision()).await["error"]["by"], "user");
+    for session in [&id, "none"] {
+        let unknown = format!("/api/sessions/{session}/calls/none/approval");
+        caller.call(POST, path, &unknown, decision()).await;
+    }
+    let grants = caller.call(GET, "/api/grants", "/api/grants", Body::None).await;
+    let grant = format!("/api/grants/{}", grants["grants"][0]["id"].as_str().unwrap());
+    for _ in 0..2 {
+        caller.call(Method::DELETE, "/api/grants/{grant}", &grant, Body::None).await;
+    }
 }
 
 async fn check_frames_until(caller: &Caller<'_>, watcher: &mut Watcher, kind: &str) {

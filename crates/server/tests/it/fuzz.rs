@@ -18,8 +18,11 @@ use crate::watcher::{Watcher, is_quiet, watch_until};
 /// For each operation.
 const REQUESTS: usize = 250;
 const FRAMES: usize = 2000;
-/// Nonsense does not happen upon an upgrade, nor upon the password in five attempts.
-const NEVER_GOOD: [&str; 3] = ["get_ws", "post_sign_in", "post_api_sessions_import"];
+const APPROVAL: &str = "post_api_sessions_session_calls_call_approval";
+/// Nonsense does not happen upon an upgrade, nor upon the password in five attempts, and nothing waits
+/// for its decision.
+const NEVER_GOOD: [&str; 5] =
+    ["get_ws", "post_sign_in", "post_api_sessions_import", APPROVAL, "delete_api_grants_grant"];
 
 /// A server with sessions whose logs must survive.
 struct Scene {

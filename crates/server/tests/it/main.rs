@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod api;
+mod approvals;
 mod cancel;
 mod conformance;
 mod crash;
@@ -20,6 +21,7 @@ mod openai;
 mod program;
 mod queue;
 mod sessions;
+mod shell;
 /// What a provider takes, as `formats` tests it.
 #[path = "../../../formats/src/openai/strict.rs"]
 mod strict;

@@ -11,36 +11,40 @@ fn help() {
     check_answer(
         ask("help"),
         expect![[r#"
-        I have no model behind me, only rules, but the tools I use are real. Try one of these:
+            I have no model behind me, only rules, but the tools I use are real. Try one of these:
 
-        - `what time is it in Paris and Tokyo`: two calls at once
-        - `list the files` or `list files in src`
-        - `read README.md`
-        - `search for TODO` or `find "some words" in docs`
-        - `think about breakfast`: thoughts first, then the answer
-        - `tell me a story`: a long answer, good for trying *Stop*
-        - `write a report about tea`: headings, a table, a list and code
-        - `break`: fails the way a model service does
-        - `help`: this list
+            - `what time is it in Paris and Tokyo`: two calls at once
+            - `list the files` or `list files in src`
+            - `read README.md`
+            - `search for TODO` or `find "some words" in docs`
+            - `run ls -l`: all that follows *run* is a command, and you may be asked before it runs
+            - `write "some words" to notes.txt`: asks you before it writes
+            - `think about breakfast`: thoughts first, then the answer
+            - `tell me a story`: a long answer, good for trying *Stop*
+            - `write a report about tea`: headings, a table, a list and code
+            - `break`: fails the way a model service does
+            - `help`: this list
 
-        You can ask for several things at once, such as `list the files, then read README.md`."#]],
+            You can ask for several things at once, such as `list the files, then read README.md`."#]],
     );
     check_answer(
         ask("make me a sandwich"),
         expect![[r#"
-        I did not understand that. I have no model behind me, only rules, but the tools I use are real. Try one of these:
+            I did not understand that. I have no model behind me, only rules, but the tools I use are real. Try one of these:
 
-        - `what time is it in Paris and Tokyo`: two calls at once
-        - `list the files` or `list files in src`
-        - `read README.md`
-        - `search for TODO` or `find "some words" in docs`
-        - `think about breakfast`: thoughts first, then the answer
-        - `tell me a story`: a long answer, good for trying *Stop*
-        - `write a report about tea`: headings, a table, a list and code
-        - `break`: fails the way a model service does
-        - `help`: this list
+            - `what time is it in Paris and Tokyo`: two calls at once
+            - `list the files` or `list files in src`
+            - `read README.md`
+            - `search for TODO` or `find "some words" in docs`
+            - `run ls -l`: all that follows *run* is a command, and you may be asked before it runs
+            - `write "some words" to notes.txt`: asks you before it writes
+            - `think about breakfast`: thoughts first, then the answer
+            - `tell me a story`: a long answer, good for trying *Stop*
+            - `write a report about tea`: headings, a table, a list and code
+            - `break`: fails the way a model service does
+            - `help`: this list
 
-        You can ask for several things at once, such as `list the files, then read README.md`."#]],
+            You can ask for several things at once, such as `list the files, then read README.md`."#]],
     );
     check_answer(
         ask("what time is it, and fix the bug"),

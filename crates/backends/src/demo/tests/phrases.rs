@@ -242,27 +242,29 @@ fn greeting() {
     check(
         "Hello!",
         expect![[r#"
-        {"type":"step_start","index":0}
-        {"type":"text_start","partId":"r.1"}
-          123 deltas
-        done r.1
-            Hello! I am the demo agent. I have no model behind me, only rules, but the tools I use are real. Try one of these:
+            {"type":"step_start","index":0}
+            {"type":"text_start","partId":"r.1"}
+              153 deltas
+            done r.1
+                Hello! I am the demo agent. I have no model behind me, only rules, but the tools I use are real. Try one of these:
 
-            - `what time is it in Paris and Tokyo`: two calls at once
-            - `list the files` or `list files in src`
-            - `read README.md`
-            - `search for TODO` or `find "some words" in docs`
-            - `think about breakfast`: thoughts first, then the answer
-            - `tell me a story`: a long answer, good for trying *Stop*
-            - `write a report about tea`: headings, a table, a list and code
-            - `break`: fails the way a model service does
-            - `help`: this list
+                - `what time is it in Paris and Tokyo`: two calls at once
+                - `list the files` or `list files in src`
+                - `read README.md`
+                - `search for TODO` or `find "some words" in docs`
+                - `run ls -l`: all that follows *run* is a command, and you may be asked before it runs
+                - `write "some words" to notes.txt`: asks you before it writes
+                - `think about breakfast`: thoughts first, then the answer
+                - `tell me a story`: a long answer, good for trying *Stop*
+                - `write a report about tea`: headings, a table, a list and code
+                - `break`: fails the way a model service does
+                - `help`: this list
 
-            You can ask for several things at once, such as `list the files, then read README.md`.
-        {"type":"step_finish","index":0,"finishReason":"stop","usage":{"inputTokens":1,"outputTokens":123,"totalTokens":124}}
-        {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
-        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 1, output_tokens: 123, total_tokens: 124, cached_tokens: None, reasoning_tokens: None }) }
-    "#]],
+                You can ask for several things at once, such as `list the files, then read README.md`.
+            {"type":"step_finish","index":0,"finishReason":"stop","usage":{"inputTokens":1,"outputTokens":153,"totalTokens":154}}
+            {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
+            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 1, output_tokens: 153, total_tokens: 154, cached_tokens: None, reasoning_tokens: None }) }
+        "#]],
     );
 }
 

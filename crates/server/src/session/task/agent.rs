@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use backends::{Effect, Input};
 use serde_json::Value;
 use transcript::{
-    Answer, Ending, ErrorCode, ErrorInfo, Event, Record, ResponseId, RunStatus, Trigger, close,
-    missing_start,
+    Answer, Ending, ErrorCode, ErrorInfo, Event, Message, Record, ResponseId, RunStatus,
+    Transcript, Trigger, close, missing_start, pause,
 };
 
 use super::{AfterCommit, Task};
-use crate::session::run::{Run, RunInput, ToolDone};
+use crate::session::run::{Run, RunInput};
+use crate::tools::end_survivors;
 use crate::{clock, history};
 
 /// Inputs of a run that are taken into one commit.
@@ -30,9 +31,7 @@ impl Task {
                 return id;
             }
         };
-        let workspace = self.summary.workspace.clone().map(PathBuf::from);
-        let workspace = workspace.unwrap_or_else(|| self.shared.agents.workspace(&agent));
-        self.run = Some(Run::new(id.clone(), backend, workspace));
+        self.run = Some(Run::new(id.clone(), backend, self.workspace()));
         self.push(Some(&id), start);
         self.after_commit.push(AfterCommit::StartAgent);
         id
@@ -54,32 +53,12 @@ impl Task {
             let Some(input) = next.take() else { return };
             match input {
                 RunInput::Wake => self.tell_agent(Input::Wake),
-                RunInput::ToolDone(done) => self.end_call(done),
+                RunInput::Tool(news) => self.hear_tool(news),
                 RunInput::Heard(input) => self.tell_agent(input),
+                RunInput::Overdue(call_id) => self.time_out(call_id),
             }
             next = self.run.as_mut().and_then(Run::try_next);
         }
-    }
-
-    /// The one way for the result of a tool that the server ran.
-    fn end_call(&mut self, done: ToolDone) {
-        let Some(run) = &mut self.run else { return };
-        let ToolDone { call_id, tool_name, outcome } = done;
-        run.tool_ended(&call_id);
-        let id = run.id.clone();
-        let running_since = run.answer.call(&call_id).and_then(|call| call.running_since);
-        let result = Event::ToolResult {
-            call_id: call_id.clone(),
-            tool_name,
-            ok: outcome.ok,
-            result: outcome.ok.then(|| outcome.result.clone()),
-            output: None,
-            error: outcome.error.clone(),
-            duration_ms: running_since.map_or(0, |since| clock::now().since(since)),
-            truncated: None,
-        };
-        self.push(Some(&id), result);
-        self.tell_agent(Input::ToolResult { call_id, outcome });
     }
 
     pub(super) fn tell_agent(&mut self, input: Input) {
@@ -92,17 +71,17 @@ impl Task {
         for effect in effects {
             let Some(run) = &mut self.run else { return };
             match effect {
-                Effect::Emit(event) => {
+                Effect::Emit(mut event) => {
                     let id = run.id.clone();
+                    self.settle_validation(&mut event);
+                    let Some(run) = &self.run else { return };
                     if let Some(start) = missing_start(&run.answer, &event) {
                         self.push(Some(&id), start);
                     }
                     self.push(Some(&id), event);
                 }
                 Effect::RunTool { call_id, tool_name, arguments } => {
-                    let id = run.id.clone();
-                    self.push(Some(&id), Event::ToolRunning { call_id: call_id.clone() });
-                    self.after_commit.push(AfterCommit::RunTool { call_id, tool_name, arguments });
+                    self.want_call(call_id, tool_name, arguments);
                 }
                 Effect::ReadHistory => self.after_commit.push(AfterCommit::ReadHistory),
                 Effect::Request(request) => {
@@ -123,6 +102,59 @@ impl Task {
         for event in close(&run.answer, ending, clock::now()) {
             self.push(Some(&run.id), event);
         }
+        self.winding_up.extend(run.stop());
+    }
+
+    /// The server stops. A run that only waits for a person is left as it is, to go on later.
+    pub(super) fn leave_run(&mut self) {
+        let Some(run) = &self.run else { return };
+        let Some(events) = pause(&run.answer, clock::now()) else {
+            return self.end_run(&Ending::Restarted);
+        };
+        let id = run.id.clone();
+        for event in events {
+            self.push(Some(&id), event);
+        }
+        self.winding_up.extend(self.run.take().into_iter().flat_map(Run::stop));
+    }
+
+    /// What the log leaves open is closed; or it goes on, if it only waits for a person.
+    pub(super) fn take_up(&mut self, id: &ResponseId, records: &[Record], ending: &Ending) {
+        let mut whole = Transcript::whole();
+        whole.extend(records);
+        let Some(answer) = whole.message(id.as_str()).and_then(Message::answer) else { return };
+        let running = answer.calls().filter(|it| it.is_open() && it.running_since.is_some());
+        for call in running {
+            let call = call.id.clone();
+            self.winding_up.push(tokio::spawn(async move { end_survivors(&call).await }));
+        }
+        let backend = self.shared.agents.backend(&answer.agent);
+        let paused = pause(answer, clock::now()).filter(|_| *ending == Ending::Restarted);
+        let (Some(events), Ok(backend)) = (paused, backend) else {
+            for event in close(answer, ending, clock::now()) {
+                self.push(Some(id), event);
+            }
+            return;
+        };
+        let mut run = Run::new(id.clone(), backend, self.workspace());
+        run.answer = Answer::replay(id, records);
+        self.run = Some(run);
+        let mut answer = answer.clone();
+        for event in events {
+            let (at, session) = (clock::now(), self.id.clone());
+            answer.apply(&Record::new(self.head, at, session, Some(id.clone()), event.clone()));
+            self.push(Some(id), event);
+        }
+        self.after_commit.push(AfterCommit::ResumeAgent(Box::new(answer)));
+    }
+
+    pub(super) async fn resume_agent(&mut self, answer: Box<Answer>) {
+        self.tell_history(|history| Input::Resume { answer, history }).await;
+    }
+
+    fn workspace(&self) -> PathBuf {
+        let workspace = self.summary.workspace.clone().map(PathBuf::from);
+        workspace.unwrap_or_else(|| self.shared.agents.workspace(&self.summary.agent))
     }
 
     pub(super) async fn start_agent(&mut self) {

@@ -3,11 +3,12 @@
 use backends::Input;
 use store::{MessageKind, MessageRow, Window};
 use tokio::sync::oneshot;
-use transcript::{Ending, Event, MessageId, ResponseId, RewindReason, SaidBy, SendMode, Trigger};
+use transcript::{Event, MessageId, ResponseId, RewindReason, SaidBy, SendMode, Trigger};
 
 use super::{AfterCommit, Stop, Task};
 use crate::clock;
 use crate::session::command::{Command, NewMessage, Refused, Reply, SessionPatch};
+use crate::session::run::Run;
 
 const QUEUE_MAX: usize = 100;
 
@@ -21,8 +22,9 @@ impl Task {
             Command::Retry { reply } => self.retry(reply),
             Command::Edit { earlier, message, reply } => self.edit(&earlier, message, reply),
             Command::DropQueued { message_id, reply } => self.drop_queued(message_id, reply),
+            Command::Approve { approval, reply } => self.approve(approval, reply),
             Command::Delete { reply } => {
-                self.run = None;
+                self.winding_up.extend(self.run.take().into_iter().flat_map(Run::stop));
                 self.after_commit.push(AfterCommit::Delete(reply));
             }
             Command::Stop { reply } => self.stop(reply),
@@ -143,7 +145,7 @@ impl Task {
 
     fn stop(&mut self, reply: oneshot::Sender<()>) {
         self.stopping = true;
-        self.end_run(&Ending::Restarted);
+        self.leave_run();
         let reply = |_| {
             let _ = reply.send(());
         };
@@ -173,7 +175,7 @@ impl Task {
         }
     }
 
-    fn reply<T: Send + 'static>(&mut self, reply: Reply<T>, value: T) {
+    pub(super) fn reply<T: Send + 'static>(&mut self, reply: Reply<T>, value: T) {
         let reply = move |outcome: Result<(), Refused>| {
             let _ = reply.send(outcome.map(|()| value));
         };
@@ -181,6 +183,6 @@ impl Task {
     }
 }
 
-fn refuse<T>(reply: Reply<T>, why: Refused) {
+pub(super) fn refuse<T>(reply: Reply<T>, why: Refused) {
     let _ = reply.send(Err(why));
 }

@@ -2,19 +2,32 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use backends::ToolOutcome;
 use serde_json::Value;
 use tempfile::TempDir;
-use transcript::{ErrorCode, Millis};
+use tokio::sync::{mpsc, watch};
+use transcript::{CallId, ErrorCode, Millis};
 
-use super::super::{ToolContext, Tools};
+use super::super::{Stopped, ToolContext, ToolNews, ToolSettings, Tools};
 
 pub(super) struct Bench {
     folder: TempDir,
     pub(super) context: ToolContext,
+    pub(super) stop: watch::Sender<bool>,
+    pub(super) news: mpsc::Receiver<ToolNews>,
+    pub(super) tools: Tools,
+}
+
+pub(super) fn settings() -> ToolSettings {
+    ToolSettings {
+        time_limit: Duration::from_secs(60),
+        per_minute: 0,
+        retries: 2,
+        http_private: false,
+        environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+    }
 }
 
 impl Bench {
@@ -24,12 +37,17 @@ impl Bench {
         fs::create_dir(folder.path().join("workspace")).unwrap();
         fs::create_dir(folder.path().join("outside")).unwrap();
         fs::write(folder.path().join("outside/secret.txt"), "secret\n").unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let (tell, news) = mpsc::channel(10_000);
         let context = ToolContext {
+            // Found again by it in the environment of processes.
+            call_id: CallId::new(folder.path().display().to_string()),
             workspace: folder.path().join("workspace"),
-            stopped: Arc::new(AtomicBool::new(false)),
             now: Millis::parse("2026-11-15T09:44:28Z").unwrap(),
+            stopped: Stopped(stopped),
+            news: tell,
         };
-        Self { folder, context }
+        Self { folder, context, stop, news, tools: Tools::built_in(settings()) }
     }
 
     pub(super) fn with(files: &[(&str, &str)]) -> Self {
@@ -61,7 +79,7 @@ impl Bench {
     }
 
     pub(super) async fn run(&self, tool: &str, arguments: &str) -> ToolOutcome {
-        Tools::built_in().run(tool, arguments, self.context.clone()).await
+        self.tools.run(tool, arguments, self.context.clone()).await
     }
 
     pub(super) async fn ok(&self, tool: &str, arguments: &str) -> Value {

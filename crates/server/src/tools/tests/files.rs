@@ -1,7 +1,5 @@
 //! What the file tools find.
 
-use std::sync::atomic::Ordering;
-
 use serde_json::json;
 use transcript::ErrorCode;
 
@@ -166,7 +164,7 @@ async fn a_search_has_limits() {
 #[tokio::test]
 async fn a_stopped_search_ends() {
     let bench = Bench::with(&[("a.txt", "x")]);
-    bench.context.stopped.store(true, Ordering::Relaxed);
+    bench.stop.send(true).unwrap();
     let (code, _) = bench.error("search_files", r#"{"query": "x"}"#).await;
     assert_eq!(code, ErrorCode::ToolInterrupted);
 }

@@ -1,16 +1,18 @@
 //! What is true of every tool.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use transcript::ErrorCode;
 
-use super::super::{Tool, Tools};
-use super::bench::Bench;
+use super::super::{Tool, Tools, Work};
+use super::bench::{Bench, settings};
 
 #[test]
 fn every_spec_is_an_object_schema_that_takes_nothing_else() {
-    let specs = Tools::built_in().specs();
+    let specs = Tools::specs();
     let names: Vec<&str> = specs.iter().map(|it| it.name).collect();
-    assert_eq!(names, ["time", "list_files", "read_file", "search_files"]);
+    assert_eq!(names, Tools::names());
     for spec in specs {
         assert_eq!(spec.parameters["type"], "object");
         assert_eq!(spec.parameters["additionalProperties"], false);
@@ -24,7 +26,8 @@ async fn an_unknown_tool_is_not_found() {
     assert_eq!(code, ErrorCode::ToolNotFound);
     assert_eq!(
         message,
-        "There is no tool 'teleport'. There are: time, list_files, read_file, search_files."
+        "There is no tool 'teleport'. There are: time, list_files, read_file, search_files, \
+         write_file, edit_file, shell, http_get."
     );
 }
 
@@ -32,15 +35,19 @@ async fn an_unknown_tool_is_not_found() {
 async fn bad_arguments_say_how_to_mend_them() {
     let bench = Bench::new();
     for (tool, arguments, why) in [
-        ("read_file", "{}", "missing field `path`"),
-        ("read_file", r#"{"path": 5}"#, "invalid type: integer `5`, expected a string"),
-        ("read_file", r#"{"path": "a", "line": 3}"#, "unknown field `line`"),
-        ("read_file", r#"{"path": "a", "from_line": -1}"#, "invalid value: integer `-1`"),
-        ("read_file", r#"{"path": "a", "from_line": 0}"#, "lines count from 1"),
+        ("read_file", "{}", "\"path\" is a required property"),
+        ("read_file", r#"{"path": 5}"#, "path: 5 is not of type \"string\""),
+        ("read_file", r#"{"path": "a", "line": 3}"#, "'line' was unexpected"),
+        (
+            "read_file",
+            r#"{"path": "a", "from_line": -1}"#,
+            "from_line: -1 is less than the minimum of 1",
+        ),
+        ("read_file", r#"{"path": "a", "from_line": 0}"#, "minimum of 1"),
         ("read_file", r#"{"path": "a", "from_line": 3, "to_line": 2}"#, "lines count from 1"),
-        ("read_file", "", "missing field `path`"),
-        ("read_file", "not json", "expected"),
-        ("read_file", "[]", "invalid length 0"),
+        ("read_file", "", "\"path\" is a required property"),
+        ("read_file", "not json", "no JSON object"),
+        ("read_file", "[]", "not of type \"object\""),
         ("search_files", r#"{"query": ""}"#, "query is empty"),
     ] {
         let (code, message) = bench.error(tool, arguments).await;
@@ -60,10 +67,12 @@ async fn a_panic_is_an_outcome_too() {
         name: "broken",
         description: "Panics.",
         parameters: || json!({}),
-        run: |_, _| -> Result<Value, _> { panic!("as it should") },
+        may_repeat: false,
+        work: Work::Blocking(|_, _| -> Result<Value, _> { panic!("as it should") }),
     };
-    let tools = Tools { tools: vec![BROKEN] };
-    let outcome = tools.run("broken", "{}", Bench::new().context).await;
+    let tools = Tools { tools: vec![BROKEN], settings: Arc::new(settings()) };
+    let bench = Bench::new();
+    let outcome = tools.run("broken", "{}", bench.context.clone()).await;
     let error = outcome.error.unwrap();
     assert!(!outcome.ok);
     assert_eq!(error.code, ErrorCode::ToolFailed);

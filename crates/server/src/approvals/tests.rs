@@ -1,0 +1,194 @@
+//! What the policy says, and what cannot be smuggled past it.
+
+use super::*;
+
+fn policy(rules: &[(&str, Rule)]) -> Approvals {
+    let rules = rules.iter().map(|(name, rule)| {
+        let copy = |it: &Vec<Pattern>| it.clone();
+        let Rule { deny, ask, allow, otherwise } = rule;
+        let rule =
+            Rule { deny: copy(deny), ask: copy(ask), allow: copy(allow), otherwise: *otherwise };
+        ((*name).to_owned(), rule)
+    });
+    Approvals { rules: rules.collect(), timeout_ms: 1000 }
+}
+
+fn patterns(list: &[&str]) -> Vec<Pattern> {
+    list.iter().map(|it| Pattern::new(it)).collect()
+}
+
+fn judge(policy: &Approvals, tool: &str, arguments: &Value) -> Verdict {
+    let workspace = Path::new("/nowhere/workspace");
+    policy.judge(&Proposed { tool, arguments: &arguments.to_string(), workspace })
+}
+
+fn shell(policy: &Approvals, command: &str) -> Verdict {
+    judge(policy, "shell", &serde_json::json!({ "command": command }))
+}
+
+#[test]
+fn a_pattern_fits_as_a_slow_and_simple_one_does() {
+    fn simply(pattern: &[char], text: &[char]) -> bool {
+        match pattern {
+            [] => text.is_empty(),
+            ['*', rest @ ..] => (0..=text.len()).any(|n| simply(rest, &text[n..])),
+            [first, rest @ ..] => {
+                text.first().is_some_and(|it| *first == '?' || first == it)
+                    && simply(rest, &text[1..])
+            }
+        }
+    }
+    let words = |letters: &[char]| {
+        let mut words = vec![String::new()];
+        for _ in 0..4 {
+            let longer =
+                words.iter().flat_map(|word| letters.iter().map(move |it| format!("{word}{it}")));
+            let longer: Vec<String> = longer.collect();
+            words.extend(longer);
+        }
+        words.sort();
+        words.dedup();
+        words
+    };
+    for pattern in words(&['a', 'b', '*', '?']) {
+        let letters: Vec<char> = pattern.chars().collect();
+        for text in words(&['a', 'b']) {
+            let expected = simply(&letters, &text.chars().collect::<Vec<_>>());
+            assert_eq!(Pattern::new(&pattern).fits(&text), expected, "{pattern} {text}");
+        }
+    }
+}
+
+#[test]
+fn by_default_looking_is_allowed_and_the_rest_is_asked_about() {
+    let policy = policy(&[]);
+    let nothing = serde_json::json!({});
+    for tool in ["time", "list_files", "read_file", "search_files", "http_get"] {
+        assert_eq!(judge(&policy, tool, &nothing), Verdict::Allow, "{tool}");
+    }
+    for tool in ["write_file", "edit_file", "shell", "teleport", "server__tool", ""] {
+        assert_eq!(judge(&policy, tool, &nothing), Verdict::Ask, "{tool}");
+    }
+}
+
+#[test]
+fn only_plainly_read_only_commands_are_not_asked_about() {
+    let policy = policy(&[]);
+    for command in
+        ["ls", "ls -la src", " pwd ", "cat a.txt b.md", "echo hello you", "date -u", "head -n5 a"]
+    {
+        assert_eq!(shell(&policy, command), Verdict::Allow, "{command}");
+    }
+    for command in [
+        "",
+        "rm a",
+        "ls; rm a",
+        "ls\nrm a",
+        "ls && rm a",
+        "ls | sh",
+        "ls & rm a",
+        "echo $(rm a)",
+        "echo `rm a`",
+        "echo a > b",
+        "cat < /etc/passwd",
+        "cat /etc/passwd",
+        "cat ../secret",
+        "cat a/../../secret",
+        "cat ~/.ssh/id_rsa",
+        "cat $HOME/x",
+        "cat --help=x",
+        "date -s 2020-01-01",
+        "date --set=x",
+        "LS",
+        "./ls",
+        "X=1 ls",
+        "ls \"a\"",
+        "git status",
+    ] {
+        assert_eq!(shell(&policy, command), Verdict::Ask, "{command}");
+    }
+}
+
+#[test]
+fn a_link_that_leads_out_is_asked_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = folder.path().join("workspace");
+    std::fs::create_dir(&workspace).unwrap();
+    std::fs::write(folder.path().join("secret"), "secret").unwrap();
+    std::fs::write(workspace.join("a"), "a").unwrap();
+    std::os::unix::fs::symlink("../secret", workspace.join("out")).unwrap();
+    std::os::unix::fs::symlink("a", workspace.join("in")).unwrap();
+    let policy = policy(&[]);
+    for (name, expected) in [("a", Verdict::Allow), ("in", Verdict::Allow), ("out", Verdict::Ask)] {
+        let arguments = format!("{{\"command\": \"cat {name}\"}}");
+        let call = Proposed { tool: "shell", arguments: &arguments, workspace: &workspace };
+        assert_eq!(policy.judge(&call), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_star_never_stands_for_a_second_command() {
+    let rule = Rule { allow: patterns(&["git *", "make && ls"]), ..Rule::default() };
+    let policy = policy(&[("shell", rule)]);
+    assert_eq!(shell(&policy, "git status"), Verdict::Allow);
+    assert_eq!(shell(&policy, "make && ls"), Verdict::Allow, "to the letter");
+    for sign in read_only_signs() {
+        let command = format!("git status {sign} rm a");
+        assert_eq!(shell(&policy, &command), Verdict::Ask, "{command}");
+    }
+}
+
+fn read_only_signs() -> Vec<&'static str> {
+    vec![";", "&&", "||", "|", "&", "\n", "$(", "`", ">", "<", "(", "{", "#", "\\"]
+}
+
+#[test]
+fn what_is_denied_is_denied_wherever_it_stands_in_a_line() {
+    let rule =
+        Rule { deny: patterns(&["rm *"]), otherwise: Some(Verdict::Allow), ..Rule::default() };
+    let policy = policy(&[("shell", rule)]);
+    assert_eq!(shell(&policy, "ls"), Verdict::Allow);
+    for command in ["rm a", "ls; rm a", "ls && rm a", "(rm a)", "ls\nrm a", "echo `rm a`"] {
+        assert_eq!(shell(&policy, command), Verdict::Deny, "{command}");
+    }
+}
+
+#[test]
+fn the_strictest_fitting_list_decides_and_detours_do_not_help() {
+    let rule = Rule {
+        deny: patterns(&["*.env"]),
+        ask: patterns(&["docs/*"]),
+        allow: patterns(&["*"]),
+        otherwise: None,
+    };
+    let any = Rule { otherwise: Some(Verdict::Deny), ..Rule::default() };
+    let policy = policy(&[("write_file", rule), ("*", any)]);
+    for (path, expected) in [
+        ("a.txt", Verdict::Allow),
+        ("docs/a", Verdict::Ask),
+        ("./docs/a", Verdict::Ask),
+        ("src/../docs/a", Verdict::Ask),
+        ("/nowhere/workspace/docs/a", Verdict::Ask),
+        ("docs/.env", Verdict::Deny),
+        (".env", Verdict::Deny),
+        ("./x/../.env", Verdict::Deny),
+    ] {
+        let arguments = serde_json::json!({ "path": path });
+        assert_eq!(judge(&policy, "write_file", &arguments), expected, "{path}");
+    }
+    assert_eq!(judge(&policy, "time", &serde_json::json!({})), Verdict::Deny, "by the star");
+}
+
+#[test]
+fn an_answer_for_more_than_once_holds_for_no_more_than_it_says() {
+    let workspace = Path::new("/w");
+    let covers = |tool: &str, arguments: &str| Proposed { tool, arguments, workspace }.covers();
+    let is = |text: &str| Some(text.to_owned());
+    assert_eq!(covers("shell", r#"{"command": " make test "}"#), is("shell: make test"));
+    assert_eq!(covers("write_file", r#"{"path": "a"}"#), is("write_file"));
+    assert_eq!(
+        covers("http_get", r#"{"url": "HTTPS://Example.com:443/a?b"}"#),
+        is("http_get: https://example.com")
+    );
+    assert_eq!(covers("shell", &format!("{{\"command\": \"{}\"}}", "x".repeat(2000))), None);
+}

@@ -1,0 +1,134 @@
+//! `[approvals]` and `[tools]` of the file: what may be written, and what it comes to.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::time::Duration;
+
+use anyhow::{bail, ensure};
+use serde::Deserialize;
+
+use super::{File, Surroundings};
+use crate::approvals::{Approvals, Pattern, Rule, Verdict};
+use crate::tools::{ToolSettings, Tools};
+
+const DEFAULT_APPROVAL_SECONDS: u64 = 300;
+const DEFAULT_TOOL_SECONDS: u64 = 120;
+const DEFAULT_PER_MINUTE: u32 = 30;
+const DEFAULT_RETRIES: u32 = 2;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ApprovalsSection {
+    timeout_seconds: Option<u64>,
+    #[serde(flatten)]
+    rules: BTreeMap<String, RuleSection>,
+}
+
+/// `shell = "ask"`, or a table of patterns.
+#[derive(Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a rule is \"allow\", \"ask\" or \"deny\", or a table with lists `allow`, `ask`, \
+                 `deny` of patterns and a word `otherwise`"
+)]
+enum RuleSection {
+    Word(Word),
+    Patterns(PatternsSection),
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Word {
+    Allow,
+    Ask,
+    Deny,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct PatternsSection {
+    allow: Vec<String>,
+    ask: Vec<String>,
+    deny: Vec<String>,
+    otherwise: Option<Word>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ToolsSection {
+    timeout_seconds: Option<u64>,
+    /// Calls in a session; zero is no limit.
+    per_minute: Option<u32>,
+    retries: Option<u32>,
+    http_private: bool,
+}
+
+pub(super) fn approvals(section: &ApprovalsSection) -> anyhow::Result<Approvals> {
+    let mut rules = BTreeMap::new();
+    for (tool, rule) in &section.rules {
+        check_name(tool)?;
+        rules.insert(tool.clone(), rule.resolve());
+    }
+    let seconds = section.timeout_seconds.unwrap_or(DEFAULT_APPROVAL_SECONDS);
+    ensure!(seconds >= 1, "[approvals] `timeout_seconds` must be at least 1");
+    Ok(Approvals { rules, timeout_ms: seconds.saturating_mul(1000) })
+}
+
+/// A rule for a misspelt tool would be a rule for nothing. Other servers' tools are not known yet.
+fn check_name(tool: &str) -> anyhow::Result<()> {
+    let names = Tools::names();
+    if tool != "*" && !tool.contains("__") && !names.contains(&tool) {
+        bail!("[approvals]: there is no tool {tool:?}; there are {}", names.join(", "));
+    }
+    Ok(())
+}
+
+impl RuleSection {
+    fn resolve(&self) -> Rule {
+        let patterns = |list: &[String]| list.iter().map(|it| Pattern::new(it)).collect();
+        match self {
+            Self::Word(word) => Rule { otherwise: Some(word.verdict()), ..Rule::default() },
+            Self::Patterns(PatternsSection { allow, ask, deny, otherwise }) => Rule {
+                allow: patterns(allow),
+                ask: patterns(ask),
+                deny: patterns(deny),
+                otherwise: otherwise.map(Word::verdict),
+            },
+        }
+    }
+}
+
+impl Word {
+    fn verdict(self) -> Verdict {
+        match self {
+            Self::Allow => Verdict::Allow,
+            Self::Ask => Verdict::Ask,
+            Self::Deny => Verdict::Deny,
+        }
+    }
+}
+
+pub(super) fn tools(file: &File, around: &Surroundings) -> anyhow::Result<ToolSettings> {
+    let section = &file.tools;
+    let seconds = section.timeout_seconds.unwrap_or(DEFAULT_TOOL_SECONDS);
+    ensure!(seconds >= 1, "[tools] `timeout_seconds` must be at least 1");
+    let keys: Vec<&str> = file.agents.iter().flat_map(|it| it.get_ref().key_variables()).collect();
+    let is_secret = |name: &str| is_secret(name) || keys.contains(&name);
+    let variables = (around.variables)();
+    let open =
+        variables.into_iter().filter(|(name, _)| name.to_str().is_some_and(|it| !is_secret(it)));
+    Ok(ToolSettings {
+        time_limit: Duration::from_secs(seconds),
+        per_minute: section.per_minute.unwrap_or(DEFAULT_PER_MINUTE) as usize,
+        retries: section.retries.unwrap_or(DEFAULT_RETRIES),
+        http_private: section.http_private,
+        environment: open.collect::<Vec<(OsString, OsString)>>(),
+    })
+}
+
+/// What commands of agents do not get to see, by its name.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let words = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+    name.starts_with("CALLBOARD_") || words.iter().any(|it| name.contains(it))
+}

@@ -1,0 +1,312 @@
+//! Tool calls of the session's agent: whether they may run, who has to agree, and their one result.
+
+use std::time::{Duration, Instant};
+
+use backends::Input;
+use formats::openai::with_output;
+use store::Grant;
+use transcript::{
+    Answer, ApprovalOptions, Call, CallId, Decision, ErrorCode, ErrorInfo, Event, Executor, Record,
+    ResponseId, Scope, Truncated, Validation,
+};
+
+use super::commands::refuse;
+use super::{AfterCommit, Task};
+use crate::approvals::{Proposed, Verdict};
+use crate::clock;
+use crate::session::command::{Answered, Approval, Refused, Reply};
+use crate::session::run::WaitingCall;
+use crate::tools::{ToolNews, What};
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// Who decided where no person did.
+const US: &str = "callboard";
+
+impl Task {
+    /// Whether a person must agree is decided when the arguments are known, by the policy of that
+    /// moment.
+    pub(super) fn settle_validation(&self, event: &mut Event) {
+        let Event::ToolArgumentsDone { call_id, arguments, incomplete, validation, .. } = event
+        else {
+            return;
+        };
+        let Some(run) = &self.run else { return };
+        let Some(call) = run.answer.call(call_id) else { return };
+        if call.executor == Executor::Server && !*incomplete {
+            *validation = match self.judge(&call.name, arguments) {
+                Verdict::Ask => Validation::Pending,
+                Verdict::Allow | Verdict::Deny => Validation::NotRequired,
+            };
+        }
+    }
+
+    /// Nobody is asked about a call that cannot run.
+    fn judge(&self, tool: &str, arguments: &str) -> Verdict {
+        let Some(run) = &self.run else { return Verdict::Ask };
+        if self.shared.tools.check(tool, arguments).is_err() {
+            return Verdict::Allow;
+        }
+        let call = Proposed { tool, arguments, workspace: &run.workspace };
+        match self.shared.approvals.judge(&call) {
+            Verdict::Ask if self.is_granted(&call) => Verdict::Allow,
+            verdict => verdict,
+        }
+    }
+
+    fn is_granted(&self, call: &Proposed<'_>) -> bool {
+        let Some(covers) = call.covers() else { return false };
+        // A grant that cannot be read is none.
+        self.summary.granted.contains(&covers)
+            || self.shared.store.is_granted(&covers).unwrap_or(false)
+    }
+
+    /// The agent wants this call to run. After a restart it may have been decided about already.
+    pub(super) fn want_call(&mut self, call_id: CallId, tool_name: String, arguments: String) {
+        let Some(call) = self.run.as_ref().and_then(|run| run.answer.call(&call_id)) else {
+            return;
+        };
+        let must_ask = call.validation == Some(Validation::Pending);
+        let approval = call.approval.as_ref();
+        let resolved = approval.and_then(|it| it.resolved.as_ref());
+        match resolved {
+            Some(resolution) if resolution.decision == Decision::Accepted => {
+                let arguments = resolution.arguments.clone().unwrap_or(arguments);
+                self.start_call(call_id, tool_name, arguments);
+            }
+            Some(_) => self.refuse_call(call_id, denied(None)),
+            None if must_ask => {
+                let asked_at = approval.map(|it| it.requested_at);
+                self.ask_about(call_id, tool_name, arguments, asked_at);
+            }
+            None if self.judge(&tool_name, &arguments) == Verdict::Deny => {
+                let message = "The policy of this server does not allow this call. Do without it.";
+                self.refuse_call(call_id, ErrorInfo::new(ErrorCode::ToolDenied, message));
+            }
+            None => self.start_call(call_id, tool_name, arguments),
+        }
+    }
+
+    fn ask_about(
+        &mut self,
+        call_id: CallId,
+        tool_name: String,
+        arguments: String,
+        asked_at: Option<transcript::Millis>,
+    ) {
+        let Some(run) = &mut self.run else { return };
+        let id = run.id.clone();
+        let proposed =
+            Proposed { tool: &tool_name, arguments: &arguments, workspace: &run.workspace };
+        let scopes = match proposed.covers() {
+            Some(_) => vec![Scope::Once, Scope::Session, Scope::Always],
+            None => vec![Scope::Once],
+        };
+        let until = asked_at.unwrap_or_else(clock::now).plus(self.shared.approvals.timeout_ms);
+        run.waiting.insert(call_id.clone(), WaitingCall { tool_name, arguments, until });
+        if asked_at.is_none() {
+            let options = ApprovalOptions { scopes, can_edit: true, form: None };
+            self.push(Some(&id), Event::ToolApprovalRequested { call_id, options });
+        }
+    }
+
+    fn start_call(&mut self, call_id: CallId, tool_name: String, arguments: String) {
+        let Some(run) = &self.run else { return };
+        let id = run.id.clone();
+        let limit = self.shared.tools.settings.per_minute;
+        if limit > 0 && !self.may_call_now(limit) {
+            let message = format!(
+                "This session has called {limit} tools within a minute, which is as many as it may. \
+                 Wait, or go on without."
+            );
+            return self.refuse_call(call_id, ErrorInfo::new(ErrorCode::RateLimitTools, message));
+        }
+        self.push(Some(&id), Event::ToolRunning { call_id: call_id.clone() });
+        self.after_commit.push(AfterCommit::RunTool { call_id, tool_name, arguments });
+    }
+
+    fn may_call_now(&mut self, limit: usize) -> bool {
+        while self.recent_calls.front().is_some_and(|it| it.elapsed() >= MINUTE) {
+            self.recent_calls.pop_front();
+        }
+        let may = self.recent_calls.len() < limit;
+        if may {
+            self.recent_calls.push_back(Instant::now());
+        }
+        may
+    }
+
+    fn refuse_call(&mut self, call_id: CallId, error: ErrorInfo) {
+        if let Some(run) = &mut self.run {
+            run.refuse(call_id, error);
+        }
+    }
+
+    pub(super) fn hear_tool(&mut self, news: ToolNews) {
+        let ToolNews { call_id, what } = news;
+        let Some(run) = &mut self.run else { return };
+        let id = run.id.clone();
+        match what {
+            What::Output { stream, offset, delta } => {
+                let event = Event::ToolOutputDelta { call_id, stream, offset, delta };
+                self.push(Some(&id), event);
+            }
+            What::Retry { attempt, max_attempts, error } => {
+                let event = Event::ToolRetry { call_id, attempt, max_attempts, error };
+                self.push(Some(&id), event);
+            }
+            What::Done(outcome) => {
+                run.tool_ended(&call_id);
+                self.end_call(&id, call_id, outcome);
+            }
+        }
+    }
+
+    /// The one way for the result of a tool that the server ran, or refused to run.
+    fn end_call(&mut self, id: &ResponseId, call_id: CallId, mut outcome: backends::ToolOutcome) {
+        let Some(call) = self.run.as_ref().and_then(|run| run.answer.call(&call_id)) else {
+            return;
+        };
+        let has_result = outcome.ok || !outcome.result.is_null();
+        let result = Event::ToolResult {
+            call_id: call_id.clone(),
+            tool_name: call.name.clone(),
+            ok: outcome.ok,
+            result: has_result.then(|| outcome.result.clone()),
+            output: None,
+            error: outcome.error.clone(),
+            duration_ms: call.running_since.map_or(0, |since| clock::now().since(since)),
+            truncated: truncated(call),
+        };
+        outcome.result = with_output(outcome.result, call);
+        self.push(Some(id), result);
+        self.tell_agent(Input::ToolResult { call_id, outcome });
+    }
+
+    pub(super) fn approve(&mut self, approval: Approval, reply: Reply<()>) {
+        let Approval { call_id, answer, feedback, by } = approval;
+        let Some(run) = &self.run else { return refuse(reply, self.not_waiting(&call_id)) };
+        let Some(waiting) = run.waiting.get(&call_id) else {
+            return refuse(reply, self.not_waiting(&call_id));
+        };
+        let (scope, edited) = match answer {
+            Answered::Rejected => (None, None),
+            Answered::Accepted { scope, arguments } => (Some(scope), arguments),
+        };
+        let arguments = edited.as_ref().unwrap_or(&waiting.arguments);
+        if let Err(error) = self.shared.tools.check(&waiting.tool_name, arguments) {
+            return refuse(reply, Refused::BadArguments(error.message));
+        }
+        let workspace = &run.workspace;
+        let covers = Proposed { tool: &waiting.tool_name, arguments, workspace }.covers();
+        let covers = covers.filter(|_| matches!(scope, Some(Scope::Session | Scope::Always)));
+        if covers.is_none() && scope.is_some_and(|it| it != Scope::Once) {
+            return refuse(reply, Refused::OnlyOnce);
+        }
+        if let (Some(Scope::Always), Some(covers)) = (scope, &covers) {
+            let (id, covers) = (clock::new_grant_id(), covers.clone());
+            self.after_commit.push(AfterCommit::Grant(Grant { id, covers, at: clock::now() }));
+        }
+        let decision = if scope.is_some() { Decision::Accepted } else { Decision::Rejected };
+        let (arguments, said) = (edited.clone(), feedback.clone());
+        let waiting = self.resolve(&call_id, |call_id| Event::ToolApprovalResolved {
+            call_id,
+            decision,
+            scope,
+            arguments,
+            feedback: said,
+            covers,
+            by,
+        });
+        if let Some(WaitingCall { tool_name, arguments, .. }) = waiting {
+            match decision {
+                Decision::Accepted => {
+                    self.start_call(call_id, tool_name, edited.unwrap_or(arguments));
+                }
+                _ => self.refuse_call(call_id, denied(feedback.as_deref())),
+            }
+        }
+        self.reply(reply, ());
+    }
+
+    pub(super) fn time_out(&mut self, call_id: CallId) {
+        let seconds = self.shared.approvals.timeout_ms / 1000;
+        self.resolve(&call_id, |call_id| Event::ToolApprovalResolved {
+            call_id,
+            decision: Decision::TimedOut,
+            scope: None,
+            arguments: None,
+            feedback: None,
+            covers: None,
+            by: US.to_owned(),
+        });
+        let message = format!(
+            "Nobody decided about this call within {seconds} seconds, so it did not run. Nobody may be \
+             there; go on without it."
+        );
+        self.refuse_call(call_id, ErrorInfo::new(ErrorCode::ApprovalTimeout, message));
+    }
+
+    /// The first decision counts: whoever comes later finds nothing that waits.
+    fn resolve(
+        &mut self,
+        call_id: &CallId,
+        event: impl FnOnce(CallId) -> Event,
+    ) -> Option<WaitingCall> {
+        let run = self.run.as_mut()?;
+        let id = run.id.clone();
+        let waiting = run.waiting.remove(call_id)?;
+        self.push(Some(&id), event(call_id.clone()));
+        Some(waiting)
+    }
+
+    /// Why nothing can be decided about a call, from the log.
+    fn not_waiting(&self, call_id: &CallId) -> Refused {
+        let id = call_id.as_str().rsplit_once('.').map_or(call_id.as_str(), |(run, _)| run);
+        let id = ResponseId::new(id);
+        let records = match self.shared.store.records_of_run(&self.id, &id) {
+            Ok(records) => records,
+            Err(error) => return Refused::Storage(error.to_string()),
+        };
+        let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
+        let stored = Answer::replay(&id, &records);
+        // What is decided in this round is not in the log yet.
+        let current = self.run.as_ref().filter(|run| run.id == id).map(|run| &run.answer);
+        let call = current.unwrap_or(&stored).call(call_id);
+        let resolved = call.and_then(|it| it.approval.as_ref()?.resolved.as_ref());
+        match resolved {
+            Some(resolution) => Refused::Decided { by: resolution.by.clone(), at: resolution.at },
+            None => Refused::NoCall(call_id.to_string()),
+        }
+    }
+
+    /// The call itself was allowed in the log already; only what comes later would be asked again.
+    pub(super) async fn store_grant(&mut self, grant: Grant) {
+        if let Err(error) = self.shared.store.add_grant(grant).await {
+            tracing::error!(session = %self.id, %error, "a grant could not be stored");
+        }
+    }
+}
+
+fn denied(feedback: Option<&str>) -> ErrorInfo {
+    let message = match feedback {
+        Some(reason) => format!("The user did not allow this call, and said: {reason}"),
+        None => {
+            "The user did not allow this call and gave no reason. Do not try the same again; do \
+                 something else, or ask."
+                .to_owned()
+        }
+    };
+    ErrorInfo::new(ErrorCode::ToolDenied, message)
+}
+
+/// Where the model gets less than there is.
+fn truncated(call: &Call) -> Option<Truncated> {
+    let bodies = [&call.stdout, &call.stderr];
+    let omitted: u64 = bodies.iter().map(|it| it.omitted()).sum();
+    let total_bytes: u64 = bodies.iter().map(|it| it.bytes()).sum();
+    (omitted > 0).then(|| Truncated {
+        total_bytes,
+        total_lines: bodies.iter().map(|it| it.lines()).sum(),
+        shown_bytes: total_bytes - omitted,
+    })
+}

@@ -1,0 +1,353 @@
+//! Calls that a person must agree to: one decision wins, and whatever becomes of it, the log says so.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use transcript::{Answer, Call, CallState, Decision, ErrorCode, Message, RunStatus, Transcript};
+
+use crate::log::check_log;
+use crate::model::Model;
+use crate::program::{Home, Server};
+use crate::watcher::{Watcher, is_quiet, watch_until};
+
+/// Waits until somebody is asked, and gives the path to decide about the last call.
+async fn asked(server: &Server, session: &str) -> String {
+    let is_asked = |it: &Transcript| !it.summary.open_approvals.is_empty();
+    let transcript = watch_until(server, session, is_asked).await;
+    let call = transcript.summary.open_approvals.last().unwrap();
+    format!("/api/sessions/{session}/calls/{call}/approval")
+}
+
+async fn decide(server: &Server, path: &str, decision: Value) {
+    let (status, body) = server.post(path, decision).await;
+    assert_eq!(status, StatusCode::NO_CONTENT, "{body}");
+}
+
+/// Waits until nothing runs, and gives the last answer.
+async fn last_answer(server: &Server, session: &str) -> Answer {
+    let transcript = watch_until(server, session, is_quiet).await;
+    check_log(&server.log(session).await, |_| false);
+    transcript.messages.last().and_then(Message::answer).unwrap().clone()
+}
+
+fn only_call(answer: &Answer) -> &Call {
+    let calls: Vec<&Call> = answer.calls().collect();
+    assert_eq!(calls.len(), 1);
+    calls[0]
+}
+
+fn error_code(call: &Call) -> &ErrorCode {
+    &call.outcome.as_ref().unwrap().error.as_ref().unwrap().code
+}
+
+fn has_file(home: &Home, name: &str) -> bool {
+    home.workspace().join(name).exists()
+}
+
+#[tokio::test]
+async fn what_is_allowed_runs_and_what_is_denied_does_not() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+
+    server.send(&session, "run touch made").await;
+    let path = asked(&server, &session).await;
+    assert_eq!(server.get(&format!("/api/sessions/{session}")).await["state"], "waiting");
+    assert!(!has_file(&home, "made"), "nothing runs before");
+    decide(&server, &path, json!({ "decision": "accepted" })).await;
+    let answer = last_answer(&server, &session).await;
+    assert_eq!(only_call(&answer).state, CallState::Succeeded);
+    assert!(has_file(&home, "made"));
+    let (status, body) = server.post(&path, json!({ "decision": "rejected" })).await;
+    assert_eq!((status, &body["error"]["by"]), (StatusCode::CONFLICT, &json!("user")));
+    assert!(body["error"]["at"].is_string(), "{body}");
+
+    server.send(&session, "write \"some words\" to notes.txt").await;
+    let path = asked(&server, &session).await;
+    decide(&server, &path, json!({ "decision": "rejected", "feedback": "not there" })).await;
+    let answer = last_answer(&server, &session).await;
+    let call = only_call(&answer);
+    assert_eq!((call.state, error_code(call)), (CallState::Denied, &ErrorCode::ToolDenied));
+    assert!(!has_file(&home, "notes.txt"));
+    assert!(answer.content().contains("not there"), "{}", answer.content());
+
+    let other = server.create_session().await;
+    server.send(&other, "run ls").await;
+    assert_eq!(only_call(&last_answer(&server, &other).await).state, CallState::Succeeded);
+    for unknown in ["none", "none.1"] {
+        let path = format!("/api/sessions/{other}/calls/{unknown}/approval");
+        let (status, body) = server.post(&path, json!({ "decision": "accepted" })).await;
+        assert_eq!(
+            (status, &body["error"]["code"]),
+            (StatusCode::NOT_FOUND, &json!("call_not_found"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn of_many_who_decide_at_once_one_wins() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    server.send(&session, "run echo x >> made").await;
+    let path = asked(&server, &session).await;
+    let decisions = (0..20).map(|n| {
+        let decision = if n % 2 == 0 { "accepted" } else { "rejected" };
+        server.post(&path, json!({ "decision": decision }))
+    });
+    let answers = futures_util::future::join_all(decisions).await;
+    let won: Vec<_> = answers.iter().filter(|it| it.0 == StatusCode::NO_CONTENT).collect();
+    assert_eq!(won.len(), 1);
+    for (status, body) in answers.iter().filter(|it| it.0 != StatusCode::NO_CONTENT) {
+        assert_eq!(
+            (*status, &body["error"]["code"]),
+            (StatusCode::CONFLICT, &json!("already_decided"))
+        );
+    }
+    let answer = last_answer(&server, &session).await;
+    let resolved = only_call(&answer).approval.as_ref().unwrap().resolved.as_ref().unwrap();
+    let made = std::fs::read_to_string(home.workspace().join("made")).unwrap_or_default();
+    let expected = if resolved.decision == Decision::Accepted { "x\n" } else { "" };
+    assert_eq!(made, expected, "it ran once or not at all");
+}
+
+#[tokio::test]
+async fn edited_arguments_are_what_runs() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    server.send(&session, "run touch proposed").await;
+    let path = asked(&server, &session).await;
+    for wrong in [json!("no json"), json!({}), json!({ "command": 5 }), json!({ "cmd": "ls" })] {
+        let (status, body) =
+            server.post(&path, json!({ "decision": "accepted", "arguments": wrong })).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{body}");
+    }
+    let edited = json!({ "decision": "accepted", "arguments": { "command": "touch edited" } });
+    decide(&server, &path, edited).await;
+    let answer = last_answer(&server, &session).await;
+    let call = only_call(&answer);
+    assert!(has_file(&home, "edited") && !has_file(&home, "proposed"));
+    assert!(call.arguments.whole().unwrap().contains("proposed"));
+    let resolved = call.approval.as_ref().unwrap().resolved.as_ref().unwrap();
+    assert_eq!(resolved.arguments.as_deref(), Some(r#"{"command":"touch edited"}"#));
+}
+
+#[tokio::test]
+async fn an_answer_for_the_session_or_for_good_is_not_asked_again() {
+    let home = Home::instant();
+    let server = home.start();
+    let (one, two) = (server.create_session().await, server.create_session().await);
+    server.send(&one, "run touch a").await;
+    let path = asked(&server, &one).await;
+    decide(&server, &path, json!({ "decision": "accepted", "scope": "session" })).await;
+    last_answer(&server, &one).await;
+    let server = {
+        server.stop();
+        home.start()
+    };
+    server.send(&one, "run touch a").await;
+    let answer = last_answer(&server, &one).await;
+    assert!(
+        only_call(&answer).approval.is_none(),
+        "allowed for this session, also after a restart"
+    );
+    server.send(&one, "run touch a b").await;
+    asked(&server, &one).await;
+    server.post(&format!("/api/sessions/{one}/cancel"), json!({})).await;
+    server.send(&two, "run touch a").await;
+    let path = asked(&server, &two).await;
+    decide(&server, &path, json!({ "decision": "accepted", "scope": "always" })).await;
+    last_answer(&server, &two).await;
+
+    let three = server.create_session().await;
+    server.send(&three, "run touch a").await;
+    assert!(only_call(&last_answer(&server, &three).await).approval.is_none(), "allowed for good");
+    let grants = server.get("/api/grants").await;
+    assert_eq!(grants["grants"][0]["covers"], "shell: touch a");
+    let path = format!("/api/grants/{}", grants["grants"][0]["id"].as_str().unwrap());
+    let (status, _) = server.request(Method::DELETE, &path, None).await;
+    assert_eq!(status, StatusCode::NO_CONTENT);
+    let (status, _) = server.request(Method::DELETE, &path, None).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    server.send(&three, "run touch a").await;
+    asked(&server, &three).await;
+}
+
+#[tokio::test]
+async fn a_run_that_waits_can_be_stopped() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    server.send(&session, "run touch made").await;
+    let path = asked(&server, &session).await;
+    server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
+    let answer = last_answer(&server, &session).await;
+    let call = only_call(&answer);
+    let resolved = call.approval.as_ref().unwrap().resolved.as_ref().unwrap();
+    assert_eq!((call.state, resolved.decision), (CallState::Interrupted, Decision::Withdrawn));
+    assert_eq!(answer.finish.unwrap().status, RunStatus::Cancelled);
+    let (status, _) = server.post(&path, json!({ "decision": "accepted" })).await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    assert!(!has_file(&home, "made"));
+}
+
+#[tokio::test]
+async fn when_nobody_decides_in_time_that_is_what_is_said() {
+    let home = Home::new("[demo]\npace = \"instant\"\n[approvals]\ntimeout_seconds = 1\n");
+    let server = home.start();
+    let session = server.create_session().await;
+    server.send(&session, "run touch made").await;
+    let answer = last_answer(&server, &session).await;
+    let call = only_call(&answer);
+    let resolved = call.approval.as_ref().unwrap().resolved.as_ref().unwrap();
+    assert_eq!(resolved.decision, Decision::TimedOut);
+    assert_eq!((call.state, error_code(call)), (CallState::Denied, &ErrorCode::ApprovalTimeout));
+    assert!(!has_file(&home, "made"));
+}
+
+#[tokio::test]
+async fn rules_of_the_configuration_decide_first() {
+    let home = Home::new(
+        "[demo]\npace = \"instant\"\n[approvals]\nwrite_file = \"deny\"\n\
+         shell = { allow = [\"touch *\"], deny = [\"*secret*\"] }\n",
+    );
+    let server = home.start();
+    let session = server.create_session().await;
+    for (text, state) in [
+        ("run touch made", CallState::Succeeded),
+        ("run touch secret", CallState::Denied),
+        ("run ls; touch secret", CallState::Denied),
+        ("write x to a.md", CallState::Denied),
+    ] {
+        server.send(&session, text).await;
+        let answer = last_answer(&server, &session).await;
+        let call = only_call(&answer);
+        assert_eq!((call.state, call.approval.is_none()), (state, true), "{text}");
+    }
+    assert!(has_file(&home, "made") && !has_file(&home, "secret"));
+}
+
+/// A server whose agent talks to this model.
+fn with_model(model: &Model, more: &str) -> Home {
+    let base_url = &model.base_url;
+    Home::new(&format!(
+        "demo = false\n[[agents]]\nid = \"m\"\nkind = \"openai\"\nbase_url = \"{base_url}\"\n\
+         model = \"small\"\n{more}"
+    ))
+}
+
+async fn create_session(server: &Server) -> String {
+    let (_, session) = server.post("/api/sessions", json!({})).await;
+    session["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_refusal_reaches_the_model_with_its_reason() {
+    let mut model = Model::start().await;
+    let home = with_model(&model, "");
+    let server = home.start();
+    let session = create_session(&server).await;
+    server.send(&session, "tidy up").await;
+    model.asked().await.call("shell", &json!({ "command": "rm a.txt" })).await;
+    let path = asked(&server, &session).await;
+    let mut watcher = Watcher::connect(&server).await;
+    let call = path.split('/').nth(5).unwrap();
+    watcher
+        .say(json!({
+            "type": "approve_tool", "sessionId": session, "callId": call, "decision": "rejected",
+            "feedback": "I need that file",
+        }))
+        .await;
+    let request = model.asked().await;
+    let result = request.messages().last().unwrap()["content"].as_str().unwrap().to_owned();
+    assert!(result.contains("tool_denied") && result.contains("I need that file"), "{result}");
+    request.answer("I leave it.").await;
+    assert_eq!(last_answer(&server, &session).await.content(), "I leave it.");
+    assert!(has_file(&home, "a.txt"));
+}
+
+#[tokio::test]
+async fn what_a_command_prints_reaches_the_model() {
+    let mut model = Model::start().await;
+    let home = with_model(&model, "[approvals]\nshell = \"allow\"\n");
+    let server = home.start();
+    let session = create_session(&server).await;
+    server.send(&session, "look").await;
+    let command = "cat a.txt; echo oops >&2; head -c 100000 /dev/zero | tr '\\0' x; exit 4";
+    model.asked().await.call("shell", &json!({ "command": command })).await;
+    let request = model.asked().await;
+    let result = request.messages().last().unwrap()["content"].as_str().unwrap().to_owned();
+    let result: Value = serde_json::from_str(&result).unwrap();
+    assert_eq!((&result["exitCode"], &result["stderr"]), (&json!(4), &json!("oops\n")));
+    let stdout = result["stdout"].as_str().unwrap();
+    assert!(stdout.starts_with("alpha\nbeta\nxxx") && stdout.len() < 20_000);
+    request.answer("Seen.").await;
+    let answer = last_answer(&server, &session).await;
+    let call = only_call(&answer);
+    let truncated = call.outcome.as_ref().unwrap().truncated.unwrap();
+    assert_eq!(truncated.total_bytes, 100_000 + 11 + 5);
+    let path = format!("/api/sessions/{session}/calls/{}/output", call.id);
+    assert_eq!(server.get(&path).await.as_str().unwrap().len(), 100_000 + 11, "all of it is kept");
+}
+
+/// However the server ended while a call waited, the decision after the start counts.
+#[tokio::test]
+async fn a_call_that_waits_survives_a_restart() {
+    for kills in [false, true] {
+        let mut model = Model::start().await;
+        let home = with_model(&model, "");
+        let mut server = home.start();
+        let session = create_session(&server).await;
+        server.send(&session, "make it").await;
+        model.asked().await.call("shell", &json!({ "command": "touch made" })).await;
+        let path = asked(&server, &session).await;
+        if kills {
+            server.kill()
+        } else {
+            drop(server.stop())
+        }
+        server = home.start();
+        assert_eq!(asked(&server, &session).await, path, "it waits as before");
+        decide(&server, &path, json!({ "decision": "accepted" })).await;
+        let request = model.asked().await;
+        let roles: Vec<&str> =
+            request.messages().iter().map(|it| it["role"].as_str().unwrap()).collect();
+        assert_eq!(roles, ["user", "assistant", "tool"]);
+        request.answer("Made.").await;
+        let answer = last_answer(&server, &session).await;
+        assert_eq!((answer.content(), answer.steps.len()), ("Made.".to_owned(), 2));
+        assert_eq!(answer.finish.unwrap().status, RunStatus::Completed);
+        assert!(has_file(&home, "made"));
+    }
+}
+
+#[tokio::test]
+async fn the_demo_agent_goes_on_after_a_restart_too() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    server.send(&session, "run touch made").await;
+    let path = asked(&server, &session).await;
+    server.kill();
+    let server = home.start();
+    decide(&server, &path, json!({ "decision": "accepted" })).await;
+    let answer = last_answer(&server, &session).await;
+    assert_eq!(only_call(&answer).state, CallState::Succeeded);
+    assert!(answer.content().contains("went well"), "{}", answer.content());
+}
+
+#[tokio::test]
+async fn a_session_that_calls_too_often_is_told_so() {
+    let home = Home::new("[demo]\npace = \"instant\"\n[tools]\nper_minute = 2\n");
+    let server = home.start();
+    let session = server.create_session().await;
+    for n in 0..3 {
+        server.send(&session, "list the files").await;
+        let answer = last_answer(&server, &session).await;
+        let call = only_call(&answer);
+        match n {
+            2 => assert_eq!(error_code(call), &ErrorCode::RateLimitTools),
+            _ => assert_eq!(call.state, CallState::Succeeded),
+        }
+    }
+}
