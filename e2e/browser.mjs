@@ -1,5 +1,7 @@
 // A real browser: one for a file of tests, and for each page a fresh context, as of another person.
 
+import { after, before } from "node:test";
+
 import { chromium } from "playwright-core";
 
 const FLAGS = [
@@ -36,6 +38,19 @@ export async function launchBrowser() {
       context.setDefaultTimeout(TIMEOUT_MS);
       return context.newPage();
     },
+  };
+}
+
+/** The browser of a file of tests. */
+export function useBrowser() {
+  /** @type {Awaited<ReturnType<typeof launchBrowser>>} */
+  let browser;
+  before(async () => {
+    browser = await launchBrowser();
+  });
+  after(() => browser.close());
+  return {
+    newPage: (/** @type {Parameters<typeof browser.newPage>} */ ...how) => browser.newPage(...how),
   };
 }
 

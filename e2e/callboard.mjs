@@ -26,10 +26,9 @@ export const NATURAL = '[demo]\npace = "natural"\n';
 
 /**
  * @param {{after: (end: () => Promise<void>) => void}} scope ends the server: a test, or a suite
- * @param {{config?: string, files?: Record<string, string>, password?: string}} [options] `files`
- * fill the workspace
+ * @param {{config?: string, files?: Record<string, string>}} [options] `files` fill the workspace
  */
-export async function startCallboard(scope, { config = INSTANT, files = {}, password = "" } = {}) {
+export async function startCallboard(scope, { config = INSTANT, files = {} } = {}) {
   const folder = await mkdtemp(path.join(tmpdir(), "callboard-e2e-"));
   const callboard = new Callboard(folder);
   scope.after(() => callboard.stop());
@@ -38,7 +37,6 @@ export async function startCallboard(scope, { config = INSTANT, files = {}, pass
   for (const [name, text] of Object.entries(files)) {
     await writeFile(path.join(callboard.workspace, name), text);
   }
-  if (password) callboard.setPassword(password);
   await callboard.start("127.0.0.1:0");
   return callboard;
 }
@@ -60,20 +58,10 @@ class Callboard {
     this.workspace = path.join(folder, "workspace");
   }
 
-  /** @param {string} password */
-  setPassword(password) {
-    const options = { cwd: this.workspace, input: `${password}\n`, env: withoutSettings(process.env) };
-    execFileSync(BINARY, ["password", ...this.#place()], options);
-  }
-
-  #place() {
-    const [data, config] = ["data", "callboard.toml"].map((name) => path.join(this.#folder, name));
-    return ["--data", data, "--config", config];
-  }
-
   /** @param {string} listen */
   async start(listen) {
-    const args = ["serve", "--listen", listen, ...this.#place()];
+    const args = ["serve", "--listen", listen, "--data", path.join(this.#folder, "data")];
+    args.push("--config", path.join(this.#folder, "callboard.toml"));
     const child = spawn(BINARY, args, {
       cwd: this.workspace,
       env: withoutSettings(process.env),
@@ -149,6 +137,25 @@ class Callboard {
     return id;
   }
 
+  /**
+   * A session as if all of this had happened in it.
+   * @param {string} id @param {object[]} records
+   */
+  async importLog(id, records) {
+    const response = await fetch(`${this.base}api/sessions/import`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${this.token}` },
+      body: logLines(id, records),
+    });
+    assert.equal(response.status, 201, await response.text());
+  }
+
+  /** Sets the password with which the page can be opened. @param {string} password */
+  setPassword(password) {
+    const args = ["password", "--data", path.join(this.#folder, "data")];
+    execFileSync(BINARY, args, { cwd: this.workspace, env: withoutSettings(process.env), input: password });
+  }
+
   /** Ends the process, as a crash would, and waits for it. @param {NodeJS.Signals} signal */
   async kill(signal = "SIGKILL") {
     const child = this.#process;
@@ -171,6 +178,18 @@ class Callboard {
     clearTimeout(timer);
     await rm(this.#folder, { recursive: true, force: true });
   }
+}
+
+/**
+ * A session's log as a file. Numbers and times are filled in.
+ * @param {string} sessionId @param {object[]} records
+ */
+export function logLines(sessionId, records) {
+  const lines = records.map((record, idx) => {
+    const at = new Date(Date.UTC(2026, 10, 15, 9) + idx * 100).toISOString();
+    return JSON.stringify({ seq: idx + 1, at, sessionId, ...record });
+  });
+  return lines.join("\n");
 }
 
 /**

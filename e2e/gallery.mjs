@@ -5,11 +5,11 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { after, before } from "node:test";
 import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
-// Nothing listens there: every request is answered by the test. Only this name may use the clipboard.
-const ORIGIN = "http://localhost/";
+const ORIGIN = "http://callboard.test/";
 const TYPES = { ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml" };
 
 /**
@@ -20,12 +20,16 @@ const TYPES = { ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg
  * }} Replay
  */
 
-/** Draws all logs. @param {{after: (end: () => void) => void}} scope removes them again */
-export function drawGallery(scope) {
+/**
+ * Draws all logs of a folder.
+ * @param {{after: (end: () => void) => void}} scope removes the pages again
+ * @param {string[]} logs the folder, if not that of the hand-written ones
+ */
+export function drawGallery(scope, ...logs) {
   const folder = mkdtempSync(path.join(tmpdir(), "callboard-gallery-"));
   scope.after(() => rmSync(folder, { recursive: true, force: true }));
   const args = ["run", "--quiet", "--locked", "-p", "render", "--example", "gallery"];
-  execFileSync("cargo", [...args, "--", folder], { cwd: ROOT, stdio: "inherit" });
+  execFileSync("cargo", [...args, "--", folder, ...logs], { cwd: ROOT, stdio: "inherit" });
   const read = (/** @type {string} */ name) => readFileSync(path.join(folder, name), "utf8");
   const names = readdirSync(folder).filter((name) => name.endsWith(".json"));
   return {
@@ -33,6 +37,17 @@ export function drawGallery(scope) {
     html: (/** @type {string} */ name) => read(`${name}.html`),
     replay: (/** @type {string} */ name) => /** @type {Replay} */ (JSON.parse(read(`${name}.json`))),
   };
+}
+
+/** The hand-written logs, for a file of tests. */
+export function useGallery() {
+  const ends = /** @type {(() => void)[]} */ ([]);
+  const gallery = /** @type {ReturnType<typeof drawGallery>} */ ({});
+  before(() => {
+    Object.assign(gallery, drawGallery({ after: (end) => void ends.push(end) }));
+  });
+  after(() => ends.forEach((end) => end()));
+  return gallery;
 }
 
 /**
@@ -44,31 +59,53 @@ export function drawGallery(scope) {
 export async function openDrawn(page, name, html) {
   /** @type {import("playwright-core").WebSocketRoute | undefined} */
   let socket;
-  /** @type {{what: string, body: unknown}[]} */
+  /** @type {{what: string, body: any}[]} */
   const asked = [];
+  /** @type {any[]} */
+  const told = [];
+  /** @type {string[]} */
+  const elsewhere = [];
   await page.routeWebSocket(/\/ws$/, (route) => {
     socket = route;
-    route.onMessage(() => {});
+    route.onMessage((frame) => void told.push(JSON.parse(String(frame))));
   });
   await page.route("**/*", (route) => {
-    const url = new URL(route.request().url());
-    const sent = route.request().postData();
-    asked.push({ what: `${route.request().method()} ${url.pathname}`, body: sent && JSON.parse(sent) });
-    if (url.pathname.startsWith("/assets/")) {
-      const file = path.basename(url.pathname);
-      const type = TYPES[/** @type {keyof typeof TYPES} */ (path.extname(file))];
-      return route.fulfill({ path: path.join(ROOT, "web", file), contentType: type });
+    const request = route.request();
+    const { origin, pathname } = new URL(request.url());
+    if (`${origin}/` !== ORIGIN) {
+      elsewhere.push(request.url());
+      return route.abort();
     }
-    if (url.pathname.startsWith("/api/")) return route.fulfill({ json: {} });
-    return route.fulfill({ body: html, contentType: "text/html; charset=utf-8" });
+    if (pathname.startsWith("/assets/")) return sendAsset(route, path.basename(pathname));
+    if (!pathname.startsWith("/api/")) {
+      return route.fulfill({ body: html, contentType: "text/html; charset=utf-8" });
+    }
+    asked.push({ what: `${request.method()} ${pathname}`, body: request.postDataJSON() });
+    return route.fulfill({ json: {} });
   });
   await page.goto(`${ORIGIN}${name === "home" ? "" : `s/${name}`}`);
   while (!socket) await new Promise((resume) => setTimeout(resume, 5));
+  const say = (/** @type {object} */ frame) => socket?.send(JSON.stringify(frame));
   return {
+    /** What the page asked of the server. */
     asked,
-    /** @param {object} frame */
-    say: (frame) => /** @type {any} */ (socket).send(JSON.stringify(frame)),
+    /** What it said over the WebSocket. */
+    told,
+    /** What it wanted from others. */
+    elsewhere,
+    say,
+    /** Says a patch of the log, and waits until it is there. @param {Replay["patches"][0]} patch */
+    async patch({ seq, ops }) {
+      say({ type: "patch", sessionId: name, seq, ops });
+      await page.waitForFunction((seq) => document.body.dataset.head === String(seq), seq);
+    },
   };
+}
+
+/** @param {import("playwright-core").Route} route @param {string} file */
+function sendAsset(route, file) {
+  const contentType = TYPES[/** @type {keyof typeof TYPES} */ (path.extname(file))];
+  return route.fulfill({ path: path.join(ROOT, "web", file), contentType });
 }
 
 /**

@@ -2,26 +2,14 @@
 // the reader opened stays open.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
-import { launchBrowser, listFaults } from "./browser.mjs";
+import { listFaults, useBrowser } from "./browser.mjs";
 import { NATURAL, startCallboard } from "./callboard.mjs";
-import { drawGallery, fromLog, openDrawn } from "./gallery.mjs";
+import { fromLog, openDrawn, useGallery } from "./gallery.mjs";
 
-/** @type {Awaited<ReturnType<typeof launchBrowser>>} */
-let browser;
-/** @type {ReturnType<typeof drawGallery>} */
-let gallery;
-/** @type {(() => void)[]} */
-const ends = [];
-before(async () => {
-  gallery = drawGallery({ after: (end) => void ends.push(end) });
-  browser = await launchBrowser();
-});
-after(async () => {
-  await browser.close();
-  ends.forEach((end) => end());
-});
+const browser = useBrowser();
+const gallery = useGallery();
 
 test("every hand-written log, patch by patch, is the page that would be loaded", async (t) => {
   let cuts = 0;
@@ -29,17 +17,16 @@ test("every hand-written log, patch by patch, is the page that would be loaded",
     const page = await browser.newPage(t);
     const faults = listFaults(page);
     const { first, patches, pages } = gallery.replay(name);
-    const { say } = await openDrawn(page, name, first);
+    const { patch } = await openDrawn(page, name, first);
     /** @type {Set<string>} */
     const opened = new Set();
-    for (const { seq, ops } of patches) {
-      say({ type: "patch", sessionId: name, seq, ops });
-      await page.waitForFunction((seq) => document.body.dataset.head === String(seq), seq);
+    for (const step of patches) {
+      await patch(step);
       for (const id of await page.evaluate(openOne)) opened.add(id);
-      const fresh = pages[seq];
+      const fresh = pages[step.seq];
       if (fresh === undefined) continue;
       const [shown, expected] = [null, fresh].map((html) => page.evaluate(fromLog, html));
-      assertSame(await shown, await expected, `${name} at ${seq}`);
+      assertSame(await shown, await expected, `${name} at ${step.seq}`);
       cuts += 1;
     }
     const closed = await page.evaluate(

@@ -1,18 +1,24 @@
 // The page in a real browser, with the real server and the demo agent.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
-import { launchBrowser, listFaults } from "./browser.mjs";
+import { listFaults, useBrowser } from "./browser.mjs";
 import { NATURAL, startCallboard } from "./callboard.mjs";
-import { fromLog } from "./gallery.mjs";
+import {
+  answered,
+  assertSameAfterReload,
+  contentWidth,
+  conversationText,
+  isMarked,
+  mark,
+  openAll,
+  openSession,
+  say,
+  sessionOf,
+} from "./drive.mjs";
 
-/** @type {Awaited<ReturnType<typeof launchBrowser>>} */
-let browser;
-before(async () => {
-  browser = await launchBrowser();
-});
-after(() => browser.close());
+const browser = useBrowser();
 
 test("the printed address sets a cookie, becomes clean and shows the welcome", async (t) => {
   const callboard = await startCallboard(t);
@@ -59,7 +65,8 @@ test("a message, its tool call and the answer appear, and are there after a relo
   assert.equal(await block.count(), 1);
   assert.match((await block.getAttribute("class")) ?? "", /\bsuccess\b/);
   assert.equal(await block.locator(".name").textContent(), "time");
-  assert.match((await answer.locator(".commentary").textContent()) ?? "", /^Let me check what time it is/);
+  const commentary = await answer.locator(".commentary").textContent();
+  assert.match(commentary ?? "", /^Let me check what time it is/);
   assert.match(await answer.innerText(), /In Tokyo it is .*\d\d:\d\d/);
 
   // Said on the page of a session, the second message arrives without a new page.
@@ -74,15 +81,15 @@ test("a message, its tool call and the answer appear, and are there after a relo
 
 test("a tool block opens, shows arguments and result, and stays open", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL, files: { "notes.txt": "buy oil" } });
-  const page = await openSession(t, callboard);
+  const page = await openSession(t, browser, callboard);
   await say(page, "read notes.txt, then tell me a story");
-  const block = page.locator(".tool-block.success");
+  const block = page.locator(".tool-block.success > details");
   await page.locator(".activity > summary").click();
-  await block.locator("summary").first().click();
-  await block.getByText("Arguments and result").click();
+  await block.locator("> summary").click();
+  await block.locator(".raw > summary").click();
   await page.getByText("Once there was").waitFor();
 
-  assert.equal(await block.locator("> details").getAttribute("open"), "");
+  assert.equal(await block.getAttribute("open"), "");
   const inside = await block.innerText();
   assert.match(inside, /"path": "notes.txt"/);
   assert.match(inside, /buy oil/);
@@ -95,7 +102,7 @@ test("sessions are listed, the open one marked, and new ones appear by themselve
   await page.goto(callboard.url);
   const listed = page.locator("#sessions a");
   assert.equal(await listed.count(), 1);
-  assert.match(await listed.innerText(), /ready\s+what time is it in Tokyo\s+demo/);
+  assert.match(await listed.innerText(), /ready\s*what time is it in Tokyo\s+demo/);
 
   await mark(page);
   const second = await callboard.converse("help");
@@ -121,22 +128,20 @@ test("reading works without script", async (t) => {
 
   assert.equal(page.url(), `${callboard.base}s/${session}`);
   const conversation = page.locator("#conversation");
-  assert.match(await conversation.innerText(), /In Tokyo it is [^]*tea/);
-  const same = await withScript.locator(".messages").textContent();
-  assert.equal(await page.locator(".messages").textContent(), same);
-  const block = page.locator(".tool-block").first();
-  const result = block.locator(".inside");
+  assert.match(await conversation.innerText(), /In Tokyo it is [^]*Report: tea/);
+  assert.equal(await page.locator(".messages").textContent(), await conversationText(withScript));
+  const result = page.locator(".tool-block .body").last();
   assert.ok(!(await result.isVisible()));
   await page.locator(".activity > summary").first().click();
-  await block.locator("summary").first().click();
+  await page.locator(".tool-block summary").first().click();
   assert.ok(await result.isVisible(), "the tool's result does not open");
-  assert.match(await page.locator("noscript p").innerText(), /Reading works without JavaScript/);
-  assert.equal(await page.getByRole("textbox", { name: "Message" }).isVisible(), false);
+  await page.locator("noscript p").waitFor();
+  assert.equal(await page.getByRole("textbox").count(), 0, "what does not work is not offered");
 });
 
 test("Escape stops a story, once, and it stays interrupted", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL });
-  const page = await openSession(t, callboard);
+  const page = await openSession(t, browser, callboard);
   await say(page, "tell me a story");
   await page.getByText("Once there was").waitFor();
   await page.getByRole("button", { name: "Stop" }).waitFor();
@@ -144,7 +149,8 @@ test("Escape stops a story, once, and it stays interrupted", async (t) => {
 
   await page.locator(".interrupted-mark").waitFor();
   await answered(page);
-  assert.match(await page.locator(".interrupted-mark").innerText(), /Interrupted \(stopped by you after /);
+  const words = await page.locator(".interrupted-mark").innerText();
+  assert.match(words, /Interrupted \(stopped by you after [\d.]+(ms|s)\)$/);
   assert.equal(await page.getByRole("button", { name: "Stop" }).count(), 0);
   const text = await page.locator("#conversation").innerText();
   assert.match(text, /Once there was/);
@@ -161,7 +167,7 @@ test("Escape stops a story, once, and it stays interrupted", async (t) => {
 
 test("when a killed server comes back, the page finds it and shows what broke off", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL });
-  const page = await openSession(t, callboard);
+  const page = await openSession(t, browser, callboard);
   await say(page, "tell me a story");
   await page.getByText("Once there was").waitFor();
   await callboard.kill("SIGKILL");
@@ -183,31 +189,6 @@ test("when a killed server comes back, the page finds it and shows what broke of
   await answered(page, 2);
   assert.match(await page.locator("#conversation").innerText(), /In Tokyo it is/);
 });
-
-const HOSTILE = `<img src=x onerror="window.wasRun = true"><script>window.wasRun = true</script>`;
-
-// Once as served, and once with the policy switched off, so that escaping alone must hold.
-for (const bypassCSP of [false, true]) {
-  const how = bypassCSP ? "by escaping alone" : "as served";
-  test(`what people and files say is shown as text and never run (${how})`, async (t) => {
-    const callboard = await startCallboard(t, { files: { "evil.html": HOSTILE } });
-    const session = await callboard.converse(HOSTILE, "read evil.html", `read ${HOSTILE}`);
-    const page = await browser.newPage(t, { bypassCSP });
-    await page.goto(`${callboard.base}s/${session}?token=${callboard.token}`);
-    // Once more through the script, which puts fresh parts of the page in place.
-    await say(page, `read evil.html and search for ${HOSTILE}`);
-    await answered(page, 4);
-
-    await openAll(page);
-    assert.equal(await page.locator('[data-role="user"] .bubble').first().innerText(), HOSTILE);
-    const result = page.locator(".tool-block", { hasText: "evil.html" }).first();
-    assert.match(await result.innerText(), /<img src=x onerror=/);
-    assert.match(await page.locator("#sessions").innerText(), /<img src=x onerror=/);
-    const strangers = "img, [onerror], script:not([src='/assets/page.js']), iframe, object, embed";
-    assert.equal(await page.locator(strangers).count(), 0);
-    assert.equal(await page.evaluate(() => "wasRun" in window), false);
-  });
-}
 
 test("a normal run leaves no errors and no policy violations in the console", async (t) => {
   const callboard = await startCallboard(t, { files: { "README.md": "# Lamp oil" } });
@@ -244,63 +225,3 @@ test("a phone needs no sideways scrolling", async (t) => {
     assert.ok(box && box.x >= 0 && box.x + box.width <= 390, `${part} is cut off`);
   }
 });
-
-/** @typedef {import("playwright-core").Page} Page */
-
-/** A page on a session in which nothing was said yet. */
-async function openSession(t, callboard) {
-  const session = await callboard.converse();
-  const page = await browser.newPage(t);
-  await page.goto(`${callboard.base}s/${session}?token=${callboard.token}`);
-  return page;
-}
-
-/** @param {Page} page */
-function sessionOf(page) {
-  return new URL(page.url()).pathname.slice("/s/".length);
-}
-
-/** Sends with the Enter key, and waits until the server has the message. @param {Page} page */
-async function say(page, text) {
-  const sent = page.waitForResponse((it) => it.url().endsWith("/messages"));
-  await page.getByRole("textbox", { name: "Message" }).fill(text);
-  await page.keyboard.press("Enter");
-  assert.equal((await sent).status(), 202);
-}
-
-/** Waits until the page shows this many answers, the last of them ended. @param {Page} page */
-async function answered(page, count = 1) {
-  await page.waitForFunction((count) => {
-    const answers = document.querySelectorAll('#conversation .message[data-role="assistant"]');
-    return answers.length === count && !document.querySelector("#conversation .typing");
-  }, count);
-}
-
-/** What came piece by piece is what is there when it comes at once. @param {Page} page */
-async function assertSameAfterReload(page) {
-  const live = await page.evaluate(fromLog, null);
-  await page.reload();
-  assert.deepEqual(await page.evaluate(fromLog, null), live);
-}
-
-/** Opens whatever can be opened. @param {Page} page */
-async function openAll(page) {
-  await page.evaluate(() => {
-    for (const it of document.querySelectorAll("details")) it.open = true;
-  });
-}
-
-/** The mark is lost when the page is loaded again. @param {Page} page */
-async function mark(page) {
-  await page.evaluate(() => Object.assign(window, { isMarked: true }));
-}
-
-/** @param {Page} page */
-async function isMarked(page) {
-  return page.evaluate(() => "isMarked" in window);
-}
-
-/** @param {Page} page */
-async function contentWidth(page) {
-  return page.evaluate(() => document.documentElement.scrollWidth);
-}

@@ -117,7 +117,7 @@ function patch(list) {
   settling ||= setTimeout(settle, 100);
 }
 
-/** Does what follows from the page's new state, and need not be done for each word that comes. */
+/** What follows from the page's new state, and need not be done for each word that comes. */
 function settle() {
   settling = 0;
   const title = find("h1", top)?.textContent;
@@ -238,7 +238,7 @@ let loading;
 /** Once at a time. After a failure the link is still there. */
 const loadEarlier = () => (loading ??= loadOlder().then(() => (loading = undefined)));
 
-/** Goes to the message that a search has found, however far back it is. */
+/** Goes to what a search has found, however far back. */
 async function goToTarget() {
   const id = location.hash.slice(3);
   const target = () => find(`[data-message-id="${id}"], [data-response-id="${id}"]`);
@@ -433,7 +433,7 @@ actions.deny = (button) => {
   const note = /** @type {HTMLInputElement | null} */ (find(".note", up(button, QUESTION)));
   if (!note?.hidden) return decide(button, { decision: "rejected", feedback: note?.value || undefined });
   note.hidden = false;
-  note.onkeydown = ({ key }) => key === "Enter" && button.click();
+  note.onkeydown = ({ key }) => void (key === "Enter" && button.click());
   return note.focus();
 };
 
@@ -490,7 +490,7 @@ actions.archive = () => update(subject, { archived: !isArchived() });
 
 let deleteNow = () => {};
 
-/** In ten seconds, or when the page is left; until then it can be taken back. */
+/** In ten seconds or when the page is left; until then it can be undone. */
 actions.delete = () => {
   deleteNow();
   const id = subject;
@@ -519,7 +519,8 @@ const isDrawerOpen = () => document.body.classList.contains("drawer-open");
 actions.drawer = () => setDrawer(!isDrawerOpen());
 actions.settings = () => sure("settings").showModal();
 actions.keys = () => sure("keys").showModal();
-actions["sign-out"] = () => request("POST", "/sign-out").then(goHome);
+// The answer leads to a page that is closed now.
+actions["sign-out"] = () => fetch("/sign-out", { method: "POST" }).then(goHome);
 
 document.addEventListener("click", (event) => {
   const { target, ctrlKey, metaKey } = event;
@@ -555,7 +556,7 @@ function hideTip() {
   tip = null;
 }
 
-/** Shows the tip of the badge under the pointer, else of the one in focus. @param {Event} event */
+/** Of the badge under the pointer, else of the one in focus. @param {Event} event */
 function showTip({ target }) {
   const badge = target?.closest(".badge") ?? document.activeElement?.closest(".badge");
   const next = badge && find(".tooltip", badge);

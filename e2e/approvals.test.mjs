@@ -1,0 +1,142 @@
+// Questions of an agent, on hand-written logs: what the page asks of the server when one is answered.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { useBrowser } from "./browser.mjs";
+import { until } from "./callboard.mjs";
+import { LOOKS, field, seen, setRoot } from "./drive.mjs";
+import { openDrawn, useGallery } from "./gallery.mjs";
+
+const browser = useBrowser();
+const gallery = useGallery();
+
+const ROUTE = "POST /api/sessions/approval/calls/r1.1/approval";
+
+/** @param {any} t */
+async function open(t) {
+  const page = await browser.newPage(t);
+  const drawn = await openDrawn(page, "approval", gallery.html("approval"));
+  return { page, sheet: page.getByRole("alertdialog"), ...drawn };
+}
+
+/** What the page asks of the server for this. @param {{asked: any[]}} opened @param {() => Promise<void>} act */
+async function answer({ asked }, act) {
+  await act();
+  await until(async () => asked.length > 0);
+  return asked;
+}
+
+for (const [key, scope, name] of [
+  ["1", "once", "Allow once"],
+  ["2", "session", "Allow for this session"],
+  ["3", "always", "Always allow"],
+]) {
+  test(`${name}: by click and by the key ${key}`, async (t) => {
+    const expected = [{ what: ROUTE, body: { decision: "accepted", scope } }];
+    const clicked = await open(t);
+    const click = () => clicked.sheet.getByRole("button", { name }).click();
+    assert.deepEqual(await answer(clicked, click), expected);
+    const pressed = await open(t);
+    assert.deepEqual(await answer(pressed, () => pressed.page.keyboard.press(key)), expected);
+  });
+}
+
+test("the arguments can be changed before it is allowed", async (t) => {
+  const opened = await open(t);
+  await opened.sheet.getByText("Change the arguments").click();
+  const edited = opened.sheet.getByRole("textbox", { name: "Arguments" });
+  assert.equal(await edited.inputValue(), '{"command": "rm -r build"}');
+  await edited.fill('{"command": "rm -r build/tmp"}');
+  // Digits that are written are no answer.
+  await edited.press("End");
+  await edited.press("1");
+  await edited.press("Backspace");
+  const allow = () => opened.sheet.getByRole("button", { name: "Allow once" }).click();
+  const body = { decision: "accepted", scope: "once", arguments: '{"command": "rm -r build/tmp"}' };
+  assert.deepEqual(await answer(opened, allow), [{ what: ROUTE, body }]);
+});
+
+test("deny with a note, by click and by the key N", async (t) => {
+  const body = { decision: "rejected", feedback: "Not now." };
+  for (const how of ["click", "key"]) {
+    const opened = await open(t);
+    const deny = opened.sheet.getByRole("button", { name: "Deny" });
+    if (how === "click") await deny.click();
+    else await opened.page.keyboard.press("n");
+    const note = opened.sheet.getByRole("textbox", { name: "Why not" });
+    await note.waitFor();
+    assert.ok(await note.evaluate((it) => it === document.activeElement), "the note has the focus");
+    await opened.page.keyboard.type("Not now.");
+    const send = () => (how === "click" ? deny.click() : opened.page.keyboard.press("Enter"));
+    assert.deepEqual(await answer(opened, send), [{ what: ROUTE, body }], how);
+  }
+});
+
+test("deny without a note", async (t) => {
+  const opened = await open(t);
+  const deny = opened.sheet.getByRole("button", { name: "Deny" });
+  await deny.click();
+  assert.deepEqual(await answer(opened, () => deny.click()), [{ what: ROUTE, body: { decision: "rejected" } }]);
+});
+
+test("what will run, and why, stands in place of the composer and in its block, in every look", async (t) => {
+  const { page, sheet } = await open(t);
+  for (const look of LOOKS) {
+    await setRoot(page, { toolDisplay: look });
+    const [asked] = await seen(sheet);
+    assert.match(asked ?? "", /Waiting for you: shell .*takes 4 GB.* rm -r build/);
+    assert.equal((await seen(page.locator(".tool-block .approval"))).length, 1, look);
+    assert.ok(!(await field(page).isVisible()), look);
+  }
+  await setRoot(page, { toolDisplay: "widget", showToolCalls: "false" });
+  assert.equal((await seen(page.locator(".tool-block .approval"))).length, 1, "also without calls");
+});
+
+test("the tab and the list say that a session waits, until it does not", async (t) => {
+  const { page } = await open(t);
+  assert.equal(await page.title(), "(!) Clean the build folder · Callboard");
+  const line = page.locator("#sessions-approval");
+  assert.match(await line.innerText(), /waiting for you/);
+
+  const other = await browser.newPage(t);
+  const { say } = await openDrawn(other, "decided", gallery.html("decided"));
+  assert.equal(await other.title(), "(!) Approvals that were decided · Callboard");
+  say({ type: "session_deleted", id: "approval" });
+  say({ type: "patch", sessions: true, ops: [] });
+  await other.waitForFunction(() => document.title === "Approvals that were decided · Callboard");
+});
+
+test("a question comes and goes live, and its answer stays with the call", async (t) => {
+  const page = await browser.newPage(t);
+  const { first, patches } = gallery.replay("decided");
+  const { patch } = await openDrawn(page, "decided", first);
+  const sheet = page.getByRole("alertdialog");
+  const shown = [];
+  for (const step of patches) {
+    await patch(step);
+    const count = await sheet.count();
+    if (shown.at(-1) !== count) shown.push(count);
+    assert.equal(await field(page).isVisible(), count === 0, `the composer at ${step.seq}`);
+  }
+  assert.deepEqual(shown, [0, 1, 0, 1, 0, 1, 0]);
+  await setRoot(page, { toolDisplay: "timeline" });
+  const decisions = await seen(page.locator(".decision"));
+  assert.match(decisions[0] ?? "", /^Allowed for this session by user with changed arguments/);
+  assert.match(decisions[1] ?? "", /^Denied by user: “Not in this folder\.”/);
+  assert.match(decisions[2] ?? "", /^Nobody answered in time/);
+});
+
+test("whoever is writing when a question comes does not answer it by writing", async (t) => {
+  const page = await browser.newPage(t);
+  const { first, patches } = gallery.replay("approval");
+  const { patch, asked } = await openDrawn(page, "approval", first);
+  for (const step of patches.slice(0, -1)) await patch(step);
+  await field(page).focus();
+  await page.keyboard.type("item ");
+  for (const step of patches.slice(-1)) await patch(step);
+  await page.getByRole("alertdialog").waitFor();
+  await page.keyboard.type("123 n");
+  assert.equal(await field(page).inputValue(), "item 123 n");
+  assert.deepEqual(asked, []);
+});

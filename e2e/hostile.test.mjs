@@ -1,0 +1,203 @@
+// Whatever agents, tools and people say: it is shown, and nothing of it runs.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { test } from "node:test";
+
+import { listFaults, useBrowser } from "./browser.mjs";
+import { logLines, startCallboard } from "./callboard.mjs";
+import { LOOKS, openAll, setRoot } from "./drive.mjs";
+import { drawGallery, openDrawn } from "./gallery.mjs";
+import { PAYLOADS } from "./payloads.mjs";
+
+const browser = useBrowser();
+
+/** As many as a page shows at first, with their answers. */
+const AT_ONCE = 25;
+const KNOWN_TOOLS = ["shell", "Read", "Edit", "Grep", "TodoWrite", "WebFetch", "Task"];
+/** Everything that the page is made of. */
+const ELEMENTS = `a article aside b blockquote br button code dd del details div dl dt em footer form h1 h2 h3 h4 h5 h6
+  header hr i input kbd label li main mark nav noscript ol option p path pre s section select span strong sub
+  summary sup svg symbol circle rect line polyline polygon use table tbody td textarea th thead tr ul`.split(/\s+/);
+
+/** The payloads in every place that an agent, a tool or a person can fill. @param {string[]} payloads */
+function hostileLog(payloads) {
+  /** @type {object[]} */
+  const log = [{ type: "session_created", agent: "demo", title: payloads[0] }];
+  for (const [idx, payload] of payloads.entries()) {
+    const responseId = `r${idx}`;
+    const known = KNOWN_TOOLS[idx % KNOWN_TOOLS.length] ?? "";
+    log.push(
+      { type: "user_message", messageId: `m${idx}`, text: payload, attachments: [file(payload)] },
+      { type: "run_start", responseId, agent: payload, model: payload, trigger: "user" },
+      { type: "step_start", responseId, index: 0 },
+      ...part("thinking", responseId, `${responseId}.0`, payload),
+      ...part("text", responseId, `${responseId}.1`, payload),
+      ...call(responseId, `${responseId}.2`, payload, JSON.stringify({ [payload]: payload }), payload),
+      ...call(responseId, `${responseId}.3`, known, hostileArguments(payload), payload),
+      { type: "notice", responseId, level: idx % 2 ? "info" : "error", text: payload },
+      { type: "unrecognized", responseId, source: payload, raw: payload },
+      { type: "agent_message", responseId, exchangeId: `x${idx}`, direction: "sent", agent: payload, text: payload },
+      { type: "step_finish", responseId, index: 0, finishReason: "tool-calls" },
+      { type: "step_start", responseId, index: 1 },
+      ...part("text", responseId, `${responseId}.4`, payload),
+      { type: "step_finish", responseId, index: 1, finishReason: "stop" },
+      { type: "run_finish", responseId, status: "failed", error: { code: "upstream_error", message: payload }, durationMs: 1 },
+    );
+  }
+  return log;
+}
+
+const file = (/** @type {string} */ name) => ({
+  blob: "0".repeat(64),
+  name,
+  mediaType: "text/html",
+  size: 1,
+});
+
+/** @param {string} kind @param {string} responseId @param {string} partId @param {string} text */
+function part(kind, responseId, partId, text) {
+  const half = [...text].length / 2;
+  const deltas = [[...text].slice(0, half).join(""), [...text].slice(half).join("")];
+  return [
+    { type: `${kind}_start`, responseId, partId },
+    ...deltas.map((delta) => ({ type: `${kind}_delta`, responseId, partId, delta })),
+    { type: `${kind}_done`, responseId, partId, text },
+  ];
+}
+
+/** @param {string} responseId @param {string} callId @param {string} toolName @param {string} args @param {string} text */
+function call(responseId, callId, toolName, args, text) {
+  const it = { responseId, callId };
+  return [
+    { ...it, type: "tool_call_start", toolName, executor: "agent", arguments: args },
+    { ...it, type: "tool_arguments_done", arguments: args, summary: text, validation: "not_required" },
+    { ...it, type: "tool_running" },
+    { ...it, type: "tool_output_delta", stream: "stdout", offset: 0, delta: text },
+    { ...it, type: "tool_output_delta", stream: "stderr", offset: 0, delta: text },
+    {
+      ...it,
+      type: "tool_result",
+      toolName,
+      ok: callId.endsWith("2"),
+      result: { [text]: text, text, matches: [{ path: text, line: 1, text }] },
+      error: callId.endsWith("2") ? undefined : { code: "tool_error", message: text },
+      durationMs: 1,
+    },
+  ];
+}
+
+/** What the views of known tools look for. @param {string} text */
+function hostileArguments(text) {
+  return JSON.stringify({
+    command: text,
+    file_path: text,
+    path: text,
+    pattern: text,
+    old_string: text,
+    new_string: `${text}!`,
+    url: text,
+    prompt: text,
+    description: text,
+    todos: [{ content: text, status: text }],
+  });
+}
+
+/** Whatever would show that something ran, or reached out. @param {import("playwright-core").Page} page @param {string} base */
+async function watch(page, base) {
+  const signs = /** @type {string[]} */ ([]);
+  page.on("dialog", (dialog) => {
+    signs.push(`a dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on("request", (request) => {
+    if (!request.url().startsWith(base) && !request.url().startsWith("data:")) signs.push(request.url());
+  });
+  page.on("popup", () => signs.push("a window"));
+  return signs;
+}
+
+/** What is on the page that no one has drawn there. Runs in the browser. @param {string[]} elements */
+function strangers(elements) {
+  const known = new Set(elements);
+  return [...document.body.querySelectorAll("*:not(#text, dialog, dialog *)")].flatMap((it) => {
+    const wrong = [];
+    if (!known.has(it.tagName.toLowerCase())) wrong.push(it.tagName);
+    for (const { name, value } of it.attributes) {
+      if (/^on|^style$|^srcdoc$|^formaction$|^ping$|^background$|^srcset$|^poster$/i.test(name)) wrong.push(name);
+      if (/^(href|src|action|xlink:href)$/i.test(name) && !/^(https?:|mailto:|\/(?!\/)|#)/i.test(value)) wrong.push(`${name}=${value}`);
+      if (name === "id" && /[^\w.-]/.test(value)) wrong.push(`id=${value}`);
+      if (name === "class" && /[^\w\s.-]/.test(value)) wrong.push(`class=${value}`);
+    }
+    return wrong.map((what) => `${what} in ${it.outerHTML.slice(0, 200)}`);
+  });
+}
+
+/** @param {import("playwright-core").Page} page @param {string[]} payloads @param {string[]} signs @param {string} where */
+async function assertHarmless(page, payloads, signs, where) {
+  await openAll(page);
+  for (const look of LOOKS) {
+    await setRoot(page, { toolDisplay: look, theme: "light" });
+    await page.evaluate(() => scrollTo(0, 0));
+  }
+  assert.deepEqual(await page.evaluate(strangers, ELEMENTS), [], where);
+  const bubbles = await page.locator(".messages > .message > .bubble").allTextContents();
+  // Parsers of HTML skip the character 0.
+  const asText = (/** @type {string} */ it) => it.replace(/\r\n?/g, "\n").replaceAll("\u0000", "");
+  assert.deepEqual(bubbles.map(asText), payloads.map(asText), where);
+  assert.equal(await page.locator(".messages .tool-block[data-call-id]").count(), 2 * payloads.length, where);
+  assert.equal(await page.evaluate(() => "wasRun" in window), false, where);
+  assert.deepEqual(signs, [], where);
+}
+
+/** @returns {string[][]} */
+const portions = () =>
+  Array.from({ length: Math.ceil(PAYLOADS.length / AT_ONCE) }, (_, idx) =>
+    PAYLOADS.slice(idx * AT_ONCE, (idx + 1) * AT_ONCE),
+  );
+
+test("there are over two hundred payloads", () => assert.ok(PAYLOADS.length > 200));
+
+// Once as served, and once with the policy switched off, so that escaping alone must hold.
+for (const bypassCSP of [false, true]) {
+  const how = bypassCSP ? "by escaping alone" : "as served";
+  test(`nothing that was said runs or breaks the page (${how})`, async (t) => {
+    const callboard = await startCallboard(t);
+    for (const [idx, payloads] of portions().entries()) {
+      await callboard.importLog(`hostile-${idx}`, hostileLog(payloads));
+    }
+    for (const [idx, payloads] of portions().entries()) {
+      const page = await browser.newPage(t, { bypassCSP });
+      const faults = listFaults(page);
+      const signs = await watch(page, callboard.base);
+      await page.goto(`${callboard.base}s/hostile-${idx}?token=${callboard.token}`);
+      await assertHarmless(page, payloads, signs, `hostile-${idx}`);
+      assert.deepEqual(faults, [], `hostile-${idx}`);
+      await page.context().close();
+    }
+  });
+}
+
+test("nothing runs or breaks when it comes live, in patches", async (t) => {
+  const logs = mkdtempSync(path.join(tmpdir(), "callboard-hostile-"));
+  t.after(() => rmSync(logs, { recursive: true }));
+  for (const [idx, payloads] of portions().entries()) {
+    writeFileSync(path.join(logs, `live${idx}.jsonl`), logLines(`live${idx}`, hostileLog(payloads)));
+  }
+  const gallery = drawGallery(t, logs);
+  for (const [idx, payloads] of portions().entries()) {
+    const page = await browser.newPage(t);
+    const faults = listFaults(page);
+    const signs = await watch(page, "http://callboard.test/");
+    const { first, patches } = gallery.replay(`live${idx}`);
+    const { say } = await openDrawn(page, `live${idx}`, first);
+    for (const { seq, ops } of patches) say({ type: "patch", sessionId: `live${idx}`, seq, ops });
+    const last = String(patches.at(-1)?.seq);
+    await page.waitForFunction((last) => document.body.dataset.head === last, last);
+    await assertHarmless(page, payloads, signs, `live${idx}`);
+    assert.deepEqual(faults, [], `live${idx}`);
+    await page.context().close();
+  }
+});

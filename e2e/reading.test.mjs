@@ -1,0 +1,265 @@
+// Reading: where the page stands while it grows, what came earlier, phones, dark mode, files.
+
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+
+import { useBrowser } from "./browser.mjs";
+import { startCallboard } from "./callboard.mjs";
+import { LOOKS, contentWidth, conversationText, openAll, openSession, seen, setRoot } from "./drive.mjs";
+import { openDrawn, useGallery } from "./gallery.mjs";
+
+const browser = useBrowser();
+const gallery = useGallery();
+
+/** @typedef {import("playwright-core").Page} Page */
+
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+const SMALL = { viewport: { width: 1000, height: 500 } };
+
+/** @param {Page} page */
+const atEnd = (page) =>
+  page.waitForFunction(
+    () => innerHeight + scrollY >= document.documentElement.scrollHeight - 2,
+  );
+
+test("the page follows its end while the reader is there, and stands still while they are not", async (t) => {
+  const page = await browser.newPage(t, SMALL);
+  const { first, patches } = gallery.replay("tools");
+  const { patch } = await openDrawn(page, "tools", first);
+  await setRoot(page, { toolDisplay: "timeline" });
+  const middle = patches.findIndex(({ seq }) => seq === 100);
+  for (const step of patches.slice(0, middle)) {
+    await patch(step);
+    await atEnd(page);
+  }
+  const latest = page.getByRole("button", { name: "Jump to latest" });
+  assert.ok(!(await latest.isVisible()));
+  await page.mouse.move(600, 250);
+  await page.mouse.wheel(0, -400);
+  await latest.waitFor();
+  const line = page.locator(".tool-block").first();
+  const before = (await line.boundingBox())?.y;
+  for (const step of patches.slice(middle)) await patch(step);
+  assert.equal((await line.boundingBox())?.y, before, "the line that is read moved");
+  await latest.click();
+  await atEnd(page);
+  await latest.waitFor({ state: "hidden" });
+});
+
+test("opening a block, also at the end of the page, does not move the line that was clicked", async (t) => {
+  const page = await browser.newPage(t, SMALL);
+  await openDrawn(page, "tools", gallery.html("tools"));
+  await setRoot(page, { toolDisplay: "timeline" });
+  for (const block of await page.locator(".tool-block > details > summary").all()) {
+    await block.evaluate((it) => it.scrollIntoView({ block: "center" }));
+    const before = (await block.boundingBox())?.y;
+    await block.click();
+    await block.locator("xpath=..").locator("> .inside").waitFor();
+    // A frame later everything that would have scrolled has.
+    await page.evaluate(() => new Promise((resume) => requestAnimationFrame(() => setTimeout(resume))));
+    assert.equal((await block.boundingBox())?.y, before);
+  }
+});
+
+/** So many messages, each with its number. */
+function longLog(count = 120) {
+  /** @type {object[]} */
+  const log = [{ type: "session_created", agent: "demo", title: "A long talk" }];
+  for (let idx = 0; idx < count / 2; idx += 1) {
+    const responseId = `r${idx}`;
+    const text = `Answer ${idx}. ${"The sea is wide. ".repeat(12)}`;
+    log.push(
+      { type: "user_message", messageId: `m${idx}`, text: `Question ${idx}` },
+      { type: "run_start", responseId, agent: "demo", trigger: "user" },
+      { type: "step_start", responseId, index: 0 },
+      { type: "text_start", responseId, partId: `${responseId}.0` },
+      { type: "text_done", responseId, partId: `${responseId}.0`, text },
+      { type: "step_finish", responseId, index: 0, finishReason: "stop" },
+      { type: "run_finish", responseId, status: "completed", durationMs: 1 },
+    );
+  }
+  return log;
+}
+
+test("earlier messages load when the reader goes back, and nothing jumps", async (t) => {
+  const callboard = await startCallboard(t);
+  await callboard.importLog("talk", longLog());
+  const page = await openSession(t, browser, callboard, "talk");
+  const messages = page.locator(".messages > .message");
+  assert.equal(await messages.count(), 50);
+  await atEnd(page);
+
+  for (let known = 50; known < 120; known = await messages.count()) {
+    const oldest = await messages.first().getAttribute("id");
+    await page.evaluate(() => scrollTo(0, 0));
+    await page.waitForFunction((known) => document.querySelectorAll(".message").length > known, known);
+    const kept = page.locator(`[id="${oldest}"]`);
+    assert.ok(((await kept.boundingBox())?.y ?? -1) >= 0, "what was at the top is still in sight");
+  }
+  assert.equal(await messages.count(), 120);
+  assert.equal(await page.locator("#earlier").count(), 0);
+  const numbers = await page.locator(".bubble").allTextContents();
+  assert.deepEqual(numbers, Array.from({ length: 60 }, (_, idx) => `Question ${idx}`));
+});
+
+test("without script, earlier messages are a link away", async (t) => {
+  const callboard = await startCallboard(t);
+  await callboard.importLog("talk", longLog());
+  const page = await openSession(t, browser, callboard, "talk", { javaScriptEnabled: false });
+  await page.getByRole("link", { name: "Earlier messages" }).click();
+  await page.locator(".bubble", { hasText: /^Question 20$/ }).waitFor();
+});
+
+test("?at= shows the session as it was, and leads back", async (t) => {
+  const callboard = await startCallboard(t);
+  await callboard.importLog("talk", longLog(4));
+  const page = await openSession(t, browser, callboard, "talk");
+  await page.goto(`${callboard.base}s/talk?at=8`);
+  assert.deepEqual(await seen(page.locator(".bubble")), ["Question 0"]);
+  assert.ok(!(await page.locator("#composer").isVisible()), "nothing can be said in the past");
+  await page.getByRole("link", { name: "Show it as it is now" }).click();
+  assert.deepEqual(await seen(page.locator(".bubble")), ["Question 0", "Question 1"]);
+});
+
+test("the export opens as a file without script, and says the same", async (t) => {
+  const callboard = await startCallboard(t, { files: { "notes.txt": "buy oil" } });
+  const session = await callboard.converse("read notes.txt", "write a report about tea");
+  const served = await openSession(t, browser, callboard, session);
+  const folder = await mkdtemp(path.join(tmpdir(), "callboard-export-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const response = await fetch(`${callboard.base}api/sessions/${session}/export?format=html`, {
+    headers: { Authorization: `Bearer ${callboard.token}` },
+  });
+  const file = path.join(folder, "talk.html");
+  await writeFile(file, await response.text());
+  const page = await browser.newPage(t, { javaScriptEnabled: false, offline: true });
+  await page.goto(pathToFileURL(file).href);
+  const words = ".bubble, .messages .text, .tool-block .name, .tool-block .body";
+  assert.deepEqual(
+    await page.locator(words).allTextContents(),
+    await served.locator(words).allTextContents(),
+  );
+  await page.locator(".activity > summary").first().click();
+  await page.locator(".tool-block > details > summary").first().click();
+  assert.match((await seen(page.locator(".tool-block .body"))).join(), /buy oil/);
+});
+
+test("on a phone no log needs sideways scrolling, closed or open, in any look", async (t) => {
+  for (const name of ["home", ...gallery.names]) {
+    const page = await browser.newPage(t, PHONE);
+    await openDrawn(page, name, gallery.html(name));
+    for (const look of LOOKS) {
+      await setRoot(page, { toolDisplay: look });
+      assert.equal(await contentWidth(page), 390, `${name}, ${look}, closed`);
+    }
+    await openAll(page);
+    for (const look of LOOKS) {
+      await setRoot(page, { toolDisplay: look });
+      assert.equal(await contentWidth(page), 390, `${name}, ${look}, open`);
+    }
+    await page.close();
+  }
+});
+
+test("on a phone everything that can be touched is large enough to be hit", async (t) => {
+  for (const [name, look] of [["home", "widget"], ["tools", "widget"], ["tools", "badges"],
+    ["tools", "timeline"], ["approval", "widget"], ["queue", "widget"], ["failed", "panels"]]) {
+    const page = await browser.newPage(t, PHONE);
+    await openDrawn(page, name, gallery.html(name));
+    await setRoot(page, { toolDisplay: look });
+    assert.deepEqual(await page.evaluate(smallTargets), [], `${name}, ${look}`);
+    await page.close();
+  }
+});
+
+/** What a finger of 44 pixels misses, if it aims at the middle. Runs in the browser. */
+function smallTargets() {
+  const half = 21;
+  const all = document.querySelectorAll("main :is(button, select, summary, input, a)");
+  const targets = [...all].filter((it) => it.checkVisibility() && !it.closest(".text, p a, .body"));
+  return targets.flatMap((it) => {
+    it.scrollIntoView({ block: "center", behavior: "instant" });
+    const { left, right, top, bottom } = it.getBoundingClientRect();
+    const [x, y] = [(left + right) / 2, (top + bottom) / 2];
+    const isHit = [[0, -half], [0, half], [-half, 0], [half, 0]].every(([dx = 0, dy = 0]) => {
+      const hit = document.elementFromPoint(x + dx, y + dy);
+      return it === hit || it.contains(hit);
+    });
+    return isHit ? [] : [`${it.className || it.tagName} ${it.textContent?.trim().slice(0, 30)}`];
+  });
+}
+
+test("on a phone the list is a drawer: by its button, by swipe; a tap beside it or Escape closes it", async (t) => {
+  const page = await browser.newPage(t, PHONE);
+  await openDrawn(page, "tools", gallery.html("tools"));
+  const list = page.getByRole("navigation", { name: "Sessions" });
+  assert.ok(!(await list.isVisible()));
+  await page.getByRole("button", { name: "Sessions" }).tap();
+  await list.waitFor();
+  await page.keyboard.press("Escape");
+  await list.waitFor({ state: "hidden" });
+  await page.getByRole("button", { name: "Sessions" }).tap();
+  await list.waitFor();
+  await page.touchscreen.tap(380, 400);
+  await list.waitFor({ state: "hidden" });
+
+  await swipe(page, 5, 250);
+  await list.waitFor();
+  await swipe(page, 250, 20);
+  await list.waitFor({ state: "hidden" });
+});
+
+/** @param {Page} page @param {number} from @param {number} to */
+async function swipe(page, from, to) {
+  const devtools = await page.context().newCDPSession(page);
+  const touch = (/** @type {any} */ type, /** @type {number[]} */ ...xs) =>
+    devtools.send("Input.dispatchTouchEvent", { type, touchPoints: xs.map((x) => ({ x, y: 300 })) });
+  await touch("touchStart", from);
+  await touch("touchMove", to);
+  await touch("touchEnd");
+}
+
+test("dark as the system or as the setting says", async (t) => {
+  const page = await browser.newPage(t, { colorScheme: "dark" });
+  await openDrawn(page, "tools", gallery.html("tools"));
+  const brightness = () =>
+    page.evaluate(() => {
+      const canvas = new OffscreenCanvas(1, 1).getContext("2d");
+      if (!canvas) return -1;
+      canvas.fillStyle = getComputedStyle(document.documentElement).backgroundColor;
+      canvas.fillRect(0, 0, 1, 1);
+      return canvas.getImageData(0, 0, 1, 1).data[0] ?? -1;
+    });
+  assert.ok((await brightness()) < 60, "the system is dark");
+  await setRoot(page, { theme: "light" });
+  assert.ok((await brightness()) > 200, "the reader wants it light");
+  await page.emulateMedia({ colorScheme: "light" });
+  await setRoot(page, { theme: "dark" });
+  assert.ok((await brightness()) < 60, "the reader wants it dark");
+  await setRoot(page, { theme: "system" });
+  assert.ok((await brightness()) > 200, "the system is light");
+});
+
+test("long output is cut, and all of it is a click away", async (t) => {
+  const callboard = await startCallboard(t);
+  const text = Array.from({ length: 9000 }, (_, idx) => `line ${idx}`).join("\n");
+  const call = { responseId: "r1", callId: "r1.0" };
+  await callboard.importLog("long", [
+    { type: "session_created", agent: "demo", title: "Long output" },
+    { type: "run_start", responseId: "r1", agent: "demo", trigger: "user" },
+    { ...call, type: "tool_call_start", toolName: "fetch", executor: "agent", arguments: "{}" },
+    { ...call, type: "tool_arguments_done", arguments: "{}", summary: "", validation: "not_required" },
+    { ...call, type: "tool_result", toolName: "fetch", ok: true, result: text, durationMs: 1 },
+    { type: "run_finish", responseId: "r1", status: "completed", durationMs: 1 },
+  ]);
+  const page = await openSession(t, browser, callboard, "long");
+  await openAll(page);
+  assert.doesNotMatch(await conversationText(page), /line 4500\b/);
+  await page.locator(".show-all").click();
+  await page.locator(".fetched").waitFor();
+  assert.match(await page.locator(".fetched").innerText(), /line 4500\b/);
+});

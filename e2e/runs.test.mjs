@@ -1,0 +1,190 @@
+// Runs of the demo agent in a real browser: what shows while they go on, when they are stopped, when
+// the page or the server goes away in the middle. What the demo agent cannot do is a hand-written log.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { listFaults, useBrowser } from "./browser.mjs";
+import { NATURAL, startCallboard } from "./callboard.mjs";
+import {
+  answered,
+  assertSameAfterReload,
+  conversationText,
+  isMarked,
+  mark,
+  noteValues,
+  openSession,
+  say,
+  seen,
+  sessionOf,
+  setRoot,
+} from "./drive.mjs";
+import { fromLog, openDrawn, useGallery } from "./gallery.mjs";
+
+const browser = useBrowser();
+const gallery = useGallery();
+
+test("X4.1 a call goes from calling to its result, and stays there after a reload", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
+  const states = await noteValues(page, ".tool-block", "class");
+  await say(page, "what time is it in Paris");
+  await answered(page);
+  assert.deepEqual(await states(), ["tool-block pending", "tool-block success"]);
+  await page.reload();
+  assert.equal(await page.locator(".tool-block").getAttribute("class"), "tool-block success");
+  assert.equal(await page.locator(".tool-widget").getAttribute("data-state"), "complete");
+});
+
+test("X4.2 two calls at once both get their results, and keep them", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
+  await setRoot(page, { toolDisplay: "timeline" });
+  await say(page, "what time is it in Paris and Tokyo?");
+  await answered(page);
+  const states = page.locator(".tool-block .state");
+  assert.deepEqual(await seen(states), ["done", "done"]);
+  assert.match(await conversationText(page), /In Paris it is[^]*In Tokyo it is/);
+  await assertSameAfterReload(page);
+  assert.equal(await page.locator(".tool-block.success").count(), 2);
+});
+
+test("X4.3 reload in the middle of a run gives the same page, and it goes on live", async (t) => {
+  const callboard = await startCallboard(t, { config: NATURAL });
+  const page = await openSession(t, browser, callboard);
+  await say(page, "tell me a story");
+  await page.getByText("Once there was").waitFor();
+  await page.reload();
+  await page.locator(".typing").waitFor({ state: "attached" });
+  const [head, shown] = await page.evaluate(`[document.body.dataset.head, (${fromLog})(null)]`);
+  const fresh = await page.evaluate(async (head) => (await fetch(`?at=${head}`)).text(), head);
+  assert.deepEqual(shown, await page.evaluate(fromLog, fresh));
+  await mark(page);
+  const before = (await conversationText(page)).length;
+  await page.waitForFunction(
+    (before) => (document.querySelector(".messages")?.textContent?.length ?? 0) > before + 40,
+    before,
+  );
+  assert.ok(await isMarked(page), "it went on without another reload");
+  await callboard.api(`sessions/${sessionOf(page)}/cancel`, { method: "POST" });
+});
+
+test("X5.1 a message, its calls, the answer, in this order", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
+  await setRoot(page, { toolDisplay: "timeline" });
+  await say(page, "what time is it in Paris");
+  await answered(page);
+  const kinds = await page
+    .locator(".bubble, .messages .text, .messages .tool-block")
+    .evaluateAll((all) => all.map((it) => it.className));
+  const plain = kinds.map((it) => it.replace(/ (shown|long)$/, ""));
+  assert.deepEqual(plain, ["bubble", "text commentary", "tool-block success", "text final"]);
+});
+
+test("X5.2 X6.8 stopped in the text: what came stays and is marked, also after a reload", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
+  await say(page, "tell me a story");
+  await page.getByText("Once there was").waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await answered(page);
+  const isMarkedSo = async () =>
+    assert.match((await seen(page.locator(".interrupted-mark"))).join(), /^Interrupted \(stopped by you/);
+  await isMarkedSo();
+  assert.match(await conversationText(page), /Once there was/);
+  await assertSameAfterReload(page);
+  await isMarkedSo();
+  await page.getByRole("button", { name: "Continue" }).waitFor();
+});
+
+test("X5.3 X6.9 stopped in a tool, on a hand-written log: amber, live and after a reload", async (t) => {
+  const page = await browser.newPage(t);
+  const faults = listFaults(page);
+  const { first, patches } = gallery.replay("stopped");
+  const { patch } = await openDrawn(page, "stopped", first);
+  for (const step of patches) await patch(step);
+  await setRoot(page, { toolDisplay: "timeline" });
+  const block = page.locator(".tool-block");
+  const look = async () => [
+    await block.getAttribute("class"),
+    ...(await block.evaluate((it) => [getComputedStyle(it).borderTopStyle, getComputedStyle(it).borderTopColor])),
+    await block.locator(".state").innerText(),
+  ];
+  const live = await look();
+  assert.deepEqual([live[0], live[1], live[3]], ["tool-block interrupted", "dashed", "⚠ Interrupted"]);
+  const fresh = await browser.newPage(t);
+  await openDrawn(fresh, "stopped", gallery.html("stopped"));
+  await setRoot(fresh, { toolDisplay: "timeline" });
+  const again = fresh.locator(".tool-block");
+  const [colour] = await again.evaluate((it) => [getComputedStyle(it).borderTopColor]);
+  assert.deepEqual([await again.getAttribute("class"), colour], [live[0], live[2]]);
+  assert.equal(await page.locator(".banner, .notice.error").count(), 0, "no error of the backend");
+  assert.deepEqual(faults, []);
+});
+
+test("X6.7 after a stop and a reload the order is that of what happened: text before its tools", async (t) => {
+  const page = await browser.newPage(t);
+  await openDrawn(page, "stopped", gallery.html("stopped"));
+  await setRoot(page, { toolDisplay: "timeline" });
+  const order = await seen(
+    page.locator(".bubble, .messages .text, .tool-block .name, .interrupted-mark"),
+  );
+  assert.deepEqual(order.map((it) => it.split(" ")[0]), [
+    "Write",
+    "Once",
+    "Interrupted",
+    "Count",
+    "Counting.",
+    "shell",
+    "Interrupted",
+  ]);
+});
+
+test("two tabs are in step, whichever of them speaks", async (t) => {
+  const callboard = await startCallboard(t, { config: NATURAL });
+  const one = await openSession(t, browser, callboard);
+  const two = await openSession(t, browser, callboard, sessionOf(one));
+  await say(one, "what time is it in Tokyo");
+  await answered(two);
+  await say(two, "what time is it in Paris");
+  await answered(one, 2);
+  await answered(two, 2);
+  const [a, b] = await Promise.all([one, two].map((it) => it.evaluate(fromLog, null)));
+  assert.deepEqual(a, b);
+});
+
+test("a page whose server restarts says so, and shows what was said meanwhile", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard);
+  await mark(page);
+  await callboard.kill();
+  await page.getByText("The server is gone").waitFor();
+  await callboard.restart();
+  await callboard.api(`sessions/${sessionOf(page)}/messages`, { body: { text: "what time is it in Tokyo" } });
+  await page.getByText("The server is gone").waitFor({ state: "hidden" });
+  await answered(page);
+  assert.match(await conversationText(page), /In Tokyo it is/);
+  assert.ok(await isMarked(page), "without a reload");
+});
+
+test("while it runs the foot says what for and since when, and is silent afterwards", async (t) => {
+  const callboard = await startCallboard(t, { config: NATURAL });
+  const page = await openSession(t, browser, callboard);
+  await say(page, "tell me a story");
+  const now = page.locator(".foot .now");
+  await now.getByText("Writing").waitFor();
+  await now.locator(".clock", { hasText: /^\d+s$/ }).waitFor();
+  await page.keyboard.press("Escape");
+  await answered(page);
+  assert.equal(await now.innerText(), "");
+  await page.waitForFunction(
+    () => document.querySelector("#announcer")?.textContent === "The agent has finished",
+  );
+});
+
+test("a failed run shows a banner with what to do; try again answers again", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t));
+  await say(page, "break");
+  await page.locator(".banner").waitFor();
+  assert.match(await conversationText(page), /break/);
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.locator(".rewound").waitFor();
+  await assertSameAfterReload(page);
+});

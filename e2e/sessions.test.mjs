@@ -1,0 +1,334 @@
+// What a reader does with sessions and messages: write, rename, delete, search, edit, set, sign in.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { useBrowser } from "./browser.mjs";
+import { NATURAL, startCallboard, until } from "./callboard.mjs";
+import {
+  answered,
+  assertSameAfterReload,
+  conversationText,
+  field,
+  openSession,
+  say,
+  seen,
+  sessionOf,
+} from "./drive.mjs";
+
+const browser = useBrowser();
+
+/** @typedef {import("playwright-core").Page} Page */
+
+/** An entry of a session's menu. @param {Page} page @param {string} title @param {string} entry */
+async function choose(page, title, entry) {
+  await page.getByRole("button", { name: `More for ${title}` }).click();
+  await page.getByRole("menuitem", { name: entry, exact: true }).click();
+}
+
+test("a draft is kept for each session until it is sent", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard);
+  const [one, two] = [page.url(), `${callboard.base}s/${await callboard.converse()}`];
+  await field(page).fill("half a thought");
+  await page.goto(two);
+  assert.equal(await field(page).inputValue(), "");
+  await field(page).fill("another");
+  await page.goto(one);
+  assert.equal(await field(page).inputValue(), "half a thought");
+  await page.goto(two);
+  assert.equal(await field(page).inputValue(), "another");
+  await say(page, "help");
+  await page.reload();
+  assert.equal(await field(page).inputValue(), "");
+});
+
+test("a sent message shows at once, and its record takes its place", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t));
+  const held = hold(page);
+  await field(page).fill("what time is it in Tokyo");
+  await page.keyboard.press("Enter");
+  await page.locator(".sending .bubble").waitFor();
+  assert.deepEqual(await seen(page.locator(".bubble")), ["what time is it in Tokyo"]);
+  assert.equal(await field(page).inputValue(), "");
+  (await held)("go");
+  await answered(page);
+  assert.equal(await page.locator(".sending").count(), 0);
+  assert.deepEqual(await seen(page.locator(".bubble")), ["what time is it in Tokyo"]);
+});
+
+test("a message that cannot be sent comes back, before what was written since", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t));
+  const held = hold(page);
+  await field(page).fill("one");
+  await page.keyboard.press("Enter");
+  await page.locator(".sending").waitFor();
+  await field(page).fill("two");
+  (await held)("fail");
+  await page.getByText("the server cannot be reached").waitFor();
+  assert.equal(await field(page).inputValue(), "one\ntwo");
+  assert.equal(await page.locator(".sending").count(), 0);
+});
+
+/** Holds the next message back. @param {Page} page @returns {Promise<(what: "go" | "fail") => void>} */
+function hold(page) {
+  return new Promise((resolve) => {
+    void page.route("**/messages", async (route) => {
+      const what = await new Promise((decide) => resolve(decide));
+      return what === "go" ? route.continue() : route.abort();
+    });
+  });
+}
+
+test("Enter sends, Shift+Enter breaks the line, and the field grows with it", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t));
+  await field(page).focus();
+  const before = (await field(page).boundingBox())?.height ?? 0;
+  await page.keyboard.type("help");
+  await page.keyboard.press("Shift+Enter");
+  await page.keyboard.type("please");
+  assert.equal(await field(page).inputValue(), "help\nplease");
+  assert.ok(((await field(page).boundingBox())?.height ?? 0) > before);
+  await page.keyboard.press("Enter");
+  await answered(page);
+  assert.deepEqual(await page.locator(".bubble").allTextContents(), ["help\nplease"]);
+});
+
+test("a message that is said while the agent works waits in sight, and can be taken back", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
+  await say(page, "tell me a story");
+  await page.getByText("Once there was").waitFor();
+  await say(page, "help");
+  const queued = page.locator(".queued");
+  await queued.getByText("starts when the agent has finished").waitFor();
+  assert.equal(await page.locator(".sending").count(), 0);
+  await queued.getByRole("button", { name: "Remove" }).click();
+  await queued.waitFor({ state: "detached" });
+  await page.keyboard.press("Escape");
+  await answered(page);
+});
+
+test("a session is renamed in its place, everywhere at once; Escape leaves it", async (t) => {
+  const callboard = await startCallboard(t);
+  const session = await callboard.converse("what time is it in Tokyo");
+  const page = await openSession(t, browser, callboard, session);
+  const title = page.getByRole("textbox", { name: "Title" });
+  await page.getByRole("heading", { level: 1 }).getByRole("button").click();
+  await title.fill("Not this");
+  await title.press("Escape");
+  assert.equal(await page.getByRole("heading", { level: 1 }).innerText(), "what time is it in Tokyo");
+  await page.getByRole("heading", { level: 1 }).getByRole("button").click();
+  await title.fill("Clocks");
+  await title.press("Enter");
+  await page.locator("#sessions .title", { hasText: "Clocks" }).waitFor();
+  await page.waitForFunction(() => document.title === "Clocks · Callboard");
+  assert.equal(await page.getByRole("heading", { level: 1 }).innerText(), "Clocks");
+  await choose(page, "Clocks", "Rename");
+  await title.fill("Watches");
+  await title.press("Enter");
+  await page.locator("#sessions .title", { hasText: "Watches" }).waitFor();
+  await page.reload();
+  assert.equal(await page.getByRole("heading", { level: 1 }).innerText(), "Watches");
+});
+
+test("deleting can be undone for ten seconds", async (t) => {
+  const callboard = await startCallboard(t);
+  const session = await callboard.converse("help");
+  const page = await browser.newPage(t);
+  await page.clock.install();
+  await page.goto(callboard.url);
+  const line = page.locator(`#sessions-${session}`);
+  const exists = async () => (await callboard.api("sessions")).sessions.length === 1;
+  await choose(page, "help", "Delete");
+  await line.waitFor({ state: "hidden" });
+  await page.getByRole("button", { name: "Undo" }).click();
+  await line.waitFor();
+  await page.clock.fastForward(11_000);
+  assert.ok(await exists(), "it was taken back");
+
+  await choose(page, "help", "Delete");
+  await page.clock.fastForward(9_000);
+  assert.ok(await exists(), "not yet");
+  await page.clock.fastForward(2_000);
+  await until(async () => !(await exists()));
+  await line.waitFor({ state: "detached" });
+});
+
+test("whoever leaves the page meant to delete", async (t) => {
+  const callboard = await startCallboard(t);
+  const session = await callboard.converse("help");
+  const page = await openSession(t, browser, callboard, session);
+  await choose(page, "help", "Delete");
+  await page.goto("about:blank");
+  await until(async () => (await callboard.api("sessions")).sessions.length === 0);
+});
+
+test("an archived session says so", async (t) => {
+  const callboard = await startCallboard(t);
+  const session = await callboard.converse("help");
+  const page = await openSession(t, browser, callboard, session);
+  await choose(page, "help", "Archive");
+  await page.locator(".heading[data-archived]").waitFor();
+  assert.match(await page.locator(".heading").innerText(), /archived/);
+});
+
+test("search finds words in all sessions and leads to them", async (t) => {
+  const callboard = await startCallboard(t);
+  const clocks = await callboard.converse("what time is it in Tokyo", "help", "write a report about tea");
+  await callboard.converse("help");
+  const page = await browser.newPage(t);
+  await page.goto(callboard.url);
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("ControlOrMeta+k");
+  await page.keyboard.type("tokyo");
+  const hit = page.locator("#found a").first();
+  await hit.waitFor();
+  assert.match(await hit.innerText(), /Tokyo/);
+  assert.ok((await page.locator("#found mark").count()) > 0, "the word is marked");
+  await hit.click();
+  await page.waitForURL(new RegExp(`/s/${clocks}#m=`));
+  await page.locator("#query").fill("no-such-word-anywhere");
+  await page.getByText("Nothing found").waitFor();
+  await page.locator("#query").press("Escape");
+  await page.locator("#sessions li").first().waitFor();
+});
+
+test("an earlier message can be said in other words; what it replaced is behind a link", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t));
+  await say(page, "what time is it in Tokyo");
+  await answered(page);
+  await say(page, "help");
+  await answered(page, 2);
+  const first = page.locator('.message[data-role="user"]').first();
+  await first.hover();
+  await first.getByRole("button", { name: "Edit and send again" }).click();
+  assert.equal(await field(page).inputValue(), "what time is it in Tokyo");
+  await page.getByText("Sending this replaces all that came after it").waitFor();
+  await field(page).fill("what time is it in Paris");
+  await page.keyboard.press("Enter");
+  const rewound = page.locator(".rewound");
+  await rewound.waitFor();
+  await page.getByText("In Paris it is").waitFor();
+  await answered(page);
+  assert.equal(await rewound.locator("> summary").innerText(), "4 messages replaced by what follows");
+  const bubbles = page.locator(".bubble");
+  assert.deepEqual(await seen(bubbles), ["what time is it in Paris"]);
+  await rewound.locator("> summary").click();
+  const shown = await bubbles.filter({ visible: true }).allTextContents();
+  assert.deepEqual(shown, ["what time is it in Tokyo", "help", "what time is it in Paris"]);
+  await assertSameAfterReload(page);
+  assert.equal(await field(page).inputValue(), "");
+});
+
+test("settings hold at once, after a reload, and in another tab after its reload", async (t) => {
+  const callboard = await startCallboard(t);
+  const session = await callboard.converse("what time is it in Tokyo");
+  const page = await openSession(t, browser, callboard, session);
+  const other = await openSession(t, browser, callboard, session);
+  await page.getByRole("button", { name: "Settings" }).click();
+  const saved = () => page.waitForResponse((it) => it.url().endsWith("/api/settings"));
+  for (const [name, choice, isOn] of /** @type {[string, string, boolean][]} */ ([
+    ["Tool calls look like", "badges", true],
+    ["Theme", "dark", true],
+    ["Show time and tokens", "", true],
+  ])) {
+    const answer = saved();
+    if (choice) await page.getByLabel(name).selectOption(choice);
+    else await page.getByLabel(name).setChecked(isOn);
+    assert.equal((await answer).status(), 200);
+  }
+  const look = (/** @type {Page} */ it) =>
+    it.evaluate(() => {
+      const { toolDisplay, theme, showTiming } = document.documentElement.dataset;
+      return { toolDisplay, theme, showTiming };
+    });
+  const wanted = { toolDisplay: "badges", theme: "dark", showTiming: "true" };
+  assert.deepEqual(await look(page), wanted);
+  await page.keyboard.press("Escape");
+  assert.deepEqual(await seen(page.locator(".tool-call-badge")), ["time"]);
+  await page.reload();
+  assert.deepEqual(await look(page), wanted);
+  await other.reload();
+  assert.deepEqual(await look(other), wanted);
+});
+
+test("? lists the keys, and each of them works", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t));
+  await field(page).blur();
+  await page.keyboard.press("?");
+  const sheet = page.getByRole("dialog", { name: "Keyboard shortcuts" });
+  await sheet.waitFor();
+  assert.match(await sheet.innerText(), /Esc\s+close what is open; if nothing is, stop the agent/);
+  await page.keyboard.press("Escape");
+  await sheet.waitFor({ state: "hidden" });
+  await page.locator("body").press("/");
+  assert.ok(await field(page).evaluate((it) => it === document.activeElement));
+  await page.keyboard.type("?");
+  assert.equal(await field(page).inputValue(), "?", "what is written is no shortcut");
+  await field(page).fill("");
+  await say(page, "what time is it in Tokyo");
+  await answered(page);
+  await field(page).blur();
+  await page.keyboard.press("o");
+  await page.locator(".tool-block").first().waitFor();
+  await page.keyboard.press("Alt+n");
+  await page.getByRole("heading", { name: "What shall we do?" }).waitFor();
+});
+
+test("Escape closes what is on top, one thing at a time, and only then stops the run", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
+  await say(page, "tell me a story");
+  await page.getByText("Once there was").waitFor();
+  /** @type {string[]} */
+  const stops = [];
+  page.on("request", (it) => it.url().endsWith("/cancel") && stops.push(it.url()));
+  const bubble = page.locator('.message[data-role="user"]').first();
+  await bubble.hover();
+  await bubble.getByRole("button", { name: "Edit and send again" }).click();
+  await page.getByRole("button", { name: "Settings" }).click();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
+  await page.getByRole("button", { name: "More", exact: true }).click();
+  await page.getByRole("menu").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("menu").waitFor({ state: "hidden" });
+  assert.ok(await page.locator("#editing").isVisible(), "one thing at a time");
+  await page.keyboard.press("Escape");
+  await page.locator("#editing").waitFor({ state: "hidden" });
+  assert.deepEqual(stops, []);
+  await page.keyboard.press("Escape");
+  await answered(page);
+  assert.equal(stops.length, 1);
+  assert.match(await conversationText(page), /Interrupted/);
+});
+
+test("the menu works by keyboard", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard, await callboard.converse("help"));
+  await page.getByRole("button", { name: "More", exact: true }).press("Enter");
+  const focused = () => page.evaluate(() => document.activeElement?.textContent);
+  assert.equal(await focused(), "Rename");
+  await page.keyboard.press("ArrowDown");
+  assert.equal(await focused(), "Archive");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("ArrowUp");
+  assert.equal(await focused(), "Delete");
+  const link = page.getByRole("menuitem", { name: "Export as HTML" });
+  assert.equal(await link.getAttribute("href"), `/api/sessions/${sessionOf(page)}/export?format=html`);
+});
+
+test("with a password the page asks for it, and opens when it is right", async (t) => {
+  const callboard = await startCallboard(t);
+  callboard.setPassword("correct horse battery");
+  const page = await browser.newPage(t);
+  await page.goto(callboard.base);
+  await page.getByLabel("Password").fill("wrong horse battery");
+  await page.keyboard.press("Enter");
+  await page.getByText("that is not the password").waitFor();
+  await page.getByLabel("Password").fill("correct horse battery");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "What shall we do?" }).waitFor();
+  await page.getByRole("button", { name: "Settings" }).click();
+  await page.getByRole("link", { name: "Sign out" }).click();
+  await page.getByLabel("Password").waitFor();
+});
