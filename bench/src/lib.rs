@@ -4,12 +4,20 @@
 
 mod client;
 pub mod log;
+pub mod model;
+pub mod opencode;
+pub mod peer;
+mod process;
 mod server;
+pub mod stamp;
+mod tap;
 
 use std::time::Duration;
 
 pub use client::Client;
-pub use server::Server;
+pub use process::Process;
+pub use server::{Server, View};
+pub use tap::Tap;
 
 /// Delays, to be asked for percentiles.
 #[derive(Debug, Default, Clone)]
@@ -34,4 +42,16 @@ impl Delays {
         let idx = ((self.0.len() as f64 * share) as usize).min(self.0.len().saturating_sub(1));
         self.0.get(idx).map_or(f64::NAN, |it| it.as_secs_f64() * 1e3)
     }
+}
+
+/// The middle one of several measurements.
+pub fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// A line of the figures.
+#[expect(clippy::print_stdout, reason = "the figures")]
+pub fn say(line: &str) {
+    println!("{line}");
 }

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use transcript::{Event, Millis, PartId, Record, ResponseId, RunStatus, Seq, SessionId, Trigger};
+use serde_json::json;
+use transcript::{
+    CallId, Event, Executor, Millis, PartId, Record, ResponseId, RunStatus, Seq, SessionId,
+    Trigger, Validation,
+};
 
 /// Writes the records of one session, in order.
 pub struct Writer {
@@ -39,6 +43,44 @@ impl Writer {
         };
         let text = Event::TextStart { part_id: self.part.clone(), parent_call_id: None };
         self.records([(false, created), (true, start), (true, text)])
+    }
+
+    /// A whole call, whose arguments come in these pieces.
+    pub fn call(&mut self, n: u32, pieces: &[&str]) -> Arc<[Record]> {
+        let call_id = CallId::numbered(&self.run, n);
+        let tool_name = "write".to_owned();
+        let start = Event::ToolCallStart {
+            call_id: call_id.clone(),
+            provider_call_id: None,
+            tool_name: tool_name.clone(),
+            arguments: None,
+            parent_call_id: None,
+            executor: Executor::Server,
+        };
+        let done = Event::ToolArgumentsDone {
+            call_id: call_id.clone(),
+            arguments: pieces.concat(),
+            summary: String::new(),
+            incomplete: false,
+            validation: Validation::NotRequired,
+            provider_data: None,
+        };
+        let result = Event::ToolResult {
+            call_id: call_id.clone(),
+            tool_name,
+            ok: true,
+            result: Some(json!({ "ok": true })),
+            output: None,
+            error: None,
+            duration_ms: 1,
+            truncated: None,
+        };
+        let deltas = pieces.iter().map(|piece| {
+            let (call_id, delta) = (call_id.clone(), (*piece).to_owned());
+            Event::ToolArgumentsDelta { call_id, delta }
+        });
+        let events: Vec<_> = [start].into_iter().chain(deltas).chain([done, result]).collect();
+        self.records(events.into_iter().map(|event| (true, event)))
     }
 
     pub fn delta(&mut self) -> Arc<[Record]> {

@@ -2,17 +2,20 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::process::{Process, pinned};
+use crate::tap::Tap;
+
 pub(crate) const TOKEN: &str = "token-of-the-benchmark";
 
 pub struct Server {
-    child: Child,
+    pub process: Process,
     pub base: String,
     /// From the start of the process to its ready line.
     pub started_in: Duration,
@@ -28,31 +31,34 @@ impl Server {
 
     /// With what is in `data` in that folder.
     pub fn start_in(folder: TempDir, config: &str) -> anyhow::Result<Self> {
+        Self::run(folder, config, Command::new(binary()?))
+    }
+
+    /// On core 0 alone, with its data on the disk of the working folder.
+    pub fn start_pinned(config: &str) -> anyhow::Result<Self> {
+        Self::run(tempfile::tempdir_in(".")?, config, pinned(0, binary()?))
+    }
+
+    fn run(folder: TempDir, config: &str, mut command: Command) -> anyhow::Result<Self> {
         std::fs::write(folder.path().join("callboard.toml"), config)?;
-        let binary = binary()?;
+        command.current_dir(folder.path()).env("CALLBOARD_TOKEN", TOKEN);
+        command.args(["--listen", "127.0.0.1:0", "--data", "data"]);
         let began = Instant::now();
-        let mut child = Command::new(&binary)
-            .current_dir(folder.path())
-            .env("CALLBOARD_TOKEN", TOKEN)
-            .args(["--listen", "127.0.0.1:0", "--data", "data"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("starting {}: run cargo build --release", binary.display()))?;
+        let (process, stdout) = Process::start(command)?;
         let mut ready = String::new();
-        let stdout = child.stdout.take().context("no standard output")?;
         BufReader::new(stdout).read_line(&mut ready)?;
         let started_in = began.elapsed();
         let url = ready.trim().strip_prefix("callboard listening on ").context("not ready")?;
         let base = url.split("/?token=").next().unwrap_or_default().to_owned();
-        Ok(Self { child, base, started_in, http: reqwest::Client::new(), _folder: folder })
+        Ok(Self { process, base, started_in, http: reqwest::Client::new(), _folder: folder })
     }
 
     pub fn address(&self) -> &str {
         self.base.strip_prefix("http://").unwrap_or(&self.base)
     }
 
-    pub async fn create_session(&self) -> anyhow::Result<String> {
-        let session = self.post("/api/sessions", &json!({ "agent": "demo" })).await?;
+    pub async fn create_session(&self, agent: &str) -> anyhow::Result<String> {
+        let session = self.post("/api/sessions", &json!({ "agent": agent })).await?;
         Ok(session["id"].as_str().context("no id")?.to_owned())
     }
 
@@ -76,28 +82,38 @@ impl Server {
         Ok(response.json().await?)
     }
 
-    /// The size of the answer in bytes.
-    pub async fn get(&self, path: &str) -> anyhow::Result<usize> {
+    /// The bytes of the answer.
+    pub async fn get(&self, path: &str) -> anyhow::Result<Vec<u8>> {
         let request = self.http.get(format!("{}{path}", self.base)).bearer_auth(TOKEN);
         let response = request.send().await?;
         ensure!(response.status().is_success(), "{path}: {}", response.status());
-        Ok(response.bytes().await?.len())
+        Ok(response.bytes().await?.to_vec())
     }
 
-    /// Resident memory in bytes.
-    pub fn memory(&self) -> anyhow::Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find(|it| it.starts_with("VmRSS:")).context("no VmRSS")?;
-        let kilobytes: u64 = line.split_whitespace().nth(1).context("no number")?.parse()?;
-        Ok(kilobytes * 1024)
+    /// A connection that watches these sessions, from what comes now on.
+    pub async fn tap(&self, sessions: &[String], view: View) -> anyhow::Result<Tap> {
+        let mut tap = Tap::web_socket(self.address(), &format!("/ws?token={TOKEN}")).await?;
+        for session in sessions {
+            let after = self.head(session).await?;
+            let (view, ready) = match view {
+                View::Records => ("records", "caught_up"),
+                View::Html => ("html", "\"patch\""),
+            };
+            let frame = json!({
+                "type": "subscribe", "sessionId": session, "after": after, "deltas": true, "view": view,
+            });
+            tap.say(&frame).await?;
+            tap.wait_for(ready).await?;
+        }
+        Ok(tap)
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// How a watcher is told: with the records, or with what they change on the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    Records,
+    Html,
 }
 
 fn binary() -> anyhow::Result<PathBuf> {

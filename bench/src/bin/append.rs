@@ -8,8 +8,8 @@ use std::io::Write;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use bench::Delays;
 use bench::log::Writer;
+use bench::{Delays, say};
 use store::{Options, Store};
 use tokio::sync::oneshot;
 
@@ -177,9 +177,4 @@ fn report(what: &str, delays: &mut Delays) {
     let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|share| delays.percentile(share));
     let n = delays.count();
     say(&format!("{what}: p50 {p50:.2} ms, p99 {p99:.2} ms, p99.9 {p999:.2} ms, {n} records"));
-}
-
-#[expect(clippy::print_stdout, reason = "the figures")]
-fn say(line: &str) {
-    println!("{line}");
 }

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use backends::openai::{Decoder, Said};
+use bench::say;
 use eventsource_stream::Eventsource;
 use futures_util::{FutureExt, StreamExt};
 use serde::Deserialize;
@@ -134,9 +135,4 @@ fn timed(work: impl FnOnce() -> usize) -> anyhow::Result<Duration> {
     let letters = work();
     anyhow::ensure!(letters == CHUNKS * " word0".len(), "not everything was read: {letters}");
     Ok(began.elapsed())
-}
-
-#[expect(clippy::print_stdout, reason = "the answer to the command")]
-fn say(text: &str) {
-    println!("{text}");
 }

@@ -1,6 +1,8 @@
-//! What a server costs before anybody talks to it: its start, its memory, and idle connections.
+//! What a server costs before anybody talks to it: its start, its memory, and idle connections,
+//! beside those of other servers in the same run.
 
-use bench::{Client, Server};
+use bench::peer::{Broadcast, Broadcaster};
+use bench::{Client, Server, Tap, say};
 
 const STARTS: usize = 15;
 const CONNECTIONS: usize = 10_000;
@@ -14,24 +16,27 @@ async fn main() -> anyhow::Result<()> {
     starts.sort_by(f64::total_cmp);
     say(&format!("start to ready line: median {:.1} ms of {STARTS}", starts[STARTS / 2]));
 
+    for runtime in ["node", "bun"] {
+        idle_with_peer(runtime).await?;
+    }
     let server = Server::start("")?;
-    let session = server.create_session().await?;
-    let idle = server.memory()?;
+    let session = server.create_session("demo").await?;
+    let idle = server.process.memory()?;
     say(&format!("resident memory when idle: {:.1} MB", idle as f64 / 1e6));
 
     let mut clients = Vec::new();
     for _ in 0..CONNECTIONS {
         clients.push(Client::connect(&server, None).await?);
     }
-    let connected = server.memory()?;
-    let each = |bytes: u64| (bytes.saturating_sub(idle)) as f64 / CONNECTIONS as f64 / 1024.0;
+    let connected = server.process.memory()?;
+    let each = |bytes| kilobytes_each(idle, bytes);
     say(&format!("{CONNECTIONS} idle WebSockets: {:.1} KB each", each(connected)));
 
     for client in &mut clients {
         client.subscribe(&server, &session).await?;
         while client.next().await?.kind != "caught_up" {}
     }
-    let subscribed = server.memory()?;
+    let subscribed = server.process.memory()?;
     say(&format!("all subscribed to one session: {:.1} KB each", each(subscribed)));
     server.send(&session, "help").await?;
     for client in &mut clients {
@@ -41,7 +46,19 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "the figures")]
-fn say(line: &str) {
-    println!("{line}");
+async fn idle_with_peer(runtime: &str) -> anyhow::Result<()> {
+    let what = Broadcast { subscribers: 0, sessions: 1, per_second: 1, deltas: 0 };
+    let server = Broadcaster::start(runtime, what, "")?;
+    let idle = server.process.memory()?;
+    let mut taps = Vec::new();
+    for _ in 0..CONNECTIONS {
+        taps.push(Tap::web_socket(&server.address, "/0").await?);
+    }
+    let each = kilobytes_each(idle, server.process.memory()?);
+    say(&format!("{CONNECTIONS} idle WebSockets to {runtime}: {each:.1} KB each"));
+    Ok(())
+}
+
+fn kilobytes_each(idle: u64, connected: u64) -> f64 {
+    connected.saturating_sub(idle) as f64 / CONNECTIONS as f64 / 1024.0
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use bench::log::Writer;
-use bench::{Delays, Server};
+use bench::{Delays, Server, say};
 use store::{Options, Store};
 
 const DELTAS: usize = 10_000;
@@ -30,16 +30,11 @@ async fn main() -> anyhow::Result<()> {
         let mut bytes = 0;
         for _ in 0..TIMES {
             let began = Instant::now();
-            bytes = server.get(path).await?;
+            bytes = server.get(path).await?.len();
             delays.add(began.elapsed());
         }
         let [p50, p99] = [0.5, 0.99].map(|share| delays.percentile(share));
         say(&format!("{path}: p50 {p50:.2} ms, p99 {p99:.2} ms, {} KB", bytes / 1024));
     }
     Ok(())
-}
-
-#[expect(clippy::print_stdout, reason = "the figures")]
-fn say(line: &str) {
-    println!("{line}");
 }

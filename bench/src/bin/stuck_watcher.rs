@@ -15,9 +15,9 @@ async fn main() -> anyhow::Result<()> {
     let server = Server::start("")?;
     let mut sessions = Vec::new();
     for _ in 0..SESSIONS {
-        sessions.push(server.create_session().await?);
+        sessions.push(server.create_session("demo").await?);
     }
-    let at_start = server.memory()?;
+    let at_start = server.process.memory()?;
     let (mut without, mut with) = (Delays::default(), Delays::default());
     let mut ratios = Vec::new();
     for _ in 0..ROUNDS {
@@ -31,7 +31,7 @@ async fn main() -> anyhow::Result<()> {
         without.extend(all_reading);
         with.extend(one_stuck);
     }
-    let grown = server.memory()?.saturating_sub(at_start);
+    let grown = server.process.memory()?.saturating_sub(at_start);
     report("200 watchers, all reading", &mut without);
     report("199 reading, 1 stuck on all sessions", &mut with);
     #[expect(clippy::print_stdout, reason = "the figures")]

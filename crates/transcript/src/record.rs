@@ -110,8 +110,7 @@ impl<'de> Deserialize<'de> for Record {
         let (seq, at) = (take("seq"), take("at"));
         let (session_id, response_id) = (take("sessionId"), take("responseId"));
 
-        let event =
-            serde_json::from_value(Value::Object(fields.clone())).map_err(D::Error::custom)?;
+        let event = Event::deserialize(&fields).map_err(D::Error::custom)?;
         Ok(Self {
             seq: serde_json::from_value(seq).map_err(D::Error::custom)?,
             at: serde_json::from_value(at).map_err(D::Error::custom)?,

@@ -31,8 +31,10 @@ use super::{App, BODY_MAX};
 use crate::live::ListChange;
 use crate::session::Command;
 
-/// Small, so that thousands of idle connections are cheap; a long frame makes room for itself.
-const BUFFER: usize = 4 * 1024;
+/// Kept by every connection, so small: commands are short, and a long frame makes room for itself.
+const READ_BUFFER: usize = 1024;
+/// Bytes that are written at once; room is made when there is something to write.
+const WRITE_BUFFER: usize = 4 * 1024;
 /// A frame above [`BODY_MAX`] gets an error; one above this is not even read.
 const CUT_OFF: usize = 2 * BODY_MAX;
 /// Lots of frames that wait between the watches and the connection.
@@ -48,8 +50,8 @@ pub(super) async fn open(
         HttpError::invalid(format!("only WebSockets are opened here: {}", it.body_text()))
     })?;
     let response = upgrade
-        .read_buffer_size(BUFFER)
-        .write_buffer_size(BUFFER)
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(WRITE_BUFFER)
         .max_message_size(CUT_OFF)
         .max_frame_size(CUT_OFF)
         .on_upgrade(|socket| Connection::new(app).serve(socket));
