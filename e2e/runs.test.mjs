@@ -186,5 +186,6 @@ test("a failed run shows a banner with what to do; try again answers again", asy
   assert.match(await conversationText(page), /break/);
   await page.getByRole("button", { name: "Try again" }).click();
   await page.locator(".rewound").waitFor();
+  await page.locator(".messages > .message .banner").waitFor();
   await assertSameAfterReload(page);
 });
