@@ -1,6 +1,6 @@
 //! Source code, highlighted by class.
 //!
-//! The grammars are syntect's, made into the few token classes of [`STYLESHEET`]. They are loaded by
+//! The grammars are syntect's, made into the few token classes of the page's stylesheet. They are loaded by
 //! the first code that is highlighted, and a grammar that is used keeps what it has compiled, some ten
 //! megabytes each: a server that is idle calls [`unload`].
 
@@ -22,10 +22,6 @@ pub use languages::Language;
 const MAX_CODE: usize = 64 << 10;
 /// So is code with a longer line: grammars are slow on what was never meant to be read.
 const MAX_LINE: usize = 4 << 10;
-
-/// The colours of the token classes, for both themes. A page sets `data-theme` to override the
-/// system's choice.
-pub const STYLESHEET: &str = include_str!("code/highlight.css");
 
 /// Which token class a scope belongs to; of those that match, the longest counts. An empty class
 /// takes a scope out of a wider one.
