@@ -54,9 +54,8 @@ impl Backend for Demo {
             }
             (Input::Wake, Some(run)) => run.beats.wake(),
             (Input::Interrupt, Some(run)) => run.interrupt(),
-            (Input::ToolResult { .. } | Input::Wake | Input::Interrupt, None) => (),
-            // It never asks for these.
-            (Input::History(_) | Input::Head { .. } | Input::Bytes(_) | Input::Ended(_), _) => (),
+            // Nothing else was asked for.
+            _ => (),
         }
         self.play(now)
     }

@@ -7,8 +7,8 @@
 //!
 //! - One input at a time. The driver carries out all effects of an answer, in their order, before
 //!   it gives the next input.
-//! - The first input is [`Input::Start`] or [`Input::Resume`]. After [`Effect::End`], which is the last effect of its
-//!   answer, nothing more is called.
+//! - A run begins with [`Input::Start`] or [`Input::Resume`] and ends with [`Effect::End`], which is
+//!   the last effect of its answer.
 //! - `now` is the only time there is. A [`Effect::WakeAt`] replaces the one before it.
 //! - Every [`Effect::RunTool`] gets exactly one [`Input::ToolResult`], and every
 //!   [`Effect::ReadHistory`] one [`Input::History`], unless the run ends first.
@@ -21,7 +21,20 @@
 //! - A run may end while a step, a part or a call is open. The driver closes what is open.
 //! - Ids of parts and calls are `{responseId}.{n}`, counted by the backend.
 //!
-//! Write and Steer come with the backends that need them.
+//! How long a value lives is where the two families differ. `openai` and `demo` live for one run:
+//! nothing is called after its end. The command-line agents live as long as their process:
+//!
+//! - The driver starts the process (what to run: [`Program`]) and then makes the value. Every line of
+//!   stdout is an [`Input::Line`]; [`Effect::Write`] puts one on stdin. [`Input::Exited`] is the last
+//!   input there is.
+//! - Between runs the value is idle and still hears lines. Each `Start` begins the next run.
+//! - An agent may go on by itself: [`Effect::Begin`] starts a run under the id that [`Input::Spare`]
+//!   gave in advance. The driver gives a new spare id after each `Begin`, and the first one before
+//!   anything else.
+//! - The program runs its tools itself, so the backend emits all of `tool_*` but the approvals. For
+//!   those it says [`Effect::Ask`]; the driver looks at the policy, asks a person if it has to, writes
+//!   both records, and answers with [`Input::Decided`] once, unless the backend says
+//!   [`Effect::Withdraw`] or the run ends first.
 
 mod arguments_summary;
 mod demo;
@@ -32,7 +45,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use transcript::{
-    Answer, CallId, ErrorInfo, Event, Millis, PartKind, ResponseId, RunStatus, Usage,
+    Answer, CallId, ErrorInfo, Event, MessageId, Millis, PartKind, ResponseId, RunStatus, Scope,
+    Usage,
 };
 
 pub use crate::arguments_summary::arguments_summary;
@@ -73,6 +87,23 @@ pub enum Input {
     Bytes(Vec<u8>),
     /// All bytes have come, or the connection was lost.
     Ended(Result<(), Lost>),
+    /// A line that the program wrote to its stdout, without its end.
+    Line(String),
+    /// The id of the next run that the agent starts by itself.
+    Spare(ResponseId),
+    Decided {
+        call_id: CallId,
+        verdict: Verdict,
+    },
+    /// To be handed to the run that is active. Answered with a `message_steered` as soon as the
+    /// program has it, or with [`Effect::CannotSteer`].
+    Steer {
+        message_id: MessageId,
+        /// As in [`Input::Start`], one message.
+        message: Value,
+    },
+    /// The process is gone, for whatever reason.
+    Exited(Exit),
     /// Somebody wants the run to stop.
     Interrupt,
     /// The moment of the last [`Effect::WakeAt`] has come.
@@ -85,6 +116,30 @@ pub struct ToolOutcome {
     pub ok: bool,
     pub result: Value,
     pub error: Option<ErrorInfo>,
+}
+
+/// What was decided about a call that the agent asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// `arguments` where a person changed them: raw text.
+    Allowed {
+        arguments: Option<String>,
+        scope: Scope,
+    },
+    Denied {
+        feedback: Option<String>,
+    },
+    /// Nobody decided in time.
+    TimedOut,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    /// `None`: a signal ended it.
+    pub code: Option<i32>,
+    /// The last it wrote to stderr, for a person to read.
+    pub stderr: String,
 }
 
 /// Why nothing more comes.
@@ -114,8 +169,60 @@ pub enum Effect {
     },
     ReadHistory,
     Request(Request),
+    /// A line for the program's stdin, without its end.
+    Write(String),
+    /// A run begins that nobody asked for, under the spare id.
+    Begin,
+    /// The program wants to know whether the call, whose arguments are in the log, may run.
+    Ask {
+        call_id: CallId,
+        /// It can be told to run with other arguments.
+        can_edit: bool,
+        /// Questions to a person instead of a yes or no; their answers are the edited arguments.
+        form: Option<Value>,
+    },
+    /// The program asks no longer.
+    Withdraw(CallId),
+    /// The message has to wait for the next run.
+    CannotSteer(MessageId),
     WakeAt(Millis),
     End(Ending),
+    /// The program is of no more use and is to be ended; a new one will be started when needed.
+    Quit,
+}
+
+/// A program to start: what is its own of the command line and of the environment. Where it runs and
+/// what else it inherits is the driver's business.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Program {
+    pub command: Vec<String>,
+    pub env: Vec<(String, String)>,
+}
+
+/// What a program is started with, beside its configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Launch {
+    pub workspace: String,
+    /// The program's own conversation to go on with.
+    pub resume: Option<String>,
+    /// Callboard's own tools, where they are served.
+    pub tools: Option<ToolServer>,
+    /// A folder that holds the files which Callboard ships for its agents.
+    pub shipped: String,
+}
+
+/// An MCP server over streamable HTTP.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ToolServer {
+    pub url: String,
+    pub token: String,
+}
+
+/// The token stays out of logs.
+impl fmt::Debug for ToolServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolServer").field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 /// An HTTP request with a JSON body.

@@ -156,6 +156,12 @@ impl Run {
             Input::ToolResult { call_id, .. } => self.take_result(now, &call_id),
             Input::Wake => self.wake(now),
             Input::Interrupt => self.interrupt(),
+            // What only a process says.
+            Input::Line(_)
+            | Input::Spare(_)
+            | Input::Decided { .. }
+            | Input::Steer { .. }
+            | Input::Exited(_) => (),
         }
     }
 

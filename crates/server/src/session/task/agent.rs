@@ -88,6 +88,13 @@ impl Task {
                     self.after_commit.push(AfterCommit::Request(request));
                 }
                 Effect::WakeAt(at) => run.wake_at(at),
+                // Said only by agents that are processes of their own.
+                Effect::Write(_)
+                | Effect::Begin
+                | Effect::Ask { .. }
+                | Effect::Withdraw(_)
+                | Effect::CannotSteer(_)
+                | Effect::Quit => (),
                 Effect::End(end) => {
                     let ending = how_it_ended(&run.answer, end);
                     self.end_run(&ending);
