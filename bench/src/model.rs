@@ -99,6 +99,7 @@ impl Model {
         let stream = self.streams.fetch_add(1, Ordering::Relaxed);
         let pause = script.per_second.map(|rate| Duration::from_secs(1) / rate);
         let (began, clock) = (tokio::time::Instant::now(), stamp::now());
+        let mut last = Duration::ZERO;
         for n in 0..script.deltas {
             let mut at = stamp::now();
             if let Some(pause) = pause {
@@ -106,6 +107,9 @@ impl Model {
                 tokio::time::sleep_until(began + due).await;
                 at = if script.stamp == Stamp::Due { clock + due } else { stamp::now() };
             }
+            // The clock may be set back; stamps only grow.
+            at = at.max(last + Duration::from_nanos(1));
+            last = at;
             say(to, &delta(&format!("{} ", stamp::write(stream, at)), None)).await?;
         }
         Ok(())

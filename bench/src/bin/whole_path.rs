@@ -87,7 +87,8 @@ async fn ours(server: &Server, chats: usize, script: Script) -> anyhow::Result<O
     let mut tap = server.tap(&sessions, View::Records).await?;
     let (began, before) = (Instant::now(), server.process.cpu()?);
     let send = try_join_all(sessions.iter().map(|session| server.send(session, "go")));
-    let (delays, _) = tokio::try_join!(tap.deltas(chats * script.deltas), send)?;
+    let seen = async { Ok(tap.deltas_up_to(chats * script.deltas).await) };
+    let (seen, _) = tokio::try_join!(seen, send)?;
     let (wall, cpu) = (began.elapsed(), server.process.cpu()? - before);
     // The end of an answer may still be on its way into the log; its deltas are there.
     for session in &sessions {
@@ -96,7 +97,9 @@ async fn ours(server: &Server, chats: usize, script: Script) -> anyhow::Result<O
         let stored = stored.delays.count();
         ensure!(stored == script.deltas, "{stored} of {} deltas are stored", script.deltas);
     }
-    Ok(Outcome { delays, wall, cpu })
+    let (shown, all) = (seen.delays.count(), chats * script.deltas);
+    ensure!(shown == all, "{shown} of {all} deltas were shown, though all are stored");
+    Ok(Outcome { delays: seen.delays, wall, cpu })
 }
 
 async fn theirs(server: &Opencode, chats: usize, script: Script) -> anyhow::Result<Outcome> {

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, ser::Error as _};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::{Event, Millis, ResponseId, Seq, SessionId};
+use crate::{CallId, Event, Millis, OutputStream, PartId, ResponseId, Seq, SessionId};
 
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "camelCase"))]
@@ -35,6 +35,14 @@ impl Record {
         Self { seq, at, session_id, response_id, event, extra: Map::new() }
     }
 
+    /// Reads one record. Nearly every record of a live session is a delta, and a delta without
+    /// fields of a newer version is read straight from the text; the others take the way over a
+    /// map, which keeps what this version does not know.
+    pub fn from_json(text: &str) -> serde_json::Result<Self> {
+        let delta = serde_json::from_str(text).ok().and_then(DeltaRecord::into_record);
+        delta.map_or_else(|| serde_json::from_str(text), Ok)
+    }
+
     /// The event's JSON object, unknown fields included.
     pub fn body(&self) -> String {
         let body = serde_json::to_string(&self.event).unwrap_or_else(|_| "{}".to_owned());
@@ -47,6 +55,61 @@ impl Record {
 
     pub fn to_json(&self) -> String {
         to_json(self.seq, self.at, &self.session_id, self.response_id.as_ref(), &self.body())
+    }
+}
+
+/// A record of any of the delta types, with the fields of all of them.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct DeltaRecord<'a> {
+    seq: Seq,
+    at: Millis,
+    session_id: &'a str,
+    response_id: Option<&'a str>,
+    r#type: DeltaType,
+    part_id: Option<&'a str>,
+    call_id: Option<&'a str>,
+    parent_call_id: Option<&'a str>,
+    stream: Option<OutputStream>,
+    offset: Option<u64>,
+    delta: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum DeltaType {
+    TextDelta,
+    ThinkingDelta,
+    ToolArgumentsDelta,
+    ToolOutputDelta,
+}
+
+impl DeltaRecord<'_> {
+    /// `None` if a field is missing, or is there that does not belong to the type.
+    fn into_record(self) -> Option<Record> {
+        let parent_call_id = self.parent_call_id.map(CallId::new);
+        let (part_id, call_id) = (self.part_id.map(PartId::new), self.call_id.map(CallId::new));
+        let (nested, delta) = (parent_call_id.is_some(), self.delta);
+        let event = match (self.r#type, part_id, call_id, self.stream, self.offset) {
+            (DeltaType::TextDelta, Some(part_id), None, None, None) => {
+                Event::TextDelta { part_id, parent_call_id, delta }
+            }
+            (DeltaType::ThinkingDelta, Some(part_id), None, None, None) => {
+                Event::ThinkingDelta { part_id, parent_call_id, delta }
+            }
+            (DeltaType::ToolArgumentsDelta, None, Some(call_id), None, None) if !nested => {
+                Event::ToolArgumentsDelta { call_id, delta }
+            }
+            (DeltaType::ToolOutputDelta, None, Some(call_id), Some(stream), Some(offset))
+                if !nested =>
+            {
+                Event::ToolOutputDelta { call_id, stream, offset, delta }
+            }
+            _ => return None,
+        };
+        let (session_id, response_id) =
+            (SessionId::new(self.session_id), self.response_id.map(ResponseId::new));
+        Some(Record::new(self.seq, self.at, session_id, response_id, event))
     }
 }
 

@@ -111,7 +111,7 @@ fn read_log(text: &str, name: Option<&str>) -> Result<Vec<Record>, HttpError> {
     let mut records: Vec<Record> = Vec::new();
     for (at, line) in lines {
         let broken = |why: String| HttpError::invalid(format!("line {}: {why}", at + 1));
-        let mut record: Record = serde_json::from_str(line).map_err(|it| broken(it.to_string()))?;
+        let mut record = Record::from_json(line).map_err(|it| broken(it.to_string()))?;
         if record.seq.0 != records.len() as u64 + 1 {
             return Err(broken(format!("record {} does not follow {}", record.seq, records.len())));
         }

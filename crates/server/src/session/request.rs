@@ -1,7 +1,8 @@
 //! An HTTP request of an agent: sent, and its answer handed on piece by piece.
 //!
-//! It cannot fail: what goes wrong is the last thing that is handed on. An agent that is slow to
-//! take the pieces holds the connection up, not the memory.
+//! It cannot fail: what goes wrong is the last thing that is handed on. What comes while the session
+//! writes its log is joined and handed on as one piece, so that a commit takes all there is; an agent
+//! that stays behind holds the connection up, not the memory.
 
 use std::error::Error;
 use std::sync::OnceLock;
@@ -13,8 +14,8 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-/// Pieces of an answer that may wait for the agent.
-const QUEUE: usize = 32;
+/// How much of an answer may wait for the agent.
+const WAITING_BYTES: usize = 256 * 1024;
 const CONNECT: Duration = Duration::from_secs(15);
 
 /// One client for all requests, which keeps connections for the next. Made when the first request
@@ -45,7 +46,7 @@ pub(super) struct RunningRequest {
 
 impl RunningRequest {
     pub(super) fn start(http: &HttpClient, request: Request) -> Self {
-        let (handed_on, inputs) = mpsc::channel(QUEUE);
+        let (handed_on, inputs) = mpsc::channel(1);
         let client = http.get();
         let task = tokio::spawn(async move {
             let ended = match client {
@@ -91,10 +92,28 @@ async fn exchange(
     let head = Input::Head { status: response.status().as_u16(), headers: headers.collect() };
     // Whoever does not listen any more drops us too.
     let _ = handed_on.send(head).await;
-    while let Some(bytes) = within(patience, response.chunk()).await? {
-        let _ = handed_on.send(Input::Bytes(bytes.into())).await;
+    let mut waiting = Vec::new();
+    loop {
+        tokio::select! {
+            biased;
+            Ok(room) = handed_on.reserve(), if !waiting.is_empty() => {
+                room.send(Input::Bytes(std::mem::take(&mut waiting)));
+            }
+            chunk = within(patience, response.chunk()), if waiting.len() < WAITING_BYTES => {
+                match chunk {
+                    Ok(Some(bytes)) => waiting.extend_from_slice(&bytes),
+                    ended => {
+                        if !waiting.is_empty() {
+                            let _ = handed_on.send(Input::Bytes(waiting)).await;
+                        }
+                        return ended.map(|_| ());
+                    }
+                }
+            }
+            // Nobody listens any more.
+            else => return Ok(()),
+        }
     }
-    Ok(())
 }
 
 async fn within<T>(

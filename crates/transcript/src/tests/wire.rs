@@ -7,8 +7,11 @@ use serde_json::Value;
 use crate::logs::any_log;
 use crate::*;
 
+/// Both ways of reading give the same.
 fn parse(json: &str) -> Record {
-    serde_json::from_str(json).unwrap()
+    let read = Record::from_json(json).unwrap();
+    assert_eq!(read, serde_json::from_str(json).unwrap());
+    read
 }
 
 #[test]
@@ -35,6 +38,9 @@ fn unknown_types_and_fields_come_back_as_they_were() {
         r#"{"seq":1,"at":"2026-11-15T18:44:28.000Z","sessionId":"s","type":"of_tomorrow","deep":{"a":[1,null]}}"#,
         r#"{"seq":1,"at":"2026-11-15T18:44:28.000Z","sessionId":"s","type":"notice","level":"info","text":"hi","shade":"blue"}"#,
         r#"{"seq":1,"at":"2026-11-15T18:44:28.000Z","sessionId":"s","type":"text_delta","delta":7}"#,
+        r#"{"seq":1,"at":"2026-11-15T18:44:28.000Z","sessionId":"s","type":"text_delta","partId":"p","delta":"a","shade":"blue"}"#,
+        r#"{"seq":1,"at":"2026-11-15T18:44:28.000Z","sessionId":"s","type":"text_delta","partId":"p","delta":"a","callId":"c"}"#,
+        r#"{"seq":1,"at":"2026-11-15T18:44:28.000Z","sessionId":"s","type":"tool_arguments_delta","callId":"c","delta":"a","offset":1}"#,
         r#"{"seq":1,"at":"2026-11-15T18:44:28.000Z","sessionId":"s"}"#,
     ] {
         assert_eq!(parse(json).to_json(), json);

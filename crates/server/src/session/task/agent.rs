@@ -46,18 +46,22 @@ impl Task {
         }
     }
 
-    /// Takes one input of the run and whatever else has come in, up to a round's worth.
+    /// Takes one input of the run and whatever else has come in, up to a round's worth. Only what
+    /// will be taken is asked for: there is no way to give an input back.
     pub(super) fn take_round(&mut self, first: RunInput) {
-        let mut next = Some(first);
-        for _ in 0..ROUND {
-            let Some(input) = next.take() else { return };
-            match input {
-                RunInput::Wake => self.tell_agent(Input::Wake),
-                RunInput::Tool(news) => self.hear_tool(news),
-                RunInput::Heard(input) => self.tell_agent(input),
-                RunInput::Overdue(call_id) => self.time_out(call_id),
-            }
-            next = self.run.as_mut().and_then(Run::try_next);
+        self.take(first);
+        for _ in 1..ROUND {
+            let Some(input) = self.run.as_mut().and_then(Run::try_next) else { return };
+            self.take(input);
+        }
+    }
+
+    fn take(&mut self, input: RunInput) {
+        match input {
+            RunInput::Wake => self.tell_agent(Input::Wake),
+            RunInput::Tool(news) => self.hear_tool(news),
+            RunInput::Heard(input) => self.tell_agent(input),
+            RunInput::Overdue(call_id) => self.time_out(call_id),
         }
     }
 
