@@ -369,7 +369,6 @@ async fn next_of(run: &mut Option<Run>, worker: &mut Option<Worker>) -> Next {
         }
     };
     tokio::select! {
-        biased;
         input = of_run => Next::Run(input),
         deed = of_agent => Next::Agent(deed),
     }

@@ -152,12 +152,13 @@ impl Worker {
         let idle_until = self.program.as_ref().and_then(Program::idle_until);
         let wake_at = self.wake_at;
         tokio::select! {
+            // The alarm first: it must be heard in a flood of lines too.
             biased;
-            heard = next_of(&mut self.program) => heard.into(),
             () = sleep_if(wake_at) => {
                 self.wake_at = None;
                 Deed::Wake
             }
+            heard = next_of(&mut self.program) => heard.into(),
             () = sleep_if(idle_until) => Deed::Idle,
         }
     }

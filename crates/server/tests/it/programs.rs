@@ -200,7 +200,10 @@ async fn a_flood_in_both_directions_holds_nobody_up() {
 
 #[tokio::test]
 async fn a_flood_can_be_stopped() {
-    let home = playing("hear_user; while :; do text more; done", "");
+    let home = playing(
+        r#"hear_user; text Half; while :; do say '{"type":"system","subtype":"status"}'; done"#,
+        "",
+    );
     let server = home.start();
     let session = session(&server).await;
     let mut watcher = Watcher::connect(&server).await;
