@@ -1,0 +1,1 @@
+//! Examples of what recordings do not show.
