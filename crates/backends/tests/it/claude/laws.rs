@@ -1,0 +1,1 @@
+//! What is true of every recording, cut and interrupted at every line.
