@@ -18,16 +18,16 @@
 
 mod calls;
 mod failure;
+mod notices;
 mod outcome;
+mod questions;
 mod run;
 mod settings;
 mod speaker;
 mod stdin;
 mod telling;
+mod unread;
 mod wire;
-
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 

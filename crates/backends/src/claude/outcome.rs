@@ -39,9 +39,9 @@ impl Outcome {
                 if fields.get("isImage") != Some(&Value::Bool(true)) {
                     output = take_output(&mut fields);
                 }
-                let is_output = fields.contains_key("interrupted");
-                if is_output {
-                    fields.retain(|_, value| !is_blank(value));
+                // A command's: nothing is said by what is not so.
+                if fields.contains_key("interrupted") {
+                    fields.retain(|name, value| name != "noOutputExpected" && !is_blank(value));
                 }
                 match tidy(fields) {
                     fields if !fields.is_empty() => Some(Value::Object(fields)),
@@ -59,6 +59,7 @@ impl Outcome {
         let text = text.trim();
         let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
         let text = text.strip_suffix("</tool_use_error>").unwrap_or(text);
+        let text = text.strip_prefix("Error: ").unwrap_or(text);
         if let Some(why) = circumstances.why_not_run(text) {
             return Self::failed(why);
         }

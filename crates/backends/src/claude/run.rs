@@ -4,20 +4,20 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use transcript::{
-    CallId, ErrorCode, ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunStatus,
-    SteerState, Usage,
+    CallId, ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunStatus, SteerState, Usage,
 };
 
 use super::calls::Calls;
 use super::outcome::{Circumstances, Outcome};
+use super::questions::{Question, Questions};
 use super::settings::TOOL_SERVER;
 use super::speaker::Speaker;
 use super::telling::{Telling, shortened, usage};
+use super::unread::{Steered, UserLine, uuid_of};
 use super::wire::{
-    AboutCall, Background, Block, Content, Init, Lifecycle, Line, Request, Retry, Said, Stream,
-    TurnResult,
+    AboutCall, Block, Content, Init, Lifecycle, Line, Request, Said, Stream, TurnResult,
 };
-use super::{Process, failure, stdin};
+use super::{Process, failure, notices, stdin};
 use crate::{Effect, Ending, Exit, Verdict};
 
 /// How long the program may take to stop, or to go on by itself.
@@ -30,8 +30,7 @@ pub(super) struct Run {
     outer: Speaker,
     /// Sub-agents, by the provider's id of the call that each works for.
     inner: HashMap<String, Speaker>,
-    questions: Vec<Question>,
-    /// What the program has not looked at yet, as far as it says.
+    questions: Questions,
     unread: Vec<UserLine>,
     is_turn_running: bool,
     /// By a request with this id.
@@ -42,25 +41,6 @@ pub(super) struct Run {
     usage: Option<Usage>,
 }
 
-/// Whether a call may run.
-struct Question {
-    request_id: String,
-    call_id: CallId,
-    provider_call_id: String,
-    input: Value,
-}
-
-struct UserLine {
-    uuid: String,
-    /// None: what began the run.
-    steered: Option<Steered>,
-}
-
-struct Steered {
-    id: MessageId,
-    text: String,
-}
-
 impl Run {
     pub(super) fn new(response_id: ResponseId) -> Self {
         Self {
@@ -69,7 +49,7 @@ impl Run {
             calls: Calls::default(),
             outer: Speaker::default(),
             inner: HashMap::new(),
-            questions: Vec::new(),
+            questions: Questions::default(),
             unread: Vec::new(),
             is_turn_running: false,
             interrupted: None,
@@ -87,7 +67,7 @@ impl Run {
     pub(super) fn start(&mut self, history: &[Value]) {
         let is_user = |it: &&Value| it.get("role").is_some_and(|role| role == "user");
         let message = history.iter().rfind(is_user).unwrap_or(&Value::Null);
-        let uuid = uuid_of(&self.response_id.to_string());
+        let uuid = uuid_of(self.response_id.as_str());
         self.telling.write(stdin::user(&uuid, message));
         self.unread.push(UserLine { uuid, steered: None });
         self.is_turn_running = true;
@@ -101,9 +81,9 @@ impl Run {
         if self.interrupted.is_some() {
             return self.telling.effects.push(Effect::CannotSteer(message_id));
         }
-        let uuid = uuid_of(&message_id.to_string());
+        let uuid = uuid_of(message_id.as_str());
         self.telling.write(stdin::user(&uuid, message));
-        let steered = Steered { id: message_id, text: stdin::text_of(message) };
+        let steered = Steered::new(message_id, message);
         self.telling.emit(steered.event(SteerState::HandedOver));
         self.unread.push(UserLine { uuid, steered: Some(steered) });
     }
@@ -146,17 +126,13 @@ impl Run {
     }
 
     pub(super) fn decided(&mut self, now: Millis, call_id: &CallId, verdict: Verdict) {
-        let Some(at) = self.questions.iter().position(|it| it.call_id == *call_id) else { return };
-        let Question { request_id, provider_call_id, input, .. } = self.questions.remove(at);
-        let refusal = match allowed_input(verdict, input) {
-            Ok(input) => {
-                self.telling.write(stdin::allow(&request_id, &input));
-                return self.calls.allow(&provider_call_id, now, &mut self.telling);
-            }
-            Err(refusal) => refusal,
-        };
-        self.telling.write(stdin::deny(&request_id, &refusal.message));
-        self.calls.refuse(&provider_call_id, refusal);
+        let Some(question) = self.questions.take(|it| it.call_id == *call_id) else { return };
+        let (line, refusal) = question.answer(verdict);
+        self.telling.write(line);
+        match refusal {
+            None => self.calls.allow(&question.provider_call_id, now, &mut self.telling),
+            Some(why) => self.calls.refuse(&question.provider_call_id, why),
+        }
     }
 
     pub(super) fn hear_nonsense(&mut self, raw: &str) {
@@ -174,10 +150,12 @@ impl Run {
             Line::User(said) => self.hear_user(now, said, raw),
             Line::Result(result) => self.turn_ended(now, &result, process),
             Line::Request(request) => self.hear_request(request, raw),
-            Line::RequestCancelled(it) => self.withdraw(&it.request_id),
+            Line::RequestCancelled(cancelled) => {
+                self.withdraw(|it| it.request_id == cancelled.request_id);
+            }
             Line::Response(it) => self.hear_response(&it.request_id),
             Line::Lifecycle(it) => self.hear_lifecycle(&it, process),
-            Line::Background(Background { .. }) => self.wait_for_turn(now, process),
+            Line::Background(_) => self.wait_for_turn(now, process),
             Line::TaskStarted(it) => {
                 let call = it.tool_use_id.unwrap_or_default();
                 self.calls.run(&call, now, &mut self.telling);
@@ -185,20 +163,12 @@ impl Run {
             Line::TaskEnded(it) => {
                 self.sub_agent_ended(now, &it.tool_use_id.unwrap_or_default());
             }
-            Line::Retry(retry) => self.telling.notice(Level::Info, words_of_retry(&retry)),
-            Line::Status(status) => {
-                if status.compact_result.is_some_and(|it| it != "success") {
-                    let why = status.compact_error.unwrap_or_else(|| "it did not say why".into());
-                    let text = format!("Claude Code could not compact the conversation ({why}).");
+            Line::Retry(it) => self.telling.notice(Level::Info, notices::of_retry(&it)),
+            Line::Compacted(it) => self.telling.notice(Level::Info, notices::of_compacted(it)),
+            Line::Status(it) => {
+                if let Some(text) = notices::of_status(it) {
                     self.telling.notice(Level::Error, text);
                 }
-            }
-            Line::Compacted(it) => {
-                let tokens = it.compact_metadata.and_then(|it| it.pre_tokens.zip(it.post_tokens));
-                let sizes = tokens.map(|(from, to)| format!(": {from} tokens became {to}"));
-                let sizes = sizes.unwrap_or_default();
-                let text = format!("Claude Code compacted the conversation{sizes}.");
-                self.telling.notice(Level::Info, text);
             }
             Line::Remark(it) => self.telling.notice(Level::Info, shortened(&it.content)),
             Line::CommandOutput(it) => self.telling.text(it.content),
@@ -226,11 +196,7 @@ impl Run {
         });
         let mut servers = init.mcp_servers.into_iter().flatten();
         let ours = servers.find(|it| process.offers_tools && it.name == TOOL_SERVER);
-        if let Some(status) = ours.map(|it| it.status).filter(|it| it == "failed") {
-            let text = format!(
-                "Claude Code cannot use Callboard's own tools (its connection: {status}). Other \
-                 agents cannot be reached from here until it is started anew."
-            );
+        if let Some(text) = ours.as_ref().and_then(notices::of_tools) {
             self.telling.notice(Level::Error, text);
         }
     }
@@ -334,7 +300,8 @@ impl Run {
         if !is_background {
             self.sub_agent_ended(now, provider_id);
         }
-        self.drop_question(provider_id);
+        // A call that has a result needs no decision.
+        self.withdraw(|it| it.provider_call_id == provider_id);
         self.calls.end(provider_id, now, outcome, &mut self.telling);
     }
 
@@ -377,31 +344,18 @@ impl Run {
             return self.telling.write(stdin::deny(&request_id, "This call has a result already."));
         };
         self.calls.ask(&tool_use_id);
-        if let Some(known) = self.questions.iter_mut().find(|it| it.call_id == call_id) {
-            known.request_id = request_id;
-            return;
-        }
         let form = (tool_name == "AskUserQuestion").then(|| input.get("questions").cloned());
-        self.telling.effects.push(Effect::Ask {
-            call_id: call_id.clone(),
-            can_edit: true,
-            form: form.flatten(),
-        });
-        self.questions.push(Question { request_id, call_id, provider_call_id: tool_use_id, input });
-    }
-
-    fn withdraw(&mut self, request_id: &str) {
-        if let Some(at) = self.questions.iter().position(|it| it.request_id == request_id) {
-            let question = self.questions.remove(at);
-            self.telling.effects.push(Effect::Withdraw(question.call_id));
+        let asked = call_id.clone();
+        let question = Question { request_id, call_id, provider_call_id: tool_use_id, input };
+        if self.questions.add(question) {
+            let ask = Effect::Ask { call_id: asked, can_edit: true, form: form.flatten() };
+            self.telling.effects.push(ask);
         }
     }
 
-    /// A call that has a result needs no decision.
-    fn drop_question(&mut self, provider_id: &str) {
-        let question = self.questions.iter().find(|it| it.provider_call_id == provider_id);
-        if let Some(request_id) = question.map(|it| it.request_id.clone()) {
-            self.withdraw(&request_id);
+    fn withdraw(&mut self, is_it: impl Fn(&Question) -> bool) {
+        if let Some(question) = self.questions.take(is_it) {
+            self.telling.effects.push(Effect::Withdraw(question.call_id));
         }
     }
 
@@ -498,12 +452,6 @@ impl Run {
     }
 }
 
-impl Steered {
-    fn event(&self, state: SteerState) -> Event {
-        Event::MessageSteered { message_id: self.id.clone(), text: self.text.clone(), state }
-    }
-}
-
 /// None for a sub-agent of another run.
 fn speaker<'a>(
     outer: &'a mut Speaker,
@@ -516,25 +464,6 @@ fn speaker<'a>(
     Some(inner.entry(parent.to_owned()).or_insert_with(|| Speaker::within(call.clone())))
 }
 
-/// What the call is to run with, or why it must not run.
-fn allowed_input(verdict: Verdict, input: Value) -> Result<Value, ErrorInfo> {
-    let denied = |why: &str| Err(ErrorInfo::new(ErrorCode::ToolDenied, why));
-    match verdict {
-        Verdict::Allowed { arguments: None, .. } => Ok(input),
-        // What somebody changed for a reason must not run as it was.
-        Verdict::Allowed { arguments: Some(edited), .. } => match serde_json::from_str(&edited) {
-            Ok(edited @ Value::Object(_)) => Ok(edited),
-            _ => denied("The arguments were edited into something that is no JSON object."),
-        },
-        Verdict::Denied { feedback: Some(feedback) } => denied(&feedback),
-        Verdict::Denied { feedback: None } => denied("The user refused this call."),
-        Verdict::TimedOut => {
-            let why = "Nobody decided about this call in time; it did not run.";
-            Err(ErrorInfo::new(ErrorCode::ApprovalTimeout, why))
-        }
-    }
-}
-
 fn continuation(should_continue: bool, stop_reason: &str, resolved_by: &str) -> Event {
     Event::Continuation {
         should_continue,
@@ -542,28 +471,4 @@ fn continuation(should_continue: bool, stop_reason: &str, resolved_by: &str) -> 
         resolved_by: resolved_by.to_owned(),
         evaluations: Vec::new(),
     }
-}
-
-fn words_of_retry(retry: &Retry) -> String {
-    let status = retry.error_status.map(|it| it.to_string());
-    let error = retry.error.clone().filter(|it| it != "unknown");
-    let what = [status, error].into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let what = if what.is_empty() { "it cannot be reached".to_owned() } else { what };
-    let seconds = retry.retry_delay_ms.unwrap_or(0.0) / 1000.0;
-    let attempt = retry.attempt.unwrap_or(1);
-    let of = retry.max_retries.map(|it| format!(" of {it}")).unwrap_or_default();
-    format!(
-        "The model service failed ({what}). Claude Code tries again in {seconds:.1} s (attempt \
-         {attempt}{of})."
-    )
-}
-
-/// The program wants uuids, and reports under them; the same id gives the same one.
-fn uuid_of(id: &str) -> String {
-    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    let hash = id.bytes().fold(BASIS, |hash, it| (hash ^ u128::from(it)).wrapping_mul(PRIME));
-    let hex = format!("{hash:032x}");
-    // Version 8 is for uuids that are made in a way of one's own.
-    format!("{}-{}-8{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
 }

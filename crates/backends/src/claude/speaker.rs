@@ -95,6 +95,10 @@ impl Speaker {
             Block::ToolUse { id, name, input } => {
                 self.add_call(None, &id, &name, calls, telling);
                 calls.finish_arguments(&id, &input, telling);
+                // The end of a sub-agent's message is not heard of.
+                if self.parent.is_some() {
+                    calls.run(&id, now, telling);
+                }
             }
             Block::RedactedThinking {} => (),
             Block::ToolResult { .. } | Block::Other => return false,

@@ -137,7 +137,8 @@ impl Player {
     fn tell_decision(&mut self, response: &Value) {
         let id = response["request_id"].as_str().unwrap_or_default();
         let Some((call_id, input)) = self.asked.remove(id) else { return };
-        let is_open = self.stage.run.as_ref().is_some_and(|run| run.questions().any(|it| *it == call_id));
+        let is_open =
+            self.stage.run.as_ref().is_some_and(|run| run.questions().any(|it| *it == call_id));
         if !is_open {
             return;
         }

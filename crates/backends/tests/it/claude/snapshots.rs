@@ -74,7 +74,9 @@ fn short(value: &Value) -> Value {
     match value {
         Value::String(text) => cut(text).into(),
         Value::Array(items) => items.iter().map(short).collect(),
-        Value::Object(fields) => fields.iter().map(|(name, it)| (name.clone(), short(it))).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, it)| (name.clone(), short(it))).collect()
+        }
         other => other.clone(),
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Stage {
     pub(super) log: Vec<Entry>,
     pub(super) wake_at: Option<Millis>,
     pub(super) has_quit: bool,
+    /// Somebody wants the open run to stop.
+    pub(super) is_stopping: bool,
 }
 
 pub(super) enum Entry {
@@ -42,6 +44,7 @@ impl Stage {
             log: Vec::new(),
             wake_at: None,
             has_quit: false,
+            is_stopping: false,
         };
         stage.give_spare();
         stage
@@ -53,7 +56,8 @@ impl Stage {
         self.run = Some(Watch::new(response_id.clone()));
         self.given(format!("start {response_id}: {}", message["content"]));
         let earlier = json!({ "role": "user", "content": "said before" });
-        let history = vec![earlier, json!({ "role": "assistant", "content": "x" }), message.clone()];
+        let history =
+            vec![earlier, json!({ "role": "assistant", "content": "x" }), message.clone()];
         self.give(Input::Start { response_id, history })
     }
 
@@ -76,6 +80,7 @@ impl Stage {
 
     pub(super) fn interrupt(&mut self) -> Vec<Effect> {
         self.given("interrupt".to_owned());
+        self.is_stopping = self.run.is_some();
         self.give(Input::Interrupt)
     }
 
@@ -124,7 +129,7 @@ impl Stage {
             Effect::WakeAt(at) => self.wake_at = Some(*at),
             Effect::End(ending) => {
                 let run = self.run.take().expect("a run is open");
-                self.wake_at = None;
+                (self.wake_at, self.is_stopping) = (None, false);
                 self.closed.push(run.close(ending, self.now));
             }
             Effect::Write(line) => {

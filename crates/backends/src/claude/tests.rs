@@ -1,1 +1,0 @@
-//! Examples of what recordings do not show.
