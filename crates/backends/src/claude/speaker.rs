@@ -195,15 +195,13 @@ impl Speaker {
             return;
         };
         match (piece, delta) {
-            (Piece::Words(words), Delta::TextDelta { text: delta }) if !words.is_thinking => {
+            (Piece::Words(words), Delta::Text { text: delta }) if !words.is_thinking => {
                 words.grow(&delta, self.parent.as_ref(), telling);
             }
-            (Piece::Words(words), Delta::ThinkingDelta { thinking: delta })
-                if words.is_thinking =>
-            {
+            (Piece::Words(words), Delta::Thinking { thinking: delta }) if words.is_thinking => {
                 words.grow(&delta, self.parent.as_ref(), telling);
             }
-            (Piece::Call(id), Delta::InputJsonDelta { partial_json: delta }) => {
+            (Piece::Call(id), Delta::Input { partial_json: delta }) => {
                 calls.grow_arguments(id, delta, telling);
             }
             _ => (),

@@ -25,8 +25,8 @@ fn shown(log: &[Entry]) -> String {
     let mut deltas: Option<(String, String)> = None;
     for entry in log {
         let delta = match entry {
-            Entry::Did(Effect::Emit(event)) => delta_of(event),
-            _ => None,
+            Entry::Did(effect) => delta_of(effect),
+            Entry::Given(_) => None,
         };
         match (&mut deltas, delta) {
             (Some((of, text)), Some((also_of, delta))) if *of == also_of => text.push_str(&delta),
@@ -44,7 +44,8 @@ fn shown(log: &[Entry]) -> String {
 }
 
 /// Deltas of one thing are shown as one.
-fn delta_of(event: &Event) -> Option<(String, String)> {
+fn delta_of(effect: &Effect) -> Option<(String, String)> {
+    let Effect::Emit(event) = effect else { return None };
     Some(match event {
         Event::TextDelta { part_id, delta, .. } => (format!("text_delta {part_id}"), delta.clone()),
         Event::ThinkingDelta { part_id, delta, .. } => {
@@ -58,15 +59,18 @@ fn delta_of(event: &Event) -> Option<(String, String)> {
 }
 
 fn line(entry: &Entry) -> String {
-    match entry {
-        Entry::Given(what) => format!("-> {what}"),
-        Entry::Did(Effect::Emit(event)) => {
+    let effect = match entry {
+        Entry::Given(what) => return format!("-> {what}"),
+        Entry::Did(effect) => effect,
+    };
+    match &**effect {
+        Effect::Emit(event) => {
             let mut fields = serde_json::to_value(event).unwrap();
             let kind = fields.as_object_mut().unwrap().shift_remove("type").unwrap();
             format!("  {} {}", kind.as_str().unwrap(), short(&fields))
         }
-        Entry::Did(Effect::Write(line)) => format!("  WRITE {}", cut(line)),
-        Entry::Did(effect) => format!("  {effect:?}"),
+        Effect::Write(line) => format!("  WRITE {}", cut(line)),
+        effect => format!("  {effect:?}"),
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Stage {
 pub(super) enum Entry {
     /// What we told the backend, other than lines.
     Given(String),
-    Did(Effect),
+    Did(Box<Effect>),
 }
 
 impl Stage {
@@ -107,7 +107,7 @@ impl Stage {
             assert!(!has_ended, "nothing comes after the end: {effect:?}");
             has_ended = matches!(effect, Effect::End(_));
             self.carry_out(effect);
-            self.log.push(Entry::Did(effect.clone()));
+            self.log.push(Entry::Did(Box::new(effect.clone())));
         }
         if effects.contains(&Effect::Begin) {
             self.give_spare();
