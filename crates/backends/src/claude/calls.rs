@@ -203,7 +203,7 @@ impl Calls {
 
 impl Call {
     fn run(&mut self, now: Millis, telling: &mut Telling) {
-        if self.phase == Phase::Ready {
+        if self.phase == Phase::Ready && matches!(self.arguments, Arguments::Done) {
             self.phase = Phase::Running { since: now };
             telling.emit(Event::ToolRunning { call_id: self.id.clone() });
         }

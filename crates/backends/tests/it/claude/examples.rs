@@ -286,6 +286,17 @@ fn a_message_that_breaks_off_in_a_call_ends_it() {
 }
 
 #[test]
+fn a_call_that_is_repeated_after_its_result_is_no_second_one() {
+    let mut stage = at_work();
+    for _ in 0..2 {
+        stage.line(&call("t1", "T", json!({})));
+        stage.line(&result_of("t1", json!("ok"), false, Value::Null));
+    }
+    stage.line(RESULT);
+    assert_eq!(stage.closed[0].answer.calls().count(), 1);
+}
+
+#[test]
 fn what_a_tool_gave_is_kept_without_what_is_known() {
     let ok = |structured: Value, content: Value| {
         let mut stage = at_work();

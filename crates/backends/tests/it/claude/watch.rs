@@ -17,6 +17,7 @@ pub(super) struct Watch {
     steps: HashMap<Option<CallId>, (u32, bool)>,
     open_parts: HashMap<PartId, String>,
     calls: HashMap<CallId, WatchedCall>,
+    provider_ids: HashSet<Option<String>>,
     questions: HashSet<CallId>,
 }
 
@@ -36,6 +37,7 @@ impl Watch {
             steps: HashMap::new(),
             open_parts: HashMap::new(),
             calls: HashMap::new(),
+            provider_ids: HashSet::new(),
             questions: HashSet::new(),
         }
     }
@@ -80,7 +82,8 @@ impl Watch {
 
     fn see_call(&mut self, event: &Event) {
         match event {
-            Event::ToolCallStart { call_id, parent_call_id, .. } => {
+            Event::ToolCallStart { call_id, parent_call_id, provider_call_id, .. } => {
+                assert!(self.provider_ids.insert(provider_call_id.clone()), "told twice");
                 self.check_parent(parent_call_id.as_ref());
                 self.check_new(call_id.as_str());
                 assert!(self.calls.insert(call_id.clone(), WatchedCall::default()).is_none());
