@@ -37,6 +37,7 @@
 //!   [`Effect::Withdraw`] or the run ends first.
 
 mod arguments_summary;
+pub mod claude;
 mod demo;
 pub mod openai;
 
@@ -50,6 +51,7 @@ use transcript::{
 };
 
 pub use crate::arguments_summary::arguments_summary;
+pub use crate::claude::Claude;
 pub use crate::demo::{Demo, Pace};
 pub use crate::openai::OpenAi;
 

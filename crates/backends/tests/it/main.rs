@@ -1,8 +1,9 @@
-//! Recorded and made-up answers of model services, through the decoder.
+//! Recorded and made-up output of model services and of agents, through what reads it.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod captures;
+mod claude;
 mod deviations;
 mod reading;
 mod vectors;
