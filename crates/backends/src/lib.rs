@@ -38,6 +38,7 @@
 
 mod arguments_summary;
 pub mod claude;
+pub mod codex;
 mod demo;
 pub mod openai;
 
@@ -173,6 +174,8 @@ pub enum Effect {
     Request(Request),
     /// A line for the program's stdin, without its end.
     Write(String),
+    /// Nothing more will be written: the program's stdin ends here. Some begin only then.
+    CloseInput,
     /// A run begins that nobody asked for, under the spare id.
     Begin,
     /// The program wants to know whether the call, whose arguments are in the log, may run.

@@ -4,6 +4,7 @@
 
 mod captures;
 mod claude;
+mod codex;
 mod deviations;
 mod reading;
 mod vectors;

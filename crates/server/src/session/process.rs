@@ -56,7 +56,8 @@ pub(super) struct Process {
     pub(super) heard_at: Millis,
     heard: VecDeque<Heard>,
     output: mpsc::Receiver<Vec<Heard>>,
-    input: mpsc::UnboundedSender<String>,
+    /// None once its stdin is closed.
+    input: Option<mpsc::UnboundedSender<String>>,
     /// Sending, or losing it, ends the program.
     stop: Option<oneshot::Sender<()>>,
     keeper: JoinHandle<()>,
@@ -82,6 +83,7 @@ impl Process {
         let keeper = Keeper { child, mark, store: store.clone(), lines_in, lines_out };
         let keeper = tokio::spawn(keeper.keep(stopped));
         let (heard, heard_at) = (VecDeque::new(), clock::now());
+        let input = Some(input);
         let process = Self { pid, heard_at, heard, output, input, stop: Some(stop), keeper };
         // From here on a failure drops the process, and so ends it.
         let leader = start_time(pid).map(|started| (pid, started));
@@ -91,7 +93,13 @@ impl Process {
 
     /// Nobody waits until it has been read.
     pub(super) fn write(&self, line: String) {
-        let _ = self.input.send(line);
+        // One that does not listen any more says so elsewhere, by its end.
+        let _ = self.input.as_ref().map(|it| it.send(line));
+    }
+
+    /// What was written before still gets there.
+    pub(super) fn close_input(&mut self) {
+        self.input = None;
     }
 
     /// After [`Heard::Exited`] there is nothing.

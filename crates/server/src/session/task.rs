@@ -126,6 +126,7 @@ enum AfterCommit {
     Request(Request),
     /// A line for the program.
     Write(String),
+    CloseInput,
     Delete(Reply<()>),
     RunTool {
         call_id: CallId,
@@ -257,6 +258,11 @@ impl Task {
                     AfterCommit::Write(line) => {
                         if let Some(worker) = &self.worker {
                             worker.write(line);
+                        }
+                    }
+                    AfterCommit::CloseInput => {
+                        if let Some(worker) = &mut self.worker {
+                            worker.close_input();
                         }
                     }
                     AfterCommit::Delete(reply) => return self.delete(reply).await,

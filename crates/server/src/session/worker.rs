@@ -97,6 +97,12 @@ impl Worker {
         }
     }
 
+    pub(super) fn close_input(&mut self) {
+        if let Some(program) = &mut self.program {
+            program.process.close_input();
+        }
+    }
+
     /// The program is of no more use.
     pub(super) fn quit(&mut self) {
         if let Some(program) = &mut self.program {

@@ -100,6 +100,7 @@ impl Task {
                     self.after_commit.push(AfterCommit::Request(request));
                 }
                 Effect::Write(line) => self.after_commit.push(AfterCommit::Write(line)),
+                Effect::CloseInput => self.after_commit.push(AfterCommit::CloseInput),
                 Effect::Begin => self.begin_run(),
                 Effect::Ask { call_id, can_edit, form } => self.ask(call_id, can_edit, form),
                 Effect::Withdraw(call_id) => self.withdraw(&call_id),
