@@ -39,6 +39,7 @@
 mod arguments_summary;
 mod demo;
 pub mod openai;
+pub mod pi;
 
 use std::fmt;
 use std::sync::Arc;
@@ -52,6 +53,7 @@ use transcript::{
 pub use crate::arguments_summary::arguments_summary;
 pub use crate::demo::{Demo, Pace};
 pub use crate::openai::OpenAi;
+pub use crate::pi::Pi;
 
 /// An agent, seen from the server.
 pub trait Backend: Send {
