@@ -7,10 +7,12 @@
 // A question is an `input` dialog. Its placeholder is the call, as JSON, and what is typed in is the
 // decision: {"allow": true, "input": {...}?} or {"allow": false, "reason": "..."}. No decision is a no.
 
-const MODE = process.env.CALLBOARD_PERMISSION_MODE;
-const TOOLS_URL = process.env.CALLBOARD_TOOLS_URL;
-const TOOLS_TOKEN = process.env.CALLBOARD_TOOLS_TOKEN;
-// Commands that Pi runs have no business with them.
+// Kept where a reload of the extensions finds it, and out of the commands' environment.
+const { mode, url, token } = ((globalThis as any).callboard ??= {
+  mode: process.env.CALLBOARD_PERMISSION_MODE,
+  url: process.env.CALLBOARD_TOOLS_URL,
+  token: process.env.CALLBOARD_TOOLS_TOKEN,
+});
 delete process.env.CALLBOARD_TOOLS_URL;
 delete process.env.CALLBOARD_TOOLS_TOKEN;
 
@@ -19,13 +21,13 @@ const READERS = ["read", "grep", "find", "ls"];
 
 export default async function (pi: any) {
   const ours = new Set<string>();
-  if (MODE !== "auto") {
+  if (mode !== "auto") {
     pi.on("tool_call", (event: any, ctx: any) => {
       const passes = READERS.includes(event.toolName) || ours.has(event.toolName);
       return passes ? undefined : ask(event, ctx);
     });
   }
-  if (TOOLS_URL) {
+  if (url) {
     try {
       for (const tool of (await request("tools/list", {})).tools) {
         ours.add(tool.name);
@@ -77,13 +79,13 @@ function textOf(content: any[]): string {
 let lastId = 0;
 
 async function request(method: string, params: any, signal?: AbortSignal): Promise<any> {
-  const response = await fetch(TOOLS_URL!, {
+  const response = await fetch(url, {
     method: "POST",
     signal,
     headers: {
       "content-type": "application/json",
       accept: "application/json, text/event-stream",
-      authorization: `Bearer ${TOOLS_TOKEN}`,
+      authorization: `Bearer ${token}`,
     },
     body: JSON.stringify({ jsonrpc: "2.0", id: ++lastId, method, params }),
   });

@@ -5,21 +5,33 @@ use transcript::{ErrorCode, ErrorInfo};
 
 use crate::Exit;
 
-/// Of what Pi reports: a status and the service's JSON, one of them, or just words.
+/// Of what Pi reports.
 pub(super) fn reported(message: &str) -> ErrorInfo {
+    let (status, _) = split(message);
+    explained(cause(status, &message.to_ascii_lowercase()), &words(message))
+}
+
+/// What a person can read of it.
+pub(super) fn words(message: &str) -> String {
+    let (status, body) = split(message);
+    let json: Value = serde_json::from_str(body).unwrap_or_default();
+    let texts = [&json["error"]["message"], &json["message"], &json["error"]];
+    let said = shortened(texts.into_iter().find_map(Value::as_str).unwrap_or(body));
+    match status {
+        _ if !said.is_empty() => said,
+        Some(status) => status.to_string(),
+        None => "it did not say why".to_owned(),
+    }
+}
+
+/// A status and the service's JSON, one of them, or just words.
+fn split(message: &str) -> (Option<u16>, &str) {
     let message = message.trim();
     let (first, rest) = message.split_once(' ').unwrap_or((message, ""));
-    let status = first.parse::<u16>().ok().filter(|it| (400..600).contains(it));
-    let body = if status.is_some() { rest } else { message };
-    let json: Value = serde_json::from_str(body).unwrap_or_default();
-    let words = [&json["error"]["message"], &json["message"], &json["error"]];
-    let said = words.into_iter().find_map(Value::as_str).unwrap_or(body);
-    let said = match (said.trim().is_empty(), status) {
-        (false, _) => shortened(said),
-        (true, Some(status)) => status.to_string(),
-        (true, None) => "it did not say why".to_owned(),
-    };
-    explained(cause(status, &message.to_ascii_lowercase()), &said)
+    match first.parse::<u16>() {
+        Ok(status) if (400..600).contains(&status) => (Some(status), rest),
+        _ => (None, message),
+    }
 }
 
 /// In the middle of a run.

@@ -212,7 +212,7 @@ impl Run {
         if self.interrupt.is_some() {
             return self.finish(out);
         }
-        self.telling.end_failed(false, out);
+        self.telling.keep_failed("error", out);
         self.decide("error", "AgentExited", out);
         self.end(RunStatus::Failed, Some(failure::exited(exit)), out);
     }
@@ -255,7 +255,9 @@ impl Run {
         match data.disposition.as_deref() {
             // A command of an extension, which need not lead to an answer.
             Some("handled") => self.ask(out),
-            _ => self.ask_at = Some(now.plus(SILENCE_MS)),
+            Some(_) => (),
+            // The old package does not say what it makes of it.
+            None => self.ask_at = Some(now.plus(SILENCE_MS)),
         }
     }
 
@@ -269,7 +271,7 @@ impl Run {
     }
 
     fn agent_started(&mut self, out: &mut Out) {
-        self.telling.end_failed(true, out);
+        self.telling.discard_failed(out);
         self.phase = Phase::Working;
         self.ask_at = None;
         // It may have been too early: before it had begun, there was nothing to stop.
@@ -286,7 +288,7 @@ impl Run {
 
     /// What was to follow is over, too.
     fn rest_on(&mut self, out: &mut Out) {
-        if matches!(self.phase, Phase::Resting { .. }) && !self.settles {
+        if matches!(self.phase, Phase::Resting { asked: None }) && !self.settles {
             self.ask(out);
         }
     }
@@ -346,7 +348,6 @@ impl Run {
     fn tool_ended(&mut self, now: Millis, execution: Execution, out: &mut Out) {
         let Execution { tool_call_id, tool_name, result, is_error, duration_ms, .. } = execution;
         let call = self.telling.call(&tool_call_id, &tool_name, out);
-        call.finish_arguments(None, out);
         let questions = &mut self.questions;
         if let Some(idx) = questions.iter().position(|it| it.call_id == call.id) {
             out.effects.push(Effect::Withdraw(questions.swap_remove(idx).call_id));
@@ -357,13 +358,15 @@ impl Run {
     }
 
     fn retry(&mut self, retry: &RetryStart, out: &mut Out) {
-        self.telling.end_failed(true, out);
+        self.telling.discard_failed(out);
         self.stay();
         let RetryStart { attempt, max_attempts, .. } = *retry;
-        let why = failure::reported(&retry.error_message).message;
+        let why = failure::words(&retry.error_message);
         let seconds = retry.delay_ms.whole() as f64 / 1000.0;
-        let text =
-            format!("{why} Pi tries again in {seconds} s (attempt {attempt} of {max_attempts}).");
+        let text = format!(
+            "The model service failed ({why}). Pi tries again in {seconds} s (attempt {attempt} of \
+             {max_attempts})."
+        );
         notice(Level::Info, text, out);
     }
 
@@ -432,14 +435,16 @@ impl Run {
         let question: Value = serde_json::from_str(question).ok()?;
         let id = question.get("toolCallId")?.as_str()?;
         let mut calls = self.telling.calls.iter();
-        let call = calls.find(|it| it.provider_id == id && it.arguments_done && !it.has_ended)?;
+        let call = calls.find(|it| it.provider_id == id && it.may_be_asked_about())?;
         let is_asked = self.questions.iter().any(|it| it.call_id == call.id);
         (!is_asked).then(|| call.id.clone())
     }
 
     /// Pi is idle, or its time is over.
     fn finish(&mut self, out: &mut Out) {
-        self.telling.end_failed(false, out);
+        // The new package also calls it an error if it was stopped.
+        let is_stopped = self.interrupt.is_some() || self.stop == Some(Stop::Aborted);
+        self.telling.keep_failed(if is_stopped { "cancelled" } else { "error" }, out);
         if self.interrupt.is_some() {
             self.decide("user_requested", "UserCancel", out);
             return self.end(RunStatus::Cancelled, None, out);

@@ -134,17 +134,23 @@ impl Telling {
         stop
     }
 
-    /// Ends a message that failed, once it is known whether it is written again.
-    pub(super) fn end_failed(&mut self, is_retried: bool, out: &mut Out) {
-        let Some(failed) = self.message.as_mut().and_then(|it| it.failed.take()) else { return };
-        if is_retried {
-            let why = "The model's answer broke off before this call could run.";
-            let error = ErrorInfo::new(ErrorCode::ToolInterrupted, why);
-            for call in self.calls.iter_mut().filter(|it| it.block.is_some()) {
-                call.break_off(error.clone(), out);
-            }
+    /// The message that failed is written again: its last words count for nothing, and its calls will
+    /// never run.
+    pub(super) fn discard_failed(&mut self, out: &mut Out) {
+        let Some(failed) = self.take_failed() else { return };
+        let why = "The model's answer broke off before this call could run.";
+        let error = ErrorInfo::new(ErrorCode::ToolInterrupted, why);
+        for call in self.calls.iter_mut().filter(|it| it.block.is_some()) {
+            call.break_off(error.clone(), out);
         }
-        self.end_step("error", failed.usage, is_retried, out);
+        self.end_step("error", failed.usage, true, out);
+    }
+
+    /// The message that failed stays as it is.
+    pub(super) fn keep_failed(&mut self, reason: &str, out: &mut Out) {
+        if let Some(failed) = self.take_failed() {
+            self.end_step(reason, failed.usage, false, out);
+        }
     }
 
     /// The call that Pi runs now; the first sign of it, where the model's message did not tell.
@@ -152,6 +158,10 @@ impl Telling {
         let known = self.calls.iter().position(|it| it.provider_id == id);
         let idx = known.unwrap_or_else(|| self.begin_call(None, id, name, out));
         &mut self.calls[idx]
+    }
+
+    fn take_failed(&mut self) -> Option<Failed> {
+        self.message.as_mut()?.failed.take()
     }
 
     fn ensure_message(&mut self, out: &mut Out) {

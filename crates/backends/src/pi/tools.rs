@@ -67,6 +67,11 @@ impl Call {
         }
     }
 
+    /// It is written, and has not begun.
+    pub(super) fn may_be_asked_about(&self) -> bool {
+        self.arguments_done && !self.has_ended && self.running_since.is_none()
+    }
+
     pub(super) fn forbid(&mut self, code: ErrorCode) {
         self.refused = Some(code);
     }
@@ -95,6 +100,7 @@ impl Call {
         if self.has_ended {
             return;
         }
+        self.finish_arguments(None, out);
         let Ended { said, is_error, duration_ms, is_interrupted } = ended;
         let took = || self.running_since.map_or(0, |since| now.since(since));
         let duration_ms = duration_ms.map_or_else(took, Number::whole);

@@ -1,8 +1,9 @@
-//! Recorded and made-up answers of model services, through the decoder.
+//! Recorded and made-up answers of model services and of programs, through what reads them.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod captures;
 mod deviations;
+mod pi;
 mod reading;
 mod vectors;
