@@ -83,11 +83,9 @@ pub(super) fn confirm(id: &str, verdict: &Verdict) -> String {
 pub(super) fn decide(id: &str, verdict: &Verdict) -> String {
     let decision = match verdict {
         Verdict::Allowed { arguments: None, .. } => json!({ "allow": true }),
-        Verdict::Allowed { arguments: Some(edited), .. } => match serde_json::from_str(edited) {
-            Ok(Value::Object(input)) => json!({ "allow": true, "input": input }),
-            _ => {
-                denied("The arguments, as a person changed them, are no JSON object; nothing ran.")
-            }
+        Verdict::Allowed { arguments: Some(edited), .. } => match as_object(edited) {
+            Some(input) => json!({ "allow": true, "input": input }),
+            None => denied("The arguments, as the user changed them, are no JSON object."),
         },
         Verdict::Denied { feedback: None } => denied("The user refused this call; nothing ran."),
         Verdict::Denied { feedback: Some(why) } => {
@@ -97,6 +95,11 @@ pub(super) fn decide(id: &str, verdict: &Verdict) -> String {
     };
     let value = decision.to_string();
     json!({ "type": "extension_ui_response", "id": id, "value": value }).to_string()
+}
+
+/// Arguments that a tool can take.
+pub(super) fn as_object(arguments: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(arguments).ok()
 }
 
 fn denied(reason: &str) -> Value {

@@ -97,12 +97,12 @@ fn explained(code: ErrorCode, said: &str) -> ErrorInfo {
     ErrorInfo::new(code, message)
 }
 
-/// Some services answer with a whole page.
+/// To stand within a sentence: some services answer with a whole page.
 pub(super) fn shortened(text: &str) -> String {
     const MAX_CHARS: usize = 300;
-    let text = text.trim().trim_end_matches('.');
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        None => text.trim_end_matches('.').to_owned(),
     }
 }

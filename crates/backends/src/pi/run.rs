@@ -177,6 +177,11 @@ impl Run {
             return;
         };
         match verdict {
+            Verdict::Allowed { arguments: Some(edited), .. }
+                if command::as_object(edited).is_none() =>
+            {
+                call.forbid(ErrorCode::InvalidArguments);
+            }
             Verdict::Allowed { .. } => call.run(now, out),
             Verdict::Denied { .. } => call.forbid(ErrorCode::ToolDenied),
             Verdict::TimedOut => call.forbid(ErrorCode::ApprovalTimeout),

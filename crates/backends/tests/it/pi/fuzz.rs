@@ -1,6 +1,8 @@
 //! Whatever is said, in whatever order: nothing panics, and what was opened is ended once. The stage
 //! checks it at every effect.
 
+use std::sync::LazyLock;
+
 use backends::{Exit, Input, Verdict};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -49,8 +51,7 @@ proptest! {
         asks in any::<bool>(),
         changes in prop::collection::vec(change(), 1..12),
     ) {
-        let recordings = recordings();
-        let recording = &recordings[which.index(recordings.len())];
+        let recording = &RECORDINGS[which.index(RECORDINGS.len())];
         let mut steps = recording.lines.iter().cloned().map(|(at, it)| Step::Line(at, it)).collect();
         for change in &changes {
             apply(change, &mut steps);
@@ -78,12 +79,12 @@ proptest! {
     }
 }
 
-/// The small ones: the others differ from them only in how much is said.
-fn recordings() -> Vec<Recording> {
+/// All but the one that is large: it differs from others only in how much is said.
+static RECORDINGS: LazyLock<Vec<Recording>> = LazyLock::new(|| {
     let mut recordings = Recording::all();
     recordings.retain(|it| it.name != "1.5/bigout");
     recordings
-}
+});
 
 fn change() -> impl Strategy<Value = Change> {
     let index = any::<Index>;

@@ -54,6 +54,20 @@ fn deltas_add_up_to_what_they_lead_to() {
 }
 
 #[test]
+fn what_a_command_printed_is_what_is_kept() {
+    for recording in Recording::all() {
+        let stage = gone(Stage::play(&recording));
+        let calls = stage.finished.iter().flat_map(|it| it.answer.calls());
+        for call in calls.filter(|it| it.name == "bash") {
+            let printed = printed_by(&recording, call.provider_call_id.as_deref().unwrap());
+            let (head, bytes) = (call.stdout.head(), call.stdout.bytes());
+            assert!(printed.starts_with(head), "{} {}", recording.name, call.id);
+            assert_eq!(printed.len() as u64, bytes, "{} {}", recording.name, call.id);
+        }
+    }
+}
+
+#[test]
 fn an_interrupt_anywhere_ends_the_run_cancelled() {
     for recording in Recording::all() {
         for n in 0..recording.lines.len() {
@@ -142,6 +156,24 @@ fn final_words(recording: &Recording) -> Vec<String> {
     }
     assert!(unfinished.is_empty(), "{} breaks off in a message", recording.name);
     words
+}
+
+/// All of it where the result has it, else what was said last while it ran.
+fn printed_by(recording: &Recording, call: &str) -> String {
+    let mut printed = String::new();
+    for (_, recorded) in &recording.lines {
+        let Recorded::Said(line) = recorded else { continue };
+        let line: Value = serde_json::from_str(line).unwrap();
+        if line["toolCallId"] != call {
+            continue;
+        }
+        let so_far = line["partialResult"]["content"][0]["text"].as_str();
+        let whole = line["result"]["structuredContent"]["output"].as_str();
+        if let Some(text) = whole.or(so_far) {
+            text.clone_into(&mut printed);
+        }
+    }
+    printed
 }
 
 fn block_words(block: &Value, broke_off: bool) -> String {

@@ -33,10 +33,6 @@ impl Recording {
         paths.iter().map(|it| Self::read(it)).collect()
     }
 
-    pub(super) fn named(name: &str) -> Self {
-        Self::read(&folder().join(format!("{name}.trace")))
-    }
-
     fn read(path: &Path) -> Self {
         let name = path.strip_prefix(folder()).unwrap().with_extension("");
         let text = std::fs::read_to_string(path).unwrap();

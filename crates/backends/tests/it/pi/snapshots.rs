@@ -17,7 +17,7 @@ fn every_recording_makes_these_events() {
 }
 
 /// One line for each input that is not Pi's, and for each effect; deltas in a row are one.
-fn shown(played: &[Played]) -> String {
+pub(super) fn shown(played: &[Played]) -> String {
     let mut text = String::new();
     let mut pending: Option<Event> = None;
     for it in played {
