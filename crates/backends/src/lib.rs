@@ -41,6 +41,7 @@ pub mod claude;
 pub mod codex;
 mod demo;
 pub mod openai;
+pub mod pi;
 
 use std::fmt;
 use std::sync::Arc;
@@ -55,6 +56,7 @@ pub use crate::arguments_summary::arguments_summary;
 pub use crate::claude::Claude;
 pub use crate::demo::{Demo, Pace};
 pub use crate::openai::OpenAi;
+pub use crate::pi::Pi;
 
 /// An agent, seen from the server.
 pub trait Backend: Send {

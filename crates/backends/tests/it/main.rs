@@ -6,5 +6,6 @@ mod captures;
 mod claude;
 mod codex;
 mod deviations;
+mod pi;
 mod reading;
 mod vectors;
