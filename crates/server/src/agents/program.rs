@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use backends::{Backend, Claude, Launch, Program, claude};
+use backends::{Backend, Claude, Launch, Pi, Program, claude, codex, pi};
 
 /// One program, as configured.
 #[derive(Debug)]
@@ -23,12 +23,16 @@ pub(crate) struct ProgramAgent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgramKind {
     Claude,
+    Codex,
+    Pi,
 }
 
 /// A program with its settings.
 #[derive(Debug)]
 pub(crate) enum Which {
     Claude(Arc<claude::Settings>),
+    Codex(Arc<codex::Settings>),
+    Pi(Arc<pi::Settings>),
 }
 
 /// What the configuration says, the same for all programs.
@@ -51,7 +55,7 @@ pub(crate) struct About {
 }
 
 /// Files that programs are started with: names and texts.
-pub(crate) const SHIPPED: [(&str, &str); 0] = [];
+pub(crate) const SHIPPED: [(&str, &str); 1] = [(pi::EXTENSION_FILE, pi::EXTENSION)];
 
 /// Whether a program may call one of its own tools so. Claude Code's have capitals, and every version
 /// has new ones.
@@ -61,7 +65,7 @@ pub(crate) fn is_tool_of_program(name: &str) -> bool {
 }
 
 impl ProgramKind {
-    pub(crate) const ALL: [Self; 1] = [Self::Claude];
+    pub(crate) const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::Pi];
 
     pub(crate) fn about(self) -> About {
         match self {
@@ -70,6 +74,12 @@ impl ProgramKind {
                 name: "Claude Code",
                 install: "npm i -g @anthropic-ai/claude-code",
             },
+            Self::Codex => {
+                About { word: "codex", name: "Codex", install: "npm i -g @openai/codex" }
+            }
+            Self::Pi => {
+                About { word: "pi", name: "Pi", install: "npm i -g @mariozechner/pi-coding-agent" }
+            }
         }
     }
 
@@ -82,6 +92,16 @@ impl ProgramKind {
                 settings.permission_mode = permission_mode.unwrap_or(settings.permission_mode);
                 Which::Claude(Arc::new(settings))
             }
+            Self::Codex => {
+                let mut settings =
+                    codex::Settings { command, args, env, model, ..codex::Settings::default() };
+                settings.permission_mode = permission_mode.unwrap_or(settings.permission_mode);
+                Which::Codex(Arc::new(settings))
+            }
+            Self::Pi => {
+                let settings = pi::Settings { command, args, env, model, permission_mode };
+                Which::Pi(Arc::new(settings))
+            }
         }
     }
 }
@@ -90,12 +110,16 @@ impl Which {
     pub(crate) fn kind(&self) -> ProgramKind {
         match self {
             Self::Claude(_) => ProgramKind::Claude,
+            Self::Codex(_) => ProgramKind::Codex,
+            Self::Pi(_) => ProgramKind::Pi,
         }
     }
 
     pub(crate) fn model(&self) -> Option<&str> {
         match self {
             Self::Claude(settings) => settings.model.as_deref(),
+            Self::Codex(settings) => settings.model.as_deref(),
+            Self::Pi(settings) => settings.model.as_deref(),
         }
     }
 
@@ -105,6 +129,13 @@ impl Which {
                 claude::program(settings, launch),
                 Box::new(Claude::new(Arc::clone(settings), launch)),
             ),
+            Self::Codex(settings) => (
+                codex::program(settings, launch),
+                Box::new(codex::Codex::new(Arc::clone(settings), launch)),
+            ),
+            Self::Pi(settings) => {
+                (pi::program(settings, launch), Box::new(Pi::new(Arc::clone(settings), launch)))
+            }
         }
     }
 }

@@ -71,6 +71,8 @@ enum KindWord {
     Demo,
     OpenAi,
     Claude,
+    Codex,
+    Pi,
 }
 
 /// Keys that every agent has.
@@ -143,6 +145,8 @@ impl KindWord {
         match self {
             Self::Demo | Self::OpenAi => None,
             Self::Claude => Some(ProgramKind::Claude),
+            Self::Codex => Some(ProgramKind::Codex),
+            Self::Pi => Some(ProgramKind::Pi),
         }
     }
 }
