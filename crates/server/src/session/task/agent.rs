@@ -71,7 +71,10 @@ impl Task {
                 Next::Agent(Deed::Wake) => self.tell_agent(Input::Wake),
                 Next::Agent(Deed::Line(line)) => self.hear_line(line),
                 Next::Agent(Deed::Exited(exit)) => self.hear_exit(exit),
-                Next::Agent(Deed::Idle) => self.dismiss(),
+                Next::Agent(Deed::Idle) => {
+                    tracing::info!(session = %self.id, "an idle program is ended");
+                    self.dismiss();
+                }
             }
             let of_run = self.run.as_mut().and_then(Run::try_next).map(Next::Run);
             let of_agent = || self.worker.as_mut().and_then(Worker::try_next).map(Next::Agent);
