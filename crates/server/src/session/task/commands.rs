@@ -1,6 +1,7 @@
 //! What people and programs ask of a session.
 
 use backends::Input;
+use serde_json::json;
 use store::{MessageKind, MessageRow, Window};
 use tokio::sync::oneshot;
 use transcript::{Event, MessageId, ResponseId, RewindReason, SaidBy, SendMode, Trigger};
@@ -8,7 +9,6 @@ use transcript::{Event, MessageId, ResponseId, RewindReason, SaidBy, SendMode, T
 use super::{AfterCommit, Stop, Task};
 use crate::clock;
 use crate::session::command::{Command, NewMessage, Refused, Reply, SessionPatch};
-use crate::session::run::Run;
 
 const QUEUE_MAX: usize = 100;
 
@@ -24,7 +24,8 @@ impl Task {
             Command::DropQueued { message_id, reply } => self.drop_queued(message_id, reply),
             Command::Approve { approval, reply } => self.approve(approval, reply),
             Command::Delete { reply } => {
-                self.winding_up.extend(self.run.take().into_iter().flat_map(Run::stop));
+                self.dismiss();
+                self.drop_run();
                 self.after_commit.push(AfterCommit::Delete(reply));
             }
             Command::Stop { reply } => self.stop(reply),
@@ -54,8 +55,11 @@ impl Task {
         if self.queue.messages.len() >= QUEUE_MAX {
             return refuse(reply, Refused::QueueFull(QUEUE_MAX));
         }
-        let NewMessage { text, client_id, attachments } = message;
+        let NewMessage { text, client_id, attachments, mode } = message;
         if self.run.is_some() || !self.queue.messages.is_empty() {
+            // Files wait: a run that is under way takes words.
+            let steers = mode == SendMode::Steer && self.run.is_some() && attachments.is_empty();
+            let message = json!({ "role": "user", "content": &text });
             self.push(
                 None,
                 Event::MessageQueued {
@@ -64,10 +68,13 @@ impl Task {
                     text,
                     attachments,
                     position: None,
-                    mode: SendMode::Queue,
+                    mode,
                     from: None,
                 },
             );
+            if steers {
+                self.tell_agent(Input::Steer { message_id: id.clone(), message });
+            }
         } else {
             self.push(
                 None,
@@ -86,11 +93,17 @@ impl Task {
     }
 
     fn cancel(&mut self, by: String, reply: Reply<Option<ResponseId>>) {
-        let Some(run) = &self.run else { return self.reply(reply, None) };
+        let Some(run) = &mut self.run else { return self.reply(reply, None) };
         let id = run.id.clone();
-        self.push(Some(&id), Event::CancelRequested { by });
-        self.tell_agent(Input::Interrupt);
-        self.reply(reply, Some(id));
+        let stopped = id.clone();
+        run.awaited.push(Box::new(move |outcome| {
+            let _ = reply.send(outcome.map(|()| Some(stopped)));
+        }));
+        // Asked for once: a program may take its time.
+        if run.answer.cancel_requested.is_none() {
+            self.push(Some(&id), Event::CancelRequested { by });
+            self.tell_agent(Input::Interrupt);
+        }
     }
 
     fn go_on(&mut self, reply: Reply<ResponseId>) {
@@ -146,6 +159,7 @@ impl Task {
     fn stop(&mut self, reply: oneshot::Sender<()>) {
         self.stopping = true;
         self.leave_run();
+        self.dismiss();
         let reply = |_| {
             let _ = reply.send(());
         };
