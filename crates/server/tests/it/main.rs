@@ -20,11 +20,13 @@ mod nonsense;
 mod openai;
 mod program;
 mod queue;
+mod send;
 mod sessions;
 mod shell;
 /// What a provider takes, as `formats` tests it.
 #[path = "../../../formats/src/openai/strict.rs"]
 mod strict;
+mod terminal;
 mod tidy;
 mod watcher;
 mod watching;
