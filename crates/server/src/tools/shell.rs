@@ -71,7 +71,8 @@ fn start(
 ) -> Result<Child, ErrorInfo> {
     let mut command = Command::new("/bin/sh");
     command
-        .arg("-c")
+        // A command that begins with a dash is still a command.
+        .args(["-c", "--"])
         .arg(&shell.command)
         .current_dir(&context.workspace)
         .env_clear()

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 use transcript::{CallId, ErrorCode, Millis};
 
-use super::super::{Stopped, ToolContext, ToolNews, ToolSettings, Tools};
+use super::super::{Stopped, ToolContext, ToolNews, ToolSettings, Tools, Web};
 
 pub(super) struct Bench {
     folder: TempDir,
@@ -26,7 +26,7 @@ pub(super) fn settings() -> ToolSettings {
         time_limit: Duration::from_secs(60),
         per_minute: 0,
         retries: 2,
-        http_private: false,
+        web: Web::public(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
     }
 }

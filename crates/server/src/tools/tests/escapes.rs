@@ -100,6 +100,18 @@ async fn links_within_the_workspace_work() {
     assert_eq!(found["matches"][0]["path"], "folder/a.txt");
 }
 
+/// What is opened is what was judged, and that goes by letters.
+#[tokio::test]
+async fn a_way_back_from_a_link_goes_by_its_letters() {
+    let bench =
+        Bench::with(&[("a.txt", "beside the link"), ("d/e/f/x", ""), ("d/e/a.txt", "behind it")]);
+    bench.link("link", "d/e/f");
+    let result = bench.ok("read_file", r#"{"path": "link/../a.txt"}"#).await;
+    assert_eq!((&result["path"], &result["text"]), (&json!("a.txt"), &json!("beside the link")));
+    bench.ok("write_file", r#"{"path": "link/../new.txt", "text": ""}"#).await;
+    assert!(bench.path("new.txt").exists() && !bench.path("d/e/new.txt").exists());
+}
+
 #[tokio::test]
 async fn a_workspace_behind_a_link_knows_both_its_names() {
     let mut bench = Bench::with(&[("a.txt", "text")]);
