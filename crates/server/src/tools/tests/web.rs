@@ -133,13 +133,13 @@ const INTERNET: [u8; 4] = [127, 0, 0, 2];
 const HERE: [u8; 4] = [127, 0, 0, 1];
 
 /// A server out there, and another on this machine with the same port, which nobody must reach.
-fn two_servers(answers: Vec<String>) -> (u16, TcpListener) {
+fn two_servers(answers: impl FnOnce(u16) -> Vec<String>) -> (u16, TcpListener) {
     loop {
         let out_there = TcpListener::bind((Ipv4Addr::from(INTERNET), 0)).unwrap();
         let port = out_there.local_addr().unwrap().port();
         if let Ok(here) = TcpListener::bind((Ipv4Addr::from(HERE), port)) {
             here.set_nonblocking(true).unwrap();
-            serve_on(out_there, answers);
+            serve_on(out_there, answers(port));
             return (port, here);
         }
     }
@@ -149,7 +149,7 @@ fn two_servers(answers: Vec<String>) -> (u16, TcpListener) {
 async fn the_connection_goes_to_the_address_that_was_checked() {
     for name in ["rebind.test", "rebind.test.", "REBIND.test", "r\u{e9}bind.test"] {
         let mut bench = Bench::new();
-        let (port, here) = two_servers(vec![answer("200 OK", "from out there")]);
+        let (port, here) = two_servers(|_| vec![answer("200 OK", "from out there")]);
         // A second look would lead here, and a third is an error.
         changing(&mut bench, &[&[INTERNET], &[HERE]]);
         let result = bench.ok("http_get", &url(&format!("http://{name}:{port}/"))).await;
@@ -162,7 +162,7 @@ async fn the_connection_goes_to_the_address_that_was_checked() {
 async fn one_private_address_among_many_is_enough_to_refuse() {
     for addresses in [[INTERNET, HERE], [HERE, INTERNET]] {
         let mut bench = Bench::new();
-        let (port, here) = two_servers(vec![]);
+        let (port, here) = two_servers(|_| vec![]);
         changing(&mut bench, &[&addresses]);
         let address = url(&format!("http://both.test:{port}/"));
         assert!(bench.refusal("http_get", &address).await.contains("private network"));
@@ -179,7 +179,7 @@ async fn a_redirect_does_not_lead_to_this_machine() {
     let redirect = |to: &str| answer(&format!("302 Found\r\nlocation: {to}"), "");
     // The name leads elsewhere when it is looked up for the second hop.
     let mut bench = Bench::new();
-    let (port, here) = two_servers(vec![redirect("/again")]);
+    let (port, here) = two_servers(|_| vec![redirect("/again")]);
     changing(&mut bench, &[&[INTERNET], &[HERE]]);
     let address = url(&format!("http://rebind.test:{port}/"));
     assert!(bench.refusal("http_get", &address).await.contains("private network"));
@@ -187,11 +187,7 @@ async fn a_redirect_does_not_lead_to_this_machine() {
 
     for host in ["127.0.0.1", "2130706433", "0x7f000001", "[::ffff:127.0.0.1]", "other.test"] {
         let mut bench = Bench::new();
-        let listener = TcpListener::bind((Ipv4Addr::from(INTERNET), 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let here = TcpListener::bind((Ipv4Addr::from(HERE), port)).unwrap();
-        here.set_nonblocking(true).unwrap();
-        serve_on(listener, vec![redirect(&format!("http://{host}:{port}/"))]);
+        let (port, here) = two_servers(|port| vec![redirect(&format!("http://{host}:{port}/"))]);
         changing(&mut bench, &[&[INTERNET], &[HERE]]);
         bench.refusal("http_get", &url(&format!("http://public.test:{port}/"))).await;
         assert!(here.accept().is_err(), "{host}");
