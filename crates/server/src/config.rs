@@ -144,6 +144,7 @@ impl Config {
         let listen = args.listen.or(file.server.listen).unwrap_or_else(default_listen);
         let data = args.data.or_else(|| file.server.data.clone());
         let data = data.map_or_else(|| default_data_dir(around), Ok)?;
+        let public_url = file.server.public_url.as_deref().map(check_origin).transpose();
         Ok(Self {
             listen,
             data: around.working_dir.join(data),
@@ -152,8 +153,9 @@ impl Config {
                 Some(SyncWord::Full) | None => store::Sync::Full,
             },
             token: args.token,
-            public_url: file.server.public_url.as_deref().map(check_origin).transpose()?,
-            allowed_origins: check_origins(&file.server.allowed_origins)?,
+            public_url: public_url.with_context(|| format!("{}: `public_url`", source.shown))?,
+            allowed_origins: check_origins(&file.server.allowed_origins)
+                .with_context(|| format!("{}: `allowed_origins`", source.shown))?,
             agents: agents::agents(&file, source, around)?,
             approvals: policy::approvals(&file.approvals).with_context(|| source.shown.clone())?,
             tools: policy::tools(&file, around).with_context(|| source.shown.clone())?,

@@ -32,7 +32,8 @@ impl Web {
 
 impl fmt::Debug for Web {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Web")
+        let is_private = (self.may_ask)(Ipv4Addr::LOCALHOST.into());
+        f.debug_struct("Web").field("private", &is_private).finish_non_exhaustive()
     }
 }
 

@@ -10,7 +10,7 @@ use super::super::workspace::Workspace;
 /// The rules of a folder and, behind them, of those above it.
 pub(super) struct Ignored {
     here: Gitignore,
-    above: Option<Rc<Ignored>>,
+    above: Option<Rc<Self>>,
 }
 
 /// The second weighs more than the first.
