@@ -323,6 +323,31 @@ fn what_may_pass_is_tried_again() {
 }
 
 #[test]
+fn whoever_asks_us_to_wait_too_long_is_not_asked_again() {
+    let mut stage = Stage::start(settings());
+    stage.refuse(429, &[("retry-after", "120")], "");
+    assert_eq!(stage.wake_at, Some(stage.now.plus(120_000)));
+    let mut stage = Stage::start(settings());
+    stage.refuse(429, &[("retry-after", "121")], "");
+    assert!(stage.ending.is_some());
+}
+
+#[test]
+fn usage_counts_on_over_a_step_without_any() {
+    let mut stage = Stage::start(settings());
+    stage.step_with_calls(1);
+    stage.result("r.1");
+    stage.history();
+    stage.head(200, &[]);
+    stage.give(Input::Bytes(
+        b"data: {\"choices\":[{\"finish_reason\":\"content_filter\"}]}\n\ndata: [DONE]\n\n"
+            .to_vec(),
+    ));
+    assert_eq!(stage.ending.as_ref().unwrap().usage.unwrap().total_tokens, 15);
+    assert_eq!(stage.decisions().last().unwrap(), "false unknown ContentFilter");
+}
+
+#[test]
 fn own_pauses_grow_and_end() {
     let mut stage = Stage::start(settings());
     let refused = Lost { how: HowLost::NeverConnected, message: "refused".to_owned() };

@@ -30,12 +30,12 @@ async fn a_grant_holds_for_its_words_and_outlives_the_process() {
 async fn grants_are_listed_oldest_first_and_granted_once() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    for (id, covers, at) in [("c", "three", 3), ("b", "two", 1), ("a", "one", 1)] {
+    for (id, covers, at) in [("a", "three", 3), ("c", "two", 1), ("b", "one", 1)] {
         store.add_grant(grant(id, covers, at)).await.unwrap();
     }
     // Somebody allows the same again.
     store.add_grant(grant("d", "three", 9)).await.unwrap();
-    let expected = [grant("a", "one", 1), grant("b", "two", 1), grant("c", "three", 3)];
+    let expected = [grant("b", "one", 1), grant("c", "two", 1), grant("a", "three", 3)];
     assert_eq!(store.grants().unwrap(), expected);
 }
 
