@@ -184,6 +184,25 @@ fn shown_result(id: &str, call: &Call) -> Option<Element> {
     }))
 }
 
+/// The line of a match between those around it, where the tool gave them.
+fn lines_of(hit: &serde_json::Value) -> Vec<Markup> {
+    let number = hit.get("line").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let around = |name: &str| -> Vec<&str> {
+        let lines = hit.get(name).and_then(serde_json::Value::as_array);
+        lines.into_iter().flatten().filter_map(serde_json::Value::as_str).collect()
+    };
+    let (before, after) = (around("before"), around("after"));
+    let first = number.saturating_sub(before.len() as u64);
+    let text = hit.get("text").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let lines = before.iter().chain([&text]).chain(&after);
+    let line = |(number, text): (u64, &&str)| html! { div { span.line { (number) } (text) } };
+    (first..).zip(lines).map(line).collect()
+}
+
+fn has_context(hit: &serde_json::Value) -> bool {
+    hit.get("before").or_else(|| hit.get("after")).is_some()
+}
+
 /// Matches of a search, grouped by file.
 fn found(matches: &[serde_json::Value]) -> Markup {
     let path =
@@ -193,11 +212,9 @@ fn found(matches: &[serde_json::Value]) -> Markup {
         @for group in matches.chunk_by(|a, b| path(a) == path(b)) {
             p.subject { code { (path(&group[0])) } }
             div.body.matches tabindex="0" {
-                @for hit in group {
-                    div {
-                        span.line { (hit.get("line").and_then(|it| it.as_u64()).unwrap_or(0)) }
-                        (hit.get("text").and_then(|it| it.as_str()).unwrap_or(""))
-                    }
+                @for (idx, hit) in group.iter().enumerate() {
+                    @if idx > 0 && has_context(hit) { div.meta { "⋯" } }
+                    @for line in lines_of(hit) { (line) }
                 }
             }
         }

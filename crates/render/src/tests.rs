@@ -3,3 +3,4 @@
 mod badges;
 mod corpus;
 mod laws;
+mod search;

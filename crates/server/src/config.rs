@@ -151,6 +151,7 @@ impl Config {
         let data = args.data.or_else(|| file.server.data.clone());
         let data = data.map_or_else(|| default_data_dir(around), Ok)?;
         let data = around.working_dir.join(data);
+        let public_url = file.server.public_url.as_deref().map(check_origin).transpose();
         Ok(Self {
             listen,
             agents: agents::agents(&file, source, around, &data)?,
@@ -160,8 +161,9 @@ impl Config {
                 Some(SyncWord::Full) | None => store::Sync::Full,
             },
             token: args.token,
-            public_url: file.server.public_url.as_deref().map(check_origin).transpose()?,
-            allowed_origins: check_origins(&file.server.allowed_origins)?,
+            public_url: public_url.with_context(|| format!("{}: `public_url`", source.shown))?,
+            allowed_origins: check_origins(&file.server.allowed_origins)
+                .with_context(|| format!("{}: `allowed_origins`", source.shown))?,
             raw_days: file.server.raw_days.unwrap_or(DEFAULT_RAW_DAYS),
             approvals: policy::approvals(&file.approvals).with_context(|| source.shown.clone())?,
             tools: policy::tools(&file, around).with_context(|| source.shown.clone())?,

@@ -10,13 +10,12 @@ use render::Settings;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use store::{OpenError, Options, ReadRange, Store, Stored};
+use store::{ReadRange, Store, Stored};
 use transcript::{Seq, SessionId, Transcript};
 
 use crate::cli::ExportArgs;
-use crate::clock;
 use crate::config::Config;
-use crate::serve::read_server_file;
+use crate::serve::{Place, ServerFile};
 use crate::window;
 
 /// The page's own style goes into a file that stands alone.
@@ -113,18 +112,13 @@ fn log(
 pub(crate) async fn run(args: ExportArgs, config: Config) -> anyhow::Result<()> {
     let ExportArgs { session, format, at, .. } = args;
     let Some(session) = SessionId::parse(&session) else { bail!("{session:?} is no session id") };
-    let options =
-        Options { sync: config.sync, holder: "callboard export".to_owned(), since: clock::now() };
-    match Store::open(&config.data, options) {
+    match Place::find(&config, "callboard export")? {
         // Held until all is printed: what is printed is what is there.
-        Ok(store) => print(&session, write(&store, &session, format, at.map(Seq))?),
-        Err(OpenError::Held { by, .. }) if by.address.is_some() => {
-            let server = read_server_file(&config.data);
-            let server = server.with_context(|| format!("finding the token of {by}"))?;
-            let text = from_server(&server.address, &server.token, &session, format, at).await?;
+        Place::Folder(store) => print(&session, write(&store, &session, format, at.map(Seq))?),
+        Place::Server(server) => {
+            let text = from_server(&server, &session, format, at).await?;
             print(&session, text)
         }
-        Err(error) => Err(error.into()),
     }
 }
 
@@ -134,12 +128,12 @@ fn print(session: &SessionId, text: Option<String>) -> anyhow::Result<()> {
 }
 
 async fn from_server(
-    address: &str,
-    token: &str,
+    server: &ServerFile,
     session: &SessionId,
     format: Format,
     at: Option<u64>,
 ) -> anyhow::Result<Option<String>> {
+    let ServerFile { address, token } = server;
     let at = at.map_or_else(String::new, |at| format!("&at={at}"));
     let url = format!("{address}/api/sessions/{session}/export?format={}{at}", format.word());
     let answer = reqwest::Client::new().get(&url).bearer_auth(token).send().await;

@@ -18,6 +18,7 @@ mod live;
 mod metrics;
 mod password;
 mod processes;
+mod send;
 mod serve;
 mod session;
 mod tools;

@@ -35,6 +35,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use transcript::{CallId, ErrorCode, ErrorInfo, Millis, OutputStream};
 
+pub(crate) use addresses::Web;
+pub(crate) use workspace::plain;
+
 /// What a model is told about a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct ToolSpec {
@@ -52,8 +55,8 @@ pub(crate) struct ToolSettings {
     pub(crate) per_minute: usize,
     /// How often what may pass is tried again.
     pub(crate) retries: u32,
-    /// `http_get` may also ask this machine and those around it.
-    pub(crate) http_private: bool,
+    /// How `http_get` reaches the internet.
+    pub(crate) web: Web,
     /// What commands find in their environment.
     pub(crate) environment: Vec<(OsString, OsString)>,
 }
@@ -178,8 +181,10 @@ impl Tools {
         let inner = ToolContext { stopped: Stopped(stopped), ..context.clone() };
         let mut work = pin!(tool.start(arguments, inner, Arc::clone(&self.settings)));
         let why = tokio::select! {
-            outcome = &mut work => return outcome,
+            // A call that is stopped already does not begin.
+            biased;
             () = context.stopped.wait() => interrupted(),
+            outcome = &mut work => return outcome,
             () = sleep(self.settings.time_limit) => timed_out(self.settings.time_limit),
         };
         let _ = stop.send(true);

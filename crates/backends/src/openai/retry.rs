@@ -27,3 +27,47 @@ fn hash(text: &str, salt: u32) -> u64 {
     });
     (hash ^ (hash >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 11
 }
+
+#[cfg(test)]
+mod tests {
+    //! Pauses double up to a limit, and runs do not ask in step.
+
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_limit() {
+        for attempt in 1..200 {
+            let longest = [500, 1000, 2000, 4000, 8000, 16_000].get(attempt as usize - 1);
+            let longest = longest.copied().unwrap_or(30_000);
+            for run in 0..50 {
+                let pause = pause_ms(&ResponseId::new(run.to_string()), attempt);
+                assert!((longest / 2..=longest).contains(&pause), "{attempt}: {pause}");
+            }
+        }
+    }
+
+    #[test]
+    fn neither_runs_nor_attempts_wait_alike() {
+        // As a part of what is possible, so that attempts can be compared.
+        let part = |run: usize, attempt: u32| {
+            let longest = 500 << (attempt - 1);
+            let pause = pause_ms(&ResponseId::new(format!("run-{run}")), attempt);
+            (pause - longest / 2) * 100 / (longest / 2)
+        };
+        let runs: HashSet<u64> = (0..100).map(|it| part(it, 5)).collect();
+        assert!(runs.len() > 40, "{} of 100", runs.len());
+        let differ = (0..100).filter(|it| part(*it, 4) != part(*it, 5)).count();
+        assert!(differ > 90, "{differ} of 100");
+    }
+
+    #[test]
+    fn seconds_have_one_digit_more() {
+        for (ms, words) in
+            [(0, "0.0 s"), (99, "0.0 s"), (100, "0.1 s"), (1999, "1.9 s"), (30_000, "30.0 s")]
+        {
+            assert_eq!(in_seconds(ms), words);
+        }
+    }
+}

@@ -1,10 +1,13 @@
 //! The loop, driven by hand: what it asks for, in which order, and how it ends.
 
+mod resuming;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use serde_json::{Map, Value, json};
-use transcript::{Answer, Event, Millis, Record, ResponseId, RunStatus, Seq, SessionId};
+use transcript::{Answer, CallId, Event, Millis, Record, ResponseId, RunStatus, Seq, SessionId};
 
 use super::{Limits, OpenAi, Settings};
 use crate::{Backend, Effect, Ending, HowLost, Input, Lost, ToolOutcome};
@@ -29,8 +32,13 @@ fn settings() -> Settings {
 /// A backend with its surroundings: a clock, and what was asked of the world.
 struct Stage {
     backend: OpenAi,
+    settings: Arc<Settings>,
     now: Millis,
     events: Vec<Event>,
+    /// The same with what the server adds: the results of tools.
+    log: Vec<(Millis, Event)>,
+    /// Calls that were handed over and have no result.
+    open: VecDeque<CallId>,
     /// Everything but events, in words.
     asked: Vec<String>,
     requests: Vec<Value>,
@@ -40,18 +48,25 @@ struct Stage {
 
 impl Stage {
     fn start(settings: Settings) -> Self {
-        let mut stage = Self {
-            backend: OpenAi::new(Arc::new(settings)),
+        let mut stage = Self::new(Arc::new(settings));
+        let history = vec![json!({ "role": "user", "content": "hi" })];
+        stage.give(Input::Start { response_id: ResponseId::new("r"), history });
+        stage
+    }
+
+    fn new(settings: Arc<Settings>) -> Self {
+        Self {
+            backend: OpenAi::new(Arc::clone(&settings)),
+            settings,
             now: Millis(1_000_000),
             events: Vec::new(),
+            log: Vec::new(),
+            open: VecDeque::new(),
             asked: Vec::new(),
             requests: Vec::new(),
             wake_at: None,
             ending: None,
-        };
-        let history = vec![json!({ "role": "user", "content": "hi" })];
-        stage.give(Input::Start { response_id: ResponseId::new("r"), history });
-        stage
+        }
     }
 
     fn give(&mut self, input: Input) {
@@ -59,8 +74,12 @@ impl Stage {
         for effect in self.backend.on(self.now, input) {
             assert!(self.ending.is_none(), "nothing comes after the end: {effect:?}");
             match effect {
-                Effect::Emit(event) => self.events.push(event),
+                Effect::Emit(event) => {
+                    self.log.push((self.now, event.clone()));
+                    self.events.push(event);
+                }
                 Effect::RunTool { call_id, tool_name, arguments } => {
+                    self.open.push_back(call_id.clone());
                     self.asked.push(format!("run {call_id} {tool_name} {arguments}"));
                 }
                 Effect::ReadHistory => self.asked.push("read".to_owned()),
@@ -107,7 +126,12 @@ impl Stage {
 
     fn result(&mut self, call: &str) {
         let outcome = ToolOutcome { ok: true, result: json!(1), error: None };
-        self.give(Input::ToolResult { call_id: transcript::CallId::new(call), outcome });
+        let call_id = CallId::new(call);
+        self.open.retain(|it| *it != call_id);
+        let result =
+            json!({ "type": "tool_result", "callId": call, "toolName": "time", "ok": true });
+        self.log.push((self.now, serde_json::from_value(result).unwrap()));
+        self.give(Input::ToolResult { call_id, outcome });
     }
 
     fn history(&mut self) {
@@ -296,6 +320,31 @@ fn what_may_pass_is_tried_again() {
     expect![[r#"
         The model service at http://model/v1 asks us to slow down (429: slow down). Trying again in 3.0 s (attempt 2 of 3).
         The model service at http://model/v1 failed (503: busy). Trying again in 2.0 s (attempt 3 of 3)."#]].assert_eq(&notices.collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn whoever_asks_us_to_wait_too_long_is_not_asked_again() {
+    let mut stage = Stage::start(settings());
+    stage.refuse(429, &[("retry-after", "120")], "");
+    assert_eq!(stage.wake_at, Some(stage.now.plus(120_000)));
+    let mut stage = Stage::start(settings());
+    stage.refuse(429, &[("retry-after", "121")], "");
+    assert!(stage.ending.is_some());
+}
+
+#[test]
+fn usage_counts_on_over_a_step_without_any() {
+    let mut stage = Stage::start(settings());
+    stage.step_with_calls(1);
+    stage.result("r.1");
+    stage.history();
+    stage.head(200, &[]);
+    stage.give(Input::Bytes(
+        b"data: {\"choices\":[{\"finish_reason\":\"content_filter\"}]}\n\ndata: [DONE]\n\n"
+            .to_vec(),
+    ));
+    assert_eq!(stage.ending.as_ref().unwrap().usage.unwrap().total_tokens, 15);
+    assert_eq!(stage.decisions().last().unwrap(), "false unknown ContentFilter");
 }
 
 #[test]

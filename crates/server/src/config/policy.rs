@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{File, Surroundings};
 use crate::agents::is_tool_of_program;
 use crate::approvals::{Approvals, Pattern, Rule, Verdict};
-use crate::tools::{ToolSettings, Tools};
+use crate::tools::{ToolSettings, Tools, Web};
 
 const DEFAULT_APPROVAL_SECONDS: u64 = 300;
 const DEFAULT_TOOL_SECONDS: u64 = 120;
@@ -123,7 +123,7 @@ pub(super) fn tools(file: &File, around: &Surroundings) -> anyhow::Result<ToolSe
         time_limit: Duration::from_secs(seconds),
         per_minute: section.per_minute.unwrap_or(DEFAULT_PER_MINUTE) as usize,
         retries: section.retries.unwrap_or(DEFAULT_RETRIES),
-        http_private: section.http_private,
+        web: if section.http_private { Web::with_private() } else { Web::public() },
         environment: open.collect::<Vec<(OsString, OsString)>>(),
     })
 }

@@ -1,5 +1,8 @@
 //! What a configuration may say, and what it says when it may not.
 
+mod keys;
+mod policy;
+
 use expect_test::{Expect, expect};
 
 use super::*;

@@ -48,7 +48,7 @@ async fn bad_arguments_say_how_to_mend_them() {
         ("read_file", "", "\"path\" is a required property"),
         ("read_file", "not json", "no JSON object"),
         ("read_file", "[]", "not of type \"object\""),
-        ("search_files", r#"{"query": ""}"#, "query is empty"),
+        ("search_files", r#"{"query": ""}"#, "query: \"\" is shorter than 1 character"),
     ] {
         let (code, message) = bench.error(tool, arguments).await;
         assert_eq!(code, ErrorCode::InvalidArguments, "{arguments}");
