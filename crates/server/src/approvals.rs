@@ -182,11 +182,9 @@ impl Proposed<'_> {
 /// now. One that leads out stays as it is, for the tool to refuse.
 fn place(path: &str, workspace: &Path) -> String {
     let path = plain(Path::new(path));
-    let real_root = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-    let inside = path.strip_prefix(workspace).or_else(|_| path.strip_prefix(&real_root));
-    let inside = inside.unwrap_or(&path);
-    let real = real_path(&real_root.join(inside));
-    real.strip_prefix(&real_root).unwrap_or(inside).display().to_string()
+    let root = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+    let real = real_path(&root.join(&path));
+    real.strip_prefix(&root).unwrap_or(&path).display().to_string()
 }
 
 /// Step by step through every link, as the system goes, also one whose end does not exist yet.

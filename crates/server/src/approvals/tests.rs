@@ -239,6 +239,31 @@ fn a_path_is_judged_by_where_it_leads() {
 }
 
 #[test]
+fn an_address_is_judged_however_it_is_written() {
+    let rule = Rule {
+        allow: patterns(&["https://docs.test/*"]),
+        deny: patterns(&["*://evil.test/*"]),
+        ..Rule::default()
+    };
+    let policy = policy(&[("http_get", rule)]);
+    for (url, expected) in [
+        ("https://docs.test/a", Verdict::Allow),
+        ("HTTPS://DOCS.test:443", Verdict::Allow),
+        ("http://docs.test/a", Verdict::Ask),
+        ("https://docs.test:8443/a", Verdict::Ask),
+        ("https://docs.test@other.test/", Verdict::Ask),
+        ("https://docs.test.other.test/", Verdict::Ask),
+        ("http://EVIL.test", Verdict::Deny),
+        ("http://evil.test:80/x", Verdict::Deny),
+        ("http:\\\\evil.test\\x", Verdict::Deny),
+        ("no address", Verdict::Ask),
+    ] {
+        let arguments = serde_json::json!({ "url": url });
+        assert_eq!(judge(&policy, "http_get", &arguments), expected, "{url}");
+    }
+}
+
+#[test]
 fn links_do_not_lead_past_a_rule() {
     let (_folder, workspace) = workspace_with_links();
     let rule =
