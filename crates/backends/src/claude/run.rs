@@ -22,6 +22,8 @@ use crate::{Effect, Ending, Exit, Verdict};
 
 /// How long the program may take to stop, or to go on by itself.
 const PATIENCE_MS: u64 = 5000;
+/// How long it may take to tell the model of agents that were stopped, which is a turn of its own.
+const AFTERTHOUGHT_MS: u64 = 1000;
 
 pub(super) struct Run {
     response_id: ResponseId,
@@ -33,12 +35,20 @@ pub(super) struct Run {
     questions: Questions,
     unread: Vec<UserLine>,
     is_turn_running: bool,
-    /// By a request with this id.
-    interrupted: Option<String>,
+    interrupted: Option<Interrupt>,
     wake_at: Option<Millis>,
     /// The program's word for what went wrong with its model service.
     api_error: Option<String>,
     usage: Option<Usage>,
+}
+
+/// Somebody wants the run to stop.
+struct Interrupt {
+    request_id: String,
+    /// Agents were at work in the background.
+    stops_agents: bool,
+    /// The program has said that nothing runs.
+    is_done: bool,
 }
 
 impl Run {
@@ -81,7 +91,8 @@ impl Run {
         if self.interrupted.is_some() {
             return self.telling.effects.push(Effect::CannotSteer(message_id));
         }
-        let uuid = uuid_of(message_id.as_str());
+        // The program takes each uuid once, and a message may be handed to a later run again.
+        let uuid = uuid_of(&format!("{}/{message_id}", self.response_id));
         self.telling.write(stdin::user(&uuid, message));
         let steered = Steered::new(message_id, message);
         self.telling.emit(steered.event(SteerState::HandedOver));
@@ -102,18 +113,22 @@ impl Run {
         }
         let request_id = process.next_request();
         self.telling.write(stdin::interrupt(&request_id));
-        self.interrupted = Some(request_id);
+        let stops_agents = !process.agents.is_empty();
+        self.interrupted = Some(Interrupt { request_id, stops_agents, is_done: false });
         self.wake_after(now, PATIENCE_MS);
     }
 
     pub(super) fn wake(&mut self, now: Millis) {
         match self.wake_at {
             Some(at) if at > now => self.telling.effects.push(Effect::WakeAt(at)),
-            Some(_) if self.interrupted.is_some() => {
-                self.telling.effects.push(Effect::Quit);
-                self.end(RunStatus::Cancelled, None);
-            }
-            Some(_) => self.end(RunStatus::Completed, None),
+            Some(_) => match &self.interrupted {
+                None => self.end(RunStatus::Completed, None),
+                Some(interrupt) => {
+                    let is_stuck = !interrupt.is_done;
+                    self.telling.effects.extend(is_stuck.then_some(Effect::Quit));
+                    self.end(RunStatus::Cancelled, None);
+                }
+            },
             None => (),
         }
     }
@@ -142,7 +157,7 @@ impl Run {
     pub(super) fn hear(&mut self, now: Millis, line: Line, raw: &str, process: &mut Process) {
         match line {
             Line::Init(init) => {
-                self.turn_begins(process);
+                self.turn_begins(now, process);
                 self.link(init, process);
             }
             Line::Stream(stream) => self.hear_stream(now, stream, process),
@@ -153,8 +168,8 @@ impl Run {
             Line::RequestCancelled(cancelled) => {
                 self.withdraw(|it| it.request_id == cancelled.request_id);
             }
-            Line::Response(it) => self.hear_response(&it.request_id),
-            Line::Lifecycle(it) => self.hear_lifecycle(&it, process),
+            Line::Response(it) => self.hear_response(now, &it.request_id),
+            Line::Lifecycle(it) => self.hear_lifecycle(now, &it, process),
             Line::Background(_) => self.wait_for_turn(now, process),
             Line::TaskStarted(it) => {
                 let call = it.tool_use_id.unwrap_or_default();
@@ -176,9 +191,19 @@ impl Run {
         }
     }
 
-    fn turn_begins(&mut self, process: &Process) {
-        self.is_turn_running = true;
-        self.wake_at = self.wake_at.filter(|_| self.interrupted.is_some());
+    fn turn_begins(&mut self, now: Millis, process: &mut Process) {
+        let begins = !std::mem::replace(&mut self.is_turn_running, true);
+        match &mut self.interrupted {
+            // An afterthought is not what somebody who stopped it wants.
+            Some(interrupt) if begins => {
+                interrupt.request_id = process.next_request();
+                interrupt.is_done = false;
+                self.telling.write(stdin::interrupt(&interrupt.request_id));
+                self.wake_after(now, PATIENCE_MS);
+            }
+            Some(_) => (),
+            None => self.wake_at = None,
+        }
         if !process.reports_lines {
             self.unread.retain(|it| it.steered.is_some());
         }
@@ -201,12 +226,12 @@ impl Run {
         }
     }
 
-    fn hear_stream(&mut self, now: Millis, stream: Stream, process: &Process) {
+    fn hear_stream(&mut self, now: Millis, stream: Stream, process: &mut Process) {
         let is_cut_off = stream.abandoned_blocks.is_some();
         let why = if self.interrupted.is_some() { "cancelled" } else { "error" };
         let cut_off = is_cut_off.then_some(why);
         if stream.parent_tool_use_id.is_none() && !self.is_turn_running {
-            self.turn_begins(process);
+            self.turn_begins(now, process);
         }
         let Some(speaker) = speaker(
             &mut self.outer,
@@ -360,18 +385,29 @@ impl Run {
     }
 
     /// Where no turn runs, this is all that comes of an interrupt.
-    fn hear_response(&mut self, request_id: &str) {
-        if self.interrupted.as_deref() == Some(request_id) && !self.is_turn_running {
-            self.end(RunStatus::Cancelled, None);
+    fn hear_response(&mut self, now: Millis, request_id: &str) {
+        let is_ours = self.interrupted.as_ref().is_some_and(|it| it.request_id == request_id);
+        if is_ours && !self.is_turn_running {
+            self.stopped(now);
         }
     }
 
-    fn hear_lifecycle(&mut self, lifecycle: &Lifecycle, process: &Process) {
+    fn stopped(&mut self, now: Millis) {
+        match &mut self.interrupted {
+            Some(interrupt) if interrupt.stops_agents => {
+                interrupt.is_done = true;
+                self.wake_after(now, AFTERTHOUGHT_MS);
+            }
+            _ => self.end(RunStatus::Cancelled, None),
+        }
+    }
+
+    fn hear_lifecycle(&mut self, now: Millis, lifecycle: &Lifecycle, process: &mut Process) {
         let Lifecycle { command_uuid, state } = lifecycle;
         let Some(at) = self.unread.iter().position(|it| it.uuid == *command_uuid) else { return };
         match state.as_str() {
             "started" | "completed" => {
-                self.turn_begins(process);
+                self.turn_begins(now, process);
                 if let Some(steered) = self.unread.remove(at).steered {
                     self.telling.emit(steered.event(SteerState::Seen));
                 }
@@ -392,7 +428,7 @@ impl Run {
         let was_aborted =
             result.terminal_reason.as_deref().is_some_and(|it| it.starts_with("aborted"));
         if self.interrupted.is_some() || was_aborted {
-            return self.end(RunStatus::Cancelled, None);
+            return self.stopped(now);
         }
         let has_failed = result.is_error == Some(true) || result.subtype.starts_with("error");
         let error = has_failed.then(|| failure::of_turn(result, api_error.as_deref()));
