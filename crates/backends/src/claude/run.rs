@@ -1,5 +1,7 @@
 //! One run: the turns from a message, or from when the program went on by itself, until it is idle.
 
+mod said;
+
 use std::collections::HashMap;
 
 use serde_json::Value;
@@ -8,15 +10,12 @@ use transcript::{
 };
 
 use super::calls::Calls;
-use super::outcome::{Circumstances, Outcome};
 use super::questions::{Question, Questions};
 use super::settings::TOOL_SERVER;
 use super::speaker::Speaker;
 use super::telling::{Telling, shortened, usage};
 use super::unread::{Steered, UserLine, uuid_of};
-use super::wire::{
-    AboutCall, Block, Content, Init, Lifecycle, Line, Request, Said, Stream, TurnResult,
-};
+use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TurnResult};
 use super::{Process, failure, notices, stdin};
 use crate::{Effect, Ending, Exit, Verdict};
 
@@ -226,134 +225,6 @@ impl Run {
         }
     }
 
-    fn hear_stream(&mut self, now: Millis, stream: Stream, process: &mut Process) {
-        let is_cut_off = stream.abandoned_blocks.is_some();
-        let why = if self.interrupted.is_some() { "cancelled" } else { "error" };
-        let cut_off = is_cut_off.then_some(why);
-        if stream.parent_tool_use_id.is_none() && !self.is_turn_running {
-            self.turn_begins(now, process);
-        }
-        let Some(speaker) = speaker(
-            &mut self.outer,
-            &mut self.inner,
-            &self.calls,
-            stream.parent_tool_use_id.as_deref(),
-        ) else {
-            return;
-        };
-        speaker.hear(now, stream.event, cut_off, &mut self.calls, &mut self.telling);
-    }
-
-    fn hear_assistant(&mut self, now: Millis, said: Said, raw: &str) {
-        let parent = said.parent_tool_use_id.as_deref();
-        if parent.is_none() && said.is_api_error_message == Some(true) {
-            // The result of the turn repeats the words.
-            self.api_error = said.error;
-            return;
-        }
-        let Some(speaker) = speaker(&mut self.outer, &mut self.inner, &self.calls, parent) else {
-            return;
-        };
-        let blocks = match said.message.content {
-            Content::Text(text) => vec![Block::Text { text }],
-            Content::Blocks(blocks) => blocks,
-        };
-        let mut is_known = true;
-        for block in blocks {
-            let id = &said.message.id;
-            is_known &= speaker.hear_finished(now, id, block, &mut self.calls, &mut self.telling);
-        }
-        if !is_known {
-            self.telling.unrecognized(raw);
-        }
-    }
-
-    fn hear_user(&mut self, now: Millis, said: Said, raw: &str) {
-        let is_nested = said.parent_tool_use_id.is_some();
-        let is_synthetic = said.is_synthetic == Some(true);
-        let is_replay = said.is_replay == Some(true);
-        let blocks = match said.message.content {
-            Content::Text(text) if is_replay => return self.hear_echo(text),
-            // The summary that a compacted conversation begins with.
-            Content::Text(_) if is_synthetic => return,
-            Content::Text(text) => vec![Block::Text { text }],
-            Content::Blocks(blocks) => blocks,
-        };
-        // It describes one result and does not say which.
-        let structured = said.tool_use_result.filter(|_| blocks.len() == 1);
-        for block in blocks {
-            match block {
-                Block::ToolResult { tool_use_id, content, is_error } => {
-                    let is_open = self.calls.is_open(&tool_use_id);
-                    if !is_open && self.calls.id(&tool_use_id).is_none() {
-                        self.telling.unrecognized(raw);
-                    }
-                    let failed = is_error == Some(true);
-                    let result = (content, structured.clone());
-                    self.end_call(now, &tool_use_id, result, failed, &said.tool_result_meta);
-                }
-                // A sub-agent's task stands in the call's arguments, and an echo is no news.
-                Block::Text { .. } if is_nested || is_replay => (),
-                Block::Text { text } => self.hear_aside(&text),
-                _ => (),
-            }
-        }
-    }
-
-    fn end_call(
-        &mut self,
-        now: Millis,
-        provider_id: &str,
-        (content, structured): (Value, Option<Value>),
-        failed: bool,
-        meta: &Value,
-    ) {
-        let is_background =
-            structured.as_ref().is_some_and(|it| it.get("isAsync") == Some(&Value::Bool(true)));
-        let mut metas = meta.as_array().into_iter().flatten();
-        let outcome = match failed {
-            false => Outcome::succeeded(content, structured),
-            true => Outcome::from_error(
-                &content,
-                &Circumstances {
-                    tool_name: self.calls.name(provider_id).unwrap_or_default(),
-                    refusal: self.calls.refusal(provider_id),
-                    meta: metas.find(|it| it.get("id").is_some_and(|id| id == provider_id)),
-                },
-            ),
-        };
-        if !is_background {
-            self.sub_agent_ended(now, provider_id);
-        }
-        // A call that has a result needs no decision.
-        self.withdraw(|it| it.provider_call_id == provider_id);
-        self.calls.end(provider_id, now, outcome, &mut self.telling);
-    }
-
-    fn sub_agent_ended(&mut self, now: Millis, provider_id: &str) {
-        if let Some(mut speaker) = self.inner.remove(provider_id) {
-            speaker.finish_message(now, None, &mut self.calls, &mut self.telling);
-            self.inner.insert(provider_id.to_owned(), speaker);
-        }
-    }
-
-    /// What the program repeats to us; a command of its own answers in this way.
-    fn hear_echo(&mut self, text: String) {
-        let output = text.trim().strip_prefix("<local-command-stdout>");
-        let output = output.and_then(|it| it.strip_suffix("</local-command-stdout>"));
-        if let Some(output) = output.map(str::trim).filter(|it| !it.is_empty()) {
-            self.telling.text(output.to_owned());
-        }
-    }
-
-    /// Words that the program puts into the user's mouth.
-    fn hear_aside(&mut self, text: &str) {
-        if !text.starts_with("[Request interrupted by user") && !text.trim().is_empty() {
-            let text = format!("Claude Code told the model: {}", shortened(text));
-            self.telling.notice(Level::Info, text);
-        }
-    }
-
     fn hear_request(&mut self, request: Request, raw: &str) {
         let request_id = request.request_id.clone();
         let Some(about) = request.about_call() else {
@@ -447,10 +318,12 @@ impl Run {
 
     /// Why the program will begin another turn by itself.
     fn goes_on(&self, process: &Process) -> Option<&'static str> {
-        match () {
-            () if !process.agents.is_empty() => Some("agents_at_work"),
-            () if process.reports_lines && !self.unread.is_empty() => Some("message_waits"),
-            () => None,
+        if !process.agents.is_empty() {
+            Some("agents_at_work")
+        } else if process.reports_lines && !self.unread.is_empty() {
+            Some("message_waits")
+        } else {
+            None
         }
     }
 
@@ -486,18 +359,6 @@ impl Run {
         self.telling.emit(continuation(false, stop_reason, resolved_by));
         self.telling.effects.push(Effect::End(Ending { status, error, usage: self.usage }));
     }
-}
-
-/// None for a sub-agent of another run.
-fn speaker<'a>(
-    outer: &'a mut Speaker,
-    inner: &'a mut HashMap<String, Speaker>,
-    calls: &Calls,
-    parent: Option<&str>,
-) -> Option<&'a mut Speaker> {
-    let Some(parent) = parent else { return Some(outer) };
-    let call = calls.id(parent)?;
-    Some(inner.entry(parent.to_owned()).or_insert_with(|| Speaker::within(call.clone())))
 }
 
 fn continuation(should_continue: bool, stop_reason: &str, resolved_by: &str) -> Event {

@@ -331,6 +331,20 @@ fn what_a_tool_gave_is_kept_without_what_is_known() {
 }
 
 #[test]
+fn what_belongs_to_nothing_open_is_left_out() {
+    let mut stage = at_work();
+    let block = json!({ "type": "text", "text": "from an earlier run" });
+    for kind in ["assistant", "user"] {
+        let message = json!({ "id": "m9", "content": [block] });
+        let line = json!({ "type": kind, "message": message, "parent_tool_use_id": "t9" });
+        assert_eq!(stage.line(&line.to_string()), []);
+    }
+    // A result is of a call that we should have heard of.
+    let line = result_of("t9", json!("ok"), false, Value::Null);
+    assert!(matches!(stage.line(&line)[..], [Effect::Emit(Event::Unrecognized { .. })]));
+}
+
+#[test]
 fn what_cannot_be_read_is_kept() {
     let mut stage = at_work();
     for line in
