@@ -154,6 +154,23 @@ fn a_conversation_that_is_gone() {
 }
 
 #[test]
+fn a_program_that_ends_after_its_answer() {
+    let mut stage = working();
+    stage.answer("Done.");
+    stage.say(json!({ "type": "agent_end", "messages": [] }));
+    stage.exit(Exit { code: Some(0), stderr: String::new() });
+    check(
+        &stage,
+        1,
+        expect![[r#"
+        > exited Some(0) ""
+        continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Agent"}
+        end Completed
+    "#]],
+    );
+}
+
+#[test]
 fn a_command_that_needs_no_answer() {
     let mut new = prompted();
     new.say(json!({ "type": "response", "id": "prompt-2", "success": true,
@@ -244,6 +261,17 @@ fn an_end_that_belongs_to_the_run_before() {
     let mut stage = prompted();
     stage.say(json!({ "type": "agent_settled", "aborted": true }));
     assert!(!stage.is_idle());
+    stage.say(json!({ "type": "agent_start" }));
+    stage.answer("Done.");
+    stage.say(json!({ "type": "agent_settled", "aborted": false }));
+    check(
+        &stage,
+        1,
+        expect![[r#"
+        continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Agent"}
+        end Completed
+    "#]],
+    );
 }
 
 #[test]
