@@ -80,9 +80,10 @@ impl Questions {
 }
 
 impl Dialog {
-    /// Pi waits for an answer, for ever.
+    /// Pi waits for an answer, for ever. What nobody knows may be a question.
     fn is_question(&self) -> bool {
-        matches!(self.method.as_str(), "confirm" | "input" | "select" | "editor")
+        let shows = ["notify", "setStatus", "setWidget", "setTitle", "set_editor_text"];
+        !shows.contains(&self.method.as_str())
     }
 
     fn is_ours(&self) -> bool {

@@ -279,14 +279,21 @@ fn what_nobody_knows_is_kept() {
     let mut stage = working();
     stage.said("no JSON");
     stage.say(json!({ "type": "brand_new" }));
+    stage.say(json!({ "type": "message_start", "message": { "role": "oracle" } }));
+    stage
+        .say(json!({ "type": "message_update", "assistantMessageEvent": { "type": "video_end" } }));
+    stage.say(json!({ "type": "tool_execution_end", "toolCallId": 5 }));
     check(
         &stage,
-        2,
+        5,
         expect![[r#"
-        > no JSON
-        unrecognized {"source":"pi","raw":"no JSON"}
-        unrecognized {"source":"pi","raw":"{\"type\":\"brand_new\"}"}
-    "#]],
+            > no JSON
+            unrecognized {"source":"pi","raw":"no JSON"}
+            unrecognized {"source":"pi","raw":"{\"type\":\"brand_new\"}"}
+            unrecognized {"source":"pi","raw":"{\"type\":\"message_start\",\"message\":{\"role\":\"oracle\"}}"}
+            unrecognized {"source":"pi","raw":"{\"type\":\"message_update\",\"assistantMessageEvent\":{\"type\":\"video_end\"}}"}
+            unrecognized {"source":"pi","raw":"{\"type\":\"tool_execution_end\",\"toolCallId\":5}"}
+        "#]],
     );
 }
 
