@@ -302,6 +302,11 @@ struct Head {
 }
 
 impl Update {
+    /// Something is added to the block.
+    pub(super) fn grows(&self) -> bool {
+        !self.kind.ends_with("_end")
+    }
+
     /// Id and name of the call that this is about, once they are known.
     pub(super) fn call(&self) -> Option<(&str, &str)> {
         let told = self.id.as_deref().zip(self.tool_name.as_deref());

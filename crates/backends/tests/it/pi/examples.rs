@@ -483,6 +483,46 @@ fn a_result_with_a_picture() {
 }
 
 #[test]
+fn blocks_that_take_turns() {
+    let mut stage = working();
+    let update = |kind: &str, block: usize, text: &str| {
+        let event = json!({ "type": kind, "contentIndex": block, "delta": text, "content": text });
+        json!({ "type": "message_update", "assistantMessageEvent": event })
+    };
+    stage.say(json!({ "type": "message_start", "message": { "role": "assistant" } }));
+    stage.say(update("thinking_delta", 0, "Hm. "));
+    stage.say(update("text_delta", 1, "One"));
+    stage.say(update("thinking_delta", 0, "And"));
+    stage.say(update("text_delta", 1, " two"));
+    stage.say(update("thinking_end", 0, "Hm. And"));
+    stage.say(update("text_end", 1, "One two."));
+    stage.say(json!({ "type": "message_end", "message": { "role": "assistant", "content": [
+        { "type": "thinking", "thinking": "Hm. And" }, { "type": "text", "text": "One two." }],
+        "stopReason": "stop" } }));
+    check(
+        &stage,
+        8,
+        expect![[r#"
+        step_start {"index":0}
+        thinking_start {"partId":"r1.1"}
+        thinking_delta {"partId":"r1.1","delta":"Hm. "}
+        thinking_done {"partId":"r1.1","text":"Hm. "}
+        text_start {"partId":"r1.2"}
+        text_delta {"partId":"r1.2","delta":"One"}
+        text_done {"partId":"r1.2","text":"One"}
+        thinking_start {"partId":"r1.3"}
+        thinking_delta {"partId":"r1.3","delta":"And"}
+        thinking_done {"partId":"r1.3","text":"And"}
+        text_start {"partId":"r1.4"}
+        text_delta {"partId":"r1.4","delta":" two"}
+        agent_linked {"cliSessionId":"s","cwd":"/workspace"}
+        text_done {"partId":"r1.4","text":" two."}
+        step_finish {"index":0,"finishReason":"stop"}
+    "#]],
+    );
+}
+
+#[test]
 fn calls_of_an_answer_that_is_retried_never_ran() {
     let mut stage = working();
     let update = |event: Value| json!({ "type": "message_update", "assistantMessageEvent": event });
