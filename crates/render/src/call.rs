@@ -4,7 +4,7 @@
 //! opened, nor what a sub-agent did underneath.
 
 use maud::{Markup, PreEscaped, html};
-use transcript::{Call, CallState, Decision, Outcome, Scope};
+use transcript::{Call, CallState, Decision, Executor, Outcome, Scope, Seq};
 
 use crate::icon::icon;
 use crate::tool::{self, Kind};
@@ -13,12 +13,16 @@ use crate::view::{BodyKind, View, inline};
 use crate::words::duration;
 use crate::{code, json};
 
-/// The block without what happened underneath it; see [`nested_id`].
-pub(crate) fn block(view: &View, id: &str, call: &Call) -> Element {
+/// The block without what happened underneath it; see [`nested_id`]. `changed` is the number of the last
+/// record about it.
+pub(crate) fn block(view: &View, id: &str, call: &Call, changed: Seq) -> Element {
     let summary = Element::new("summary", format!("{id}-s")).html(head(call));
-    let details = Element::new("details", format!("{id}-d"))
-        .child(summary)
-        .child(Element::div(format!("{id}-i")).class("inside").children(inside(view, id, call)));
+    let details = Element::new("details", format!("{id}-d")).child(summary).child(
+        Element::div(format!("{id}-i"))
+            .class("inside")
+            .children(inside(view, id, call))
+            .child_if(raw_link(view, &format!("{id}-l"), call, changed)),
+    );
     Element::div(id)
         .class(classes(call))
         .attr("data-call-id", call.id.as_str())
@@ -122,6 +126,14 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
         parts.extend(got);
     }
     parts
+}
+
+/// To what the agent's own program wrote of the call's end. A file that stands alone hides it.
+fn raw_link(view: &View, id: &str, call: &Call, changed: Seq) -> Option<Element> {
+    let is_of_program = call.executor == Executor::Agent && call.outcome.is_some();
+    let link = Element::new("a", id).class("raw-link").attr("href", view.raw_url(changed));
+    let link = link.attr("target", "_blank").attr("rel", "noopener");
+    is_of_program.then(|| link.text("What the program wrote"))
 }
 
 fn section(id: &str, title: &str, body: Element) -> Element {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use maud::html;
-use transcript::{Answer, Body, Call, Message, SessionId};
+use transcript::{Answer, Body, Call, Message, Seq, SessionId};
 
 use crate::ansi;
 use crate::tree::Element;
@@ -59,6 +59,11 @@ impl View {
     pub(crate) fn body_url(&self, call: &Call, kind: BodyKind) -> String {
         let stream = kind.word();
         format!("/api/sessions/{}/calls/{}/output?stream={stream}", self.session, call.id)
+    }
+
+    /// What a record was made of.
+    pub(crate) fn raw_url(&self, record: Seq) -> String {
+        format!("/api/sessions/{}/raw?seq={record}", self.session)
     }
 
     /// A body as plain text that grows, or its ends and the way to the rest.

@@ -2,7 +2,9 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use transcript::{Answer, CancelReason, ErrorCode, Event, PartKind, RunStatus, Seq, Trigger};
+use transcript::{
+    Answer, CallState, CancelReason, ErrorCode, Event, PartKind, RunStatus, Seq, Trigger,
+};
 
 use crate::program::{Home, Server};
 use crate::stand_in::{
@@ -228,6 +230,22 @@ async fn an_interrupt_that_is_heeded_keeps_the_program() {
     server.send(&session, "go on").await;
     assert_eq!(last_answer(&server, &session).await.content(), "Whole");
     assert_eq!(left(&home, "args").lines().count(), 1, "the same process");
+}
+
+/// Codex ends its turn and lets its commands go on.
+#[tokio::test]
+async fn a_command_that_goes_on_after_the_interrupt_is_ended_too() {
+    let scene = r#"hear_user; use t1 Bash '{"command":"sleep 600"}'; setsid sleep 600 & reached middle
+        hear interrupt; result true aborted_tools; hear_user"#;
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    has_reached(&home, "middle").await;
+    cancel(&server, &session).await;
+    assert_eq!(alive(&home), Vec::<String>::new());
+    let answer = last_answer(&server, &session).await;
+    assert_eq!(answer.calls().next().unwrap().state, CallState::Interrupted);
 }
 
 /// However it resists.

@@ -39,6 +39,7 @@ const KEYS: &[(&str, &str, &str, Seen, [&str; 2])] = &[
         |it| it.allowed_origins.join(" "),
         ["", "http://a:1"],
     ),
+    ("server", "raw_days", "0", |it| it.raw_days.to_string(), ["30", "0"]),
     (
         "demo",
         "pace",
