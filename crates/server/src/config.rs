@@ -5,6 +5,7 @@
 //! the file, the line and what is allowed.
 
 mod agents;
+mod mcp;
 mod policy;
 
 use std::ffi::OsString;
@@ -19,6 +20,7 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::agents::Agents;
 use crate::approvals::Approvals;
 use crate::cli::ServeArgs;
+use crate::mcp::McpSettings;
 use crate::password;
 use crate::tools::ToolSettings;
 
@@ -37,6 +39,7 @@ pub(crate) struct Config {
     pub(crate) agents: Agents,
     pub(crate) approvals: Approvals,
     pub(crate) tools: ToolSettings,
+    pub(crate) mcp_servers: Vec<McpSettings>,
     pub(crate) log: LevelFilter,
 }
 
@@ -61,6 +64,7 @@ struct File {
     demo: DemoSection,
     approvals: policy::ApprovalsSection,
     tools: policy::ToolsSection,
+    mcp_servers: mcp::Sections,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -157,6 +161,7 @@ impl Config {
             agents: agents::agents(&file, source, around)?,
             approvals: policy::approvals(&file.approvals).with_context(|| source.shown.clone())?,
             tools: policy::tools(&file, around).with_context(|| source.shown.clone())?,
+            mcp_servers: mcp::servers(&file, source, around)?,
             log: args.log.unwrap_or(LevelFilter::INFO),
         })
     }

@@ -13,13 +13,14 @@ use store::{Options, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::clock;
 use crate::config::Config;
 use crate::files::write_private;
 use crate::http::{self, App, Edge};
 use crate::live::Hub;
+use crate::mcp::{KeepFile, McpServers};
 use crate::metrics::Metrics;
 use crate::session::{HttpClient, Sessions, Shared};
 use crate::tools::Tools;
@@ -46,11 +47,21 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     let token = settle_token(&config, address)?;
     store.set_address(&format!("http://{address}"))?;
 
+    let kept_in = store.clone();
+    let keep: KeepFile = Arc::new(move |bytes| {
+        let store = kept_in.clone();
+        Box::pin(async move {
+            let kept = store.put_blob(bytes, clock::now()).await;
+            kept.map_err(|error| error.to_string())
+        })
+    });
+    let owner = config.data.display().to_string();
+    let mcp = McpServers::new(config.mcp_servers, &owner, &keep);
     let shared = Arc::new(Shared {
         store: store.clone(),
         hub: Hub::new(),
         agents: config.agents,
-        tools: Tools::built_in(config.tools),
+        tools: Tools::new(config.tools, mcp.clone()),
         approvals: config.approvals,
         metrics: Metrics::new(),
         http: HttpClient::default(),
@@ -80,6 +91,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     tracing::info!("stopping");
     // Runs end first, so that whoever watches still sees how.
     sessions.stop().await;
+    mcp.stop().await;
     let _ = stop.send(true);
     server.await.context("serving")?;
     upkeep.abort();
@@ -158,5 +170,7 @@ fn start_logging(level: LevelFilter) {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
     // A file or a journal has no colours.
     let lines = lines.with_ansi(std::io::stderr().is_terminal());
-    let _ = tracing_subscriber::registry().with(lines.with_filter(level)).try_init();
+    // It logs what MCP servers say, at every level.
+    let filter = Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF);
+    let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backends::{Backend, Effect, HowLost, Input, Lost, Request, ToolOutcome};
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -16,6 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use transcript::{Answer, CallId, ErrorInfo, Millis, ResponseId};
 
 use super::request::RunningRequest;
+use super::task::AfterCommit;
 use crate::clock;
 use crate::session::Shared;
 use crate::tools::{Stopped, ToolContext, ToolNews, What};
@@ -29,6 +31,9 @@ pub(super) struct Run {
     wake_at: Option<Instant>,
     tools: HashMap<CallId, RunningTool>,
     request: Option<RunningRequest>,
+    /// What is to be done once the tools are known that the agent may use.
+    held: Option<(BoxFuture<'static, ()>, AfterCommit)>,
+    has_waited: bool,
     /// Calls that a person must agree to.
     pub(super) waiting: HashMap<CallId, WaitingCall>,
     /// Results of calls that never ran.
@@ -65,6 +70,8 @@ impl Run {
             wake_at: None,
             tools: HashMap::new(),
             request: None,
+            held: None,
+            has_waited: false,
             waiting: HashMap::new(),
             refused: VecDeque::new(),
             tell,
@@ -92,6 +99,7 @@ impl Run {
             // `tell` is ours too, so the channel cannot close.
             Some(news) = self.news.recv() => RunInput::Tool(news),
             input = next_of(&mut self.request) => RunInput::Heard(input),
+            () = known(&mut self.held) => RunInput::ToolsKnown,
             () = wake => {
                 self.wake_at = None;
                 RunInput::Wake
@@ -119,6 +127,25 @@ impl Run {
     /// Cuts off the one before it.
     pub(super) fn start_request(&mut self, shared: &Shared, request: Request) {
         self.request = Some(RunningRequest::start(&shared.http, request));
+    }
+
+    pub(super) fn hold(&mut self, until: BoxFuture<'static, ()>, action: AfterCommit) {
+        self.held = Some((until, action));
+    }
+
+    /// The agent knows nothing of it yet.
+    pub(super) fn is_held_at_its_start(&self) -> bool {
+        matches!(self.held, Some((_, AfterCommit::StartAgent)))
+    }
+
+    pub(super) fn release(&mut self) -> Option<AfterCommit> {
+        self.has_waited = true;
+        self.held.take().map(|(_, action)| action)
+    }
+
+    /// What is to be done now has been held already. True once for each time.
+    pub(super) fn has_waited(&mut self) -> bool {
+        std::mem::take(&mut self.has_waited)
     }
 
     pub(super) fn wake_at(&mut self, at: Millis) {
@@ -183,6 +210,14 @@ async fn sleep_if(at: Option<Instant>) {
     }
 }
 
+/// For ever, if nothing is held.
+async fn known(held: &mut Option<(BoxFuture<'static, ()>, AfterCommit)>) {
+    match held {
+        Some((until, _)) => until.await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Nothing comes from a request that is not there.
 async fn next_of(request: &mut Option<RunningRequest>) -> Input {
     let Some(running) = request else { return std::future::pending().await };
@@ -201,6 +236,8 @@ pub(super) enum RunInput {
     /// Something of the answer to a request.
     Heard(Input),
     Wake,
+    /// What was held can be done.
+    ToolsKnown,
     /// Nobody has decided about the call in time.
     Overdue(CallId),
 }

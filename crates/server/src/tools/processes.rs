@@ -15,8 +15,8 @@ use rustix::process::{
 use tokio::time::{Instant, sleep};
 use transcript::CallId;
 
-/// The variable that holds the call's id.
-pub(super) const MARK: &str = "CALLBOARD_CALL";
+/// The variable that holds the mark: a call's id, or whose server it is.
+pub(crate) const MARK: &str = "CALLBOARD_CALL";
 
 /// How long processes may take to end by themselves.
 const GRACE: Duration = Duration::from_secs(2);
@@ -24,25 +24,25 @@ const GRACE: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-pub(super) struct Processes {
+pub(crate) struct Processes {
     group: Option<Pid>,
     mark: String,
 }
 
 /// Ends what a call of an earlier server has left running.
 pub(crate) async fn end_survivors(call: &CallId) {
-    Processes::of(None, call).end().await;
+    Processes::of(None, call.as_str()).end().await;
 }
 
 impl Processes {
     /// `leader` is the process that was started, and its group's number.
-    pub(super) fn of(leader: Option<u32>, call: &CallId) -> Self {
+    pub(crate) fn of(leader: Option<u32>, mark: &str) -> Self {
         let group = leader.and_then(|it| Pid::from_raw(i32::try_from(it).ok()?));
-        Self { group, mark: format!("{MARK}={call}") }
+        Self { group, mark: format!("{MARK}={mark}") }
     }
 
     /// Asks them to end, then makes them, until none is left.
-    pub(super) async fn end(&self) {
+    pub(crate) async fn end(&self) {
         for (signal, patience) in [(Signal::TERM, GRACE), (Signal::KILL, PATIENCE)] {
             let begun = Instant::now();
             let mut asked = Vec::new();

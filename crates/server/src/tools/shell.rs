@@ -85,7 +85,7 @@ fn start(
 }
 
 async fn follow(mut child: Child, context: ToolContext) -> ToolOutcome {
-    let processes = Processes::of(child.id(), &context.call_id);
+    let processes = Processes::of(child.id(), context.call_id.as_str());
     let printed = Arc::new(Printed::default());
     let mut telling = tokio::spawn(tell_all(
         (child.stdout.take(), child.stderr.take()),

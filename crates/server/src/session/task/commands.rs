@@ -3,7 +3,7 @@
 use backends::Input;
 use store::{MessageKind, MessageRow, Window};
 use tokio::sync::oneshot;
-use transcript::{Event, MessageId, ResponseId, RewindReason, SaidBy, SendMode, Trigger};
+use transcript::{Ending, Event, MessageId, ResponseId, RewindReason, SaidBy, SendMode, Trigger};
 
 use super::{AfterCommit, Stop, Task};
 use crate::clock;
@@ -89,7 +89,11 @@ impl Task {
         let Some(run) = &self.run else { return self.reply(reply, None) };
         let id = run.id.clone();
         self.push(Some(&id), Event::CancelRequested { by });
-        self.tell_agent(Input::Interrupt);
+        if self.run.as_ref().is_some_and(Run::is_held_at_its_start) {
+            self.end_run(&Ending::Cancelled);
+        } else {
+            self.tell_agent(Input::Interrupt);
+        }
         self.reply(reply, Some(id));
     }
 
