@@ -7,6 +7,7 @@ use maud::{Markup, PreEscaped, html};
 use transcript::{Call, CallState, Decision, Executor, Outcome, Scope, Seq};
 
 use crate::icon::icon;
+use crate::message::attachments;
 use crate::tool::{self, Kind};
 use crate::tree::Element;
 use crate::view::{BodyKind, View, inline};
@@ -111,6 +112,7 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
         }
     }
     parts.extend(error(&format!("{id}-x"), call));
+    parts.extend(files(&format!("{id}-f"), call));
     let asked =
         section(&format!("{id}-g"), "Arguments", arguments(view, &format!("{id}-gb"), call));
     let got = result(view, &format!("{id}-rb"), call)
@@ -238,6 +240,12 @@ fn error(id: &str, call: &Call) -> Option<Element> {
     Some(Element::div(id).class("failure").html(html! {
         (icon("alert")) " " (error.message) " " code { (error.code.as_str()) }
     }))
+}
+
+/// Pictures and other files that the tool gave.
+fn files(id: &str, call: &Call) -> Option<Element> {
+    let files = &call.outcome.as_ref()?.files;
+    (!files.is_empty()).then(|| Element::div(id).class("section").html(attachments(files)))
 }
 
 /// The question and, later, who answered it and how. Empty where nobody was asked.

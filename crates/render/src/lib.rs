@@ -36,7 +36,7 @@ pub use export::{export_html, export_markdown};
 pub use live::Live;
 pub use op::Op;
 pub use page::{ListedAgent, OpenSession, Page, error_page, page, sign_in_page};
-pub use settings::{Reveal, Settings, Theme, ToolDisplay};
+pub use settings::{ListedServer, Reveal, Settings, Theme, ToolDisplay};
 pub use sidebar::{ListedSession, session_list};
 pub use tree::Element;
 pub use view::{Bodies, View};

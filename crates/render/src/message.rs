@@ -54,7 +54,7 @@ fn said(id: &str, said: &Said) -> Element {
     })
 }
 
-fn attachments(attachments: &[Attachment]) -> Markup {
+pub(crate) fn attachments(attachments: &[Attachment]) -> Markup {
     html! {
         @if !attachments.is_empty() {
             div.attachments {

@@ -6,7 +6,7 @@ use transcript::{SessionId, Transcript};
 
 use crate::conversation::messages;
 use crate::icon::{icon, symbols};
-use crate::settings::{self, Settings};
+use crate::settings::{self, ListedServer, Settings};
 use crate::sidebar::{ListedSession, sidebar};
 use crate::surroundings::Surroundings;
 use crate::view::{Bodies, View};
@@ -15,6 +15,7 @@ pub struct Page<'a> {
     pub settings: &'a Settings,
     pub sessions: &'a [ListedSession],
     pub agents: &'a [ListedAgent],
+    pub servers: &'a [ListedServer],
     /// The session that is open, if one is.
     pub open: Option<OpenSession<'a>>,
 }
@@ -58,7 +59,7 @@ pub fn page(page: &Page<'_>) -> String {
             p #status role="status" aria-live="polite" {}
             div #announcer.sr aria-live="polite" {}
             (session_menu())
-            (settings::dialog(page.settings))
+            (settings::dialog(page.settings, page.servers))
             (shortcuts())
         }
     };

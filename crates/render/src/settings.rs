@@ -101,8 +101,17 @@ impl Theme {
     }
 }
 
+/// An MCP server, as it is when the page is made.
+pub struct ListedServer {
+    pub id: String,
+    /// In words.
+    pub state: String,
+    /// What went wrong last.
+    pub problem: Option<String>,
+}
+
 /// The dialog in which they are changed; each control is named as its setting.
-pub(crate) fn dialog(settings: &Settings) -> Markup {
+pub(crate) fn dialog(settings: &Settings, servers: &[ListedServer]) -> Markup {
     let displays = [
         ("widget", "One line that opens"),
         ("badges", "Badges under the answer"),
@@ -122,9 +131,28 @@ pub(crate) fn dialog(settings: &Settings) -> Markup {
                 (switch("showThinking", "Show thinking", settings.show_thinking))
                 (switch("showTiming", "Show time and tokens", settings.show_timing))
                 (switch("hideToolCallsInArchived", "Hide tool calls in archived sessions", settings.hide_tool_calls_in_archived))
+                (self::servers(servers))
                 div.buttons {
                     a.quiet href="/sign-out" data-action="sign-out" { "Sign out" }
                     button.primary type="submit" { "Done" }
+                }
+            }
+        }
+    }
+}
+
+fn servers(servers: &[ListedServer]) -> Markup {
+    html! {
+        @if !servers.is_empty() {
+            section.servers aria-label="MCP servers" {
+                h3 { "MCP servers" }
+                ul {
+                    @for ListedServer { id, state, problem } in servers {
+                        li {
+                            b { (id) } " " span.meta { (state) }
+                            @if let Some(problem) = problem { p.failed { (problem) } }
+                        }
+                    }
                 }
             }
         }

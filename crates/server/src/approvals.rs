@@ -31,7 +31,7 @@ pub(crate) enum Verdict {
 
 #[derive(Debug)]
 pub(crate) struct Approvals {
-    /// By the tool's name; `*` is for tools without a rule of their own.
+    /// By the tool's name, or a pattern for names; see [`Self::rule_for`].
     pub(crate) rules: BTreeMap<String, Rule>,
     /// How long a call waits for a decision.
     pub(crate) timeout_ms: u64,
@@ -55,9 +55,15 @@ const MAX_COVERS: usize = 1000;
 impl Approvals {
     pub(crate) fn judge(&self, call: &Proposed<'_>) -> Verdict {
         let subject = call.subject();
-        let rule = self.rules.get(call.tool).or_else(|| self.rules.get("*"));
-        let ruled = rule.and_then(|it| it.judge(call.tool, &subject));
+        let ruled = self.rule_for(call.tool).and_then(|it| it.judge(call.tool, &subject));
         ruled.unwrap_or_else(|| by_default(call, &subject))
+    }
+
+    /// The tool's own, else that of the longest pattern which fits its name. `*` fits all.
+    fn rule_for(&self, tool: &str) -> Option<&Rule> {
+        let fitting = self.rules.iter().filter(|(name, _)| Pattern::new(name).fits(tool));
+        let by_pattern = || fitting.max_by_key(|(name, _)| name.len()).map(|(_, rule)| rule);
+        self.rules.get(tool).or_else(by_pattern)
     }
 }
 

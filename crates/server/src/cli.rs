@@ -118,7 +118,7 @@ pub fn main() -> anyhow::Result<ExitCode> {
             let file = around.working_dir.join(file);
             runtime.block_on(backup::run(&file, Config::for_command(serve, &around)?))?;
         }
-        Command::Doctor(args) => doctor::run(args, &around)?,
+        Command::Doctor(args) => runtime.block_on(doctor::run(args, &around))?,
         Command::Export(mut args) => {
             let serve = std::mem::take(&mut args.serve);
             runtime.block_on(export::run(args, Config::for_command(serve, &around)?))?;

@@ -5,6 +5,7 @@
 //! the file, the line and what is allowed.
 
 mod agents;
+mod mcp;
 mod policy;
 mod programs;
 
@@ -20,6 +21,7 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::agents::Agents;
 use crate::approvals::Approvals;
 use crate::cli::ServeArgs;
+use crate::mcp::McpSettings;
 use crate::password;
 use crate::tools::ToolSettings;
 
@@ -41,6 +43,7 @@ pub(crate) struct Config {
     pub(crate) agents: Agents,
     pub(crate) approvals: Approvals,
     pub(crate) tools: ToolSettings,
+    pub(crate) mcp_servers: Vec<McpSettings>,
     pub(crate) log: LevelFilter,
 }
 
@@ -65,6 +68,7 @@ struct File {
     demo: DemoSection,
     approvals: policy::ApprovalsSection,
     tools: policy::ToolsSection,
+    mcp_servers: mcp::Sections,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -167,6 +171,7 @@ impl Config {
             raw_days: file.server.raw_days.unwrap_or(DEFAULT_RAW_DAYS),
             approvals: policy::approvals(&file.approvals).with_context(|| source.shown.clone())?,
             tools: policy::tools(&file, around).with_context(|| source.shown.clone())?,
+            mcp_servers: mcp::servers(&file, source, around)?,
             log: args.log.unwrap_or(LevelFilter::INFO),
         })
     }

@@ -15,6 +15,7 @@ mod files;
 mod history;
 mod http;
 mod live;
+mod mcp;
 mod metrics;
 mod password;
 mod processes;

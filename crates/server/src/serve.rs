@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use transcript::Millis;
 
 use crate::agents::SHIPPED;
@@ -23,6 +23,7 @@ use crate::config::Config;
 use crate::files::write_private;
 use crate::http::{self, App, Edge};
 use crate::live::Hub;
+use crate::mcp::{KeepFile, McpServers};
 use crate::metrics::Metrics;
 use crate::session::{HttpClient, Pulses, Sessions, Shared, end_survivors};
 use crate::tools::Tools;
@@ -88,6 +89,7 @@ pub(crate) struct Server {
     pub(crate) token: String,
     store: Store,
     sessions: Sessions,
+    mcp: McpServers,
     serving: JoinHandle<()>,
     stop: watch::Sender<bool>,
 }
@@ -102,11 +104,13 @@ impl Server {
         let token = settle_token(&config, address)?;
         store.set_address(&format!("http://{address}"))?;
 
+        let owner = config.data.display().to_string();
+        let mcp = McpServers::new(config.mcp_servers, &owner, &keep_in(&store));
         let shared = Arc::new(Shared {
             store: store.clone(),
             hub: Hub::new(),
             agents: config.agents,
-            tools: Tools::built_in(config.tools),
+            tools: Tools::new(config.tools, mcp.clone()),
             approvals: config.approvals,
             metrics: Metrics::new(),
             http: HttpClient::default(),
@@ -128,17 +132,30 @@ impl Server {
         let (alive, all_gone) = mpsc::channel(1);
         let app = App::new(shared, sessions.clone(), edge, alive, stopping.clone())?;
         let serving = tokio::spawn(http::serve(listener, http::router(app), stopping, all_gone));
-        Ok(Self { address, token, store, sessions, serving, stop })
+        Ok(Self { address, token, store, sessions, mcp, serving, stop })
     }
 
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
         // Runs end first, so that whoever watches still sees how.
         self.sessions.stop().await;
+        self.mcp.stop().await;
         let _ = self.stop.send(true);
         self.serving.await.context("serving")?;
         self.store.close().await;
         Ok(())
     }
+}
+
+/// Where MCP servers' files go.
+fn keep_in(store: &Store) -> KeepFile {
+    let store = store.clone();
+    Arc::new(move |bytes| {
+        let store = store.clone();
+        Box::pin(async move {
+            let kept = store.put_blob(bytes, clock::now()).await;
+            kept.map_err(|error| error.to_string())
+        })
+    })
 }
 
 fn open_store(config: &Config, holder: &str) -> Result<Store, OpenError> {
@@ -233,5 +250,7 @@ fn start_logging(level: LevelFilter) {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
     // A file or a journal has no colours.
     let lines = lines.with_ansi(std::io::stderr().is_terminal());
-    let _ = tracing_subscriber::registry().with(lines.with_filter(level)).try_init();
+    // It logs what MCP servers say, at every level.
+    let filter = Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF);
+    let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
 }

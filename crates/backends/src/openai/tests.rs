@@ -19,7 +19,6 @@ fn settings() -> Settings {
         api_key: Some("secret-key-1".to_owned()),
         api_key_env: Some("THE_KEY".to_owned()),
         headers: vec![("x-team".to_owned(), "ours".to_owned())],
-        tools: vec![json!({ "type": "function", "function": { "name": "time" } })],
         body: Map::from_iter([("temperature".to_owned(), json!(0.5))]),
         omit: Vec::new(),
         limits: Limits { steps: Some(5), ..Limits::default() },
@@ -27,6 +26,10 @@ fn settings() -> Settings {
         retries: 2,
         patience_ms: 1000,
     }
+}
+
+fn tool(name: &str) -> Value {
+    json!({ "type": "function", "function": { "name": name } })
 }
 
 /// A backend with its surroundings: a clock, and what was asked of the world.
@@ -49,6 +52,7 @@ struct Stage {
 impl Stage {
     fn start(settings: Settings) -> Self {
         let mut stage = Self::new(Arc::new(settings));
+        stage.give(Input::Tools(vec![tool("time")]));
         let history = vec![json!({ "role": "user", "content": "hi" })];
         stage.give(Input::Start { response_id: ResponseId::new("r"), history });
         stage
@@ -229,6 +233,22 @@ fn a_conversation_with_tools() {
         {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
     "#]],
     );
+}
+
+#[test]
+fn every_step_has_the_tools_that_there_are_then() {
+    let mut stage = Stage::start(settings());
+    for names in [vec!["time", "new"], vec!["new"], vec![]] {
+        stage.step_with_calls(1);
+        let call = stage.asked.iter().rev().find_map(|it| it.strip_prefix("run ")).unwrap();
+        let call = call.split(' ').next().unwrap().to_owned();
+        stage.result(&call);
+        let tools: Vec<Value> = names.into_iter().map(tool).collect();
+        stage.give(Input::Tools(tools.clone()));
+        stage.history();
+        let sent = stage.requests.last().unwrap().get("tools").cloned();
+        assert_eq!(sent, (!tools.is_empty()).then_some(Value::Array(tools)));
+    }
 }
 
 #[test]

@@ -284,6 +284,29 @@ fn links_do_not_lead_past_a_rule() {
 }
 
 #[test]
+fn a_rule_may_be_for_many_tools_and_the_closest_counts() {
+    let rule = |verdict| Rule { otherwise: Some(verdict), ..Rule::default() };
+    let policy = policy(&[
+        ("files__*", rule(Verdict::Allow)),
+        ("files__delete*", rule(Verdict::Deny)),
+        ("files__delete_draft", rule(Verdict::Ask)),
+        ("*", rule(Verdict::Deny)),
+        ("time", rule(Verdict::Allow)),
+    ]);
+    let nothing = serde_json::json!({});
+    for (tool, expected) in [
+        ("files__read", Verdict::Allow),
+        ("files__delete_all", Verdict::Deny),
+        ("files__delete_draft", Verdict::Ask),
+        ("filesystem__read", Verdict::Deny),
+        ("time", Verdict::Allow),
+        ("read_file", Verdict::Deny),
+    ] {
+        assert_eq!(judge(&policy, tool, &nothing), expected, "{tool}");
+    }
+}
+
+#[test]
 fn an_answer_for_more_than_once_holds_for_no_more_than_it_says() {
     let workspace = Path::new("/w");
     let covers = |tool: &str, arguments: &str| Proposed { tool, arguments, workspace }.covers();

@@ -6,7 +6,7 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::{IntoResponse, Response};
-use render::{ListedAgent, ListedSession, OpenSession, Page, Settings};
+use render::{ListedAgent, ListedServer, ListedSession, OpenSession, Page, Settings};
 use schemars::{JsonSchema, json_schema};
 use serde::Deserialize;
 use store::{Store, Window};
@@ -80,6 +80,7 @@ struct PageData {
     settings: Settings,
     sessions: Vec<ListedSession>,
     agents: Vec<ListedAgent>,
+    servers: Vec<ListedServer>,
 }
 
 impl PageData {
@@ -88,12 +89,13 @@ impl PageData {
             settings: page_settings(app.store())?,
             sessions: listed_sessions(app.store())?,
             agents: app.shared.agents.listed(),
+            servers: app.shared.tools.mcp.listed(),
         })
     }
 
     fn with<'a>(&'a self, open: Option<OpenSession<'a>>) -> Page<'a> {
-        let Self { settings, sessions, agents } = self;
-        Page { settings, sessions, agents, open }
+        let Self { settings, sessions, agents, servers } = self;
+        Page { settings, sessions, agents, servers, open }
     }
 }
 

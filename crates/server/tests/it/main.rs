@@ -15,6 +15,8 @@ mod door;
 mod fuzz;
 mod lock;
 mod log;
+mod mcp;
+mod mcp_server;
 mod model;
 mod nonsense;
 mod openai;

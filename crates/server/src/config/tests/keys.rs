@@ -146,7 +146,7 @@ fn every_key_of_a_model_does_what_it_says() {
             |it| format!("{:?}", model(it).system),
             ["None", "Some(\"Be kind.\")"],
         ),
-        ("tools", "[]", |it| model(it).settings.tools.is_empty().to_string(), ["false", "true"]),
+        ("tools", "[]", |it| model(it).tools.takes("time").to_string(), ["true", "false"]),
         ("vision", "false", |it| model(it).sees.to_string(), ["true", "false"]),
         (
             "max_steps",
