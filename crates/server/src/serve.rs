@@ -25,6 +25,8 @@ use crate::session::{HttpClient, Sessions, Shared};
 use crate::tools::Tools;
 
 const UPKEEP: Duration = Duration::from_secs(3600);
+/// How long the grammars of code are kept for the next page.
+const GRAMMARS_KEPT: Duration = Duration::from_secs(300);
 
 /// Where a running server is found, and by what right: only its owner may read the file.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -87,13 +89,19 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Files that were put and never named in a message go after a day.
+/// Files that were put and never named in a message go after a day, grammars that draw nothing after
+/// some minutes.
 async fn upkeep(store: Store) {
     let mut hours = tokio::time::interval(UPKEEP);
+    let mut minutes = tokio::time::interval(GRAMMARS_KEPT);
     loop {
-        hours.tick().await;
-        if let Err(error) = store.sweep_blobs(clock::now()).await {
-            tracing::warn!(%error, "files that nobody named could not be removed");
+        tokio::select! {
+            _ = minutes.tick() => render::code::unload_unused(),
+            _ = hours.tick() => {
+                if let Err(error) = store.sweep_blobs(clock::now()).await {
+                    tracing::warn!(%error, "files that nobody named could not be removed");
+                }
+            }
         }
     }
 }
