@@ -409,6 +409,7 @@ async function copy(text) {
     area.remove();
     focused?.focus();
   }
+  announce("Copied to clipboard");
   say("Copied to clipboard", 1500);
 }
 

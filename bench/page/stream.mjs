@@ -17,8 +17,8 @@ import { ROUNDS, withCallboard } from "./server.mjs";
 
 const SIDES = {
   ours: openOurs,
-  streamdown: (/** @type {Page} */ ...where) => openPeer("delta", ...where),
-  "streamdown, once a frame": (/** @type {Page} */ ...where) => openPeer("frame", ...where),
+  streamdown: peer("delta"),
+  "streamdown, once a frame": peer("frame"),
 };
 const bundle = buildSync({
   entryPoints: [fileURLToPath(new URL("peer.jsx", import.meta.url))],
@@ -101,6 +101,11 @@ async function openOurs(page, callboard, session) {
   );
   await page.goto(`${callboard.base}s/${session}?token=${callboard.token}`);
   await patched;
+}
+
+/** @param {string} every @returns {typeof openOurs} */
+function peer(every) {
+  return (page, callboard, session) => openPeer(every, page, callboard, session);
 }
 
 /**
