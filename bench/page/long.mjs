@@ -3,7 +3,8 @@
 import { inWords, median, memory, noteLongTasks, openMeter, paints, withPage } from "./measure.mjs";
 import { ROUNDS, longSession, withCallboard } from "./server.mjs";
 
-const EXCHANGES = 5_000;
+/** The second argument makes it shorter, to try it out. */
+const EXCHANGES = Number(process.argv[3] ?? 5_000);
 const CALLS = 4;
 const MESSAGES = 2 * EXCHANGES;
 
