@@ -12,7 +12,7 @@ use crate::tool::{self, Kind};
 use crate::tree::Element;
 use crate::view::{BodyKind, View, inline};
 use crate::words::duration;
-use crate::{code, json};
+use crate::{json, whole};
 
 /// The block without what happened underneath it; see [`nested_id`]. `changed` is the number of the last
 /// record about it.
@@ -97,7 +97,8 @@ fn head(call: &Call) -> Markup {
 }
 
 fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
-    let own = tool::view(&format!("{id}-v"), call);
+    let file = |it: &tool::File| view.file(&format!("{id}-f"), call, it);
+    let own = tool::view(&format!("{id}-v"), call, file);
     let is_known = own.is_some();
     let mut parts: Vec<Element> = own.into_iter().collect();
     let output = [
@@ -112,13 +113,13 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
         }
     }
     parts.extend(error(&format!("{id}-x"), call));
-    parts.extend(files(&format!("{id}-f"), call));
+    parts.extend(files(view, &format!("{id}-f"), call));
     let asked =
         section(&format!("{id}-g"), "Arguments", arguments(view, &format!("{id}-gb"), call));
     let got = result(view, &format!("{id}-rb"), call)
         .map(|body| section(&format!("{id}-r"), "Result", body));
     if is_known {
-        parts.extend(shown_result(&format!("{id}-c"), call));
+        parts.extend(shown_result(view, id, call));
         let raw = Element::new("details", format!("{id}-w"))
             .class("raw")
             .child(Element::new("summary", format!("{id}-ws")).text("Arguments and result"));
@@ -176,25 +177,24 @@ fn result(view: &View, id: &str, call: &Call) -> Option<Element> {
 }
 
 /// The words or the file in the result of a tool that is known, where they did not come as output.
-fn shown_result(id: &str, call: &Call) -> Option<Element> {
+fn shown_result(view: &View, id: &str, call: &Call) -> Option<Element> {
     if !call.stdout.is_empty() {
         return None;
     }
-    let value: serde_json::Value =
-        serde_json::from_str(&inline(call.outcome.as_ref()?.result.as_ref()?)?).ok()?;
-    let element = Element::div(id).class("section");
-    if Kind::of(&call.name) == Kind::Search
-        && let Some(matches) = value.get("matches").and_then(serde_json::Value::as_array)
+    let element = Element::div(format!("{id}-c")).class("section");
+    let kind = Kind::of(&call.name);
+    if kind == Kind::Search
+        && let Some(matches) = tool::matches(call)
     {
-        return Some(element.html(found(matches)));
+        return Some(element.html(found(&matches)));
     }
-    let text = value.as_str().or_else(|| {
-        ["text", "content", "output", "stdout"].iter().find_map(|name| value.get(name)?.as_str())
-    })?;
-    let file = tool::subject(call).filter(|_| Kind::of(&call.name) == Kind::Read);
+    let file = tool::file(call).filter(|_| kind == Kind::Read);
     Some(element.html(match file {
-        Some(path) => html! { div.body.file tabindex="0" { (code::file(&path, text)) } },
-        None => html! { div.body tabindex="0" { (text) } },
+        Some(file) => view.file(&format!("{id}-f"), call, &file),
+        None => {
+            let text = tool::result_text(call)?;
+            html! { div.body tabindex="0" { (text) } }
+        }
     }))
 }
 
@@ -243,9 +243,9 @@ fn error(id: &str, call: &Call) -> Option<Element> {
 }
 
 /// Pictures and other files that the tool gave.
-fn files(id: &str, call: &Call) -> Option<Element> {
+fn files(view: &View, id: &str, call: &Call) -> Option<Element> {
     let files = &call.outcome.as_ref()?.files;
-    (!files.is_empty()).then(|| Element::div(id).class("section").html(attachments(files)))
+    (!files.is_empty()).then(|| Element::div(id).class("section").html(attachments(view, files)))
 }
 
 /// The question and, later, who answered it and how. Empty where nobody was asked.
@@ -287,7 +287,7 @@ fn approval(id: &str, call: &Call) -> Element {
 pub(crate) fn question(view_id: &str, call: &Call, why: Option<String>) -> Markup {
     let options = call.approval.as_ref().and_then(|it| it.options.as_ref());
     let allows = |scope| options.is_none_or(|it| it.scopes.contains(&scope));
-    let what = tool::view(view_id, call);
+    let what = tool::view(view_id, call, |file| html! { div.body.file { (whole::file(file)) } });
     let can_edit = options.is_some_and(|it| it.can_edit);
     html! {
         p.question { (icon("alert")) " Waiting for you: " b { (call.label()) } }

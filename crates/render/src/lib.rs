@@ -30,13 +30,16 @@ mod tests;
 mod tool;
 mod tree;
 mod view;
+mod whole;
 mod words;
 
-pub use export::{export_html, export_markdown};
+pub use export::{Export, export_html, export_markdown};
 pub use live::Live;
+pub use message::is_picture;
 pub use op::Op;
 pub use page::{ListedAgent, OpenSession, Page, error_page, page, sign_in_page};
 pub use settings::{ListedServer, Reveal, Settings, Theme, ToolDisplay};
 pub use sidebar::{ListedSession, session_list};
 pub use tree::Element;
-pub use view::{Bodies, View};
+pub use view::{Bodies, BodyKind, Files, View};
+pub use whole::{whole_body, whole_text};

@@ -15,6 +15,8 @@ pub struct Settings {
     pub show_thinking: bool,
     pub show_timing: bool,
     pub hide_tool_calls_in_archived: bool,
+    /// A click shows a picture that is on another server, which then knows who looks and when.
+    pub remote_images: bool,
     pub theme: Theme,
 }
 
@@ -65,6 +67,7 @@ impl Default for Settings {
             show_thinking: true,
             show_timing: false,
             hide_tool_calls_in_archived: false,
+            remote_images: false,
             theme: Theme::default(),
         }
     }
@@ -131,6 +134,7 @@ pub(crate) fn dialog(settings: &Settings, servers: &[ListedServer]) -> Markup {
                 (switch("showThinking", "Show thinking", settings.show_thinking))
                 (switch("showTiming", "Show time and tokens", settings.show_timing))
                 (switch("hideToolCallsInArchived", "Hide tool calls in archived sessions", settings.hide_tool_calls_in_archived))
+                (switch("remoteImages", "Show pictures from other servers on a click", settings.remote_images))
                 (self::servers(servers))
                 div.buttons {
                     a.quiet href="/sign-out" data-action="sign-out" { "Sign out" }

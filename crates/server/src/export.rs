@@ -3,23 +3,29 @@
 //! From the running server, if one has the data folder; else from the folder itself.
 
 use std::io::Write;
+use std::sync::LazyLock;
 
 use anyhow::{Context, bail};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use clap::ValueEnum;
-use render::Settings;
+use render::{Export, Files, Settings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use store::{ReadRange, Store, Stored};
-use transcript::{Seq, SessionId, Transcript};
+use transcript::{Attachment, Content, Seq, SessionId, Transcript};
 
 use crate::cli::ExportArgs;
 use crate::config::Config;
 use crate::serve::{Place, ServerFile};
 use crate::window;
 
-/// The page's own style goes into a file that stands alone.
-const STYLESHEET: &str = include_str!("../../../web/page.css");
+/// All of the page's style: it goes into a file that stands alone, too.
+pub(crate) static STYLESHEET: LazyLock<String> = LazyLock::new(|| {
+    include_str!("../../../web/page.css").to_owned() + &render::ansi::stylesheet()
+});
+/// A larger attachment is only named.
+const ATTACHED_MAX: u64 = 4 * 1024 * 1024;
 const PAGE: usize = 1000;
 /// Settings of the page, under this name in the store.
 pub(crate) const PAGE_SETTINGS: &str = "page";
@@ -64,8 +70,10 @@ pub(crate) fn write(
     };
     Ok(Some(match format {
         Format::Html => {
-            let settings = page_settings(store)?;
-            render::export_html(session, &transcript, &settings, STYLESHEET)
+            let settings = &page_settings(store)?;
+            let files = attached(store, &transcript)?;
+            let export = Export { session, settings, stylesheet: &STYLESHEET, files };
+            render::export_html(&transcript, export)
         }
         Format::Md => render::export_markdown(&transcript),
         Format::Json | Format::Jsonl => {
@@ -79,6 +87,26 @@ pub(crate) fn write(
             json!({ "session": session, "messages": messages }).to_string()
         }
     }))
+}
+
+/// The attachments as addresses that hold their content. Only pictures say what they are: what else is
+/// in a file is something to keep, not to show.
+fn attached(store: &Store, transcript: &Transcript) -> Result<Files, store::Error> {
+    let said = transcript.messages.iter().filter_map(|it| match &it.content {
+        Content::Said(said) => Some(&said.attachments),
+        Content::Answer(_) | Content::Aside(_) => None,
+    });
+    let mut files = Files::new();
+    for Attachment { blob, media_type, size, .. } in said.flatten() {
+        let is_small = *size <= ATTACHED_MAX && !files.contains_key(blob);
+        let Some(bytes) = is_small.then(|| store.blob(blob)).transpose()?.flatten() else {
+            continue;
+        };
+        let is_picture = render::is_picture(media_type, bytes.len() as u64);
+        let kind = if is_picture { media_type } else { "application/octet-stream" };
+        files.insert(blob.clone(), format!("data:{kind};base64,{}", BASE64_STANDARD.encode(bytes)));
+    }
+    Ok(files)
 }
 
 /// What was set; what cannot be read any more is as if it had never been set.

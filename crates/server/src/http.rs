@@ -173,7 +173,7 @@ fn routes() -> Vec<Route> {
             bodies::output,
             "The whole of what a tool call was given or gave",
         )
-        .gives(StatusCode::OK, "text/plain"),
+        .gives(StatusCode::OK, "*/*"),
         Route::post(
             "/api/sessions/{session}/calls/{call}/approval",
             approvals::decide,

@@ -31,6 +31,8 @@ use crate::tools::Tools;
 const UPKEEP: Duration = Duration::from_secs(3600);
 /// In milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;
+/// How long the grammars of code are kept for the next page.
+const GRAMMARS_KEPT: Duration = Duration::from_secs(300);
 
 /// Where a running server is found, and by what right: only its owner may read the file.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -163,21 +165,28 @@ fn open_store(config: &Config, holder: &str) -> Result<Store, OpenError> {
     Store::open(&config.data, options)
 }
 
-/// Files that were put and never named in a message go after a day, and what programs wrote after as
-/// many as are set.
+/// Files that were put and never named in a message go after a day, what programs wrote after as many
+/// as are set, and grammars that draw nothing after some minutes.
 async fn upkeep(store: Store, raw_days: u32) {
     let mut hours = tokio::time::interval(UPKEEP);
+    let mut minutes = tokio::time::interval(GRAMMARS_KEPT);
     loop {
-        hours.tick().await;
-        if let Err(error) = store.sweep_blobs(clock::now()).await {
-            tracing::warn!(%error, "files that nobody named could not be removed");
+        tokio::select! {
+            _ = minutes.tick() => render::code::unload_unused(),
+            _ = hours.tick() => sweep(&store, raw_days).await,
         }
-        let before = Millis(clock::now().0 - i64::from(raw_days) * DAY);
-        while !store.sweep_raw(before).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "old lines of programs could not be removed");
-            true
-        }) {}
     }
+}
+
+async fn sweep(store: &Store, raw_days: u32) {
+    if let Err(error) = store.sweep_blobs(clock::now()).await {
+        tracing::warn!(%error, "files that nobody named could not be removed");
+    }
+    let before = Millis(clock::now().0 - i64::from(raw_days) * DAY);
+    while !store.sweep_raw(before).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "old lines of programs could not be removed");
+        true
+    }) {}
 }
 
 /// Writes the files that programs are started with, as they belong to this version of ours.
