@@ -37,8 +37,11 @@
 //!   [`Effect::Withdraw`] or the run ends first.
 
 mod arguments_summary;
+pub mod claude;
+pub mod codex;
 mod demo;
 pub mod openai;
+pub mod pi;
 
 use std::fmt;
 use std::sync::Arc;
@@ -50,8 +53,10 @@ use transcript::{
 };
 
 pub use crate::arguments_summary::arguments_summary;
+pub use crate::claude::Claude;
 pub use crate::demo::{Demo, Pace};
 pub use crate::openai::OpenAi;
+pub use crate::pi::Pi;
 
 /// An agent, seen from the server.
 pub trait Backend: Send {
@@ -171,6 +176,8 @@ pub enum Effect {
     Request(Request),
     /// A line for the program's stdin, without its end.
     Write(String),
+    /// Nothing more will be written: the program's stdin ends here. Some begin only then.
+    CloseInput,
     /// A run begins that nobody asked for, under the spare id.
     Begin,
     /// The program wants to know whether the call, whose arguments are in the log, may run.

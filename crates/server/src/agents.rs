@@ -1,19 +1,27 @@
 //! The agents that are configured, and how to make one that works.
 
+mod program;
+
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use backends::openai::Settings;
-use backends::{Backend, Demo, OpenAi, Pace};
+use backends::{Backend, Demo, Launch, OpenAi, Pace};
 use schemars::JsonSchema;
 use serde::Serialize;
 use transcript::{ErrorCode, ErrorInfo};
 
 use crate::history::LookBack;
 
+pub(crate) use program::{ProgramAgent, ProgramKind, ProgramSettings, SHIPPED, is_tool_of_program};
+
 #[derive(Debug, Clone)]
 pub(crate) struct Agents {
     pub(crate) agents: Vec<Agent>,
+    /// The folder with the files that we ship for programs.
+    pub(crate) shipped: PathBuf,
 }
 
 #[derive(Debug, Clone)]
@@ -30,6 +38,19 @@ pub(crate) struct Agent {
 pub(crate) enum AgentKind {
     Demo { pace: Pace },
     OpenAi(Arc<OpenAiAgent>),
+    Program(Arc<ProgramAgent>),
+}
+
+/// An agent that is ready to work.
+pub(crate) enum Hired {
+    ForOneRun(Box<dyn Backend>),
+    /// To be started; it stays for further runs until it has been idle for so long.
+    Program {
+        backend: Box<dyn Backend>,
+        command: Vec<String>,
+        environment: Vec<(OsString, OsString)>,
+        patience: Duration,
+    },
 }
 
 #[derive(Debug)]
@@ -81,20 +102,44 @@ impl Agents {
         listed.collect()
     }
 
-    /// One that is ready to run, or why there is none.
-    pub(crate) fn backend(&self, id: &str) -> Result<Box<dyn Backend>, ErrorInfo> {
+    /// Why it could not work.
+    pub(crate) fn check(&self, id: &str) -> Result<(), ErrorInfo> {
+        self.able(id).map(drop)
+    }
+
+    /// One that is ready to work, or why there is none.
+    pub(crate) fn hire(&self, id: &str, launch: &Launch) -> Result<Hired, ErrorInfo> {
+        Ok(match &self.able(id)?.kind {
+            AgentKind::Demo { pace } => Hired::ForOneRun(Box::new(Demo::new(*pace))),
+            AgentKind::OpenAi(agent) => {
+                Hired::ForOneRun(Box::new(OpenAi::new(Arc::clone(&agent.settings))))
+            }
+            AgentKind::Program(agent) => {
+                let program::Ready { backend, command, environment } = agent.start(launch);
+                Hired::Program { backend, command, environment, patience: agent.patience }
+            }
+        })
+    }
+
+    /// It is a process of its own, with a memory of its own.
+    pub(crate) fn is_program(&self, id: &str) -> bool {
+        self.find(id).is_some_and(|it| matches!(it.kind, AgentKind::Program(_)))
+    }
+
+    fn able(&self, id: &str) -> Result<&Agent, ErrorInfo> {
         let Some(agent) = self.find(id) else {
             let message =
                 format!("No agent called '{id}' is configured. Add it, or choose another.");
             return Err(ErrorInfo::new(ErrorCode::AgentNotFound, message));
         };
-        if let Some(problem) = agent.problem() {
-            return Err(ErrorInfo::new(ErrorCode::UpstreamAuth, problem));
+        let code = match agent.kind {
+            AgentKind::Program(_) => ErrorCode::AgentNotInstalled,
+            AgentKind::Demo { .. } | AgentKind::OpenAi(_) => ErrorCode::UpstreamAuth,
+        };
+        match agent.problem() {
+            Some(problem) => Err(ErrorInfo::new(code, problem)),
+            None => Ok(agent),
         }
-        Ok(match &agent.kind {
-            AgentKind::Demo { pace } => Box::new(Demo::new(*pace)),
-            AgentKind::OpenAi(agent) => Box::new(OpenAi::new(Arc::clone(&agent.settings))),
-        })
     }
 
     pub(crate) fn model(&self, id: &str) -> Option<String> {
@@ -110,7 +155,8 @@ impl Agents {
                 system: kind.system.clone(),
                 sees: kind.sees,
             },
-            Some((_, AgentKind::Demo { .. })) | None => LookBack::LastMessage,
+            Some((_, AgentKind::Program(_))) => LookBack::LastMessage { with_files: true },
+            Some((_, AgentKind::Demo { .. })) | None => LookBack::LastMessage { with_files: false },
         }
     }
 
@@ -133,6 +179,7 @@ impl Agent {
                 "{} should hold a key and is not set. Set it, then start Callboard again.",
                 agent.missing.join(", ")
             )),
+            AgentKind::Program(agent) => agent.problem(),
         }
     }
 
@@ -140,6 +187,7 @@ impl Agent {
         match &self.kind {
             AgentKind::Demo { .. } => None,
             AgentKind::OpenAi(agent) => Some(&agent.settings.model),
+            AgentKind::Program(agent) => agent.which.model(),
         }
     }
 
@@ -150,6 +198,7 @@ impl Agent {
                 "Built in, needs no key and no network. Say \"help\" to see what it can do."
                     .to_owned()
             }
+            AgentKind::Program(agent) => agent.description(),
             AgentKind::OpenAi(agent) => {
                 let Settings { model, base_url, .. } = &*agent.settings;
                 format!("The model {model} at {}.", base_url.split('?').next().unwrap_or_default())
@@ -160,9 +209,10 @@ impl Agent {
     fn info(&self) -> AgentInfo {
         AgentInfo {
             id: self.id.clone(),
-            kind: match self.kind {
+            kind: match &self.kind {
                 AgentKind::Demo { .. } => "demo",
                 AgentKind::OpenAi(_) => "openai",
+                AgentKind::Program(agent) => agent.which.kind().about().word,
             },
             description: self.description(),
             workspace: self.workspace.display().to_string(),

@@ -10,11 +10,12 @@ mod read_only;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use reqwest::Url;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) use pattern::Pattern;
 
@@ -52,6 +53,41 @@ impl Approvals {
         let rule = self.rules.get(call.tool).or_else(|| self.rules.get("*"));
         let ruled = rule.and_then(|it| it.judge(call.tool, &subject));
         ruled.unwrap_or_else(|| by_default(call, &subject))
+    }
+}
+
+/// What programs call the tool that runs a command.
+const SHELLS: [&str; 6] = ["bash", "shell", "exec", "exec_command", "local_shell", "command"];
+
+impl Approvals {
+    /// A call of a program's own tool, as the policy knows it: what runs a command is judged as `shell`
+    /// is, unless there is a rule under the program's own name for it.
+    pub(crate) fn as_known<'a>(
+        &self,
+        tool: &'a str,
+        arguments: &'a str,
+    ) -> (Cow<'a, str>, Cow<'a, str>) {
+        let is_shell = SHELLS.iter().any(|it| tool.eq_ignore_ascii_case(it));
+        let command = command_in(arguments).filter(|_| is_shell && !self.rules.contains_key(tool));
+        match command {
+            Some(command) => ("shell".into(), json!({ "command": command }).to_string().into()),
+            None => (tool.into(), arguments.into()),
+        }
+    }
+}
+
+/// `{"command": "ls"}`, or `{"command": ["bash", "-lc", "ls"]}`.
+fn command_in(arguments: &str) -> Option<String> {
+    let arguments: Value = serde_json::from_str(arguments).ok()?;
+    let command = arguments.get("command").or_else(|| arguments.get("cmd"))?;
+    if let Some(command) = command.as_str() {
+        return Some(command.to_owned());
+    }
+    let words: Option<Vec<&str>> = command.as_array()?.iter().map(Value::as_str).collect();
+    match words?.as_slice() {
+        [_, "-c" | "-lc", script] => Some((*script).to_owned()),
+        // Quotes are lost here, so nothing but the whole line can be allowed.
+        words => Some(words.join(" ")),
     }
 }
 

@@ -27,6 +27,11 @@ pub(crate) fn new_grant_id() -> String {
     new_id()
 }
 
+/// For the environment of a program: nobody can guess it.
+pub(crate) fn new_mark() -> String {
+    Uuid::new_v4().to_string()
+}
+
 /// Ids rise with time, which keeps neighbours in the store's indexes together.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 fn new_id() -> String {

@@ -6,6 +6,7 @@
 
 mod agents;
 mod policy;
+mod programs;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -24,6 +25,7 @@ use crate::tools::ToolSettings;
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:4520";
 const FILE_NAME: &str = "callboard.toml";
+const DEFAULT_RAW_DAYS: u32 = 30;
 
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -34,6 +36,8 @@ pub(crate) struct Config {
     pub(crate) token: Option<String>,
     pub(crate) public_url: Option<String>,
     pub(crate) allowed_origins: Vec<String>,
+    /// How long what programs write is kept; zero: not at all.
+    pub(crate) raw_days: u32,
     pub(crate) agents: Agents,
     pub(crate) approvals: Approvals,
     pub(crate) tools: ToolSettings,
@@ -73,6 +77,8 @@ struct ServerSection {
     public_url: Option<String>,
     /// Front ends elsewhere that may use the API with the token.
     allowed_origins: Vec<String>,
+    /// How long what programs write is kept.
+    raw_days: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -144,9 +150,11 @@ impl Config {
         let listen = args.listen.or(file.server.listen).unwrap_or_else(default_listen);
         let data = args.data.or_else(|| file.server.data.clone());
         let data = data.map_or_else(|| default_data_dir(around), Ok)?;
+        let data = around.working_dir.join(data);
         Ok(Self {
             listen,
-            data: around.working_dir.join(data),
+            agents: agents::agents(&file, source, around, &data)?,
+            data,
             sync: match file.server.sync {
                 Some(SyncWord::Normal) => store::Sync::Normal,
                 Some(SyncWord::Full) | None => store::Sync::Full,
@@ -154,7 +162,7 @@ impl Config {
             token: args.token,
             public_url: file.server.public_url.as_deref().map(check_origin).transpose()?,
             allowed_origins: check_origins(&file.server.allowed_origins)?,
-            agents: agents::agents(&file, source, around)?,
+            raw_days: file.server.raw_days.unwrap_or(DEFAULT_RAW_DAYS),
             approvals: policy::approvals(&file.approvals).with_context(|| source.shown.clone())?,
             tools: policy::tools(&file, around).with_context(|| source.shown.clone())?,
             log: args.log.unwrap_or(LevelFilter::INFO),

@@ -17,6 +17,7 @@ mod http;
 mod live;
 mod metrics;
 mod password;
+mod processes;
 mod serve;
 mod session;
 mod tools;

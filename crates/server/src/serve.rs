@@ -14,17 +14,21 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tracing_subscriber::filter::LevelFilter;
+use transcript::Millis;
 
+use crate::agents::SHIPPED;
 use crate::clock;
 use crate::config::Config;
 use crate::files::write_private;
 use crate::http::{self, App, Edge};
 use crate::live::Hub;
 use crate::metrics::Metrics;
-use crate::session::{HttpClient, Sessions, Shared};
+use crate::session::{HttpClient, Sessions, Shared, end_survivors};
 use crate::tools::Tools;
 
 const UPKEEP: Duration = Duration::from_secs(3600);
+/// In milliseconds.
+const DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// Where a running server is found, and by what right: only its owner may read the file.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -54,7 +58,11 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
         approvals: config.approvals,
         metrics: Metrics::new(),
         http: HttpClient::default(),
+        keeps_raw: config.raw_days > 0,
     });
+    // Before any session goes on: nothing of an earlier server may be at work.
+    end_survivors(&store).await?;
+    ship(&shared.agents.shipped)?;
     let sessions = Sessions::new(Arc::clone(&shared));
     let recovered = sessions.recover()?;
     if recovered > 0 {
@@ -73,7 +81,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     // Before the ready line: whoever reads it may tell us to stop at once.
     let told_to_stop = told_to_stop()?;
     let server = tokio::spawn(http::serve(listener, http::router(app), stopping, all_gone));
-    let upkeep = tokio::spawn(upkeep(store.clone()));
+    let upkeep = tokio::spawn(upkeep(store.clone(), config.raw_days));
     announce(address, &token)?;
 
     told_to_stop.await;
@@ -87,15 +95,31 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Files that were put and never named in a message go after a day.
-async fn upkeep(store: Store) {
+/// Files that were put and never named in a message go after a day, and what programs wrote after as
+/// many as are set.
+async fn upkeep(store: Store, raw_days: u32) {
     let mut hours = tokio::time::interval(UPKEEP);
     loop {
         hours.tick().await;
         if let Err(error) = store.sweep_blobs(clock::now()).await {
             tracing::warn!(%error, "files that nobody named could not be removed");
         }
+        let before = Millis(clock::now().0 - i64::from(raw_days) * DAY);
+        while !store.sweep_raw(before).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "old lines of programs could not be removed");
+            true
+        }) {}
     }
+}
+
+/// Writes the files that programs are started with, as they belong to this version of ours.
+fn ship(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    for (name, text) in SHIPPED {
+        let path = folder.join(name);
+        write_private(&path, text).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
 }
 
 /// Ends with Ctrl-C or SIGTERM, which are ours from here on.

@@ -9,7 +9,6 @@ mod edit_file;
 mod http_get;
 mod list_files;
 mod output;
-mod processes;
 mod read_file;
 mod search_files;
 mod shell;
@@ -35,8 +34,6 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use transcript::{CallId, ErrorCode, ErrorInfo, Millis, OutputStream};
-
-pub(crate) use processes::end_survivors;
 
 /// What a model is told about a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

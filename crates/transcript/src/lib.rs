@@ -39,6 +39,6 @@ pub use message::*;
 pub use opening::missing_start;
 pub use queue::{Queue, Queued};
 pub use record::{Record, event_from_body, to_json};
-pub use summary::{SessionState, Summary};
+pub use summary::{Linked, SessionState, Summary};
 pub use time::Millis;
 pub use transcript::{Change, Transcript, is_of_session};

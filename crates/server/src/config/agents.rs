@@ -1,7 +1,7 @@
 //! The `[[agents]]` of the file: what may be written, and what it comes to.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use toml::Spanned;
 
-use super::{File, Source, Surroundings};
-use crate::agents::{Agent, AgentKind, Agents, OpenAiAgent};
+use super::{File, Source, Surroundings, programs};
+use crate::agents::{Agent, AgentKind, Agents, OpenAiAgent, ProgramKind};
 use crate::tools::Tools;
 
 const DEFAULT_MAX_STEPS: u32 = 30;
@@ -30,7 +30,7 @@ pub(super) struct AgentSection {
     workspace: Option<PathBuf>,
 
     base_url: Option<String>,
-    model: Option<String>,
+    pub(super) model: Option<String>,
     api_key_env: Option<String>,
     headers: Option<BTreeMap<String, String>>,
     system: Option<String>,
@@ -49,6 +49,12 @@ pub(super) struct AgentSection {
     max_output_tokens: Option<u64>,
     extra: Option<toml::Table>,
     omit: Option<Vec<String>>,
+
+    pub(super) command: Option<Vec<String>>,
+    pub(super) args: Option<Vec<String>>,
+    pub(super) env: Option<BTreeMap<String, String>>,
+    pub(super) permission_mode: Option<String>,
+    pub(super) idle_minutes: Option<u64>,
 }
 
 impl AgentSection {
@@ -64,13 +70,24 @@ impl AgentSection {
 enum KindWord {
     Demo,
     OpenAi,
+    Claude,
+    Codex,
+    Pi,
 }
 
-/// Those of the file, then the demo agent unless it is unwanted or its name is taken.
+/// Keys that every agent has.
+const COMMON: [&str; 3] = ["id", "kind", "workspace"];
+/// Keys of programs, of which models have `model` too.
+const OF_PROGRAMS: [&str; 6] =
+    ["command", "args", "model", "env", "permission_mode", "idle_minutes"];
+
+/// Those of the file, then the demo agent unless it is unwanted or its name is taken. Where the file
+/// names none, the programs that we know are there too, installed or not.
 pub(super) fn agents(
     file: &File,
     source: &Source,
     around: &Surroundings,
+    data: &Path,
 ) -> anyhow::Result<Agents> {
     let (demo_wanted, pace) = file.demo.wanted_and_pace();
     let mut agents: Vec<Agent> = Vec::new();
@@ -92,7 +109,10 @@ pub(super) fn agents(
         let (id, kind) = ("demo".to_owned(), AgentKind::Demo { pace });
         agents.push(Agent { id, kind, workspace: around.working_dir.clone() });
     }
-    Ok(Agents { agents })
+    if file.agents.is_empty() {
+        agents.extend(ProgramKind::ALL.map(|kind| programs::unconfigured(kind, around)));
+    }
+    Ok(Agents { agents, shipped: data.join("shipped") })
 }
 
 pub(super) type Sections = Vec<Spanned<AgentSection>>;
@@ -105,21 +125,52 @@ fn resolve(section: &AgentSection, pace: Pace, around: &Surroundings) -> anyhow:
     }
     let workspace = around.working_dir.join(section.workspace.clone().unwrap_or_default());
     ensure!(workspace.is_dir(), "agent {id:?}: its workspace {} is no folder", workspace.display());
-    let kind = match section.kind {
-        KindWord::Demo => {
-            let own = ["id", "kind", "workspace"];
-            let table = toml::Table::try_from(section)?;
-            if let Some(key) = table.keys().find(|it| !own.contains(&it.as_str())) {
-                bail!("agent {id:?}: a demo agent has no `{key}`; it takes {}", own.join(", "));
-            }
-            AgentKind::Demo { pace }
+    check_keys(section).with_context(|| format!("agent {id:?}"))?;
+    let kind = match (section.kind, section.kind.program()) {
+        (_, Some(kind)) => {
+            let agent = programs::configured(kind, section, around);
+            AgentKind::Program(Arc::new(agent.with_context(|| format!("agent {id:?}"))?))
         }
-        KindWord::OpenAi => {
+        (KindWord::OpenAi, None) => {
             let agent = open_ai(section, around).with_context(|| format!("agent {id:?}"))?;
             AgentKind::OpenAi(Arc::new(agent))
         }
+        (_, None) => AgentKind::Demo { pace },
     };
     Ok(Agent { id: id.clone(), kind, workspace })
+}
+
+impl KindWord {
+    fn program(self) -> Option<ProgramKind> {
+        match self {
+            Self::Demo | Self::OpenAi => None,
+            Self::Claude => Some(ProgramKind::Claude),
+            Self::Codex => Some(ProgramKind::Codex),
+            Self::Pi => Some(ProgramKind::Pi),
+        }
+    }
+}
+
+/// A key of another kind of agent is a mistake.
+fn check_keys(section: &AgentSection) -> anyhow::Result<()> {
+    let table = toml::Table::try_from(section)?;
+    let is_of_programs = |key: &str| key != "model" && OF_PROGRAMS.contains(&key);
+    let (name, own): (&str, &[&str]) = match (section.kind, section.kind.program()) {
+        (KindWord::OpenAi, _) => {
+            let key = table.keys().find(|it| is_of_programs(it));
+            return match key {
+                Some(key) => Err(anyhow::anyhow!("`{key}` is for agents that are programs")),
+                None => Ok(()),
+            };
+        }
+        (_, Some(kind)) => (kind.about().word, &OF_PROGRAMS),
+        (_, None) => ("demo", &[]),
+    };
+    let keys = [&COMMON[..], own].concat();
+    if let Some(key) = table.keys().find(|it| !keys.contains(&it.as_str())) {
+        bail!("a {name} agent has no `{key}`; it takes {}", keys.join(", "));
+    }
+    Ok(())
 }
 
 fn open_ai(section: &AgentSection, around: &Surroundings) -> anyhow::Result<OpenAiAgent> {

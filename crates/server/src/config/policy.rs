@@ -8,6 +8,7 @@ use anyhow::{bail, ensure};
 use serde::Deserialize;
 
 use super::{File, Surroundings};
+use crate::agents::is_tool_of_program;
 use crate::approvals::{Approvals, Pattern, Rule, Verdict};
 use crate::tools::{ToolSettings, Tools};
 
@@ -77,7 +78,8 @@ pub(super) fn approvals(section: &ApprovalsSection) -> anyhow::Result<Approvals>
 /// A rule for a misspelt tool would be a rule for nothing. Other servers' tools are not known yet.
 fn check_name(tool: &str) -> anyhow::Result<()> {
     let names = Tools::names();
-    if tool != "*" && !tool.contains("__") && !names.contains(&tool) {
+    let is_known = names.contains(&tool) || is_tool_of_program(tool);
+    if tool != "*" && !tool.contains("__") && !is_known {
         bail!("[approvals]: there is no tool {tool:?}; there are {}", names.join(", "));
     }
     Ok(())

@@ -50,6 +50,8 @@ struct SessionSize {
     deltas: u64,
     blobs: u64,
     index: u64,
+    /// What programs have written, as kept.
+    raw: u64,
 }
 
 pub(super) async fn sizes(
@@ -68,8 +70,8 @@ pub(super) async fn sizes(
 
 impl From<store::SessionSize> for SessionSize {
     fn from(size: store::SessionSize) -> Self {
-        let store::SessionSize { session, title, records, deltas, blobs, index } = size;
-        Self { session_id: session, title, records, deltas, blobs, index }
+        let store::SessionSize { session, title, records, deltas, blobs, index, raw } = size;
+        Self { session_id: session, title, records, deltas, blobs, index, raw }
     }
 }
 

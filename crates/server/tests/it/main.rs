@@ -19,9 +19,12 @@ mod model;
 mod nonsense;
 mod openai;
 mod program;
+mod program_approvals;
+mod programs;
 mod queue;
 mod sessions;
 mod shell;
+mod stand_in;
 /// What a provider takes, as `formats` tests it.
 #[path = "../../../formats/src/openai/strict.rs"]
 mod strict;

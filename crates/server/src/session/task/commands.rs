@@ -8,7 +8,6 @@ use transcript::{Event, MessageId, ResponseId, RewindReason, SaidBy, SendMode, T
 use super::{AfterCommit, Stop, Task};
 use crate::clock;
 use crate::session::command::{Command, NewMessage, Refused, Reply, SessionPatch};
-use crate::session::run::Run;
 
 const QUEUE_MAX: usize = 100;
 
@@ -24,7 +23,8 @@ impl Task {
             Command::DropQueued { message_id, reply } => self.drop_queued(message_id, reply),
             Command::Approve { approval, reply } => self.approve(approval, reply),
             Command::Delete { reply } => {
-                self.winding_up.extend(self.run.take().into_iter().flat_map(Run::stop));
+                self.dismiss();
+                self.drop_run();
                 self.after_commit.push(AfterCommit::Delete(reply));
             }
             Command::Stop { reply } => self.stop(reply),
@@ -86,11 +86,17 @@ impl Task {
     }
 
     fn cancel(&mut self, by: String, reply: Reply<Option<ResponseId>>) {
-        let Some(run) = &self.run else { return self.reply(reply, None) };
+        let Some(run) = &mut self.run else { return self.reply(reply, None) };
         let id = run.id.clone();
-        self.push(Some(&id), Event::CancelRequested { by });
-        self.tell_agent(Input::Interrupt);
-        self.reply(reply, Some(id));
+        let stopped = id.clone();
+        run.awaited.push(Box::new(move |outcome| {
+            let _ = reply.send(outcome.map(|()| Some(stopped)));
+        }));
+        // Asked for once: a program may take its time.
+        if run.answer.cancel_requested.is_none() {
+            self.push(Some(&id), Event::CancelRequested { by });
+            self.tell_agent(Input::Interrupt);
+        }
     }
 
     fn go_on(&mut self, reply: Reply<ResponseId>) {
@@ -146,6 +152,7 @@ impl Task {
     fn stop(&mut self, reply: oneshot::Sender<()>) {
         self.stopping = true;
         self.leave_run();
+        self.dismiss();
         let reply = |_| {
             let _ = reply.send(());
         };

@@ -6,8 +6,8 @@ use std::time::Duration;
 use transcript::{ErrorCode, OutputStream};
 
 use super::super::What;
-use super::super::processes::MARK;
 use super::bench::{Bench, settings};
+use crate::processes::Mark;
 use crate::tools::Tools;
 
 impl Bench {
@@ -31,7 +31,8 @@ impl Bench {
 
     /// Processes that carry the mark of this bench's call.
     fn survivors(&self) -> usize {
-        let mark = format!("{MARK}={}", self.context.call_id);
+        let Mark { name, value } = Mark::of_call(&self.context.call_id);
+        let mark = format!("{name}={value}");
         let pids = fs::read_dir("/proc").unwrap().flatten();
         let environs = pids.filter_map(|it| fs::read(it.path().join("environ")).ok());
         environs.filter(|it| it.split(|b| *b == 0).any(|line| line == mark.as_bytes())).count()

@@ -1,8 +1,8 @@
-//! The processes of a command, all of them, and their end.
+//! The processes that a command or an agent has begun, all of them, and their end.
 //!
-//! A command has a process group of its own, and its call's id in its environment. The group finds
-//! what cleared its environment; the id finds what left the group (`setsid`), and also what a server
-//! that was killed has left behind.
+//! Each has a process group of its own, and a [`Mark`] in its environment. The group finds what cleared
+//! its environment; the mark finds what left the group (`setsid`), and also what a server that was
+//! killed has left behind.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,34 +15,51 @@ use rustix::process::{
 use tokio::time::{Instant, sleep};
 use transcript::CallId;
 
-/// The variable that holds the call's id.
-pub(super) const MARK: &str = "CALLBOARD_CALL";
-
 /// How long processes may take to end by themselves.
 const GRACE: Duration = Duration::from_secs(2);
 /// What cannot be killed within this time will never be.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-pub(super) struct Processes {
+/// A variable that all processes of one command or agent inherit, and no others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) name: &'static str,
+    pub(crate) value: String,
+}
+
+impl Mark {
+    /// Known from the log alone.
+    pub(crate) fn of_call(call: &CallId) -> Self {
+        Self { name: "CALLBOARD_CALL", value: call.to_string() }
+    }
+
+    pub(crate) fn of_agent(value: String) -> Self {
+        Self { name: "CALLBOARD_MARK", value }
+    }
+}
+
+pub(crate) struct Processes {
     group: Option<Pid>,
     mark: String,
 }
 
-/// Ends what a call of an earlier server has left running.
-pub(crate) async fn end_survivors(call: &CallId) {
-    Processes::of(None, call).end().await;
-}
-
 impl Processes {
     /// `leader` is the process that was started, and its group's number.
-    pub(super) fn of(leader: Option<u32>, call: &CallId) -> Self {
+    pub(crate) fn of(leader: Option<u32>, mark: &Mark) -> Self {
         let group = leader.and_then(|it| Pid::from_raw(i32::try_from(it).ok()?));
-        Self { group, mark: format!("{MARK}={call}") }
+        Self { group, mark: format!("{}={}", mark.name, mark.value) }
+    }
+
+    /// Those of an earlier server. Its leader is one of them only if it is the same process still: the
+    /// number may have become another's.
+    pub(crate) fn of_earlier(leader: Option<(u32, u64)>, mark: &Mark) -> Self {
+        let alive = leader.filter(|(pid, started)| start_time(*pid) == Some(*started));
+        Self::of(alive.map(|(pid, _)| pid), mark)
     }
 
     /// Asks them to end, then makes them, until none is left.
-    pub(super) async fn end(&self) {
+    pub(crate) async fn end(&self) {
         for (signal, patience) in [(Signal::TERM, GRACE), (Signal::KILL, PATIENCE)] {
             let begun = Instant::now();
             let mut asked = Vec::new();
@@ -81,7 +98,7 @@ impl Processes {
                 && let Err(error) = pidfd_send_signal(handle, signal)
                 && error != Errno::SRCH
             {
-                tracing::warn!(%error, "a process of a tool cannot be ended");
+                tracing::warn!(%error, "a process cannot be ended");
             }
         }
     }
@@ -95,17 +112,35 @@ impl Processes {
     }
 
     fn owns(&self, pid: Pid) -> bool {
-        let folder = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
-        let stat = std::fs::read_to_string(folder.join("stat")).unwrap_or_default();
-        // The name, in brackets, may hold anything.
-        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-        let (state, group) = (fields.next(), fields.nth(1).and_then(|it| it.parse().ok()));
-        if matches!(state, None | Some("Z" | "X")) {
+        let stat = stat(pid.as_raw_nonzero().get().cast_unsigned());
+        let field = |n: usize| stat.get(n).map(String::as_str);
+        if matches!(field(STATE), None | Some("Z" | "X")) {
             return false;
         }
-        let is_in_group = self.group.is_some() && group.and_then(Pid::from_raw) == self.group;
-        is_in_group || has_line(&folder.join("environ"), &self.mark)
+        let group = field(GROUP).and_then(|it| Pid::from_raw(it.parse().ok()?));
+        let is_in_group = self.group.is_some() && group == self.group;
+        let environ = Path::new("/proc").join(pid.as_raw_nonzero().to_string()).join("environ");
+        is_in_group || has_line(&environ, &self.mark)
     }
+}
+
+/// When a process was started, in the system's own count: with its number it names the process for
+/// as long as the system runs.
+pub(crate) fn start_time(pid: u32) -> Option<u64> {
+    stat(pid).get(START_TIME)?.parse().ok()
+}
+
+/// Places in what `/proc/PID/stat` says after the name.
+const STATE: usize = 0;
+const GROUP: usize = 2;
+const START_TIME: usize = 19;
+
+fn stat(pid: u32) -> Vec<String> {
+    let file = Path::new("/proc").join(pid.to_string()).join("stat");
+    let stat = std::fs::read_to_string(file).unwrap_or_default();
+    // The name, in brackets, may hold anything.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.map(str::to_owned).collect()
 }
 
 fn has_line(environ: &Path, wanted: &str) -> bool {
