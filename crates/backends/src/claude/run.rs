@@ -1,5 +1,7 @@
 //! One run: the turns from a message, or from when the program went on by itself, until it is idle.
 
+mod said;
+
 use std::collections::HashMap;
 
 use serde_json::Value;
@@ -8,20 +10,19 @@ use transcript::{
 };
 
 use super::calls::Calls;
-use super::outcome::{Circumstances, Outcome};
 use super::questions::{Question, Questions};
 use super::settings::TOOL_SERVER;
 use super::speaker::Speaker;
 use super::telling::{Telling, shortened, usage};
 use super::unread::{Steered, UserLine, uuid_of};
-use super::wire::{
-    AboutCall, Block, Content, Init, Lifecycle, Line, Request, Said, Stream, TurnResult,
-};
+use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TurnResult};
 use super::{Process, failure, notices, stdin};
 use crate::{Effect, Ending, Exit, Verdict};
 
 /// How long the program may take to stop, or to go on by itself.
 const PATIENCE_MS: u64 = 5000;
+/// How long it may take to tell the model of agents that were stopped, which is a turn of its own.
+const AFTERTHOUGHT_MS: u64 = 1000;
 
 pub(super) struct Run {
     response_id: ResponseId,
@@ -33,12 +34,20 @@ pub(super) struct Run {
     questions: Questions,
     unread: Vec<UserLine>,
     is_turn_running: bool,
-    /// By a request with this id.
-    interrupted: Option<String>,
+    interrupted: Option<Interrupt>,
     wake_at: Option<Millis>,
     /// The program's word for what went wrong with its model service.
     api_error: Option<String>,
     usage: Option<Usage>,
+}
+
+/// Somebody wants the run to stop.
+struct Interrupt {
+    request_id: String,
+    /// Agents were at work in the background.
+    stops_agents: bool,
+    /// The program has said that nothing runs.
+    is_done: bool,
 }
 
 impl Run {
@@ -81,7 +90,8 @@ impl Run {
         if self.interrupted.is_some() {
             return self.telling.effects.push(Effect::CannotSteer(message_id));
         }
-        let uuid = uuid_of(message_id.as_str());
+        // The program takes each uuid once, and a message may be handed to a later run again.
+        let uuid = uuid_of(&format!("{}/{message_id}", self.response_id));
         self.telling.write(stdin::user(&uuid, message));
         let steered = Steered::new(message_id, message);
         self.telling.emit(steered.event(SteerState::HandedOver));
@@ -102,18 +112,22 @@ impl Run {
         }
         let request_id = process.next_request();
         self.telling.write(stdin::interrupt(&request_id));
-        self.interrupted = Some(request_id);
+        let stops_agents = !process.agents.is_empty();
+        self.interrupted = Some(Interrupt { request_id, stops_agents, is_done: false });
         self.wake_after(now, PATIENCE_MS);
     }
 
     pub(super) fn wake(&mut self, now: Millis) {
         match self.wake_at {
             Some(at) if at > now => self.telling.effects.push(Effect::WakeAt(at)),
-            Some(_) if self.interrupted.is_some() => {
-                self.telling.effects.push(Effect::Quit);
-                self.end(RunStatus::Cancelled, None);
-            }
-            Some(_) => self.end(RunStatus::Completed, None),
+            Some(_) => match &self.interrupted {
+                None => self.end(RunStatus::Completed, None),
+                Some(interrupt) => {
+                    let is_stuck = !interrupt.is_done;
+                    self.telling.effects.extend(is_stuck.then_some(Effect::Quit));
+                    self.end(RunStatus::Cancelled, None);
+                }
+            },
             None => (),
         }
     }
@@ -142,7 +156,7 @@ impl Run {
     pub(super) fn hear(&mut self, now: Millis, line: Line, raw: &str, process: &mut Process) {
         match line {
             Line::Init(init) => {
-                self.turn_begins(process);
+                self.turn_begins(now, process);
                 self.link(init, process);
             }
             Line::Stream(stream) => self.hear_stream(now, stream, process),
@@ -153,8 +167,8 @@ impl Run {
             Line::RequestCancelled(cancelled) => {
                 self.withdraw(|it| it.request_id == cancelled.request_id);
             }
-            Line::Response(it) => self.hear_response(&it.request_id),
-            Line::Lifecycle(it) => self.hear_lifecycle(&it, process),
+            Line::Response(it) => self.hear_response(now, &it.request_id),
+            Line::Lifecycle(it) => self.hear_lifecycle(now, &it, process),
             Line::Background(_) => self.wait_for_turn(now, process),
             Line::TaskStarted(it) => {
                 let call = it.tool_use_id.unwrap_or_default();
@@ -176,9 +190,19 @@ impl Run {
         }
     }
 
-    fn turn_begins(&mut self, process: &Process) {
-        self.is_turn_running = true;
-        self.wake_at = self.wake_at.filter(|_| self.interrupted.is_some());
+    fn turn_begins(&mut self, now: Millis, process: &mut Process) {
+        let begins = !std::mem::replace(&mut self.is_turn_running, true);
+        match &mut self.interrupted {
+            // An afterthought is not what somebody who stopped it wants.
+            Some(interrupt) if begins => {
+                interrupt.request_id = process.next_request();
+                interrupt.is_done = false;
+                self.telling.write(stdin::interrupt(&interrupt.request_id));
+                self.wake_after(now, PATIENCE_MS);
+            }
+            Some(_) => (),
+            None => self.wake_at = None,
+        }
         if !process.reports_lines {
             self.unread.retain(|it| it.steered.is_some());
         }
@@ -198,134 +222,6 @@ impl Run {
         let ours = servers.find(|it| process.offers_tools && it.name == TOOL_SERVER);
         if let Some(text) = ours.as_ref().and_then(notices::of_tools) {
             self.telling.notice(Level::Error, text);
-        }
-    }
-
-    fn hear_stream(&mut self, now: Millis, stream: Stream, process: &Process) {
-        let is_cut_off = stream.abandoned_blocks.is_some();
-        let why = if self.interrupted.is_some() { "cancelled" } else { "error" };
-        let cut_off = is_cut_off.then_some(why);
-        if stream.parent_tool_use_id.is_none() && !self.is_turn_running {
-            self.turn_begins(process);
-        }
-        let Some(speaker) = speaker(
-            &mut self.outer,
-            &mut self.inner,
-            &self.calls,
-            stream.parent_tool_use_id.as_deref(),
-        ) else {
-            return;
-        };
-        speaker.hear(now, stream.event, cut_off, &mut self.calls, &mut self.telling);
-    }
-
-    fn hear_assistant(&mut self, now: Millis, said: Said, raw: &str) {
-        let parent = said.parent_tool_use_id.as_deref();
-        if parent.is_none() && said.is_api_error_message == Some(true) {
-            // The result of the turn repeats the words.
-            self.api_error = said.error;
-            return;
-        }
-        let Some(speaker) = speaker(&mut self.outer, &mut self.inner, &self.calls, parent) else {
-            return;
-        };
-        let blocks = match said.message.content {
-            Content::Text(text) => vec![Block::Text { text }],
-            Content::Blocks(blocks) => blocks,
-        };
-        let mut is_known = true;
-        for block in blocks {
-            let id = &said.message.id;
-            is_known &= speaker.hear_finished(now, id, block, &mut self.calls, &mut self.telling);
-        }
-        if !is_known {
-            self.telling.unrecognized(raw);
-        }
-    }
-
-    fn hear_user(&mut self, now: Millis, said: Said, raw: &str) {
-        let is_nested = said.parent_tool_use_id.is_some();
-        let is_synthetic = said.is_synthetic == Some(true);
-        let is_replay = said.is_replay == Some(true);
-        let blocks = match said.message.content {
-            Content::Text(text) if is_replay => return self.hear_echo(text),
-            // The summary that a compacted conversation begins with.
-            Content::Text(_) if is_synthetic => return,
-            Content::Text(text) => vec![Block::Text { text }],
-            Content::Blocks(blocks) => blocks,
-        };
-        // It describes one result and does not say which.
-        let structured = said.tool_use_result.filter(|_| blocks.len() == 1);
-        for block in blocks {
-            match block {
-                Block::ToolResult { tool_use_id, content, is_error } => {
-                    let is_open = self.calls.is_open(&tool_use_id);
-                    if !is_open && self.calls.id(&tool_use_id).is_none() {
-                        self.telling.unrecognized(raw);
-                    }
-                    let failed = is_error == Some(true);
-                    let result = (content, structured.clone());
-                    self.end_call(now, &tool_use_id, result, failed, &said.tool_result_meta);
-                }
-                // A sub-agent's task stands in the call's arguments, and an echo is no news.
-                Block::Text { .. } if is_nested || is_replay => (),
-                Block::Text { text } => self.hear_aside(&text),
-                _ => (),
-            }
-        }
-    }
-
-    fn end_call(
-        &mut self,
-        now: Millis,
-        provider_id: &str,
-        (content, structured): (Value, Option<Value>),
-        failed: bool,
-        meta: &Value,
-    ) {
-        let is_background =
-            structured.as_ref().is_some_and(|it| it.get("isAsync") == Some(&Value::Bool(true)));
-        let mut metas = meta.as_array().into_iter().flatten();
-        let outcome = match failed {
-            false => Outcome::succeeded(content, structured),
-            true => Outcome::from_error(
-                &content,
-                &Circumstances {
-                    tool_name: self.calls.name(provider_id).unwrap_or_default(),
-                    refusal: self.calls.refusal(provider_id),
-                    meta: metas.find(|it| it.get("id").is_some_and(|id| id == provider_id)),
-                },
-            ),
-        };
-        if !is_background {
-            self.sub_agent_ended(now, provider_id);
-        }
-        // A call that has a result needs no decision.
-        self.withdraw(|it| it.provider_call_id == provider_id);
-        self.calls.end(provider_id, now, outcome, &mut self.telling);
-    }
-
-    fn sub_agent_ended(&mut self, now: Millis, provider_id: &str) {
-        if let Some(mut speaker) = self.inner.remove(provider_id) {
-            speaker.finish_message(now, None, &mut self.calls, &mut self.telling);
-            self.inner.insert(provider_id.to_owned(), speaker);
-        }
-    }
-
-    /// What the program repeats to us; a command of its own answers in this way.
-    fn hear_echo(&mut self, text: String) {
-        let output = text.trim().strip_prefix("<local-command-stdout>");
-        let output = output.and_then(|it| it.strip_suffix("</local-command-stdout>"));
-        if let Some(output) = output.map(str::trim).filter(|it| !it.is_empty()) {
-            self.telling.text(output.to_owned());
-        }
-    }
-
-    /// Words that the program puts into the user's mouth.
-    fn hear_aside(&mut self, text: &str) {
-        if !text.starts_with("[Request interrupted by user") && !text.trim().is_empty() {
-            let text = format!("Claude Code told the model: {}", shortened(text));
-            self.telling.notice(Level::Info, text);
         }
     }
 
@@ -360,18 +256,29 @@ impl Run {
     }
 
     /// Where no turn runs, this is all that comes of an interrupt.
-    fn hear_response(&mut self, request_id: &str) {
-        if self.interrupted.as_deref() == Some(request_id) && !self.is_turn_running {
-            self.end(RunStatus::Cancelled, None);
+    fn hear_response(&mut self, now: Millis, request_id: &str) {
+        let is_ours = self.interrupted.as_ref().is_some_and(|it| it.request_id == request_id);
+        if is_ours && !self.is_turn_running {
+            self.stopped(now);
         }
     }
 
-    fn hear_lifecycle(&mut self, lifecycle: &Lifecycle, process: &Process) {
+    fn stopped(&mut self, now: Millis) {
+        match &mut self.interrupted {
+            Some(interrupt) if interrupt.stops_agents => {
+                interrupt.is_done = true;
+                self.wake_after(now, AFTERTHOUGHT_MS);
+            }
+            _ => self.end(RunStatus::Cancelled, None),
+        }
+    }
+
+    fn hear_lifecycle(&mut self, now: Millis, lifecycle: &Lifecycle, process: &mut Process) {
         let Lifecycle { command_uuid, state } = lifecycle;
         let Some(at) = self.unread.iter().position(|it| it.uuid == *command_uuid) else { return };
         match state.as_str() {
             "started" | "completed" => {
-                self.turn_begins(process);
+                self.turn_begins(now, process);
                 if let Some(steered) = self.unread.remove(at).steered {
                     self.telling.emit(steered.event(SteerState::Seen));
                 }
@@ -392,7 +299,7 @@ impl Run {
         let was_aborted =
             result.terminal_reason.as_deref().is_some_and(|it| it.starts_with("aborted"));
         if self.interrupted.is_some() || was_aborted {
-            return self.end(RunStatus::Cancelled, None);
+            return self.stopped(now);
         }
         let has_failed = result.is_error == Some(true) || result.subtype.starts_with("error");
         let error = has_failed.then(|| failure::of_turn(result, api_error.as_deref()));
@@ -411,10 +318,12 @@ impl Run {
 
     /// Why the program will begin another turn by itself.
     fn goes_on(&self, process: &Process) -> Option<&'static str> {
-        match () {
-            () if !process.agents.is_empty() => Some("agents_at_work"),
-            () if process.reports_lines && !self.unread.is_empty() => Some("message_waits"),
-            () => None,
+        if !process.agents.is_empty() {
+            Some("agents_at_work")
+        } else if process.reports_lines && !self.unread.is_empty() {
+            Some("message_waits")
+        } else {
+            None
         }
     }
 
@@ -450,18 +359,6 @@ impl Run {
         self.telling.emit(continuation(false, stop_reason, resolved_by));
         self.telling.effects.push(Effect::End(Ending { status, error, usage: self.usage }));
     }
-}
-
-/// None for a sub-agent of another run.
-fn speaker<'a>(
-    outer: &'a mut Speaker,
-    inner: &'a mut HashMap<String, Speaker>,
-    calls: &Calls,
-    parent: Option<&str>,
-) -> Option<&'a mut Speaker> {
-    let Some(parent) = parent else { return Some(outer) };
-    let call = calls.id(parent)?;
-    Some(inner.entry(parent.to_owned()).or_insert_with(|| Speaker::within(call.clone())))
 }
 
 fn continuation(should_continue: bool, stop_reason: &str, resolved_by: &str) -> Event {

@@ -25,6 +25,12 @@ fn lifecycle(uuid: &Value, state: &str) -> String {
     json!({ "type": "command_lifecycle", "command_uuid": uuid, "state": state }).to_string()
 }
 
+/// To a request of ours.
+fn answer(request: &Value) -> String {
+    let response = json!({ "subtype": "success", "request_id": request["request_id"] });
+    json!({ "type": "control_response", "response": response }).to_string()
+}
+
 fn agents(tasks: &[&str]) -> String {
     let task = |it: &&str| json!({ "task_id": it, "task_type": "local_agent" });
     let tasks: Vec<Value> = tasks.iter().map(task).collect();
@@ -156,8 +162,7 @@ fn an_interrupt_before_the_turn_takes_the_line_back() {
     assert_eq!(lines[1]["request"]["subtype"], "interrupt");
     stage.line(&lifecycle(&uuid, "cancelled"));
     assert_eq!(status(&stage), None);
-    let answer = json!({ "subtype": "success", "request_id": lines[1]["request_id"] });
-    stage.line(&json!({ "type": "control_response", "response": answer }).to_string());
+    stage.line(&answer(&lines[1]));
     assert_eq!(status(&stage), Some(RunStatus::Cancelled));
     assert!(!stage.has_quit);
 }
@@ -173,9 +178,15 @@ fn an_interrupt_stops_agents_in_the_background() {
         lines.iter().map(|it| (&it["request"]["subtype"], &it["request"]["task_id"])).collect();
     let stop = json!("stop_task");
     assert_eq!(asked[..2], [(&stop, &json!("a1")), (&stop, &json!("a2"))]);
-    let answer = json!({ "subtype": "success", "request_id": lines[2]["request_id"] });
-    stage.line(&json!({ "type": "control_response", "response": answer }).to_string());
+    stage.line(&agents(&[]));
+    stage.line(&answer(&lines[2]));
+    assert_eq!(status(&stage), None, "it may want to tell the model");
+    let again = written(&stage.line(INIT));
+    assert_eq!(again[0]["request"]["subtype"], "interrupt");
+    stage.line(RESULT);
+    stage.wake();
     assert_eq!(status(&stage), Some(RunStatus::Cancelled));
+    assert!(!stage.has_quit);
 }
 
 #[test]
@@ -317,6 +328,20 @@ fn what_a_tool_gave_is_kept_without_what_is_known() {
     assert_eq!(ok(Value::Null, texts), Some(json!("a\nb")));
     let picture = json!([{ "type": "image", "source": {} }]);
     assert_eq!(ok(Value::Null, picture.clone()), Some(picture));
+}
+
+#[test]
+fn what_belongs_to_nothing_open_is_left_out() {
+    let mut stage = at_work();
+    let block = json!({ "type": "text", "text": "from an earlier run" });
+    for kind in ["assistant", "user"] {
+        let message = json!({ "id": "m9", "content": [block] });
+        let line = json!({ "type": kind, "message": message, "parent_tool_use_id": "t9" });
+        assert_eq!(stage.line(&line.to_string()), []);
+    }
+    // A result is of a call that we should have heard of.
+    let line = result_of("t9", json!("ok"), false, Value::Null);
+    assert!(matches!(stage.line(&line)[..], [Effect::Emit(Event::Unrecognized { .. })]));
 }
 
 #[test]

@@ -125,9 +125,10 @@ impl Player {
     }
 
     fn tell_user(&mut self, line: &Value) {
+        let message = chat_message(&line["message"]);
         let effects = match self.stage.run {
-            Some(_) => self.stage.steer(&line["message"]),
-            None => self.stage.start(&line["message"]),
+            Some(_) => self.stage.steer(&message),
+            None => self.stage.start(&message),
         };
         let written = last_written(&effects).expect("what is said is written");
         assert_eq!(written["message"], line["message"]);
@@ -167,6 +168,19 @@ impl Player {
             self.renamed.push((theirs.to_owned(), ours.to_owned()));
         }
     }
+}
+
+/// As the server has it: pictures are addresses.
+fn chat_message(message: &Value) -> Value {
+    let pieces = message["content"].as_array().unwrap().iter().map(|it| match &it["source"] {
+        Value::Null => it.clone(),
+        source => {
+            let (kind, data) = (source["media_type"].as_str(), source["data"].as_str());
+            let url = format!("data:{};base64,{}", kind.unwrap(), data.unwrap());
+            json!({ "type": "image_url", "image_url": { "url": url } })
+        }
+    });
+    json!({ "role": "user", "content": pieces.collect::<Vec<_>>() })
 }
 
 fn last_written(effects: &[Effect]) -> Option<Value> {
