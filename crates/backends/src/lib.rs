@@ -37,6 +37,7 @@
 //!   [`Effect::Withdraw`] or the run ends first.
 
 mod arguments_summary;
+pub mod codex;
 mod demo;
 pub mod openai;
 
@@ -171,6 +172,8 @@ pub enum Effect {
     Request(Request),
     /// A line for the program's stdin, without its end.
     Write(String),
+    /// Nothing more will be written: the program's stdin ends here. Some begin only then.
+    CloseInput,
     /// A run begins that nobody asked for, under the spare id.
     Begin,
     /// The program wants to know whether the call, whose arguments are in the log, may run.

@@ -70,6 +70,7 @@ impl Stage {
                 }
                 Effect::WakeAt(at) => self.wake_at = Some(at),
                 Effect::End(ending) => self.ending = Some(ending),
+                other => panic!("it has no process: {other:?}"),
             }
         }
     }

@@ -90,6 +90,7 @@ impl Task {
                 Effect::WakeAt(at) => run.wake_at(at),
                 // Said only by agents that are processes of their own.
                 Effect::Write(_)
+                | Effect::CloseInput
                 | Effect::Begin
                 | Effect::Ask { .. }
                 | Effect::Withdraw(_)
