@@ -126,8 +126,8 @@ impl Backend for Codex {
                 self.start(response_id, wire::prompt(&history));
             }
             // A process does not survive the server, so there is nothing to go on with.
-            Input::Resume { answer, .. } => {
-                self.start(answer.id.clone(), Vec::new());
+            Input::Resume { answer, .. } if self.run.is_none() => {
+                self.run = Some(Run::new(answer.id.clone(), &self.launch.workspace));
                 self.fail(failure::of_text("the server was started anew"));
             }
             Input::Line(line) => self.hear(&line),
@@ -138,7 +138,8 @@ impl Backend for Codex {
             Input::Wake => self.wake(),
             Input::Exited(exit) => self.exited(&exit),
             // What only a model service and the server's own tools say.
-            Input::ToolResult { .. }
+            Input::Resume { .. }
+            | Input::ToolResult { .. }
             | Input::History(_)
             | Input::Head { .. }
             | Input::Bytes(_)

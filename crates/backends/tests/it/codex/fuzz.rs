@@ -10,8 +10,51 @@ use serde_json::{Value, json};
 use super::recording::{Line, Recording, Replay, recordings};
 use super::stage::Stage;
 
-static RECORDINGS: LazyLock<Vec<Recording>> =
-    LazyLock::new(|| recordings().into_iter().filter(|it| it.name != "app-bigout").collect());
+/// Those of handy size, and one with all that was never recorded.
+static RECORDINGS: LazyLock<Vec<Recording>> = LazyLock::new(|| {
+    let mut recordings = recordings();
+    recordings.retain(|it| it.name != "app-bigout");
+    let mut made_up = recordings.iter().find(|it| it.name == "app-plain").unwrap().clone();
+    let is_start = |it: &Line| matches!(it, Line::Said(it) if it.contains("turn/started"));
+    let start = made_up.lines.iter().position(is_start).unwrap();
+    let Line::Said(line) = &made_up.lines[start] else { unreachable!() };
+    let started: Value = serde_json::from_str(line).unwrap();
+    let ids = (&started["params"]["threadId"], &started["params"]["turn"]["id"]);
+    let lines: Vec<Line> = never_recorded(ids.0, ids.1).into_iter().map(Line::Said).collect();
+    made_up.lines.splice(start + 1..=start, lines);
+    // Often enough to be chosen.
+    recordings.extend(std::iter::repeat_n(made_up, 20));
+    recordings
+});
+
+fn never_recorded(thread: &Value, turn: &Value) -> Vec<String> {
+    let call = json!({ "type": "mcpToolCall", "id": "p", "server": "s", "tool": "t" });
+    let search = json!({ "type": "webSearch", "id": "w", "query": "" });
+    let meta = json!({ "codex_approval_kind": "mcp_tool_call", "tool_params": {} });
+    let messages = [
+        (None, "turn/plan/updated", json!({ "plan": [{ "step": "x", "status": "pending" }] })),
+        (None, "item/started", json!({ "item": search })),
+        (None, "item/reasoning/textDelta", json!({ "itemId": "r", "delta": "hm" })),
+        (Some(0), "item/tool/requestUserInput", json!({ "questions": [{ "id": "q" }] })),
+        (Some(1), "mcpServer/elicitation/request", json!({ "serverName": "s" })),
+        (Some(2), "item/permissions/requestApproval", json!({ "permissions": {} })),
+        (None, "item/started", json!({ "item": call })),
+        (Some(3), "mcpServer/elicitation/request", json!({ "serverName": "s", "_meta": meta })),
+        (Some(4), "item/fileChange/requestApproval", json!({ "itemId": "gone" })),
+        (None, "item/mcpToolCall/progress", json!({ "itemId": "p", "message": "half" })),
+        (None, "serverRequest/resolved", json!({ "requestId": 1 })),
+        (None, "item/completed", json!({ "item": call })),
+        (None, "item/completed", json!({ "item": search })),
+        (None, "error", json!({ "error": { "message": "again" }, "willRetry": true })),
+        (None, "turn/started", json!({ "turn": { "id": "turn-2" } })),
+    ];
+    let line = |(id, method, mut params): (Option<u64>, &str, Value)| {
+        params["threadId"] = thread.clone();
+        params["turnId"] = turn.clone();
+        json!({ "id": id, "method": method, "params": params }).to_string()
+    };
+    messages.into_iter().map(line).collect()
+}
 
 #[derive(Debug, Clone)]
 enum Change {

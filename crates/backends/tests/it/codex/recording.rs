@@ -12,6 +12,7 @@ use transcript::Scope;
 
 use super::stage::Stage;
 
+#[derive(Clone)]
 pub(crate) struct Recording {
     pub(crate) name: String,
     pub(crate) lines: Vec<Line>,
