@@ -19,6 +19,7 @@ mod bash;
 mod command;
 mod failure;
 mod program;
+mod questions;
 mod run;
 mod telling;
 mod tools;
@@ -26,12 +27,12 @@ mod wire;
 
 use std::sync::Arc;
 
-use transcript::{Event, Millis, ResponseId};
+use transcript::{Event, Level, Millis, ResponseId};
 
 use self::command::Prompt;
 pub use self::program::{EXTENSION, EXTENSION_FILE, Settings, program};
 use self::run::Run;
-use self::wire::{Dialog, Line, Response};
+use self::wire::{Line, Response};
 use crate::{Backend, Effect, Input, Launch};
 
 pub struct Pi {
@@ -169,6 +170,10 @@ impl Out {
         self.effects.push(Effect::Emit(event));
     }
 
+    fn notice(&mut self, level: Level, text: impl Into<String>) {
+        self.emit(Event::Notice { level, text: text.into() });
+    }
+
     fn write(&mut self, line: String) {
         self.effects.push(Effect::Write(line));
     }
@@ -179,18 +184,5 @@ impl Out {
         let id = format!("{name}-{}", self.commands);
         self.write(write(&id));
         id
-    }
-}
-
-impl Dialog {
-    /// Whether Pi waits for an answer.
-    fn is_question(&self) -> bool {
-        matches!(self.method.as_str(), "confirm" | "input" | "select" | "editor")
-    }
-
-    fn decline(&self, out: &mut Out) {
-        if self.is_question() {
-            out.write(command::cancel_dialog(&self.id));
-        }
     }
 }

@@ -29,7 +29,8 @@ export default async function (pi: any) {
   }
   if (url) {
     try {
-      for (const tool of (await request("tools/list", {})).tools) {
+      const { tools } = await request("tools/list", {}, AbortSignal.timeout(10_000));
+      for (const tool of tools) {
         ours.add(tool.name);
         pi.registerTool(asPiTool(tool));
       }

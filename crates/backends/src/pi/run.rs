@@ -8,10 +8,11 @@ use transcript::{
 };
 
 use super::command::{self, Prompt};
+use super::questions::Questions;
 use super::telling::{Stop, Telling};
 use super::tools::Ended;
 use super::wire::{
-    CompactionEnd, Dialog, Execution, Line, Message, Response, ResponseData, RetryStart, ToolSaid,
+    CompactionEnd, Execution, Line, Message, Response, ResponseData, RetryStart, ToolSaid,
 };
 use super::{Out, Settings, failure};
 use crate::{Effect, Ending, Exit, Verdict};
@@ -22,8 +23,6 @@ const GRACE_MS: u64 = 5000;
 const SILENCE_MS: u64 = 5000;
 /// When to ask again whether Pi is idle.
 const AGAIN_MS: u64 = 500;
-/// The title of our own extension's dialogs.
-const QUESTION: &str = "callboard:tool_call";
 
 pub(super) struct Run {
     settings: Arc<Settings>,
@@ -32,7 +31,7 @@ pub(super) struct Run {
     /// The command that began it. None: Pi did.
     prompt: Option<String>,
     steers: Vec<Steer>,
-    questions: Vec<Question>,
+    questions: Questions,
     /// Why the model stopped last.
     stop: Option<Stop>,
     /// Pi says itself when it is done.
@@ -63,14 +62,6 @@ struct Steer {
     is_handed_over: bool,
 }
 
-/// An open dialog about a call.
-struct Question {
-    call_id: CallId,
-    dialog: String,
-    /// Our extension asks, which takes more than a yes or no.
-    is_ours: bool,
-}
-
 impl Run {
     pub(super) fn by_itself(id: ResponseId, settings: Arc<Settings>) -> Self {
         Self {
@@ -79,7 +70,7 @@ impl Run {
             phase: Phase::Working,
             prompt: None,
             steers: Vec::new(),
-            questions: Vec::new(),
+            questions: Questions::default(),
             stop: None,
             settles: false,
             interrupt: None,
@@ -106,15 +97,7 @@ impl Run {
                 self.settles |= end.will_retry.is_some();
                 self.rest(out);
             }
-            Line::AgentSettled(settled) => {
-                if settled.aborted {
-                    self.stop = Some(Stop::Aborted);
-                }
-                self.settles = true;
-                if !matches!(self.phase, Phase::Prompted) {
-                    self.finish(out);
-                }
-            }
+            Line::AgentSettled(settled) => self.settled(settled.aborted, out),
             Line::MessageStart(message) => self.message_started(&message, out),
             Line::MessageUpdate(update) => self.telling.update(&update, out),
             Line::MessageEnd(message) => self.message_ended(now, message, out),
@@ -136,10 +119,11 @@ impl Run {
             }
             Line::CompactionStart(start) => self.compact(&start.reason, out),
             Line::CompactionEnd(end) => self.compacted(end, out),
-            Line::Dialog(dialog) => self.asked(dialog, out),
+            Line::Dialog(dialog) if self.interrupt.is_some() => dialog.decline(out),
+            Line::Dialog(dialog) => self.questions.hear(dialog, &self.telling.calls, out),
             Line::ExtensionError(error) => {
                 let (path, why) = (error.extension_path, failure::shortened(&error.error));
-                notice(Level::Error, format!("Pi's extension {path} failed: {why}."), out);
+                out.notice(Level::Error, format!("Pi's extension {path} failed: {why}."));
             }
             Line::Ignorable => (),
         }
@@ -165,14 +149,9 @@ impl Run {
         verdict: &Verdict,
         out: &mut Out,
     ) {
-        let Some(idx) = self.questions.iter().position(|it| it.call_id == *call_id) else {
+        if !self.questions.decide(call_id, verdict, out) {
             return;
-        };
-        let Question { dialog, is_ours, .. } = self.questions.swap_remove(idx);
-        out.write(match is_ours {
-            true => command::decide(&dialog, verdict),
-            false => command::confirm(&dialog, verdict),
-        });
+        }
         let Some(call) = self.telling.calls.iter_mut().find(|it| it.id == *call_id) else {
             return;
         };
@@ -194,10 +173,7 @@ impl Run {
         }
         self.interrupt = Some(now.plus(GRACE_MS));
         out.command("abort", command::abort);
-        for question in std::mem::take(&mut self.questions) {
-            out.write(command::cancel_dialog(&question.dialog));
-            out.effects.push(Effect::Withdraw(question.call_id));
-        }
+        self.questions.cancel_all(out);
         self.schedule(out);
     }
 
@@ -214,7 +190,9 @@ impl Run {
     }
 
     pub(super) fn exited(&mut self, exit: &Exit, out: &mut Out) {
-        if self.interrupt.is_some() {
+        let is_resting = matches!(self.phase, Phase::Resting { .. });
+        let has_answered = is_resting && matches!(self.stop, Some(Stop::Done | Stop::Length));
+        if has_answered || self.interrupt.is_some() {
             return self.finish(out);
         }
         self.telling.keep_failed("error", out);
@@ -285,6 +263,18 @@ impl Run {
         }
     }
 
+    fn settled(&mut self, aborted: bool, out: &mut Out) {
+        self.settles = true;
+        // Of what was before the prompt.
+        if matches!(self.phase, Phase::Prompted) {
+            return;
+        }
+        if aborted {
+            self.stop = Some(Stop::Aborted);
+        }
+        self.finish(out);
+    }
+
     /// The agent has ended: for good, if nothing is said to follow.
     fn rest(&mut self, out: &mut Out) {
         self.phase = Phase::Resting { asked: None };
@@ -316,7 +306,7 @@ impl Run {
             "assistant" => self.telling.start_message(out),
             "user" => self.user_said(&message.content.text(), out),
             "custom" if message.display => {
-                notice(Level::Info, message.content.text(), out);
+                out.notice(Level::Info, message.content.text());
             }
             _ => (),
         }
@@ -327,7 +317,7 @@ impl Run {
         match steered {
             Some(idx) => out.emit(self.steers.remove(idx).told(SteerState::Seen)),
             None if self.prompt.is_none() => {
-                notice(Level::Info, format!("Pi goes on: {text}"), out)
+                out.notice(Level::Info, format!("Pi goes on: {text}"));
             }
             // It is the prompt, as Pi understands it.
             None => (),
@@ -353,10 +343,7 @@ impl Run {
     fn tool_ended(&mut self, now: Millis, execution: Execution, out: &mut Out) {
         let Execution { tool_call_id, tool_name, result, is_error, duration_ms, .. } = execution;
         let call = self.telling.call(&tool_call_id, &tool_name, out);
-        let questions = &mut self.questions;
-        if let Some(idx) = questions.iter().position(|it| it.call_id == call.id) {
-            out.effects.push(Effect::Withdraw(questions.swap_remove(idx).call_id));
-        }
+        self.questions.withdraw(&call.id, out);
         let said = result.unwrap_or_default();
         let is_interrupted = self.interrupt.is_some();
         call.end(now, Ended { said, is_error, duration_ms, is_interrupted }, out);
@@ -372,7 +359,7 @@ impl Run {
             "The model service failed ({why}). Pi tries again in {seconds} s (attempt {attempt} of \
              {max_attempts})."
         );
-        notice(Level::Info, text, out);
+        out.notice(Level::Info, text);
     }
 
     fn compact(&mut self, reason: &str, out: &mut Out) {
@@ -381,7 +368,7 @@ impl Run {
             "overflow" => "The conversation no longer fits into the model's context. ",
             _ => "",
         };
-        notice(Level::Info, format!("{why}Pi is shortening the conversation."), out);
+        out.notice(Level::Info, format!("{why}Pi is shortening the conversation."));
     }
 
     fn compacted(&mut self, end: CompactionEnd, out: &mut Out) {
@@ -389,60 +376,16 @@ impl Run {
             (Some(error), _) => {
                 let why = failure::shortened(&error);
                 let text = format!("Pi could not shorten the conversation: {why}.");
-                notice(Level::Error, text, out);
+                out.notice(Level::Error, text);
             }
-            (None, true) => notice(Level::Info, "Pi did not shorten the conversation.", out),
-            (None, false) => notice(Level::Info, "Pi has shortened the conversation.", out),
+            (None, true) => out.notice(Level::Info, "Pi did not shorten the conversation."),
+            (None, false) => out.notice(Level::Info, "Pi has shortened the conversation."),
         }
         if end.will_retry {
             self.stay();
         } else {
             self.rest_on(out);
         }
-    }
-
-    fn asked(&mut self, dialog: Dialog, out: &mut Out) {
-        if !dialog.is_question() {
-            if let ("notify", Some(message)) = (dialog.method.as_str(), dialog.message) {
-                let is_error = dialog.notify_type.as_deref() == Some("error");
-                let level = if is_error { Level::Error } else { Level::Info };
-                notice(level, message, out);
-            }
-            return;
-        }
-        let is_ours = dialog.method == "input" && dialog.title == QUESTION;
-        let about = if is_ours { &dialog.placeholder } else { &dialog.message };
-        let call_id = about.as_deref().and_then(|it| self.call_in(it));
-        match call_id {
-            _ if self.interrupt.is_some() => dialog.decline(out),
-            Some(call_id) => {
-                out.effects.push(Effect::Ask {
-                    call_id: call_id.clone(),
-                    can_edit: is_ours,
-                    form: None,
-                });
-                self.questions.push(Question { call_id, dialog: dialog.id, is_ours });
-            }
-            None => {
-                dialog.decline(out);
-                let title = failure::shortened(&dialog.title);
-                let text = format!(
-                    "An extension of Pi asks “{title}”. Callboard cannot show its questions, and has \
-                     declined."
-                );
-                notice(Level::Info, text, out);
-            }
-        }
-    }
-
-    /// The open call that a question names, if nobody was asked about it yet.
-    fn call_in(&self, question: &str) -> Option<CallId> {
-        let question: Value = serde_json::from_str(question).ok()?;
-        let id = question.get("toolCallId")?.as_str()?;
-        let mut calls = self.telling.calls.iter();
-        let call = calls.find(|it| it.provider_id == id && it.may_be_asked_about())?;
-        let is_asked = self.questions.iter().any(|it| it.call_id == call.id);
-        (!is_asked).then(|| call.id.clone())
     }
 
     /// Pi is idle, or its time is over.
@@ -472,7 +415,7 @@ impl Run {
                 self.end(RunStatus::Completed, None, out);
             }
             None => {
-                notice(Level::Info, "Pi has taken the message and did not answer.", out);
+                out.notice(Level::Info, "Pi has taken the message and did not answer.");
                 self.decide("completed", "Agent", out);
                 self.end(RunStatus::Completed, None, out);
             }
@@ -515,8 +458,4 @@ impl Steer {
             state,
         }
     }
-}
-
-fn notice(level: Level, text: impl Into<String>, out: &mut Out) {
-    out.emit(Event::Notice { level, text: text.into() });
 }

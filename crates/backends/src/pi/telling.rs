@@ -1,7 +1,10 @@
 //! What the model writes, told as events: steps, parts and calls, with ids of our own.
 //!
-//! A part is closed when the next one grows, and not at once: a message that fails may be written
-//! anew, and then its last words count for nothing.
+//! A part is closed when the next one grows, and not when Pi says so: some services end all blocks of
+//! a message at its very end, and a message that fails may be written anew, so that its last words
+//! count for nothing. A block that goes on after another one has begun becomes a second part.
+
+use std::collections::HashMap;
 
 use serde_json::Value;
 use transcript::{
@@ -27,8 +30,8 @@ pub(super) struct Telling {
 #[derive(Default)]
 struct Written {
     open: Vec<OpenPart>,
-    /// The blocks that are told.
-    closed: Vec<usize>,
+    /// What the closed parts of each block said.
+    told: HashMap<usize, String>,
     /// Arguments of a call that has no name yet.
     nameless: Vec<(usize, String)>,
     failed: Option<Failed>,
@@ -43,8 +46,6 @@ struct OpenPart {
     id: PartId,
     is_thinking: bool,
     text: String,
-    /// The text is whole.
-    has_ended: bool,
 }
 
 /// Why the model stopped.
@@ -98,7 +99,9 @@ impl Telling {
     pub(super) fn update(&mut self, update: &Update, out: &mut Out) {
         self.ensure_message(out);
         let block = update.content_index;
-        self.close_parts(|part| part.has_ended && part.block != block, false, out);
+        if update.grows() {
+            self.close_parts(|part| part.block != block, false, out);
+        }
         match update.kind.as_str() {
             "text_delta" => self.grow(block, false, &update.delta, out),
             "thinking_delta" => self.grow(block, true, &update.delta, out),
@@ -180,14 +183,13 @@ impl Telling {
         });
     }
 
+    /// `text` is the whole block. What does not go on where the closed parts end is not believed.
     fn end_part(&mut self, block: usize, is_thinking: bool, text: Option<&str>, out: &mut Out) {
-        let Some(part) = self.part(block, is_thinking, text.unwrap_or_default(), out) else {
-            return;
-        };
-        if let Some(text) = text {
-            text.clone_into(&mut part.text);
+        let told = self.message.as_ref().and_then(|it| it.told.get(&block)).map_or("", |it| it);
+        let Some(rest) = text.and_then(|it| it.strip_prefix(told)) else { return };
+        if let Some(part) = self.part(block, is_thinking, rest, out) {
+            rest.clone_into(&mut part.text);
         }
-        part.has_ended = true;
     }
 
     fn end_block(&mut self, index: usize, block: &Block, broke_off: bool, out: &mut Out) {
@@ -206,8 +208,7 @@ impl Telling {
         }
     }
 
-    /// The part that is at this block; begun here, if there is something to tell. None where it is
-    /// told already.
+    /// The open part of this block; begun here, if there is something to tell.
     fn part(
         &mut self,
         block: usize,
@@ -220,7 +221,7 @@ impl Telling {
         if let Some(idx) = message.open.iter().position(fits) {
             return message.open.get_mut(idx);
         }
-        if text.is_empty() || message.closed.contains(&block) {
+        if text.is_empty() {
             return None;
         }
         self.ids_given += 1;
@@ -231,14 +232,14 @@ impl Telling {
             false => Event::TextStart { part_id, parent_call_id },
         });
         let text = String::new();
-        message.open.push(OpenPart { block, id, is_thinking, text, has_ended: false });
+        message.open.push(OpenPart { block, id, is_thinking, text });
         message.open.last_mut()
     }
 
     fn close_parts(&mut self, which: impl Fn(&OpenPart) -> bool, discarded: bool, out: &mut Out) {
         let Some(message) = &mut self.message else { return };
         for part in message.open.extract_if(.., |it| which(it)) {
-            message.closed.push(part.block);
+            message.told.entry(part.block).or_default().push_str(&part.text);
             let (part_id, parent_call_id, text) = (part.id, None, part.text);
             out.emit(match part.is_thinking {
                 true => Event::ThinkingDone { part_id, parent_call_id, text, discarded },
@@ -291,7 +292,7 @@ impl Telling {
     }
 
     fn begin_call(&mut self, block: Option<usize>, id: &str, name: &str, out: &mut Out) -> usize {
-        self.close_parts(|part| part.has_ended, false, out);
+        self.close_parts(|_| true, false, out);
         self.ids_given += 1;
         let call_id = CallId::numbered(&self.response_id, self.ids_given);
         out.emit(Event::ToolCallStart {

@@ -38,9 +38,9 @@ impl Line {
             "agent_start" => Self::AgentStart,
             "agent_end" => Self::AgentEnd(read(line)?),
             "agent_settled" => Self::AgentSettled(read(line)?),
-            "message_start" => Self::MessageStart(read::<WithMessage>(line)?.message),
-            "message_update" => Self::MessageUpdate(read::<WithUpdate>(line)?.event),
-            "message_end" => Self::MessageEnd(read::<WithMessage>(line)?.message),
+            "message_start" => Self::MessageStart(read::<WithMessage>(line)?.known()?),
+            "message_update" => Self::MessageUpdate(read::<WithUpdate>(line)?.known()?),
+            "message_end" => Self::MessageEnd(read::<WithMessage>(line)?.known()?),
             "tool_execution_start" => Self::ToolStart(read(line)?),
             "tool_execution_update" => Self::ToolUpdate(read(line)?),
             "tool_execution_end" => Self::ToolEnd(read(line)?),
@@ -80,10 +80,27 @@ struct WithMessage {
     message: Message,
 }
 
+impl WithMessage {
+    fn known(self) -> Option<Message> {
+        let roles = ["user", "assistant", "toolResult", "system", "custom", "bashExecution"];
+        let summaries = ["branchSummary", "compactionSummary"];
+        let role = self.message.role.as_str();
+        (roles.contains(&role) || summaries.contains(&role)).then_some(self.message)
+    }
+}
+
 #[derive(Deserialize)]
 struct WithUpdate {
     #[serde(rename = "assistantMessageEvent")]
     event: Update,
+}
+
+impl WithUpdate {
+    fn known(self) -> Option<Update> {
+        let (block, what) = self.event.kind.split_once('_').unwrap_or_default();
+        let is_block = ["text", "thinking", "toolcall"].contains(&block);
+        (is_block && ["start", "delta", "end"].contains(&what)).then_some(self.event)
+    }
 }
 
 /// The answer to a command, which may have an id.
@@ -285,6 +302,11 @@ struct Head {
 }
 
 impl Update {
+    /// Something is added to the block.
+    pub(super) fn grows(&self) -> bool {
+        !self.kind.ends_with("_end")
+    }
+
     /// Id and name of the call that this is about, once they are known.
     pub(super) fn call(&self) -> Option<(&str, &str)> {
         let told = self.id.as_deref().zip(self.tool_name.as_deref());

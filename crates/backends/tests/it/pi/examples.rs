@@ -154,6 +154,23 @@ fn a_conversation_that_is_gone() {
 }
 
 #[test]
+fn a_program_that_ends_after_its_answer() {
+    let mut stage = working();
+    stage.answer("Done.");
+    stage.say(json!({ "type": "agent_end", "messages": [] }));
+    stage.exit(Exit { code: Some(0), stderr: String::new() });
+    check(
+        &stage,
+        1,
+        expect![[r#"
+        > exited Some(0) ""
+        continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Agent"}
+        end Completed
+    "#]],
+    );
+}
+
+#[test]
 fn a_command_that_needs_no_answer() {
     let mut new = prompted();
     new.say(json!({ "type": "response", "id": "prompt-2", "success": true,
@@ -244,6 +261,17 @@ fn an_end_that_belongs_to_the_run_before() {
     let mut stage = prompted();
     stage.say(json!({ "type": "agent_settled", "aborted": true }));
     assert!(!stage.is_idle());
+    stage.say(json!({ "type": "agent_start" }));
+    stage.answer("Done.");
+    stage.say(json!({ "type": "agent_settled", "aborted": false }));
+    check(
+        &stage,
+        1,
+        expect![[r#"
+        continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Agent"}
+        end Completed
+    "#]],
+    );
 }
 
 #[test]
@@ -251,14 +279,21 @@ fn what_nobody_knows_is_kept() {
     let mut stage = working();
     stage.said("no JSON");
     stage.say(json!({ "type": "brand_new" }));
+    stage.say(json!({ "type": "message_start", "message": { "role": "oracle" } }));
+    stage
+        .say(json!({ "type": "message_update", "assistantMessageEvent": { "type": "video_end" } }));
+    stage.say(json!({ "type": "tool_execution_end", "toolCallId": 5 }));
     check(
         &stage,
-        2,
+        5,
         expect![[r#"
-        > no JSON
-        unrecognized {"source":"pi","raw":"no JSON"}
-        unrecognized {"source":"pi","raw":"{\"type\":\"brand_new\"}"}
-    "#]],
+            > no JSON
+            unrecognized {"source":"pi","raw":"no JSON"}
+            unrecognized {"source":"pi","raw":"{\"type\":\"brand_new\"}"}
+            unrecognized {"source":"pi","raw":"{\"type\":\"message_start\",\"message\":{\"role\":\"oracle\"}}"}
+            unrecognized {"source":"pi","raw":"{\"type\":\"message_update\",\"assistantMessageEvent\":{\"type\":\"video_end\"}}"}
+            unrecognized {"source":"pi","raw":"{\"type\":\"tool_execution_end\",\"toolCallId\":5}"}
+        "#]],
     );
 }
 
@@ -443,6 +478,46 @@ fn a_result_with_a_picture() {
         1,
         expect![[r#"
         tool_result {"callId":"r1.1","toolName":"read","ok":true,"result":{"content":[{"type":"text","text":"Read image file"},{"type":"image","data":"QQ==","mimeType":"image/png"}]},"durationMs":0}
+    "#]],
+    );
+}
+
+#[test]
+fn blocks_that_take_turns() {
+    let mut stage = working();
+    let update = |kind: &str, block: usize, text: &str| {
+        let event = json!({ "type": kind, "contentIndex": block, "delta": text, "content": text });
+        json!({ "type": "message_update", "assistantMessageEvent": event })
+    };
+    stage.say(json!({ "type": "message_start", "message": { "role": "assistant" } }));
+    stage.say(update("thinking_delta", 0, "Hm. "));
+    stage.say(update("text_delta", 1, "One"));
+    stage.say(update("thinking_delta", 0, "And"));
+    stage.say(update("text_delta", 1, " two"));
+    stage.say(update("thinking_end", 0, "Hm. And"));
+    stage.say(update("text_end", 1, "One two."));
+    stage.say(json!({ "type": "message_end", "message": { "role": "assistant", "content": [
+        { "type": "thinking", "thinking": "Hm. And" }, { "type": "text", "text": "One two." }],
+        "stopReason": "stop" } }));
+    check(
+        &stage,
+        8,
+        expect![[r#"
+        step_start {"index":0}
+        thinking_start {"partId":"r1.1"}
+        thinking_delta {"partId":"r1.1","delta":"Hm. "}
+        thinking_done {"partId":"r1.1","text":"Hm. "}
+        text_start {"partId":"r1.2"}
+        text_delta {"partId":"r1.2","delta":"One"}
+        text_done {"partId":"r1.2","text":"One"}
+        thinking_start {"partId":"r1.3"}
+        thinking_delta {"partId":"r1.3","delta":"And"}
+        thinking_done {"partId":"r1.3","text":"And"}
+        text_start {"partId":"r1.4"}
+        text_delta {"partId":"r1.4","delta":" two"}
+        agent_linked {"cliSessionId":"s","cwd":"/workspace"}
+        text_done {"partId":"r1.4","text":" two."}
+        step_finish {"index":0,"finishReason":"stop"}
     "#]],
     );
 }

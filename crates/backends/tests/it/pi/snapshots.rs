@@ -21,7 +21,9 @@ pub(super) fn shown(played: &[Played]) -> String {
     let mut text = String::new();
     let mut pending: Option<Event> = None;
     for it in played {
-        if let Played::Wanted(Effect::Emit(event)) = it {
+        if let Played::Wanted(effect) = it
+            && let Effect::Emit(event) = effect.as_ref()
+        {
             let is_merged = pending.as_mut().is_some_and(|it| stream::merge(it, event));
             if !is_merged {
                 text.extend(pending.replace(event.clone()).map(|it| event_line(&it)));

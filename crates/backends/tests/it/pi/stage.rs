@@ -39,7 +39,7 @@ pub(super) struct Stage {
 
 pub(super) enum Played {
     Given(String),
-    Wanted(Effect),
+    Wanted(Box<Effect>),
 }
 
 /// A run that has ended: as the machine told it, with what the driver added.
@@ -168,7 +168,7 @@ impl Stage {
             "extension_ui_response" => self.answered(&command),
             _ => (),
         }
-        let ours = self.commands().nth(commands).and_then(|it| id_of(it));
+        let ours = self.commands().nth(commands).and_then(id_of);
         if let (Some(theirs), Some(ours)) = (id_of(line), ours) {
             self.renamed.insert(theirs, ours);
         }
@@ -214,7 +214,7 @@ impl Stage {
         assert!(effects.len() <= 64 + room, "{} effects at once", effects.len());
         let n = effects.len();
         for (idx, effect) in effects.into_iter().enumerate() {
-            self.played.push(Played::Wanted(effect.clone()));
+            self.played.push(Played::Wanted(Box::new(effect.clone())));
             self.carry_out(effect, idx + 1 == n);
         }
     }
@@ -270,8 +270,11 @@ impl Stage {
 
     pub(super) fn writes(&self) -> impl Iterator<Item = &str> {
         self.played.iter().filter_map(|it| match it {
-            Played::Wanted(Effect::Write(line)) => Some(line.as_str()),
-            _ => None,
+            Played::Wanted(effect) => match effect.as_ref() {
+                Effect::Write(line) => Some(line.as_str()),
+                _ => None,
+            },
+            Played::Given(_) => None,
         })
     }
 
