@@ -183,6 +183,11 @@ impl Agent {
         }
     }
 
+    /// Nobody has asked for it, so it is no mistake that it is not there.
+    pub(crate) fn is_optional(&self) -> bool {
+        matches!(&self.kind, AgentKind::Program(agent) if agent.is_optional)
+    }
+
     pub(crate) fn model(&self) -> Option<&str> {
         match &self.kind {
             AgentKind::Demo { .. } => None,

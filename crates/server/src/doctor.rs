@@ -38,6 +38,7 @@ fn examine(args: ServeArgs, around: &Surroundings) -> Vec<Finding> {
             findings.push(listening(&config, server.as_deref()));
             findings.push(exposure(&config));
             findings.extend(agents(&config));
+            findings.extend(unrecognized(&config.data));
         }
         Err(error) => {
             findings.push(Finding { what: "configuration", ok: false, says: format!("{error:#}") });
@@ -103,7 +104,8 @@ fn agents(config: &Config) -> Vec<Finding> {
     }
     let agent = |agent: &crate::agents::Agent| Finding {
         what: "agent",
-        ok: agent.problem().is_none(),
+        // Nobody has asked for a program that was merely looked for.
+        ok: agent.problem().is_none() || agent.is_optional(),
         says: match agent.problem() {
             Some(problem) => format!("{}: {problem}", agent.id),
             None => {
@@ -113,4 +115,19 @@ fn agents(config: &Config) -> Vec<Finding> {
         },
     };
     config.agents.agents.iter().map(agent).collect()
+}
+
+/// A newer program that says more than we know is nothing bad, but somebody should know.
+fn unrecognized(data: &Path) -> Vec<Finding> {
+    let what = "unknown words";
+    let found = match store::unrecognized_in(data) {
+        Ok(found) => found,
+        Err(error) => return vec![Finding { what, ok: false, says: error.to_string() }],
+    };
+    let says = |it: &store::Unrecognized| {
+        let store::Unrecognized { agent, version, kind, n } = it;
+        let things = if *n == 1 { "thing" } else { "things" };
+        format!("{agent} {version} said {n} {things} of a kind that is not known: {kind}")
+    };
+    found.iter().map(|it| Finding { what, ok: true, says: says(it) }).collect()
 }

@@ -16,6 +16,7 @@ mod look;
 mod openapi;
 mod operation;
 mod pages;
+mod raw;
 mod read;
 mod route;
 mod search;
@@ -140,6 +141,11 @@ fn routes() -> Vec<Route> {
         )
         .refuses(&[Stopping, Storage]),
         Route::get("/api/sessions/{session}/events", read::events, "The log of a session"),
+        Route::get(
+            "/api/sessions/{session}/raw",
+            raw::lines,
+            "What the agent's program wrote, line by line",
+        ),
         Route::get("/api/sessions/{session}/messages", read::messages, "What was said and done"),
         Route::post("/api/sessions/{session}/messages", sessions::send, "Say something")
             .refuses(&[QueueFull, Stopping, Storage]),

@@ -23,7 +23,7 @@ use crate::files::write_private;
 use crate::http::{self, App, Edge};
 use crate::live::Hub;
 use crate::metrics::Metrics;
-use crate::session::{HttpClient, Sessions, Shared, end_survivors};
+use crate::session::{HttpClient, Pulses, Sessions, Shared, end_survivors};
 use crate::tools::Tools;
 
 const UPKEEP: Duration = Duration::from_secs(3600);
@@ -59,6 +59,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
         metrics: Metrics::new(),
         http: HttpClient::default(),
         keeps_raw: config.raw_days > 0,
+        pulses: Pulses::default(),
     });
     // Before any session goes on: nothing of an earlier server may be at work.
     end_survivors(&store).await?;

@@ -6,6 +6,7 @@
 mod command;
 mod lines;
 mod process;
+mod pulse;
 mod raw;
 mod request;
 mod run;
@@ -30,6 +31,7 @@ pub(crate) use command::{
     Answered, Approval, Command, NewMessage, NewSession, Refused, SessionPatch,
 };
 pub(crate) use process::end_survivors;
+pub(crate) use pulse::{Pulse, Pulses};
 pub(crate) use request::HttpClient;
 
 /// Commands that may wait for one session before senders have to wait themselves.
@@ -47,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) http: HttpClient,
     /// What programs write is kept beside the log.
     pub(crate) keeps_raw: bool,
+    /// Programs that run.
+    pub(crate) pulses: Pulses,
 }
 
 /// All sessions that are at work.

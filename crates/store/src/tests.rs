@@ -4,6 +4,7 @@ mod delete;
 mod folder;
 mod laws;
 mod log;
+mod programs;
 mod rows;
 mod search;
 mod upkeep;

@@ -17,6 +17,8 @@ pub(crate) struct ProgramAgent {
     pub(crate) inherited: Vec<(OsString, OsString)>,
     /// How long it may be idle before it is ended.
     pub(crate) patience: Duration,
+    /// Nobody has configured it: it is there if it is installed.
+    pub(crate) is_optional: bool,
 }
 
 /// A closed set: the next program is a variant here and in [`Which`], and a file in `backends`.

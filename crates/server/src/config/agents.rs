@@ -123,7 +123,8 @@ fn resolve(section: &AgentSection, pace: Pace, around: &Surroundings) -> anyhow:
     if id.is_empty() || id.len() > 64 || !id.bytes().all(is_name) {
         bail!("agent id {id:?}: use 1 to 64 letters, digits, '-', '_' or '.'");
     }
-    let workspace = around.working_dir.join(section.workspace.clone().unwrap_or_default());
+    let folder = &around.working_dir;
+    let workspace = section.workspace.as_ref().map_or(folder.clone(), |it| folder.join(it));
     ensure!(workspace.is_dir(), "agent {id:?}: its workspace {} is no folder", workspace.display());
     check_keys(section).with_context(|| format!("agent {id:?}"))?;
     let kind = match (section.kind, section.kind.program()) {

@@ -74,7 +74,7 @@ pub(super) fn configured(
 pub(super) fn unconfigured(kind: ProgramKind, around: &Surroundings) -> Agent {
     let id = kind.about().word.to_owned();
     let settings = ProgramSettings { command: vec![id.clone()], ..ProgramSettings::default() };
-    let agent = made(kind, settings, None, around);
+    let agent = ProgramAgent { is_optional: true, ..made(kind, settings, None, around) };
     let kind = AgentKind::Program(Arc::new(agent));
     Agent { id, kind, workspace: around.working_dir.clone() }
 }
@@ -93,6 +93,7 @@ fn made(
         command: settings.command.clone(),
         which: kind.with(settings),
         inherited,
+        is_optional: false,
         patience: Duration::from_secs(minutes.saturating_mul(60).min(u64::from(u32::MAX))),
     }
 }

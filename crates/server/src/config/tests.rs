@@ -54,9 +54,71 @@ fn flags_weigh_more_than_the_file() {
     assert_eq!(config.data, PathBuf::from("/tmp/x"));
 }
 
+fn ids_of(text: &str) -> Vec<String> {
+    let config = load(text, ServeArgs::default()).unwrap();
+    config.agents.agents.into_iter().map(|it| it.id).collect()
+}
+
+#[test]
+fn programs_are_there_unless_the_file_names_agents() {
+    assert_eq!(ids_of(""), ["demo", "claude", "codex", "pi"]);
+    assert_eq!(ids_of("[[agents]]\nid = \"mine\"\nkind = \"pi\""), ["mine", "demo"]);
+    let config = load("", ServeArgs::default()).unwrap();
+    for agent in &config.agents.agents[1..] {
+        // There is no PATH here to find them on.
+        let problem = agent.problem().unwrap();
+        assert!(problem.contains("npm i -g @"), "{problem}");
+        assert!(agent.is_optional());
+    }
+}
+
+#[test]
+fn a_program_takes_what_is_for_programs() {
+    let agent = |rest: &str| format!("[[agents]]\nid = \"c\"\nkind = \"codex\"\n{rest}");
+    let all = "command = [\"bin/codex\", \"-x\"]\nargs = [\"-y\"]\nmodel = \"m\"\nidle_minutes = 3\n\
+               env = { A = \"1\", B = \"env:SET\" }\npermission_mode = \"auto\"";
+    let config = load(&agent(all), ServeArgs::default()).unwrap();
+    let AgentKind::Program(made) = &config.agents.agents[0].kind else { panic!("no program") };
+    let folder = std::env::temp_dir();
+    assert_eq!(made.command, [folder.join("bin/codex").display().to_string(), "-x".to_owned()]);
+    assert_eq!(made.patience.as_secs(), 180);
+    assert_eq!(made.which.model(), Some("m"));
+    assert!(!made.is_optional);
+    let has = |name: &str, value: &str| made.inherited.contains(&(name.into(), value.into()));
+    assert!(has("A", "1") && has("B", "a-secret"));
+    for (rest, expect) in [
+        (
+            "command = []",
+            expect![[r#"
+            callboard.toml, line 1: agent "c": `command` is empty: write it like ["codex"]
+        "#]],
+        ),
+        (
+            "env = { A = \"env:UNSET\" }",
+            expect![[r#"
+            callboard.toml, line 1: agent "c": `env`: A is to be what UNSET is, which is not set
+        "#]],
+        ),
+        (
+            "base_url = \"http://x\"",
+            expect![[r#"
+            callboard.toml, line 1: agent "c": a codex agent has no `base_url`; it takes id, kind, workspace, command, args, model, env, permission_mode, idle_minutes
+        "#]],
+        ),
+    ] {
+        refuses(&agent(rest), expect);
+    }
+    refuses(
+        "[[agents]]\nid = \"o\"\nkind = \"openai\"\nargs = []",
+        expect![[r#"
+            callboard.toml, line 1: agent "o": `args` is for agents that are programs
+        "#]],
+    );
+}
+
 #[test]
 fn the_demo_agent_can_be_left_out_renamed_and_hurried() {
-    assert_eq!(load("demo = false", ServeArgs::default()).unwrap().agents.default_id(), None);
+    assert_eq!(ids_of("demo = false"), ["claude", "codex", "pi"]);
     let config = load(
         "[demo]\npace = \"instant\"\n[[agents]]\nid = \"tour\"\nkind = \"demo\"",
         ServeArgs::default(),
@@ -87,20 +149,20 @@ fn mistakes_are_named_with_their_line() {
               |
             2 | lisen = "127.0.0.1:1"
               | ^^^^^
-            unknown field `lisen`, expected one of `listen`, `data`, `sync`, `public_url`, `allowed_origins`
+            unknown field `lisen`, expected one of `listen`, `data`, `sync`, `public_url`, `allowed_origins`, `raw_days`
 
         "#]],
     );
     refuses(
         "[[agents]]\nid = \"x\"\nkind = \"magic\"",
         expect![[r#"
-        callboard.toml: TOML parse error at line 3, column 8
-          |
-        3 | kind = "magic"
-          |        ^^^^^^^
-        unknown variant `magic`, expected `demo` or `openai`
+            callboard.toml: TOML parse error at line 3, column 8
+              |
+            3 | kind = "magic"
+              |        ^^^^^^^
+            unknown variant `magic`, expected one of `demo`, `openai`, `claude`, `codex`, `pi`
 
-    "#]],
+        "#]],
     );
     refuses(
         "[[agents]]\nid = \"a b\"\nkind = \"demo\"",
@@ -145,13 +207,13 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
     refuses(
         &agent("max_step = 1"),
         expect![[r#"
-        callboard.toml: TOML parse error at line 7, column 1
-          |
-        7 | max_step = 1
-          | ^^^^^^^^
-        unknown field `max_step`, expected one of `id`, `kind`, `workspace`, `base_url`, `model`, `api_key_env`, `headers`, `system`, `tools`, `vision`, `max_steps`, `max_tokens`, `max_seconds`, `max_tool_calls`, `parallel_tools`, `retries`, `timeout_seconds`, `temperature`, `top_p`, `seed`, `max_output_tokens`, `extra`, `omit`
+            callboard.toml: TOML parse error at line 7, column 1
+              |
+            7 | max_step = 1
+              | ^^^^^^^^
+            unknown field `max_step`, expected one of `id`, `kind`, `workspace`, `base_url`, `model`, `api_key_env`, `headers`, `system`, `tools`, `vision`, `max_steps`, `max_tokens`, `max_seconds`, `max_tool_calls`, `parallel_tools`, `retries`, `timeout_seconds`, `temperature`, `top_p`, `seed`, `max_output_tokens`, `extra`, `omit`, `command`, `args`, `env`, `permission_mode`, `idle_minutes`
 
-    "#]],
+        "#]],
     );
     refuses(
         &agent("temperature = \"hot\""),

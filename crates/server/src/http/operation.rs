@@ -14,10 +14,11 @@ use super::App;
 use super::error::HttpError;
 use super::extract::{Input, Params};
 
-pub(super) async fn metrics(State(app): State<App>) -> Response {
-    let text = app.shared.metrics.encode(&app.store().stats());
+pub(super) async fn metrics(State(app): State<App>) -> Result<Response, HttpError> {
+    let store = app.store();
+    let text = app.shared.metrics.encode(&store.stats(), &store.unrecognized()?);
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(CONTENT_TYPE, kind)], text).into_response()
+    Ok(([(CONTENT_TYPE, kind)], text).into_response())
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -37,6 +37,7 @@ fn door_to(data: &tempfile::TempDir) -> Router {
         metrics: crate::metrics::Metrics::new(),
         http: crate::session::HttpClient::default(),
         keeps_raw: true,
+        pulses: crate::session::Pulses::default(),
     });
     let edge = Edge {
         token: "the token".to_owned(),

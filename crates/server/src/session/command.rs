@@ -2,7 +2,9 @@
 
 use thiserror::Error;
 use tokio::sync::oneshot;
-use transcript::{Attachment, CallId, ClientId, MessageId, Millis, ResponseId, Scope, SessionId};
+use transcript::{
+    Attachment, CallId, ClientId, MessageId, Millis, ResponseId, Scope, SendMode, SessionId,
+};
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refused>>;
 
@@ -92,6 +94,8 @@ pub(crate) struct NewMessage {
     pub(crate) text: String,
     pub(crate) client_id: Option<ClientId>,
     pub(crate) attachments: Vec<Attachment>,
+    /// What to do with it while a run is active.
+    pub(crate) mode: SendMode,
 }
 
 /// What a person says about a call.

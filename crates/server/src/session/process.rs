@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use backends::Exit;
@@ -19,9 +20,10 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use transcript::{ErrorCode, ErrorInfo, Millis};
+use transcript::{ErrorCode, ErrorInfo};
 
 use super::lines::{Line, Lines};
+use super::pulse::Pulse;
 use crate::clock;
 use crate::processes::{Mark, Processes, start_time};
 
@@ -52,8 +54,7 @@ pub(super) enum Heard {
 
 /// A program that runs. Dropping it ends it.
 pub(super) struct Process {
-    pub(super) pid: u32,
-    pub(super) heard_at: Millis,
+    pub(super) pulse: Arc<Pulse>,
     heard: VecDeque<Heard>,
     output: mpsc::Receiver<Vec<Heard>>,
     /// None once its stdin is closed.
@@ -82,9 +83,9 @@ impl Process {
         let (lines_out, output) = mpsc::channel(PIECES);
         let keeper = Keeper { child, mark, store: store.clone(), lines_in, lines_out };
         let keeper = tokio::spawn(keeper.keep(stopped));
-        let (heard, heard_at) = (VecDeque::new(), clock::now());
+        let (heard, pulse) = (VecDeque::new(), Arc::new(Pulse::new(pid, clock::now())));
         let input = Some(input);
-        let process = Self { pid, heard_at, heard, output, input, stop: Some(stop), keeper };
+        let process = Self { pulse, heard, output, input, stop: Some(stop), keeper };
         // From here on a failure drops the process, and so ends it.
         let leader = start_time(pid).map(|started| (pid, started));
         store.put_process(store::Process { leader, ..unknown }).await.map_err(not_noted)?;
@@ -124,7 +125,7 @@ impl Process {
     }
 
     fn take(&mut self, heard: Vec<Heard>) {
-        self.heard_at = clock::now();
+        self.pulse.heard(clock::now());
         self.heard.extend(heard);
     }
 

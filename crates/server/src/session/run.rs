@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use transcript::{
-    Answer, CallId, Decision, ErrorCode, ErrorInfo, Event, Executor, Millis, ResponseId,
+    Answer, Call, CallId, Decision, ErrorCode, ErrorInfo, Event, Executor, Millis, ResponseId,
 };
 
 use super::command::Refused;
@@ -121,6 +121,14 @@ impl Run {
             self.request = None;
         }
         Some(RunInput::Heard(input))
+    }
+
+    /// A call that the agent runs itself, and of which it has not said how it ended.
+    pub(super) fn has_running_call(&self) -> bool {
+        let is_running = |it: &Call| {
+            it.is_open() && it.running_since.is_some() && it.executor == Executor::Agent
+        };
+        self.answer.calls().any(is_running)
     }
 
     /// A program says of a call that did not run only that it failed; the log says why.

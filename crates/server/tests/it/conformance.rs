@@ -154,6 +154,10 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
         caller.call(GET, &output, &format!("{output_url}{query}"), Body::None).await;
     }
     caller.call(GET, &output, &of("/calls/none/output").1, Body::None).await;
+    let (raw, raw_url) = of("/raw");
+    for query in ["", "?after=1&limit=2", "?seq=3"] {
+        caller.call(GET, &raw, &format!("{raw_url}{query}"), Body::None).await;
+    }
     let (export, export_url) = of("/export");
     for query in ["", "?format=md", "?format=json", "?at=3", "?format=jsonl"] {
         caller.call(GET, &export, &format!("{export_url}{query}"), Body::None).await;

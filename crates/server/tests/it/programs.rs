@@ -2,7 +2,9 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use transcript::{Answer, CancelReason, ErrorCode, Event, PartKind, RunStatus, Trigger};
+use transcript::{
+    Answer, CallState, CancelReason, ErrorCode, Event, PartKind, RunStatus, Seq, Trigger,
+};
 
 use crate::program::{Home, Server};
 use crate::stand_in::{
@@ -64,15 +66,13 @@ async fn one_process_answers_message_after_message() {
 
 #[tokio::test]
 async fn an_idle_program_is_ended_and_goes_on_with_its_conversation() {
-    let scene =
-        "trap 'reached end' EXIT; trap 'exit 0' TERM; hear_user; text Hello; result; hear_user";
-    let home = playing(scene, "idle_minutes = 0\n");
+    let home = playing("hear_user; text Hello; result; hear_user", "idle_minutes = 0\n");
     let server = home.start();
     let session = session(&server).await;
     for _ in 0..2 {
         server.send(&session, "hello").await;
         last_answer(&server, &session).await;
-        has_reached(&home, "end").await;
+        server.wait_for_log("an idle program is ended");
     }
     let args = left(&home, "args");
     let resumed: Vec<bool> = args.lines().map(|it| it.contains("conversation-1")).collect();
@@ -207,7 +207,7 @@ async fn a_flood_can_be_stopped() {
     let server = home.start();
     let session = session(&server).await;
     let mut watcher = Watcher::connect(&server).await;
-    watcher.subscribe(&session, transcript::Seq(0), true).await;
+    watcher.subscribe(&session, Seq(0), true).await;
     server.send(&session, "hello").await;
     watcher.until("text_done").await;
     cancel(&server, &session).await;
@@ -230,6 +230,22 @@ async fn an_interrupt_that_is_heeded_keeps_the_program() {
     server.send(&session, "go on").await;
     assert_eq!(last_answer(&server, &session).await.content(), "Whole");
     assert_eq!(left(&home, "args").lines().count(), 1, "the same process");
+}
+
+/// Codex ends its turn and lets its commands go on.
+#[tokio::test]
+async fn a_command_that_goes_on_after_the_interrupt_is_ended_too() {
+    let scene = r#"hear_user; use t1 Bash '{"command":"sleep 600"}'; setsid sleep 600 & reached middle
+        hear interrupt; result true aborted_tools; hear_user"#;
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    has_reached(&home, "middle").await;
+    cancel(&server, &session).await;
+    assert_eq!(alive(&home), Vec::<String>::new());
+    let answer = last_answer(&server, &session).await;
+    assert_eq!(answer.calls().next().unwrap().state, CallState::Interrupted);
 }
 
 /// However it resists.
@@ -288,12 +304,14 @@ async fn what_a_killed_server_leaves_is_ended_by_the_next_and_the_run_is_closed(
 
 #[tokio::test]
 async fn a_stopping_server_ends_its_programs_before_it_says_so() {
-    let scene = "trap '' TERM; hear_user; text Half; reached middle; while :; do sleep 1; done";
+    let scene = "trap '' TERM; hear_user; text Half; while :; do sleep 1; done";
     let home = playing(scene, "");
     let server = home.start();
     let session = session(&server).await;
+    let mut watcher = Watcher::connect(&server).await;
+    watcher.subscribe(&session, Seq(0), true).await;
     server.send(&session, "hello").await;
-    has_reached(&home, "middle").await;
+    watcher.until("text_done").await;
     server.stop();
     assert_eq!(alive(&home), Vec::<String>::new());
     let server = home.start();
@@ -320,6 +338,26 @@ async fn an_agent_may_go_on_by_itself() {
     assert_eq!(status(&answer), RunStatus::Completed);
 }
 
+/// What is said to a run goes into it; what the program does not take waits for the next.
+#[tokio::test]
+async fn a_message_can_be_steered_into_the_run() {
+    let home =
+        playing("hear_user; text One; reached middle; hear_user; text Two; result; hear_user", "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    has_reached(&home, "middle").await;
+    let path = format!("/api/sessions/{session}/messages");
+    server.post(&path, json!({ "text": "this way", "mode": "steer" })).await;
+    let transcript = watch_until(&server, &session, |it| {
+        it.messages.iter().filter_map(|it| it.answer()).any(|it| it.content().contains("Two"))
+    })
+    .await;
+    assert!(left(&home, "heard").contains("this way"));
+    assert_eq!(left(&home, "args").lines().count(), 1);
+    assert!(!transcript.messages.is_empty());
+}
+
 #[tokio::test]
 async fn a_conversation_that_cannot_be_resumed_is_begun_anew() {
     let scene = r#"case "$*" in *conversation-1*) echo 'no such conversation' >&2; exit 1 ;; esac
@@ -335,6 +373,68 @@ async fn a_conversation_that_cannot_be_resumed_is_begun_anew() {
         outcomes.push(status(&last_answer(&server, &session).await));
     }
     assert_eq!(outcomes, [RunStatus::Failed, RunStatus::Failed, RunStatus::Completed]);
+}
+
+/// Every line is there, word for word, and says which records were made of it.
+#[tokio::test]
+async fn what_a_program_wrote_can_be_read_back() {
+    let scene = "hear_user; text Hello; say '{\"type\":\"novelty\"}'; result; hear_user";
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    last_answer(&server, &session).await;
+    // What is asked of the session is answered after what was heard before has been stored.
+    cancel(&server, &session).await;
+    let raw = format!("/api/sessions/{session}/raw");
+    let all = server.get(&raw).await["lines"].as_array().unwrap().clone();
+    let kinds: Vec<Value> = all
+        .iter()
+        .map(|it| {
+            serde_json::from_str::<Value>(it["text"].as_str().unwrap()).unwrap()["type"].take()
+        })
+        .collect();
+    assert_eq!(kinds, ["system", "assistant", "novelty", "result"]);
+    let numbers: Vec<u64> = all.iter().map(|it| it["number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [1, 2, 3, 4]);
+    let page = server.get(&format!("{raw}?after=1&limit=2")).await;
+    assert_eq!(page["lines"].as_array().unwrap()[..], all[1..3]);
+
+    for record in server.log(&session).await {
+        let of = server.get(&format!("{raw}?seq={}", record.seq)).await;
+        let of: Vec<&str> =
+            of["lines"].as_array().unwrap().iter().map(|it| it["text"].as_str().unwrap()).collect();
+        match &record.event {
+            Event::TextDone { .. } => assert!(of.len() == 1 && of[0].contains("Hello"), "{of:?}"),
+            Event::Unrecognized { raw, .. } => assert_eq!(of, [raw]),
+            Event::RunFinish { .. } => assert!(of[0].contains(r#""type":"result""#), "{of:?}"),
+            Event::UserMessage { .. } | Event::RunStart { .. } => assert!(of.is_empty(), "{of:?}"),
+            _ => (),
+        }
+    }
+    let metrics = server.get("/metrics").await;
+    let counted =
+        r#"callboard_unrecognized_total{agent="claude",version="9.9.9",kind="novelty"} 1"#;
+    assert!(metrics.as_str().unwrap().contains(counted), "{metrics}");
+    let mut doctor = home.command();
+    let (_, says, _) = crate::program::output(doctor.arg("doctor"));
+    assert!(says.contains("claude 9.9.9 said 1 thing"), "{says}");
+}
+
+#[tokio::test]
+async fn a_running_program_can_be_seen() {
+    let home = playing("hear_user; text Half; hear_user", "");
+    let server = home.start();
+    let session = session(&server).await;
+    let path = format!("/api/sessions/{session}");
+    assert!(server.get(&path).await.get("program").is_none(), "nothing runs yet");
+    let mut watcher = Watcher::connect(&server).await;
+    watcher.subscribe(&session, Seq(0), true).await;
+    server.send(&session, "hello").await;
+    watcher.until("text_done").await;
+    let program = server.get(&path).await["program"].clone();
+    assert_eq!(alive(&home), [program["pid"].to_string()]);
+    assert!(program["startedAt"].is_string() && program["lastLineAt"].is_string(), "{program}");
 }
 
 #[tokio::test]

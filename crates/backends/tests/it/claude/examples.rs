@@ -333,8 +333,9 @@ fn what_a_tool_gave_is_kept_without_what_is_known() {
 #[test]
 fn what_belongs_to_nothing_open_is_left_out() {
     let mut stage = at_work();
-    let block = json!({ "type": "text", "text": "from an earlier run" });
-    for kind in ["assistant", "user"] {
+    let text = json!({ "type": "text", "text": "from an earlier run" });
+    let result = json!({ "type": "tool_result", "tool_use_id": "t8", "content": "ok" });
+    for (kind, block) in [("assistant", text), ("user", result)] {
         let message = json!({ "id": "m9", "content": [block] });
         let line = json!({ "type": kind, "message": message, "parent_tool_use_id": "t9" });
         assert_eq!(stage.line(&line.to_string()), []);

@@ -79,7 +79,10 @@ impl Task {
             Next::Agent(Deed::Wake) => self.tell_agent(Input::Wake),
             Next::Agent(Deed::Line(line)) => self.hear_line(line),
             Next::Agent(Deed::Exited(exit)) => self.hear_exit(exit),
-            Next::Agent(Deed::Idle) => self.dismiss(),
+            Next::Agent(Deed::Idle) => {
+                tracing::info!(session = %self.id, "an idle program is ended");
+                self.dismiss();
+            }
         }
     }
 
@@ -155,6 +158,8 @@ impl Task {
     pub(super) fn end_run(&mut self, ending: &Ending) {
         let Some(run) = &self.run else { return };
         let id = run.id.clone();
+        // Its program has stopped working on the answer, and not said that the call has ended too.
+        let may_go_on = *ending == Ending::Cancelled && run.has_running_call();
         for event in close(&run.answer, ending, clock::now()) {
             self.push(Some(&id), event);
         }
@@ -166,7 +171,7 @@ impl Task {
             self.failed_resumes = 0;
         }
         match &mut self.worker {
-            Some(worker) if worker.is_of_use() => worker.is_idle(),
+            Some(worker) if worker.is_of_use() && !may_go_on => worker.is_idle(),
             // It has done its work, or is to go: the end is written when it has gone.
             Some(_) => self.dismiss(),
             None => (),

@@ -1,6 +1,7 @@
 //! What people and programs ask of a session.
 
 use backends::Input;
+use serde_json::json;
 use store::{MessageKind, MessageRow, Window};
 use tokio::sync::oneshot;
 use transcript::{Event, MessageId, ResponseId, RewindReason, SaidBy, SendMode, Trigger};
@@ -54,8 +55,11 @@ impl Task {
         if self.queue.messages.len() >= QUEUE_MAX {
             return refuse(reply, Refused::QueueFull(QUEUE_MAX));
         }
-        let NewMessage { text, client_id, attachments } = message;
+        let NewMessage { text, client_id, attachments, mode } = message;
         if self.run.is_some() || !self.queue.messages.is_empty() {
+            // Files wait: a run that is under way takes words.
+            let steers = mode == SendMode::Steer && self.run.is_some() && attachments.is_empty();
+            let message = json!({ "role": "user", "content": &text });
             self.push(
                 None,
                 Event::MessageQueued {
@@ -64,10 +68,13 @@ impl Task {
                     text,
                     attachments,
                     position: None,
-                    mode: SendMode::Queue,
+                    mode,
                     from: None,
                 },
             );
+            if steers {
+                self.tell_agent(Input::Steer { message_id: id.clone(), message });
+            }
         } else {
             self.push(
                 None,

@@ -33,6 +33,7 @@ impl Task {
             Hired::Program { backend, command, environment, patience } => {
                 let start = Start { command, workspace: self.workspace(), environment };
                 let process = Process::start(&self.shared.store, start).await?;
+                self.shared.pulses.add(&self.id, &process.pulse);
                 let is_resumed = launch.resume.is_some();
                 Worker::with_process(agent, backend, process, patience, is_resumed)
             }
