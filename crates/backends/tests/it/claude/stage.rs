@@ -138,7 +138,10 @@ impl Stage {
             }
             Effect::Quit => self.has_quit = true,
             Effect::CannotSteer(_) => (),
-            Effect::RunTool { .. } | Effect::ReadHistory | Effect::Request(_) => {
+            Effect::RunTool { .. }
+            | Effect::ReadHistory
+            | Effect::Request(_)
+            | Effect::CloseInput => {
                 panic!("not for an agent that is a process: {effect:?}")
             }
         }

@@ -258,7 +258,10 @@ impl Stage {
                 self.asked.clear();
                 self.finished.push(run.finish(ending, self.now));
             }
-            Effect::RunTool { .. } | Effect::ReadHistory | Effect::Request(_) => {
+            Effect::RunTool { .. }
+            | Effect::ReadHistory
+            | Effect::Request(_)
+            | Effect::CloseInput => {
                 panic!("Pi needs nothing of this: {effect:?}")
             }
         }

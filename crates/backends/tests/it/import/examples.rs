@@ -1,0 +1,1 @@
+//! Cases for reading, and those of which there is no recording.
