@@ -101,6 +101,8 @@ pub(crate) struct Edge {
 
 /// The largest body and the largest frame that anybody may send.
 const BODY_MAX: usize = 8 * 1024 * 1024;
+/// Of a file that is imported.
+const FILE_MAX: usize = 256 * 1024 * 1024;
 
 pub(crate) fn router(app: App) -> Router {
     let router = routes()
@@ -184,8 +186,12 @@ fn routes() -> Vec<Route> {
             .refuses(&[Storage]),
         Route::get("/api/sessions/{session}/export", transfer::export, "A session as a file")
             .gives(StatusCode::OK, "*/*"),
-        Route::post("/api/sessions/import", transfer::import, "A session from a file")
-            .refuses(&[SessionExists, Storage]),
+        Route::post("/api/sessions/import", transfer::import, "A session from a file").refuses(&[
+            SessionExists,
+            AgentBusy,
+            Stopping,
+            Storage,
+        ]),
         Route::get("/api/settings", settings::show, "How the page looks"),
         Route::patch("/api/settings", settings::update, "Change how the page looks")
             .refuses(&[Storage]),

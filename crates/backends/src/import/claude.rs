@@ -5,15 +5,18 @@
 //! was interrupted, or an error of the service; else a turn rests when the model wants nothing more,
 //! and may yet go on. Sub-agents are in files of their own, and are put in by the time of their lines.
 
+mod beside;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use transcript::{Event, Millis, RewindReason};
 
+use self::beside::Beside;
 use super::branch::Branch;
 use super::retelling::Said;
-use super::{Imported, Kept, Kind, Retelling, SideFile, Tail, lines, moment, owned, words};
+use super::{Imported, Kept, Kind, Retelling, Tail, lines, moment, owned, words};
 use crate::claude::{Claude, Settings};
 use crate::{Backend, Launch};
 
@@ -36,26 +39,13 @@ struct Reader<'a> {
     conversation: Option<String>,
     cwd: Option<String>,
     version: Option<String>,
-    side_files: &'a [SideFile],
-    /// Lines of sub-agents that were not told yet, the next one last.
-    side_lines: Vec<SideLine>,
+    beside: Beside<'a>,
     /// When each call was made.
     calls: HashMap<String, Millis>,
-    /// Which call gave a sub-agent its task.
-    tasks: HashMap<String, String>,
-    /// Lines of sub-agents that older versions have put among the others, and their calls.
-    inside: HashMap<String, String>,
     /// Sub-agents in the background.
     agents: BTreeSet<String>,
     /// The model has said its last word, as far as the file goes.
     is_resting: bool,
-}
-
-struct SideLine {
-    at: Millis,
-    /// The file that it is in.
-    agent: usize,
-    line: Value,
 }
 
 impl<'a> Reader<'a> {
@@ -66,11 +56,8 @@ impl<'a> Reader<'a> {
             conversation: None,
             cwd: None,
             version: None,
-            side_files: kept.side_files,
-            side_lines: side_lines(kept.side_files),
+            beside: Beside::new(kept.side_files),
             calls: HashMap::new(),
-            tasks: HashMap::new(),
-            inside: HashMap::new(),
             agents: BTreeSet::new(),
             is_resting: false,
         }
@@ -91,7 +78,7 @@ impl<'a> Reader<'a> {
             self.branch.add(id, parent);
         }
         self.hear_side_lines(at);
-        let inside = self.parent_call(line);
+        let inside = self.beside.call_around(line);
         match line["type"].as_str() {
             Some("assistant") => self.hear_assistant(at, line, inside.as_deref()),
             Some("user") => self.hear_user(at, line, inside.as_deref()),
@@ -108,41 +95,13 @@ impl<'a> Reader<'a> {
 
     /// All that sub-agents had said by then.
     fn hear_side_lines(&mut self, until: Millis) {
-        while let Some(SideLine { at, agent, line }) = self.side_lines.pop_if(|it| it.at <= until) {
-            let Some(call) = self.call_of_agent(agent, &line) else { continue };
+        while let Some((at, call, line)) = self.beside.next(until) {
             match line["type"].as_str() {
                 Some("assistant") => self.hear_assistant(at, &line, Some(&call)),
                 Some("user") => self.hear_user(at, &line, Some(&call)),
                 _ => (),
             }
         }
-    }
-
-    /// The program says it in a file beside the sub-agent's; else its task does.
-    fn call_of_agent(&mut self, agent: usize, line: &Value) -> Option<String> {
-        let name = self.side_files[agent].name.strip_suffix(".jsonl").unwrap_or_default();
-        if let Some(call) = self.tasks.get(name) {
-            return Some(call.clone());
-        }
-        let meta = format!("{name}.meta.json");
-        let meta = self.side_files.iter().find(|it| it.name == meta);
-        let meta: Option<Value> = meta.and_then(|it| serde_json::from_str(&it.text).ok());
-        let call = meta.and_then(|it| owned(&it["toolUseId"]));
-        let call = call.or_else(|| self.tasks.get(&words(&line["message"]["content"])).cloned())?;
-        self.tasks.insert(name.to_owned(), call.clone());
-        Some(call)
-    }
-
-    /// The call that a line among the others is inside of.
-    fn parent_call(&mut self, line: &Value) -> Option<String> {
-        if line["isSidechain"] != true {
-            return None;
-        }
-        let before = self.inside.get(line["parentUuid"].as_str().unwrap_or_default());
-        let task = || self.tasks.get(&words(&line["message"]["content"]));
-        let call = before.or_else(task).cloned().unwrap_or_default();
-        self.inside.extend(owned(&line["uuid"]).map(|it| (it, call.clone())));
-        Some(call)
     }
 
     fn hear_assistant(&mut self, at: Millis, line: &Value, inside: Option<&str>) {
@@ -152,7 +111,9 @@ impl<'a> Reader<'a> {
         if message["model"] == "<synthetic>" && !is_error {
             return;
         }
-        self.begin_by_itself(at, line);
+        if inside.is_none() {
+            self.begin_by_itself(at, line);
+        }
         self.told.tell(
             at,
             &json!({
@@ -196,7 +157,7 @@ impl<'a> Reader<'a> {
         for block in blocks.filter(|it| it["type"] == "tool_use") {
             let Some(id) = owned(&block["id"]) else { continue };
             if let Some(task) = owned(&block["input"]["prompt"]) {
-                self.tasks.insert(task, id.clone());
+                self.beside.task_given(task, id.clone());
             }
             self.calls.insert(id, at);
         }
@@ -264,7 +225,7 @@ impl<'a> Reader<'a> {
         };
         let mut told = json!({
             "type": "user", "message": line["message"], "parent_tool_use_id": inside,
-            "tool_use_result": self.whole_result(line),
+            "tool_use_result": self.beside.whole_result(line),
         });
         if !denial.is_null() {
             let metas = ids.iter().map(meta).map(without_nulls);
@@ -276,23 +237,6 @@ impl<'a> Reader<'a> {
             self.agents.insert(agent.to_owned());
             self.tell_agents(at);
         }
-    }
-
-    /// A large output is in a file beside the conversation's, and what an MCP server said in fields
-    /// stands apart.
-    fn whole_result(&self, line: &Value) -> Value {
-        let mut result = line["toolUseResult"].clone();
-        let structured = &line["mcpMeta"]["structuredContent"];
-        if !structured.is_null() {
-            return json!({ "content": result, "structuredContent": structured });
-        }
-        let path = result["persistedOutputPath"].as_str().unwrap_or_default();
-        let name = path.rsplit(['/', '\\']).next().filter(|it| !it.is_empty());
-        let is_it = |it: &&SideFile| name.is_some_and(|name| it.name.ends_with(name));
-        if let Some(file) = self.side_files.iter().find(is_it) {
-            result["stdout"] = json!(file.text);
-        }
-        result
     }
 
     fn interrupted(&mut self, at: Millis, content: &Value) {
@@ -309,7 +253,8 @@ impl<'a> Reader<'a> {
     /// The program tells the model of it, which is a turn of its own unless one is under way.
     fn agent_ended(&mut self, at: Millis, line: &Value, text: &str) {
         let call = between(text, "<tool-use-id>", "</tool-use-id>").unwrap_or_default();
-        let ended = json!({ "type": "system", "subtype": "task_notification", "tool_use_id": call });
+        let ended =
+            json!({ "type": "system", "subtype": "task_notification", "tool_use_id": call });
         self.told.tell(at, &ended);
         if std::mem::take(&mut self.is_resting) {
             self.told.tell(at, &succeeded());
@@ -342,8 +287,7 @@ impl<'a> Reader<'a> {
             }
             Some("compact_boundary") if self.told.is_open() && !self.is_resting => {
                 let counts = &line["compactMetadata"];
-                let counts =
-                    json!({ "pre_tokens": counts["preTokens"], "post_tokens": counts["postTokens"] });
+                let counts = json!({ "pre_tokens": counts["preTokens"], "post_tokens": counts["postTokens"] });
                 let told = json!({
                     "type": "system", "subtype": "compact_boundary", "compact_metadata": counts,
                 });
@@ -417,21 +361,6 @@ impl<'a> Reader<'a> {
 
 fn backend() -> Box<dyn Backend> {
     Box::new(Claude::new(Arc::new(Settings::default()), &Launch::default()))
-}
-
-/// In the order of their times, the last one first.
-fn side_lines(files: &[SideFile]) -> Vec<SideLine> {
-    let mut side_lines = Vec::new();
-    for (agent, file) in files.iter().enumerate().filter(|(_, it)| it.name.ends_with(".jsonl")) {
-        for line in lines(&file.text).flatten() {
-            if let Some(at) = moment(&line["timestamp"]) {
-                side_lines.push(SideLine { at, agent, line });
-            }
-        }
-    }
-    side_lines.sort_by_key(|it| it.at);
-    side_lines.reverse();
-    side_lines
 }
 
 fn succeeded() -> Value {

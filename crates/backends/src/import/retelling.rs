@@ -126,7 +126,8 @@ impl Retelling {
 
     /// The open run goes on no more, and nobody says why. `backend` is for the next.
     pub(super) fn break_off(&mut self, at: Millis, backend: Box<dyn Backend>) {
-        let why = "The program was ended in the middle of the turn. Send the message again to go on.";
+        let why =
+            "The program was ended in the middle of the turn. Send the message again to go on.";
         let error = ErrorInfo::new(ErrorCode::AgentExited, why);
         self.end(at, &Ending::Failed { error, usage: None });
         self.backend = backend;

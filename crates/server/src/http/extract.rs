@@ -15,7 +15,7 @@ use transcript::{CallId, SessionId};
 
 use super::error::{HttpError, RequestCode};
 use super::openapi::{Operation, Takes};
-use super::{App, BODY_MAX};
+use super::{App, BODY_MAX, FILE_MAX};
 
 /// A body must have come by then.
 const BODY_WITHIN: Duration = Duration::from_secs(30);
@@ -53,6 +53,20 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
     }
 }
 
+/// A file, which may be larger than other bodies.
+pub(super) struct FileBody(pub(super) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for FileBody {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
+        check_announced(&request, FILE_MAX)?;
+        let read = axum::body::to_bytes(request.into_body(), FILE_MAX);
+        let body = in_time(read).await?;
+        body.map(Self).map_err(|_| too_large(FILE_MAX))
+    }
+}
+
 /// The `password` of a form; empty if it has none.
 pub(super) struct Password(pub(super) String);
 
@@ -68,20 +82,29 @@ impl<S: Send + Sync> FromRequest<S> for Password {
 }
 
 async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, HttpError> {
-    // One that says it will be too large need not come at all.
+    check_announced(&request, BODY_MAX)?;
+    in_time(Bytes::from_request(request, state)).await?.map_err(refuse_body)
+}
+
+/// One that says it will be too large need not come at all.
+fn check_announced(request: &Request, max: usize) -> Result<(), HttpError> {
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok());
-    if announced.and_then(|it| it.parse().ok()).is_some_and(|it: u64| it > BODY_MAX as u64) {
-        let message = format!("the body is larger than {} MiB", BODY_MAX >> 20);
-        return Err(HttpError::new(RequestCode::TooLarge, message));
+    match announced.and_then(|it| it.parse().ok()) {
+        Some(size) if max < size => Err(too_large(max)),
+        _ => Ok(()),
     }
-    let read = Bytes::from_request(request, state);
-    match tokio::time::timeout(BODY_WITHIN, read).await {
-        Ok(body) => body.map_err(refuse_body),
-        Err(_) => {
-            let message = format!("the body did not come within {BODY_WITHIN:?}");
-            Err(HttpError::new(RequestCode::TooSlow, message))
-        }
-    }
+}
+
+fn too_large(max: usize) -> HttpError {
+    let message = format!("the body is larger than {} MiB", max >> 20);
+    HttpError::new(RequestCode::TooLarge, message)
+}
+
+async fn in_time<T>(read: impl Future<Output = T>) -> Result<T, HttpError> {
+    tokio::time::timeout(BODY_WITHIN, read).await.map_err(|_| {
+        let message = format!("the body did not come within {BODY_WITHIN:?}");
+        HttpError::new(RequestCode::TooSlow, message)
+    })
 }
 
 fn refuse_body(rejection: BytesRejection) -> HttpError {
@@ -156,6 +179,12 @@ impl Takes for RawBody {
     fn describe(operation: &mut Operation<'_>) {
         operation.takes_body("application/octet-stream", json_schema!({}));
         operation.refuses(BODY_REFUSALS);
+    }
+}
+
+impl Takes for FileBody {
+    fn describe(operation: &mut Operation<'_>) {
+        RawBody::describe(operation);
     }
 }
 

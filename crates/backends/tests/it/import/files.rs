@@ -40,7 +40,12 @@ impl File {
             let name = path.strip_prefix(folder()).unwrap().to_str().unwrap().to_owned();
             SideFile { name, text: std::fs::read_to_string(path).unwrap() }
         });
-        Self { kind, name: name.to_str().unwrap().to_owned(), text, side_files: side_files.collect() }
+        Self {
+            kind,
+            name: name.to_str().unwrap().to_owned(),
+            text,
+            side_files: side_files.collect(),
+        }
     }
 
     pub(super) fn import(&self, tail: Tail) -> Imported {

@@ -18,7 +18,8 @@ enum Damage {
 }
 
 fn damage() -> impl Strategy<Value = Damage> {
-    let put = select(vec!["{}", "null", "[1]", "{\"type\":7}", "\u{0}", "{\"type\":\"user\"}", "]"]);
+    let put =
+        select(vec!["{}", "null", "[1]", "{\"type\":7}", "\u{0}", "{\"type\":\"user\"}", "]"]);
     prop_oneof![
         Just(Damage::Drop),
         Just(Damage::Repeat),

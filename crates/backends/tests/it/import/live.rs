@@ -90,7 +90,7 @@ fn live() -> BTreeMap<String, Vec<Answer>> {
 }
 
 /// What was said and done, by the agent and by its sub-agents, and how it ended.
-fn talk(answer: &Answer) -> String {
+pub(super) fn talk(answer: &Answer) -> String {
     let (mut lines, mut inside) = (Vec::new(), Vec::new());
     for part in &answer.parts {
         let said = match &part.kind {
