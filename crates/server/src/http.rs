@@ -32,7 +32,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use store::Store;
@@ -112,7 +111,6 @@ pub(crate) fn router(app: App) -> Router {
         .fallback(error::no_such_path)
         .method_not_allowed_fallback(error::no_such_method)
         .layer(from_fn_with_state(app.clone(), door::door))
-        .layer(DefaultBodyLimit::max(BODY_MAX))
         .with_state(app)
 }
 
@@ -188,7 +186,6 @@ fn routes() -> Vec<Route> {
             .gives(StatusCode::OK, "*/*"),
         Route::post("/api/sessions/import", transfer::import, "A session from a file").refuses(&[
             SessionExists,
-            AgentBusy,
             Stopping,
             Storage,
         ]),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request, State};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
@@ -27,7 +27,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        let body = read_body(request, state).await?;
+        let body = read_body(request, state, BODY_MAX).await?;
         let value = parse_object(&body);
         value.map(Self).map_err(|why| HttpError::invalid(format!("the body cannot be read: {why}")))
     }
@@ -49,7 +49,7 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        read_body(request, state).await.map(Self)
+        read_body(request, state, BODY_MAX).await.map(Self)
     }
 }
 
@@ -59,11 +59,8 @@ pub(super) struct FileBody(pub(super) Bytes);
 impl<S: Send + Sync> FromRequest<S> for FileBody {
     type Rejection = HttpError;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
-        check_announced(&request, FILE_MAX)?;
-        let read = axum::body::to_bytes(request.into_body(), FILE_MAX);
-        let body = in_time(read).await?;
-        body.map(Self).map_err(|_| too_large(FILE_MAX))
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
+        read_body(request, state, FILE_MAX).await.map(Self)
     }
 }
 
@@ -74,37 +71,33 @@ impl<S: Send + Sync> FromRequest<S> for Password {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        let body = read_body(request, state).await?;
+        let body = read_body(request, state, BODY_MAX).await?;
         let mut fields = form_urlencoded::parse(&body);
         let password = fields.find(|(name, _)| name == "password");
         Ok(Self(password.map(|(_, value)| value.into_owned()).unwrap_or_default()))
     }
 }
 
-async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, HttpError> {
-    check_announced(&request, BODY_MAX)?;
-    in_time(Bytes::from_request(request, state)).await?.map_err(refuse_body)
-}
-
-/// One that says it will be too large need not come at all.
-fn check_announced(request: &Request, max: usize) -> Result<(), HttpError> {
+async fn read_body<S: Send + Sync>(
+    mut request: Request,
+    state: &S,
+    max: usize,
+) -> Result<Bytes, HttpError> {
+    // One that says it will be too large need not come at all.
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok());
-    match announced.and_then(|it| it.parse().ok()) {
-        Some(size) if max < size => Err(too_large(max)),
-        _ => Ok(()),
+    if announced.and_then(|it| it.parse().ok()).is_some_and(|it: u64| it > max as u64) {
+        let message = format!("the body is larger than {} MiB", max >> 20);
+        return Err(HttpError::new(RequestCode::TooLarge, message));
     }
-}
-
-fn too_large(max: usize) -> HttpError {
-    let message = format!("the body is larger than {} MiB", max >> 20);
-    HttpError::new(RequestCode::TooLarge, message)
-}
-
-async fn in_time<T>(read: impl Future<Output = T>) -> Result<T, HttpError> {
-    tokio::time::timeout(BODY_WITHIN, read).await.map_err(|_| {
-        let message = format!("the body did not come within {BODY_WITHIN:?}");
-        HttpError::new(RequestCode::TooSlow, message)
-    })
+    DefaultBodyLimit::max(max).apply(&mut request);
+    let read = Bytes::from_request(request, state);
+    match tokio::time::timeout(BODY_WITHIN, read).await {
+        Ok(body) => body.map_err(refuse_body),
+        Err(_) => {
+            let message = format!("the body did not come within {BODY_WITHIN:?}");
+            Err(HttpError::new(RequestCode::TooSlow, message))
+        }
+    }
 }
 
 fn refuse_body(rejection: BytesRejection) -> HttpError {

@@ -19,7 +19,7 @@ use super::sessions::{SessionObject, session_object};
 use crate::export::{self, Format};
 use crate::import::{self, Conversation, Plan};
 use crate::live::ListChange;
-use crate::session::Command;
+use crate::session::{Command, Refused};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ExportParams {
@@ -110,28 +110,40 @@ pub(super) async fn import(
     let Some(kind) = format.program() else { return import_log(&app, text, name).await };
     let Envelope { transcript, side_files } = Envelope::read(text);
     let conversation = Conversation { kind, text: transcript, side_files, is_final };
-    let agents = app.shared.agents.clone();
-    let plan = move |store: &Store| import::plan(store, &agents, &conversation, name);
-    let plan = app.store().off_thread(plan).await?.ok_or_else(|| {
-        HttpError::invalid("the file is no such conversation, or nothing has ended in it yet")
-    })?;
-    let imported = |session, added_turns, goes_on_here| {
-        let session = session_object(&app, session)?;
-        Ok(Created(ImportedObject { session, added_turns, goes_on_here }))
-    };
-    match plan {
-        Plan::Nothing { session } => imported(session, 0, false),
-        Plan::GoesOnHere { session } => imported(session, 0, true),
-        Plan::Add(addition) => {
-            let (session, turns) = (addition.session.clone(), addition.turns);
-            if addition.head == Seq(0) {
-                make_session(&app, &session, addition.records).await?;
-            } else {
-                app.sessions.ask(&session, |reply| Command::Add { addition, reply }).await?;
-            }
-            imported(session, turns, false)
+    import_conversation(&app, Arc::new(conversation), name).await.map(Created)
+}
+
+async fn import_conversation(
+    app: &App,
+    conversation: Arc<Conversation>,
+    name: Option<SessionId>,
+) -> Result<ImportedObject, HttpError> {
+    let (session, added_turns, goes_on_here) = loop {
+        let (shared, conversation) = (Arc::clone(&app.shared), Arc::clone(&conversation));
+        let name = name.clone();
+        let plan = move |store: &Store| import::plan(store, &shared.agents, &conversation, name);
+        let plan = app.store().off_thread(plan).await?.ok_or_else(|| {
+            HttpError::invalid("the file is no such conversation, or nothing has ended in it yet")
+        })?;
+        let addition = match plan {
+            Plan::Nothing { session } => break (session, 0, false),
+            Plan::GoesOnHere { session } => break (session, 0, true),
+            Plan::Add(addition) => addition,
+        };
+        let (session, turns) = (addition.session.clone(), addition.turns);
+        if addition.head == Seq(0) {
+            make_session(app, &session, addition.records).await?;
+            break (session, turns, false);
         }
-    }
+        match app.sessions.ask(&session, |reply| Command::Add { addition, reply }).await {
+            Ok(()) => break (session, turns, false),
+            // Something has happened in the session since, and is in its log now.
+            Err(Refused::Busy) => (),
+            Err(refused) => return Err(refused.into()),
+        }
+    };
+    let session = session_object(app, session)?;
+    Ok(ImportedObject { session, added_turns, goes_on_here })
 }
 
 /// A transcript, with the files beside it where there are any.
