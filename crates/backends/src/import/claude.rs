@@ -88,8 +88,21 @@ impl<'a> Reader<'a> {
                 let (agent, workspace, archived) = (None, None, None);
                 self.told.note(at, Event::SessionUpdated { agent, workspace, title, archived });
             }
+            Some("attachment") => self.hear_attachment(at, line),
             // Prompts, requests and counts that the program keeps for itself.
             _ => (),
+        }
+    }
+
+    /// A message that was typed while the model was at work went into the turn.
+    fn hear_attachment(&mut self, at: Millis, line: &Value) {
+        let attachment = &line["attachment"];
+        let mode = attachment["commandMode"].as_str().unwrap_or("prompt");
+        let text = words(&attachment["prompt"]);
+        if attachment["type"] == "queued_command" && mode == "prompt" && self.told.is_open() {
+            let id = owned(&line["uuid"]).unwrap_or_else(|| format!("at-{}", at.0));
+            self.is_resting = false;
+            self.told.steer(at, Said { id, text, model: None });
         }
     }
 

@@ -277,9 +277,9 @@ impl Reader {
         self.told.take_written();
     }
 
-    /// Older versions do not name their turns.
-    fn turn(&self) -> String {
-        self.turn.clone().unwrap_or_else(|| "turn".to_owned())
+    /// The open turn's name. Older versions have none.
+    fn turn(&mut self) -> String {
+        self.turn.get_or_insert_with(|| format!("turn-{}", self.n_lines)).clone()
     }
 
     fn has_ended(&self, event: &Value) -> bool {

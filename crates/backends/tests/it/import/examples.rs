@@ -171,6 +171,30 @@ fn sub_agents_among_the_other_lines_are_found_by_their_task() {
     becomes(&import(Kind::Claude, &lines, &[]), expected);
 }
 
+#[test]
+fn what_was_typed_while_claude_code_worked_went_into_the_turn() {
+    let call =
+        json!({ "type": "tool_use", "id": "t1", "name": "Bash", "input": { "command": "x" } });
+    let result = json!([{ "type": "tool_result", "tool_use_id": "t1", "content": "printed" }]);
+    let queued = json!({ "type": "queued_command", "prompt": "be quick", "commandMode": "prompt" });
+    let lines = [
+        claude_user("u1", None, "go"),
+        claude_says("a1", "u1", "tool_use", call),
+        claude_user("u2", Some("a1"), result),
+        claude("q1", Some("u2"), json!({ "type": "attachment", "attachment": queued })),
+        claude_says("a2", "q1", "end_turn", text("done")),
+    ];
+    let expected = expect![[r#"
+        > go
+        calls Bash {"command":"x"} -> "printed" None Some("") Some("")
+        is told "be quick"
+        says "done"
+        ends Some(Completed) None None
+
+    "#]];
+    becomes(&import(Kind::Claude, &lines, &[]), expected);
+}
+
 /// Before there were items, and turns that are said to begin and end.
 #[test]
 fn older_files_of_codex_hold_what_the_service_said() {
