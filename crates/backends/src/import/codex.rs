@@ -40,11 +40,9 @@ struct Reader {
     turn: Option<String>,
     /// What is still said of these is not of the open one.
     ended_turns: HashSet<String>,
-    /// Items that were told, by their ids.
-    completed: HashSet<String>,
     /// Calls of the model of which nothing more is known, as items.
     called: HashMap<String, Value>,
-    /// The file has items, so that messages and thoughts of the service are repetitions.
+    /// The file has items, which tell what people said too.
     has_items: bool,
     /// It says where turns begin and end.
     has_turns: bool,
@@ -63,7 +61,6 @@ impl Reader {
             model: None,
             turn: None,
             ended_turns: HashSet::new(),
-            completed: HashSet::new(),
             called: HashMap::new(),
             has_items: false,
             has_turns: false,
@@ -156,14 +153,14 @@ impl Reader {
             Some("message") if item["role"] == "assistant" => self.hear_words(
                 at,
                 item,
-                &json!({
+                json!({
                     "type": "agentMessage", "text": words(&item["content"]), "phase": item["phase"],
                 }),
             ),
             Some("reasoning") => self.hear_words(
                 at,
                 item,
-                &json!({
+                json!({
                     "type": "reasoning",
                     "summary": texts(&item["summary"]), "content": texts(&item["content"]),
                 }),
@@ -178,21 +175,16 @@ impl Reader {
         }
     }
 
-    fn hear_words(&mut self, at: Millis, item: &Value, told: &Value) {
+    /// What an item has said already is told once, as the running program's repetitions are.
+    fn hear_words(&mut self, at: Millis, item: &Value, mut told: Value) {
         let id = owned(&item["id"]).unwrap_or_else(|| format!("line-{}", self.n_lines));
-        if !self.has_items && !self.completed.contains(&id) {
-            let mut told = told.clone();
-            told["id"] = json!(id);
-            self.complete(at, &told);
-        }
+        told["id"] = json!(id);
+        self.complete(at, &told);
     }
 
     fn hear_call(&mut self, at: Millis, call: &Value) {
         let id = call["call_id"].as_str().unwrap_or_default();
         let Some(mut item) = called_item(call, self.cwd.as_deref()) else { return };
-        if self.completed.contains(id) {
-            return;
-        }
         item["id"] = json!(id);
         item["status"] = json!("inProgress");
         self.is_resting = false;
@@ -211,9 +203,6 @@ impl Reader {
     fn hear_output(&mut self, at: Millis, output: &Value) {
         let id = output["call_id"].as_str().unwrap_or_default();
         let Some(mut item) = self.called.remove(id) else { return };
-        if self.has_items && item["type"] != "commandExecution" {
-            return;
-        }
         // What was interrupted is ended with its turn.
         if let Some(output) = Output::read(&words(&output["output"])) {
             output.put_into(&mut item);
@@ -224,7 +213,6 @@ impl Reader {
     fn complete(&mut self, at: Millis, item: &Value) {
         self.begin_by_itself(at);
         self.is_resting = item["type"] == "agentMessage";
-        self.completed.extend(owned(&item["id"]));
         self.tell(at, "item/completed", json!({ "item": item }));
     }
 
