@@ -76,8 +76,11 @@ pub struct Imported {
     /// The program's own id, with which it can go on.
     pub conversation: String,
     pub cwd: Option<String>,
+    /// The program's.
     pub version: Option<String>,
     pub turns: Vec<Turn>,
+    /// A turn that may still be going on, with [`Tail::LeaveOut`].
+    pub left_out: Option<ResponseId>,
     /// What was said after the last turn, to no turn yet.
     pub rest: Vec<Entry>,
 }

@@ -73,7 +73,8 @@ pub(crate) fn plan(
     };
     let Some(session) = session.filter(|_| !imported.turns.is_empty()) else { return Ok(None) };
     let (known, head) = runs(store, &session)?;
-    let ids: HashSet<&ResponseId> = imported.turns.iter().map(|it| &it.id).collect();
+    let ids = imported.turns.iter().map(|it| &it.id).chain(&imported.left_out);
+    let ids: HashSet<&ResponseId> = ids.collect();
     if known.iter().any(|it| !ids.contains(it)) {
         return Ok(Some(Plan::GoesOnHere { session }));
     }

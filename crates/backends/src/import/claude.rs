@@ -15,7 +15,7 @@ use transcript::{Event, Millis, RewindReason};
 
 use self::beside::Beside;
 use super::branch::Branch;
-use super::retelling::Said;
+use super::retelling::{About, Said};
 use super::{Imported, Kept, Kind, Retelling, Tail, lines, moment, owned, words};
 use crate::claude::{Claude, Settings};
 use crate::{Backend, Launch};
@@ -366,9 +366,8 @@ impl<'a> Reader<'a> {
             Tail::Close => self.close_turn(),
             Tail::Open | Tail::LeaveOut => (),
         }
-        let (turns, rest) = self.told.finish(tail);
         let (conversation, cwd, version) = (self.conversation?, self.cwd, self.version);
-        Some(Imported { conversation, cwd, version, turns, rest })
+        Some(self.told.finish(tail, About { conversation, cwd, version }))
     }
 }
 

@@ -15,7 +15,7 @@ use transcript::Millis;
 
 use self::items::{Output, called_item, fields, in_camel_case, live_item, texts};
 
-use super::retelling::Said;
+use super::retelling::{About, Said};
 use super::{Imported, Kept, Kind, Retelling, Tail, lines, moment, owned, words};
 use crate::codex::{Codex, Settings};
 use crate::{Backend, Launch};
@@ -302,9 +302,8 @@ impl Reader {
             Tail::Close => self.close_turn(),
             Tail::Open | Tail::LeaveOut => (),
         }
-        let (turns, rest) = self.told.finish(tail);
         let (conversation, cwd, version) = (self.thread?, self.cwd, self.version);
-        Some(Imported { conversation, cwd, version, turns, rest })
+        Some(self.told.finish(tail, About { conversation, cwd, version }))
     }
 }
 

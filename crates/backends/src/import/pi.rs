@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use transcript::{Event, Millis, RewindReason};
 
 use super::branch::Branch;
-use super::retelling::Said;
+use super::retelling::{About, Said};
 use super::{Imported, Kept, Kind, Retelling, Tail, lines, moment, owned, words};
 use crate::pi::{Pi, Settings, failure};
 use crate::{Backend, Launch};
@@ -230,9 +230,8 @@ impl Reader {
         if tail == Tail::Close {
             self.close_run();
         }
-        let (turns, rest) = self.told.finish(tail);
         let (conversation, cwd) = (self.conversation?, self.cwd);
-        Some(Imported { conversation, cwd, version: None, turns, rest })
+        Some(self.told.finish(tail, About { conversation, cwd, version: None }))
     }
 }
 

@@ -9,7 +9,7 @@ use transcript::{
     RunStatus, Seq, SessionId, SteerState, Trigger, close,
 };
 
-use super::{Entry, Kind, Tail, Turn};
+use super::{Entry, Imported, Kind, Tail, Turn};
 use crate::{Backend, Effect, Input};
 
 pub(super) struct Retelling {
@@ -34,6 +34,13 @@ pub(super) struct Said {
     pub(super) id: String,
     pub(super) text: String,
     pub(super) model: Option<String>,
+}
+
+/// What a file says about its conversation.
+pub(super) struct About {
+    pub(super) conversation: String,
+    pub(super) cwd: Option<String>,
+    pub(super) version: Option<String>,
 }
 
 impl Retelling {
@@ -133,12 +140,11 @@ impl Retelling {
         self.backend = backend;
     }
 
-    /// The turns, and what comes after them.
-    pub(super) fn finish(mut self, tail: Tail) -> (Vec<Turn>, Vec<Entry>) {
-        if self.is_open && tail == Tail::LeaveOut {
-            self.turns.pop();
-        }
-        (self.turns, self.asides)
+    pub(super) fn finish(mut self, tail: Tail, of: About) -> Imported {
+        let is_left_out = self.is_open && tail == Tail::LeaveOut;
+        let left_out = if is_left_out { self.turns.pop().map(|it| it.id) } else { None };
+        let About { conversation, cwd, version } = of;
+        Imported { conversation, cwd, version, turns: self.turns, left_out, rest: self.asides }
     }
 
     fn open(

@@ -167,8 +167,11 @@ async fn a_file_can_be_posted() {
     let killed = text_of("pi/0.73/kill-1.jsonl");
     let (status, _) = post("format=pi", killed.clone()).await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
-    let (status, made) = post("format=pi&final=true&id=killed", killed).await;
+    let (status, made) = post("format=pi&final=true&id=killed", killed.clone()).await;
     assert_eq!((status, &made["id"]), (StatusCode::CREATED, &json!("killed")), "{made}");
+    let (status, again) = post("format=pi&final=true", killed).await;
+    assert_eq!((status, &again["id"]), (StatusCode::CREATED, &json!("killed")), "{again}");
+    assert_eq!((&again["addedTurns"], &again["goesOnHere"]), (&json!(0), &json!(false)));
     check_log(&server.log("killed").await, |_| false);
     for nonsense in ["", "nonsense", "{}\n[]\n"] {
         let (status, refused) = post("format=claude", nonsense.to_owned()).await;
