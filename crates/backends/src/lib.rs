@@ -42,6 +42,7 @@ mod arguments_summary;
 pub mod claude;
 pub mod codex;
 mod demo;
+pub mod import;
 pub mod openai;
 pub mod pi;
 

@@ -17,7 +17,7 @@
 
 mod bash;
 mod command;
-mod failure;
+pub(crate) mod failure;
 mod program;
 mod questions;
 mod run;

@@ -212,6 +212,15 @@ impl Agents {
         self.find(id).map(|agent| agent.workspace.clone()).unwrap_or_default()
     }
 
+    /// The one to go on with a conversation of that program's.
+    pub(crate) fn of_kind(&self, kind: ProgramKind) -> Option<&str> {
+        let is_it = |it: &&Agent| match &it.kind {
+            AgentKind::Program(program) => program.which.kind() == kind,
+            AgentKind::Demo { .. } | AgentKind::OpenAi(_) => false,
+        };
+        self.agents.iter().find(is_it).map(|it| it.id.as_str())
+    }
+
     fn find(&self, id: &str) -> Option<&Agent> {
         self.agents.iter().find(|agent| agent.id == id)
     }

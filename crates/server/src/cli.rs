@@ -9,7 +9,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::config::{Config, Surroundings};
 use crate::export::Format;
-use crate::{backup, doctor, export, password, send, serve};
+use crate::{backup, doctor, export, import, password, send, serve};
 
 /// A chat server for AI agents: talk to them, watch them, approve and stop what they do.
 #[derive(Debug, Parser)]
@@ -29,6 +29,8 @@ enum Command {
     Send(SendArgs),
     /// Print a session: its page, its text, its messages or its log.
     Export(ExportArgs),
+    /// Make sessions of conversations that Claude Code, Codex and Pi have kept.
+    Import(ImportArgs),
     /// Copy everything to a file, also while a server is running.
     Backup(BackupArgs),
     /// Say what is found, what is missing, and what to do about it.
@@ -95,6 +97,21 @@ pub(crate) struct ExportArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Their files, or folders with such files; without any, what the programs' own folders hold is
+    /// listed.
+    pub(crate) paths: Vec<PathBuf>,
+    /// Import all that the programs' own folders hold.
+    #[arg(long, conflicts_with = "paths")]
+    pub(crate) all: bool,
+    /// Also a last turn that has not ended: nothing more will come of it.
+    #[arg(long)]
+    pub(crate) r#final: bool,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
     /// Where to; there must be nothing yet.
     pub(crate) file: PathBuf,
@@ -117,6 +134,11 @@ pub fn main() -> anyhow::Result<ExitCode> {
         Command::Backup(BackupArgs { file, serve }) => {
             let file = around.working_dir.join(file);
             runtime.block_on(backup::run(&file, Config::for_command(serve, &around)?))?;
+        }
+        Command::Import(mut args) => {
+            let serve = std::mem::take(&mut args.serve);
+            let config = Config::for_command(serve, &around)?;
+            runtime.block_on(import::run(args, config, &around))?;
         }
         Command::Doctor(args) => runtime.block_on(doctor::run(args, &around))?,
         Command::Export(mut args) => {

@@ -32,7 +32,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use store::Store;
@@ -101,6 +100,8 @@ pub(crate) struct Edge {
 
 /// The largest body and the largest frame that anybody may send.
 const BODY_MAX: usize = 8 * 1024 * 1024;
+/// Of a file that is imported.
+const FILE_MAX: usize = 256 * 1024 * 1024;
 
 pub(crate) fn router(app: App) -> Router {
     let router = routes()
@@ -110,7 +111,6 @@ pub(crate) fn router(app: App) -> Router {
         .fallback(error::no_such_path)
         .method_not_allowed_fallback(error::no_such_method)
         .layer(from_fn_with_state(app.clone(), door::door))
-        .layer(DefaultBodyLimit::max(BODY_MAX))
         .with_state(app)
 }
 
@@ -185,8 +185,11 @@ fn routes() -> Vec<Route> {
             .refuses(&[Storage]),
         Route::get("/api/sessions/{session}/export", transfer::export, "A session as a file")
             .gives(StatusCode::OK, "*/*"),
-        Route::post("/api/sessions/import", transfer::import, "A session from a file")
-            .refuses(&[SessionExists, Storage]),
+        Route::post("/api/sessions/import", transfer::import, "A session from a file").refuses(&[
+            SessionExists,
+            Stopping,
+            Storage,
+        ]),
         Route::get("/api/settings", settings::show, "How the page looks"),
         Route::patch("/api/settings", settings::update, "Change how the page looks")
             .refuses(&[Storage]),

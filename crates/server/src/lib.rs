@@ -14,6 +14,7 @@ mod export;
 mod files;
 mod history;
 mod http;
+mod import;
 mod live;
 mod mcp;
 mod metrics;

@@ -12,7 +12,7 @@ pub(super) fn reported(message: &str) -> ErrorInfo {
 }
 
 /// What a person can read of it.
-pub(super) fn words(message: &str) -> String {
+pub(crate) fn words(message: &str) -> String {
     let (status, body) = split(message);
     let json: Value = serde_json::from_str(body).unwrap_or_default();
     let texts = [&json["error"]["message"], &json["message"], &json["error"]];

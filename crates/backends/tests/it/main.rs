@@ -6,6 +6,7 @@ mod captures;
 mod claude;
 mod codex;
 mod deviations;
+mod import;
 mod pi;
 mod reading;
 mod vectors;

@@ -6,11 +6,18 @@ use transcript::{
     Attachment, CallId, ClientId, MessageId, Millis, ResponseId, Scope, SendMode, SessionId,
 };
 
+use crate::import::Addition;
+
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refused>>;
 
 pub(crate) enum Command {
     Update {
         patch: SessionPatch,
+        reply: Reply<()>,
+    },
+    /// Adds turns that were taken elsewhere; nothing else may have happened since they were read.
+    Add {
+        addition: Addition,
         reply: Reply<()>,
     },
     Send {
@@ -60,6 +67,7 @@ impl Command {
     pub(super) fn refuse(self, why: Refused) {
         match self {
             Self::Update { reply, .. }
+            | Self::Add { reply, .. }
             | Self::DropQueued { reply, .. }
             | Self::Approve { reply, .. }
             | Self::Delete { reply } => {

@@ -20,8 +20,8 @@ use store::Grant;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use transcript::{
-    Answer, CallId, Ending, ErrorCode, ErrorInfo, Event, Queue, Queued, Record, ResponseId, SaidBy,
-    Seq, SessionId, Summary, Trigger, stream,
+    Answer, CallId, Ending, ErrorCode, ErrorInfo, Event, Millis, Queue, Queued, Record, ResponseId,
+    SaidBy, Seq, SessionId, Summary, Trigger, stream,
 };
 
 use super::command::{Command, Refused, Reply};
@@ -213,7 +213,10 @@ impl Task {
 
     /// Gives an event its number. Deltas of one part that wait together become one.
     fn push(&mut self, run: Option<&ResponseId>, event: Event) {
-        let at = clock::now();
+        self.push_at(clock::now(), run, event);
+    }
+
+    fn push_at(&mut self, at: Millis, run: Option<&ResponseId>, event: Event) {
         let merged = self.pending.last_mut().is_some_and(|last| {
             last.response_id.as_ref() == run && stream::merge(&mut last.event, &event)
         });

@@ -276,7 +276,7 @@ async fn refuse_everything(caller: &mut Caller<'_>) {
             caller.call_with(method.clone(), &path, &url, Body::None, headers).await;
         }
         if operation.body_type().is_some() {
-            let too_large = format!("Content-Length: {}\r\n\r\n", 9 << 20);
+            let too_large = format!("Content-Length: {}\r\n\r\n", 300 << 20);
             caller.call_raw(method.clone(), &path, &too_large).await;
             let broken = "Transfer-Encoding: chunked\r\n\r\nthis is no length\r\n";
             caller.call_raw(method, &path, broken).await;

@@ -13,6 +13,7 @@ mod disk;
 mod document;
 mod door;
 mod fuzz;
+mod import;
 mod lock;
 mod log;
 mod mcp;

@@ -4,10 +4,13 @@ use backends::Input;
 use serde_json::json;
 use store::{MessageKind, MessageRow, Window};
 use tokio::sync::oneshot;
-use transcript::{Ending, Event, MessageId, ResponseId, RewindReason, SaidBy, SendMode, Trigger};
+use transcript::{
+    Ending, Event, MessageId, Record, ResponseId, RewindReason, SaidBy, SendMode, Trigger,
+};
 
 use super::{AfterCommit, Stop, Task};
 use crate::clock;
+use crate::import::Addition;
 use crate::session::command::{Command, NewMessage, Refused, Reply, SessionPatch};
 
 const QUEUE_MAX: usize = 100;
@@ -16,6 +19,7 @@ impl Task {
     pub(super) fn handle(&mut self, command: Command) {
         match command {
             Command::Update { patch, reply } => self.update(patch, reply),
+            Command::Add { addition, reply } => self.add(&addition, reply),
             Command::Send { message, reply } => self.send(message, reply),
             Command::Cancel { by, reply } => self.cancel(by, reply),
             Command::Continue { reply } => self.go_on(reply),
@@ -37,6 +41,16 @@ impl Task {
         if title.is_some() || archived.is_some() {
             let event = Event::SessionUpdated { agent: None, workspace: None, title, archived };
             self.push(None, event);
+        }
+        self.reply(reply, ());
+    }
+
+    fn add(&mut self, addition: &Addition, reply: Reply<()>) {
+        if self.head != addition.head || self.run.is_some() {
+            return refuse(reply, Refused::Busy);
+        }
+        for Record { at, response_id, event, .. } in &*addition.records {
+            self.push_at(*at, response_id.as_ref(), event.clone());
         }
         self.reply(reply, ());
     }
