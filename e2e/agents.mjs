@@ -1,0 +1,161 @@
+// Callboard with one agent of a kind, and a scripted model behind it.
+
+import { mkdir, mkdtemp, readdir, readFile, readlink, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+import { startCallboard, until } from "./callboard.mjs";
+import { startModels } from "./models.mjs";
+import { PROGRAMS, installed, settle } from "./programs.mjs";
+
+/** @typedef {import("./programs.mjs").Program} Program */
+/** @typedef {Program | "openai"} Kind */
+/** @typedef {{after: (end: () => Promise<void>) => void}} Scope */
+
+/** All that a person can talk to, except the demo agent. @type {Kind[]} */
+export const KINDS = ["openai", ...PROGRAMS];
+
+/** The agent that does what it wants, and the one that has to ask. */
+const FREE = "free";
+const ASKING = "asking";
+
+/** @param {Scope} scope @param {Kind} kind */
+export async function startStage(scope, kind) {
+  const models = await startModels(scope);
+  const home = await mkdtemp(path.join(tmpdir(), "callboard-home-"));
+  scope.after(() => rm(home, { recursive: true, force: true }));
+  const config = kind === "openai" ? modelConfig(models.base) : await programConfig(kind, home, models.base);
+  const callboard = await startCallboard(scope, { config });
+  return new Stage(kind, models, callboard);
+}
+
+/** Callboard's own tools are asked about by rules, for all agents alike. @param {string} models */
+function modelConfig(models) {
+  const agents = [FREE, ASKING].map((id) =>
+    table("[[agents]]", { id, kind: "openai", base_url: `${models}/v1`, model: "scripted", retries: 0 }),
+  );
+  const approvals = [
+    table("[approvals]", { write_file: "allow", edit_file: "allow" }),
+    table("[approvals.shell]", { ask: ["touch *"], otherwise: "allow" }),
+  ];
+  return [...agents, ...approvals].join("\n");
+}
+
+/** @param {Program} kind @param {string} home @param {string} models */
+async function programConfig(kind, home, models) {
+  const command = [await installed(kind)];
+  const { env, model } = await settle(kind, home, models);
+  const modes = Object.entries({ [FREE]: "auto", [ASKING]: "ask" });
+  return modes
+    .map(([id, mode]) => table("[[agents]]", { id, kind, command, env, permission_mode: mode, ...(model && { model }) }))
+    .join("\n");
+}
+
+/** @param {string} head @param {Record<string, any>} values */
+function table(head, values) {
+  return `${head}\n${Object.entries(values).map(([key, it]) => `${key} = ${toml(it)}\n`).join("")}`;
+}
+
+/** JSON's strings, numbers and lists are TOML's too. @param {any} value */
+function toml(value) {
+  if (typeof value !== "object" || Array.isArray(value)) return JSON.stringify(value);
+  return `{ ${Object.entries(value).map(([key, it]) => `${key} = ${toml(it)}`).join(", ")} }`;
+}
+
+class Stage {
+  /**
+   * @param {Kind} kind @param {Awaited<ReturnType<typeof startModels>>} models
+   * @param {Awaited<ReturnType<typeof startCallboard>>} callboard
+   */
+  constructor(kind, models, callboard) {
+    this.kind = kind;
+    this.models = models;
+    this.callboard = callboard;
+  }
+
+  /** A new session with a folder of its own. @param {{asks?: boolean}} [options] */
+  async open({ asks = false } = {}) {
+    const workspace = await realpath(await mkdtemp(path.join(this.callboard.workspace, "work-")));
+    const { id } = await this.callboard.api("sessions", { body: { agent: asks ? ASKING : FREE, workspace } });
+    return new Conversation(this, id, workspace);
+  }
+}
+
+class Conversation {
+  /** @param {Stage} stage @param {string} id @param {string} workspace */
+  constructor(stage, id, workspace) {
+    this.stage = stage;
+    this.id = id;
+    this.workspace = workspace;
+  }
+
+  /** @param {string} path @param {object} [body] */
+  post(path, body = {}) {
+    return this.stage.callboard.api(`sessions/${this.id}/${path}`, { body });
+  }
+
+  /** @param {string} text */
+  say(text) {
+    return this.post("messages", { text });
+  }
+
+  /** Says it, and gives the answer when it has ended. @param {string} text */
+  async hear(text) {
+    await this.say(text);
+    return this.answer();
+  }
+
+  /** The newest message, whatever became of it so far. @returns {Promise<any>} */
+  async newest() {
+    const { messages } = await this.stage.callboard.api(`sessions/${this.id}/messages?order=desc&limit=1`);
+    return messages[0];
+  }
+
+  /** The answer to what was said last, when it has ended. */
+  answer() {
+    return this.newestWhen((it) => it.status !== undefined);
+  }
+
+  /** The answer to what was said last, as soon as it is like this. @param {(answer: any) => boolean} isSo */
+  async newestWhen(isSo) {
+    let newest;
+    await until(async () => {
+      newest = await this.newest();
+      return newest?.role === "assistant" && isSo(newest);
+    });
+    return /** @type {any} */ (newest);
+  }
+
+  /** @param {string} callId @param {object} decision */
+  decide(callId, decision) {
+    return this.post(`calls/${callId}/approval`, decision);
+  }
+
+  /** All processes that work in its folder: the program, its commands and what they began. */
+  async processes() {
+    const found = await Promise.all((await readdir("/proc")).filter((it) => /^\d+$/.test(it)).map(lookAt));
+    return found.filter((it) => it?.folder === this.workspace).map((it) => /** @type {Running} */ (it));
+  }
+
+  /** Waits until a command runs that has this word in it. @param {string} word */
+  async running(word) {
+    await until(async () => (await this.processes()).some((it) => it.command.includes(word)));
+  }
+}
+
+/** @typedef {{pid: number, parent: number, folder: string, command: string}} Running */
+
+/** Undefined if it has ended meanwhile, or is none of our business. @param {string} pid */
+async function lookAt(pid) {
+  try {
+    const [folder, command, stat] = await Promise.all([
+      readlink(`/proc/${pid}/cwd`),
+      readFile(`/proc/${pid}/cmdline`, "utf8"),
+      readFile(`/proc/${pid}/stat`, "utf8"),
+    ]);
+    const parent = Number(stat.slice(stat.lastIndexOf(")")).split(" ")[2]);
+    return { pid: Number(pid), parent, folder, command: command.replaceAll("\0", " ").trim() };
+  } catch {
+    return undefined;
+  }
+}
