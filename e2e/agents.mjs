@@ -1,6 +1,6 @@
 // Callboard with one agent of a kind, and a scripted model behind it.
 
-import { mkdir, mkdtemp, readdir, readFile, readlink, realpath, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, readlink, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -56,7 +56,7 @@ function table(head, values) {
   return `${head}\n${Object.entries(values).map(([key, it]) => `${key} = ${toml(it)}\n`).join("")}`;
 }
 
-/** JSON's strings, numbers and lists are TOML's too. @param {any} value */
+/** JSON's strings, numbers and lists are TOML's too. @param {any} value @returns {string} */
 function toml(value) {
   if (typeof value !== "object" || Array.isArray(value)) return JSON.stringify(value);
   return `{ ${Object.entries(value).map(([key, it]) => `${key} = ${toml(it)}`).join(", ")} }`;
@@ -82,6 +82,9 @@ class Stage {
 }
 
 class Conversation {
+  /** The id of the message that is to be answered. */
+  #said = "";
+
   /** @param {Stage} stage @param {string} id @param {string} workspace */
   constructor(stage, id, workspace) {
     this.stage = stage;
@@ -95,8 +98,9 @@ class Conversation {
   }
 
   /** @param {string} text */
-  say(text) {
-    return this.post("messages", { text });
+  async say(text) {
+    const { messageId } = await this.post("messages", { text });
+    this.#said = messageId;
   }
 
   /** Says it, and gives the answer when it has ended. @param {string} text */
@@ -105,25 +109,32 @@ class Conversation {
     return this.answer();
   }
 
-  /** The newest message, whatever became of it so far. @returns {Promise<any>} */
-  async newest() {
-    const { messages } = await this.stage.callboard.api(`sessions/${this.id}/messages?order=desc&limit=1`);
-    return messages[0];
-  }
-
   /** The answer to what was said last, when it has ended. */
   answer() {
-    return this.newestWhen((it) => it.status !== undefined);
+    return this.answerWhen((it) => it.status !== undefined);
   }
 
   /** The answer to what was said last, as soon as it is like this. @param {(answer: any) => boolean} isSo */
-  async newestWhen(isSo) {
-    let newest;
+  async answerWhen(isSo) {
+    /** @type {any} */
+    let answer;
     await until(async () => {
-      newest = await this.newest();
-      return newest?.role === "assistant" && isSo(newest);
+      const { messages } = await this.stage.callboard.api(`sessions/${this.id}/messages?order=desc&limit=5`);
+      const said = messages.findIndex((/** @type {any} */ it) => it.id === this.#said);
+      answer = messages.slice(0, Math.max(said, 0)).find((/** @type {any} */ it) => it.role === "assistant");
+      return answer !== undefined && isSo(answer);
     });
-    return /** @type {any} */ (newest);
+    return answer;
+  }
+
+  /** Says it, and gives the call that a person has to decide about. @param {string} text */
+  async question(text) {
+    await this.say(text);
+    const isAsked = (/** @type {any} */ it) => it.state === "awaiting_approval";
+    const { toolCalls } = await this.answerWhen((it) => it.toolCalls.some(isAsked));
+    const events = await this.stage.callboard.events(this.id);
+    const { options } = /** @type {any} */ (events.findLast((it) => it.type === "tool_approval_requested"));
+    return { call: toolCalls.find(isAsked), options };
   }
 
   /** @param {string} callId @param {object} decision */
@@ -131,19 +142,20 @@ class Conversation {
     return this.post(`calls/${callId}/approval`, decision);
   }
 
+  /** Says it, and waits until a command runs that has this word in it. @param {string} text @param {string} word */
+  async runs(text, word) {
+    await this.say(text);
+    await this.answerWhen((it) => it.toolCalls.length > 0);
+    await until(async () => (await this.processes()).some((it) => it.command.includes(word)));
+  }
+
   /** All processes that work in its folder: the program, its commands and what they began. */
   async processes() {
     const found = await Promise.all((await readdir("/proc")).filter((it) => /^\d+$/.test(it)).map(lookAt));
-    return found.filter((it) => it?.folder === this.workspace).map((it) => /** @type {Running} */ (it));
-  }
-
-  /** Waits until a command runs that has this word in it. @param {string} word */
-  async running(word) {
-    await until(async () => (await this.processes()).some((it) => it.command.includes(word)));
+    // One that is about to end has no command any more.
+    return found.flatMap((it) => (it?.folder === this.workspace && it.command ? [it] : []));
   }
 }
-
-/** @typedef {{pid: number, parent: number, folder: string, command: string}} Running */
 
 /** Undefined if it has ended meanwhile, or is none of our business. @param {string} pid */
 async function lookAt(pid) {

@@ -59,6 +59,7 @@ const SCENARIOS = {
   story: [[text("Once upon a time ", gate("story"), "there was no more to tell.")]],
   forever: [[text("This never ends."), shell("echo started; tail -f /dev/null")], [text("It ended.")]],
   asking: [[text("I need a file."), shell("touch asked.txt")], [text("So be it.")]],
+  recall: [[text("I remember all of it.")]],
   refused401: [{ refusal: 401, message: "This key opens nothing." }],
   refused429: [{ refusal: 429, message: "Too many questions today." }],
   refused500: [{ refusal: 500, message: "The service has a bad day." }],
@@ -81,7 +82,7 @@ const TOOLS = {
     apply_patch: ({ path, content }) => patch(`Add File: ${path}`, content.replace(/^(?=.)/gm, "+").trimEnd()),
     Write: ({ path, content }, folder) => ({ file_path: `${folder}/${path}`, content }),
     write: ({ path, content }) => ({ path, content }),
-    write_file: ({ path, content }) => ({ path, content }),
+    write_file: ({ path, content }) => ({ path, text: content }),
   },
   edit: {
     apply_patch: ({ path, before, after }) => patch(`Update File: ${path}`, `@@\n-${before}\n+${after}`),
@@ -197,12 +198,12 @@ class Models {
 
 /** Which scenario a conversation is in, and at which of its turns. @param {import("./protocols.mjs").Entry[]} entries */
 function placeOf(entries) {
-  const word = /play:(\w+)/;
-  const at = entries.findLastIndex((it) => "said" in it && word.test(it.said));
-  if (at < 0) return { turn: 0 };
-  const { said } = /** @type {{said: string}} */ (entries[at]);
-  const answered = entries.slice(at + 1).flatMap((it) => ("result" in it ? /_s(\d+)_/.exec(it.result)?.[1] ?? [] : []));
-  return { scenario: word.exec(said)?.[1], turn: Math.max(-1, ...answered.map(Number)) + 1 };
+  // Messages that nobody answered may have become one: its last word is the newest.
+  const words = entries.map((it) => ("said" in it ? [...it.said.matchAll(/play:(\w+)/g)].at(-1)?.[1] : undefined));
+  const at = words.findLastIndex((it) => it !== undefined);
+  const results = entries.slice(at + 1).flatMap((it) => ("result" in it ? [it.result] : []));
+  const turns = results.map((it) => Number(/_s(\d+)_/.exec(it)?.[1] ?? -1));
+  return { scenario: words[at], turn: Math.max(-1, ...turns) + 1 };
 }
 
 /**

@@ -1,5 +1,5 @@
 // The real command-line agents: pinned packages, got once, each with a home of its own and a scripted
-// model behind it.
+// model behind it. `node programs.mjs` gets them all.
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -115,3 +115,7 @@ const HOMES = {
     },
   }),
 };
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const it of PROGRAMS) console.log(await installed(it));
+}
