@@ -4,7 +4,7 @@
 // stands between.
 
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
@@ -124,6 +124,14 @@ const CASES = {
     assert.equal(answer.status, "completed");
   },
 
+  "what a command prints comes as it is": async ({ open, told }) => {
+    assert.deepEqual(told(await (await open()).hear("play:colours")), [
+      "commentary: As it is:",
+      "shell succeeded: \u001b[31mred\u001b[0m ä€",
+      "final: Grün, 绿, 🟢.",
+    ]);
+  },
+
   "stopped in its words": async ({ stage, open, told }) => {
     const talk = await open();
     await talk.say("play:story");
@@ -217,6 +225,18 @@ const CASES = {
     assert.deepEqual(told(await talk.hear("play:hello")), ["final: Hello! This answer comes in several small pieces."]);
   },
 
+  "a service that breaks off: what was said stays": async ({ stage, open, told }) => {
+    const talk = await open();
+    await talk.say("play:brokenOff");
+    await talk.answerWhen((it) => it.parts[0]?.text === "This breaks o");
+    // Some programs ask again by themselves, and give up in the end.
+    stage.models.open("brokenOff", Infinity);
+    const answer = await talk.answer();
+    assert.deepEqual(told(answer), ["final: This breaks o"]);
+    assert.deepEqual([answer.status, answer.error.code], ["failed", "upstream_error"]);
+    await assertGoesOn(talk, "play:brokenOff", stage);
+  },
+
   "the model sees what was said before": async ({ stage, open }) => {
     const talk = await open();
     await talk.hear("play:tools");
@@ -296,6 +316,21 @@ const CASES = {
 
 /** What makes no sense without a program. @type {typeof CASES} */
 const PROGRAM_CASES = {
+  "a message can go into the running answer": async ({ stage, open, told }) => {
+    const talk = await open();
+    await talk.runs("play:waiting", "until");
+    await talk.post("messages", { text: "Do hurry.", mode: "steer" });
+    await talk.answerWhen((it) => it.parts.some((/** @type {any} */ part) => part.type === "steered"));
+    writeFileSync(path.join(talk.workspace, "go"), "");
+    assert.deepEqual(told(await talk.answer()), [
+      "commentary: There is time.",
+      "shell succeeded: gone",
+      "steered: Do hurry.",
+      "final: That was all.",
+    ]);
+    assert.deepEqual(stage.models.asked("waiting").map((it) => it.includes("Do hurry.")), [false, true]);
+  },
+
   "the program is killed in its words: the run says so, and the conversation goes on": async ({ stage, open, told }) => {
     const talk = await open();
     await talk.hear("play:hello");

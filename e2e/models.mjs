@@ -27,6 +27,8 @@ const text = (...pieces) => ({ kind: "text", pieces });
 const thinking = (words) => ({ kind: "thinking", pieces: [words] });
 /** @param {string} name @returns {Gate} */
 const gate = (name) => ({ kind: "gate", name });
+/** @type {Gate} */
+const cut = { kind: "cut" };
 /** @param {string} command @returns {Part} */
 const shell = (command) => ({ kind: "use", tool: "shell", args: { command } });
 /** @param {string} path @param {string} content @returns {Part} */
@@ -57,6 +59,9 @@ const SCENARIOS = {
   ],
   failing: [[text("This will fail."), shell("echo oops >&2; exit 3")], [text("It failed, as it should.")]],
   story: [[text("Once upon a time ", gate("story"), "there was no more to tell.")]],
+  waiting: [[text("There is time."), shell("until [ -e go ]; do sleep 0.1; done; echo gone")], [text("That was all.")]],
+  brokenOff: [[text("This breaks o", gate("brokenOff"), cut)]],
+  colours: [[text("As it is:"), shell(String.raw`printf '\033[31mred\033[0m \303\244\342\202\254\n'`)], [text("Grün, 绿, 🟢.")]],
   forever: [[text("This never ends."), shell("echo started; tail -f /dev/null")], [text("It ended.")]],
   asking: [[text("I need a file."), shell("touch asked.txt")], [text("So be it.")]],
   recall: [[text("I remember all of it.")]],
@@ -149,9 +154,9 @@ class Models {
     return this.#gates.reached(name);
   }
 
-  /** Lets the answer that is held back there go on. @param {string} name */
-  open(name) {
-    this.#gates.open(name);
+  /** Lets answers that are held back there go on, one after the other. @param {string} name */
+  open(name, times = 1) {
+    this.#gates.open(name, times);
   }
 
   /** The requests that a scenario brought, as text. @param {string} scenario */
@@ -175,8 +180,9 @@ class Models {
     const parts = script.map((it) => (it.kind === "use" ? this.#call(it, turn, asked.tools, body) : it));
     response.writeHead(200, { "content-type": "text/event-stream" });
     for (const it of protocol.tell(parts, `${++this.#count}`, body.model)) {
-      if ("kind" in it) await this.#gates.pass(it.name, response);
-      else response.write(sse(it));
+      if (!("kind" in it)) response.write(sse(it));
+      else if (it.kind === "gate") await this.#gates.pass(it.name, response);
+      else response.destroy();
       if (response.destroyed) return;
     }
     response.end();
@@ -288,11 +294,13 @@ class Gates {
     await new Promise((/** @type {(_: void) => void} */ resolve) => gate.watchers.push(resolve));
   }
 
-  /** @param {string} name */
-  open(name) {
+  /** @param {string} name @param {number} times */
+  open(name, times) {
     const gate = this.#gate(name);
-    const first = gate.held[0];
-    if (first) first();
-    else gate.openings += 1;
+    gate.openings += times;
+    for (const go of gate.held.slice(0, gate.openings)) {
+      gate.openings -= 1;
+      go();
+    }
   }
 }

@@ -3,9 +3,9 @@
 // Nothing here waits or writes: `tell` yields what goes out, event by event, and the gates between.
 
 /**
- * What a model does in one turn, in order. A gate holds back what comes after it; a tool that takes no
- * JSON gets a `text` instead of `args`.
- * @typedef {{kind: "gate", name: string}} Gate
+ * What a model does in one turn, in order. A gate holds back what comes after it, a cut breaks the
+ * connection; a tool that takes no JSON gets a `text` instead of `args`.
+ * @typedef {{kind: "gate", name: string} | {kind: "cut"}} Gate
  * @typedef {{kind: "text", pieces: (string | Gate)[]}} Text
  * @typedef {{kind: "thinking", pieces: (string | Gate)[]}} Thinking
  * @typedef {Text | Thinking} Words
@@ -89,7 +89,7 @@ function* tellMessages(turn, id, model) {
   yield named({ type: "message_start", message });
   let index = 0;
   for (const part of turn) {
-    if (part.kind === "gate") yield part;
+    if (part.kind === "gate" || part.kind === "cut") yield part;
     else yield* tellBlock(part, index++);
   }
   const reason = turn.some((it) => it.kind === "call") ? "tool_use" : "end_turn";
@@ -142,7 +142,7 @@ function* tellResponses(turn, id, model) {
   const hasCall = turn.some((it) => it.kind === "call");
   const output = [];
   for (const part of turn) {
-    if (part.kind === "gate") {
+    if (part.kind === "gate" || part.kind === "cut") {
       yield part;
       continue;
     }
@@ -235,7 +235,7 @@ function* tellChat(turn, id, model) {
   yield sent({ role: "assistant", content: "" });
   let index = 0;
   for (const part of turn) {
-    if (part.kind === "gate") yield part;
+    if (part.kind === "gate" || part.kind === "cut") yield part;
     else if (part.kind === "text") yield* tellPieces(part, (content) => sent({ content }));
     else if (part.kind === "thinking") yield* tellPieces(part, (it) => sent({ reasoning_content: it }));
     else {
