@@ -21,11 +21,18 @@ const ASKING = "asking";
 
 /** @param {Scope} scope @param {Kind} kind */
 export async function startStage(scope, kind) {
-  const models = await startModels(scope);
+  /** @type {(() => Promise<void>)[]} */
+  const ends = [];
+  const parts = { after: (/** @type {() => Promise<void>} */ end) => void ends.unshift(end) };
+  // A program writes into its home until its server has ended it.
+  scope.after(async () => {
+    for (const end of ends) await end();
+  });
+  const models = await startModels(parts);
   const home = await mkdtemp(path.join(tmpdir(), "callboard-home-"));
-  scope.after(() => rm(home, { recursive: true, force: true }));
+  parts.after(() => rm(home, { recursive: true, force: true }));
   const config = kind === "openai" ? modelConfig(models.base) : await programConfig(kind, home, models.base);
-  const callboard = await startCallboard(scope, { config });
+  const callboard = await startCallboard(parts, { config });
   return new Stage(kind, models, callboard);
 }
 

@@ -352,16 +352,14 @@ const browser = useBrowser();
 
 for (const kind of KINDS) {
   describe(kind, () => {
-    /** @type {(() => Promise<void>)[]} */
-    const ends = [];
     /** @type {Stage} */
     let stage;
+    /** @type {() => Promise<void>} */
+    let end = async () => {};
     before(async () => {
-      stage = await startStage({ after: (end) => ends.unshift(end) }, kind);
+      stage = await startStage({ after: (it) => void (end = it) }, kind);
     });
-    after(async () => {
-      for (const end of ends) await end();
-    });
+    after(() => end());
 
     const its = DIFFERENCES[kind];
     const cases = its.isProgram ? { ...CASES, ...PROGRAM_CASES } : CASES;

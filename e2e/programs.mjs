@@ -37,8 +37,10 @@ export async function installed(program) {
     const draft = await mkdtemp(path.join(CACHE, "draft-"));
     const options = ["--ignore-scripts", "--no-save", "--no-audit", "--no-fund", "--prefix", draft];
     const { status, stderr } = spawnSync("npm", ["install", ...options, `${name}@${version}`], { encoding: "utf8" });
-    if (status !== 0) throw new Error(`npm cannot get ${name}@${version}:\n${stderr}`);
-    await rename(draft, folder).catch(() => rm(draft, { recursive: true }));
+    // Somebody else may have got it meanwhile.
+    if (status === 0) await rename(draft, folder).catch(() => {});
+    await rm(draft, { recursive: true, force: true });
+    if (!existsSync(folder)) throw new Error(`npm cannot get ${name}@${version}:\n${stderr}`);
   }
   return path.join(folder, "node_modules", file);
 }
