@@ -104,10 +104,19 @@ class Conversation {
     return this.stage.callboard.api(`sessions/${this.id}/${path}`, { body });
   }
 
-  /** @param {string} text */
-  async say(text) {
-    const { messageId } = await this.post("messages", { text });
+  /** @param {string} text @param {object[]} [attachments] */
+  async say(text, attachments = []) {
+    const { messageId } = await this.post("messages", { text, attachments });
     this.#said = messageId;
+  }
+
+  /** Says it with a picture. @param {string} text @param {Buffer} png */
+  async show(text, png) {
+    const { base, token } = this.stage.callboard;
+    const headers = { Authorization: `Bearer ${token}` };
+    const kept = await fetch(`${base}api/blobs`, { method: "POST", headers, body: new Uint8Array(png) });
+    const { blob, size } = await kept.json();
+    await this.say(text, [{ blob, size, name: "picture.png", mediaType: "image/png" }]);
   }
 
   /** Says it, and gives the answer when it has ended. @param {string} text */

@@ -16,6 +16,9 @@ import { answered, assertSameAfterReload, openSession, say, setRoot } from "./dr
 /** @typedef {Awaited<ReturnType<Stage["open"]>>} Conversation */
 
 const TIMEOUT_MS = 60_000;
+/** One point, as png. */
+const PICTURE =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /** What cannot be the same for all, and why. */
 const DIFFERENCES = {
@@ -122,6 +125,13 @@ const CASES = {
     assert.deepEqual(error, { code: "tool_error", message: "The command ended with exit code 3." });
     assert.equal(result.exitCode, 3);
     assert.equal(answer.status, "completed");
+  },
+
+  "the model sees pictures": async ({ stage, open, told }) => {
+    const talk = await open();
+    await talk.show("play:hello", Buffer.from(PICTURE, "base64"));
+    assert.deepEqual(told(await talk.answer()), ["final: Hello! This answer comes in several small pieces."]);
+    assert.ok(stage.models.asked("hello").at(-1)?.includes(PICTURE));
   },
 
   "what a command prints comes as it is": async ({ open, told }) => {

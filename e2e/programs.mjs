@@ -110,7 +110,7 @@ const HOMES = {
             baseUrl: models,
             api: "anthropic-messages",
             apiKey: "nothing",
-            models: [{ id: "scripted", reasoning: true, contextWindow: 200_000, maxTokens: 32_000 }],
+            models: [{ id: "scripted", reasoning: true, input: ["text", "image"], contextWindow: 200_000, maxTokens: 32_000 }],
           },
         },
       }),
