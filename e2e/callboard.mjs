@@ -101,7 +101,7 @@ class Callboard {
   }
 
   /**
-   * One request with the token. A body is sent as JSON, and the answer is read as JSON.
+   * One request with the token. A body is sent as JSON, and the answer, if there is one, is read as JSON.
    * @param {string} path such as `sessions`, below `/api/`
    * @param {{method?: string, body?: unknown}} [options]
    */
@@ -113,7 +113,7 @@ class Callboard {
     });
     const text = await response.text();
     assert.ok(response.ok, `${path} gave ${response.status}: ${text}`);
-    return JSON.parse(text);
+    return text === "" ? undefined : JSON.parse(text);
   }
 
   /** All records of a session, without the deltas of closed parts. @param {string} session */
