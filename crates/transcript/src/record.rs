@@ -76,12 +76,15 @@ struct DeltaRecord<'a> {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
 enum DeltaType {
-    TextDelta,
-    ThinkingDelta,
-    ToolArgumentsDelta,
-    ToolOutputDelta,
+    #[serde(rename = "text_delta")]
+    Text,
+    #[serde(rename = "thinking_delta")]
+    Thinking,
+    #[serde(rename = "tool_arguments_delta")]
+    Arguments,
+    #[serde(rename = "tool_output_delta")]
+    Output,
 }
 
 impl DeltaRecord<'_> {
@@ -91,18 +94,16 @@ impl DeltaRecord<'_> {
         let (part_id, call_id) = (self.part_id.map(PartId::new), self.call_id.map(CallId::new));
         let (nested, delta) = (parent_call_id.is_some(), self.delta);
         let event = match (self.r#type, part_id, call_id, self.stream, self.offset) {
-            (DeltaType::TextDelta, Some(part_id), None, None, None) => {
+            (DeltaType::Text, Some(part_id), None, None, None) => {
                 Event::TextDelta { part_id, parent_call_id, delta }
             }
-            (DeltaType::ThinkingDelta, Some(part_id), None, None, None) => {
+            (DeltaType::Thinking, Some(part_id), None, None, None) => {
                 Event::ThinkingDelta { part_id, parent_call_id, delta }
             }
-            (DeltaType::ToolArgumentsDelta, None, Some(call_id), None, None) if !nested => {
+            (DeltaType::Arguments, None, Some(call_id), None, None) if !nested => {
                 Event::ToolArgumentsDelta { call_id, delta }
             }
-            (DeltaType::ToolOutputDelta, None, Some(call_id), Some(stream), Some(offset))
-                if !nested =>
-            {
+            (DeltaType::Output, None, Some(call_id), Some(stream), Some(offset)) if !nested => {
                 Event::ToolOutputDelta { call_id, stream, offset, delta }
             }
             _ => return None,
