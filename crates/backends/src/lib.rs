@@ -15,6 +15,8 @@
 //! - An [`Effect::Request`] is answered by [`Input::Head`], any number of [`Input::Bytes`] and one
 //!   [`Input::Ended`]; by `Ended` alone if it never got that far. A new request, and the end of the
 //!   run, cut the one before off, and nothing more is heard of it.
+//! - To an agent whose tools the driver runs, [`Input::Tools`] comes before every `Start`, `Resume` and
+//!   `History`: the tools there are may change between two steps.
 //! - The driver writes `run_start`, `run_finish`, and for the calls that it runs the approval,
 //!   `tool_running`, `tool_retry`, `tool_output_delta` and `tool_result`; it decides about their
 //!   `validation`. The backend emits everything else.
@@ -37,8 +39,12 @@
 //!   [`Effect::Withdraw`] or the run ends first.
 
 mod arguments_summary;
+pub mod claude;
+pub mod codex;
 mod demo;
+pub mod import;
 pub mod openai;
+pub mod pi;
 
 use std::fmt;
 use std::sync::Arc;
@@ -50,8 +56,10 @@ use transcript::{
 };
 
 pub use crate::arguments_summary::arguments_summary;
+pub use crate::claude::Claude;
 pub use crate::demo::{Demo, Pace};
 pub use crate::openai::OpenAi;
+pub use crate::pi::Pi;
 
 /// An agent, seen from the server.
 pub trait Backend: Send {
@@ -73,6 +81,8 @@ pub enum Input {
         answer: Box<Answer>,
         history: Vec<Value>,
     },
+    /// What may be called from now on, as the OpenAI API wants it: `{"type": "function", ...}`.
+    Tools(Vec<Value>),
     ToolResult {
         call_id: CallId,
         outcome: ToolOutcome,
@@ -171,6 +181,8 @@ pub enum Effect {
     Request(Request),
     /// A line for the program's stdin, without its end.
     Write(String),
+    /// Nothing more will be written: the program's stdin ends here. Some begin only then.
+    CloseInput,
     /// A run begins that nobody asked for, under the spare id.
     Begin,
     /// The program wants to know whether the call, whose arguments are in the log, may run.

@@ -1,19 +1,31 @@
 //! The agents that are configured, and how to make one that works.
 
+mod program;
+
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use backends::openai::Settings;
-use backends::{Backend, Demo, OpenAi, Pace};
+use backends::{Backend, Demo, Launch, OpenAi, Pace};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 use transcript::{ErrorCode, ErrorInfo};
 
+use crate::approvals::Pattern;
 use crate::history::LookBack;
+use crate::mcp;
+use crate::tools::{ToolSpec, Tools};
+
+pub(crate) use program::{ProgramAgent, ProgramKind, ProgramSettings, SHIPPED, is_tool_of_program};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Agents {
     pub(crate) agents: Vec<Agent>,
+    /// The folder with the files that we ship for programs.
+    pub(crate) shipped: PathBuf,
 }
 
 #[derive(Debug, Clone)]
@@ -30,16 +42,65 @@ pub(crate) struct Agent {
 pub(crate) enum AgentKind {
     Demo { pace: Pace },
     OpenAi(Arc<OpenAiAgent>),
+    Program(Arc<ProgramAgent>),
+}
+
+/// An agent that is ready to work.
+pub(crate) enum Hired {
+    ForOneRun(Box<dyn Backend>),
+    /// To be started; it stays for further runs until it has been idle for so long.
+    Program {
+        backend: Box<dyn Backend>,
+        command: Vec<String>,
+        environment: Vec<(OsString, OsString)>,
+        patience: Duration,
+    },
 }
 
 #[derive(Debug)]
 pub(crate) struct OpenAiAgent {
     pub(crate) settings: Arc<Settings>,
+    pub(crate) tools: ToolChoice,
     pub(crate) system: Option<String>,
     /// Pictures may be sent to it.
     pub(crate) sees: bool,
     /// Variables that should hold a key and are not set.
     pub(crate) missing: Vec<String>,
+}
+
+/// Which tools an agent may use: those that a pattern fits, or all.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ToolChoice(pub(crate) Option<Vec<Pattern>>);
+
+impl ToolChoice {
+    /// As the API wants them, of those that are known now.
+    pub(crate) fn of(&self, tools: &Tools) -> Vec<Value> {
+        let chosen = tools.specs().into_iter().filter(|it| self.takes(&it.name));
+        let function = |ToolSpec { name, description, parameters }: ToolSpec| {
+            json!({ "type": "function", "function": {
+                "name": name, "description": description, "parameters": parameters,
+            }})
+        };
+        chosen.map(function).collect()
+    }
+
+    /// Whether it may use any tool of this MCP server.
+    pub(crate) fn takes_any_of(&self, server: &str) -> bool {
+        self.any(|it| is_about(it, Some(server)))
+    }
+
+    pub(crate) fn takes(&self, tool: &str) -> bool {
+        self.any(|it| is_about(it, mcp::server_of(tool)) && it.fits(tool))
+    }
+
+    fn any(&self, fits: impl Fn(&Pattern) -> bool) -> bool {
+        self.0.as_ref().is_none_or(|patterns| patterns.iter().any(fits))
+    }
+}
+
+/// A star for all tools is about all servers; any other pattern is about one server, or about none.
+fn is_about(pattern: &Pattern, server: Option<&str>) -> bool {
+    pattern.is_exactly("*") || mcp::server_of(&pattern.text()) == server
 }
 
 /// An agent as `GET /api/agents` shows it.
@@ -81,20 +142,44 @@ impl Agents {
         listed.collect()
     }
 
-    /// One that is ready to run, or why there is none.
-    pub(crate) fn backend(&self, id: &str) -> Result<Box<dyn Backend>, ErrorInfo> {
+    /// Why it could not work.
+    pub(crate) fn check(&self, id: &str) -> Result<(), ErrorInfo> {
+        self.able(id).map(drop)
+    }
+
+    /// One that is ready to work, or why there is none.
+    pub(crate) fn hire(&self, id: &str, launch: &Launch) -> Result<Hired, ErrorInfo> {
+        Ok(match &self.able(id)?.kind {
+            AgentKind::Demo { pace } => Hired::ForOneRun(Box::new(Demo::new(*pace))),
+            AgentKind::OpenAi(agent) => {
+                Hired::ForOneRun(Box::new(OpenAi::new(Arc::clone(&agent.settings))))
+            }
+            AgentKind::Program(agent) => {
+                let program::Ready { backend, command, environment } = agent.start(launch);
+                Hired::Program { backend, command, environment, patience: agent.patience }
+            }
+        })
+    }
+
+    /// It is a process of its own, with a memory of its own.
+    pub(crate) fn is_program(&self, id: &str) -> bool {
+        self.find(id).is_some_and(|it| matches!(it.kind, AgentKind::Program(_)))
+    }
+
+    fn able(&self, id: &str) -> Result<&Agent, ErrorInfo> {
         let Some(agent) = self.find(id) else {
             let message =
                 format!("No agent called '{id}' is configured. Add it, or choose another.");
             return Err(ErrorInfo::new(ErrorCode::AgentNotFound, message));
         };
-        if let Some(problem) = agent.problem() {
-            return Err(ErrorInfo::new(ErrorCode::UpstreamAuth, problem));
+        let code = match agent.kind {
+            AgentKind::Program(_) => ErrorCode::AgentNotInstalled,
+            AgentKind::Demo { .. } | AgentKind::OpenAi(_) => ErrorCode::UpstreamAuth,
+        };
+        match agent.problem() {
+            Some(problem) => Err(ErrorInfo::new(code, problem)),
+            None => Ok(agent),
         }
-        Ok(match &agent.kind {
-            AgentKind::Demo { pace } => Box::new(Demo::new(*pace)),
-            AgentKind::OpenAi(agent) => Box::new(OpenAi::new(Arc::clone(&agent.settings))),
-        })
     }
 
     pub(crate) fn model(&self, id: &str) -> Option<String> {
@@ -110,12 +195,30 @@ impl Agents {
                 system: kind.system.clone(),
                 sees: kind.sees,
             },
-            Some((_, AgentKind::Demo { .. })) | None => LookBack::LastMessage,
+            Some((_, AgentKind::Program(_))) => LookBack::LastMessage { with_files: true },
+            Some((_, AgentKind::Demo { .. })) | None => LookBack::LastMessage { with_files: false },
+        }
+    }
+
+    /// The tools that the server runs for it. None if it has its own.
+    pub(crate) fn tool_choice(&self, id: &str) -> Option<&ToolChoice> {
+        match &self.find(id)?.kind {
+            AgentKind::OpenAi(agent) => Some(&agent.tools),
+            AgentKind::Demo { .. } | AgentKind::Program(_) => None,
         }
     }
 
     pub(crate) fn workspace(&self, id: &str) -> PathBuf {
         self.find(id).map(|agent| agent.workspace.clone()).unwrap_or_default()
+    }
+
+    /// The one to go on with a conversation of that program's.
+    pub(crate) fn of_kind(&self, kind: ProgramKind) -> Option<&str> {
+        let is_it = |it: &&Agent| match &it.kind {
+            AgentKind::Program(program) => program.which.kind() == kind,
+            AgentKind::Demo { .. } | AgentKind::OpenAi(_) => false,
+        };
+        self.agents.iter().find(is_it).map(|it| it.id.as_str())
     }
 
     fn find(&self, id: &str) -> Option<&Agent> {
@@ -133,13 +236,20 @@ impl Agent {
                 "{} should hold a key and is not set. Set it, then start Callboard again.",
                 agent.missing.join(", ")
             )),
+            AgentKind::Program(agent) => agent.problem(),
         }
+    }
+
+    /// Nobody has asked for it, so it is no mistake that it is not there.
+    pub(crate) fn is_optional(&self) -> bool {
+        matches!(&self.kind, AgentKind::Program(agent) if agent.is_optional)
     }
 
     pub(crate) fn model(&self) -> Option<&str> {
         match &self.kind {
             AgentKind::Demo { .. } => None,
             AgentKind::OpenAi(agent) => Some(&agent.settings.model),
+            AgentKind::Program(agent) => agent.which.model(),
         }
     }
 
@@ -150,6 +260,7 @@ impl Agent {
                 "Built in, needs no key and no network. Say \"help\" to see what it can do."
                     .to_owned()
             }
+            AgentKind::Program(agent) => agent.description(),
             AgentKind::OpenAi(agent) => {
                 let Settings { model, base_url, .. } = &*agent.settings;
                 format!("The model {model} at {}.", base_url.split('?').next().unwrap_or_default())
@@ -160,9 +271,10 @@ impl Agent {
     fn info(&self) -> AgentInfo {
         AgentInfo {
             id: self.id.clone(),
-            kind: match self.kind {
+            kind: match &self.kind {
                 AgentKind::Demo { .. } => "demo",
                 AgentKind::OpenAi(_) => "openai",
+                AgentKind::Program(agent) => agent.which.kind().about().word,
             },
             description: self.description(),
             workspace: self.workspace.display().to_string(),

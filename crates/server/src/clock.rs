@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use transcript::{MessageId, Millis, ResponseId, SessionId};
+use transcript::{ClientId, MessageId, Millis, ResponseId, SessionId};
 use uuid::Uuid;
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
@@ -23,8 +23,17 @@ pub(crate) fn new_message_id() -> MessageId {
     MessageId::new(new_id())
 }
 
+pub(crate) fn new_client_id() -> ClientId {
+    ClientId::new(new_id())
+}
+
 pub(crate) fn new_grant_id() -> String {
     new_id()
+}
+
+/// For the environment of a program: nobody can guess it.
+pub(crate) fn new_mark() -> String {
+    Uuid::new_v4().to_string()
 }
 
 /// Ids rise with time, which keeps neighbours in the store's indexes together.

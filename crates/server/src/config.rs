@@ -5,7 +5,9 @@
 //! the file, the line and what is allowed.
 
 mod agents;
+mod mcp;
 mod policy;
+mod programs;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -19,11 +21,13 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::agents::Agents;
 use crate::approvals::Approvals;
 use crate::cli::ServeArgs;
+use crate::mcp::McpSettings;
 use crate::password;
 use crate::tools::ToolSettings;
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:4520";
 const FILE_NAME: &str = "callboard.toml";
+const DEFAULT_RAW_DAYS: u32 = 30;
 
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -34,9 +38,12 @@ pub(crate) struct Config {
     pub(crate) token: Option<String>,
     pub(crate) public_url: Option<String>,
     pub(crate) allowed_origins: Vec<String>,
+    /// How long what programs write is kept; zero: not at all.
+    pub(crate) raw_days: u32,
     pub(crate) agents: Agents,
     pub(crate) approvals: Approvals,
     pub(crate) tools: ToolSettings,
+    pub(crate) mcp_servers: Vec<McpSettings>,
     pub(crate) log: LevelFilter,
 }
 
@@ -61,6 +68,7 @@ struct File {
     demo: DemoSection,
     approvals: policy::ApprovalsSection,
     tools: policy::ToolsSection,
+    mcp_servers: mcp::Sections,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -73,6 +81,8 @@ struct ServerSection {
     public_url: Option<String>,
     /// Front ends elsewhere that may use the API with the token.
     allowed_origins: Vec<String>,
+    /// How long what programs write is kept.
+    raw_days: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -144,19 +154,24 @@ impl Config {
         let listen = args.listen.or(file.server.listen).unwrap_or_else(default_listen);
         let data = args.data.or_else(|| file.server.data.clone());
         let data = data.map_or_else(|| default_data_dir(around), Ok)?;
+        let data = around.working_dir.join(data);
+        let public_url = file.server.public_url.as_deref().map(check_origin).transpose();
         Ok(Self {
             listen,
-            data: around.working_dir.join(data),
+            agents: agents::agents(&file, source, around, &data)?,
+            data,
             sync: match file.server.sync {
                 Some(SyncWord::Normal) => store::Sync::Normal,
                 Some(SyncWord::Full) | None => store::Sync::Full,
             },
             token: args.token,
-            public_url: file.server.public_url.as_deref().map(check_origin).transpose()?,
-            allowed_origins: check_origins(&file.server.allowed_origins)?,
-            agents: agents::agents(&file, source, around)?,
+            public_url: public_url.with_context(|| format!("{}: `public_url`", source.shown))?,
+            allowed_origins: check_origins(&file.server.allowed_origins)
+                .with_context(|| format!("{}: `allowed_origins`", source.shown))?,
+            raw_days: file.server.raw_days.unwrap_or(DEFAULT_RAW_DAYS),
             approvals: policy::approvals(&file.approvals).with_context(|| source.shown.clone())?,
             tools: policy::tools(&file, around).with_context(|| source.shown.clone())?,
+            mcp_servers: mcp::servers(&file, source, around)?,
             log: args.log.unwrap_or(LevelFilter::INFO),
         })
     }

@@ -2,10 +2,16 @@
 
 use std::net::TcpListener;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::cli::ServeArgs;
 use crate::config::{Config, Surroundings, config_file};
+use crate::mcp::{KeepFile, McpServers, McpSettings, State};
 use crate::password;
+
+/// How long an MCP server may take to start while somebody waits for our answer.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What was looked at, whether it is well, and what there is to say.
 struct Finding {
@@ -14,8 +20,8 @@ struct Finding {
     says: String,
 }
 
-pub(crate) fn run(args: ServeArgs, around: &Surroundings) -> anyhow::Result<()> {
-    let findings = examine(args, around);
+pub(crate) async fn run(args: ServeArgs, around: &Surroundings) -> anyhow::Result<()> {
+    let findings = examine(args, around).await;
     #[expect(clippy::print_stdout, reason = "the answer to the command")]
     for Finding { what, ok, says } in &findings {
         println!("{} {what:<14} {says}", if *ok { "ok     " } else { "PROBLEM" });
@@ -25,7 +31,7 @@ pub(crate) fn run(args: ServeArgs, around: &Surroundings) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn examine(args: ServeArgs, around: &Surroundings) -> Vec<Finding> {
+async fn examine(args: ServeArgs, around: &Surroundings) -> Vec<Finding> {
     let version = format!("callboard {}", env!("CARGO_PKG_VERSION"));
     let mut findings = vec![Finding { what: "version", ok: true, says: version }];
     let file = config_file(&args, around);
@@ -38,6 +44,8 @@ fn examine(args: ServeArgs, around: &Surroundings) -> Vec<Finding> {
             findings.push(listening(&config, server.as_deref()));
             findings.push(exposure(&config));
             findings.extend(agents(&config));
+            findings.extend(unrecognized(&config.data));
+            findings.extend(mcp_servers(config.mcp_servers).await);
         }
         Err(error) => {
             findings.push(Finding { what: "configuration", ok: false, says: format!("{error:#}") });
@@ -103,7 +111,8 @@ fn agents(config: &Config) -> Vec<Finding> {
     }
     let agent = |agent: &crate::agents::Agent| Finding {
         what: "agent",
-        ok: agent.problem().is_none(),
+        // Nobody has asked for a program that was merely looked for.
+        ok: agent.problem().is_none() || agent.is_optional(),
         says: match agent.problem() {
             Some(problem) => format!("{}: {problem}", agent.id),
             None => {
@@ -113,4 +122,40 @@ fn agents(config: &Config) -> Vec<Finding> {
         },
     };
     config.agents.agents.iter().map(agent).collect()
+}
+
+/// A newer program that says more than we know is nothing bad, but somebody should know.
+fn unrecognized(data: &Path) -> Vec<Finding> {
+    let what = "unknown words";
+    let found = match store::unrecognized_in(data) {
+        Ok(found) => found,
+        Err(error) => return vec![Finding { what, ok: false, says: error.to_string() }],
+    };
+    let says = |it: &store::Unrecognized| {
+        let store::Unrecognized { agent, version, kind, n } = it;
+        let things = if *n == 1 { "thing" } else { "things" };
+        format!("{agent} {version} said {n} {things} of a kind that is not known: {kind}")
+    };
+    found.iter().map(|it| Finding { what, ok: true, says: says(it) }).collect()
+}
+
+/// Each is started, asked for its tools, and ended: copies of our own, whatever a server has running.
+async fn mcp_servers(mut servers: Vec<McpSettings>) -> Vec<Finding> {
+    for server in &mut servers {
+        server.time_limit = server.time_limit.min(PATIENCE);
+    }
+    let keep: KeepFile = Arc::new(|_| Box::pin(async { Err("nothing is kept".to_owned()) }));
+    let servers = McpServers::new(servers, &format!("doctor {}", std::process::id()), &keep);
+    servers.try_all().await;
+    let infos = servers.infos();
+    servers.stop().await;
+    let finding = |it: crate::mcp::McpServerInfo| Finding {
+        what: "MCP server",
+        ok: it.state == State::Ready,
+        says: match &it.error {
+            Some(error) => format!("{}: {error}", it.id),
+            None => format!("{}: {}", it.id, it.in_words()),
+        },
+    };
+    infos.into_iter().map(finding).collect()
 }

@@ -11,7 +11,9 @@ const PAGE: usize = 50;
 pub(crate) enum LookBack {
     /// From the last message that was said on. Costs what those messages cost, however long the
     /// session.
-    LastMessage,
+    LastMessage {
+        with_files: bool,
+    },
     Everything {
         agent: String,
         model: Option<String>,
@@ -34,8 +36,12 @@ pub(crate) async fn read(
         let mut transcript = Transcript::whole();
         transcript.extend(&records);
         Ok(match look_back {
-            LookBack::LastMessage => {
-                let files = Files::LeftOut;
+            LookBack::LastMessage { with_files } => {
+                let read = |file: &Attachment| store.blob(&file.blob).ok().flatten();
+                let files = match with_files {
+                    true => Files::GoAlong { sees: true, read: &read },
+                    false => Files::LeftOut,
+                };
                 openai::conversation(
                     &transcript,
                     &Reader { agent: "", model: None, system: None, files },

@@ -16,6 +16,7 @@ mod look;
 mod openapi;
 mod operation;
 mod pages;
+mod raw;
 mod read;
 mod route;
 mod search;
@@ -31,7 +32,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use store::Store;
@@ -100,6 +100,8 @@ pub(crate) struct Edge {
 
 /// The largest body and the largest frame that anybody may send.
 const BODY_MAX: usize = 8 * 1024 * 1024;
+/// Of a file that is imported.
+const FILE_MAX: usize = 256 * 1024 * 1024;
 
 pub(crate) fn router(app: App) -> Router {
     let router = routes()
@@ -109,7 +111,6 @@ pub(crate) fn router(app: App) -> Router {
         .fallback(error::no_such_path)
         .method_not_allowed_fallback(error::no_such_method)
         .layer(from_fn_with_state(app.clone(), door::door))
-        .layer(DefaultBodyLimit::max(BODY_MAX))
         .with_state(app)
 }
 
@@ -123,6 +124,7 @@ fn routes() -> Vec<Route> {
         Route::get("/api/openapi.json", openapi::show, "This document"),
         Route::get("/api/agents", info::agents, "The agents that are configured"),
         Route::get("/api/tools", info::tools, "The tools that agents may use"),
+        Route::get("/api/mcp", info::mcp_servers, "The MCP servers and how they are"),
         Route::get("/api/sessions", sessions::list, "Sessions, the last changed first"),
         Route::post("/api/sessions", sessions::create, "Make a session").refuses(&[
             AgentNotFound,
@@ -140,6 +142,11 @@ fn routes() -> Vec<Route> {
         )
         .refuses(&[Stopping, Storage]),
         Route::get("/api/sessions/{session}/events", read::events, "The log of a session"),
+        Route::get(
+            "/api/sessions/{session}/raw",
+            raw::lines,
+            "What the agent's program wrote, line by line",
+        ),
         Route::get("/api/sessions/{session}/messages", read::messages, "What was said and done"),
         Route::post("/api/sessions/{session}/messages", sessions::send, "Say something")
             .refuses(&[QueueFull, Stopping, Storage]),
@@ -166,7 +173,7 @@ fn routes() -> Vec<Route> {
             bodies::output,
             "The whole of what a tool call was given or gave",
         )
-        .gives(StatusCode::OK, "text/plain"),
+        .gives(StatusCode::OK, "*/*"),
         Route::post(
             "/api/sessions/{session}/calls/{call}/approval",
             approvals::decide,
@@ -178,8 +185,11 @@ fn routes() -> Vec<Route> {
             .refuses(&[Storage]),
         Route::get("/api/sessions/{session}/export", transfer::export, "A session as a file")
             .gives(StatusCode::OK, "*/*"),
-        Route::post("/api/sessions/import", transfer::import, "A session from a file")
-            .refuses(&[SessionExists, Storage]),
+        Route::post("/api/sessions/import", transfer::import, "A session from a file").refuses(&[
+            SessionExists,
+            Stopping,
+            Storage,
+        ]),
         Route::get("/api/settings", settings::show, "How the page looks"),
         Route::patch("/api/settings", settings::update, "Change how the page looks")
             .refuses(&[Storage]),

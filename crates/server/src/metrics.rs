@@ -12,6 +12,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use store::Unrecognized;
 use transcript::{Event, Record, RunStatus};
 
 type Labels<const N: usize> = [(&'static str, String); N];
@@ -139,7 +140,7 @@ impl Metrics {
         self.runs_open.inc();
     }
 
-    pub(crate) fn encode(&self, store: &store::Stats) -> String {
+    pub(crate) fn encode(&self, store: &store::Stats, unrecognized: &[Unrecognized]) -> String {
         let mut text = String::new();
         if encode(&mut text, &self.registry).is_err() {
             return String::new();
@@ -157,9 +158,19 @@ impl Metrics {
              callboard_store_pages_written_total {}\n\
              # HELP callboard_store_commits Transactions committed.\n\
              # TYPE callboard_store_commits counter\n\
-             callboard_store_commits_total {}\n{end}",
+             callboard_store_commits_total {}\n\
+             # HELP callboard_unrecognized Things that programs said and nobody could read.\n\
+             # TYPE callboard_unrecognized counter\n",
             store.bytes_written, store.pages_written, store.commits,
         );
+        for Unrecognized { agent, version, kind, n } in unrecognized {
+            let version: String = version.chars().filter(|it| !"\"\\\n".contains(*it)).collect();
+            let _ = writeln!(
+                text,
+                "callboard_unrecognized_total{{agent=\"{agent}\",version=\"{version}\",kind=\"{kind}\"}} {n}"
+            );
+        }
+        text.push_str(end);
         text
     }
 }

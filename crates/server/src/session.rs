@@ -4,9 +4,14 @@
 //! session, and ends when nothing has happened for a while; what it knows is in the log.
 
 mod command;
+mod lines;
+mod process;
+mod pulse;
+mod raw;
 mod request;
 mod run;
 mod task;
+mod worker;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +30,8 @@ use crate::tools::Tools;
 pub(crate) use command::{
     Answered, Approval, Command, NewMessage, NewSession, Refused, SessionPatch,
 };
+pub(crate) use process::end_survivors;
+pub(crate) use pulse::{Pulse, Pulses};
 pub(crate) use request::HttpClient;
 
 /// Commands that may wait for one session before senders have to wait themselves.
@@ -40,6 +47,10 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     /// For the requests of agents.
     pub(crate) http: HttpClient,
+    /// What programs write is kept beside the log.
+    pub(crate) keeps_raw: bool,
+    /// Programs that run.
+    pub(crate) pulses: Pulses,
 }
 
 /// All sessions that are at work.

@@ -19,13 +19,14 @@ const ROWS_AT_ONCE: usize = 1000;
 const BLOBS_AT_ONCE: usize = 16;
 
 /// Tables with rows of a session, and what tells these rows apart.
-const TABLES: [(&str, &str); 6] = [
+const TABLES: [(&str, &str); 7] = [
     ("records", "seq"),
     ("deltas", "seq"),
     ("streams", "key"),
     ("messages", "number"),
     ("client_ids", "client_id"),
     ("queue", "message_id"),
+    ("raw_lines", "first"),
 ];
 
 impl Store {

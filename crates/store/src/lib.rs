@@ -25,6 +25,8 @@ mod item;
 mod lock;
 mod message;
 mod pack;
+mod process;
+mod raw;
 mod read;
 mod search;
 mod session;
@@ -38,6 +40,7 @@ mod stats;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod unrecognized;
 mod writer;
 
 use std::fs::DirBuilder;
@@ -56,11 +59,14 @@ pub use grant::Grant;
 pub use item::ItemKind;
 pub use lock::{Holder, holder_of};
 pub use message::{MessageKind, MessageRow, Window};
+pub use process::Process;
+pub use raw::{NumberedLine, RawLine};
 pub use read::{Page, ReadRange, Stored};
 pub use search::{Cursor, Found, Hit, Query};
 pub use session::Listed;
 pub use size::{SessionSize, Sizes};
 pub use stats::{Histogram, Stats};
+pub use unrecognized::{Unrecognized, unrecognized_in};
 
 use checkpoint::Checkpoints;
 use connection::Readers;

@@ -18,11 +18,13 @@ pub struct SessionSize {
     pub blobs: u64,
     /// What search keeps: the texts, and a share of the index in proportion to them.
     pub index: u64,
+    /// What programs have written, as kept.
+    pub raw: u64,
 }
 
 impl SessionSize {
     pub fn total(&self) -> u64 {
-        self.records + self.deltas + self.blobs + self.index
+        self.records + self.deltas + self.blobs + self.index + self.raw
     }
 }
 
@@ -82,7 +84,8 @@ fn sizes(db: &Connection, index_per_text: f64) -> Result<Vec<(i64, SessionSize)>
                        + ifnull(octet_length(text), 0)) FROM streams WHERE session = key), 0),
            (SELECT sum(octet_length(data)) FROM blob_uses JOIN blobs USING (hash)
              WHERE session = sessions.key),
-           (SELECT sum(octet_length(text)) FROM items WHERE session = sessions.key)
+           (SELECT sum(octet_length(text)) FROM items WHERE session = sessions.key),
+           (SELECT sum(octet_length(lines)) FROM raw_lines WHERE session = sessions.key)
          FROM sessions",
     )?;
     let rows = find.query_map([], |row| {
@@ -96,6 +99,7 @@ fn sizes(db: &Connection, index_per_text: f64) -> Result<Vec<(i64, SessionSize)>
             deltas: bytes(3)?,
             blobs: bytes(4)?,
             index: texts + (texts as f64 * index_per_text) as u64,
+            raw: bytes(6)?,
         };
         Ok((row.get(0)?, size))
     })?;

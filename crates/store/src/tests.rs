@@ -2,8 +2,10 @@
 
 mod delete;
 mod folder;
+mod grants;
 mod laws;
 mod log;
+mod programs;
 mod rows;
 mod search;
 mod upkeep;

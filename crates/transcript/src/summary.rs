@@ -34,6 +34,16 @@ pub struct Summary {
     pub unanswered: bool,
     /// Of all runs that have said so.
     pub total_tokens: u64,
+    /// Where the agent is a program: its own conversation, to go on with.
+    pub linked: Option<Linked>,
+}
+
+/// What the newest `agent_linked` says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Linked {
+    pub cli_session_id: String,
+    pub version: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +92,10 @@ impl Summary {
                 self.created_at = record.at;
             }
             Event::SessionUpdated { agent, workspace, title, archived } => {
+                // Another agent knows nothing of this one's conversation.
+                if agent.as_ref().is_some_and(|it| *it != self.agent) {
+                    self.linked = None;
+                }
                 self.agent = agent.clone().unwrap_or_else(|| self.agent.clone());
                 self.workspace = workspace.clone().or_else(|| self.workspace.take());
                 self.given_title = title.clone().or_else(|| self.given_title.take());
@@ -124,8 +138,11 @@ impl Summary {
                 self.open_approvals.clear();
                 self.last_run_failed = *status == RunStatus::Failed;
             }
-            Event::AgentLinked { .. }
-            | Event::MessageEdited { .. }
+            Event::AgentLinked { cli_session_id, version, .. } => {
+                let (cli_session_id, version) = (cli_session_id.clone(), version.clone());
+                self.linked = Some(Linked { cli_session_id, version });
+            }
+            Event::MessageEdited { .. }
             | Event::MessageMoved { .. }
             | Event::MessageSteered { .. }
             | Event::HistoryRewound { .. }

@@ -13,7 +13,7 @@ pub enum FinishReason {
 
 impl FinishReason {
     /// None for what some send while the answer is still going on.
-    pub(super) fn parse(word: &str) -> Option<Self> {
+    pub(crate) fn parse(word: &str) -> Option<Self> {
         let word = word.trim().to_ascii_lowercase();
         Some(match word.as_str() {
             "" | "null" | "none" => return None,

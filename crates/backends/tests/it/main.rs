@@ -1,8 +1,12 @@
-//! Recorded and made-up answers of model services, through the decoder.
+//! Recorded and made-up output of model services and of agents, through what reads it.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod captures;
+mod claude;
+mod codex;
 mod deviations;
+mod import;
+mod pi;
 mod reading;
 mod vectors;

@@ -1,18 +1,20 @@
 //! The `[[agents]]` of the file: what may be written, and what it comes to.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use backends::Pace;
 use backends::openai::{Limits, Settings};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use toml::Spanned;
 
-use super::{File, Source, Surroundings};
-use crate::agents::{Agent, AgentKind, Agents, OpenAiAgent};
+use super::{File, Source, Surroundings, programs};
+use crate::agents::{Agent, AgentKind, Agents, OpenAiAgent, ProgramKind, ToolChoice};
+use crate::approvals::Pattern;
+use crate::mcp;
 use crate::tools::Tools;
 
 const DEFAULT_MAX_STEPS: u32 = 30;
@@ -30,7 +32,7 @@ pub(super) struct AgentSection {
     workspace: Option<PathBuf>,
 
     base_url: Option<String>,
-    model: Option<String>,
+    pub(super) model: Option<String>,
     api_key_env: Option<String>,
     headers: Option<BTreeMap<String, String>>,
     system: Option<String>,
@@ -49,6 +51,12 @@ pub(super) struct AgentSection {
     max_output_tokens: Option<u64>,
     extra: Option<toml::Table>,
     omit: Option<Vec<String>>,
+
+    pub(super) command: Option<Vec<String>>,
+    pub(super) args: Option<Vec<String>>,
+    pub(super) env: Option<BTreeMap<String, String>>,
+    pub(super) permission_mode: Option<String>,
+    pub(super) idle_minutes: Option<u64>,
 }
 
 impl AgentSection {
@@ -64,19 +72,30 @@ impl AgentSection {
 enum KindWord {
     Demo,
     OpenAi,
+    Claude,
+    Codex,
+    Pi,
 }
 
-/// Those of the file, then the demo agent unless it is unwanted or its name is taken.
+/// Keys that every agent has.
+const COMMON: [&str; 3] = ["id", "kind", "workspace"];
+/// Keys of programs, of which models have `model` too.
+const OF_PROGRAMS: [&str; 6] =
+    ["command", "args", "model", "env", "permission_mode", "idle_minutes"];
+
+/// Those of the file, then the demo agent unless it is unwanted or its name is taken. Where the file
+/// names none, the programs that we know are there too, installed or not.
 pub(super) fn agents(
     file: &File,
     source: &Source,
     around: &Surroundings,
+    data: &Path,
 ) -> anyhow::Result<Agents> {
     let (demo_wanted, pace) = file.demo.wanted_and_pace();
     let mut agents: Vec<Agent> = Vec::new();
     let mut ids = HashSet::new();
     for section in &file.agents {
-        let agent = resolve(section.get_ref(), pace, around)
+        let agent = resolve(section.get_ref(), pace, file, around)
             .and_then(|agent| {
                 ensure!(
                     ids.insert(agent.id.clone()),
@@ -92,37 +111,81 @@ pub(super) fn agents(
         let (id, kind) = ("demo".to_owned(), AgentKind::Demo { pace });
         agents.push(Agent { id, kind, workspace: around.working_dir.clone() });
     }
-    Ok(Agents { agents })
+    if file.agents.is_empty() {
+        agents.extend(ProgramKind::ALL.map(|kind| programs::unconfigured(kind, around)));
+    }
+    Ok(Agents { agents, shipped: data.join("shipped") })
 }
 
 pub(super) type Sections = Vec<Spanned<AgentSection>>;
 
-fn resolve(section: &AgentSection, pace: Pace, around: &Surroundings) -> anyhow::Result<Agent> {
+fn resolve(
+    section: &AgentSection,
+    pace: Pace,
+    file: &File,
+    around: &Surroundings,
+) -> anyhow::Result<Agent> {
     let id = &section.id;
     let is_name = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
     if id.is_empty() || id.len() > 64 || !id.bytes().all(is_name) {
         bail!("agent id {id:?}: use 1 to 64 letters, digits, '-', '_' or '.'");
     }
-    let workspace = around.working_dir.join(section.workspace.clone().unwrap_or_default());
+    let folder = &around.working_dir;
+    let workspace = section.workspace.as_ref().map_or(folder.clone(), |it| folder.join(it));
     ensure!(workspace.is_dir(), "agent {id:?}: its workspace {} is no folder", workspace.display());
-    let kind = match section.kind {
-        KindWord::Demo => {
-            let own = ["id", "kind", "workspace"];
-            let table = toml::Table::try_from(section)?;
-            if let Some(key) = table.keys().find(|it| !own.contains(&it.as_str())) {
-                bail!("agent {id:?}: a demo agent has no `{key}`; it takes {}", own.join(", "));
-            }
-            AgentKind::Demo { pace }
+    check_keys(section).with_context(|| format!("agent {id:?}"))?;
+    let kind = match (section.kind, section.kind.program()) {
+        (_, Some(kind)) => {
+            let agent = programs::configured(kind, section, around);
+            AgentKind::Program(Arc::new(agent.with_context(|| format!("agent {id:?}"))?))
         }
-        KindWord::OpenAi => {
-            let agent = open_ai(section, around).with_context(|| format!("agent {id:?}"))?;
+        (KindWord::OpenAi, None) => {
+            let agent = open_ai(section, file, around).with_context(|| format!("agent {id:?}"))?;
             AgentKind::OpenAi(Arc::new(agent))
         }
+        (_, None) => AgentKind::Demo { pace },
     };
     Ok(Agent { id: id.clone(), kind, workspace })
 }
 
-fn open_ai(section: &AgentSection, around: &Surroundings) -> anyhow::Result<OpenAiAgent> {
+impl KindWord {
+    fn program(self) -> Option<ProgramKind> {
+        match self {
+            Self::Demo | Self::OpenAi => None,
+            Self::Claude => Some(ProgramKind::Claude),
+            Self::Codex => Some(ProgramKind::Codex),
+            Self::Pi => Some(ProgramKind::Pi),
+        }
+    }
+}
+
+/// A key of another kind of agent is a mistake.
+fn check_keys(section: &AgentSection) -> anyhow::Result<()> {
+    let table = toml::Table::try_from(section)?;
+    let is_of_programs = |key: &str| key != "model" && OF_PROGRAMS.contains(&key);
+    let (name, own): (&str, &[&str]) = match (section.kind, section.kind.program()) {
+        (KindWord::OpenAi, _) => {
+            let key = table.keys().find(|it| is_of_programs(it));
+            return match key {
+                Some(key) => Err(anyhow::anyhow!("`{key}` is for agents that are programs")),
+                None => Ok(()),
+            };
+        }
+        (_, Some(kind)) => (kind.about().word, &OF_PROGRAMS),
+        (_, None) => ("demo", &[]),
+    };
+    let keys = [&COMMON[..], own].concat();
+    if let Some(key) = table.keys().find(|it| !keys.contains(&it.as_str())) {
+        bail!("a {name} agent has no `{key}`; it takes {}", keys.join(", "));
+    }
+    Ok(())
+}
+
+fn open_ai(
+    section: &AgentSection,
+    file: &File,
+    around: &Surroundings,
+) -> anyhow::Result<OpenAiAgent> {
     let base_url = section.base_url.clone().context(
         "`base_url` is missing: where the model is served, like \"http://127.0.0.1:8080/v1\"",
     )?;
@@ -154,7 +217,6 @@ fn open_ai(section: &AgentSection, around: &Surroundings) -> anyhow::Result<Open
         api_key,
         api_key_env: section.api_key_env.clone(),
         headers,
-        tools: tools(section)?,
         body: body(section)?,
         omit: section.omit.clone().unwrap_or_default(),
         limits: Limits {
@@ -173,6 +235,7 @@ fn open_ai(section: &AgentSection, around: &Surroundings) -> anyhow::Result<Open
     };
     Ok(OpenAiAgent {
         settings: Arc::new(settings),
+        tools: tools(section, file)?,
         system: section.system.clone(),
         sees: section.vision.unwrap_or(true),
         missing,
@@ -208,26 +271,28 @@ fn headers(
     Ok(headers)
 }
 
-/// All there are, unless some are chosen.
-fn tools(section: &AgentSection) -> anyhow::Result<Vec<Value>> {
-    let specs = Tools::specs();
-    for wanted in section.tools.iter().flatten() {
-        if specs.iter().all(|it| it.name != wanted) {
-            let names: Vec<&str> = specs.iter().map(|it| it.name).collect();
-            bail!("`tools`: there is no tool {wanted:?}; there are {}", names.join(", "));
+/// All there are, unless some are chosen. What tools a server has is not known yet, but which servers
+/// there are.
+fn tools(section: &AgentSection, file: &File) -> anyhow::Result<ToolChoice> {
+    let Some(wanted) = &section.tools else { return Ok(ToolChoice(None)) };
+    let names = Tools::names();
+    let servers: Vec<&str> = file.mcp_servers.iter().map(|it| it.get_ref().id.as_str()).collect();
+    for name in wanted {
+        let pattern = Pattern::new(name);
+        match mcp::server_of(name) {
+            Some(server) if servers.contains(&server) => (),
+            Some(server) => bail!(
+                "`tools`: {name:?} is of no MCP server: {server:?} is not among [[mcp_servers]]"
+            ),
+            None if names.iter().any(|it| pattern.fits(it)) => (),
+            None => bail!(
+                "`tools`: there is no tool {name:?}; there are {}, and those of MCP servers, like \
+                 \"server__tool\" or \"server__*\"",
+                names.join(", ")
+            ),
         }
     }
-    let is_wanted = |name: &str| match &section.tools {
-        Some(wanted) => wanted.iter().any(|it| it == name),
-        None => true,
-    };
-    let wanted = specs.into_iter().filter(|it| is_wanted(it.name));
-    let tool = |spec: crate::tools::ToolSpec| {
-        json!({ "type": "function", "function": {
-            "name": spec.name, "description": spec.description, "parameters": spec.parameters,
-        }})
-    };
-    Ok(wanted.map(tool).collect())
+    Ok(ToolChoice(Some(wanted.iter().map(|it| Pattern::new(it)).collect())))
 }
 
 /// How the model is to choose its words, and whatever else the service takes.

@@ -1,9 +1,14 @@
 //! What a configuration may say, and what it says when it may not.
 
+mod keys;
+mod policy;
+
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::agents::AgentKind;
+use crate::agents::{AgentKind, ToolChoice};
+use crate::approvals::Pattern;
+use crate::mcp::Way;
 
 fn around() -> Surroundings {
     Surroundings {
@@ -54,9 +59,71 @@ fn flags_weigh_more_than_the_file() {
     assert_eq!(config.data, PathBuf::from("/tmp/x"));
 }
 
+fn ids_of(text: &str) -> Vec<String> {
+    let config = load(text, ServeArgs::default()).unwrap();
+    config.agents.agents.into_iter().map(|it| it.id).collect()
+}
+
+#[test]
+fn programs_are_there_unless_the_file_names_agents() {
+    assert_eq!(ids_of(""), ["demo", "claude", "codex", "pi"]);
+    assert_eq!(ids_of("[[agents]]\nid = \"mine\"\nkind = \"pi\""), ["mine", "demo"]);
+    let config = load("", ServeArgs::default()).unwrap();
+    for agent in &config.agents.agents[1..] {
+        // There is no PATH here to find them on.
+        let problem = agent.problem().unwrap();
+        assert!(problem.contains("npm i -g @"), "{problem}");
+        assert!(agent.is_optional());
+    }
+}
+
+#[test]
+fn a_program_takes_what_is_for_programs() {
+    let agent = |rest: &str| format!("[[agents]]\nid = \"c\"\nkind = \"codex\"\n{rest}");
+    let all = "command = [\"bin/codex\", \"-x\"]\nargs = [\"-y\"]\nmodel = \"m\"\nidle_minutes = 3\n\
+               env = { A = \"1\", B = \"env:SET\" }\npermission_mode = \"auto\"";
+    let config = load(&agent(all), ServeArgs::default()).unwrap();
+    let AgentKind::Program(made) = &config.agents.agents[0].kind else { panic!("no program") };
+    let folder = std::env::temp_dir();
+    assert_eq!(made.command, [folder.join("bin/codex").display().to_string(), "-x".to_owned()]);
+    assert_eq!(made.patience.as_secs(), 180);
+    assert_eq!(made.which.model(), Some("m"));
+    assert!(!made.is_optional);
+    let has = |name: &str, value: &str| made.inherited.contains(&(name.into(), value.into()));
+    assert!(has("A", "1") && has("B", "a-secret"));
+    for (rest, expect) in [
+        (
+            "command = []",
+            expect![[r#"
+            callboard.toml, line 1: agent "c": `command` is empty: write it like ["codex"]
+        "#]],
+        ),
+        (
+            "env = { A = \"env:UNSET\" }",
+            expect![[r#"
+            callboard.toml, line 1: agent "c": `env`: A is to be what UNSET is, which is not set
+        "#]],
+        ),
+        (
+            "base_url = \"http://x\"",
+            expect![[r#"
+            callboard.toml, line 1: agent "c": a codex agent has no `base_url`; it takes id, kind, workspace, command, args, model, env, permission_mode, idle_minutes
+        "#]],
+        ),
+    ] {
+        refuses(&agent(rest), expect);
+    }
+    refuses(
+        "[[agents]]\nid = \"o\"\nkind = \"openai\"\nargs = []",
+        expect![[r#"
+            callboard.toml, line 1: agent "o": `args` is for agents that are programs
+        "#]],
+    );
+}
+
 #[test]
 fn the_demo_agent_can_be_left_out_renamed_and_hurried() {
-    assert_eq!(load("demo = false", ServeArgs::default()).unwrap().agents.default_id(), None);
+    assert_eq!(ids_of("demo = false"), ["claude", "codex", "pi"]);
     let config = load(
         "[demo]\npace = \"instant\"\n[[agents]]\nid = \"tour\"\nkind = \"demo\"",
         ServeArgs::default(),
@@ -87,20 +154,20 @@ fn mistakes_are_named_with_their_line() {
               |
             2 | lisen = "127.0.0.1:1"
               | ^^^^^
-            unknown field `lisen`, expected one of `listen`, `data`, `sync`, `public_url`, `allowed_origins`
+            unknown field `lisen`, expected one of `listen`, `data`, `sync`, `public_url`, `allowed_origins`, `raw_days`
 
         "#]],
     );
     refuses(
         "[[agents]]\nid = \"x\"\nkind = \"magic\"",
         expect![[r#"
-        callboard.toml: TOML parse error at line 3, column 8
-          |
-        3 | kind = "magic"
-          |        ^^^^^^^
-        unknown variant `magic`, expected `demo` or `openai`
+            callboard.toml: TOML parse error at line 3, column 8
+              |
+            3 | kind = "magic"
+              |        ^^^^^^^
+            unknown variant `magic`, expected one of `demo`, `openai`, `claude`, `codex`, `pi`
 
-    "#]],
+        "#]],
     );
     refuses(
         "[[agents]]\nid = \"a b\"\nkind = \"demo\"",
@@ -133,7 +200,7 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
     refuses(
         &agent("tools = [\"time\", \"tiem\"]"),
         expect![[r#"
-            callboard.toml, line 2: agent "m": `tools`: there is no tool "tiem"; there are time, list_files, read_file, search_files, write_file, edit_file, shell, http_get
+            callboard.toml, line 2: agent "m": `tools`: there is no tool "tiem"; there are time, list_files, read_file, search_files, write_file, edit_file, shell, http_get, and those of MCP servers, like "server__tool" or "server__*"
         "#]],
     );
     refuses(
@@ -145,13 +212,13 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
     refuses(
         &agent("max_step = 1"),
         expect![[r#"
-        callboard.toml: TOML parse error at line 7, column 1
-          |
-        7 | max_step = 1
-          | ^^^^^^^^
-        unknown field `max_step`, expected one of `id`, `kind`, `workspace`, `base_url`, `model`, `api_key_env`, `headers`, `system`, `tools`, `vision`, `max_steps`, `max_tokens`, `max_seconds`, `max_tool_calls`, `parallel_tools`, `retries`, `timeout_seconds`, `temperature`, `top_p`, `seed`, `max_output_tokens`, `extra`, `omit`
+            callboard.toml: TOML parse error at line 7, column 1
+              |
+            7 | max_step = 1
+              | ^^^^^^^^
+            unknown field `max_step`, expected one of `id`, `kind`, `workspace`, `base_url`, `model`, `api_key_env`, `headers`, `system`, `tools`, `vision`, `max_steps`, `max_tokens`, `max_seconds`, `max_tool_calls`, `parallel_tools`, `retries`, `timeout_seconds`, `temperature`, `top_p`, `seed`, `max_output_tokens`, `extra`, `omit`, `command`, `args`, `env`, `permission_mode`, `idle_minutes`
 
-    "#]],
+        "#]],
     );
     refuses(
         &agent("temperature = \"hot\""),
@@ -209,7 +276,7 @@ fn an_agent_with_everything() {
     let headers: Vec<String> = settings.headers.iter().map(|(n, v)| format!("{n}={v}")).collect();
     assert_eq!(headers, ["x-missing=", "x-other=plain", "x-team=a-secret"]);
     assert_eq!(agent.missing, ["UNSET"]);
-    assert_eq!(settings.tools.len(), 1);
+    assert_eq!(agent.tools, ToolChoice(Some(vec![Pattern::new("time")])));
     let body = serde_json::Value::Object(settings.body.clone()).to_string();
     expect![[
         r#"{"temperature":0.5,"top_p":0.9,"seed":7,"max_tokens":100,"reasoning_effort":"low"}"#
@@ -217,6 +284,98 @@ fn an_agent_with_everything() {
     .assert_eq(&body);
     let shown = format!("{:?}", config.agents);
     assert!(!shown.contains("a-secret"), "{shown}");
+}
+
+#[test]
+fn mcp_servers_of_both_kinds() {
+    let text = r#"
+        [tools]
+        timeout_seconds = 7
+        [[mcp_servers]]
+        id = "files"
+        command = ["npx", "-y"]
+        args = ["server"]
+        env = { PLAIN = "p", KEY = "env:SET" }
+        [[mcp_servers]]
+        id = "web"
+        url = "https://example/mcp"
+        headers = { X-Team = "ours" }
+        headers_env = { Authorization = "SET", X-Gone = "UNSET" }
+        timeout_seconds = 9
+        [[agents]]
+        id = "m"
+        kind = "openai"
+        base_url = "https://example/v1"
+        model = "x"
+        tools = ["time", "files__*", "web__search"]
+        [approvals]
+        "files__*" = "allow"
+    "#;
+    let config = load(text, ServeArgs::default()).unwrap();
+    let [files, web] = &config.mcp_servers[..] else { panic!("two servers") };
+    let Way::Program { command, environment, .. } = &files.way else { panic!("a program") };
+    assert_eq!(command, &["npx", "-y", "server"]);
+    assert_eq!(environment, &[("KEY".into(), "a-secret".into()), ("PLAIN".into(), "p".into())]);
+    assert_eq!((files.time_limit.as_secs(), web.time_limit.as_secs()), (7, 9));
+    assert_eq!((&files.missing[..], &web.missing[..]), (&[][..], &["UNSET".to_owned()][..]));
+    let Way::Url { url, headers } = &web.way else { panic!("a service") };
+    assert_eq!(url, "https://example/mcp");
+    let headers: Vec<String> = headers.iter().map(|(n, v)| format!("{n}={v}")).collect();
+    assert_eq!(headers, ["x-team=ours", "authorization=a-secret", "x-gone="]);
+    let shown = format!("{:?}", config.mcp_servers);
+    assert!(!shown.contains("a-secret"), "{shown}");
+}
+
+#[test]
+fn mistakes_in_mcp_servers_are_named_with_their_line() {
+    refuses(
+        "[[mcp_servers]]\nid = \"a\"\ncomand = [\"x\"]",
+        expect![[r#"
+        callboard.toml: TOML parse error at line 3, column 1
+          |
+        3 | comand = ["x"]
+          | ^^^^^^
+        unknown field `comand`, expected one of `id`, `timeout_seconds`, `command`, `args`, `env`, `cwd`, `url`, `headers`, `headers_env`
+
+    "#]],
+    );
+    refuses(
+        "[[mcp_servers]]\nid = \"a__b\"\ncommand = [\"x\"]",
+        expect![[r#"
+        callboard.toml, line 1: MCP server id "a__b": use 1 to 32 letters, digits, '-' or '_', without "__" and with no '_' at the end
+    "#]],
+    );
+    refuses(
+        "[[mcp_servers]]\nid = \"a\"",
+        expect![[r#"
+            callboard.toml, line 1: MCP server "a" needs either `command`, to be started, or `url`, where it is served
+        "#]],
+    );
+    refuses(
+        "\n[[mcp_servers]]\nid = \"a\"\nurl = \"ftp://x\"",
+        expect![[r#"
+        callboard.toml, line 2: MCP server "a": `url` "ftp://x": it begins with http:// or https://
+    "#]],
+    );
+    refuses(
+        "[[mcp_servers]]\nid = \"a\"\nurl = \"http://x\"\nenv = { A = \"b\" }",
+        expect![[r#"
+        callboard.toml, line 1: MCP server "a": `args`, `env` and `cwd` go with `command`
+    "#]],
+    );
+    let twice = "[[mcp_servers]]\nid = \"a\"\nurl = \"http://x\"\n".repeat(2);
+    refuses(
+        &twice,
+        expect![[r#"
+        callboard.toml, line 4: two MCP servers are called "a": give each its own id
+    "#]],
+    );
+    refuses(
+        "[[agents]]\nid = \"m\"\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"x\"\ntools = [\"files__read\"]",
+        expect![[r#"
+            callboard.toml, line 1: agent "m": `tools`: "files__read" is of no MCP server: "files" is not among [[mcp_servers]]
+        "#]],
+    );
 }
 
 #[test]

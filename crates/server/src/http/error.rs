@@ -64,7 +64,7 @@ request_codes! {
     NothingToDo "nothing_to_do" CONFLICT "There is no answer to continue or to retry."
     AlreadyDecided "already_decided" CONFLICT "Somebody has decided about the call already; `by` and `at` say who and when."
     AgentBusy "agent_busy" CONFLICT "The agent is working and cannot take this now."
-    TooLarge "too_large" PAYLOAD_TOO_LARGE "The body or the frame is larger than 8 MiB."
+    TooLarge "too_large" PAYLOAD_TOO_LARGE "The body or the frame is larger than 8 MiB, or a file to import than 256 MiB."
     TooManyAttempts "too_many_attempts" TOO_MANY_REQUESTS "The password was wrong too often; wait a minute."
     QueueFull "queue_full" TOO_MANY_REQUESTS "Too many messages are waiting already."
     InternalError "internal_error" INTERNAL_SERVER_ERROR "A fault of Callboard itself; its log says more."
@@ -191,7 +191,7 @@ impl IntoResponse for PageError {
             StatusCode::NOT_FOUND => "There is nothing here",
             _ => "That did not work",
         };
-        (status, Html(render::error_page(title, &self.0.message))).into_response()
+        (status, Html::new(render::error_page(title, &self.0.message))).into_response()
     }
 }
 

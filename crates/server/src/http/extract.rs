@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request, State};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
@@ -15,7 +15,7 @@ use transcript::{CallId, SessionId};
 
 use super::error::{HttpError, RequestCode};
 use super::openapi::{Operation, Takes};
-use super::{App, BODY_MAX};
+use super::{App, BODY_MAX, FILE_MAX};
 
 /// A body must have come by then.
 const BODY_WITHIN: Duration = Duration::from_secs(30);
@@ -27,7 +27,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        let body = read_body(request, state).await?;
+        let body = read_body(request, state, BODY_MAX).await?;
         let value = parse_object(&body);
         value.map(Self).map_err(|why| HttpError::invalid(format!("the body cannot be read: {why}")))
     }
@@ -49,7 +49,18 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        read_body(request, state).await.map(Self)
+        read_body(request, state, BODY_MAX).await.map(Self)
+    }
+}
+
+/// A file, which may be larger than other bodies.
+pub(super) struct FileBody(pub(super) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for FileBody {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
+        read_body(request, state, FILE_MAX).await.map(Self)
     }
 }
 
@@ -60,20 +71,25 @@ impl<S: Send + Sync> FromRequest<S> for Password {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        let body = read_body(request, state).await?;
+        let body = read_body(request, state, BODY_MAX).await?;
         let mut fields = form_urlencoded::parse(&body);
         let password = fields.find(|(name, _)| name == "password");
         Ok(Self(password.map(|(_, value)| value.into_owned()).unwrap_or_default()))
     }
 }
 
-async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, HttpError> {
+async fn read_body<S: Send + Sync>(
+    mut request: Request,
+    state: &S,
+    max: usize,
+) -> Result<Bytes, HttpError> {
     // One that says it will be too large need not come at all.
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok());
-    if announced.and_then(|it| it.parse().ok()).is_some_and(|it: u64| it > BODY_MAX as u64) {
-        let message = format!("the body is larger than {} MiB", BODY_MAX >> 20);
+    if announced.and_then(|it| it.parse().ok()).is_some_and(|it: u64| it > max as u64) {
+        let message = format!("the body is larger than {} MiB", max >> 20);
         return Err(HttpError::new(RequestCode::TooLarge, message));
     }
+    DefaultBodyLimit::max(max).apply(&mut request);
     let read = Bytes::from_request(request, state);
     match tokio::time::timeout(BODY_WITHIN, read).await {
         Ok(body) => body.map_err(refuse_body),
@@ -156,6 +172,12 @@ impl Takes for RawBody {
     fn describe(operation: &mut Operation<'_>) {
         operation.takes_body("application/octet-stream", json_schema!({}));
         operation.refuses(BODY_REFUSALS);
+    }
+}
+
+impl Takes for FileBody {
+    fn describe(operation: &mut Operation<'_>) {
+        RawBody::describe(operation);
     }
 }
 

@@ -14,10 +14,11 @@ use super::App;
 use super::error::HttpError;
 use super::extract::{Input, Params};
 
-pub(super) async fn metrics(State(app): State<App>) -> Response {
-    let text = app.shared.metrics.encode(&app.store().stats());
+pub(super) async fn metrics(State(app): State<App>) -> Result<Response, HttpError> {
+    let store = app.store();
+    let text = app.shared.metrics.encode(&store.stats(), &store.unrecognized()?);
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(CONTENT_TYPE, kind)], text).into_response()
+    Ok(([(CONTENT_TYPE, kind)], text).into_response())
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -50,6 +51,8 @@ struct SessionSize {
     deltas: u64,
     blobs: u64,
     index: u64,
+    /// What programs have written, as kept.
+    raw: u64,
 }
 
 pub(super) async fn sizes(
@@ -68,8 +71,8 @@ pub(super) async fn sizes(
 
 impl From<store::SessionSize> for SessionSize {
     fn from(size: store::SessionSize) -> Self {
-        let store::SessionSize { session, title, records, deltas, blobs, index } = size;
-        Self { session_id: session, title, records, deltas, blobs, index }
+        let store::SessionSize { session, title, records, deltas, blobs, index, raw } = size;
+        Self { session_id: session, title, records, deltas, blobs, index, raw }
     }
 }
 

@@ -17,7 +17,7 @@ use super::answer::{Accepted, Created};
 use super::error::HttpError;
 use super::extract::{Input, Named, Params};
 use crate::clock;
-use crate::session::{Command, NewMessage, NewSession, SessionPatch};
+use crate::session::{Command, NewMessage, NewSession, Pulse, SessionPatch};
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Session")]
@@ -33,6 +33,18 @@ pub(super) struct SessionObject {
     updated_at: Millis,
     message_count: u64,
     head: Seq,
+    /// The agent's program, while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<ProgramObject>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ProgramObject {
+    pid: u32,
+    started_at: Millis,
+    /// When it last wrote something.
+    last_line_at: Millis,
 }
 
 impl SessionObject {
@@ -48,7 +60,15 @@ impl SessionObject {
             updated_at: summary.updated_at,
             message_count: summary.message_count,
             head,
+            program: None,
         }
+    }
+}
+
+impl From<&Pulse> for ProgramObject {
+    fn from(pulse: &Pulse) -> Self {
+        let Pulse { pid, started_at, .. } = *pulse;
+        Self { pid, started_at, last_line_at: pulse.heard_at() }
     }
 }
 
@@ -156,7 +176,8 @@ pub(super) async fn update(
 pub(super) fn session_object(app: &App, id: SessionId) -> Result<SessionObject, HttpError> {
     let found = app.store().summary(&id)?;
     let (summary, head) = found.ok_or_else(|| HttpError::no_session(id.as_str()))?;
-    Ok(SessionObject::new(id, &summary, head))
+    let program = app.shared.pulses.of(&id).map(|it| ProgramObject::from(&*it));
+    Ok(SessionObject { program, ..SessionObject::new(id, &summary, head) })
 }
 
 pub(super) async fn delete(
@@ -176,10 +197,6 @@ pub(super) struct SendInput {
     pub(super) attachments: Vec<Attachment>,
     /// Steering falls back to queueing with agents that cannot be steered.
     #[serde(default)]
-    #[expect(
-        dead_code,
-        reason = "no agent here can be steered yet; the word is part of the protocol"
-    )]
     pub(super) mode: SendMode,
 }
 
@@ -191,9 +208,9 @@ impl SendInput {
         if self.client_id.as_ref().is_some_and(|it| it.as_str().len() > 128) {
             return Err(HttpError::invalid("clientId is longer than 128 bytes"));
         }
-        let Self { text, client_id, attachments, .. } = self;
+        let Self { text, client_id, attachments, mode } = self;
         check_attachments(app, &attachments).await?;
-        Ok(NewMessage { text, client_id, attachments })
+        Ok(NewMessage { text, client_id, attachments, mode })
     }
 }
 

@@ -21,7 +21,7 @@ fn tool_settings() -> ToolSettings {
         time_limit: std::time::Duration::from_secs(1),
         per_minute: 0,
         retries: 0,
-        http_private: false,
+        web: crate::tools::Web::public(),
         environment: Vec::new(),
     }
 }
@@ -31,11 +31,13 @@ fn door_to(data: &tempfile::TempDir) -> Router {
     let shared = Arc::new(Shared {
         store: Store::open(data.path(), Options::default()).unwrap(),
         hub: Hub::new(),
-        agents: Agents { agents: Vec::new() },
+        agents: Agents { agents: Vec::new(), shipped: data.path().join("shipped") },
         tools: Tools::built_in(tool_settings()),
         approvals: Approvals { rules: Default::default(), timeout_ms: 1000 },
         metrics: crate::metrics::Metrics::new(),
         http: crate::session::HttpClient::default(),
+        keeps_raw: true,
+        pulses: crate::session::Pulses::default(),
     });
     let edge = Edge {
         token: "the token".to_owned(),

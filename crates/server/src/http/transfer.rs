@@ -5,18 +5,21 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use backends::import::{Kind, SideFile};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use store::{AppendError, Store};
-use transcript::{Record, Seq, SessionId, Summary};
+use transcript::{Event, Record, Seq, SessionId, Summary};
 
 use super::App;
 use super::answer::Created;
 use super::error::{HttpError, RequestCode};
-use super::extract::{Named, Params, RawBody};
+use super::extract::{FileBody, Named, Params};
 use super::sessions::{SessionObject, session_object};
 use crate::export::{self, Format};
+use crate::import::{self, Conversation, Plan};
 use crate::live::ListChange;
+use crate::session::{Command, Refused};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ExportParams {
@@ -53,34 +56,141 @@ pub(super) async fn export(
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ImportParams {
     #[serde(default)]
-    #[expect(dead_code, reason = "there is one format yet; the word is part of the protocol")]
     format: ImportFormat,
-    /// What the session is to be called here; what it was called there if left out.
+    /// What the session is to be called here. If left out: what it was called there, or the program's
+    /// name and its conversation's.
     id: Option<String>,
+    /// Of a program's conversation, also a last turn that has not ended: nothing more will come of it.
+    #[serde(default, rename = "final")]
+    is_final: bool,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum ImportFormat {
+    /// A session's log, as an export gave it.
     #[default]
     Jsonl,
+    /// What the program keeps of a conversation.
+    Claude,
+    Codex,
+    Pi,
 }
 
-/// A session's log, as an export gave it.
+impl ImportFormat {
+    fn program(&self) -> Option<Kind> {
+        match self {
+            Self::Jsonl => None,
+            Self::Claude => Some(Kind::Claude),
+            Self::Codex => Some(Kind::Codex),
+            Self::Pi => Some(Kind::Pi),
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ImportedObject {
+    #[serde(flatten)]
+    session: SessionObject,
+    added_turns: usize,
+    /// The conversation goes on in this session, which knows more than the file: nothing was added.
+    goes_on_here: bool,
+}
+
+/// A session's log, or a program's conversation, of which only what is new is added.
 pub(super) async fn import(
     State(app): State<App>,
-    Params(ImportParams { id, .. }): Params<ImportParams>,
-    RawBody(body): RawBody,
-) -> Result<Created<SessionObject>, HttpError> {
+    Params(ImportParams { format, id, is_final }): Params<ImportParams>,
+    FileBody(body): FileBody,
+) -> Result<Created<ImportedObject>, HttpError> {
     let text = std::str::from_utf8(&body)
         .map_err(|error| HttpError::invalid(format!("the file is not text: {error}")))?;
-    let records = read_log(text, id.as_deref())?;
+    let name = id.as_deref().map(parse_name).transpose()?;
+    let Some(kind) = format.program() else { return import_log(&app, text, name).await };
+    let Envelope { transcript, side_files } = Envelope::read(text);
+    let conversation = Conversation { kind, text: transcript, side_files, is_final };
+    import_conversation(&app, Arc::new(conversation), name).await.map(Created)
+}
+
+async fn import_conversation(
+    app: &App,
+    conversation: Arc<Conversation>,
+    name: Option<SessionId>,
+) -> Result<ImportedObject, HttpError> {
+    let (session, added_turns, goes_on_here) = loop {
+        let (shared, conversation) = (Arc::clone(&app.shared), Arc::clone(&conversation));
+        let name = name.clone();
+        let plan = move |store: &Store| import::plan(store, &shared.agents, &conversation, name);
+        let plan = app.store().off_thread(plan).await?.ok_or_else(|| {
+            HttpError::invalid("the file is no such conversation, or nothing has ended in it yet")
+        })?;
+        let addition = match plan {
+            Plan::Nothing { session } => break (session, 0, false),
+            Plan::GoesOnHere { session } => break (session, 0, true),
+            Plan::Add(addition) => addition,
+        };
+        let (session, turns) = (addition.session.clone(), addition.turns);
+        if addition.head == Seq(0) {
+            make_session(app, &session, addition.records).await?;
+            break (session, turns, false);
+        }
+        match app.sessions.ask(&session, |reply| Command::Add { addition, reply }).await {
+            Ok(()) => break (session, turns, false),
+            // Something has happened in the session since, and is in its log now.
+            Err(Refused::Busy) => (),
+            Err(refused) => return Err(refused.into()),
+        }
+    };
+    let session = session_object(app, session)?;
+    Ok(ImportedObject { session, added_turns, goes_on_here })
+}
+
+/// A transcript, with the files beside it where there are any.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Envelope {
+    transcript: String,
+    #[serde(default, deserialize_with = "side_files")]
+    side_files: Vec<SideFile>,
+}
+
+impl Envelope {
+    fn read(text: &str) -> Self {
+        serde_json::from_str(text)
+            .unwrap_or_else(|_| Self { transcript: text.to_owned(), side_files: Vec::new() })
+    }
+}
+
+fn side_files<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SideFile>, D::Error> {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+        text: String,
+    }
+    let files = Vec::<Named>::deserialize(from)?.into_iter();
+    Ok(files.map(|Named { name, text }| SideFile { name, text }).collect())
+}
+
+async fn import_log(
+    app: &App,
+    text: &str,
+    name: Option<SessionId>,
+) -> Result<Created<ImportedObject>, HttpError> {
+    let records = read_log(text, name.as_ref())?;
     let Some(first) = records.first() else {
         return Err(HttpError::invalid("the file has no record"));
     };
     let id = first.session_id.clone();
-    let records: Arc<[Record]> = records.into();
-    let written = app.store().append(&id, Seq(0), Arc::clone(&records)).await;
+    let begins_run = |it: &&Record| matches!(it.event, Event::RunStart { .. });
+    let added_turns = records.iter().filter(begins_run).count();
+    make_session(app, &id, records.into()).await?;
+    let session = session_object(app, id)?;
+    Ok(Created(ImportedObject { session, added_turns, goes_on_here: false }))
+}
+
+async fn make_session(app: &App, id: &SessionId, records: Arc<[Record]>) -> Result<(), HttpError> {
+    let written = app.store().append(id, Seq(0), Arc::clone(&records)).await;
     written.map_err(|error| match error {
         AppendError::Conflict { .. } => {
             let message =
@@ -96,17 +206,16 @@ pub(super) async fn import(
     let head = Seq(records.len() as u64);
     let change = ListChange::Changed { id: id.clone(), summary: Box::new(summary), head };
     app.shared.hub.publish_list_change(change);
-    Ok(Created(session_object(&app, id)?))
+    Ok(())
+}
+
+fn parse_name(name: &str) -> Result<SessionId, HttpError> {
+    let refused = || HttpError::invalid("a session id is 1 to 128 letters, digits, '-' or '_'");
+    SessionId::parse(name).ok_or_else(refused)
 }
 
 /// Numbers must be 1, 2, 3, ...: a log with a gap is not a log.
-fn read_log(text: &str, name: Option<&str>) -> Result<Vec<Record>, HttpError> {
-    let name = match name {
-        None => None,
-        Some(name) => Some(SessionId::parse(name).ok_or_else(|| {
-            HttpError::invalid("a session id is 1 to 128 letters, digits, '-' or '_'")
-        })?),
-    };
+fn read_log(text: &str, name: Option<&SessionId>) -> Result<Vec<Record>, HttpError> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let mut records: Vec<Record> = Vec::new();
     for (at, line) in lines {
@@ -118,7 +227,7 @@ fn read_log(text: &str, name: Option<&str>) -> Result<Vec<Record>, HttpError> {
         if SessionId::parse(record.session_id.as_str()).is_none() {
             return Err(broken(format!("{:?} is no session id", record.session_id.as_str())));
         }
-        if let Some(name) = &name {
+        if let Some(name) = name {
             record.session_id = name.clone();
         } else if records.first().is_some_and(|first| first.session_id != record.session_id) {
             return Err(broken("the record is of another session".to_owned()));

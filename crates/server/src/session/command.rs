@@ -2,13 +2,22 @@
 
 use thiserror::Error;
 use tokio::sync::oneshot;
-use transcript::{Attachment, CallId, ClientId, MessageId, Millis, ResponseId, Scope, SessionId};
+use transcript::{
+    Attachment, CallId, ClientId, MessageId, Millis, ResponseId, Scope, SendMode, SessionId,
+};
+
+use crate::import::Addition;
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refused>>;
 
 pub(crate) enum Command {
     Update {
         patch: SessionPatch,
+        reply: Reply<()>,
+    },
+    /// Adds turns that were taken elsewhere; nothing else may have happened since they were read.
+    Add {
+        addition: Addition,
         reply: Reply<()>,
     },
     Send {
@@ -58,6 +67,7 @@ impl Command {
     pub(super) fn refuse(self, why: Refused) {
         match self {
             Self::Update { reply, .. }
+            | Self::Add { reply, .. }
             | Self::DropQueued { reply, .. }
             | Self::Approve { reply, .. }
             | Self::Delete { reply } => {
@@ -92,6 +102,8 @@ pub(crate) struct NewMessage {
     pub(crate) text: String,
     pub(crate) client_id: Option<ClientId>,
     pub(crate) attachments: Vec<Attachment>,
+    /// What to do with it while a run is active.
+    pub(crate) mode: SendMode,
 }
 
 /// What a person says about a call.

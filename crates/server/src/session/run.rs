@@ -1,21 +1,25 @@
-//! One run: the agent's state machine, what it is doing, and what it waits for.
+//! One run: what it has said by now, what is being done for it, and what it waits for.
 //!
-//! The session's task owns it and calls it with one input at a time, so that a cancel, a result and
-//! the agent's own end can never cross: whichever comes first counts.
+//! The session's task owns it and takes one thing at a time, so that a cancel, a result and the agent's
+//! own end can never cross: whichever comes first counts.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use backends::{Backend, Effect, HowLost, Input, Lost, Request, ToolOutcome};
+use backends::{HowLost, Input, Lost, Request, ToolOutcome, Verdict};
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until};
-use transcript::{Answer, CallId, ErrorInfo, Millis, ResponseId};
+use transcript::{
+    Answer, Call, CallId, Decision, ErrorCode, ErrorInfo, Event, Executor, Millis, ResponseId,
+};
 
+use super::command::Refused;
 use super::request::RunningRequest;
+use super::task::AfterCommit;
+use super::worker::{instant, sleep_if};
 use crate::clock;
 use crate::session::Shared;
 use crate::tools::{Stopped, ToolContext, ToolNews, What};
@@ -25,23 +29,41 @@ pub(super) struct Run {
     /// What the log says of this run so far.
     pub(super) answer: Answer,
     pub(super) workspace: PathBuf,
-    backend: Box<dyn Backend>,
-    wake_at: Option<Instant>,
     tools: HashMap<CallId, RunningTool>,
     request: Option<RunningRequest>,
+    /// What is to be done once the tools are known that the agent may use.
+    held: Option<(BoxFuture<'static, ()>, AfterCommit)>,
+    has_waited: bool,
     /// Calls that a person must agree to.
     pub(super) waiting: HashMap<CallId, WaitingCall>,
-    /// Results of calls that never ran.
-    refused: VecDeque<ToolNews>,
+    /// Arguments of calls that a program may ask about: the answer keeps only their edges.
+    pub(super) proposed: HashMap<CallId, String>,
+    /// What was settled without anybody being asked: results of calls that never ran, and answers to
+    /// a program's questions.
+    settled: VecDeque<RunInput>,
+    /// Who wants to know when the run has ended.
+    pub(super) awaited: Vec<Awaited>,
     tell: mpsc::Sender<ToolNews>,
     news: mpsc::Receiver<ToolNews>,
 }
+
+pub(super) type Awaited = Box<dyn FnOnce(Result<(), Refused>) + Send>;
 
 pub(super) struct WaitingCall {
     pub(super) tool_name: String,
     pub(super) arguments: String,
     /// Nobody may decide after this.
     pub(super) until: Millis,
+    pub(super) asked_by: AskedBy,
+}
+
+/// Who wants to know whether a call may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AskedBy {
+    /// We: it is ours to run.
+    Us,
+    /// The program that runs it.
+    Program { can_edit: bool, has_form: bool },
 }
 
 /// A tool that is being run. Dropping it stops it.
@@ -54,36 +76,32 @@ struct RunningTool {
 const NEWS: usize = 64;
 
 impl Run {
-    pub(super) fn new(id: ResponseId, backend: Box<dyn Backend>, workspace: PathBuf) -> Self {
+    pub(super) fn new(id: ResponseId, workspace: PathBuf) -> Self {
         let (tell, news) = mpsc::channel(NEWS);
         let answer = Answer::replay(&id, []);
         Self {
             id,
             answer,
             workspace,
-            backend,
-            wake_at: None,
             tools: HashMap::new(),
             request: None,
+            held: None,
+            has_waited: false,
             waiting: HashMap::new(),
-            refused: VecDeque::new(),
+            proposed: HashMap::new(),
+            settled: VecDeque::new(),
+            awaited: Vec::new(),
             tell,
             news,
         }
     }
 
-    /// Hands the agent one input; the effects are to be carried out in order.
-    pub(super) fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
-        self.backend.on(now, input)
-    }
-
     /// The next thing that happens to this run from outside: a tool has something to tell, a piece of
-    /// an answer has come, or it is time.
+    /// an answer has come, or nobody has decided in time.
     pub(super) async fn next(&mut self) -> RunInput {
-        if let Some(news) = self.refused.pop_front() {
-            return RunInput::Tool(news);
+        if let Some(settled) = self.settled.pop_front() {
+            return settled;
         }
-        let wake = sleep_if(self.wake_at);
         let overdue = self.waiting.iter().min_by_key(|(_, call)| call.until);
         let overdue = overdue.map(|(id, call)| (id.clone(), instant(call.until)));
         let give_up = sleep_if(overdue.as_ref().map(|it| it.1));
@@ -92,10 +110,7 @@ impl Run {
             // `tell` is ours too, so the channel cannot close.
             Some(news) = self.news.recv() => RunInput::Tool(news),
             input = next_of(&mut self.request) => RunInput::Heard(input),
-            () = wake => {
-                self.wake_at = None;
-                RunInput::Wake
-            }
+            () = known(&mut self.held) => RunInput::ToolsKnown,
             () = give_up => match overdue {
                 Some((call_id, _)) => RunInput::Overdue(call_id),
                 None => std::future::pending().await,
@@ -105,9 +120,9 @@ impl Run {
 
     /// What has come in meanwhile, if anything has.
     pub(super) fn try_next(&mut self) -> Option<RunInput> {
-        let news = self.refused.pop_front().or_else(|| self.news.try_recv().ok());
-        if let Some(news) = news {
-            return Some(RunInput::Tool(news));
+        let news = || self.news.try_recv().ok().map(RunInput::Tool);
+        if let Some(input) = self.settled.pop_front().or_else(news) {
+            return Some(input);
         }
         let input = self.request.as_mut()?.try_next()?;
         if let Input::Ended(_) = input {
@@ -116,14 +131,65 @@ impl Run {
         Some(RunInput::Heard(input))
     }
 
+    /// A call that the agent runs itself, and of which it has not said how it ended.
+    pub(super) fn has_running_call(&self) -> bool {
+        let is_running = |it: &Call| {
+            it.is_open() && it.running_since.is_some() && it.executor == Executor::Agent
+        };
+        self.answer.calls().any(is_running)
+    }
+
+    /// A program says of a call that did not run only that it failed; the log says why.
+    pub(super) fn settle_result(&self, event: &mut Event) {
+        let Event::ToolResult { call_id, ok: false, error: Some(error), .. } = event else {
+            return;
+        };
+        let approval = self.answer.call(call_id).and_then(|it| it.approval.as_ref());
+        match approval.and_then(|it| it.resolved.as_ref()).map(|it| it.decision) {
+            Some(Decision::Rejected) => error.code = ErrorCode::ToolDenied,
+            Some(Decision::TimedOut) => error.code = ErrorCode::ApprovalTimeout,
+            Some(Decision::Withdrawn) => error.code = ErrorCode::ToolInterrupted,
+            Some(Decision::Accepted) | None => (),
+        }
+    }
+
+    pub(super) fn remember_arguments(&mut self, event: &Event) {
+        match event {
+            Event::ToolArgumentsDone { call_id, arguments, .. } => {
+                let call = self.answer.call(call_id);
+                if call.is_some_and(|it| it.executor == Executor::Agent) {
+                    self.proposed.insert(call_id.clone(), arguments.clone());
+                }
+            }
+            Event::ToolResult { call_id, .. } => {
+                self.proposed.remove(call_id);
+            }
+            _ => (),
+        }
+    }
+
     /// Cuts off the one before it.
     pub(super) fn start_request(&mut self, shared: &Shared, request: Request) {
         self.request = Some(RunningRequest::start(&shared.http, request));
     }
 
-    pub(super) fn wake_at(&mut self, at: Millis) {
-        let at = instant(at);
-        self.wake_at = Some(self.wake_at.map_or(at, |other| other.min(at)));
+    pub(super) fn hold(&mut self, until: BoxFuture<'static, ()>, action: AfterCommit) {
+        self.held = Some((until, action));
+    }
+
+    /// The agent knows nothing of it yet.
+    pub(super) fn is_held_at_its_start(&self) -> bool {
+        matches!(self.held, Some((_, AfterCommit::StartAgent)))
+    }
+
+    pub(super) fn release(&mut self) -> Option<AfterCommit> {
+        self.has_waited = true;
+        self.held.take().map(|(_, action)| action)
+    }
+
+    /// What is to be done now has been held already. True once for each time.
+    pub(super) fn has_waited(&mut self) -> bool {
+        std::mem::take(&mut self.has_waited)
     }
 
     pub(super) fn start_tool(
@@ -152,7 +218,14 @@ impl Run {
     /// The call gets its result, as if it had run.
     pub(super) fn refuse(&mut self, call_id: CallId, error: ErrorInfo) {
         let outcome = ToolOutcome { ok: false, result: Value::Null, error: Some(error) };
-        self.refused.push_back(ToolNews { call_id, what: What::Done(outcome) });
+        let news = ToolNews { call_id, what: What::Done(outcome) };
+        self.settled.push_back(RunInput::Tool(news));
+    }
+
+    /// The program gets its answer when all that it said before has been carried out.
+    pub(super) fn answer_program(&mut self, call_id: CallId, verdict: Verdict) {
+        let decided = Input::Decided { call_id, verdict };
+        self.settled.push_back(RunInput::Heard(decided));
     }
 
     pub(super) fn tool_ended(&mut self, call_id: &CallId) {
@@ -171,14 +244,10 @@ impl Run {
     }
 }
 
-fn instant(at: Millis) -> Instant {
-    Instant::now() + Duration::from_millis(at.since(clock::now()))
-}
-
-/// For ever, if there is no such moment.
-async fn sleep_if(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
+/// For ever, if nothing is held.
+async fn known(held: &mut Option<(BoxFuture<'static, ()>, AfterCommit)>) {
+    match held {
+        Some((until, _)) => until.await,
         None => std::future::pending().await,
     }
 }
@@ -198,9 +267,10 @@ async fn next_of(request: &mut Option<RunningRequest>) -> Input {
 
 pub(super) enum RunInput {
     Tool(ToolNews),
-    /// Something of the answer to a request.
+    /// Something of the answer to a request, or to a question.
     Heard(Input),
-    Wake,
+    /// What was held can be done.
+    ToolsKnown,
     /// Nobody has decided about the call in time.
     Overdue(CallId),
 }

@@ -6,8 +6,10 @@
 //! forgets all of it and opens the session again, just as after a crash.
 
 mod agent;
+mod asking;
 mod calls;
 mod commands;
+mod program;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,12 +20,14 @@ use store::Grant;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use transcript::{
-    Answer, CallId, Ending, ErrorCode, ErrorInfo, Event, Queue, Queued, Record, ResponseId, SaidBy,
-    Seq, SessionId, Summary, Trigger, stream,
+    Answer, CallId, Ending, ErrorCode, ErrorInfo, Event, Millis, Queue, Queued, Record, ResponseId,
+    SaidBy, Seq, SessionId, Summary, Trigger, stream,
 };
 
 use super::command::{Command, Refused, Reply};
-use super::run::{Run, RunInput};
+use super::raw::RawLines;
+use super::run::{Awaited, Run, RunInput};
+use super::worker::{Deed, Worker, sleep_if};
 use super::{Sessions, Shared};
 use crate::clock;
 use crate::live::ListChange;
@@ -91,25 +95,38 @@ struct Task {
     summary_changed: bool,
     queue: Queue,
     run: Option<Run>,
+    /// The agent, while it works, and between runs if it is a program.
+    worker: Option<Worker>,
+    /// How often in a row a program could not go on with its own conversation.
+    failed_resumes: u32,
+    /// What the program has written and is not stored yet.
+    raw: RawLines,
+    /// The lowest number given since it was last looked at.
+    touched: Option<Seq>,
     /// Numbered, but not in the log yet.
     pending: Vec<Record>,
     /// To be done once `pending` is in the log.
     after_commit: Vec<AfterCommit>,
     stopping: bool,
+    /// Programs that were told to end: nothing is written before they are gone.
+    leaving: Vec<JoinHandle<()>>,
     /// Tools of a run that has ended, which may have processes to end yet.
     winding_up: Vec<JoinHandle<()>>,
     /// When the calls of the last minute began.
     recent_calls: VecDeque<Instant>,
 }
 
-enum AfterCommit {
-    Reply(Box<dyn FnOnce(Result<(), Refused>) + Send>),
+pub(super) enum AfterCommit {
+    Reply(Awaited),
     StartAgent,
     /// The run goes on that the log leaves open.
     ResumeAgent(Box<Answer>),
     ReadHistory,
     Grant(Grant),
     Request(Request),
+    /// A line for the program.
+    Write(String),
+    CloseInput,
     Delete(Reply<()>),
     RunTool {
         call_id: CallId,
@@ -135,9 +152,14 @@ impl Task {
             summary_changed: false,
             queue,
             run: None,
+            worker: None,
+            failed_resumes: 0,
+            raw: RawLines::default(),
+            touched: None,
             pending: Vec::new(),
             after_commit: Vec::new(),
             stopping: false,
+            leaving: Vec::new(),
             winding_up: Vec::new(),
             recent_calls: VecDeque::new(),
         };
@@ -178,8 +200,9 @@ impl Task {
                     Some(command) => self.handle(command),
                     None => return Stop::Done,
                 },
-                input = next_input(&mut self.run) => self.take_round(input),
-                () = tokio::time::sleep(IDLE), if self.run.is_none() => {
+                next = next_of(&mut self.run, &mut self.worker) => self.take_round(next),
+                () = sleep_if(self.raw.due()) => (),
+                () = tokio::time::sleep(IDLE), if self.run.is_none() && self.worker.is_none() => {
                     if sessions.release(&self.id, commands) {
                         return Stop::Done;
                     }
@@ -190,11 +213,15 @@ impl Task {
 
     /// Gives an event its number. Deltas of one part that wait together become one.
     fn push(&mut self, run: Option<&ResponseId>, event: Event) {
-        let at = clock::now();
+        self.push_at(clock::now(), run, event);
+    }
+
+    fn push_at(&mut self, at: Millis, run: Option<&ResponseId>, event: Event) {
         let merged = self.pending.last_mut().is_some_and(|last| {
             last.response_id.as_ref() == run && stream::merge(&mut last.event, &event)
         });
         let seq = if merged { self.head } else { self.head.next() };
+        self.touched.get_or_insert(seq);
         let record = Record::new(seq, at, self.id.clone(), run.cloned(), event);
         if let Some(active) = self.run.as_mut().filter(|active| Some(&active.id) == run) {
             active.answer.apply(&record);
@@ -211,11 +238,16 @@ impl Task {
     /// to do.
     async fn settle(&mut self) -> Result<(), Stop> {
         loop {
+            for program in std::mem::take(&mut self.leaving) {
+                let _ = program.await;
+            }
             self.commit().await?;
+            self.store_raw().await;
             for tool in std::mem::take(&mut self.winding_up) {
                 let _ = tool.await;
             }
             for action in std::mem::take(&mut self.after_commit) {
+                let Some(action) = self.hold_until_tools_are_known(action) else { continue };
                 match action {
                     AfterCommit::Reply(reply) => reply(Ok(())),
                     AfterCommit::StartAgent => self.start_agent().await,
@@ -225,6 +257,16 @@ impl Task {
                     AfterCommit::Request(request) => {
                         if let Some(run) = &mut self.run {
                             run.start_request(&self.shared, request);
+                        }
+                    }
+                    AfterCommit::Write(line) => {
+                        if let Some(worker) = &self.worker {
+                            worker.write(line);
+                        }
+                    }
+                    AfterCommit::CloseInput => {
+                        if let Some(worker) = &mut self.worker {
+                            worker.close_input();
                         }
                     }
                     AfterCommit::Delete(reply) => return self.delete(reply).await,
@@ -268,8 +310,10 @@ impl Task {
     /// attempt to open the session again.
     fn give_up(&mut self, error: &store::AppendError) -> Stop {
         let why = error.to_string();
-        let lost_run = self.run.take().is_some();
-        let refused = std::mem::take(&mut self.after_commit);
+        let run = self.run.take();
+        let lost_run = run.is_some();
+        let mut refused = std::mem::take(&mut self.after_commit);
+        refused.extend(run.into_iter().flat_map(|it| it.awaited).map(AfterCommit::Reply));
         if lost_run || !refused.is_empty() {
             tracing::error!(session = %self.id, error = %why, "cannot write the log");
             self.shared.hub.publish_failure(&self.id, &why);
@@ -314,11 +358,29 @@ impl Stop {
     }
 }
 
-/// Nothing comes from a run that is not there.
-async fn next_input(run: &mut Option<Run>) -> RunInput {
-    match run {
-        Some(run) => run.next().await,
-        None => std::future::pending().await,
+/// What happens next to the run, or what the agent does next.
+enum Next {
+    Run(RunInput),
+    Agent(Deed),
+}
+
+/// Nothing comes from a run or an agent that is not there.
+async fn next_of(run: &mut Option<Run>, worker: &mut Option<Worker>) -> Next {
+    let of_run = async {
+        match run {
+            Some(run) => run.next().await,
+            None => std::future::pending().await,
+        }
+    };
+    let of_agent = async {
+        match worker {
+            Some(worker) => worker.next().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        input = of_run => Next::Run(input),
+        deed = of_agent => Next::Agent(deed),
     }
 }
 

@@ -17,8 +17,8 @@ use tokio::time::timeout;
 use transcript::{ErrorInfo, OutputStream};
 
 use super::output::{self, MAX_OUTPUT, Printed};
-use super::processes::{MARK, Processes};
 use super::{Arguments, Tool, ToolContext, ToolSettings, Work, failed, interrupted, tool_error};
+use crate::processes::{Mark, Processes};
 
 pub(super) const TOOL: Tool = Tool {
     name: "shell",
@@ -69,14 +69,16 @@ fn start(
     context: &ToolContext,
     settings: &ToolSettings,
 ) -> Result<Child, ErrorInfo> {
+    let mark = Mark::of_call(&context.call_id);
     let mut command = Command::new("/bin/sh");
     command
-        .arg("-c")
+        // A command that begins with a dash is still a command.
+        .args(["-c", "--"])
         .arg(&shell.command)
         .current_dir(&context.workspace)
         .env_clear()
         .envs(settings.environment.iter().map(|(name, value)| (name, value)))
-        .env(MARK, context.call_id.as_str())
+        .env(mark.name, mark.value)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -85,7 +87,7 @@ fn start(
 }
 
 async fn follow(mut child: Child, context: ToolContext) -> ToolOutcome {
-    let processes = Processes::of(child.id(), &context.call_id);
+    let processes = Processes::of(child.id(), &Mark::of_call(&context.call_id));
     let printed = Arc::new(Printed::default());
     let mut telling = tokio::spawn(tell_all(
         (child.stdout.take(), child.stderr.take()),

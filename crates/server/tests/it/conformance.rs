@@ -140,6 +140,7 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
         ("/api/openapi.json", "/api/openapi.json"),
         ("/api/agents", "/api/agents"),
         ("/api/tools", "/api/tools"),
+        ("/api/mcp", "/api/mcp"),
         ("/api/sizes", "/api/sizes?limit=5"),
         ("/api/sessions", "/api/sessions?limit=1&archived=false"),
         ("/api/search", "/api/search?q=Lima"),
@@ -154,6 +155,10 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
         caller.call(GET, &output, &format!("{output_url}{query}"), Body::None).await;
     }
     caller.call(GET, &output, &of("/calls/none/output").1, Body::None).await;
+    let (raw, raw_url) = of("/raw");
+    for query in ["", "?after=1&limit=2", "?seq=3"] {
+        caller.call(GET, &raw, &format!("{raw_url}{query}"), Body::None).await;
+    }
     let (export, export_url) = of("/export");
     for query in ["", "?format=md", "?format=json", "?at=3", "?format=jsonl"] {
         caller.call(GET, &export, &format!("{export_url}{query}"), Body::None).await;
@@ -271,7 +276,7 @@ async fn refuse_everything(caller: &mut Caller<'_>) {
             caller.call_with(method.clone(), &path, &url, Body::None, headers).await;
         }
         if operation.body_type().is_some() {
-            let too_large = format!("Content-Length: {}\r\n\r\n", 9 << 20);
+            let too_large = format!("Content-Length: {}\r\n\r\n", 300 << 20);
             caller.call_raw(method.clone(), &path, &too_large).await;
             let broken = "Transfer-Encoding: chunked\r\n\r\nthis is no length\r\n";
             caller.call_raw(method, &path, broken).await;

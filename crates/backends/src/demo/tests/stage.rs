@@ -116,8 +116,8 @@ impl Stage {
                     let arguments = serde_json::from_str(arguments).unwrap();
                     self.open_calls.push((call_id.clone(), tool_name.clone(), arguments));
                 }
-                Effect::ReadHistory | Effect::Request(_) => panic!("it needs nothing: {effect:?}"),
                 Effect::Emit(ref event) => n_deltas += usize::from(is_delta(event)),
+                other => panic!("it needs nothing: {other:?}"),
             }
             self.effects.push(effect);
         }

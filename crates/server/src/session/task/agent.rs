@@ -6,35 +6,48 @@ use backends::{Effect, Input};
 use serde_json::Value;
 use transcript::{
     Answer, Ending, ErrorCode, ErrorInfo, Event, Message, Record, ResponseId, RunStatus,
-    Transcript, Trigger, close, missing_start, pause,
+    Transcript, Trigger, close, is_of_session, missing_start, pause,
 };
 
-use super::{AfterCommit, Task};
+use super::{AfterCommit, Next, Task};
+use crate::processes::{Mark, Processes};
 use crate::session::run::{Run, RunInput};
-use crate::tools::end_survivors;
+use crate::session::worker::{Deed, Worker};
 use crate::{clock, history};
 
-/// Inputs of a run that are taken into one commit.
+/// What is taken into one commit.
 const ROUND: usize = 256;
 
 impl Task {
     pub(super) fn start_run(&mut self, trigger: Trigger) -> ResponseId {
         let id = clock::new_response_id();
-        let agent = self.summary.agent.clone();
-        let model = self.shared.agents.model(&agent);
-        let start = Event::RunStart { agent: agent.clone(), model, trigger, exchange_id: None };
-        let backend = match self.shared.agents.backend(&agent) {
-            Ok(backend) => backend,
+        match self.shared.agents.check(&self.summary.agent) {
+            Ok(()) => {
+                self.open_run(id.clone(), trigger);
+                self.after_commit.push(AfterCommit::StartAgent);
+            }
             Err(error) => {
+                let start = self.run_start(trigger);
                 self.push(Some(&id), start.clone());
                 self.fail_unstarted(&id, error, start);
-                return id;
             }
-        };
-        self.run = Some(Run::new(id.clone(), backend, self.workspace()));
-        self.push(Some(&id), start);
-        self.after_commit.push(AfterCommit::StartAgent);
+        }
         id
+    }
+
+    pub(super) fn open_run(&mut self, id: ResponseId, trigger: Trigger) {
+        self.run = Some(Run::new(id.clone(), self.workspace()));
+        if let Some(worker) = &mut self.worker {
+            worker.is_busy();
+        }
+        let start = self.run_start(trigger);
+        self.push(Some(&id), start);
+    }
+
+    fn run_start(&self, trigger: Trigger) -> Event {
+        let agent = self.summary.agent.clone();
+        let model = self.shared.agents.model(&agent);
+        Event::RunStart { agent, model, trigger, exchange_id: None }
     }
 
     /// The session's agent cannot work: the run ends before it begins.
@@ -46,44 +59,49 @@ impl Task {
         }
     }
 
-    /// Takes one input of the run and whatever else has come in, up to a round's worth. Only what
-    /// will be taken is asked for: there is no way to give an input back.
-    pub(super) fn take_round(&mut self, first: RunInput) {
+    /// Takes what has happened and whatever else has come in, up to a round's worth. Only what will
+    /// be taken is asked for: there is no way to give it back.
+    pub(super) fn take_round(&mut self, first: Next) {
         self.take(first);
         for _ in 1..ROUND {
-            let Some(input) = self.run.as_mut().and_then(Run::try_next) else { return };
-            self.take(input);
+            let of_run = self.run.as_mut().and_then(Run::try_next).map(Next::Run);
+            let of_agent = || self.worker.as_mut().and_then(Worker::try_next).map(Next::Agent);
+            let Some(next) = of_run.or_else(of_agent) else { return };
+            self.take(next);
         }
     }
 
-    fn take(&mut self, input: RunInput) {
-        match input {
-            RunInput::Wake => self.tell_agent(Input::Wake),
-            RunInput::Tool(news) => self.hear_tool(news),
-            RunInput::Heard(input) => self.tell_agent(input),
-            RunInput::Overdue(call_id) => self.time_out(call_id),
+    fn take(&mut self, happened: Next) {
+        match happened {
+            Next::Run(RunInput::Tool(news)) => self.hear_tool(news),
+            Next::Run(RunInput::Heard(input)) => self.tell_agent(input),
+            Next::Run(RunInput::ToolsKnown) => {
+                self.after_commit.extend(self.run.as_mut().and_then(Run::release));
+            }
+            Next::Run(RunInput::Overdue(call_id)) => self.time_out(call_id),
+            Next::Agent(Deed::Wake) => self.tell_agent(Input::Wake),
+            Next::Agent(Deed::Line(line)) => self.hear_line(line),
+            Next::Agent(Deed::Exited(exit)) => self.hear_exit(exit),
+            Next::Agent(Deed::Idle) => {
+                tracing::info!(session = %self.id, "an idle program is ended");
+                self.dismiss();
+            }
         }
     }
 
     pub(super) fn tell_agent(&mut self, input: Input) {
-        let Some(run) = &mut self.run else { return };
-        let effects = run.on(clock::now(), input);
+        let Some(worker) = &mut self.worker else { return };
+        let effects = worker.on(clock::now(), input);
         self.carry_out(effects);
+        if let Some(spare) = self.worker.as_mut().and_then(Worker::new_spare) {
+            self.tell_agent(Input::Spare(spare));
+        }
     }
 
     fn carry_out(&mut self, effects: Vec<Effect>) {
         for effect in effects {
-            let Some(run) = &mut self.run else { return };
             match effect {
-                Effect::Emit(mut event) => {
-                    let id = run.id.clone();
-                    self.settle_validation(&mut event);
-                    let Some(run) = &self.run else { return };
-                    if let Some(start) = missing_start(&run.answer, &event) {
-                        self.push(Some(&id), start);
-                    }
-                    self.push(Some(&id), event);
-                }
+                Effect::Emit(event) => self.emit(event),
                 Effect::RunTool { call_id, tool_name, arguments } => {
                     self.want_call(call_id, tool_name, arguments);
                 }
@@ -91,15 +109,25 @@ impl Task {
                 Effect::Request(request) => {
                     self.after_commit.push(AfterCommit::Request(request));
                 }
-                Effect::WakeAt(at) => run.wake_at(at),
-                // Said only by agents that are processes of their own.
-                Effect::Write(_)
-                | Effect::Begin
-                | Effect::Ask { .. }
-                | Effect::Withdraw(_)
-                | Effect::CannotSteer(_)
-                | Effect::Quit => (),
+                Effect::Write(line) => self.after_commit.push(AfterCommit::Write(line)),
+                Effect::CloseInput => self.after_commit.push(AfterCommit::CloseInput),
+                Effect::Begin => self.begin_run(),
+                Effect::Ask { call_id, can_edit, form } => self.ask(call_id, can_edit, form),
+                Effect::Withdraw(call_id) => self.withdraw(&call_id),
+                // It is in the queue, where the next run finds it.
+                Effect::CannotSteer(_) => (),
+                Effect::WakeAt(at) => {
+                    if let Some(worker) = &mut self.worker {
+                        worker.wake_at(at);
+                    }
+                }
+                Effect::Quit => {
+                    if let Some(worker) = &mut self.worker {
+                        worker.quit();
+                    }
+                }
                 Effect::End(end) => {
+                    let Some(run) = &self.run else { return };
                     let ending = how_it_ended(&run.answer, end);
                     self.end_run(&ending);
                 }
@@ -107,26 +135,75 @@ impl Task {
         }
     }
 
+    pub(super) fn emit(&mut self, mut event: Event) {
+        if let Event::Unrecognized { raw, .. } = &event {
+            self.raw.count_unrecognized(raw);
+        }
+        let Some(id) = self.run.as_ref().map(|run| run.id.clone()) else {
+            // Anything else that comes between runs would belong to nothing.
+            let is_aside = matches!(event, Event::Notice { .. } | Event::Unrecognized { .. });
+            if is_aside || is_of_session(&event) {
+                self.push(None, event);
+            }
+            return;
+        };
+        self.settle_validation(&mut event);
+        let Some(run) = &mut self.run else { return };
+        run.settle_result(&mut event);
+        run.remember_arguments(&event);
+        if let Some(start) = missing_start(&run.answer, &event) {
+            self.push(Some(&id), start);
+        }
+        self.push(Some(&id), event);
+    }
+
     /// Ends the run, once: whoever comes later finds none.
     pub(super) fn end_run(&mut self, ending: &Ending) {
-        let Some(run) = self.run.take() else { return };
+        let Some(run) = &self.run else { return };
+        let id = run.id.clone();
+        // Its program has stopped working on the answer, and not said that the call has ended too.
+        let may_go_on = *ending == Ending::Cancelled && run.has_running_call();
         for event in close(&run.answer, ending, clock::now()) {
-            self.push(Some(&run.id), event);
+            self.push(Some(&id), event);
         }
+        self.drop_run();
+        if let Some(worker) = &mut self.worker
+            && ending.status() != RunStatus::Failed
+        {
+            worker.is_proven();
+            self.failed_resumes = 0;
+        }
+        match &mut self.worker {
+            Some(worker) if worker.is_of_use() && !may_go_on => worker.is_idle(),
+            // It has done its work, or is to go: the end is written when it has gone.
+            Some(_) => self.dismiss(),
+            None => (),
+        }
+    }
+
+    /// Stops all that was done for the run. What the log says of it is somebody else's business.
+    pub(super) fn drop_run(&mut self) {
+        let Some(mut run) = self.run.take() else { return };
+        let awaited = std::mem::take(&mut run.awaited);
+        self.after_commit.extend(awaited.into_iter().map(AfterCommit::Reply));
         self.winding_up.extend(run.stop());
     }
 
     /// The server stops. A run that only waits for a person is left as it is, to go on later.
     pub(super) fn leave_run(&mut self) {
         let Some(run) = &self.run else { return };
-        let Some(events) = pause(&run.answer, clock::now()) else {
+        let is_program = self.shared.agents.is_program(&run.answer.agent);
+        let paused = pause(&run.answer, clock::now()).filter(|_| !is_program);
+        let Some(events) = paused else {
+            // The end is written when the program has gone.
+            self.dismiss();
             return self.end_run(&Ending::Restarted);
         };
         let id = run.id.clone();
         for event in events {
             self.push(Some(&id), event);
         }
-        self.winding_up.extend(self.run.take().into_iter().flat_map(Run::stop));
+        self.drop_run();
     }
 
     /// What the log leaves open is closed; or it goes on, if it only waits for a person.
@@ -136,18 +213,21 @@ impl Task {
         let Some(answer) = whole.message(id.as_str()).and_then(Message::answer) else { return };
         let running = answer.calls().filter(|it| it.is_open() && it.running_since.is_some());
         for call in running {
-            let call = call.id.clone();
-            self.winding_up.push(tokio::spawn(async move { end_survivors(&call).await }));
+            let processes = Processes::of(None, &Mark::of_call(&call.id));
+            self.winding_up.push(tokio::spawn(async move { processes.end().await }));
         }
-        let backend = self.shared.agents.backend(&answer.agent);
-        let paused = pause(answer, clock::now()).filter(|_| *ending == Ending::Restarted);
-        let (Some(events), Ok(backend)) = (paused, backend) else {
+        // A program has lost its place in its own work.
+        let can_go_on = *ending == Ending::Restarted
+            && self.shared.agents.check(&answer.agent).is_ok()
+            && !self.shared.agents.is_program(&answer.agent);
+        let paused = pause(answer, clock::now()).filter(|_| can_go_on);
+        let Some(events) = paused else {
             for event in close(answer, ending, clock::now()) {
                 self.push(Some(id), event);
             }
             return;
         };
-        let mut run = Run::new(id.clone(), backend, self.workspace());
+        let mut run = Run::new(id.clone(), self.workspace());
         run.answer = Answer::replay(id, records);
         self.run = Some(run);
         let mut answer = answer.clone();
@@ -160,21 +240,69 @@ impl Task {
     }
 
     pub(super) async fn resume_agent(&mut self, answer: Box<Answer>) {
-        self.tell_history(|history| Input::Resume { answer, history }).await;
+        if self.hire_or_fail().await {
+            self.tell_history(|history| Input::Resume { answer, history }).await;
+        }
     }
 
-    fn workspace(&self) -> PathBuf {
+    pub(super) fn workspace(&self) -> PathBuf {
         let workspace = self.summary.workspace.clone().map(PathBuf::from);
         workspace.unwrap_or_else(|| self.shared.agents.workspace(&self.summary.agent))
     }
 
     pub(super) async fn start_agent(&mut self) {
         let Some(response_id) = self.run.as_ref().map(|run| run.id.clone()) else { return };
-        self.tell_history(|history| Input::Start { response_id, history }).await;
+        if self.hire_or_fail().await {
+            self.tell_history(|history| Input::Start { response_id, history }).await;
+        }
+    }
+
+    /// The agent is there, or the run ends here.
+    async fn hire_or_fail(&mut self) -> bool {
+        let hired = self.hire().await;
+        if let Err(error) = hired {
+            self.end_run(&Ending::Failed { error, usage: None });
+        }
+        self.run.is_some()
     }
 
     pub(super) async fn read_history(&mut self) {
         self.tell_history(Input::History).await;
+    }
+
+    /// The next word to the agent waits for MCP servers that start, or whose tools have changed.
+    /// Meanwhile the run can be stopped.
+    pub(super) fn hold_until_tools_are_known(
+        &mut self,
+        action: AfterCommit,
+    ) -> Option<AfterCommit> {
+        use AfterCommit::{ReadHistory, ResumeAgent, StartAgent};
+        let (Some(run), StartAgent | ResumeAgent(_) | ReadHistory) = (&mut self.run, &action)
+        else {
+            return Some(action);
+        };
+        let choice = self.shared.agents.tool_choice(&self.summary.agent);
+        let Some(choice) = choice.filter(|_| !run.has_waited()) else { return Some(action) };
+        let ready = self.shared.tools.mcp.getting_ready(|server| choice.takes_any_of(server));
+        match (ready, &action) {
+            (None, _) => Some(action),
+            // What comes first are calls that were agreed to, and they start what they need.
+            (Some(ready), ResumeAgent(_)) => {
+                tokio::spawn(ready);
+                Some(action)
+            }
+            (Some(ready), _) => {
+                run.hold(ready, action);
+                None
+            }
+        }
+    }
+
+    fn tell_tools(&mut self) {
+        if let Some(choice) = self.shared.agents.tool_choice(&self.summary.agent) {
+            let tools = choice.of(&self.shared.tools);
+            self.tell_agent(Input::Tools(tools));
+        }
     }
 
     async fn tell_history(&mut self, input: impl FnOnce(Vec<Value>) -> Input) {
@@ -183,7 +311,10 @@ impl Task {
         }
         let look_back = self.shared.agents.look_back(&self.summary.agent);
         match history::read(&self.shared.store, &self.id, look_back).await {
-            Ok(history) => self.tell_agent(input(history)),
+            Ok(history) => {
+                self.tell_tools();
+                self.tell_agent(input(history));
+            }
             Err(error) => {
                 let message = format!("The conversation could not be read: {error}");
                 let error = ErrorInfo::new(ErrorCode::Storage, message);

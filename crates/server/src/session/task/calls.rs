@@ -3,11 +3,13 @@
 use std::time::{Duration, Instant};
 
 use backends::Input;
+use backends::Verdict as ForProgram;
 use formats::openai::with_output;
+use serde_json::Value;
 use store::Grant;
 use transcript::{
-    Answer, ApprovalOptions, Call, CallId, Decision, ErrorCode, ErrorInfo, Event, Executor, Record,
-    ResponseId, Scope, Truncated, Validation,
+    Answer, ApprovalOptions, Call, CallId, Decision, ErrorCode, ErrorInfo, Event, Executor, Millis,
+    Record, ResponseId, Scope, Truncated, Validation,
 };
 
 use super::commands::refuse;
@@ -15,12 +17,23 @@ use super::{AfterCommit, Task};
 use crate::approvals::{Proposed, Verdict};
 use crate::clock;
 use crate::session::command::{Answered, Approval, Refused, Reply};
-use crate::session::run::WaitingCall;
+use crate::session::run::{AskedBy, WaitingCall};
 use crate::tools::{ToolNews, What};
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// Who decided where no person did.
-const US: &str = "callboard";
+pub(super) const US: &str = "callboard";
+
+/// What a person is asked about a call.
+pub(super) struct Question {
+    pub(super) call_id: CallId,
+    pub(super) tool_name: String,
+    pub(super) arguments: String,
+    pub(super) asked_by: AskedBy,
+    pub(super) form: Option<Value>,
+    /// When it stands in the log already.
+    pub(super) asked_at: Option<Millis>,
+}
 
 impl Task {
     /// Whether a person must agree is decided when the arguments are known, by the policy of that
@@ -43,14 +56,22 @@ impl Task {
     /// Nobody is asked about a call that cannot run.
     fn judge(&self, tool: &str, arguments: &str) -> Verdict {
         let Some(run) = &self.run else { return Verdict::Ask };
-        if self.shared.tools.check(tool, arguments).is_err() {
+        if !self.may_use(tool) || self.shared.tools.check(tool, arguments).is_err() {
             return Verdict::Allow;
         }
-        let call = Proposed { tool, arguments, workspace: &run.workspace };
-        match self.shared.approvals.judge(&call) {
-            Verdict::Ask if self.is_granted(&call) => Verdict::Allow,
+        self.judge_proposed(&Proposed { tool, arguments, workspace: &run.workspace })
+    }
+
+    pub(super) fn judge_proposed(&self, call: &Proposed<'_>) -> Verdict {
+        match self.shared.approvals.judge(call) {
+            Verdict::Ask if self.is_granted(call) => Verdict::Allow,
             verdict => verdict,
         }
+    }
+
+    /// A model may name tools that it was not told of.
+    fn may_use(&self, tool: &str) -> bool {
+        self.shared.agents.tool_choice(&self.summary.agent).is_none_or(|it| it.takes(tool))
     }
 
     fn is_granted(&self, call: &Proposed<'_>) -> bool {
@@ -69,6 +90,11 @@ impl Task {
         let approval = call.approval.as_ref();
         let resolved = approval.and_then(|it| it.resolved.as_ref());
         match resolved {
+            _ if !self.may_use(&tool_name) => {
+                let message =
+                    format!("There is no tool '{tool_name}' for you. Use those you were given.");
+                self.refuse_call(call_id, ErrorInfo::new(ErrorCode::ToolNotFound, message));
+            }
             Some(resolution) if resolution.decision == Decision::Accepted => {
                 let arguments = resolution.arguments.clone().unwrap_or(arguments);
                 self.start_call(call_id, tool_name, arguments);
@@ -76,7 +102,15 @@ impl Task {
             Some(_) => self.refuse_call(call_id, denied(None)),
             None if must_ask => {
                 let asked_at = approval.map(|it| it.requested_at);
-                self.ask_about(call_id, tool_name, arguments, asked_at);
+                let (asked_by, form) = (AskedBy::Us, None);
+                self.ask_about(Question {
+                    call_id,
+                    tool_name,
+                    arguments,
+                    asked_by,
+                    form,
+                    asked_at,
+                });
             }
             None if self.judge(&tool_name, &arguments) == Verdict::Deny => {
                 let message = "The policy of this server does not allow this call. Do without it.";
@@ -86,26 +120,35 @@ impl Task {
         }
     }
 
-    fn ask_about(
-        &mut self,
-        call_id: CallId,
-        tool_name: String,
-        arguments: String,
-        asked_at: Option<transcript::Millis>,
-    ) {
+    pub(super) fn ask_about(&mut self, question: Question) {
+        let Question { call_id, tool_name, arguments, asked_by, form, asked_at } = question;
+        let covers = self.covers(&tool_name, &arguments, asked_by);
         let Some(run) = &mut self.run else { return };
         let id = run.id.clone();
-        let proposed =
-            Proposed { tool: &tool_name, arguments: &arguments, workspace: &run.workspace };
-        let scopes = match proposed.covers() {
+        let scopes = match covers {
             Some(_) => vec![Scope::Once, Scope::Session, Scope::Always],
             None => vec![Scope::Once],
         };
         let until = asked_at.unwrap_or_else(clock::now).plus(self.shared.approvals.timeout_ms);
-        run.waiting.insert(call_id.clone(), WaitingCall { tool_name, arguments, until });
+        let waiting = WaitingCall { tool_name, arguments, until, asked_by };
+        run.waiting.insert(call_id.clone(), waiting);
         if asked_at.is_none() {
-            let options = ApprovalOptions { scopes, can_edit: true, form: None };
+            let can_edit = !matches!(asked_by, AskedBy::Program { can_edit: false, .. });
+            let options = ApprovalOptions { scopes, can_edit, form };
             self.push(Some(&id), Event::ToolApprovalRequested { call_id, options });
+        }
+    }
+
+    /// What an answer for more than once would hold for. An answer to a form is about that form alone.
+    fn covers(&self, tool: &str, arguments: &str, asked_by: AskedBy) -> Option<String> {
+        let workspace = &self.run.as_ref()?.workspace;
+        match asked_by {
+            AskedBy::Us => Proposed { tool, arguments, workspace }.covers(),
+            AskedBy::Program { has_form: true, .. } => None,
+            AskedBy::Program { has_form: false, .. } => {
+                let (tool, arguments) = self.shared.approvals.as_known(tool, arguments);
+                Proposed { tool: &tool, arguments: &arguments, workspace }.covers()
+            }
         }
     }
 
@@ -192,12 +235,12 @@ impl Task {
             Answered::Rejected => (None, None),
             Answered::Accepted { scope, arguments } => (Some(scope), arguments),
         };
+        let asked_by = waiting.asked_by;
         let arguments = edited.as_ref().unwrap_or(&waiting.arguments);
-        if let Err(error) = self.shared.tools.check(&waiting.tool_name, arguments) {
-            return refuse(reply, Refused::BadArguments(error.message));
+        if let Err(why) = self.check_answer(waiting, edited.as_deref()) {
+            return refuse(reply, Refused::BadArguments(why));
         }
-        let workspace = &run.workspace;
-        let covers = Proposed { tool: &waiting.tool_name, arguments, workspace }.covers();
+        let covers = self.covers(&waiting.tool_name, arguments, asked_by);
         let covers = covers.filter(|_| matches!(scope, Some(Scope::Session | Scope::Always)));
         if covers.is_none() && scope.is_some_and(|it| it != Scope::Once) {
             return refuse(reply, Refused::OnlyOnce);
@@ -217,20 +260,46 @@ impl Task {
             covers,
             by,
         });
-        if let Some(WaitingCall { tool_name, arguments, .. }) = waiting {
-            match decision {
-                Decision::Accepted => {
-                    self.start_call(call_id, tool_name, edited.unwrap_or(arguments));
-                }
-                _ => self.refuse_call(call_id, denied(feedback.as_deref())),
+        match (waiting, scope) {
+            (Some(WaitingCall { asked_by: AskedBy::Program { .. }, .. }), Some(scope)) => {
+                let verdict = ForProgram::Allowed { arguments: edited, scope };
+                self.tell_agent(Input::Decided { call_id, verdict });
             }
+            (Some(WaitingCall { asked_by: AskedBy::Program { .. }, .. }), None) => {
+                let verdict = ForProgram::Denied { feedback };
+                self.tell_agent(Input::Decided { call_id, verdict });
+            }
+            (Some(WaitingCall { tool_name, arguments, .. }), Some(_)) => {
+                self.start_call(call_id, tool_name, edited.unwrap_or(arguments));
+            }
+            (Some(_), None) => self.refuse_call(call_id, denied(feedback.as_deref())),
+            (None, _) => (),
         }
         self.reply(reply, ());
     }
 
+    /// Why the call cannot run with what somebody answered.
+    fn check_answer(&self, waiting: &WaitingCall, edited: Option<&str>) -> Result<(), String> {
+        match (waiting.asked_by, edited) {
+            (AskedBy::Us, edited) => {
+                let arguments = edited.unwrap_or(&waiting.arguments);
+                let checked = self.shared.tools.check(&waiting.tool_name, arguments);
+                checked.map_err(|error| error.message)
+            }
+            (AskedBy::Program { can_edit: false, .. }, Some(_)) => {
+                Err("the program takes only a yes or a no".to_owned())
+            }
+            (AskedBy::Program { .. }, Some(edited)) => {
+                let parsed = serde_json::from_str::<serde_json::Map<String, Value>>(edited);
+                parsed.map(drop).map_err(|error| format!("they are no JSON object: {error}"))
+            }
+            (AskedBy::Program { .. }, None) => Ok(()),
+        }
+    }
+
     pub(super) fn time_out(&mut self, call_id: CallId) {
         let seconds = self.shared.approvals.timeout_ms / 1000;
-        self.resolve(&call_id, |call_id| Event::ToolApprovalResolved {
+        let waiting = self.resolve(&call_id, |call_id| Event::ToolApprovalResolved {
             call_id,
             decision: Decision::TimedOut,
             scope: None,
@@ -239,6 +308,9 @@ impl Task {
             covers: None,
             by: US.to_owned(),
         });
+        if waiting.is_some_and(|it| it.asked_by != AskedBy::Us) {
+            return self.tell_agent(Input::Decided { call_id, verdict: ForProgram::TimedOut });
+        }
         let message = format!(
             "Nobody decided about this call within {seconds} seconds, so it did not run. Nobody may be \
              there; go on without it."
@@ -247,7 +319,7 @@ impl Task {
     }
 
     /// The first decision counts: whoever comes later finds nothing that waits.
-    fn resolve(
+    pub(super) fn resolve(
         &mut self,
         call_id: &CallId,
         event: impl FnOnce(CallId) -> Event,

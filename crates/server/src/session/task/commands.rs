@@ -1,14 +1,17 @@
 //! What people and programs ask of a session.
 
 use backends::Input;
+use serde_json::json;
 use store::{MessageKind, MessageRow, Window};
 use tokio::sync::oneshot;
-use transcript::{Event, MessageId, ResponseId, RewindReason, SaidBy, SendMode, Trigger};
+use transcript::{
+    Ending, Event, MessageId, Record, ResponseId, RewindReason, SaidBy, SendMode, Trigger,
+};
 
 use super::{AfterCommit, Stop, Task};
 use crate::clock;
+use crate::import::Addition;
 use crate::session::command::{Command, NewMessage, Refused, Reply, SessionPatch};
-use crate::session::run::Run;
 
 const QUEUE_MAX: usize = 100;
 
@@ -16,6 +19,7 @@ impl Task {
     pub(super) fn handle(&mut self, command: Command) {
         match command {
             Command::Update { patch, reply } => self.update(patch, reply),
+            Command::Add { addition, reply } => self.add(&addition, reply),
             Command::Send { message, reply } => self.send(message, reply),
             Command::Cancel { by, reply } => self.cancel(by, reply),
             Command::Continue { reply } => self.go_on(reply),
@@ -24,7 +28,8 @@ impl Task {
             Command::DropQueued { message_id, reply } => self.drop_queued(message_id, reply),
             Command::Approve { approval, reply } => self.approve(approval, reply),
             Command::Delete { reply } => {
-                self.winding_up.extend(self.run.take().into_iter().flat_map(Run::stop));
+                self.dismiss();
+                self.drop_run();
                 self.after_commit.push(AfterCommit::Delete(reply));
             }
             Command::Stop { reply } => self.stop(reply),
@@ -36,6 +41,16 @@ impl Task {
         if title.is_some() || archived.is_some() {
             let event = Event::SessionUpdated { agent: None, workspace: None, title, archived };
             self.push(None, event);
+        }
+        self.reply(reply, ());
+    }
+
+    fn add(&mut self, addition: &Addition, reply: Reply<()>) {
+        if self.head != addition.head || self.run.is_some() {
+            return refuse(reply, Refused::Busy);
+        }
+        for Record { at, response_id, event, .. } in &*addition.records {
+            self.push_at(*at, response_id.as_ref(), event.clone());
         }
         self.reply(reply, ());
     }
@@ -54,8 +69,11 @@ impl Task {
         if self.queue.messages.len() >= QUEUE_MAX {
             return refuse(reply, Refused::QueueFull(QUEUE_MAX));
         }
-        let NewMessage { text, client_id, attachments } = message;
+        let NewMessage { text, client_id, attachments, mode } = message;
         if self.run.is_some() || !self.queue.messages.is_empty() {
+            // Files wait: a run that is under way takes words.
+            let steers = mode == SendMode::Steer && self.run.is_some() && attachments.is_empty();
+            let message = json!({ "role": "user", "content": &text });
             self.push(
                 None,
                 Event::MessageQueued {
@@ -64,10 +82,13 @@ impl Task {
                     text,
                     attachments,
                     position: None,
-                    mode: SendMode::Queue,
+                    mode,
                     from: None,
                 },
             );
+            if steers {
+                self.tell_agent(Input::Steer { message_id: id.clone(), message });
+            }
         } else {
             self.push(
                 None,
@@ -86,11 +107,22 @@ impl Task {
     }
 
     fn cancel(&mut self, by: String, reply: Reply<Option<ResponseId>>) {
-        let Some(run) = &self.run else { return self.reply(reply, None) };
+        let Some(run) = &mut self.run else { return self.reply(reply, None) };
         let id = run.id.clone();
-        self.push(Some(&id), Event::CancelRequested { by });
-        self.tell_agent(Input::Interrupt);
-        self.reply(reply, Some(id));
+        let stopped = id.clone();
+        run.awaited.push(Box::new(move |outcome| {
+            let _ = reply.send(outcome.map(|()| Some(stopped)));
+        }));
+        // Asked for once: a program may take its time.
+        if run.answer.cancel_requested.is_none() {
+            let is_unheard = run.is_held_at_its_start();
+            self.push(Some(&id), Event::CancelRequested { by });
+            if is_unheard {
+                self.end_run(&Ending::Cancelled);
+            } else {
+                self.tell_agent(Input::Interrupt);
+            }
+        }
     }
 
     fn go_on(&mut self, reply: Reply<ResponseId>) {
@@ -146,6 +178,7 @@ impl Task {
     fn stop(&mut self, reply: oneshot::Sender<()>) {
         self.stopping = true;
         self.leave_run();
+        self.dismiss();
         let reply = |_| {
             let _ = reply.send(());
         };

@@ -6,8 +6,8 @@ use std::time::Duration;
 use transcript::{ErrorCode, OutputStream};
 
 use super::super::What;
-use super::super::processes::MARK;
 use super::bench::{Bench, settings};
+use crate::processes::Mark;
 use crate::tools::Tools;
 
 impl Bench {
@@ -31,7 +31,8 @@ impl Bench {
 
     /// Processes that carry the mark of this bench's call.
     fn survivors(&self) -> usize {
-        let mark = format!("{MARK}={}", self.context.call_id);
+        let Mark { name, value } = Mark::of_call(&self.context.call_id);
+        let mark = format!("{name}={value}");
         let pids = fs::read_dir("/proc").unwrap().flatten();
         let environs = pids.filter_map(|it| fs::read(it.path().join("environ")).ok());
         environs.filter(|it| it.split(|b| *b == 0).any(|line| line == mark.as_bytes())).count()
@@ -60,6 +61,28 @@ async fn it_sees_its_own_environment_and_no_input() {
     bench.ok("shell", &bench.command("env | sort | cut -d= -f1; cat")).await;
     let names = bench.printed(OutputStream::Stdout);
     assert_eq!(names, "CALLBOARD_CALL\nPATH\nPWD\n");
+}
+
+#[tokio::test]
+async fn a_command_is_never_an_option_of_the_shell() {
+    let mut bench = Bench::new();
+    for command in ["-x", "-i", "-s", "-c echo injected", "--", "--help", "-o nolog"] {
+        let outcome = bench.run("shell", &bench.command(command)).await;
+        assert!(!outcome.ok, "{command}");
+        let printed = bench.printed(OutputStream::Stdout);
+        assert_eq!(printed, "", "{command}: it is looked for as a program");
+        assert_eq!(outcome.result["exitCode"], 127, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn what_clears_its_environment_is_found_by_its_group() {
+    let bench = Bench::new();
+    bench.ok("shell", &bench.command("env -i /bin/sleep 60 &")).await;
+    let workspace = bench.context.workspace.canonicalize().unwrap();
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    let folders = pids.filter_map(|it| fs::read_link(it.path().join("cwd")).ok());
+    assert_eq!(folders.filter(|it| *it == workspace).count(), 0);
 }
 
 #[tokio::test]

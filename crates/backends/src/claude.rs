@@ -1,0 +1,197 @@
+//! Claude Code, as a process that is told and asked in lines of JSON (`stream-json` both ways).
+//!
+//! What a reader needs to know of its protocol:
+//!
+//! - A `user` line begins a turn; one that comes while a turn runs is read at the next opportunity
+//!   within it, or begins the next. `command_lifecycle` says what became of a line, by its uuid.
+//! - A turn begins with `system/init`, which names the conversation, and ends with `result`. Agents
+//!   in the background outlive it, and when one has finished the program begins a turn by itself: the
+//!   run goes on until a `result` comes and no agent is at work.
+//! - What the model says comes as its service sent it (`stream_event`), and each block once more,
+//!   finished, as `assistant`. What came of a call is a `user` line. Lines of a sub-agent name the
+//!   call that it works for.
+//! - Each side can ask the other (`control_request`, answered by `control_response`). The program
+//!   asks whether a call may run, and waits; we ask it to stop.
+//!
+//! What is said to be the user's but was not typed by one (the program tells the model to go on, or
+//! that it was stopped) is no message of anybody's here.
+
+mod calls;
+mod failure;
+mod notices;
+mod outcome;
+mod questions;
+mod run;
+mod settings;
+mod speaker;
+mod stdin;
+mod telling;
+mod unread;
+mod wire;
+
+use std::sync::Arc;
+
+use transcript::{ErrorCode, ErrorInfo, Millis, ResponseId, RunStatus};
+
+use self::run::Run;
+pub use self::settings::{Settings, program};
+use self::wire::{ApiEvent, Line};
+use crate::{Backend, Effect, Ending, Input, Launch};
+
+pub struct Claude {
+    process: Process,
+    run: Option<Run>,
+    /// For a turn that the program begins by itself.
+    spare: Option<ResponseId>,
+    /// The process has ended, or is to be ended: nothing it says counts any more.
+    is_gone: bool,
+}
+
+/// What is true of the process, from one run to the next.
+struct Process {
+    command: String,
+    offers_tools: bool,
+    /// The conversation that the log knows of.
+    linked: Option<String>,
+    /// It says what becomes of our lines.
+    reports_lines: bool,
+    /// Those at work in the background.
+    agents: Vec<String>,
+    requests_made: u32,
+}
+
+impl Claude {
+    pub fn new(settings: Arc<Settings>, launch: &Launch) -> Self {
+        let process = Process {
+            command: settings.command.first().cloned().unwrap_or_default(),
+            offers_tools: launch.tools.is_some(),
+            linked: None,
+            reports_lines: false,
+            agents: Vec::new(),
+            requests_made: 0,
+        };
+        Self { process, run: None, spare: None, is_gone: false }
+    }
+}
+
+impl Backend for Claude {
+    fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
+        match input {
+            Input::Spare(id) => {
+                self.spare = Some(id);
+                Vec::new()
+            }
+            Input::Start { .. } if self.is_gone => vec![ended_before()],
+            Input::Start { response_id, history } => {
+                let run = self.run.insert(Run::new(response_id));
+                run.start(&history);
+                self.carry_out()
+            }
+            Input::Line(_) if self.is_gone => Vec::new(),
+            Input::Line(raw) => self.hear(now, &raw),
+            input => self.tell_run(now, input),
+        }
+    }
+}
+
+impl Claude {
+    fn hear(&mut self, now: Millis, raw: &str) -> Vec<Effect> {
+        let line = wire::read(raw);
+        self.process.note(line.as_ref());
+        let begins = self.run.is_none() && line.as_ref().is_some_and(begins_turn);
+        if begins && let Some(id) = self.spare.take() {
+            let run = self.run.insert(Run::new(id));
+            run.begin_by_itself();
+        }
+        match (&mut self.run, line) {
+            (Some(run), Some(line)) => run.hear(now, line, raw, &mut self.process),
+            (Some(run), None) => run.hear_nonsense(raw),
+            (None, Some(Line::Request(request))) => return vec![answer_for_nobody(request)],
+            (None, _) => (),
+        }
+        self.carry_out()
+    }
+
+    fn tell_run(&mut self, now: Millis, input: Input) -> Vec<Effect> {
+        self.is_gone |= matches!(input, Input::Exited(_));
+        let Some(run) = &mut self.run else {
+            return match input {
+                Input::Steer { message_id, .. } => vec![Effect::CannotSteer(message_id)],
+                _ => Vec::new(),
+            };
+        };
+        match input {
+            Input::Decided { call_id, verdict } => run.decided(now, &call_id, verdict),
+            Input::Steer { message_id, message } => run.steer(message_id, &message),
+            Input::Interrupt => run.interrupt(now, &mut self.process),
+            Input::Wake => run.wake(now),
+            Input::Exited(exit) => run.exited(&self.process.command, &exit),
+            // What only the server or a model service says; lines and starts do not get here.
+            Input::Start { .. }
+            | Input::Resume { .. }
+            | Input::ToolResult { .. }
+            | Input::History(_)
+            | Input::Tools(_)
+            | Input::Head { .. }
+            | Input::Bytes(_)
+            | Input::Ended(_)
+            | Input::Line(_)
+            | Input::Spare(_) => (),
+        }
+        self.carry_out()
+    }
+
+    fn carry_out(&mut self) -> Vec<Effect> {
+        let Some(run) = &mut self.run else { return Vec::new() };
+        let effects = run.take_effects();
+        if let Some(Effect::End(_)) = effects.last() {
+            self.run = None;
+            self.is_gone |= effects.contains(&Effect::Quit);
+        }
+        effects
+    }
+}
+
+impl Process {
+    /// Takes in what a line says of the process, in a run and between runs.
+    fn note(&mut self, line: Option<&Line>) {
+        match line {
+            Some(Line::Lifecycle(_)) => self.reports_lines = true,
+            Some(Line::Background(background)) => {
+                let agents = background.tasks.iter().filter(|it| it.is_agent());
+                self.agents = agents.map(|it| it.task_id.clone()).collect();
+            }
+            _ => (),
+        }
+    }
+
+    fn next_request(&mut self) -> String {
+        self.requests_made = self.requests_made.wrapping_add(1);
+        format!("callboard-{}", self.requests_made)
+    }
+}
+
+fn begins_turn(line: &Line) -> bool {
+    match line {
+        Line::Init(_) => true,
+        Line::Stream(it) => {
+            it.parent_tool_use_id.is_none() && matches!(it.event, ApiEvent::MessageStart { .. })
+        }
+        _ => false,
+    }
+}
+
+/// The program waits for an answer also when there is no run in which anybody could be asked.
+fn answer_for_nobody(request: wire::Request) -> Effect {
+    let id = request.request_id.clone();
+    Effect::Write(match request.about_call() {
+        Some(_) => stdin::deny(&id, "Nobody is there to decide about this call. Do without it."),
+        None => stdin::refuse(&id),
+    })
+}
+
+fn ended_before() -> Effect {
+    let why = "Claude Code had ended before the run began. Send the message again.";
+    let error = Some(ErrorInfo::new(ErrorCode::AgentExited, why));
+    Effect::End(Ending { status: RunStatus::Failed, error, usage: None })
+}

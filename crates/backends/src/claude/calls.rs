@@ -1,0 +1,227 @@
+//! The calls of a run, by the ids that the model service gave them.
+//!
+//! The program says neither when a call begins to run nor that it will ask about one. It asks soon
+//! after a call's block is finished, while the rest of the message comes, so that a call of a message
+//! that has ended, and that was not asked about, counts as running.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use transcript::{CallId, ErrorCode, ErrorInfo, Event, Executor, Millis, OutputStream, Validation};
+
+use super::outcome::Outcome;
+use super::telling::Telling;
+use crate::arguments_summary;
+
+#[derive(Default)]
+pub(super) struct Calls {
+    /// All of the run: a sub-agent speaks within a call that may have had its result long ago.
+    ids: HashMap<String, CallId>,
+    open: HashMap<String, Call>,
+}
+
+struct Call {
+    id: CallId,
+    name: String,
+    arguments: Arguments,
+    phase: Phase,
+    /// Why somebody said that it must not run.
+    refusal: Option<ErrorInfo>,
+}
+
+enum Arguments {
+    Coming(String),
+    Done,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Phase {
+    Ready,
+    Asking,
+    Running { since: Millis },
+}
+
+impl Calls {
+    pub(super) fn id(&self, provider_id: &str) -> Option<&CallId> {
+        self.ids.get(provider_id)
+    }
+
+    pub(super) fn is_open(&self, provider_id: &str) -> bool {
+        self.open.contains_key(provider_id)
+    }
+
+    /// Once for each call, whatever comes twice.
+    pub(super) fn start(
+        &mut self,
+        provider_id: &str,
+        name: &str,
+        parent: Option<&CallId>,
+        telling: &mut Telling,
+    ) {
+        if self.ids.contains_key(provider_id) {
+            return;
+        }
+        let id = telling.next_call();
+        telling.emit(Event::ToolCallStart {
+            call_id: id.clone(),
+            provider_call_id: Some(provider_id.to_owned()),
+            tool_name: name.to_owned(),
+            arguments: None,
+            parent_call_id: parent.cloned(),
+            executor: Executor::Agent,
+        });
+        self.ids.insert(provider_id.to_owned(), id.clone());
+        let call = Call {
+            id,
+            name: name.to_owned(),
+            arguments: Arguments::Coming(String::new()),
+            phase: Phase::Ready,
+            refusal: None,
+        };
+        self.open.insert(provider_id.to_owned(), call);
+    }
+
+    pub(super) fn grow_arguments(
+        &mut self,
+        provider_id: &str,
+        delta: String,
+        telling: &mut Telling,
+    ) {
+        let Some(call) = self.open.get_mut(provider_id) else { return };
+        if let Arguments::Coming(text) = &mut call.arguments
+            && !delta.is_empty()
+        {
+            text.push_str(&delta);
+            telling.emit(Event::ToolArgumentsDelta { call_id: call.id.clone(), delta });
+        }
+    }
+
+    /// `input` is what the program understood; the model's own text stands where it says the same.
+    pub(super) fn finish_arguments(
+        &mut self,
+        provider_id: &str,
+        input: &Value,
+        telling: &mut Telling,
+    ) {
+        let Some(call) = self.open.get_mut(provider_id) else { return };
+        let Arguments::Coming(text) = &mut call.arguments else { return };
+        let text = std::mem::take(text);
+        let says_the_same = serde_json::from_str::<Value>(&text).is_ok_and(|it| it == *input);
+        let arguments = match input {
+            _ if says_the_same => text,
+            Value::Null => "{}".to_owned(),
+            input => input.to_string(),
+        };
+        call.end_arguments(arguments, false, telling);
+    }
+
+    /// No more of the message that made the call will come.
+    pub(super) fn message_ended(&mut self, provider_id: &str, now: Millis, telling: &mut Telling) {
+        let Some(call) = self.open.get_mut(provider_id) else { return };
+        match &mut call.arguments {
+            Arguments::Done => call.run(now, telling),
+            Arguments::Coming(text) => {
+                let text = std::mem::take(text);
+                call.end_arguments(text, true, telling);
+                let why = "The message broke off before the call was complete; nothing ran.";
+                let error = ErrorInfo::new(ErrorCode::ToolInterrupted, why);
+                self.end(provider_id, now, Outcome::failed(error), telling);
+            }
+        }
+    }
+
+    /// The program says that it runs.
+    pub(super) fn run(&mut self, provider_id: &str, now: Millis, telling: &mut Telling) {
+        if let Some(call) = self.open.get_mut(provider_id) {
+            call.run(now, telling);
+        }
+    }
+
+    /// The program wants to know whether it may run.
+    pub(super) fn ask(&mut self, provider_id: &str) {
+        if let Some(call) = self.open.get_mut(provider_id) {
+            call.phase = Phase::Asking;
+        }
+    }
+
+    /// Somebody agreed.
+    pub(super) fn allow(&mut self, provider_id: &str, now: Millis, telling: &mut Telling) {
+        if let Some(call) = self.open.get_mut(provider_id) {
+            call.phase = Phase::Ready;
+            call.run(now, telling);
+        }
+    }
+
+    pub(super) fn refuse(&mut self, provider_id: &str, why: ErrorInfo) {
+        if let Some(call) = self.open.get_mut(provider_id) {
+            call.refusal = Some(why);
+        }
+    }
+
+    pub(super) fn refusal(&self, provider_id: &str) -> Option<&ErrorInfo> {
+        self.open.get(provider_id)?.refusal.as_ref()
+    }
+
+    pub(super) fn name(&self, provider_id: &str) -> Option<&str> {
+        Some(&self.open.get(provider_id)?.name)
+    }
+
+    pub(super) fn end(
+        &mut self,
+        provider_id: &str,
+        now: Millis,
+        outcome: Outcome,
+        telling: &mut Telling,
+    ) {
+        let Some(mut call) = self.open.remove(provider_id) else { return };
+        if let Arguments::Coming(text) = &mut call.arguments {
+            let text = std::mem::take(text);
+            call.end_arguments(text, false, telling);
+        }
+        if outcome.has_run {
+            call.run(now, telling);
+        }
+        let Call { id: call_id, name: tool_name, phase, .. } = call;
+        for (stream, delta) in outcome.output {
+            telling.emit(output_delta(call_id.clone(), stream, delta));
+        }
+        telling.emit(Event::ToolResult {
+            call_id,
+            tool_name,
+            ok: outcome.error.is_none(),
+            result: outcome.result,
+            output: None,
+            error: outcome.error,
+            duration_ms: match phase {
+                Phase::Running { since } => now.since(since),
+                Phase::Ready | Phase::Asking => 0,
+            },
+            truncated: None,
+        });
+    }
+}
+
+impl Call {
+    fn run(&mut self, now: Millis, telling: &mut Telling) {
+        if self.phase == Phase::Ready && matches!(self.arguments, Arguments::Done) {
+            self.phase = Phase::Running { since: now };
+            telling.emit(Event::ToolRunning { call_id: self.id.clone() });
+        }
+    }
+
+    fn end_arguments(&mut self, arguments: String, incomplete: bool, telling: &mut Telling) {
+        self.arguments = Arguments::Done;
+        telling.emit(Event::ToolArgumentsDone {
+            call_id: self.id.clone(),
+            summary: arguments_summary(&arguments),
+            arguments,
+            incomplete,
+            validation: Validation::NotRequired,
+            provider_data: None,
+        });
+    }
+}
+
+fn output_delta(call_id: CallId, stream: OutputStream, delta: String) -> Event {
+    Event::ToolOutputDelta { call_id, stream, offset: 0, delta }
+}

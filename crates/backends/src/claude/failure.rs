@@ -1,0 +1,87 @@
+//! What can go wrong with the program, in words that say what to do about it.
+
+use transcript::{ErrorCode, ErrorInfo};
+
+use super::telling::shortened;
+use super::wire::TurnResult;
+use crate::Exit;
+
+/// A turn that ended badly. `kind` is the program's own word for what its model service said.
+pub(super) fn of_turn(result: &TurnResult, kind: Option<&str>) -> ErrorInfo {
+    let errors = result.errors.iter().flatten().map(String::as_str);
+    let said = match &result.result {
+        Some(text) if !text.trim().is_empty() => text.clone(),
+        _ => errors.collect::<Vec<_>>().join("; "),
+    };
+    let said = shortened(said.trim_start_matches("API Error: ").trim_end_matches('.'));
+    let status = result.api_error_status.unwrap_or(0);
+    let is_too_long = result.terminal_reason.as_deref() == Some("prompt_too_long");
+    let (code, message) = match (kind.unwrap_or_default(), status) {
+        _ if is_too_long => (
+            ErrorCode::ContextTooLong,
+            format!(
+                "The conversation no longer fits into the model's context ({said}). Send /compact, \
+                 or start a new session."
+            ),
+        ),
+        ("authentication_failed" | "oauth_org_not_allowed", _) | (_, 401 | 403) => (
+            ErrorCode::UpstreamAuth,
+            format!(
+                "Claude Code could not log in ({said}). Run `claude` in a terminal and log in, or \
+                 set ANTHROPIC_API_KEY for this agent."
+            ),
+        ),
+        ("billing_error", _) | (_, 402) => (
+            ErrorCode::RateLimitUpstream,
+            format!("The account of Claude Code has no credit left ({said}). Check its billing."),
+        ),
+        ("rate_limit", _) | (_, 429 | 529) => (
+            ErrorCode::RateLimitUpstream,
+            format!("The model service asks Claude Code to slow down ({said}). Try again later."),
+        ),
+        ("max_output_tokens", _) => (
+            ErrorCode::UpstreamError,
+            format!("The answer became too long ({said}). Ask for it in parts."),
+        ),
+        (_, 404) => (
+            ErrorCode::UpstreamError,
+            format!("The model service does not know the model ({said}). Choose another."),
+        ),
+        (_, 400..500) => (
+            ErrorCode::UpstreamError,
+            format!("The model service refused the request of Claude Code ({said})."),
+        ),
+        _ if result.subtype == "error_max_turns" => (
+            ErrorCode::ToolIterationLimit,
+            format!(
+                "Claude Code stopped at its limit of turns ({said}). Continue if it is worth it."
+            ),
+        ),
+        _ if result.subtype.starts_with("error") => (
+            ErrorCode::AgentExited,
+            format!("Claude Code could not go on ({said}). If it stays so, start a new session."),
+        ),
+        _ => (
+            ErrorCode::UpstreamError,
+            format!("The model service failed ({said}). Try again in a while."),
+        ),
+    };
+    ErrorInfo::new(code, message)
+}
+
+/// The process ended while a run was open.
+pub(super) fn exited(command: &str, exit: &Exit) -> ErrorInfo {
+    let how = match exit.code {
+        Some(code) => format!("exit code {code}"),
+        None => "ended by a signal".to_owned(),
+    };
+    let stderr = exit.stderr.trim();
+    let message = match stderr {
+        "" => format!(
+            "`{command}` ended in the middle of the run ({how}) and did not say why. Send the \
+             message again to go on."
+        ),
+        stderr => format!("`{command}` ended in the middle of the run ({how}): {stderr}"),
+    };
+    ErrorInfo::new(ErrorCode::AgentExited, message)
+}

@@ -1,0 +1,156 @@
+//! What came of a call: the program's result, in the form in which the log keeps it.
+//!
+//! The result comes twice: as the text that the model gets, and as an object that says the same in
+//! fields. The object is kept where there is one, without what the arguments or the output say
+//! already: an edit's patch, a file that was read.
+
+use serde_json::{Map, Value, json};
+use transcript::{ErrorCode, ErrorInfo, OutputStream};
+
+use super::telling::{shortened, text_of};
+
+#[derive(Debug, PartialEq)]
+pub(super) struct Outcome {
+    pub(super) has_run: bool,
+    pub(super) output: Vec<(OutputStream, String)>,
+    pub(super) result: Option<Value>,
+    pub(super) error: Option<ErrorInfo>,
+}
+
+/// Where the program tells more than that a call failed.
+pub(super) struct Circumstances<'a> {
+    pub(super) tool_name: &'a str,
+    /// What somebody had against it.
+    pub(super) refusal: Option<&'a ErrorInfo>,
+    /// The program's own remarks on the call, if any.
+    pub(super) meta: Option<&'a Value>,
+}
+
+impl Outcome {
+    /// It never ran, or nobody knows what it did.
+    pub(super) fn failed(error: ErrorInfo) -> Self {
+        Self { has_run: false, output: Vec::new(), result: None, error: Some(error) }
+    }
+
+    pub(super) fn succeeded(content: Value, structured: Option<Value>) -> Self {
+        let mut output = Vec::new();
+        let result = match structured {
+            Some(Value::Object(mut fields)) => {
+                if fields.get("isImage") != Some(&Value::Bool(true)) {
+                    output = take_output(&mut fields);
+                }
+                // A command's: nothing is said by what is not so.
+                if fields.contains_key("interrupted") {
+                    fields.retain(|name, value| name != "noOutputExpected" && !is_blank(value));
+                }
+                match tidy(fields) {
+                    fields if !fields.is_empty() => Some(Value::Object(fields)),
+                    _ if !output.is_empty() => None,
+                    _ => Some(plain(content)),
+                }
+            }
+            _ => Some(plain(content)),
+        };
+        Self { has_run: true, output, result, error: None }
+    }
+
+    pub(super) fn from_error(content: &Value, circumstances: &Circumstances<'_>) -> Self {
+        let text = text_of(content);
+        let text = text.trim();
+        let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
+        let text = text.strip_suffix("</tool_use_error>").unwrap_or(text);
+        let text = text.strip_prefix("Error: ").unwrap_or(text);
+        if let Some(why) = circumstances.why_not_run(text) {
+            return Self::failed(why);
+        }
+        if circumstances.tool_name == "Bash"
+            && let Some((code, printed)) = exit_code(text)
+        {
+            let output = Some((OutputStream::Stdout, printed.to_owned()));
+            let error = format!("The command ended with exit code {code}.");
+            return Self {
+                has_run: true,
+                output: output.filter(|(_, it)| !it.is_empty()).into_iter().collect(),
+                result: Some(json!({ "exitCode": code })),
+                error: Some(ErrorInfo::new(ErrorCode::ToolError, error)),
+            };
+        }
+        let message = shortened(text);
+        let (code, result) = match text {
+            "" => (ErrorCode::ToolFailed, None),
+            text => (ErrorCode::ToolError, (message != text).then(|| text.into())),
+        };
+        let message = match message {
+            it if it.is_empty() => "The tool failed and did not say why.".to_owned(),
+            it => it,
+        };
+        let error = Some(ErrorInfo::new(code, message));
+        Self { has_run: true, output: Vec::new(), result, error }
+    }
+}
+
+impl Circumstances<'_> {
+    /// None if it ran.
+    fn why_not_run(&self, text: &str) -> Option<ErrorInfo> {
+        let kind = self.meta?.get("non_execution_kind")?.as_str()?;
+        if let Some(refusal) = self.refusal {
+            return Some(refusal.clone());
+        }
+        let was_decided = self.meta.is_some_and(|it| it.get("permission_decision").is_some());
+        Some(match kind {
+            // The program's words for a stop are meant for the model and miss the point.
+            "user-rejected" if !was_decided => {
+                ErrorInfo::new(ErrorCode::ToolInterrupted, "Tool call was interrupted by the user")
+            }
+            _ => ErrorInfo::new(ErrorCode::ToolDenied, shortened(text)),
+        })
+    }
+}
+
+/// What was printed stands in the log as output.
+fn take_output(fields: &mut Map<String, Value>) -> Vec<(OutputStream, String)> {
+    let mut output = Vec::new();
+    for (name, stream) in [("stdout", OutputStream::Stdout), ("stderr", OutputStream::Stderr)] {
+        match fields.shift_remove(name) {
+            Some(Value::String(text)) if !text.is_empty() => output.push((stream, text)),
+            Some(Value::String(_)) | None => (),
+            Some(other) => {
+                fields.insert(name.to_owned(), other);
+            }
+        }
+    }
+    output
+}
+
+/// A file that was read stands in a field of its own; the whole file before an edit says nothing
+/// that the patch does not.
+fn tidy(mut fields: Map<String, Value>) -> Map<String, Value> {
+    fields.shift_remove("originalFile");
+    match fields.shift_remove("file") {
+        Some(Value::Object(file)) => fields.extend(file),
+        Some(other) => {
+            fields.insert("file".to_owned(), other);
+        }
+        None => (),
+    }
+    fields
+}
+
+fn is_blank(value: &Value) -> bool {
+    matches!(value, Value::Null | Value::Bool(false)) || value.as_str() == Some("")
+}
+
+/// Blocks of which all are texts are one text.
+fn plain(content: Value) -> Value {
+    let is_text = |it: &Value| it.get("text").is_some_and(Value::is_string);
+    match &content {
+        Value::Array(blocks) if blocks.iter().all(is_text) => text_of(&content).into(),
+        _ => content,
+    }
+}
+
+/// How the program begins the text of a command that failed: `Exit code 3`.
+fn exit_code(text: &str) -> Option<(i64, &str)> {
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    Some((first.strip_prefix("Exit code ")?.parse().ok()?, rest))
+}

@@ -1,0 +1,371 @@
+//! One run: the turns from a message, or from when the program went on by itself, until it is idle.
+
+mod said;
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use transcript::{
+    CallId, ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunStatus, SteerState, Usage,
+};
+
+use super::calls::Calls;
+use super::questions::{Question, Questions};
+use super::settings::TOOL_SERVER;
+use super::speaker::Speaker;
+use super::telling::{Telling, shortened, usage};
+use super::unread::{Steered, UserLine, uuid_of};
+use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TurnResult};
+use super::{Process, failure, notices, stdin};
+use crate::{Effect, Ending, Exit, Verdict};
+
+/// How long the program may take to stop, or to go on by itself.
+const PATIENCE_MS: u64 = 5000;
+/// How long it may take to tell the model of agents that were stopped, which is a turn of its own.
+const AFTERTHOUGHT_MS: u64 = 1000;
+
+pub(super) struct Run {
+    response_id: ResponseId,
+    telling: Telling,
+    calls: Calls,
+    outer: Speaker,
+    /// Sub-agents, by the provider's id of the call that each works for.
+    inner: HashMap<String, Speaker>,
+    questions: Questions,
+    unread: Vec<UserLine>,
+    is_turn_running: bool,
+    interrupted: Option<Interrupt>,
+    wake_at: Option<Millis>,
+    /// The program's word for what went wrong with its model service.
+    api_error: Option<String>,
+    usage: Option<Usage>,
+}
+
+/// Somebody wants the run to stop.
+struct Interrupt {
+    request_id: String,
+    /// Agents were at work in the background.
+    stops_agents: bool,
+    /// The program has said that nothing runs.
+    is_done: bool,
+}
+
+impl Run {
+    pub(super) fn new(response_id: ResponseId) -> Self {
+        Self {
+            telling: Telling::new(response_id.clone()),
+            response_id,
+            calls: Calls::default(),
+            outer: Speaker::default(),
+            inner: HashMap::new(),
+            questions: Questions::default(),
+            unread: Vec::new(),
+            is_turn_running: false,
+            interrupted: None,
+            wake_at: None,
+            api_error: None,
+            usage: None,
+        }
+    }
+
+    pub(super) fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.telling.effects)
+    }
+
+    /// The program has its own memory of what was said before.
+    pub(super) fn start(&mut self, history: &[Value]) {
+        let is_user = |it: &&Value| it.get("role").is_some_and(|role| role == "user");
+        let message = history.iter().rfind(is_user).unwrap_or(&Value::Null);
+        let uuid = uuid_of(self.response_id.as_str());
+        self.telling.write(stdin::user(&uuid, message));
+        self.unread.push(UserLine { uuid, steered: None });
+        self.is_turn_running = true;
+    }
+
+    pub(super) fn begin_by_itself(&mut self) {
+        self.telling.effects.push(Effect::Begin);
+    }
+
+    pub(super) fn steer(&mut self, message_id: MessageId, message: &Value) {
+        if self.interrupted.is_some() {
+            return self.telling.effects.push(Effect::CannotSteer(message_id));
+        }
+        // The program takes each uuid once, and a message may be handed to a later run again.
+        let uuid = uuid_of(&format!("{}/{message_id}", self.response_id));
+        self.telling.write(stdin::user(&uuid, message));
+        let steered = Steered::new(message_id, message);
+        self.telling.emit(steered.event(SteerState::HandedOver));
+        self.unread.push(UserLine { uuid, steered: Some(steered) });
+    }
+
+    /// Lines that wait would begin the next turn as soon as this one has stopped, and agents in the
+    /// background would go on, so they are taken back and stopped first.
+    pub(super) fn interrupt(&mut self, now: Millis, process: &mut Process) {
+        if self.interrupted.is_some() {
+            return;
+        }
+        for line in &self.unread {
+            self.telling.write(stdin::take_back(&process.next_request(), &line.uuid));
+        }
+        for agent in process.agents.clone() {
+            self.telling.write(stdin::stop_task(&process.next_request(), &agent));
+        }
+        let request_id = process.next_request();
+        self.telling.write(stdin::interrupt(&request_id));
+        let stops_agents = !process.agents.is_empty();
+        self.interrupted = Some(Interrupt { request_id, stops_agents, is_done: false });
+        self.wake_after(now, PATIENCE_MS);
+    }
+
+    pub(super) fn wake(&mut self, now: Millis) {
+        match self.wake_at {
+            Some(at) if at > now => self.telling.effects.push(Effect::WakeAt(at)),
+            Some(_) => match &self.interrupted {
+                None => self.end(RunStatus::Completed, None),
+                Some(interrupt) => {
+                    let is_stuck = !interrupt.is_done;
+                    self.telling.effects.extend(is_stuck.then_some(Effect::Quit));
+                    self.end(RunStatus::Cancelled, None);
+                }
+            },
+            None => (),
+        }
+    }
+
+    pub(super) fn exited(&mut self, command: &str, exit: &Exit) {
+        match self.interrupted {
+            Some(_) => self.end(RunStatus::Cancelled, None),
+            None => self.end(RunStatus::Failed, Some(failure::exited(command, exit))),
+        }
+    }
+
+    pub(super) fn decided(&mut self, now: Millis, call_id: &CallId, verdict: Verdict) {
+        let Some(question) = self.questions.take(|it| it.call_id == *call_id) else { return };
+        let (line, refusal) = question.answer(verdict);
+        self.telling.write(line);
+        match refusal {
+            None => self.calls.allow(&question.provider_call_id, now, &mut self.telling),
+            Some(why) => self.calls.refuse(&question.provider_call_id, why),
+        }
+    }
+
+    pub(super) fn hear_nonsense(&mut self, raw: &str) {
+        self.telling.unrecognized(raw);
+    }
+
+    pub(super) fn hear(&mut self, now: Millis, line: Line, raw: &str, process: &mut Process) {
+        match line {
+            Line::Init(init) => {
+                self.turn_begins(now, process);
+                self.link(init, process);
+            }
+            Line::Stream(stream) => self.hear_stream(now, stream, process),
+            Line::Assistant(said) => self.hear_assistant(now, said, raw),
+            Line::User(said) => self.hear_user(now, said, raw),
+            Line::Result(result) => self.turn_ended(now, &result, process),
+            Line::Request(request) => self.hear_request(request, raw),
+            Line::RequestCancelled(cancelled) => {
+                self.withdraw(|it| it.request_id == cancelled.request_id);
+            }
+            Line::Response(it) => self.hear_response(now, &it.request_id),
+            Line::Lifecycle(it) => self.hear_lifecycle(now, &it, process),
+            Line::Background(_) => self.wait_for_turn(now, process),
+            Line::TaskStarted(it) => {
+                let call = it.tool_use_id.unwrap_or_default();
+                self.calls.run(&call, now, &mut self.telling);
+            }
+            Line::TaskEnded(it) => {
+                self.sub_agent_ended(now, &it.tool_use_id.unwrap_or_default());
+            }
+            Line::Retry(it) => self.telling.notice(Level::Info, notices::of_retry(&it)),
+            Line::Compacted(it) => self.telling.notice(Level::Info, notices::of_compacted(it)),
+            Line::Status(it) => {
+                if let Some(text) = notices::of_status(it) {
+                    self.telling.notice(Level::Error, text);
+                }
+            }
+            Line::Remark(it) => self.telling.notice(Level::Info, shortened(&it.content)),
+            Line::CommandOutput(it) => self.telling.text(it.content),
+            Line::Ignored => (),
+        }
+    }
+
+    fn turn_begins(&mut self, now: Millis, process: &mut Process) {
+        let begins = !std::mem::replace(&mut self.is_turn_running, true);
+        match &mut self.interrupted {
+            // An afterthought is not what somebody who stopped it wants.
+            Some(interrupt) if begins => {
+                interrupt.request_id = process.next_request();
+                interrupt.is_done = false;
+                self.telling.write(stdin::interrupt(&interrupt.request_id));
+                self.wake_after(now, PATIENCE_MS);
+            }
+            Some(_) => (),
+            None => self.wake_at = None,
+        }
+        if !process.reports_lines {
+            self.unread.retain(|it| it.steered.is_some());
+        }
+    }
+
+    fn link(&mut self, init: Init, process: &mut Process) {
+        if process.linked.as_ref() == Some(&init.session_id) {
+            return;
+        }
+        process.linked = Some(init.session_id.clone());
+        self.telling.emit(Event::AgentLinked {
+            cli_session_id: init.session_id,
+            cwd: init.cwd,
+            version: init.claude_code_version,
+        });
+        let mut servers = init.mcp_servers.into_iter().flatten();
+        let ours = servers.find(|it| process.offers_tools && it.name == TOOL_SERVER);
+        if let Some(text) = ours.as_ref().and_then(notices::of_tools) {
+            self.telling.notice(Level::Error, text);
+        }
+    }
+
+    fn hear_request(&mut self, request: Request, raw: &str) {
+        let request_id = request.request_id.clone();
+        let Some(about) = request.about_call() else {
+            self.telling.unrecognized(raw);
+            return self.telling.write(stdin::refuse(&request_id));
+        };
+        let AboutCall { tool_use_id, tool_name, input } = about;
+        // It may ask before it has said what it wants to call.
+        self.calls.start(&tool_use_id, &tool_name, None, &mut self.telling);
+        self.calls.finish_arguments(&tool_use_id, &input, &mut self.telling);
+        let call_id = self.calls.id(&tool_use_id).filter(|_| self.calls.is_open(&tool_use_id));
+        let Some(call_id) = call_id.cloned() else {
+            return self.telling.write(stdin::deny(&request_id, "This call has a result already."));
+        };
+        self.calls.ask(&tool_use_id);
+        let form = (tool_name == "AskUserQuestion").then(|| input.get("questions").cloned());
+        let asked = call_id.clone();
+        let question = Question { request_id, call_id, provider_call_id: tool_use_id, input };
+        if self.questions.add(question) {
+            let ask = Effect::Ask { call_id: asked, can_edit: true, form: form.flatten() };
+            self.telling.effects.push(ask);
+        }
+    }
+
+    fn withdraw(&mut self, is_it: impl Fn(&Question) -> bool) {
+        if let Some(question) = self.questions.take(is_it) {
+            self.telling.effects.push(Effect::Withdraw(question.call_id));
+        }
+    }
+
+    /// Where no turn runs, this is all that comes of an interrupt.
+    fn hear_response(&mut self, now: Millis, request_id: &str) {
+        let is_ours = self.interrupted.as_ref().is_some_and(|it| it.request_id == request_id);
+        if is_ours && !self.is_turn_running {
+            self.stopped(now);
+        }
+    }
+
+    fn stopped(&mut self, now: Millis) {
+        match &mut self.interrupted {
+            Some(interrupt) if interrupt.stops_agents => {
+                interrupt.is_done = true;
+                self.wake_after(now, AFTERTHOUGHT_MS);
+            }
+            _ => self.end(RunStatus::Cancelled, None),
+        }
+    }
+
+    fn hear_lifecycle(&mut self, now: Millis, lifecycle: &Lifecycle, process: &mut Process) {
+        let Lifecycle { command_uuid, state } = lifecycle;
+        let Some(at) = self.unread.iter().position(|it| it.uuid == *command_uuid) else { return };
+        match state.as_str() {
+            "started" | "completed" => {
+                self.turn_begins(now, process);
+                if let Some(steered) = self.unread.remove(at).steered {
+                    self.telling.emit(steered.event(SteerState::Seen));
+                }
+            }
+            "cancelled" => match self.unread.remove(at).steered {
+                Some(steered) => self.telling.effects.push(Effect::CannotSteer(steered.id)),
+                None => self.is_turn_running = false,
+            },
+            _ => (),
+        }
+    }
+
+    fn turn_ended(&mut self, now: Millis, result: &TurnResult, process: &Process) {
+        self.is_turn_running = false;
+        self.outer.finish_message(now, None, &mut self.calls, &mut self.telling);
+        self.add_usage(result.usage.map(usage));
+        let api_error = self.api_error.take();
+        let was_aborted =
+            result.terminal_reason.as_deref().is_some_and(|it| it.starts_with("aborted"));
+        if self.interrupted.is_some() || was_aborted {
+            return self.stopped(now);
+        }
+        let has_failed = result.is_error == Some(true) || result.subtype.starts_with("error");
+        let error = has_failed.then(|| failure::of_turn(result, api_error.as_deref()));
+        match (self.goes_on(process), error) {
+            (None, None) => self.end(RunStatus::Completed, None),
+            (None, Some(error)) => self.end(RunStatus::Failed, Some(error)),
+            (Some(why), error) => {
+                if let Some(error) = error {
+                    self.telling.notice(Level::Error, error.message);
+                }
+                self.telling.emit(continuation(true, why, "Agent"));
+                self.wait_for_turn(now, process);
+            }
+        }
+    }
+
+    /// Why the program will begin another turn by itself.
+    fn goes_on(&self, process: &Process) -> Option<&'static str> {
+        if !process.agents.is_empty() {
+            Some("agents_at_work")
+        } else if process.reports_lines && !self.unread.is_empty() {
+            Some("message_waits")
+        } else {
+            None
+        }
+    }
+
+    /// The program begins the next turn as soon as it can; if it does not, there is none.
+    fn wait_for_turn(&mut self, now: Millis, process: &Process) {
+        let is_waiting = !self.is_turn_running && self.interrupted.is_none();
+        if is_waiting && process.agents.is_empty() && self.wake_at.is_none() {
+            self.wake_after(now, PATIENCE_MS);
+        }
+    }
+
+    fn wake_after(&mut self, now: Millis, ms: u64) {
+        let at = now.plus(ms);
+        self.wake_at = Some(at);
+        self.telling.effects.push(Effect::WakeAt(at));
+    }
+
+    fn add_usage(&mut self, usage: Option<Usage>) {
+        let Some(usage) = usage.filter(|it| it.total_tokens > 0) else { return };
+        self.usage = Some(self.usage.map_or(usage, |before| before.plus(usage)));
+    }
+
+    fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>) {
+        let (stop_reason, resolved_by) = match status {
+            RunStatus::Completed => ("completed", "Agent"),
+            RunStatus::Failed => ("error", "ErrorPolicy"),
+            RunStatus::Cancelled => ("user_requested", "UserCancel"),
+        };
+        if status != RunStatus::Completed {
+            let steered = self.unread.drain(..).filter_map(|it| it.steered);
+            self.telling.effects.extend(steered.map(|it| Effect::CannotSteer(it.id)));
+        }
+        self.telling.emit(continuation(false, stop_reason, resolved_by));
+        self.telling.effects.push(Effect::End(Ending { status, error, usage: self.usage }));
+    }
+}
+
+fn continuation(should_continue: bool, stop_reason: &str, resolved_by: &str) -> Event {
+    Event::Continuation {
+        should_continue,
+        stop_reason: stop_reason.to_owned(),
+        resolved_by: resolved_by.to_owned(),
+        evaluations: Vec::new(),
+    }
+}

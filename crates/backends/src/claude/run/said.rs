@@ -1,0 +1,158 @@
+//! What is said within a run: by the model, by sub-agents, by tools, and in the user's name.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use transcript::{Level, Millis};
+
+use super::Run;
+use crate::claude::Process;
+use crate::claude::calls::Calls;
+use crate::claude::outcome::{Circumstances, Outcome};
+use crate::claude::speaker::Speaker;
+use crate::claude::telling::shortened;
+use crate::claude::wire::{Block, Content, Said, Stream};
+
+impl Run {
+    pub(super) fn hear_stream(&mut self, now: Millis, stream: Stream, process: &mut Process) {
+        let is_cut_off = stream.abandoned_blocks.is_some();
+        let why = if self.interrupted.is_some() { "cancelled" } else { "error" };
+        let cut_off = is_cut_off.then_some(why);
+        if stream.parent_tool_use_id.is_none() && !self.is_turn_running {
+            self.turn_begins(now, process);
+        }
+        let Some(speaker) = speaker(
+            &mut self.outer,
+            &mut self.inner,
+            &self.calls,
+            stream.parent_tool_use_id.as_deref(),
+        ) else {
+            return;
+        };
+        speaker.hear(now, stream.event, cut_off, &mut self.calls, &mut self.telling);
+    }
+
+    pub(super) fn hear_assistant(&mut self, now: Millis, said: Said, raw: &str) {
+        let parent = said.parent_tool_use_id.as_deref();
+        if parent.is_none() && said.is_api_error_message == Some(true) {
+            // The result of the turn repeats the words.
+            self.api_error = said.error;
+            return;
+        }
+        let Some(speaker) = speaker(&mut self.outer, &mut self.inner, &self.calls, parent) else {
+            return;
+        };
+        let blocks = match said.message.content {
+            Content::Text(text) => vec![Block::Text { text }],
+            Content::Blocks(blocks) => blocks,
+        };
+        let mut is_known = true;
+        for block in blocks {
+            let id = &said.message.id;
+            is_known &= speaker.hear_finished(now, id, block, &mut self.calls, &mut self.telling);
+        }
+        if !is_known {
+            self.telling.unrecognized(raw);
+        }
+    }
+
+    pub(super) fn hear_user(&mut self, now: Millis, said: Said, raw: &str) {
+        let is_nested = said.parent_tool_use_id.is_some();
+        if said.parent_tool_use_id.is_some_and(|it| self.calls.id(&it).is_none()) {
+            return;
+        }
+        let is_synthetic = said.is_synthetic == Some(true);
+        let is_replay = said.is_replay == Some(true);
+        let blocks = match said.message.content {
+            Content::Text(text) if is_replay => return self.hear_echo(&text),
+            // The summary that a compacted conversation begins with.
+            Content::Text(_) if is_synthetic => return,
+            Content::Text(text) => vec![Block::Text { text }],
+            Content::Blocks(blocks) => blocks,
+        };
+        // It describes one result and does not say which.
+        let structured = said.tool_use_result.filter(|_| blocks.len() == 1);
+        for block in blocks {
+            match block {
+                Block::ToolResult { tool_use_id, .. } if self.calls.id(&tool_use_id).is_none() => {
+                    self.telling.unrecognized(raw);
+                }
+                Block::ToolResult { tool_use_id, content, is_error } => {
+                    let failed = is_error == Some(true);
+                    let result = (content, structured.clone());
+                    self.end_call(now, &tool_use_id, result, failed, &said.tool_result_meta);
+                }
+                // A sub-agent's task stands in the call's arguments, and an echo is no news.
+                Block::Text { .. } if is_nested || is_replay => (),
+                Block::Text { text } => self.hear_aside(&text),
+                _ => (),
+            }
+        }
+    }
+
+    fn end_call(
+        &mut self,
+        now: Millis,
+        provider_id: &str,
+        (content, structured): (Value, Option<Value>),
+        failed: bool,
+        meta: &Value,
+    ) {
+        let is_background =
+            structured.as_ref().is_some_and(|it| it.get("isAsync") == Some(&Value::Bool(true)));
+        let mut metas = meta.as_array().into_iter().flatten();
+        let outcome = match failed {
+            false => Outcome::succeeded(content, structured),
+            true => Outcome::from_error(
+                &content,
+                &Circumstances {
+                    tool_name: self.calls.name(provider_id).unwrap_or_default(),
+                    refusal: self.calls.refusal(provider_id),
+                    meta: metas.find(|it| it.get("id").is_some_and(|id| id == provider_id)),
+                },
+            ),
+        };
+        if !is_background {
+            self.sub_agent_ended(now, provider_id);
+        }
+        // A call that has a result needs no decision.
+        self.withdraw(|it| it.provider_call_id == provider_id);
+        self.calls.end(provider_id, now, outcome, &mut self.telling);
+    }
+
+    pub(super) fn sub_agent_ended(&mut self, now: Millis, provider_id: &str) {
+        if let Some(mut speaker) = self.inner.remove(provider_id) {
+            speaker.finish_message(now, None, &mut self.calls, &mut self.telling);
+            self.inner.insert(provider_id.to_owned(), speaker);
+        }
+    }
+
+    /// What the program repeats to us; a command of its own answers in this way.
+    fn hear_echo(&mut self, text: &str) {
+        let output = text.trim().strip_prefix("<local-command-stdout>");
+        let output = output.and_then(|it| it.strip_suffix("</local-command-stdout>"));
+        if let Some(output) = output.map(str::trim).filter(|it| !it.is_empty()) {
+            self.telling.text(output.to_owned());
+        }
+    }
+
+    /// Words that the program puts into the user's mouth.
+    fn hear_aside(&mut self, text: &str) {
+        if !text.starts_with("[Request interrupted by user") && !text.trim().is_empty() {
+            let text = format!("Claude Code told the model: {}", shortened(text));
+            self.telling.notice(Level::Info, text);
+        }
+    }
+}
+
+/// None for a sub-agent of another run.
+fn speaker<'a>(
+    outer: &'a mut Speaker,
+    inner: &'a mut HashMap<String, Speaker>,
+    calls: &Calls,
+    parent: Option<&str>,
+) -> Option<&'a mut Speaker> {
+    let Some(parent) = parent else { return Some(outer) };
+    let call = calls.id(parent)?;
+    Some(inner.entry(parent.to_owned()).or_insert_with(|| Speaker::within(call.clone())))
+}

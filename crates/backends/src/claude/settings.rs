@@ -1,0 +1,84 @@
+//! What an agent of this kind is told by its configuration, and the command line that follows.
+
+use std::fmt;
+
+use serde_json::json;
+
+use crate::{Launch, Program};
+
+/// Under this name the program knows Callboard's own tools.
+pub(super) const TOOL_SERVER: &str = "callboard";
+
+#[derive(Clone)]
+pub struct Settings {
+    /// The program, with arguments of its own that come first.
+    pub command: Vec<String>,
+    /// Further arguments, which come last and so win over ours.
+    pub args: Vec<String>,
+    pub model: Option<String>,
+    pub env: Vec<(String, String)>,
+    /// `ask`, `auto` (never ask), or a word of the program's own.
+    pub permission_mode: String,
+    /// Comes after the program's own system prompt.
+    pub system: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            command: vec!["claude".to_owned()],
+            args: Vec::new(),
+            model: None,
+            env: Vec::new(),
+            permission_mode: "ask".to_owned(),
+            system: None,
+        }
+    }
+}
+
+/// Without the environment, which may hold keys.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("command", &self.command)
+            .field("model", &self.model)
+            .field("permission_mode", &self.permission_mode)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What to run.
+pub fn program(settings: &Settings, launch: &Launch) -> Program {
+    let mut command = settings.command.clone();
+    let mut add = |words: &[&str]| command.extend(words.iter().map(|&it| it.to_owned()));
+    add(&["-p", "--input-format", "stream-json", "--output-format", "stream-json"]);
+    add(&["--verbose", "--include-partial-messages", "--permission-prompt-tool", "stdio"]);
+    if let Some(tools) = &launch.tools {
+        let server = json!({
+            "type": "http",
+            "url": tools.url,
+            "headers": { "Authorization": format!("Bearer {}", tools.token) },
+            // Else the model would have to search for the tools before it can see them.
+            "alwaysLoad": true,
+        });
+        add(&["--mcp-config", &json!({ "mcpServers": { TOOL_SERVER: server } }).to_string()]);
+        add(&["--allowedTools", &format!("mcp__{TOOL_SERVER}")]);
+    }
+    let mode = match settings.permission_mode.as_str() {
+        "ask" => "default",
+        "auto" => "bypassPermissions",
+        own => own,
+    };
+    add(&["--permission-mode", mode]);
+    for (flag, value) in [
+        ("--model", &settings.model),
+        ("--append-system-prompt", &settings.system),
+        ("--resume", &launch.resume),
+    ] {
+        if let Some(value) = value {
+            add(&[flag, value]);
+        }
+    }
+    command.extend(settings.args.iter().cloned());
+    Program { command, env: settings.env.clone() }
+}

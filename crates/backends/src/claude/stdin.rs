@@ -1,0 +1,93 @@
+//! The lines that we write to the program.
+
+use serde_json::{Value, json};
+
+/// Something said by a user. What becomes of it is reported under `uuid`.
+pub(super) fn user(uuid: &str, message: &Value) -> String {
+    let content = content(message);
+    let message = json!({ "role": "user", "content": content });
+    json!({ "type": "user", "uuid": uuid, "message": message }).to_string()
+}
+
+pub(super) fn interrupt(request_id: &str) -> String {
+    request(request_id, json!({ "subtype": "interrupt" }))
+}
+
+/// Takes back a line that the program has not looked at yet.
+pub(super) fn take_back(request_id: &str, uuid: &str) -> String {
+    request(request_id, json!({ "subtype": "cancel_async_message", "message_uuid": uuid }))
+}
+
+pub(super) fn stop_task(request_id: &str, task_id: &str) -> String {
+    request(request_id, json!({ "subtype": "stop_task", "task_id": task_id }))
+}
+
+pub(super) fn allow(request_id: &str, input: &Value) -> String {
+    answer(request_id, json!({ "behavior": "allow", "updatedInput": input }))
+}
+
+/// The model gets `message` instead of a result, and goes on.
+pub(super) fn deny(request_id: &str, message: &str) -> String {
+    answer(request_id, json!({ "behavior": "deny", "message": message }))
+}
+
+/// The answer to what we do not understand: the program waits for one.
+pub(super) fn refuse(request_id: &str) -> String {
+    let error = "Callboard does not know this request.";
+    let response = json!({ "subtype": "error", "request_id": request_id, "error": error });
+    json!({ "type": "control_response", "response": response }).to_string()
+}
+
+/// The words of a chat message.
+pub(super) fn text_of(message: &Value) -> String {
+    match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(pieces)) => {
+            let texts = pieces.iter().filter_map(|it| it.get("text")?.as_str());
+            texts.collect::<Vec<_>>().join("\n\n")
+        }
+        _ => String::new(),
+    }
+}
+
+fn request(request_id: &str, request: Value) -> String {
+    json!({ "type": "control_request", "request_id": request_id, "request": request }).to_string()
+}
+
+fn answer(request_id: &str, response: Value) -> String {
+    let response = json!({ "subtype": "success", "request_id": request_id, "response": response });
+    json!({ "type": "control_response", "response": response }).to_string()
+}
+
+/// From pieces of an OpenAI chat message to those that the program takes.
+fn content(message: &Value) -> Vec<Value> {
+    let mut content: Vec<Value> = match message.get("content") {
+        Some(Value::Array(pieces)) => pieces.iter().filter_map(piece).collect(),
+        _ => {
+            Some(text_of(message)).filter(|it| !it.is_empty()).map(text_piece).into_iter().collect()
+        }
+    };
+    if content.is_empty() {
+        content.push(text_piece("Continue.".to_owned()));
+    }
+    content
+}
+
+fn piece(piece: &Value) -> Option<Value> {
+    if let Some(text) = piece.get("text").and_then(Value::as_str) {
+        return Some(text_piece(text.to_owned()));
+    }
+    let url = piece.get("image_url")?.get("url")?.as_str()?;
+    let data = url.strip_prefix("data:").and_then(|it| it.split_once(";base64,"));
+    let source = match data {
+        Some((media_type, data)) => {
+            json!({ "type": "base64", "media_type": media_type, "data": data })
+        }
+        None => json!({ "type": "url", "url": url }),
+    };
+    Some(json!({ "type": "image", "source": source }))
+}
+
+fn text_piece(text: String) -> Value {
+    json!({ "type": "text", "text": text })
+}

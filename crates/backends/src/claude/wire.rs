@@ -1,0 +1,394 @@
+//! The lines that the program writes, as far as they mean something to us.
+//!
+//! The program gains kinds of lines and fields with every release. What stands beside the point is
+//! read leniently, so that a change there costs nothing else; a line of an unknown kind, or one that
+//! misses what makes it what it is, is not read at all, and the caller keeps it as it came.
+
+use std::borrow::Cow;
+
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+pub(super) enum Line {
+    /// A turn begins.
+    Init(Init),
+    Status(Status),
+    Retry(Retry),
+    Compacted(Compacted),
+    /// The program tells the user something.
+    Remark(Remark),
+    /// What a command of the program's own, such as `/context`, has to say.
+    CommandOutput(Remark),
+    Background(Background),
+    TaskStarted(TaskOf),
+    TaskEnded(TaskOf),
+    Stream(Stream),
+    Assistant(Said),
+    User(Said),
+    Lifecycle(Lifecycle),
+    /// The program asks us something and waits for the answer.
+    Request(Request),
+    /// It waits no longer.
+    RequestCancelled(RequestCancelled),
+    /// The answer to a request of ours.
+    Response(Response),
+    /// A turn ends.
+    Result(Box<TurnResult>),
+    /// Known to be of no interest.
+    Ignored,
+}
+
+/// None for what we cannot read.
+pub(super) fn read(line: &str) -> Option<Line> {
+    let head: Head<'_> = serde_json::from_str(line).ok()?;
+    match (&*head.kind, head.subtype.as_deref()) {
+        ("stream_event", _) => parse(line, Line::Stream),
+        ("assistant", _) => parse(line, Line::Assistant),
+        ("user", _) => parse(line, Line::User),
+        ("result", _) => parse(line, |it| Line::Result(Box::new(it))),
+        ("system", Some(subtype)) => read_system(subtype, line),
+        ("command_lifecycle", _) => parse(line, Line::Lifecycle),
+        ("control_request", _) => parse(line, Line::Request),
+        ("control_cancel_request", _) => parse(line, Line::RequestCancelled),
+        ("control_response", _) => parse(line, |it: Responded| Line::Response(it.response)),
+        (
+            "auth_status" | "keep_alive" | "prompt_suggestion" | "rate_limit_event"
+            | "tool_progress" | "tool_use_summary",
+            _,
+        ) => Some(Line::Ignored),
+        _ => None,
+    }
+}
+
+fn read_system(subtype: &str, line: &str) -> Option<Line> {
+    match subtype {
+        "init" => parse(line, Line::Init),
+        "status" => parse(line, Line::Status),
+        "api_retry" => parse(line, Line::Retry),
+        "compact_boundary" => parse(line, Line::Compacted),
+        "informational" => parse(line, Line::Remark),
+        "local_command_output" => parse(line, Line::CommandOutput),
+        "background_tasks_changed" => parse(line, Line::Background),
+        "task_started" => parse(line, Line::TaskStarted),
+        "task_notification" => parse(line, Line::TaskEnded),
+        // A refusal comes as the call's result too.
+        "permission_denied" => Some(Line::Ignored),
+        "commands_changed"
+        | "control_request_progress"
+        | "files_persisted"
+        | "hook_progress"
+        | "hook_response"
+        | "hook_started"
+        | "memory_recall"
+        | "session_state_changed"
+        | "task_progress"
+        | "task_updated"
+        | "thinking_tokens" => Some(Line::Ignored),
+        _ => None,
+    }
+}
+
+fn parse<T: DeserializeOwned>(line: &str, wrap: impl FnOnce(T) -> Line) -> Option<Line> {
+    serde_json::from_str(line).ok().map(wrap)
+}
+
+/// Keeps what cannot be read from taking the rest of its line along.
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(from)?).ok())
+}
+
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(default)]
+    subtype: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Init {
+    pub(super) session_id: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) cwd: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) claude_code_version: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) mcp_servers: Option<Vec<McpServer>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct McpServer {
+    pub(super) name: String,
+    pub(super) status: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Status {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) compact_result: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) compact_error: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Retry {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) attempt: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) max_retries: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) retry_delay_ms: Option<f64>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) error_status: Option<u16>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) error: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Compacted {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) compact_metadata: Option<CompactMetadata>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CompactMetadata {
+    pub(super) pre_tokens: Option<u64>,
+    pub(super) post_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Remark {
+    pub(super) content: String,
+}
+
+/// All that runs in the background now.
+#[derive(Deserialize)]
+pub(super) struct Background {
+    pub(super) tasks: Vec<Task>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Task {
+    pub(super) task_id: String,
+    #[serde(default, deserialize_with = "lenient")]
+    task_type: Option<String>,
+}
+
+impl Task {
+    /// The program goes on by itself when an agent has finished; a command may run for ever.
+    pub(super) fn is_agent(&self) -> bool {
+        let kind = self.task_type.as_deref().unwrap_or_default();
+        kind.contains("agent") || kind.contains("workflow")
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct TaskOf {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) tool_use_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Stream {
+    pub(super) event: ApiEvent,
+    #[serde(default)]
+    pub(super) parent_tool_use_id: Option<String>,
+    /// The message broke off.
+    #[serde(default)]
+    pub(super) abandoned_blocks: Option<IgnoredAny>,
+}
+
+/// As the model service sent it.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ApiEvent {
+    MessageStart {
+        message: MessageStart,
+    },
+    ContentBlockStart {
+        index: u64,
+        content_block: Block,
+    },
+    ContentBlockDelta {
+        index: u64,
+        delta: Delta,
+    },
+    /// Closes nothing: the finished block closes itself, and the message what has no finished block.
+    ContentBlockStop {},
+    MessageDelta {
+        delta: MessageDelta,
+        #[serde(default, deserialize_with = "lenient")]
+        usage: Option<TokenCounts>,
+    },
+    MessageStop {},
+    Ping {},
+}
+
+#[derive(Deserialize)]
+pub(super) struct MessageStart {
+    pub(super) id: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) usage: Option<TokenCounts>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct MessageDelta {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) stop_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+pub(super) enum Delta {
+    #[serde(rename = "text_delta")]
+    Text { text: String },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: String },
+    #[serde(rename = "input_json_delta")]
+    Input { partial_json: String },
+    /// The finished block says it all.
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(super) struct TokenCounts {
+    pub(super) input_tokens: Option<u64>,
+    pub(super) output_tokens: Option<u64>,
+    pub(super) cache_creation_input_tokens: Option<u64>,
+    pub(super) cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct OutputDetails {
+    pub(super) thinking_tokens: Option<u64>,
+}
+
+/// A finished block of the model's, or what came of a call, or words put into the user's mouth.
+#[derive(Deserialize)]
+pub(super) struct Said {
+    pub(super) message: SaidMessage,
+    #[serde(default)]
+    pub(super) parent_tool_use_id: Option<String>,
+    #[serde(default)]
+    pub(super) tool_use_result: Option<Value>,
+    #[serde(default)]
+    pub(super) tool_result_meta: Value,
+    #[serde(default, rename = "isSynthetic", deserialize_with = "lenient")]
+    pub(super) is_synthetic: Option<bool>,
+    #[serde(default, rename = "isReplay", deserialize_with = "lenient")]
+    pub(super) is_replay: Option<bool>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) is_api_error_message: Option<bool>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) error: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct SaidMessage {
+    #[serde(default)]
+    pub(super) id: String,
+    pub(super) content: Content,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Content {
+    Text(String),
+    Blocks(Vec<Block>),
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Block {
+    Text {
+        text: String,
+    },
+    Thinking {
+        thinking: String,
+    },
+    /// For nobody to read.
+    RedactedThinking {},
+    ToolUse {
+        id: String,
+        name: String,
+        #[serde(default)]
+        input: Value,
+    },
+    ToolResult {
+        tool_use_id: String,
+        #[serde(default)]
+        content: Value,
+        #[serde(default, deserialize_with = "lenient")]
+        is_error: Option<bool>,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// What became of a line of ours.
+#[derive(Deserialize)]
+pub(super) struct Lifecycle {
+    pub(super) command_uuid: String,
+    pub(super) state: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Request {
+    pub(super) request_id: String,
+    #[serde(default)]
+    request: Value,
+}
+
+impl Request {
+    /// Whether a call may run; None if it is about something else.
+    pub(super) fn about_call(self) -> Option<AboutCall> {
+        let is_about_call = self.request.get("subtype")? == "can_use_tool";
+        let about: AboutCall = serde_json::from_value(self.request).ok()?;
+        is_about_call.then_some(about)
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct AboutCall {
+    pub(super) tool_use_id: String,
+    pub(super) tool_name: String,
+    #[serde(default)]
+    pub(super) input: Value,
+}
+
+#[derive(Deserialize)]
+pub(super) struct RequestCancelled {
+    pub(super) request_id: String,
+}
+
+#[derive(Deserialize)]
+struct Responded {
+    response: Response,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Response {
+    pub(super) request_id: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct TurnResult {
+    #[serde(default)]
+    pub(super) subtype: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) is_error: Option<bool>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) result: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) errors: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) terminal_reason: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) api_error_status: Option<u16>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) usage: Option<TokenCounts>,
+}

@@ -1,0 +1,103 @@
+//! Codex runs `git status` as `/bin/bash -lc 'git status'`. People, and rules about commands, want
+//! what is inside.
+
+use std::borrow::Cow;
+
+/// The script, where the command is nothing but a shell that runs one; else the command as it is.
+pub(super) fn script(command: &str) -> Cow<'_, str> {
+    inner(command).map_or(Cow::Borrowed(command), Cow::Owned)
+}
+
+fn inner(command: &str) -> Option<String> {
+    let (shell, rest) = command.split_once(' ')?;
+    let shell = shell.rsplit('/').next()?;
+    let (flag, quoted) = rest.split_once(' ')?;
+    let runs_script = matches!(shell, "bash" | "sh" | "zsh") && matches!(flag, "-lc" | "-c");
+    if !runs_script {
+        return None;
+    }
+    one_word(quoted)
+}
+
+/// What the shell makes of the text, if that is one word and depends on nothing but the text.
+fn one_word(text: &str) -> Option<String> {
+    let mut word = String::new();
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\'' => loop {
+                match letters.next()? {
+                    '\'' => break,
+                    inside => word.push(inside),
+                }
+            },
+            '"' => loop {
+                match letters.next()? {
+                    '"' => break,
+                    '\\' => match letters.next()? {
+                        escaped @ ('"' | '\\' | '$' | '`') => word.push(escaped),
+                        other => word.extend(['\\', other]),
+                    },
+                    '$' | '`' => return None,
+                    inside => word.push(inside),
+                }
+            },
+            '\\' => word.push(letters.next().filter(|it| *it != '\n')?),
+            plain if plain.is_ascii_alphanumeric() || "_-./:=@%+,".contains(plain) => {
+                word.push(plain);
+            }
+            _ => return None,
+        }
+    }
+    (!word.is_empty()).then_some(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::script;
+
+    #[test]
+    fn a_shell_with_a_script_is_the_script() {
+        for (command, expected) in [
+            ("/bin/bash -lc 'touch approved.txt'", "touch approved.txt"),
+            ("bash -c ls", "ls"),
+            ("/usr/bin/zsh -lc \"echo \\\"it's\\\" \\$HOME\"", "echo \"it's\" $HOME"),
+            (r"/bin/sh -c 'it'\''s'", "it's"),
+            ("/bin/bash -lc 'a\nb'", "a\nb"),
+        ] {
+            assert_eq!(script(command), expected);
+        }
+    }
+
+    #[test]
+    fn anything_else_stays() {
+        for command in [
+            "",
+            "ls",
+            "git status",
+            "/bin/bash -lc",
+            "/bin/bash -lc ",
+            "/bin/bash script.sh",
+            "/bin/bash -x 'ls'",
+            "/bin/bash -lc 'ls' extra",
+            "/bin/bash -lc 'ls'; rm x",
+            "/bin/bash -lc \"$(rm x)\"",
+            "/bin/bash -lc 'open",
+            "/bin/bash -lc $HOME",
+            "rm -c 'x'",
+        ] {
+            assert_eq!(script(command), command);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_quoted_comes_out_as_it_was(inside in "[^\u{0}]{1,40}") {
+            let quoted = inside.replace('\'', r"'\''");
+            let command = format!("/bin/bash -lc '{quoted}'");
+            prop_assert_eq!(script(&command), inside);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Codex's items, told: words, calls, and what is neither.
+//!
+//! `codex exec` has the same items in other letters; it comes here too.
+
+use serde_json::{Value, json};
+use transcript::{ErrorCode, ErrorInfo, Event, Level, Millis, Phase};
+
+use super::telling::{Outcome, Section, Telling};
+use super::{SOURCE, command, patch};
+
+pub(super) const TEXT: Section = ("text", 0);
+
+impl Telling {
+    pub(super) fn item_started(&mut self, now: Millis, item: &Value, waits: bool) {
+        let id = item["id"].as_str().unwrap_or_default();
+        match item["type"].as_str().unwrap_or_default() {
+            "agentMessage" | "plan" => self.start_words(id, false, phase(item)),
+            "reasoning" => self.start_words(id, true, None),
+            _ => self.start_call(now, id, item, waits),
+        }
+    }
+
+    pub(super) fn item_completed(&mut self, now: Millis, item: &Value, raw: &str) {
+        let id = item["id"].as_str().unwrap_or_default();
+        match item["type"].as_str().unwrap_or_default() {
+            "agentMessage" | "plan" => {
+                let text = item["text"].as_str().map(str::to_owned);
+                self.finish_words(id, false, phase(item), text);
+            }
+            "reasoning" => self.finish_words(id, true, None, thoughts(item)),
+            // What we said comes back; what hooks say and sub-agents do is not this agent's.
+            "userMessage" | "hookPrompt" | "subAgentActivity" => (),
+            "contextCompaction" => {
+                self.notice(Level::Info, "Codex has shortened the conversation to make room.");
+            }
+            "enteredReviewMode" | "exitedReviewMode" | "error" => {
+                let text = item["review"].as_str().or(item["message"].as_str());
+                self.notice(Level::Info, text.unwrap_or_default());
+            }
+            _ => match call(item, &self.workspace) {
+                Some((name, arguments)) => self.finish(now, id, item, &name, &arguments),
+                None => self.unrecognized(raw),
+            },
+        }
+    }
+
+    pub(super) fn unrecognized(&mut self, raw: &str) {
+        self.emit(Event::Unrecognized { source: SOURCE.to_owned(), raw: raw.to_owned() });
+    }
+
+    /// A call that is no item: Codex tells of it only when it has been made.
+    pub(super) fn whole_call(&mut self, now: Millis, name: &str, arguments: &Value) {
+        let item = self.unused_item();
+        if self.call(now, &item, name).is_some() {
+            self.set_arguments(&item, arguments);
+            let outcome = Outcome { ok: true, result: None, error: None, duration_ms: Some(0) };
+            self.finish_call(now, &item, outcome);
+        }
+    }
+
+    fn start_call(&mut self, now: Millis, id: &str, item: &Value, waits: bool) {
+        let Some((name, arguments)) = call(item, &self.workspace) else { return };
+        if self.open_call(id).is_some() || self.call(now, id, &name).is_none() {
+            return;
+        }
+        // A search is announced before Codex knows what for.
+        if arguments["query"] != "" {
+            self.set_arguments(id, &arguments);
+        }
+        // Codex asks about a patch after it has told of it, and is done with it at once.
+        if !waits && item["type"] != "fileChange" {
+            self.running(id);
+        }
+    }
+
+    fn finish(&mut self, now: Millis, id: &str, item: &Value, name: &str, arguments: &Value) {
+        if self.call(now, id, name).is_none() {
+            return;
+        }
+        self.set_arguments(id, arguments);
+        if let Some(whole) = item["aggregatedOutput"].as_str() {
+            self.set_output(id, whole);
+        }
+        let outcome = outcome(item);
+        if outcome.ok && self.open_call(id).is_some_and(|it| !it.has_run) {
+            self.running(id);
+        }
+        self.finish_call(now, id, outcome);
+    }
+}
+
+/// The name of the tool and its arguments; none if the item is no call. Where a command runs is said
+/// only if it is not the workspace.
+pub(super) fn call(item: &Value, workspace: &str) -> Option<(String, Value)> {
+    let text = |field: &str| item[field].as_str().unwrap_or_default();
+    let (name, arguments) = match item["type"].as_str()? {
+        "commandExecution" => {
+            let mut arguments = json!({ "command": command::script(text("command")) });
+            if let Some(cwd) = item["cwd"].as_str().filter(|it| *it != workspace) {
+                arguments["cwd"] = json!(cwd);
+            }
+            ("shell".to_owned(), arguments)
+        }
+        "fileChange" => ("apply_patch".to_owned(), patch_arguments(&item["changes"])),
+        "mcpToolCall" => (format!("{}__{}", text("server"), text("tool")), given(item)),
+        "dynamicToolCall" => (text("tool").to_owned(), given(item)),
+        "collabAgentToolCall" => (snake_case(text("tool")), fields(item, &["prompt", "model"])),
+        "webSearch" => ("web_search".to_owned(), json!({ "query": text("query") })),
+        "imageView" => ("view_image".to_owned(), json!({ "path": text("path") })),
+        "imageGeneration" => ("image_generation".to_owned(), fields(item, &["revisedPrompt"])),
+        "sleep" => ("sleep".to_owned(), fields(item, &["durationMs"])),
+        "todoList" => ("update_plan".to_owned(), json!({ "plan": todo_list(&item["items"]) })),
+        _ => return None,
+    };
+    Some((name, arguments))
+}
+
+/// Those of the fields that are given.
+pub(super) fn fields(of: &Value, names: &[&str]) -> Value {
+    let given = names.iter().filter(|it| !of[**it].is_null());
+    Value::Object(given.map(|it| ((*it).to_owned(), of[*it].clone())).collect())
+}
+
+fn given(item: &Value) -> Value {
+    if item["arguments"].is_null() { json!({}) } else { item["arguments"].clone() }
+}
+
+/// The path where it is one file, so that people see it at once, and the patch; `codex exec` says only
+/// which files it changes.
+fn patch_arguments(changes: &Value) -> Value {
+    let files = changes.as_array().map(Vec::as_slice).unwrap_or_default();
+    let has_patch = files.iter().any(|it| it["diff"].is_string());
+    let (name, what) = match has_patch {
+        true => ("patch", json!(patch::unified(files))),
+        false => ("changes", changes.clone()),
+    };
+    match files {
+        [one] => json!({ "path": one["path"], name: what }),
+        _ => json!({ name: what }),
+    }
+}
+
+/// As `update_plan` has it.
+fn todo_list(items: &Value) -> Vec<Value> {
+    let items = items.as_array().map(Vec::as_slice).unwrap_or_default();
+    let status = |it: &Value| if it["completed"] == true { "completed" } else { "pending" };
+    items.iter().map(|it| json!({ "step": it["text"], "status": status(it) })).collect()
+}
+
+fn outcome(item: &Value) -> Outcome {
+    let status = item["status"].as_str().unwrap_or("completed");
+    let has_error = !item["error"].is_null();
+    let ok = status != "failed" && status != "declined" && item["success"] != false && !has_error;
+    Outcome {
+        ok,
+        result: result(item),
+        error: (!ok).then(|| what_failed(item, status)),
+        duration_ms: item["durationMs"].as_u64(),
+    }
+}
+
+/// A picture's bytes stay out of it: Codex has saved them.
+fn result(item: &Value) -> Option<Value> {
+    let result = match item["type"].as_str()? {
+        "commandExecution" if item["exitCode"].is_null() => Value::Null,
+        "commandExecution" => json!({ "exitCode": item["exitCode"] }),
+        "fileChange" => json!({ "changes": item["changes"] }),
+        "mcpToolCall" => item["result"].clone(),
+        "dynamicToolCall" => item["contentItems"].clone(),
+        "collabAgentToolCall" => item["agentsStates"].clone(),
+        "webSearch" => item["action"].clone(),
+        "imageGeneration" => item["savedPath"].clone(),
+        _ => Value::Null,
+    };
+    (!result.is_null()).then_some(result)
+}
+
+fn what_failed(item: &Value, status: &str) -> ErrorInfo {
+    if status == "declined" {
+        return ErrorInfo::new(ErrorCode::ToolDenied, "It was not allowed; nothing ran.");
+    }
+    if let Some(said) = item["error"]["message"].as_str() {
+        return ErrorInfo::new(ErrorCode::ToolError, said);
+    }
+    match (item["type"].as_str(), item["exitCode"].as_i64()) {
+        (Some("commandExecution"), Some(-1)) => {
+            ErrorInfo::new(ErrorCode::ToolInterrupted, "The command was stopped.")
+        }
+        (Some("commandExecution"), Some(code)) => ErrorInfo::new(
+            ErrorCode::ToolError,
+            format!("The command ended with exit code {code}."),
+        ),
+        (Some("fileChange"), _) => {
+            ErrorInfo::new(ErrorCode::ToolError, "The patch could not be applied.")
+        }
+        _ => ErrorInfo::new(ErrorCode::ToolFailed, "Codex did not say why it failed."),
+    }
+}
+
+fn phase(item: &Value) -> Option<Phase> {
+    match item["phase"].as_str()? {
+        "commentary" => Some(Phase::Commentary),
+        "final_answer" => Some(Phase::Final),
+        _ => None,
+    }
+}
+
+/// Summaries first, then the thoughts themselves, where the model gives them.
+fn thoughts(item: &Value) -> Option<String> {
+    let sections = ["summary", "content"].iter().filter_map(|it| item[it].as_array()).flatten();
+    let sections: Vec<&str> =
+        sections.filter_map(Value::as_str).filter(|it| !it.is_empty()).collect();
+    let is_whole = item["summary"].is_array() || item["content"].is_array();
+    is_whole.then(|| sections.join("\n\n"))
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
+}

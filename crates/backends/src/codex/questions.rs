@@ -1,0 +1,312 @@
+//! What Codex asks while it works, and how each kind of question is answered.
+
+use serde_json::{Map, Value, json};
+use transcript::{CallId, ErrorCode, ErrorInfo, Level, Millis, Scope};
+
+use super::items::{call, fields};
+use super::telling::Outcome;
+use super::turn::Run;
+use super::wire;
+use crate::{Effect, Verdict};
+
+/// Codex waits for the answer to a request of its own.
+pub(super) struct Question {
+    /// As Codex wrote it; its numbers are its own.
+    pub(super) request_id: Value,
+    pub(super) call_id: CallId,
+    /// The call is the question itself, and ends with the answer. Under this id it is told.
+    pub(super) own_item: Option<String>,
+    pub(super) kind: Kind,
+}
+
+pub(super) enum Kind {
+    /// A command or a patch.
+    Action,
+    /// Whether a command that runs may reach a host: another question than whether it may run.
+    Network,
+    McpTool {
+        /// Codex offers to remember the answer.
+        can_persist: bool,
+    },
+    /// A form of an MCP server.
+    Elicitation,
+    UserInput {
+        questions: Value,
+    },
+    Permissions {
+        requested: Value,
+    },
+}
+
+impl Kind {
+    /// None if the request is none that a person could answer.
+    pub(super) fn of(method: &str, params: &Value) -> Option<Self> {
+        Some(match method {
+            "item/commandExecution/requestApproval"
+                if !params["networkApprovalContext"].is_null() =>
+            {
+                Self::Network
+            }
+            "item/commandExecution/requestApproval" | "item/fileChange/requestApproval" => {
+                Self::Action
+            }
+            "mcpServer/elicitation/request" if is_about_tool(params) => {
+                let persist = params["_meta"]["persist"].as_array();
+                let can_persist = persist.is_some_and(|it| it.iter().any(|it| it == "session"));
+                Self::McpTool { can_persist }
+            }
+            "mcpServer/elicitation/request" => Self::Elicitation,
+            "item/tool/requestUserInput" => {
+                Self::UserInput { questions: params["questions"].clone() }
+            }
+            "item/permissions/requestApproval" => {
+                Self::Permissions { requested: params["permissions"].clone() }
+            }
+            _ => return None,
+        })
+    }
+
+    /// Questions to a person instead of a yes or no.
+    pub(super) fn form(&self, params: &Value) -> Option<Value> {
+        match self {
+            Self::Elicitation => Some(fields(params, &["message", "requestedSchema", "url"])),
+            Self::UserInput { .. } => Some(fields(params, &["questions"])),
+            Self::Action | Self::Network | Self::McpTool { .. } | Self::Permissions { .. } => None,
+        }
+    }
+
+    /// The question as a call, where it is about nothing that is one already.
+    pub(super) fn as_call(&self, method: &str, params: &Value, workspace: &str) -> (String, Value) {
+        match self {
+            Self::Action => {
+                let is_command = method.starts_with("item/commandExecution/");
+                let kind = if is_command { "commandExecution" } else { "fileChange" };
+                let mut item = params.as_object().cloned().unwrap_or_default();
+                item.insert("type".to_owned(), json!(kind));
+                call(&Value::Object(item), workspace).unwrap_or_default()
+            }
+            Self::Network => {
+                let given = ["networkApprovalContext", "command", "reason"];
+                ("network_access".to_owned(), fields(params, &given))
+            }
+            Self::McpTool { .. } => {
+                let name = format!("{}__call", params["serverName"].as_str().unwrap_or_default());
+                (name, params["_meta"]["tool_params"].clone())
+            }
+            Self::Elicitation => {
+                ("elicitation".to_owned(), fields(params, &["serverName", "message", "url"]))
+            }
+            Self::UserInput { .. } => {
+                ("request_user_input".to_owned(), fields(params, &["questions"]))
+            }
+            Self::Permissions { .. } => {
+                ("request_permissions".to_owned(), fields(params, &["reason", "permissions"]))
+            }
+        }
+    }
+
+    /// The `result` of the response.
+    pub(super) fn answer(&self, verdict: &Verdict) -> Value {
+        let (arguments, scope) = match verdict {
+            Verdict::Allowed { arguments, scope } => (arguments.as_deref(), *scope),
+            Verdict::Denied { .. } | Verdict::TimedOut => return self.refusal(),
+        };
+        let for_session = scope != Scope::Once;
+        match self {
+            Self::Action | Self::Network if for_session => {
+                json!({ "decision": "acceptForSession" })
+            }
+            Self::Action | Self::Network => json!({ "decision": "accept" }),
+            Self::McpTool { can_persist: true } if for_session => {
+                json!({ "action": "accept", "content": {}, "_meta": { "persist": "session" } })
+            }
+            Self::McpTool { .. } => json!({ "action": "accept", "content": {} }),
+            Self::Elicitation => json!({ "action": "accept", "content": answers(arguments) }),
+            Self::UserInput { questions } => {
+                json!({ "answers": by_question(questions, &answers(arguments)) })
+            }
+            Self::Permissions { requested } => {
+                let scope = if for_session { "session" } else { "turn" };
+                json!({ "permissions": requested, "scope": scope })
+            }
+        }
+    }
+
+    fn refusal(&self) -> Value {
+        match self {
+            Self::Action | Self::Network => json!({ "decision": "decline" }),
+            Self::McpTool { .. } | Self::Elicitation => {
+                json!({ "action": "decline", "content": null })
+            }
+            Self::UserInput { .. } => json!({ "answers": {} }),
+            Self::Permissions { .. } => json!({ "permissions": {} }),
+        }
+    }
+
+    /// The answer that also ends the turn, where there is one.
+    pub(super) fn cancellation(&self) -> Value {
+        match self {
+            Self::Action | Self::Network => json!({ "decision": "cancel" }),
+            Self::McpTool { .. } | Self::Elicitation => {
+                json!({ "action": "cancel", "content": null })
+            }
+            Self::UserInput { .. } | Self::Permissions { .. } => self.refusal(),
+        }
+    }
+}
+
+impl Run {
+    /// Puts a request of Codex to a person. False if it is none for people.
+    pub(super) fn asked(&mut self, now: Millis, method: &str, id: &Value, params: &Value) -> bool {
+        if self.questions.iter().any(|it| it.request_id == *id) {
+            return true;
+        }
+        let Some(kind) = Kind::of(method, params) else { return false };
+        let form = kind.form(params);
+        let asked_item = self.asked_item(&kind, params);
+        let own_item = asked_item.is_none().then(|| format!("question-{id}"));
+        let item = asked_item.or_else(|| own_item.clone()).unwrap_or_default();
+        let (name, arguments) = kind.as_call(method, params, &self.telling.workspace);
+        let Some(call) = self.telling.call(now, &item, &name) else { return false };
+        call.was_asked = true;
+        let call_id = call.id.clone();
+        self.telling.set_arguments(&item, &arguments);
+        if let Some(reason) = params["reason"].as_str().filter(|_| matches!(kind, Kind::Action)) {
+            self.telling.notice(Level::Info, format!("Codex asks: {reason}"));
+        }
+        self.telling.push(Effect::Ask { call_id: call_id.clone(), can_edit: false, form });
+        self.questions.push(Question { request_id: id.clone(), call_id, own_item, kind });
+        true
+    }
+
+    /// The open call that the question is about. One that was asked about before has had its answer.
+    fn asked_item(&mut self, kind: &Kind, params: &Value) -> Option<String> {
+        let calls = self.telling.open_calls();
+        let found = match kind {
+            Kind::Action => {
+                let item = params["itemId"].as_str()?;
+                calls.iter().find(|it| it.item == item && !it.was_asked)
+            }
+            Kind::McpTool { .. } => {
+                let prefix = format!("{}__", params["serverName"].as_str()?);
+                let arguments = params["_meta"]["tool_params"].to_string();
+                let may_be =
+                    || calls.iter().filter(|it| !it.was_asked && it.name.starts_with(&prefix));
+                let same = may_be().find(|it| it.arguments.as_ref() == Some(&arguments));
+                same.or_else(|| may_be().next())
+            }
+            Kind::Network
+            | Kind::Elicitation
+            | Kind::UserInput { .. }
+            | Kind::Permissions { .. } => None,
+        };
+        found.map(|it| it.item.clone())
+    }
+
+    /// Gives the name of the tool that was decided about; none if Codex no longer asks.
+    pub(super) fn decided(
+        &mut self,
+        now: Millis,
+        call_id: &CallId,
+        verdict: &Verdict,
+    ) -> Option<String> {
+        let idx = self.questions.iter().position(|it| it.call_id == *call_id)?;
+        let question = self.questions.remove(idx);
+        let answer = question.kind.answer(verdict);
+        self.telling.push(Effect::Write(wire::answer(&question.request_id, &answer)));
+        let call = self.telling.open_calls().iter_mut().find(|it| it.id == *call_id)?;
+        let (item, name) = (call.item.clone(), call.name.clone());
+        let refusal = refusal(verdict);
+        let ok = refusal.is_none();
+        call.refusal = refusal;
+        if question.own_item.is_some() {
+            let result = ok.then_some(answer);
+            let outcome = Outcome { ok, result, error: None, duration_ms: None };
+            self.telling.finish_call(now, &item, outcome);
+        } else if ok {
+            self.telling.running(&item);
+        }
+        Some(name)
+    }
+
+    /// All that Codex still asks is answered so that it ends.
+    pub(super) fn cancel_questions(&mut self) {
+        for question in std::mem::take(&mut self.questions) {
+            let answer = question.kind.cancellation();
+            self.telling.push(Effect::Write(wire::answer(&question.request_id, &answer)));
+            let mut calls = self.telling.open_calls().iter_mut();
+            if let Some(call) = calls.find(|it| it.id == question.call_id) {
+                let why = "It was interrupted before it could run.";
+                call.refusal = Some(ErrorInfo::new(ErrorCode::ToolInterrupted, why));
+            }
+            self.telling.push(Effect::Withdraw(question.call_id));
+        }
+    }
+
+    /// The call has ended, so that nothing is left to ask about it.
+    pub(super) fn withdraw_about(&mut self, item: &str) {
+        let Some(call_id) = self.telling.open_call(item).map(|it| it.id.clone()) else { return };
+        for question in self.questions.extract_if(.., |it| it.call_id == call_id) {
+            self.telling.push(Effect::Withdraw(question.call_id));
+        }
+    }
+
+    /// Codex has its answer from elsewhere, or wants none any more.
+    pub(super) fn withdraw(&mut self, now: Millis, request_id: &Value) {
+        let is_it = |it: &Question| it.request_id == *request_id;
+        let Some(idx) = self.questions.iter().position(is_it) else { return };
+        let question = self.questions.remove(idx);
+        self.telling.push(Effect::Withdraw(question.call_id));
+        if let Some(item) = question.own_item {
+            let why = "Codex no longer asks.";
+            let error = Some(ErrorInfo::new(ErrorCode::ToolInterrupted, why));
+            let outcome = Outcome { ok: false, result: None, error, duration_ms: None };
+            self.telling.finish_call(now, &item, outcome);
+        }
+    }
+}
+
+/// Why the call did not run.
+fn refusal(verdict: &Verdict) -> Option<ErrorInfo> {
+    let (code, message) = match verdict {
+        Verdict::Allowed { .. } => return None,
+        Verdict::Denied { feedback: Some(feedback) } => {
+            (ErrorCode::ToolDenied, format!("It was declined; nothing ran: {feedback}"))
+        }
+        Verdict::Denied { feedback: None } => {
+            (ErrorCode::ToolDenied, "It was declined; nothing ran.".to_owned())
+        }
+        Verdict::TimedOut => {
+            (ErrorCode::ApprovalTimeout, "Nobody decided in time; nothing ran.".to_owned())
+        }
+    };
+    Some(ErrorInfo::new(code, message))
+}
+
+fn is_about_tool(params: &Value) -> bool {
+    params["_meta"]["codex_approval_kind"] == "mcp_tool_call"
+}
+
+/// A form's answers are the edited arguments: `{"answers": {...}}`, or the object alone.
+fn answers(arguments: Option<&str>) -> Map<String, Value> {
+    let edited: Value = arguments.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+    let answers = edited.get("answers").unwrap_or(&edited);
+    answers.as_object().cloned().unwrap_or_default()
+}
+
+/// Answers may be given by a question's id or by its words, one or several.
+fn by_question(questions: &Value, answers: &Map<String, Value>) -> Map<String, Value> {
+    let questions = questions.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut by_id = Map::new();
+    for question in questions {
+        let Some(id) = question["id"].as_str() else { continue };
+        let words = question["question"].as_str().unwrap_or_default();
+        let given = match answers.get(id).or_else(|| answers.get(words)) {
+            Some(Value::Array(several)) => several.clone(),
+            Some(one) => vec![one.clone()],
+            None => continue,
+        };
+        by_id.insert(id.to_owned(), json!({ "answers": given }));
+    }
+    by_id
+}

@@ -1,0 +1,128 @@
+//! What an agent of this kind is told by its configuration, and the command line that comes of it.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use crate::{Launch, Program};
+
+/// The name under which Codex knows Callboard's own tools.
+const TOOL_SERVER: &str = "callboard";
+/// Where `codex exec` finds the token: a command line can be read by everybody on the machine.
+const TOKEN_ENV: &str = "CALLBOARD_TOOLS_TOKEN";
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The program, with arguments that come before all others.
+    pub command: Vec<String>,
+    /// Further arguments, for instance `-c`, `key=value`.
+    pub args: Vec<String>,
+    pub env: Vec<(String, String)>,
+    pub model: Option<String>,
+    /// `ask`, `auto`, or one of Codex's own words for an approval policy or a sandbox.
+    pub permission_mode: String,
+    /// Whether to drive `codex app-server`; without it, `codex exec`.
+    pub app_server: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            command: vec!["codex".to_owned()],
+            args: Vec::new(),
+            env: Vec::new(),
+            model: None,
+            permission_mode: "ask".to_owned(),
+            app_server: true,
+        }
+    }
+}
+
+/// Without arguments and environment, which may hold keys.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("command", &self.command)
+            .field("model", &self.model)
+            .field("permission_mode", &self.permission_mode)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What Codex asks about, and what its commands can reach unasked.
+pub(super) struct Permissions<'a> {
+    pub(super) approval_policy: &'a str,
+    pub(super) sandbox: &'a str,
+}
+
+impl Settings {
+    pub(super) fn permissions(&self) -> Permissions<'_> {
+        let (approval_policy, sandbox) = match self.permission_mode.as_str() {
+            "ask" | "" => ("untrusted", "workspace-write"),
+            "auto" => ("never", "workspace-write"),
+            sandbox @ ("read-only" | "workspace-write") => ("on-request", sandbox),
+            sandbox @ "danger-full-access" => ("never", sandbox),
+            approval_policy => (approval_policy, "workspace-write"),
+        };
+        Permissions { approval_policy, sandbox }
+    }
+}
+
+/// The process to start for a conversation, or for one run of it where there is no app-server.
+pub fn program(settings: &Settings, launch: &Launch) -> Program {
+    let mut command = settings.command.clone();
+    let mut env = settings.env.clone();
+    if settings.app_server {
+        command.push("app-server".to_owned());
+        command.extend(settings.args.iter().cloned());
+    } else {
+        command.extend(exec_arguments(settings, launch));
+        if let Some(server) = &launch.tools {
+            env.push((TOKEN_ENV.to_owned(), server.token.clone()));
+        }
+    }
+    Program { command, env }
+}
+
+/// Everything goes as `-c`, which `exec` and `exec resume` take alike. `-` is the prompt: it comes by
+/// stdin, whatever is in it.
+fn exec_arguments(settings: &Settings, launch: &Launch) -> Vec<String> {
+    let mut arguments = vec!["exec".to_owned()];
+    if let Some(thread) = &launch.resume {
+        arguments.extend(["resume".to_owned(), thread.clone()]);
+    }
+    arguments.extend(["--json".to_owned(), "--skip-git-repo-check".to_owned()]);
+    let mut set = |key: &str, value: &str| {
+        arguments.extend(["-c".to_owned(), format!("{key}={}", quoted(value))]);
+    };
+    set("sandbox_mode", settings.permissions().sandbox);
+    set("model_reasoning_summary", "auto");
+    if let Some(model) = &settings.model {
+        set("model", model);
+    }
+    if let Some(server) = &launch.tools {
+        let prefix = format!("mcp_servers.{TOOL_SERVER}");
+        set(&format!("{prefix}.url"), &server.url);
+        set(&format!("{prefix}.bearer_token_env_var"), TOKEN_ENV);
+        set(&format!("{prefix}.default_tools_approval_mode"), "approve");
+    }
+    arguments.extend(settings.args.iter().cloned());
+    arguments.push("-".to_owned());
+    arguments
+}
+
+/// Callboard's tools as a thread's configuration names them. Whether a call may run is decided by
+/// Callboard when it comes, so Codex need not ask as well.
+pub(super) fn thread_config(launch: &Launch) -> Option<Value> {
+    let server = launch.tools.as_ref()?;
+    Some(json!({ "mcp_servers": { TOOL_SERVER: {
+        "url": server.url,
+        "http_headers": { "Authorization": format!("Bearer {}", server.token) },
+        "default_tools_approval_mode": "approve",
+    }}}))
+}
+
+/// A TOML string; JSON's way of writing one is a way of TOML.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}

@@ -1,0 +1,367 @@
+//! What Codex says and does in a run, told as events: steps, texts, thoughts and calls, with our ids
+//! for its own.
+//!
+//! An item opens when there is something to show of it and closes once. Codex does not say when the
+//! model is called; it says so when a call of the model is over, by what that has used.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+use transcript::{
+    CallId, ErrorInfo, Event, Executor, Level, Millis, OutputStream, PartId, Phase, ResponseId,
+    Usage, Validation,
+};
+
+use crate::{Effect, arguments_summary};
+
+pub(super) struct Telling {
+    response_id: ResponseId,
+    pub(super) workspace: String,
+    ids_given: u32,
+    steps: u32,
+    step: Option<Step>,
+    /// Open ones, in the order in which they began.
+    words: Vec<Words>,
+    calls: Vec<Call>,
+    /// Codex's ids of items that have ended: what comes twice is told once.
+    ended: HashSet<String>,
+    usage: Option<Usage>,
+    effects: Vec<Effect>,
+}
+
+/// An open call of the model.
+#[derive(Default)]
+struct Step {
+    has_calls: bool,
+    has_results: bool,
+}
+
+/// A text or a thought that is not finished.
+struct Words {
+    item: String,
+    is_thinking: bool,
+    phase: Option<Phase>,
+    /// None before the first letter.
+    part: Option<PartId>,
+    text: String,
+    section: Section,
+}
+
+/// Where in a thought a delta belongs: thoughts come in sections, which a blank line divides.
+pub(super) type Section = (&'static str, u64);
+
+/// A call without a result.
+pub(super) struct Call {
+    pub(super) item: String,
+    pub(super) id: CallId,
+    pub(super) name: String,
+    /// Raw text; none while Codex has not said them.
+    pub(super) arguments: Option<String>,
+    began_at: Millis,
+    output: String,
+    pub(super) has_run: bool,
+    /// A person was asked about it.
+    pub(super) was_asked: bool,
+    /// Why it did not run, where we said that it must not.
+    pub(super) refusal: Option<ErrorInfo>,
+}
+
+/// How a call ended.
+pub(super) struct Outcome {
+    pub(super) ok: bool,
+    pub(super) result: Option<Value>,
+    pub(super) error: Option<ErrorInfo>,
+    pub(super) duration_ms: Option<u64>,
+}
+
+impl Telling {
+    pub(super) fn new(response_id: ResponseId, workspace: &str) -> Self {
+        Self {
+            response_id,
+            workspace: workspace.to_owned(),
+            ids_given: 0,
+            steps: 0,
+            step: None,
+            words: Vec::new(),
+            calls: Vec::new(),
+            ended: HashSet::new(),
+            usage: None,
+            effects: Vec::new(),
+        }
+    }
+
+    pub(super) fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    pub(super) fn push(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    pub(super) fn extend(&mut self, effects: impl IntoIterator<Item = Effect>) {
+        self.effects.extend(effects);
+    }
+
+    pub(super) fn emit(&mut self, event: Event) {
+        self.effects.push(Effect::Emit(event));
+    }
+
+    pub(super) fn notice(&mut self, level: Level, text: impl Into<String>) {
+        self.emit(Event::Notice { level, text: text.into() });
+    }
+
+    pub(super) fn has_ended(&self, item: &str) -> bool {
+        self.ended.contains(item)
+    }
+
+    pub(super) fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    // Words
+
+    /// Words are announced. Nothing is told before they come, but what they are is known from here.
+    pub(super) fn start_words(&mut self, item: &str, is_thinking: bool, phase: Option<Phase>) {
+        let words = self.words(item, is_thinking);
+        words.phase = words.phase.or(phase);
+    }
+
+    pub(super) fn grow(&mut self, item: &str, is_thinking: bool, section: Section, delta: &str) {
+        if delta.is_empty() || self.has_ended(item) {
+            return;
+        }
+        self.open_words(item, is_thinking);
+        let words = self.words(item, is_thinking);
+        let is_next_section = words.section != section && !words.text.is_empty();
+        words.section = section;
+        let delta = if is_next_section { format!("\n\n{delta}") } else { delta.to_owned() };
+        words.text.push_str(&delta);
+        let Some(part_id) = words.part.clone() else { return };
+        let (is_thinking, parent_call_id) = (words.is_thinking, None);
+        self.emit(match is_thinking {
+            true => Event::ThinkingDelta { part_id, parent_call_id, delta },
+            false => Event::TextDelta { part_id, parent_call_id, delta },
+        });
+    }
+
+    /// `text` is what Codex finally says; without it, what has come stands.
+    pub(super) fn finish_words(
+        &mut self,
+        item: &str,
+        is_thinking: bool,
+        phase: Option<Phase>,
+        text: Option<String>,
+    ) {
+        if self.has_ended(item) {
+            return;
+        }
+        self.start_words(item, is_thinking, phase);
+        if text.as_ref().is_some_and(|it| !it.is_empty()) {
+            self.open_words(item, is_thinking);
+        }
+        self.ended.insert(item.to_owned());
+        let Some(idx) = self.words.iter().position(|it| it.item == item) else { return };
+        let mut words = self.words.remove(idx);
+        words.text = text.unwrap_or(words.text);
+        self.close_words(words, false);
+    }
+
+    /// The provider starts again: words that are not finished will come anew, under another id.
+    pub(super) fn discard_words(&mut self) {
+        for words in std::mem::take(&mut self.words) {
+            self.close_words(words, true);
+        }
+    }
+
+    fn words(&mut self, item: &str, is_thinking: bool) -> &mut Words {
+        let known = self.words.iter().position(|it| it.item == item);
+        let idx = known.unwrap_or(self.words.len());
+        if known.is_none() {
+            self.words.push(Words {
+                item: item.to_owned(),
+                is_thinking,
+                phase: None,
+                part: None,
+                text: String::new(),
+                section: ("", 0),
+            });
+        }
+        &mut self.words[idx]
+    }
+
+    fn open_words(&mut self, item: &str, is_thinking: bool) {
+        if self.words(item, is_thinking).part.is_some() {
+            return;
+        }
+        self.begin_output(true);
+        self.ids_given += 1;
+        let part_id = PartId::numbered(&self.response_id, self.ids_given);
+        let words = self.words(item, is_thinking);
+        words.part = Some(part_id.clone());
+        let (is_thinking, parent_call_id) = (words.is_thinking, None);
+        self.emit(match is_thinking {
+            true => Event::ThinkingStart { part_id, parent_call_id },
+            false => Event::TextStart { part_id, parent_call_id },
+        });
+    }
+
+    fn close_words(&mut self, words: Words, discarded: bool) {
+        let Words { is_thinking, phase, part, text, .. } = words;
+        let Some(part_id) = part else { return };
+        let parent_call_id = None;
+        self.emit(match is_thinking {
+            true => Event::ThinkingDone { part_id, parent_call_id, text, discarded },
+            false => Event::TextDone { part_id, parent_call_id, text, phase, discarded },
+        });
+    }
+
+    // Calls
+
+    /// The call of that item, which is begun unless it is known. None if it has ended.
+    pub(super) fn call(&mut self, now: Millis, item: &str, name: &str) -> Option<&mut Call> {
+        if self.has_ended(item) {
+            return None;
+        }
+        if self.open_call(item).is_none() {
+            self.begin_output(false);
+            self.ids_given += 1;
+            let id = CallId::numbered(&self.response_id, self.ids_given);
+            self.emit(Event::ToolCallStart {
+                call_id: id.clone(),
+                provider_call_id: Some(item.to_owned()),
+                tool_name: name.to_owned(),
+                arguments: None,
+                parent_call_id: None,
+                executor: Executor::Agent,
+            });
+            self.calls.push(Call {
+                item: item.to_owned(),
+                id,
+                name: name.to_owned(),
+                arguments: None,
+                began_at: now,
+                output: String::new(),
+                has_run: false,
+                was_asked: false,
+                refusal: None,
+            });
+        }
+        self.open_call(item)
+    }
+
+    pub(super) fn open_call(&mut self, item: &str) -> Option<&mut Call> {
+        self.calls.iter_mut().find(|it| it.item == item)
+    }
+
+    pub(super) fn open_calls(&mut self) -> &mut [Call] {
+        &mut self.calls
+    }
+
+    pub(super) fn set_arguments(&mut self, item: &str, arguments: &Value) {
+        let Some(call) = self.open_call(item).filter(|it| it.arguments.is_none()) else { return };
+        let arguments = arguments.to_string();
+        call.arguments = Some(arguments.clone());
+        let call_id = call.id.clone();
+        self.emit(Event::ToolArgumentsDone {
+            call_id,
+            summary: arguments_summary(&arguments),
+            arguments,
+            incomplete: false,
+            validation: Validation::NotRequired,
+            provider_data: None,
+        });
+    }
+
+    pub(super) fn running(&mut self, item: &str) {
+        let Some(call) = self.open_call(item) else { return };
+        call.has_run = true;
+        let call_id = call.id.clone();
+        self.emit(Event::ToolRunning { call_id });
+    }
+
+    pub(super) fn output(&mut self, item: &str, delta: &str) {
+        let Some(call) = self.open_call(item).filter(|_| !delta.is_empty()) else { return };
+        let offset = call.output.len() as u64;
+        call.output.push_str(delta);
+        let (call_id, delta) = (call.id.clone(), delta.to_owned());
+        self.emit(Event::ToolOutputDelta { call_id, stream: OutputStream::Stdout, offset, delta });
+    }
+
+    /// What has come of the output may lack pieces: mends it from where it is wrong.
+    pub(super) fn set_output(&mut self, item: &str, whole: &str) {
+        let Some(call) = self.open_call(item).filter(|it| it.output != whole) else { return };
+        let same = shared_start(&call.output, whole);
+        whole.clone_into(&mut call.output);
+        let (call_id, delta) = (call.id.clone(), whole[same..].to_owned());
+        let offset = same as u64;
+        self.emit(Event::ToolOutputDelta { call_id, stream: OutputStream::Stdout, offset, delta });
+    }
+
+    pub(super) fn finish_call(&mut self, now: Millis, item: &str, outcome: Outcome) {
+        let Some(idx) = self.calls.iter().position(|it| it.item == item) else { return };
+        let call = self.calls.remove(idx);
+        self.ended.insert(call.item);
+        if let Some(step) = &mut self.step {
+            step.has_results = true;
+        }
+        let Outcome { ok, result, error, duration_ms } = outcome;
+        self.emit(Event::ToolResult {
+            call_id: call.id,
+            tool_name: call.name,
+            ok,
+            result,
+            output: None,
+            error: if ok { None } else { call.refusal.or(error) },
+            duration_ms: duration_ms.unwrap_or_else(|| now.since(call.began_at)),
+            truncated: None,
+        });
+    }
+
+    // Steps
+
+    /// The model has said its last word of this step, and its calls have been run.
+    pub(super) fn model_call_ended(&mut self, usage: Option<Usage>) {
+        self.usage = match (self.usage, usage) {
+            (Some(before), Some(usage)) => Some(before.plus(usage)),
+            (before, usage) => usage.or(before),
+        };
+        self.finish_step(usage);
+    }
+
+    pub(super) fn finish_step(&mut self, usage: Option<Usage>) {
+        let Some(step) = self.step.take() else { return };
+        let finish_reason = if step.has_calls { "tool_calls" } else { "stop" };
+        self.emit(Event::StepFinish {
+            index: self.steps - 1,
+            finish_reason: finish_reason.to_owned(),
+            usage,
+            parent_call_id: None,
+        });
+    }
+
+    fn begin_output(&mut self, is_words: bool) {
+        // Where Codex does not say what was used, words after a result are the next step's.
+        if is_words && self.step.as_ref().is_some_and(|it| it.has_results) {
+            self.finish_step(None);
+        }
+        if self.step.is_none() {
+            self.step = Some(Step::default());
+            self.emit(Event::StepStart { index: self.steps, parent_call_id: None });
+            self.steps += 1;
+        }
+        if let Some(step) = &mut self.step {
+            step.has_calls |= !is_words;
+        }
+    }
+
+    /// A name for something that Codex gives none.
+    pub(super) fn unused_item(&self) -> String {
+        format!("{}+{}", self.response_id, self.ids_given)
+    }
+}
+
+/// How many bytes two texts have in common at their start, in whole letters.
+fn shared_start(a: &str, b: &str) -> usize {
+    let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    (0..=same).rev().find(|it| b.is_char_boundary(*it)).unwrap_or(0)
+}

@@ -1,0 +1,299 @@
+//! A turn, as its notifications tell it: one run of ours.
+
+use serde_json::{Value, json};
+use transcript::{Event, Level, MessageId, Millis, ResponseId, RunStatus, SteerState, Usage};
+
+use super::items::{TEXT, fields};
+use super::questions::Question;
+use super::telling::Telling;
+use super::{Codex, Link, PATIENCE_MS, Sent, failure, wire};
+use crate::Effect;
+
+pub(super) struct Run {
+    pub(super) telling: Telling,
+    /// What the turn is to be started with, until it is.
+    pub(super) prompt: Option<Vec<Value>>,
+    /// Our request that starts the turn.
+    pub(super) start_request: Option<u64>,
+    /// None until Codex has named it.
+    pub(super) turn: Option<String>,
+    pub(super) is_interrupted: bool,
+    /// When to give up waiting for the end of the turn.
+    pub(super) deadline: Option<Millis>,
+    /// Codex waits for a decision, so what begins now does not run yet.
+    waits: bool,
+    /// Codex will not try again; the end of the turn follows.
+    pub(super) last_error: Option<Value>,
+    pub(super) questions: Vec<Question>,
+    /// Messages that Codex has and the model has not seen.
+    pub(super) handed_over: Vec<(MessageId, String)>,
+}
+
+impl Run {
+    pub(super) fn new(response_id: ResponseId, workspace: &str) -> Self {
+        Self {
+            telling: Telling::new(response_id, workspace),
+            prompt: None,
+            start_request: None,
+            turn: None,
+            is_interrupted: false,
+            deadline: None,
+            waits: false,
+            last_error: None,
+            questions: Vec::new(),
+            handed_over: Vec::new(),
+        }
+    }
+
+    /// Something of this turn, by its name. False if the name is unknown.
+    fn told(&mut self, now: Millis, method: &str, params: &Value, line: &str) -> bool {
+        let item = params["itemId"].as_str().unwrap_or_default();
+        let delta = params["delta"].as_str().unwrap_or_default();
+        let index = |name: &str| params[name].as_u64().unwrap_or(0);
+        let telling = &mut self.telling;
+        match method {
+            "item/started" => telling.item_started(now, &params["item"], self.waits),
+            "item/completed" => {
+                let item = &params["item"];
+                self.withdraw_about(item["id"].as_str().unwrap_or_default());
+                self.telling.item_completed(now, item, line);
+            }
+            "item/agentMessage/delta" | "item/plan/delta" => telling.grow(item, false, TEXT, delta),
+            "item/reasoning/summaryTextDelta" => {
+                telling.grow(item, true, ("summary", index("summaryIndex")), delta);
+            }
+            "item/reasoning/textDelta" => {
+                telling.grow(item, true, ("content", index("contentIndex")), delta);
+            }
+            "item/commandExecution/outputDelta" | "item/fileChange/outputDelta" => {
+                telling.output(item, delta);
+            }
+            "item/mcpToolCall/progress" => {
+                let message = params["message"].as_str().unwrap_or_default();
+                telling.output(item, &format!("{message}\n"));
+            }
+            "turn/plan/updated" => {
+                telling.whole_call(now, "update_plan", &fields(params, &["explanation", "plan"]));
+            }
+            "serverRequest/resolved" => self.withdraw(now, &params["requestId"]),
+            "error" => self.failed(params),
+            _ => return false,
+        }
+        true
+    }
+
+    fn failed(&mut self, params: &Value) {
+        let error = &params["error"];
+        if params["willRetry"] != true {
+            self.last_error = Some(error.clone());
+            return;
+        }
+        self.telling.discard_words();
+        let message = error["message"].as_str().unwrap_or("Trying again");
+        let text = match error["additionalDetails"].as_str() {
+            Some(details) => format!("{message} ({details})"),
+            None => message.to_owned(),
+        };
+        self.telling.notice(Level::Info, text);
+    }
+}
+
+impl Codex {
+    /// A notification.
+    pub(super) fn told(&mut self, method: &str, params: &Value, line: &str) {
+        if wire::is_silent(method) || !self.is_of_thread(params) {
+            return;
+        }
+        match method {
+            "turn/started" => self.turn_started(params),
+            "turn/completed" => self.turn_completed(params),
+            "thread/status/changed" => self.status_changed(&params["status"]),
+            "thread/tokenUsage/updated" => self.usage_updated(params),
+            "mcpServer/startupStatus/updated" => self.tool_server_changed(params),
+            "model/rerouted" | "warning" => self.warned(method, params),
+            "item/completed" if params["item"]["type"] == "userMessage" => {
+                self.message_seen(&params["item"]);
+            }
+            _ if !self.is_of_turn(params) => (),
+            _ => {
+                let now = self.now;
+                let is_known =
+                    self.run.as_mut().is_some_and(|it| it.told(now, method, params, line));
+                if !is_known {
+                    self.unrecognized(line);
+                }
+            }
+        }
+    }
+
+    pub(super) fn is_of_thread(&self, params: &Value) -> bool {
+        match (params["threadId"].as_str(), &self.link) {
+            (None, _) => true,
+            (Some(of), Link::Open { thread }) => of == thread,
+            (Some(_), _) => false,
+        }
+    }
+
+    pub(super) fn is_of_turn(&self, params: &Value) -> bool {
+        let of = params["turnId"].as_str();
+        self.run.as_ref().is_some_and(|it| of.is_none() || it.turn.as_deref() == of)
+    }
+
+    /// The turn that we started gets its name from whatever tells first of its start or end. Other
+    /// words may still be of the turn before, which another process may have begun.
+    pub(super) fn take_turn(&mut self, turn: &str) {
+        let is_old = self.ended_turn.as_deref() == Some(turn);
+        let Some(run) = self.run.as_mut().filter(|_| !is_old) else { return };
+        if run.turn.is_none() {
+            run.turn = Some(turn.to_owned());
+            self.interrupt_turn();
+        }
+    }
+
+    fn turn_started(&mut self, params: &Value) {
+        let Some(turn) = params["turn"]["id"].as_str() else { return };
+        if self.run.is_some() {
+            return self.take_turn(turn);
+        }
+        let is_old = self.ended_turn.as_deref() == Some(turn);
+        if let Some(response_id) = self.spare.take_if(|_| !is_old) {
+            let mut run = Run::new(response_id, &self.launch.workspace);
+            run.turn = Some(turn.to_owned());
+            run.telling.push(Effect::Begin);
+            run.telling.extend(self.untold.take().map(Effect::Emit));
+            self.run = Some(run);
+        }
+    }
+
+    fn turn_completed(&mut self, params: &Value) {
+        let turn = &params["turn"];
+        let Some(id) = turn["id"].as_str() else { return };
+        self.take_turn(id);
+        let Some(run) = self.run.as_mut().filter(|it| it.turn.as_deref() == Some(id)) else {
+            return;
+        };
+        let is_interrupted = run.is_interrupted || turn["status"] == "interrupted";
+        let runs_command = run.telling.open_calls().iter().any(|it| it.name == "shell");
+        if is_interrupted && runs_command {
+            self.end_commands();
+        }
+        let error = self.run.as_mut().and_then(|it| it.last_error.take());
+        match turn["status"].as_str() {
+            _ if is_interrupted => self.end(RunStatus::Cancelled, None),
+            Some("failed") => {
+                let error = Some(&turn["error"]).filter(|it| !it.is_null()).or(error.as_ref());
+                self.fail(failure::of_turn(error.unwrap_or(&Value::Null)));
+            }
+            _ => self.complete(),
+        }
+    }
+
+    /// Codex leaves the commands of an interrupted turn running.
+    fn end_commands(&mut self) {
+        if let Link::Open { thread } = &self.link {
+            let params = json!({ "threadId": thread });
+            self.request("thread/backgroundTerminals/clean", &params, Sent::Other);
+        }
+    }
+
+    /// The end of a turn was seen to get lost; that the thread is idle then says so.
+    fn status_changed(&mut self, status: &Value) {
+        let now = self.now;
+        let Some(run) = &mut self.run else { return };
+        let flags = status["activeFlags"].as_array().map(Vec::as_slice).unwrap_or_default();
+        run.waits = flags.iter().any(|it| it == "waitingOnApproval");
+        if run.is_interrupted || run.turn.is_none() {
+            return;
+        }
+        let is_idle = matches!(status["type"].as_str(), Some("idle" | "systemError"));
+        run.deadline = is_idle.then(|| now.plus(PATIENCE_MS));
+        run.telling.extend(run.deadline.map(Effect::WakeAt));
+    }
+
+    /// Codex counts for the whole thread. What this call of the model has used is the difference, which
+    /// is right also where `last` is not: an answer that was cut off.
+    fn usage_updated(&mut self, params: &Value) {
+        let total = usage(&params["tokenUsage"]["total"]);
+        let before = self.used.replace(total);
+        if !self.is_of_turn(params) {
+            return;
+        }
+        let spent = before.and_then(|before| difference(total, before));
+        let spent = spent.unwrap_or_else(|| usage(&params["tokenUsage"]["last"]));
+        if let Some(run) = &mut self.run {
+            run.telling.model_call_ended(Some(spent));
+        }
+    }
+
+    fn tool_server_changed(&mut self, params: &Value) {
+        let Some(run) = self.run.as_mut().filter(|_| params["status"] == "failed") else { return };
+        let name = params["name"].as_str().unwrap_or_default();
+        let why = params["error"].as_str().unwrap_or("it did not say why");
+        let text = format!("Codex could not start its MCP server {name}: {why}");
+        run.telling.notice(Level::Error, text);
+    }
+
+    fn warned(&mut self, method: &str, params: &Value) {
+        let Some(run) = &mut self.run else { return };
+        let field = |name: &str| params[name].as_str().unwrap_or_default();
+        let text = match method {
+            "warning" => field("message").to_owned(),
+            _ => format!(
+                "The service answers with {} instead of {}.",
+                field("toModel"),
+                field("fromModel")
+            ),
+        };
+        run.telling.notice(Level::Info, text);
+    }
+
+    fn message_seen(&mut self, item: &Value) {
+        let Some(run) = &mut self.run else { return };
+        let client_id = item["clientId"].as_str().unwrap_or_default();
+        let is_it = |(id, _): &(MessageId, String)| id.as_str() == client_id;
+        if let Some(idx) = run.handed_over.iter().position(is_it) {
+            let (message_id, text) = run.handed_over.remove(idx);
+            self.steered(message_id, text, SteerState::Seen);
+        }
+    }
+}
+
+pub(super) fn continuation(status: RunStatus) -> Event {
+    let (stop_reason, resolved_by) = match status {
+        RunStatus::Completed => ("completed", "Codex"),
+        RunStatus::Failed => ("error", "ErrorPolicy"),
+        RunStatus::Cancelled => ("user_requested", "UserCancel"),
+    };
+    Event::Continuation {
+        should_continue: false,
+        stop_reason: stop_reason.to_owned(),
+        resolved_by: resolved_by.to_owned(),
+        evaluations: Vec::new(),
+    }
+}
+
+fn usage(tokens: &Value) -> Usage {
+    let number = |name: &str| tokens[name].as_u64();
+    Usage {
+        input_tokens: number("inputTokens").unwrap_or(0),
+        output_tokens: number("outputTokens").unwrap_or(0),
+        total_tokens: number("totalTokens").unwrap_or(0),
+        cached_tokens: number("cachedInputTokens"),
+        reasoning_tokens: number("reasoningOutputTokens"),
+    }
+}
+
+/// None if it is none: the count has begun anew.
+fn difference(after: Usage, before: Usage) -> Option<Usage> {
+    let part = |after: Option<u64>, before: Option<u64>| match after {
+        Some(after) => after.checked_sub(before.unwrap_or(0)).map(Some),
+        None => Some(None),
+    };
+    Some(Usage {
+        input_tokens: after.input_tokens.checked_sub(before.input_tokens)?,
+        output_tokens: after.output_tokens.checked_sub(before.output_tokens)?,
+        total_tokens: after.total_tokens.checked_sub(before.total_tokens)?,
+        cached_tokens: part(after.cached_tokens, before.cached_tokens)?,
+        reasoning_tokens: part(after.reasoning_tokens, before.reasoning_tokens)?,
+    })
+}

@@ -1,0 +1,143 @@
+//! The lines that we write, and which of Codex's lines say nothing to us.
+
+use serde_json::{Value, json};
+
+use super::Settings;
+use super::settings::thread_config;
+use crate::Launch;
+
+/// What the model gets where nobody said anything new: an answer that broke off is to go on.
+const NUDGE: &str = "Continue.";
+
+pub(super) fn request(id: u64, method: &str, params: &Value) -> String {
+    json!({ "id": id, "method": method, "params": params }).to_string()
+}
+
+pub(super) fn initialize() -> Value {
+    json!({
+        "clientInfo": {
+            "name": "callboard",
+            "title": "Callboard",
+            "version": env!("CARGO_PKG_VERSION"),
+        },
+        // For ending the commands of a turn that was interrupted.
+        "capabilities": { "experimentalApi": true, "requestAttestation": false },
+    })
+}
+
+pub(super) fn initialized() -> String {
+    json!({ "method": "initialized" }).to_string()
+}
+
+/// For `thread/start`; with a thread, for `thread/resume`.
+pub(super) fn open_thread(settings: &Settings, launch: &Launch, thread: Option<&str>) -> Value {
+    let permissions = settings.permissions();
+    let mut params = json!({
+        "cwd": launch.workspace,
+        "approvalPolicy": permissions.approval_policy,
+        "sandbox": permissions.sandbox,
+    });
+    if let Some(thread) = thread {
+        params["threadId"] = json!(thread);
+        params["excludeTurns"] = json!(true);
+    }
+    if let Some(model) = &settings.model {
+        params["model"] = json!(model);
+    }
+    if let Some(config) = thread_config(launch) {
+        params["config"] = config;
+    }
+    params
+}
+
+/// The answer to a request of Codex.
+pub(super) fn answer(request_id: &Value, result: &Value) -> String {
+    json!({ "id": request_id, "result": result }).to_string()
+}
+
+pub(super) fn refusal(request_id: &Value) -> String {
+    let message = "Callboard does not know this request";
+    json!({ "id": request_id, "error": { "code": -32601, "message": message } }).to_string()
+}
+
+/// What the user said last, as Codex takes it.
+pub(super) fn prompt(history: &[Value]) -> Vec<Value> {
+    match history.last() {
+        Some(message) if message["role"] == "user" => input(message),
+        _ => vec![text(NUDGE)],
+    }
+}
+
+/// An OpenAI chat message, as Codex takes it.
+pub(super) fn input(message: &Value) -> Vec<Value> {
+    let pieces = match &message["content"] {
+        Value::Array(pieces) => pieces.as_slice(),
+        words => return vec![text(words.as_str().unwrap_or_default())],
+    };
+    pieces.iter().filter_map(piece).collect()
+}
+
+pub(super) fn text(words: &str) -> Value {
+    json!({ "type": "text", "text": words, "text_elements": [] })
+}
+
+/// The words of an input.
+pub(super) fn words(input: &[Value]) -> String {
+    let words: Vec<&str> = input.iter().filter_map(|it| it["text"].as_str()).collect();
+    words.join("\n\n")
+}
+
+fn piece(piece: &Value) -> Option<Value> {
+    if let Some(words) = piece["text"].as_str() {
+        return Some(text(words));
+    }
+    let url = piece["image_url"]["url"].as_str()?;
+    Some(json!({ "type": "image", "url": url }))
+}
+
+/// Codex says this too. It is about its own housekeeping, or is told otherwise as well.
+pub(super) fn is_silent(method: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "configWarning",
+        "deprecationNotice",
+        "guardianWarning",
+        "item/autoApprovalReview/completed",
+        "item/autoApprovalReview/started",
+        "item/commandExecution/terminalInteraction",
+        "item/fileChange/patchUpdated",
+        "item/reasoning/summaryPartAdded",
+        "mcpServer/oauthLogin/completed",
+        "model/verification",
+        "rawResponse/completed",
+        "rawResponseItem/completed",
+        "thread/archived",
+        "thread/closed",
+        "thread/compacted",
+        "thread/deleted",
+        "thread/name/updated",
+        "thread/readState/changed",
+        "thread/settings/updated",
+        "thread/started",
+        "thread/unarchived",
+        "turn/diff/updated",
+        "turn/moderationMetadata",
+    ];
+    const FAMILIES: &[&str] = &[
+        "account/",
+        "app/",
+        "command/exec/",
+        "externalAgentConfig/",
+        "fs/",
+        "fuzzyFileSearch/",
+        "hook/",
+        "process/",
+        "remoteControl/",
+        "skills/",
+        "thread/goal/",
+        "thread/queue/",
+        "thread/realtime/",
+        "windows/",
+        "windowsSandbox/",
+    ];
+    NAMES.contains(&method) || FAMILIES.iter().any(|it| method.starts_with(it))
+}

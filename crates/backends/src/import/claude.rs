@@ -1,0 +1,409 @@
+//! Claude Code's `projects/<folder>/<conversation>.jsonl`.
+//!
+//! A line is a block of the model's, what came of a call, or something said in the user's name, nearly
+//! as on stdout. What the file lacks is where a turn ends: the next message shows it, or a mark that it
+//! was interrupted, or an error of the service; else a turn rests when the model wants nothing more,
+//! and may yet go on. Sub-agents are in files of their own, and are put in by the time of their lines.
+
+mod beside;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use transcript::{Event, Millis, RewindReason};
+
+use self::beside::Beside;
+use super::branch::Branch;
+use super::retelling::{About, Said};
+use super::{Imported, Kept, Kind, Retelling, Tail, lines, moment, owned, words};
+use crate::claude::{Claude, Settings};
+use crate::{Backend, Launch};
+
+const INTERRUPTED: &str = "[Request interrupted by user";
+
+pub(super) fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
+    let mut reader = Reader::new(kept);
+    for line in lines(kept.text) {
+        match line {
+            Ok(line) => reader.hear(&line),
+            Err(line) => reader.told.unrecognized(line),
+        }
+    }
+    reader.finish(tail)
+}
+
+struct Reader<'a> {
+    told: Retelling,
+    branch: Branch,
+    conversation: Option<String>,
+    cwd: Option<String>,
+    version: Option<String>,
+    beside: Beside<'a>,
+    /// When each call was made.
+    calls: HashMap<String, Millis>,
+    /// Sub-agents in the background.
+    agents: BTreeSet<String>,
+    /// The model has said its last word, as far as the file goes.
+    is_resting: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(kept: &Kept<'a>) -> Self {
+        Self {
+            told: Retelling::new(Kind::Claude, kept.agent, backend()),
+            branch: Branch::default(),
+            conversation: None,
+            cwd: None,
+            version: None,
+            beside: Beside::new(kept.side_files),
+            calls: HashMap::new(),
+            agents: BTreeSet::new(),
+            is_resting: false,
+        }
+    }
+
+    fn hear(&mut self, line: &Value) {
+        let at = moment(&line["timestamp"]).unwrap_or(self.told.last_at());
+        for (field, name) in [
+            (&mut self.conversation, "sessionId"),
+            (&mut self.cwd, "cwd"),
+            (&mut self.version, "version"),
+        ] {
+            *field = field.take().or_else(|| owned(&line[name]));
+        }
+        let parent = line["parentUuid"].as_str().or(line["logicalParentUuid"].as_str());
+        // Where nothing is said to come before, nobody knows: a summary may stand for it.
+        if let (Some(id), Some(_)) = (line["uuid"].as_str(), parent) {
+            self.branch.add(id, parent);
+        }
+        self.hear_side_lines(at);
+        let inside = self.beside.call_around(line);
+        match line["type"].as_str() {
+            Some("assistant") => self.hear_assistant(at, line, inside.as_deref()),
+            Some("user") => self.hear_user(at, line, inside.as_deref()),
+            Some("system") => self.hear_system(at, line),
+            Some("custom-title") => {
+                let title = owned(&line["customTitle"]);
+                let (agent, workspace, archived) = (None, None, None);
+                self.told.note(at, Event::SessionUpdated { agent, workspace, title, archived });
+            }
+            Some("attachment") => self.hear_attachment(at, line),
+            // Prompts, requests and counts that the program keeps for itself.
+            _ => (),
+        }
+    }
+
+    /// A message that was typed while the model was at work went into the turn.
+    fn hear_attachment(&mut self, at: Millis, line: &Value) {
+        let attachment = &line["attachment"];
+        let mode = attachment["commandMode"].as_str().unwrap_or("prompt");
+        let text = words(&attachment["prompt"]);
+        if attachment["type"] == "queued_command" && mode == "prompt" && self.told.is_open() {
+            let id = owned(&line["uuid"]).unwrap_or_else(|| format!("at-{}", at.0));
+            self.is_resting = false;
+            self.told.steer(at, Said { id, text, model: None });
+        }
+    }
+
+    /// All that sub-agents had said by then.
+    fn hear_side_lines(&mut self, until: Millis) {
+        while let Some((at, call, line)) = self.beside.next(until) {
+            match line["type"].as_str() {
+                Some("assistant") => self.hear_assistant(at, &line, Some(&call)),
+                Some("user") => self.hear_user(at, &line, Some(&call)),
+                _ => (),
+            }
+        }
+    }
+
+    fn hear_assistant(&mut self, at: Millis, line: &Value, inside: Option<&str>) {
+        let message = &line["message"];
+        let is_error = line["isApiErrorMessage"] == true;
+        // What the program says in the model's place, such as after a crash, is for the model.
+        if message["model"] == "<synthetic>" && !is_error {
+            return;
+        }
+        if inside.is_none() {
+            self.begin_by_itself(at, line);
+        }
+        self.told.tell(
+            at,
+            &json!({
+                "type": "assistant", "message": message, "parent_tool_use_id": inside,
+                "is_api_error_message": is_error, "error": line["error"],
+            }),
+        );
+        if is_error && inside.is_none() {
+            return self.failed(at, line);
+        }
+        let delta = json!({ "stop_reason": message["stop_reason"] });
+        let event = json!({ "type": "message_delta", "delta": delta, "usage": message["usage"] });
+        self.told.tell(
+            at,
+            &json!({ "type": "stream_event", "event": event, "parent_tool_use_id": inside }),
+        );
+        self.note_calls(at, message);
+        if inside.is_none() {
+            let is_over = !matches!(message["stop_reason"].as_str(), None | Some("tool_use"));
+            let says = |it: &Value| it["type"] == "text";
+            let has_words = message["content"].as_array().is_some_and(|it| it.iter().any(says));
+            self.is_resting = is_over && has_words;
+        }
+    }
+
+    fn failed(&mut self, at: Millis, line: &Value) {
+        let why = words(&line["message"]["content"]);
+        let is_too_long = why.starts_with("Prompt is too long");
+        let reason = if is_too_long { "prompt_too_long" } else { "api_error" };
+        self.end_turn(
+            at,
+            &json!({
+                "type": "result", "subtype": "success", "is_error": true, "result": why,
+                "terminal_reason": reason, "api_error_status": line["apiErrorStatus"],
+            }),
+        );
+    }
+
+    fn note_calls(&mut self, at: Millis, message: &Value) {
+        let blocks = message["content"].as_array().into_iter().flatten();
+        for block in blocks.filter(|it| it["type"] == "tool_use") {
+            let Some(id) = owned(&block["id"]) else { continue };
+            if let Some(task) = owned(&block["input"]["prompt"]) {
+                self.beside.task_given(task, id.clone());
+            }
+            self.calls.insert(id, at);
+        }
+    }
+
+    fn hear_user(&mut self, at: Millis, line: &Value, inside: Option<&str>) {
+        let content = &line["message"]["content"];
+        let has_results = content
+            .as_array()
+            .is_some_and(|blocks| blocks.iter().any(|it| it["type"] == "tool_result"));
+        if has_results {
+            return self.hear_results(at, line, inside);
+        }
+        let text = words(content);
+        let is_for_model = line["isMeta"] == true || line["isCompactSummary"] == true;
+        match text.as_str() {
+            _ if inside.is_some() => (),
+            it if it.starts_with(INTERRUPTED) => self.interrupted(at, content),
+            it if it.starts_with("<task-notification>") => self.agent_ended(at, line, it),
+            it if it.starts_with("<local-command-stdout>") => self.hear_command_output(at, content),
+            it if it.starts_with("<bash-") => self.told.notice(at, strip_tags(it)),
+            it if is_for_model && line["turnCompanion"] == true && !it.starts_with('<') => {
+                self.is_resting = false;
+                let content = json!([{ "type": "text", "text": it }]);
+                self.told.tell(at, &user(&content));
+            }
+            _ if is_for_model => (),
+            it => self.said(at, line, command(it).unwrap_or_else(|| it.to_owned())),
+        }
+    }
+
+    /// A person says something: the turn before is over.
+    fn said(&mut self, at: Millis, line: &Value, text: String) {
+        self.close_turn();
+        let id = owned(&line["uuid"]).unwrap_or_else(|| format!("at-{}", at.0));
+        if let Some(before_message_id) = self.branch.say(&id) {
+            let reason = RewindReason::Edit;
+            self.told.note(at, Event::HistoryRewound { before_message_id, reason });
+        }
+        self.told.start(at, Said { id, text, model: None });
+        self.tell_init(at);
+    }
+
+    fn hear_results(&mut self, at: Millis, line: &Value, inside: Option<&str>) {
+        // Written when a conversation is taken up again: the program had ended before the call did.
+        let denial = &line["toolDenialKind"];
+        if denial == "interrupted" {
+            return;
+        }
+        if inside.is_none() {
+            self.is_resting = false;
+        }
+        let blocks = line["message"]["content"].as_array().into_iter().flatten();
+        let ids: Vec<&str> = blocks.filter_map(|it| it["tool_use_id"].as_str()).collect();
+        for id in ids.iter().filter(|_| denial.is_null()) {
+            let since = self.calls.get(*id).copied().unwrap_or(at);
+            let running = json!({ "type": "system", "subtype": "task_started", "tool_use_id": id });
+            self.told.tell(since, &running);
+        }
+        let meta = |id: &&str| {
+            json!({
+                "id": id, "non_execution_kind": denial,
+                "permission_decision": line["permissionDecision"],
+            })
+        };
+        let mut told = json!({
+            "type": "user", "message": line["message"], "parent_tool_use_id": inside,
+            "tool_use_result": self.beside.whole_result(line),
+        });
+        if !denial.is_null() {
+            let metas = ids.iter().map(meta).map(without_nulls);
+            told["tool_result_meta"] = metas.collect();
+        }
+        self.told.tell(at, &told);
+        let result = &line["toolUseResult"];
+        if let Some(agent) = result["agentId"].as_str().filter(|_| result["isAsync"] == true) {
+            self.agents.insert(agent.to_owned());
+            self.tell_agents(at);
+        }
+    }
+
+    fn interrupted(&mut self, at: Millis, content: &Value) {
+        self.told.tell(at, &user(content));
+        self.end_turn(
+            at,
+            &json!({
+                "type": "result", "subtype": "error_during_execution", "is_error": true,
+                "terminal_reason": "aborted_streaming",
+            }),
+        );
+    }
+
+    /// The program tells the model of it, which is a turn of its own unless one is under way.
+    fn agent_ended(&mut self, at: Millis, line: &Value, text: &str) {
+        let call = between(text, "<tool-use-id>", "</tool-use-id>").unwrap_or_default();
+        let ended =
+            json!({ "type": "system", "subtype": "task_notification", "tool_use_id": call });
+        self.told.tell(at, &ended);
+        if std::mem::take(&mut self.is_resting) {
+            self.told.tell(at, &succeeded());
+        }
+        self.agents.remove(between(text, "<task-id>", "</task-id>").unwrap_or_default());
+        self.tell_agents(at);
+        self.begin_by_itself(at, line);
+        self.tell_init(at);
+    }
+
+    /// What a command of the program's own has to say is all the answer there is.
+    fn hear_command_output(&mut self, at: Millis, content: &Value) {
+        if self.told.is_open() {
+            let mut echo = user(content);
+            echo["isReplay"] = json!(true);
+            self.told.tell(at, &echo);
+            self.end_turn(at, &succeeded());
+        }
+    }
+
+    fn hear_system(&mut self, at: Millis, line: &Value) {
+        match line["subtype"].as_str() {
+            Some("api_error") => {
+                let retry = json!({
+                    "type": "system", "subtype": "api_retry", "attempt": line["retryAttempt"],
+                    "max_retries": line["maxRetries"], "retry_delay_ms": line["retryInMs"],
+                    "error_status": line["error"]["status"],
+                });
+                self.told.tell(at, &without_nulls(retry));
+            }
+            Some("compact_boundary") if self.told.is_open() && !self.is_resting => {
+                let counts = &line["compactMetadata"];
+                let counts = json!({ "pre_tokens": counts["preTokens"], "post_tokens": counts["postTokens"] });
+                let told = json!({
+                    "type": "system", "subtype": "compact_boundary", "compact_metadata": counts,
+                });
+                self.told.tell(at, &told);
+            }
+            Some("compact_boundary") => {
+                self.close_turn();
+                self.told.notice(at, "Claude Code has shortened the conversation.");
+            }
+            _ => (),
+        }
+    }
+
+    /// A run that no message began, if there is none.
+    fn begin_by_itself(&mut self, at: Millis, line: &Value) {
+        if !self.told.is_open() {
+            let id = line["uuid"].as_str().unwrap_or_default();
+            self.told.offer(at, id);
+            self.tell_init(at);
+        }
+    }
+
+    fn tell_init(&mut self, at: Millis) {
+        let init = json!({
+            "type": "system", "subtype": "init", "session_id": self.conversation,
+            "cwd": self.cwd, "claude_code_version": self.version,
+        });
+        self.told.tell(at, &init);
+    }
+
+    fn tell_agents(&mut self, at: Millis) {
+        let agent = |it: &String| json!({ "task_id": it, "task_type": "local_agent" });
+        let tasks: Vec<Value> = self.agents.iter().map(agent).collect();
+        let told =
+            json!({ "type": "system", "subtype": "background_tasks_changed", "tasks": tasks });
+        self.told.tell(at, &told);
+    }
+
+    /// The turn has ended when something was said last, or it broke off then.
+    fn close_turn(&mut self) {
+        let at = self.told.last_at();
+        if self.is_resting {
+            self.end_turn(at, &succeeded());
+        }
+        if self.told.is_open() {
+            self.told.break_off(at, backend());
+        }
+    }
+
+    fn end_turn(&mut self, at: Millis, result: &Value) {
+        self.is_resting = false;
+        if !self.agents.is_empty() {
+            self.agents.clear();
+            self.tell_agents(at);
+        }
+        self.told.tell(at, result);
+    }
+
+    fn finish(mut self, tail: Tail) -> Option<Imported> {
+        let is_over = self.is_resting && self.agents.is_empty();
+        match tail {
+            Tail::LeaveOut if is_over => self.close_turn(),
+            Tail::Close => self.close_turn(),
+            Tail::Open | Tail::LeaveOut => (),
+        }
+        let (conversation, cwd, version) = (self.conversation?, self.cwd, self.version);
+        Some(self.told.finish(tail, About { conversation, cwd, version }))
+    }
+}
+
+fn backend() -> Box<dyn Backend> {
+    Box::new(Claude::new(Arc::new(Settings::default()), &Launch::default()))
+}
+
+fn succeeded() -> Value {
+    json!({ "type": "result", "subtype": "success", "is_error": false })
+}
+
+fn user(content: &Value) -> Value {
+    json!({ "type": "user", "message": { "role": "user", "content": content } })
+}
+
+/// What the user typed: `/compact keep the names`.
+fn command(text: &str) -> Option<String> {
+    let name = between(text, "<command-name>", "</command-name>")?;
+    let arguments = between(text, "<command-args>", "</command-args>").unwrap_or_default();
+    Some(format!("{name} {arguments}").trim().to_owned())
+}
+
+fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
+    let (_, after) = text.split_once(start)?;
+    Some(after.split_once(end)?.0.trim())
+}
+
+/// A command that the user ran, or what it printed.
+fn strip_tags(text: &str) -> String {
+    let pieces = text.split('<').map(|it| it.split_once('>').map_or(it, |(_, after)| after));
+    pieces.collect::<String>().trim().to_owned()
+}
+
+fn without_nulls(mut value: Value) -> Value {
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|_, it| !it.is_null());
+    }
+    value
+}

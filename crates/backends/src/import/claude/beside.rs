@@ -1,0 +1,102 @@
+//! What is not in the conversation's own lines: sub-agents and large results, in files of their own.
+//!
+//! A sub-agent works for a call, under which its lines belong. Which call that is stands in a file
+//! beside the sub-agent's. In older versions it does not stand anywhere, and the sub-agents' lines are
+//! among the others: then the task that both begin with tells.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+use transcript::Millis;
+
+use crate::import::{SideFile, lines, moment, owned, words};
+
+pub(super) struct Beside<'a> {
+    files: &'a [SideFile],
+    /// Lines of sub-agents that were not told yet, the next one last.
+    lines: Vec<SideLine<'a>>,
+    /// The call that each sub-agent's file is about.
+    calls: HashMap<&'a str, String>,
+    /// The call that gave each task.
+    tasks: HashMap<String, String>,
+    /// Lines of sub-agents among the others, and their calls.
+    inside: HashMap<String, String>,
+}
+
+struct SideLine<'a> {
+    at: Millis,
+    file: &'a str,
+    line: Value,
+}
+
+impl<'a> Beside<'a> {
+    pub(super) fn new(files: &'a [SideFile]) -> Self {
+        let mut side_lines = Vec::new();
+        for file in files.iter().filter(|it| it.name.ends_with(".jsonl")) {
+            for line in lines(&file.text).flatten() {
+                if let Some(at) = moment(&line["timestamp"]) {
+                    side_lines.push(SideLine { at, file: &file.name, line });
+                }
+            }
+        }
+        side_lines.sort_by_key(|it| it.at);
+        side_lines.reverse();
+        let (calls, tasks, inside) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { files, lines: side_lines, calls, tasks, inside }
+    }
+
+    pub(super) fn task_given(&mut self, task: String, call: String) {
+        self.tasks.insert(task, call);
+    }
+
+    /// The next line that a sub-agent had said by then, with its time and its call.
+    pub(super) fn next(&mut self, until: Millis) -> Option<(Millis, String, Value)> {
+        while let Some(SideLine { at, file, line }) = self.lines.pop_if(|it| it.at <= until) {
+            if let Some(call) = self.call_of_file(file, &line) {
+                return Some((at, call, line));
+            }
+        }
+        None
+    }
+
+    fn call_of_file(&mut self, file: &'a str, line: &Value) -> Option<String> {
+        if let Some(call) = self.calls.get(file) {
+            return Some(call.clone());
+        }
+        let meta = format!("{}.meta.json", file.strip_suffix(".jsonl")?);
+        let meta = self.files.iter().find(|it| it.name == meta);
+        let meta: Option<Value> = meta.and_then(|it| serde_json::from_str(&it.text).ok());
+        let call = meta.and_then(|it| owned(&it["toolUseId"]));
+        let call = call.or_else(|| self.tasks.get(&words(&line["message"]["content"])).cloned())?;
+        self.calls.insert(file, call.clone());
+        Some(call)
+    }
+
+    /// The call that a line among the others is inside of.
+    pub(super) fn call_around(&mut self, line: &Value) -> Option<String> {
+        if line["isSidechain"] != true {
+            return None;
+        }
+        let before = self.inside.get(line["parentUuid"].as_str().unwrap_or_default());
+        let task = || self.tasks.get(&words(&line["message"]["content"]));
+        let call = before.or_else(task).cloned().unwrap_or_default();
+        self.inside.extend(owned(&line["uuid"]).map(|it| (it, call.clone())));
+        Some(call)
+    }
+
+    /// A call's result with all of its output. What an MCP server said in fields stands apart.
+    pub(super) fn whole_result(&self, line: &Value) -> Value {
+        let mut result = line["toolUseResult"].clone();
+        let structured = &line["mcpMeta"]["structuredContent"];
+        if !structured.is_null() {
+            return json!({ "content": result, "structuredContent": structured });
+        }
+        let path = result["persistedOutputPath"].as_str().unwrap_or_default();
+        let name = path.rsplit(['/', '\\']).next().filter(|it| !it.is_empty());
+        let is_it = |it: &&SideFile| name.is_some_and(|name| it.name.ends_with(name));
+        if let Some(file) = self.files.iter().find(is_it) {
+            result["stdout"] = json!(file.text);
+        }
+        result
+    }
+}

@@ -1,0 +1,315 @@
+//! Codex's `sessions/<date>/rollout-<time>-<thread>.jsonl`.
+//!
+//! The file holds what the model service was sent and what it said (`response_item`), and what happened
+//! (`event_msg`). Most of it is there twice: an item that has completed is told when it completes, and
+//! what the service said is told only where no item came of it, as in files of older versions. Turns
+//! begin and end in so many words.
+
+mod items;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use transcript::Millis;
+
+use self::items::{Output, called_item, fields, in_camel_case, live_item, texts};
+
+use super::retelling::{About, Said};
+use super::{Imported, Kept, Kind, Retelling, Tail, lines, moment, owned, words};
+use crate::codex::{Codex, Settings};
+use crate::{Backend, Launch};
+
+pub(super) fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
+    let mut reader = Reader::new(kept);
+    for line in lines(kept.text) {
+        match line {
+            Ok(line) => reader.hear(&line),
+            Err(line) => reader.told.unrecognized(line),
+        }
+    }
+    reader.finish(tail)
+}
+
+struct Reader {
+    told: Retelling,
+    thread: Option<String>,
+    cwd: Option<String>,
+    version: Option<String>,
+    model: Option<String>,
+    turn: Option<String>,
+    /// What is still said of these is not of the open one.
+    ended_turns: HashSet<String>,
+    /// Calls of the model of which nothing more is known, as items.
+    called: HashMap<String, Value>,
+    /// The file has items, which tell what people said too.
+    has_items: bool,
+    /// It says where turns begin and end.
+    has_turns: bool,
+    /// The model had the last word.
+    is_resting: bool,
+    n_lines: u64,
+}
+
+impl Reader {
+    fn new(kept: &Kept<'_>) -> Self {
+        Self {
+            told: Retelling::new(Kind::Codex, kept.agent, backend(None)),
+            thread: None,
+            cwd: None,
+            version: None,
+            model: None,
+            turn: None,
+            ended_turns: HashSet::new(),
+            called: HashMap::new(),
+            has_items: false,
+            has_turns: false,
+            is_resting: false,
+            n_lines: 0,
+        }
+    }
+
+    fn hear(&mut self, line: &Value) {
+        self.n_lines += 1;
+        let at = moment(&line["timestamp"]).unwrap_or(self.told.last_at());
+        let payload = &line["payload"];
+        match line["type"].as_str() {
+            Some("session_meta") => self.hear_meta(payload),
+            Some("turn_context") => self.model = owned(&payload["model"]).or(self.model.take()),
+            Some("event_msg") => self.hear_event(at, payload),
+            Some("response_item") => self.hear_response_item(at, payload),
+            Some("compacted") => {
+                self.told.notice(at, "Codex has shortened the conversation to make room.");
+            }
+            // What the program keeps for itself.
+            _ => (),
+        }
+    }
+
+    /// A copy of a conversation names the one that it was made from afterwards.
+    fn hear_meta(&mut self, meta: &Value) {
+        if self.thread.is_none() {
+            self.close_turn();
+            self.thread = owned(&meta["id"]);
+            self.cwd = owned(&meta["cwd"]);
+            self.version = owned(&meta["cli_version"]);
+            self.told.replace_backend(backend(self.cwd.as_deref()));
+        }
+    }
+
+    fn hear_event(&mut self, at: Millis, event: &Value) {
+        match event["type"].as_str() {
+            Some("task_started") => {
+                self.has_turns = true;
+                self.close_turn();
+                self.turn = owned(&event["turn_id"]);
+            }
+            Some("item_completed") if self.has_ended(event) => (),
+            Some("item_completed") => {
+                self.has_items = true;
+                self.turn = self.turn.take().or_else(|| owned(&event["turn_id"]));
+                self.hear_item(at, event);
+            }
+            Some("user_message") if !self.has_items => {
+                let id = format!("{}-{}", self.thread.as_deref().unwrap_or_default(), self.n_lines);
+                self.said(at, id, event["message"].as_str().unwrap_or_default().to_owned());
+            }
+            Some("token_count") if event["info"].is_object() => {
+                let info = &event["info"];
+                let (total, last) = (&info["total_token_usage"], &info["last_token_usage"]);
+                let usage = json!({ "total": in_camel_case(total), "last": in_camel_case(last) });
+                self.tell(at, "thread/tokenUsage/updated", json!({ "tokenUsage": usage }));
+            }
+            Some("task_complete") => {
+                let error = in_camel_case(&event["error"]);
+                let status = if error.is_null() { "completed" } else { "failed" };
+                self.end_turn(at, &json!({ "status": status, "error": error }));
+            }
+            Some("turn_aborted") => self.end_turn(at, &json!({ "status": "interrupted" })),
+            Some("error") => {
+                let error = in_camel_case(&fields(event, &["message", "codex_error_info"]));
+                self.tell(at, "error", json!({ "error": error, "willRetry": false }));
+            }
+            // Older versions say here what the service's items say too.
+            _ => (),
+        }
+    }
+
+    fn hear_item(&mut self, at: Millis, event: &Value) {
+        let item = &event["item"];
+        let id = item["id"].as_str().unwrap_or_default();
+        if item["type"] == "UserMessage" {
+            return self.said(at, id.to_owned(), words(&item["content"]));
+        }
+        let Some(item) = live_item(item) else {
+            return self.told.unrecognized(&event.to_string());
+        };
+        self.called.remove(id);
+        self.complete(at, &item);
+    }
+
+    fn hear_response_item(&mut self, at: Millis, item: &Value) {
+        match item["type"].as_str() {
+            Some("message") if item["role"] == "assistant" => self.hear_words(
+                at,
+                item,
+                json!({
+                    "type": "agentMessage", "text": words(&item["content"]), "phase": item["phase"],
+                }),
+            ),
+            Some("reasoning") => self.hear_words(
+                at,
+                item,
+                json!({
+                    "type": "reasoning",
+                    "summary": texts(&item["summary"]), "content": texts(&item["content"]),
+                }),
+            ),
+            Some("function_call" | "custom_tool_call" | "local_shell_call") => {
+                self.hear_call(at, item);
+            }
+            Some("function_call_output" | "custom_tool_call_output") => {
+                self.hear_output(at, item);
+            }
+            _ => (),
+        }
+    }
+
+    /// What an item has said already is told once, as the running program's repetitions are.
+    fn hear_words(&mut self, at: Millis, item: &Value, mut told: Value) {
+        let id = owned(&item["id"]).unwrap_or_else(|| format!("line-{}", self.n_lines));
+        told["id"] = json!(id);
+        self.complete(at, &told);
+    }
+
+    fn hear_call(&mut self, at: Millis, call: &Value) {
+        let id = call["call_id"].as_str().unwrap_or_default();
+        let Some(mut item) = called_item(call, self.cwd.as_deref()) else { return };
+        item["id"] = json!(id);
+        item["status"] = json!("inProgress");
+        self.is_resting = false;
+        self.begin_by_itself(at);
+        // Whether anything else comes of a call is seen when it does: there may be no such tool.
+        if item["type"] == "commandExecution" {
+            // A person may have to agree first.
+            let status = json!({ "type": "active", "activeFlags": ["waitingOnApproval"] });
+            self.tell(at, "thread/status/changed", json!({ "status": status }));
+            self.tell(at, "item/started", json!({ "item": item }));
+        }
+        self.called.insert(id.to_owned(), item);
+    }
+
+    /// Where an item has completed, it has said all of this.
+    fn hear_output(&mut self, at: Millis, output: &Value) {
+        let id = output["call_id"].as_str().unwrap_or_default();
+        let Some(mut item) = self.called.remove(id) else { return };
+        // What was interrupted is ended with its turn.
+        if let Some(output) = Output::read(&words(&output["output"])) {
+            output.put_into(&mut item);
+            self.complete(at, &item);
+        }
+    }
+
+    fn complete(&mut self, at: Millis, item: &Value) {
+        self.begin_by_itself(at);
+        self.is_resting = item["type"] == "agentMessage";
+        self.tell(at, "item/completed", json!({ "item": item }));
+    }
+
+    fn said(&mut self, at: Millis, id: String, text: String) {
+        if !self.has_turns {
+            self.close_turn();
+        }
+        let said = Said { id, text, model: self.model.clone() };
+        if self.told.is_open() {
+            return self.told.steer(at, said);
+        }
+        self.told.start(at, said);
+        self.answer(at);
+    }
+
+    /// A turn that no message began, if there is none: Codex was told to shorten the conversation.
+    fn begin_by_itself(&mut self, at: Millis) {
+        if !self.told.is_open() {
+            let turn = self.turn();
+            self.told.offer(at, &turn);
+            let started = json!({ "turn": { "id": turn, "status": "inProgress" } });
+            self.tell(at, "turn/started", started);
+        }
+    }
+
+    /// What Codex answers to our requests.
+    fn answer(&mut self, at: Millis) {
+        loop {
+            let requests = self.told.take_written();
+            if requests.is_empty() {
+                return;
+            }
+            for request in requests {
+                let result = match request["method"].as_str() {
+                    Some("initialize") => json!({}),
+                    Some("thread/start") => json!({
+                        "thread": { "id": self.thread, "cliVersion": self.version },
+                        "cwd": self.cwd,
+                    }),
+                    Some("turn/start") => json!({ "turn": { "id": self.turn() } }),
+                    _ => continue,
+                };
+                self.told.tell(at, &json!({ "id": request["id"], "result": result }));
+            }
+        }
+    }
+
+    fn tell(&mut self, at: Millis, method: &str, params: Value) {
+        self.told.tell(at, &json!({ "method": method, "params": params }));
+        self.told.take_written();
+    }
+
+    /// The open turn's name. Older versions have none.
+    fn turn(&mut self) -> String {
+        self.turn.get_or_insert_with(|| format!("turn-{}", self.n_lines)).clone()
+    }
+
+    fn has_ended(&self, event: &Value) -> bool {
+        event["turn_id"].as_str().is_some_and(|it| self.ended_turns.contains(it))
+    }
+
+    fn end_turn(&mut self, at: Millis, how: &Value) {
+        let mut turn = how.clone();
+        turn["id"] = json!(self.turn());
+        self.called.clear();
+        self.is_resting = false;
+        self.tell(at, "turn/completed", json!({ "turn": turn }));
+        self.ended_turns.extend(self.turn.take());
+    }
+
+    /// The file does not say that the turn has ended. Older versions never do.
+    fn close_turn(&mut self) {
+        let at = self.told.last_at();
+        if self.is_resting && !self.has_turns {
+            self.end_turn(at, &json!({ "status": "completed" }));
+        }
+        if self.told.is_open() {
+            self.called.clear();
+            self.told.break_off(at, backend(self.cwd.as_deref()));
+        }
+    }
+
+    fn finish(mut self, tail: Tail) -> Option<Imported> {
+        let is_over = self.is_resting && !self.has_turns;
+        match tail {
+            Tail::LeaveOut if is_over => self.close_turn(),
+            Tail::Close => self.close_turn(),
+            Tail::Open | Tail::LeaveOut => (),
+        }
+        let (conversation, cwd, version) = (self.thread?, self.cwd, self.version);
+        Some(self.told.finish(tail, About { conversation, cwd, version }))
+    }
+}
+
+/// Where a command runs is said only if it is not the workspace.
+fn backend(workspace: Option<&str>) -> Box<dyn Backend> {
+    let workspace = workspace.unwrap_or_default().to_owned();
+    let launch = Launch { workspace, ..Launch::default() };
+    Box::new(Codex::new(Arc::new(Settings::default()), &launch))
+}

@@ -1,0 +1,242 @@
+//! Plays the driver and the program at once: tells a backend what the program would have said, and
+//! keeps what the backend makes of it.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+use transcript::{
+    Answer, Ending, ErrorCode, ErrorInfo, Event, Level, MessageId, Millis, Record, ResponseId,
+    RunStatus, Seq, SessionId, SteerState, Trigger, close,
+};
+
+use super::{Entry, Imported, Kind, Tail, Turn};
+use crate::{Backend, Effect, Input};
+
+pub(super) struct Retelling {
+    kind: Kind,
+    agent: String,
+    backend: Box<dyn Backend>,
+    turns: Vec<Turn>,
+    /// What belongs to no turn yet.
+    asides: Vec<Entry>,
+    is_open: bool,
+    spare: Option<ResponseId>,
+    /// How often each id was given: a broken file may repeat itself.
+    ids: HashMap<String, u32>,
+    /// Records are written in their order, whatever the times in the file.
+    last_at: Millis,
+    /// Lines that the backend has written, which may want an answer.
+    written: Vec<Value>,
+}
+
+/// A message of a person's.
+pub(super) struct Said {
+    pub(super) id: String,
+    pub(super) text: String,
+    pub(super) model: Option<String>,
+}
+
+/// What a file says about its conversation.
+pub(super) struct About {
+    pub(super) conversation: String,
+    pub(super) cwd: Option<String>,
+    pub(super) version: Option<String>,
+}
+
+impl Retelling {
+    pub(super) fn new(kind: Kind, agent: &str, backend: Box<dyn Backend>) -> Self {
+        Self {
+            kind,
+            agent: agent.to_owned(),
+            backend,
+            turns: Vec::new(),
+            asides: Vec::new(),
+            is_open: false,
+            spare: None,
+            ids: HashMap::new(),
+            last_at: Millis::default(),
+            written: Vec::new(),
+        }
+    }
+
+    pub(super) fn replace_backend(&mut self, backend: Box<dyn Backend>) {
+        self.backend = backend;
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// The time of the newest record.
+    pub(super) fn last_at(&self) -> Millis {
+        self.last_at
+    }
+
+    pub(super) fn take_written(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.written)
+    }
+
+    /// A message that begins a run.
+    pub(super) fn start(&mut self, at: Millis, said: Said) {
+        let id = self.unique(&said.id);
+        let response_id = run_id(&id);
+        let history = vec![json!({ "role": "user", "content": said.text })];
+        let message = Event::UserMessage {
+            message_id: MessageId::new(id),
+            client_id: None,
+            role: Default::default(),
+            text: said.text,
+            attachments: Vec::new(),
+            from: None,
+        };
+        self.open(at, response_id.clone(), Some(message), said.model, Trigger::User);
+        self.give(at, Input::Start { response_id, history });
+    }
+
+    /// The id of a run that the program may begin by itself.
+    pub(super) fn offer(&mut self, at: Millis, id: &str) {
+        let id = run_id(&self.unique(id));
+        self.spare = Some(id.clone());
+        self.give(at, Input::Spare(id));
+    }
+
+    /// A message that went into the open run.
+    pub(super) fn steer(&mut self, at: Millis, said: Said) {
+        let (message_id, text) = (MessageId::new(self.unique(&said.id)), said.text);
+        self.note(at, Event::MessageSteered { message_id, text, state: SteerState::Seen });
+    }
+
+    /// What the program would have said.
+    pub(super) fn tell(&mut self, at: Millis, line: &Value) {
+        self.give(at, Input::Line(line.to_string()));
+    }
+
+    /// Somebody wanted the open run to stop.
+    pub(super) fn interrupt(&mut self, at: Millis) {
+        self.give(at, Input::Interrupt);
+    }
+
+    /// Of the open run, or of none.
+    pub(super) fn note(&mut self, at: Millis, event: Event) {
+        let response_id = self.turns.last().filter(|_| self.is_open).map(|it| it.id.clone());
+        self.push(at, response_id, event);
+    }
+
+    pub(super) fn notice(&mut self, at: Millis, text: impl Into<String>) {
+        self.note(at, Event::Notice { level: Level::Info, text: text.into() });
+    }
+
+    pub(super) fn unrecognized(&mut self, line: &str) {
+        let (source, raw) = (self.kind.word().to_owned(), line.to_owned());
+        self.note(self.last_at, Event::Unrecognized { source, raw });
+    }
+
+    /// The open run goes on no more, and nobody says why. `backend` is for the next.
+    pub(super) fn break_off(&mut self, at: Millis, backend: Box<dyn Backend>) {
+        let why =
+            "The program was ended in the middle of the turn. Send the message again to go on.";
+        let error = ErrorInfo::new(ErrorCode::AgentExited, why);
+        self.end(at, &Ending::Failed { error, usage: None });
+        self.backend = backend;
+    }
+
+    pub(super) fn finish(mut self, tail: Tail, of: About) -> Imported {
+        let is_left_out = self.is_open && tail == Tail::LeaveOut;
+        let left_out = if is_left_out { self.turns.pop().map(|it| it.id) } else { None };
+        let About { conversation, cwd, version } = of;
+        Imported { conversation, cwd, version, turns: self.turns, left_out, rest: self.asides }
+    }
+
+    fn open(
+        &mut self,
+        at: Millis,
+        id: ResponseId,
+        message: Option<Event>,
+        model: Option<String>,
+        trigger: Trigger,
+    ) {
+        let asides = std::mem::take(&mut self.asides);
+        self.turns.push(Turn { id: id.clone(), entries: asides });
+        self.is_open = true;
+        if let Some(message) = message {
+            self.push(at, None, message);
+        }
+        let agent = self.agent.clone();
+        self.push(at, Some(id), Event::RunStart { agent, model, trigger, exchange_id: None });
+    }
+
+    fn give(&mut self, at: Millis, input: Input) {
+        for effect in self.backend.on(at, input) {
+            match effect {
+                Effect::Emit(event) => self.note(at, event),
+                Effect::Begin => {
+                    if let Some(id) = self.spare.take() {
+                        self.open(at, id, None, None, Trigger::SelfStarted);
+                    }
+                }
+                Effect::End(end) => self.end(at, &ending(end)),
+                Effect::Write(line) => self.written.extend(serde_json::from_str::<Value>(&line)),
+                // It was decided long ago, nobody waits, and no process is there to be ended.
+                Effect::Ask { .. }
+                | Effect::Withdraw(_)
+                | Effect::CannotSteer(_)
+                | Effect::WakeAt(_)
+                | Effect::CloseInput
+                | Effect::Quit => (),
+                // Not of a program.
+                Effect::RunTool { .. } | Effect::ReadHistory | Effect::Request(_) => (),
+            }
+        }
+    }
+
+    fn end(&mut self, at: Millis, ending: &Ending) {
+        let Some(turn) = self.turns.last().filter(|_| self.is_open) else { return };
+        let session = SessionId::new("");
+        let records: Vec<Record> = turn
+            .entries
+            .iter()
+            .filter(|it| it.response_id.is_some())
+            .map(|it| {
+                let (response_id, event) = (it.response_id.clone(), it.event.clone());
+                Record::new(Seq(0), it.at, session.clone(), response_id, event)
+            })
+            .collect();
+        let answer = Answer::replay(&turn.id, &records);
+        for event in close(&answer, ending, at.max(self.last_at)) {
+            self.note(at, event);
+        }
+        self.is_open = false;
+    }
+
+    fn unique(&mut self, id: &str) -> String {
+        let count = self.ids.entry(id.to_owned()).or_default();
+        *count += 1;
+        if *count == 1 { id.to_owned() } else { format!("{id}-again-{count}") }
+    }
+
+    fn push(&mut self, at: Millis, response_id: Option<ResponseId>, event: Event) {
+        self.last_at = self.last_at.max(at);
+        let entry = Entry { at: self.last_at, response_id, event };
+        match self.turns.last_mut().filter(|_| self.is_open) {
+            Some(turn) => turn.entries.push(entry),
+            None => self.asides.push(entry),
+        }
+    }
+}
+
+fn run_id(of: &str) -> ResponseId {
+    ResponseId::new(format!("run-{of}"))
+}
+
+fn ending(end: crate::Ending) -> Ending {
+    let crate::Ending { status, error, usage } = end;
+    match (status, error) {
+        (RunStatus::Completed, _) => Ending::Completed { usage },
+        (RunStatus::Cancelled, _) => Ending::Cancelled,
+        (RunStatus::Failed, Some(error)) => Ending::Failed { error, usage },
+        (RunStatus::Failed, None) => {
+            let error = ErrorInfo::new(ErrorCode::UpstreamError, "The program did not say why.");
+            Ending::Failed { error, usage }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Pi, a command-line agent: `pi --mode rpc`, of the old package and of the new one.
+//!
+//! Commands go in and events come out, one JSON object a line. A *prompt* starts Pi's agent: it calls
+//! the model, runs the tools that the model wants, and calls it again (`agent_start`, then for each
+//! call of the model its message and its tools' executions, then `agent_end`). What to know:
+//!
+//! - Words come as deltas and then whole. A tool's output comes cumulatively, a tool's result three
+//!   times.
+//! - `agent_end` need not be the end: Pi may try again, or shorten the conversation first. The new
+//!   package says `agent_settled` when it is done. The old one says nothing, so it is asked
+//!   (`get_state`): whatever goes on by itself has been announced before the answer comes.
+//! - Pi asks nobody before it runs a tool. Our extension (`extension.ts`) does, through a dialog that
+//!   Pi passes on to us. While a dialog is open, `abort` does nothing: it has to be cancelled too.
+//! - A conversation is on disk, and can be gone on with, once the model has answered in it.
+//!
+//! The two packages are not told apart by their version, but by what they say.
+
+mod bash;
+mod command;
+pub(crate) mod failure;
+mod program;
+mod questions;
+mod run;
+mod telling;
+mod tools;
+mod wire;
+
+use std::sync::Arc;
+
+use transcript::{Event, Level, Millis, ResponseId};
+
+use self::command::Prompt;
+pub use self::program::{EXTENSION, EXTENSION_FILE, Settings, program};
+use self::run::Run;
+use self::wire::{Line, Response};
+use crate::{Backend, Effect, Input, Launch};
+
+pub struct Pi {
+    settings: Arc<Settings>,
+    conversation: Conversation,
+    /// For the next run that Pi starts by itself.
+    spare: Option<ResponseId>,
+    run: Option<Run>,
+    out: Out,
+}
+
+/// Pi's own record of what was said.
+struct Conversation {
+    workspace: String,
+    /// What was handed over to go on with, and then what was told to be gone on with.
+    known: Option<String>,
+    id: Option<String>,
+}
+
+/// What is to be done, and the commands that were given numbers.
+#[derive(Default)]
+struct Out {
+    effects: Vec<Effect>,
+    commands: u64,
+}
+
+impl Pi {
+    pub fn new(settings: Arc<Settings>, launch: &Launch) -> Self {
+        let workspace = launch.workspace.clone();
+        Self {
+            settings,
+            conversation: Conversation { workspace, known: launch.resume.clone(), id: None },
+            spare: None,
+            run: None,
+            out: Out::default(),
+        }
+    }
+
+    fn hear(&mut self, now: Millis, text: &str) {
+        let line = Line::read(text);
+        match &line {
+            Some(Line::Response(Response { data: Some(data), .. })) => {
+                let id = data.session_id.as_ref().filter(|it| !it.is_empty());
+                self.conversation.id = id.or(self.conversation.id.as_ref()).cloned();
+            }
+            Some(Line::AgentStart) if self.run.is_none() => self.begin_by_itself(),
+            Some(Line::MessageEnd(message)) if message.role == "assistant" => {
+                self.conversation.link(&mut self.out);
+            }
+            _ => (),
+        }
+        match (&mut self.run, line) {
+            (Some(run), Some(line)) => run.hear(now, line, &mut self.out),
+            (Some(_), None) => {
+                let (source, raw) = ("pi".to_owned(), text.to_owned());
+                self.out.emit(Event::Unrecognized { source, raw });
+            }
+            // Nobody is there to answer; who asks would wait for ever.
+            (None, Some(Line::Dialog(dialog))) => dialog.decline(&mut self.out),
+            (None, _) => (),
+        }
+    }
+
+    fn begin_by_itself(&mut self) {
+        if let Some(id) = self.spare.take() {
+            self.out.effects.push(Effect::Begin);
+            self.run = Some(Run::by_itself(id, Arc::clone(&self.settings)));
+        }
+    }
+}
+
+impl Backend for Pi {
+    fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
+        if self.out.commands == 0 {
+            self.out.command("state", command::get_state);
+        }
+        match (input, &mut self.run) {
+            (Input::Start { response_id, history }, _) => {
+                let prompt = Prompt::newest(&history);
+                let settings = Arc::clone(&self.settings);
+                self.run = Some(Run::prompted(response_id, settings, prompt, &mut self.out));
+            }
+            (Input::Spare(id), _) => self.spare = Some(id),
+            (Input::Line(line), _) => self.hear(now, &line),
+            (Input::Steer { message_id, message }, Some(run)) => {
+                run.steer(message_id, &message, &mut self.out);
+            }
+            (Input::Steer { message_id, .. }, None) => {
+                self.out.effects.push(Effect::CannotSteer(message_id));
+            }
+            (Input::Decided { call_id, verdict }, Some(run)) => {
+                run.decided(now, &call_id, &verdict, &mut self.out);
+            }
+            (Input::Interrupt, Some(run)) => run.interrupt(now, &mut self.out),
+            (Input::Wake, Some(run)) => run.wake(now, &mut self.out),
+            (Input::Exited(exit), Some(run)) => run.exited(&exit, &mut self.out),
+            (Input::Decided { .. } | Input::Interrupt | Input::Wake | Input::Exited(_), None) => (),
+            // What only models behind an API get.
+            (
+                Input::Resume { .. }
+                | Input::ToolResult { .. }
+                | Input::History(_)
+                | Input::Tools(_)
+                | Input::Head { .. }
+                | Input::Bytes(_)
+                | Input::Ended(_),
+                _,
+            ) => (),
+        }
+        let effects = std::mem::take(&mut self.out.effects);
+        if let Some(Effect::End(_)) = effects.last() {
+            self.run = None;
+        }
+        effects
+    }
+}
+
+impl Conversation {
+    fn link(&mut self, out: &mut Out) {
+        if self.id == self.known {
+            return;
+        }
+        self.known.clone_from(&self.id);
+        if let Some(id) = &self.id {
+            out.emit(Event::AgentLinked {
+                cli_session_id: id.clone(),
+                cwd: Some(self.workspace.clone()),
+                version: None,
+            });
+        }
+    }
+}
+
+impl Out {
+    fn emit(&mut self, event: Event) {
+        self.effects.push(Effect::Emit(event));
+    }
+
+    fn notice(&mut self, level: Level, text: impl Into<String>) {
+        self.emit(Event::Notice { level, text: text.into() });
+    }
+
+    fn write(&mut self, line: String) {
+        self.effects.push(Effect::Write(line));
+    }
+
+    /// Gives the command, and the id that its response will have.
+    fn command(&mut self, name: &str, write: impl FnOnce(&str) -> String) -> String {
+        self.commands += 1;
+        let id = format!("{name}-{}", self.commands);
+        self.write(write(&id));
+        id
+    }
+}

@@ -1,0 +1,64 @@
+//! What became of a command: what it printed, apart from what Pi's `bash` tool adds for the model.
+
+use transcript::Truncated;
+
+use super::wire::ToolSaid;
+
+pub(super) struct Ran {
+    pub(super) output: String,
+    pub(super) exit_code: Option<i64>,
+    /// What Pi says of a command that did not end well: `Command aborted`.
+    pub(super) note: Option<String>,
+    pub(super) truncated: Option<Truncated>,
+}
+
+impl Ran {
+    /// None if there was no command: the tool only says what is wrong.
+    pub(super) fn of(said: &ToolSaid, is_error: bool) -> Option<Self> {
+        let text = said.content.text();
+        let (text, note) = if is_error { without_note(&text) } else { (text.as_str(), None) };
+        let structured = said.structured_content.as_ref();
+        let told = structured.and_then(|it| it["exit_code"].as_i64());
+        let exit_code = match (told, note) {
+            (Some(code), _) => Some(code),
+            (None, Some(note)) => exit_code(note),
+            (None, None) if is_error => return None,
+            (None, None) => Some(0),
+        };
+        let (output, truncated) = match structured.and_then(|it| it["output"].as_str()) {
+            Some(whole) => (whole.to_owned(), None),
+            None => (printed(text).to_owned(), truncated(said)),
+        };
+        Some(Self { output, exit_code, note: note.map(str::to_owned), truncated })
+    }
+}
+
+/// A tool may say that it shows only a part.
+pub(super) fn truncated(said: &ToolSaid) -> Option<Truncated> {
+    let truncation = said.details.as_ref()?.get("truncation")?;
+    let number = |name: &str| truncation.get(name)?.as_u64();
+    let is_cut = truncation.get("truncated")?.as_bool()?;
+    is_cut.then_some(Truncated {
+        total_bytes: number("totalBytes")?,
+        total_lines: number("totalLines")?,
+        shown_bytes: number("outputBytes")?,
+    })
+}
+
+/// The last paragraph that a command has which failed.
+fn without_note(text: &str) -> (&str, Option<&str>) {
+    let (before, last) = text.rsplit_once("\n\n").unwrap_or(("", text));
+    if last.starts_with("Command ") { (before, Some(last)) } else { (text, None) }
+}
+
+fn exit_code(note: &str) -> Option<i64> {
+    note.strip_prefix("Command exited with code ")?.parse().ok()
+}
+
+fn printed(text: &str) -> &str {
+    match text.rsplit_once("\n\n[Showing ") {
+        Some((before, rest)) if rest.contains("Full output: ") && rest.ends_with(']') => before,
+        _ if text == "(no output)" => "",
+        _ => text,
+    }
+}

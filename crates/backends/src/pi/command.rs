@@ -1,0 +1,107 @@
+//! What Pi is told: one JSON object a line.
+
+use serde_json::{Map, Value, json};
+
+use crate::Verdict;
+
+/// What is said to the model: text, and pictures as Pi wants them.
+pub(super) struct Prompt {
+    pub(super) text: String,
+    images: Vec<Value>,
+}
+
+impl Prompt {
+    /// The newest of what people said. Pi remembers the rest itself; where an answer stands after
+    /// it, that answer broke off.
+    pub(super) fn newest(history: &[Value]) -> Self {
+        let newest = history.last().filter(|it| it["role"] == "user");
+        newest.map_or_else(Self::go_on, Self::of)
+    }
+
+    fn go_on() -> Self {
+        Self { text: "Continue.".to_owned(), images: Vec::new() }
+    }
+
+    /// Of an OpenAI chat message.
+    pub(super) fn of(message: &Value) -> Self {
+        let content = &message["content"];
+        let pieces = content.as_array().map_or(&[][..], Vec::as_slice);
+        let mut texts: Vec<&str> = content.as_str().into_iter().collect();
+        texts.extend(pieces.iter().filter_map(|it| it["text"].as_str()));
+        let images = pieces.iter().filter_map(|it| image(it["image_url"]["url"].as_str()?));
+        Self { text: texts.join("\n\n"), images: images.collect() }
+    }
+
+    fn into_command(self, kind: &str, id: &str) -> Map<String, Value> {
+        let mut command = Map::new();
+        command.insert("id".to_owned(), id.into());
+        command.insert("type".to_owned(), kind.into());
+        command.insert("message".to_owned(), self.text.into());
+        if !self.images.is_empty() {
+            command.insert("images".to_owned(), self.images.into());
+        }
+        command
+    }
+}
+
+/// Of a `data:` address; Pi fetches nothing.
+fn image(url: &str) -> Option<Value> {
+    let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    Some(json!({ "type": "image", "data": data, "mimeType": media_type }))
+}
+
+/// Should Pi have begun something by itself in this moment, then it comes after that.
+pub(super) fn prompt(id: &str, prompt: Prompt) -> String {
+    let mut command = prompt.into_command("prompt", id);
+    command.insert("streamingBehavior".to_owned(), "followUp".into());
+    Value::Object(command).to_string()
+}
+
+pub(super) fn steer(id: &str, prompt: Prompt) -> String {
+    Value::Object(prompt.into_command("steer", id)).to_string()
+}
+
+pub(super) fn abort(id: &str) -> String {
+    json!({ "id": id, "type": "abort" }).to_string()
+}
+
+pub(super) fn get_state(id: &str) -> String {
+    json!({ "id": id, "type": "get_state" }).to_string()
+}
+
+pub(super) fn cancel_dialog(id: &str) -> String {
+    json!({ "type": "extension_ui_response", "id": id, "cancelled": true }).to_string()
+}
+
+/// To a dialog that only knows yes and no.
+pub(super) fn confirm(id: &str, verdict: &Verdict) -> String {
+    let allowed = matches!(verdict, Verdict::Allowed { .. });
+    json!({ "type": "extension_ui_response", "id": id, "confirmed": allowed }).to_string()
+}
+
+/// To a question of our own extension.
+pub(super) fn decide(id: &str, verdict: &Verdict) -> String {
+    let decision = match verdict {
+        Verdict::Allowed { arguments: None, .. } => json!({ "allow": true }),
+        Verdict::Allowed { arguments: Some(edited), .. } => match as_object(edited) {
+            Some(input) => json!({ "allow": true, "input": input }),
+            None => denied("The arguments, as the user changed them, are no JSON object."),
+        },
+        Verdict::Denied { feedback: None } => denied("The user refused this call; nothing ran."),
+        Verdict::Denied { feedback: Some(why) } => {
+            denied(&format!("The user refused this call and says: {why}"))
+        }
+        Verdict::TimedOut => denied("Nobody decided about this call in time; nothing ran."),
+    };
+    let value = decision.to_string();
+    json!({ "type": "extension_ui_response", "id": id, "value": value }).to_string()
+}
+
+/// Arguments that a tool can take.
+pub(super) fn as_object(arguments: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(arguments).ok()
+}
+
+fn denied(reason: &str) -> Value {
+    json!({ "allow": false, "reason": reason })
+}

@@ -1,0 +1,73 @@
+//! How Pi is started, and the extension that makes it ask.
+
+use std::fmt;
+
+use crate::{Launch, Program};
+
+/// Callboard's extension for Pi. It is to be found in the folder of shipped files, under
+/// [`EXTENSION_FILE`].
+pub const EXTENSION: &str = include_str!("extension.ts");
+pub const EXTENSION_FILE: &str = "callboard-pi.ts";
+
+/// What an agent of this kind is told by its configuration.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// `pi`, if it is empty.
+    pub command: Vec<String>,
+    /// Further arguments, after ours.
+    pub args: Vec<String>,
+    /// `provider/id`. Without one, Pi's own choice.
+    pub model: Option<String>,
+    pub env: Vec<(String, String)>,
+    /// `auto`: nothing is asked. Pi knows no modes of its own, so that every other word is `ask`.
+    pub permission_mode: Option<String>,
+}
+
+/// The environment may hold keys.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("command", &self.command)
+            .field("args", &self.args)
+            .field("model", &self.model)
+            .field("permission_mode", &self.permission_mode)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    pub(super) fn asks(&self) -> bool {
+        self.permission_mode.as_deref() != Some("auto")
+    }
+}
+
+pub fn program(settings: &Settings, launch: &Launch) -> Program {
+    let mut command = settings.command.clone();
+    if command.is_empty() {
+        command.push("pi".to_owned());
+    }
+    let extension = format!("{}/{EXTENSION_FILE}", launch.shipped.trim_end_matches('/'));
+    command.extend(["--mode", "rpc", "-e"].map(str::to_owned));
+    command.push(extension);
+    let options = [("--model", &settings.model), ("--session", &launch.resume)];
+    for (name, value) in options {
+        command.extend(value.iter().flat_map(|it| [name.to_owned(), it.clone()]));
+    }
+    command.extend_from_slice(&settings.args);
+    Program { command, env: environment(settings, launch) }
+}
+
+/// What is configured wins, except over what keeps Callboard's promises.
+fn environment(settings: &Settings, launch: &Launch) -> Vec<(String, String)> {
+    let mut env = vec![("PI_SKIP_VERSION_CHECK", "1"), ("PI_TELEMETRY", "0")];
+    let mode = if settings.asks() { "ask" } else { "auto" };
+    env.retain(|(name, _)| settings.env.iter().all(|(it, _)| it != name));
+    let mut ours = vec![("CALLBOARD_PERMISSION_MODE", mode)];
+    if let Some(tools) = &launch.tools {
+        ours.push(("CALLBOARD_TOOLS_URL", &tools.url));
+        ours.push(("CALLBOARD_TOOLS_TOKEN", &tools.token));
+    }
+    let configured = settings.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    env.into_iter().chain(configured).chain(ours).map(owned).collect()
+}

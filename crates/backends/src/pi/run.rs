@@ -1,0 +1,461 @@
+//! One run: from a prompt, or from when Pi begins by itself, until Pi is idle.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use transcript::{
+    CallId, ErrorCode, Event, Level, MessageId, Millis, ResponseId, RunStatus, SteerState,
+};
+
+use super::command::{self, Prompt};
+use super::questions::Questions;
+use super::telling::{Stop, Telling};
+use super::tools::Ended;
+use super::wire::{
+    CompactionEnd, Execution, Line, Message, Response, ResponseData, RetryStart, ToolSaid,
+};
+use super::{Out, Settings, failure};
+use crate::{Effect, Ending, Exit, Verdict};
+
+/// How long an interrupted program has to come to its end.
+const GRACE_MS: u64 = 5000;
+/// After this, a prompt of which nothing came may have been a command that needs no answer.
+const SILENCE_MS: u64 = 5000;
+/// When to ask again whether Pi is idle.
+const AGAIN_MS: u64 = 500;
+
+pub(super) struct Run {
+    settings: Arc<Settings>,
+    telling: Telling,
+    phase: Phase,
+    /// The command that began it. None: Pi did.
+    prompt: Option<String>,
+    steers: Vec<Steer>,
+    questions: Questions,
+    /// Why the model stopped last.
+    stop: Option<Stop>,
+    /// Pi says itself when it is done.
+    settles: bool,
+    /// Somebody wants it to stop: by when it has to.
+    interrupt: Option<Millis>,
+    /// When to ask whether Pi is idle.
+    ask_at: Option<Millis>,
+    /// What the driver was told last.
+    wakes_at: Option<Millis>,
+}
+
+enum Phase {
+    /// Nothing has come of the prompt yet.
+    Prompted,
+    Working,
+    /// The agent has ended, for now. `asked` is the command whose answer says whether for good.
+    Resting {
+        asked: Option<String>,
+    },
+}
+
+/// A message that is on its way into the run.
+struct Steer {
+    command: String,
+    message_id: MessageId,
+    text: String,
+    is_handed_over: bool,
+}
+
+impl Run {
+    pub(super) fn by_itself(id: ResponseId, settings: Arc<Settings>) -> Self {
+        Self {
+            settings,
+            telling: Telling::new(id),
+            phase: Phase::Working,
+            prompt: None,
+            steers: Vec::new(),
+            questions: Questions::default(),
+            stop: None,
+            settles: false,
+            interrupt: None,
+            ask_at: None,
+            wakes_at: None,
+        }
+    }
+
+    pub(super) fn prompted(
+        id: ResponseId,
+        settings: Arc<Settings>,
+        prompt: Prompt,
+        out: &mut Out,
+    ) -> Self {
+        let command = out.command("prompt", |id| command::prompt(id, prompt));
+        Self { phase: Phase::Prompted, prompt: Some(command), ..Self::by_itself(id, settings) }
+    }
+
+    pub(super) fn hear(&mut self, now: Millis, line: Line, out: &mut Out) {
+        match line {
+            Line::Response(response) => self.answered(now, response, out),
+            Line::AgentStart => self.agent_started(out),
+            Line::AgentEnd(end) => {
+                self.settles |= end.will_retry.is_some();
+                self.rest(out);
+            }
+            Line::AgentSettled(settled) => self.settled(settled.aborted, out),
+            Line::MessageStart(message) => self.message_started(&message, out),
+            Line::MessageUpdate(update) => self.telling.update(&update, out),
+            Line::MessageEnd(message) => self.message_ended(now, message, out),
+            Line::ToolStart(Execution { tool_call_id, tool_name, args, .. }) => {
+                let call = self.telling.call(&tool_call_id, &tool_name, out);
+                call.take_up(now, args.as_ref(), self.settings.asks(), out);
+            }
+            Line::ToolUpdate(Execution { tool_call_id, tool_name, args, result, .. }) => {
+                let call = self.telling.call(&tool_call_id, &tool_name, out);
+                call.finish_arguments(args.as_ref(), out);
+                call.print(now, result.unwrap_or_default().content.text(), out);
+            }
+            Line::ToolEnd(execution) => self.tool_ended(now, execution, out),
+            Line::RetryStart(retry) => self.retry(&retry, out),
+            Line::RetryEnd(end) => {
+                if !end.success {
+                    self.rest_on(out);
+                }
+            }
+            Line::CompactionStart(start) => self.compact(&start.reason, out),
+            Line::CompactionEnd(end) => self.compacted(end, out),
+            Line::Dialog(dialog) if self.interrupt.is_some() => dialog.decline(out),
+            Line::Dialog(dialog) => self.questions.hear(dialog, &self.telling.calls, out),
+            Line::ExtensionError(error) => {
+                let (path, why) = (error.extension_path, failure::shortened(&error.error));
+                out.notice(Level::Error, format!("Pi's extension {path} failed: {why}."));
+            }
+            Line::Ignorable => (),
+        }
+        self.schedule(out);
+    }
+
+    pub(super) fn steer(&mut self, message_id: MessageId, message: &Value, out: &mut Out) {
+        let is_over = matches!(self.phase, Phase::Resting { .. }) || self.interrupt.is_some();
+        if is_over {
+            out.effects.push(Effect::CannotSteer(message_id));
+            return;
+        }
+        let prompt = Prompt::of(message);
+        let text = prompt.text.clone();
+        let command = out.command("steer", |id| command::steer(id, prompt));
+        self.steers.push(Steer { command, message_id, text, is_handed_over: false });
+    }
+
+    pub(super) fn decided(
+        &mut self,
+        now: Millis,
+        call_id: &CallId,
+        verdict: &Verdict,
+        out: &mut Out,
+    ) {
+        if !self.questions.decide(call_id, verdict, out) {
+            return;
+        }
+        let Some(call) = self.telling.calls.iter_mut().find(|it| it.id == *call_id) else {
+            return;
+        };
+        match verdict {
+            Verdict::Allowed { arguments: Some(edited), .. }
+                if command::as_object(edited).is_none() =>
+            {
+                call.forbid(ErrorCode::InvalidArguments);
+            }
+            Verdict::Allowed { .. } => call.run(now, out),
+            Verdict::Denied { .. } => call.forbid(ErrorCode::ToolDenied),
+            Verdict::TimedOut => call.forbid(ErrorCode::ApprovalTimeout),
+        }
+    }
+
+    pub(super) fn interrupt(&mut self, now: Millis, out: &mut Out) {
+        if self.interrupt.is_some() {
+            return;
+        }
+        self.interrupt = Some(now.plus(GRACE_MS));
+        out.command("abort", command::abort);
+        self.questions.cancel_all(out);
+        self.schedule(out);
+    }
+
+    pub(super) fn wake(&mut self, now: Millis, out: &mut Out) {
+        self.wakes_at = None;
+        if self.interrupt.is_some_and(|deadline| deadline <= now) {
+            out.effects.push(Effect::Quit);
+            return self.finish(out);
+        }
+        if self.ask_at.is_some_and(|at| at <= now) {
+            self.ask(out);
+        }
+        self.schedule(out);
+    }
+
+    pub(super) fn exited(&mut self, exit: &Exit, out: &mut Out) {
+        let is_resting = matches!(self.phase, Phase::Resting { .. });
+        let has_answered = is_resting && matches!(self.stop, Some(Stop::Done | Stop::Length));
+        if has_answered || self.interrupt.is_some() {
+            return self.finish(out);
+        }
+        self.telling.keep_failed("error", out);
+        self.decide("error", "AgentExited", out);
+        self.end(RunStatus::Failed, Some(failure::exited(exit)), out);
+    }
+
+    fn answered(&mut self, now: Millis, response: Response, out: &mut Out) {
+        let Some(id) = response.id.as_deref() else { return };
+        let data = response.data.unwrap_or_default();
+        if self.prompt.as_deref() == Some(id) {
+            let error = response.error.unwrap_or_default();
+            return self.prompt_answered(now, response.success, &error, &data, out);
+        }
+        if matches!(&self.phase, Phase::Resting { asked: Some(asked) } if asked == id) {
+            return self.state_answered(now, &data, out);
+        }
+        let Some(idx) = self.steers.iter().position(|it| it.command == id) else { return };
+        if response.success {
+            let steer = &mut self.steers[idx];
+            steer.is_handed_over = true;
+            out.emit(steer.told(SteerState::HandedOver));
+        } else {
+            out.effects.push(Effect::CannotSteer(self.steers.remove(idx).message_id));
+        }
+    }
+
+    fn prompt_answered(
+        &mut self,
+        now: Millis,
+        success: bool,
+        error: &str,
+        data: &ResponseData,
+        out: &mut Out,
+    ) {
+        if !matches!(self.phase, Phase::Prompted) {
+            return;
+        }
+        if !success {
+            self.stop = Some(Stop::Error(error.to_owned()));
+            return self.finish(out);
+        }
+        match data.disposition.as_deref() {
+            // A command of an extension, which need not lead to an answer.
+            Some("handled") => self.ask(out),
+            Some(_) => (),
+            // The old package does not say what it makes of it.
+            None => self.ask_at = Some(now.plus(SILENCE_MS)),
+        }
+    }
+
+    fn state_answered(&mut self, now: Millis, state: &ResponseData, out: &mut Out) {
+        if state.is_streaming || state.is_compacting {
+            self.phase = Phase::Resting { asked: None };
+            self.ask_at = Some(now.plus(AGAIN_MS));
+        } else {
+            self.finish(out);
+        }
+    }
+
+    fn agent_started(&mut self, out: &mut Out) {
+        self.telling.discard_failed(out);
+        self.phase = Phase::Working;
+        self.ask_at = None;
+        // It may have been too early: before it had begun, there was nothing to stop.
+        if self.interrupt.is_some() {
+            out.command("abort", command::abort);
+        }
+    }
+
+    fn settled(&mut self, aborted: bool, out: &mut Out) {
+        self.settles = true;
+        // Of what was before the prompt.
+        if matches!(self.phase, Phase::Prompted) {
+            return;
+        }
+        if aborted {
+            self.stop = Some(Stop::Aborted);
+        }
+        self.finish(out);
+    }
+
+    /// The agent has ended: for good, if nothing is said to follow.
+    fn rest(&mut self, out: &mut Out) {
+        self.phase = Phase::Resting { asked: None };
+        self.rest_on(out);
+    }
+
+    /// What was to follow is over, too.
+    fn rest_on(&mut self, out: &mut Out) {
+        if matches!(self.phase, Phase::Resting { asked: None }) && !self.settles {
+            self.ask(out);
+        }
+    }
+
+    /// Something follows; it will be heard of.
+    fn stay(&mut self) {
+        if let Phase::Resting { asked } = &mut self.phase {
+            *asked = None;
+            self.ask_at = None;
+        }
+    }
+
+    fn ask(&mut self, out: &mut Out) {
+        self.ask_at = None;
+        self.phase = Phase::Resting { asked: Some(out.command("state", command::get_state)) };
+    }
+
+    fn message_started(&mut self, message: &Message, out: &mut Out) {
+        match message.role.as_str() {
+            "assistant" => self.telling.start_message(out),
+            "user" => self.user_said(&message.content.text(), out),
+            "custom" if message.display => {
+                out.notice(Level::Info, message.content.text());
+            }
+            _ => (),
+        }
+    }
+
+    fn user_said(&mut self, text: &str, out: &mut Out) {
+        let steered = self.steers.iter().position(|it| it.is_handed_over && it.text == text);
+        match steered {
+            Some(idx) => out.emit(self.steers.remove(idx).told(SteerState::Seen)),
+            None if self.prompt.is_none() => {
+                out.notice(Level::Info, format!("Pi goes on: {text}"));
+            }
+            // It is the prompt, as Pi understands it.
+            None => (),
+        }
+    }
+
+    fn message_ended(&mut self, now: Millis, message: Message, out: &mut Out) {
+        match message.role.as_str() {
+            "assistant" => self.stop = Some(self.telling.end_message(message, out)),
+            "toolResult" => {
+                let Message { tool_call_id, content, details, is_error, duration_ms, .. } = message;
+                let calls = &mut self.telling.calls;
+                let is_it = |id: &str| Some(id) == tool_call_id.as_deref();
+                let Some(call) = calls.iter_mut().find(|it| is_it(&it.provider_id)) else { return };
+                let said = ToolSaid { content, details, structured_content: None };
+                let is_interrupted = self.interrupt.is_some();
+                call.end(now, Ended { said, is_error, duration_ms, is_interrupted }, out);
+            }
+            _ => (),
+        }
+    }
+
+    fn tool_ended(&mut self, now: Millis, execution: Execution, out: &mut Out) {
+        let Execution { tool_call_id, tool_name, result, is_error, duration_ms, .. } = execution;
+        let call = self.telling.call(&tool_call_id, &tool_name, out);
+        self.questions.withdraw(&call.id, out);
+        let said = result.unwrap_or_default();
+        let is_interrupted = self.interrupt.is_some();
+        call.end(now, Ended { said, is_error, duration_ms, is_interrupted }, out);
+    }
+
+    fn retry(&mut self, retry: &RetryStart, out: &mut Out) {
+        self.telling.discard_failed(out);
+        self.stay();
+        let RetryStart { attempt, max_attempts, .. } = *retry;
+        let why = failure::words(&retry.error_message);
+        let seconds = retry.delay_ms.whole() as f64 / 1000.0;
+        let text = format!(
+            "The model service failed ({why}). Pi tries again in {seconds} s (attempt {attempt} of \
+             {max_attempts})."
+        );
+        out.notice(Level::Info, text);
+    }
+
+    fn compact(&mut self, reason: &str, out: &mut Out) {
+        self.stay();
+        let why = match reason {
+            "overflow" => "The conversation no longer fits into the model's context. ",
+            _ => "",
+        };
+        out.notice(Level::Info, format!("{why}Pi is shortening the conversation."));
+    }
+
+    fn compacted(&mut self, end: CompactionEnd, out: &mut Out) {
+        match (end.error_message, end.aborted) {
+            (Some(error), _) => {
+                let why = failure::shortened(&error);
+                let text = format!("Pi could not shorten the conversation: {why}.");
+                out.notice(Level::Error, text);
+            }
+            (None, true) => out.notice(Level::Info, "Pi did not shorten the conversation."),
+            (None, false) => out.notice(Level::Info, "Pi has shortened the conversation."),
+        }
+        if end.will_retry {
+            self.stay();
+        } else {
+            self.rest_on(out);
+        }
+    }
+
+    /// Pi is idle, or its time is over.
+    fn finish(&mut self, out: &mut Out) {
+        // The new package also calls it an error if it was stopped.
+        let is_stopped = self.interrupt.is_some() || self.stop == Some(Stop::Aborted);
+        self.telling.keep_failed(if is_stopped { "cancelled" } else { "error" }, out);
+        if self.interrupt.is_some() {
+            self.decide("user_requested", "UserCancel", out);
+            return self.end(RunStatus::Cancelled, None, out);
+        }
+        match self.stop.take() {
+            Some(Stop::Error(error)) => {
+                self.decide("error", "ErrorPolicy", out);
+                self.end(RunStatus::Failed, Some(failure::reported(&error)), out);
+            }
+            Some(Stop::Aborted) => {
+                self.decide("user_requested", "Agent", out);
+                self.end(RunStatus::Cancelled, None, out);
+            }
+            Some(Stop::Length) => {
+                self.decide("token_limit", "OutputLimit", out);
+                self.end(RunStatus::Completed, None, out);
+            }
+            Some(Stop::Done | Stop::Tools | Stop::Other) => {
+                self.decide("completed", "Agent", out);
+                self.end(RunStatus::Completed, None, out);
+            }
+            None => {
+                out.notice(Level::Info, "Pi has taken the message and did not answer.");
+                self.decide("completed", "Agent", out);
+                self.end(RunStatus::Completed, None, out);
+            }
+        }
+    }
+
+    fn decide(&self, stop_reason: &str, resolved_by: &str, out: &mut Out) {
+        out.emit(Event::Continuation {
+            should_continue: false,
+            stop_reason: stop_reason.to_owned(),
+            resolved_by: resolved_by.to_owned(),
+            evaluations: Vec::new(),
+        });
+    }
+
+    fn end(&mut self, status: RunStatus, error: Option<transcript::ErrorInfo>, out: &mut Out) {
+        let waiting = self.steers.drain(..).filter(|it| !it.is_handed_over);
+        out.effects.extend(waiting.map(|it| Effect::CannotSteer(it.message_id)));
+        // The sum of the steps' usage is the driver's to make.
+        out.effects.push(Effect::End(Ending { status, error, usage: None }));
+    }
+
+    fn schedule(&mut self, out: &mut Out) {
+        if matches!(out.effects.last(), Some(Effect::End(_))) {
+            return;
+        }
+        let next = self.interrupt.into_iter().chain(self.ask_at).min();
+        if next != self.wakes_at {
+            self.wakes_at = next;
+            out.effects.extend(next.map(Effect::WakeAt));
+        }
+    }
+}
+
+impl Steer {
+    fn told(&self, state: SteerState) -> Event {
+        Event::MessageSteered {
+            message_id: self.message_id.clone(),
+            text: self.text.clone(),
+            state,
+        }
+    }
+}

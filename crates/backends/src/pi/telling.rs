@@ -1,0 +1,352 @@
+//! What the model writes, told as events: steps, parts and calls, with ids of our own.
+//!
+//! A part is closed when the next one grows, and not when Pi says so: some services end all blocks of
+//! a message at its very end, and a message that fails may be written anew, so that its last words
+//! count for nothing. A block that goes on after another one has begun becomes a second part.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use transcript::{
+    CallId, ErrorCode, ErrorInfo, Event, Executor, PartId, ResponseId, Usage, Validation,
+};
+
+use super::Out;
+use super::tools::Call;
+use super::wire::{Block, Message, Update};
+use crate::arguments_summary;
+
+pub(super) struct Telling {
+    response_id: ResponseId,
+    ids_given: u32,
+    steps: u32,
+    /// What the model is writing, or has failed to write.
+    message: Option<Written>,
+    /// Those that are open, and those that have ended since the model wrote last: results are
+    /// repeated.
+    pub(super) calls: Vec<Call>,
+}
+
+#[derive(Default)]
+struct Written {
+    open: Vec<OpenPart>,
+    /// What the closed parts of each block said.
+    told: HashMap<usize, String>,
+    /// Arguments of a call that has no name yet.
+    nameless: Vec<(usize, String)>,
+    failed: Option<Failed>,
+}
+
+struct Failed {
+    usage: Option<Usage>,
+}
+
+struct OpenPart {
+    block: usize,
+    id: PartId,
+    is_thinking: bool,
+    text: String,
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Stop {
+    Done,
+    Tools,
+    Length,
+    Aborted,
+    Error(String),
+    Other,
+}
+
+impl Stop {
+    fn of(message: &Message) -> Self {
+        match message.stop_reason.as_deref() {
+            Some("stop") => Self::Done,
+            Some("toolUse") => Self::Tools,
+            Some("length") => Self::Length,
+            Some("aborted") => Self::Aborted,
+            Some("error") => Self::Error(message.error_message.clone().unwrap_or_default()),
+            _ => Self::Other,
+        }
+    }
+
+    fn finish_reason(&self) -> &'static str {
+        match self {
+            Self::Done => "stop",
+            Self::Tools => "tool-calls",
+            Self::Length => "length",
+            Self::Aborted => "cancelled",
+            Self::Error(_) => "error",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl Telling {
+    pub(super) fn new(response_id: ResponseId) -> Self {
+        Self { response_id, ids_given: 0, steps: 0, message: None, calls: Vec::new() }
+    }
+
+    pub(super) fn start_message(&mut self, out: &mut Out) {
+        self.end_step(Stop::Other.finish_reason(), None, false, out);
+        self.calls.retain(|it| !it.has_ended);
+        out.emit(Event::StepStart { index: self.steps, parent_call_id: None });
+        self.message = Some(Written::default());
+        self.steps += 1;
+    }
+
+    pub(super) fn update(&mut self, update: &Update, out: &mut Out) {
+        self.ensure_message(out);
+        let block = update.content_index;
+        if update.grows() {
+            self.close_parts(|part| part.block != block, false, out);
+        }
+        match update.kind.as_str() {
+            "text_delta" => self.grow(block, false, &update.delta, out),
+            "thinking_delta" => self.grow(block, true, &update.delta, out),
+            "text_end" => self.end_part(block, false, update.content.as_deref(), out),
+            "thinking_end" => self.end_part(block, true, update.content.as_deref(), out),
+            "toolcall_start" | "toolcall_delta" => {
+                self.grow_arguments(update, out);
+            }
+            "toolcall_end" => {
+                let arguments = update.tool_call.as_ref().and_then(|it| it.arguments.as_ref());
+                if let Some(call) = self.grow_arguments(update, out) {
+                    call.finish_arguments(arguments, out);
+                }
+            }
+            // The first delta begins a part; an empty one is not worth telling.
+            _ => (),
+        }
+    }
+
+    /// The message is whole; what it says now counts.
+    pub(super) fn end_message(&mut self, message: Message, out: &mut Out) -> Stop {
+        self.ensure_message(out);
+        let stop = Stop::of(&message);
+        let usage = message.usage.and_then(|it| it.told());
+        let broke_off = matches!(stop, Stop::Aborted | Stop::Error(_));
+        for (index, block) in message.content.into_blocks().into_iter().enumerate() {
+            self.end_block(index, &block, broke_off, out);
+        }
+        match (&stop, &mut self.message) {
+            (Stop::Error(_), Some(message)) => message.failed = Some(Failed { usage }),
+            _ => self.end_step(stop.finish_reason(), usage, false, out),
+        }
+        stop
+    }
+
+    /// The message that failed is written again: its last words count for nothing, and its calls will
+    /// never run.
+    pub(super) fn discard_failed(&mut self, out: &mut Out) {
+        let Some(failed) = self.take_failed() else { return };
+        let why = "The model's answer broke off before this call could run.";
+        let error = ErrorInfo::new(ErrorCode::ToolInterrupted, why);
+        for call in self.calls.iter_mut().filter(|it| it.block.is_some()) {
+            call.break_off(error.clone(), out);
+        }
+        self.end_step("error", failed.usage, true, out);
+    }
+
+    /// The message that failed stays as it is.
+    pub(super) fn keep_failed(&mut self, reason: &str, out: &mut Out) {
+        if let Some(failed) = self.take_failed() {
+            self.end_step(reason, failed.usage, false, out);
+        }
+    }
+
+    /// The call that Pi runs now; the first sign of it, where the model's message did not tell.
+    pub(super) fn call(&mut self, id: &str, name: &str, out: &mut Out) -> &mut Call {
+        let known = self.calls.iter().position(|it| it.provider_id == id);
+        let idx = known.unwrap_or_else(|| self.begin_call(None, id, name, out));
+        &mut self.calls[idx]
+    }
+
+    fn take_failed(&mut self) -> Option<Failed> {
+        self.message.as_mut()?.failed.take()
+    }
+
+    fn ensure_message(&mut self, out: &mut Out) {
+        if self.message.as_ref().is_none_or(|it| it.failed.is_some()) {
+            self.start_message(out);
+        }
+    }
+
+    fn grow(&mut self, block: usize, is_thinking: bool, delta: &str, out: &mut Out) {
+        let Some(part) = self.part(block, is_thinking, delta, out) else { return };
+        part.text.push_str(delta);
+        let (part_id, parent_call_id, delta) = (part.id.clone(), None, delta.to_owned());
+        out.emit(match is_thinking {
+            true => Event::ThinkingDelta { part_id, parent_call_id, delta },
+            false => Event::TextDelta { part_id, parent_call_id, delta },
+        });
+    }
+
+    /// `text` is the whole block. What does not go on where the closed parts end is not believed.
+    fn end_part(&mut self, block: usize, is_thinking: bool, text: Option<&str>, out: &mut Out) {
+        let told = self.message.as_ref().and_then(|it| it.told.get(&block)).map_or("", |it| it);
+        let Some(rest) = text.and_then(|it| it.strip_prefix(told)) else { return };
+        if let Some(part) = self.part(block, is_thinking, rest, out) {
+            rest.clone_into(&mut part.text);
+        }
+    }
+
+    fn end_block(&mut self, index: usize, block: &Block, broke_off: bool, out: &mut Out) {
+        match block.kind.as_str() {
+            "text" => self.end_part(index, false, block.text.as_deref(), out),
+            "thinking" => self.end_part(index, true, block.thinking.as_deref(), out),
+            "toolCall" => {
+                let Some((id, name)) = block.call() else { return };
+                let known = self.calls.iter().position(|it| it.provider_id == id);
+                let idx = known.unwrap_or_else(|| self.begin_call(Some(index), id, name, out));
+                if !broke_off {
+                    self.calls[idx].finish_arguments(block.arguments.as_ref(), out);
+                }
+            }
+            _ => (),
+        }
+    }
+
+    /// The open part of this block; begun here, if there is something to tell.
+    fn part(
+        &mut self,
+        block: usize,
+        is_thinking: bool,
+        text: &str,
+        out: &mut Out,
+    ) -> Option<&mut OpenPart> {
+        let message = self.message.as_mut()?;
+        let fits = |it: &OpenPart| it.block == block && it.is_thinking == is_thinking;
+        if let Some(idx) = message.open.iter().position(fits) {
+            return message.open.get_mut(idx);
+        }
+        if text.is_empty() {
+            return None;
+        }
+        self.ids_given += 1;
+        let id = PartId::numbered(&self.response_id, self.ids_given);
+        let (part_id, parent_call_id) = (id.clone(), None);
+        out.emit(match is_thinking {
+            true => Event::ThinkingStart { part_id, parent_call_id },
+            false => Event::TextStart { part_id, parent_call_id },
+        });
+        let text = String::new();
+        message.open.push(OpenPart { block, id, is_thinking, text });
+        message.open.last_mut()
+    }
+
+    fn close_parts(&mut self, which: impl Fn(&OpenPart) -> bool, discarded: bool, out: &mut Out) {
+        let Some(message) = &mut self.message else { return };
+        for part in message.open.extract_if(.., |it| which(it)) {
+            message.told.entry(part.block).or_default().push_str(&part.text);
+            let (part_id, parent_call_id, text) = (part.id, None, part.text);
+            out.emit(match part.is_thinking {
+                true => Event::ThinkingDone { part_id, parent_call_id, text, discarded },
+                false => Event::TextDone { part_id, parent_call_id, text, phase: None, discarded },
+            });
+        }
+    }
+
+    fn end_step(&mut self, reason: &str, usage: Option<Usage>, discarded: bool, out: &mut Out) {
+        self.close_parts(|_| true, discarded, out);
+        if self.message.take().is_some() {
+            out.emit(Event::StepFinish {
+                index: self.steps - 1,
+                finish_reason: reason.to_owned(),
+                usage,
+                parent_call_id: None,
+            });
+        }
+        for call in &mut self.calls {
+            call.block = None;
+        }
+    }
+
+    /// None while the call has no name.
+    fn grow_arguments(&mut self, update: &Update, out: &mut Out) -> Option<&mut Call> {
+        let block = update.content_index;
+        let known = self.calls.iter().position(|it| it.block == Some(block));
+        let idx = match (known, update.call()) {
+            (Some(idx), _) => idx,
+            (None, Some((id, name))) => {
+                let idx = self.begin_call(Some(block), id, name, out);
+                let early = self.message.as_mut().map(|it| &mut it.nameless);
+                for (_, delta) in
+                    early.into_iter().flat_map(|it| it.extract_if(.., |it| it.0 == block))
+                {
+                    self.calls[idx].grow_arguments(&delta, out);
+                }
+                idx
+            }
+            (None, None) => {
+                if let Some(message) = &mut self.message {
+                    message.nameless.push((block, update.delta.clone()));
+                }
+                return None;
+            }
+        };
+        let call = self.calls.get_mut(idx)?;
+        call.grow_arguments(&update.delta, out);
+        Some(call)
+    }
+
+    fn begin_call(&mut self, block: Option<usize>, id: &str, name: &str, out: &mut Out) -> usize {
+        self.close_parts(|_| true, false, out);
+        self.ids_given += 1;
+        let call_id = CallId::numbered(&self.response_id, self.ids_given);
+        out.emit(Event::ToolCallStart {
+            call_id: call_id.clone(),
+            provider_call_id: Some(id.to_owned()),
+            tool_name: name.to_owned(),
+            arguments: None,
+            parent_call_id: None,
+            executor: Executor::Agent,
+        });
+        self.calls.push(Call::new(call_id, id, name, block));
+        self.calls.len() - 1
+    }
+}
+
+impl Call {
+    fn grow_arguments(&mut self, delta: &str, out: &mut Out) {
+        if self.arguments_done || delta.is_empty() {
+            return;
+        }
+        self.arguments.push_str(delta);
+        let (call_id, delta) = (self.id.clone(), delta.to_owned());
+        out.emit(Event::ToolArgumentsDelta { call_id, delta });
+    }
+
+    /// As the model wrote them, if that is what Pi read.
+    pub(super) fn finish_arguments(&mut self, read: Option<&Value>, out: &mut Out) {
+        let written = serde_json::from_str::<Value>(&self.arguments).ok();
+        let text = match read {
+            Some(read) if written.as_ref() != Some(read) => read.to_string(),
+            _ => std::mem::take(&mut self.arguments),
+        };
+        self.end_arguments(text, false, out);
+    }
+
+    fn end_arguments(&mut self, arguments: String, incomplete: bool, out: &mut Out) {
+        if std::mem::replace(&mut self.arguments_done, true) {
+            return;
+        }
+        self.arguments = String::new();
+        out.emit(Event::ToolArgumentsDone {
+            call_id: self.id.clone(),
+            summary: arguments_summary(&arguments),
+            arguments,
+            incomplete,
+            validation: Validation::NotRequired,
+            provider_data: None,
+        });
+    }
+
+    /// It will never run.
+    fn break_off(&mut self, error: ErrorInfo, out: &mut Out) {
+        let arguments = std::mem::take(&mut self.arguments);
+        self.end_arguments(arguments, true, out);
+        self.refuse(error, out);
+    }
+}

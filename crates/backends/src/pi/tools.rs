@@ -1,0 +1,180 @@
+//! A tool call, from when the model has written it to its result.
+
+use serde_json::{Value, json};
+use transcript::{CallId, ErrorCode, ErrorInfo, Event, Millis, OutputStream};
+
+use super::Out;
+use super::bash::{self, Ran};
+use super::wire::{Number, ToolSaid};
+
+/// Nobody is asked about these, see `extension.ts`.
+const READERS: &[&str] = &["read", "grep", "find", "ls"];
+
+pub(super) struct Call {
+    pub(super) id: CallId,
+    /// As the model's service names it.
+    pub(super) provider_id: String,
+    name: String,
+    /// Where it stands in the message that the model is writing.
+    pub(super) block: Option<usize>,
+    /// While they come.
+    pub(super) arguments: String,
+    pub(super) arguments_done: bool,
+    running_since: Option<Millis>,
+    output: String,
+    /// Why it must not run.
+    refused: Option<ErrorCode>,
+    pub(super) has_ended: bool,
+}
+
+/// What a tool said last.
+pub(super) struct Ended {
+    pub(super) said: ToolSaid,
+    pub(super) is_error: bool,
+    pub(super) duration_ms: Option<Number>,
+    /// A person wanted the run to stop.
+    pub(super) is_interrupted: bool,
+}
+
+impl Call {
+    pub(super) fn new(id: CallId, provider_id: &str, name: &str, block: Option<usize>) -> Self {
+        Self {
+            id,
+            provider_id: provider_id.to_owned(),
+            name: name.to_owned(),
+            block,
+            arguments: String::new(),
+            arguments_done: false,
+            running_since: None,
+            output: String::new(),
+            refused: None,
+            has_ended: false,
+        }
+    }
+
+    /// Pi has taken it up. It runs at once, unless somebody is to be asked first.
+    pub(super) fn take_up(&mut self, now: Millis, args: Option<&Value>, asks: bool, out: &mut Out) {
+        self.finish_arguments(args, out);
+        if !asks || READERS.contains(&self.name.as_str()) {
+            self.run(now, out);
+        }
+    }
+
+    pub(super) fn run(&mut self, now: Millis, out: &mut Out) {
+        if self.running_since.is_none() && !self.has_ended {
+            self.running_since = Some(now);
+            out.emit(Event::ToolRunning { call_id: self.id.clone() });
+        }
+    }
+
+    /// It is written, and has not begun.
+    pub(super) fn may_be_asked_about(&self) -> bool {
+        self.arguments_done && !self.has_ended && self.running_since.is_none()
+    }
+
+    pub(super) fn forbid(&mut self, code: ErrorCode) {
+        self.refused = Some(code);
+    }
+
+    /// `text` is all that was printed so far, or the end of it.
+    pub(super) fn print(&mut self, now: Millis, text: String, out: &mut Out) {
+        if self.has_ended {
+            return;
+        }
+        self.run(now, out);
+        let offset = if text.starts_with(&self.output) { self.output.len() } else { 0 };
+        let delta = text[offset..].to_owned();
+        if delta.is_empty() {
+            return;
+        }
+        self.output = text;
+        out.emit(Event::ToolOutputDelta {
+            call_id: self.id.clone(),
+            stream: OutputStream::Stdout,
+            offset: offset as u64,
+            delta,
+        });
+    }
+
+    pub(super) fn end(&mut self, now: Millis, ended: Ended, out: &mut Out) {
+        if self.has_ended {
+            return;
+        }
+        self.finish_arguments(None, out);
+        let Ended { said, is_error, duration_ms, is_interrupted } = ended;
+        let took = || self.running_since.map_or(0, |since| now.since(since));
+        let duration_ms = duration_ms.map_or_else(took, Number::whole);
+        let ran = (self.name == "bash").then(|| Ran::of(&said, is_error)).flatten();
+        let error = is_error.then(|| self.what_failed(&said, ran.as_ref(), is_interrupted));
+        let (result, output, truncated) = match ran {
+            Some(ran) => {
+                let result = ran.exit_code.map(|code| json!({ "exitCode": code }));
+                (result, (ran.output != self.output).then_some(ran.output), ran.truncated)
+            }
+            None if is_error => (None, None, None),
+            None => (Some(result(&said)), None, bash::truncated(&said)),
+        };
+        self.has_ended = true;
+        self.output = String::new();
+        out.emit(Event::ToolResult {
+            call_id: self.id.clone(),
+            tool_name: self.name.clone(),
+            ok: !is_error,
+            result,
+            output,
+            error,
+            duration_ms,
+            truncated,
+        });
+    }
+
+    /// A result of our own, for a call that never ran.
+    pub(super) fn refuse(&mut self, error: ErrorInfo, out: &mut Out) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
+        out.emit(Event::ToolResult {
+            call_id: self.id.clone(),
+            tool_name: self.name.clone(),
+            ok: false,
+            result: None,
+            output: None,
+            error: Some(error),
+            duration_ms: 0,
+            truncated: None,
+        });
+    }
+
+    fn what_failed(&self, said: &ToolSaid, ran: Option<&Ran>, is_interrupted: bool) -> ErrorInfo {
+        let text = || said.content.text().trim().to_owned();
+        match (&self.refused, ran) {
+            (Some(code), _) => ErrorInfo::new(code.clone(), text()),
+            _ if is_interrupted => {
+                let why = "Tool call was interrupted by the user";
+                ErrorInfo::new(ErrorCode::ToolInterrupted, why)
+            }
+            (None, Some(Ran { exit_code: Some(code), .. })) => {
+                let why = format!("The command ended with exit code {code}.");
+                ErrorInfo::new(ErrorCode::ToolError, why)
+            }
+            (None, Some(Ran { note: Some(note), .. })) if note.starts_with("Command timed out") => {
+                ErrorInfo::new(ErrorCode::ToolTimeout, note)
+            }
+            (None, Some(Ran { note: Some(note), .. })) => {
+                ErrorInfo::new(ErrorCode::ToolError, note)
+            }
+            (None, _) if text().is_empty() => {
+                ErrorInfo::new(ErrorCode::ToolFailed, "The tool failed and did not say why.")
+            }
+            (None, _) => ErrorInfo::new(ErrorCode::ToolError, text()),
+        }
+    }
+}
+
+/// Words where there are only words.
+fn result(said: &ToolSaid) -> Value {
+    if said.content.is_text() {
+        return said.content.text().into();
+    }
+    json!({ "content": said.content })
+}

@@ -1,0 +1,398 @@
+//! What Pi says, line by line. Fields that nobody needs are never built: 0.73 repeats the whole message
+//! in each of its updates.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Debug)]
+pub(super) enum Line {
+    Response(Response),
+    AgentStart,
+    AgentEnd(AgentEnd),
+    AgentSettled(AgentSettled),
+    MessageStart(Message),
+    MessageUpdate(Update),
+    MessageEnd(Message),
+    ToolStart(Execution),
+    ToolUpdate(Execution),
+    ToolEnd(Execution),
+    RetryStart(RetryStart),
+    RetryEnd(RetryEnd),
+    CompactionStart(CompactionStart),
+    CompactionEnd(CompactionEnd),
+    Dialog(Dialog),
+    ExtensionError(ExtensionError),
+    /// Known, and of no interest.
+    Ignorable,
+}
+
+impl Line {
+    /// None for what is no JSON, what nobody knows, and what has other fields than we know.
+    pub(super) fn read(line: &str) -> Option<Self> {
+        let Kind { kind } = serde_json::from_str(line).ok()?;
+        Some(match kind.as_ref() {
+            "response" => Self::Response(read(line)?),
+            "agent_start" => Self::AgentStart,
+            "agent_end" => Self::AgentEnd(read(line)?),
+            "agent_settled" => Self::AgentSettled(read(line)?),
+            "message_start" => Self::MessageStart(read::<WithMessage>(line)?.known()?),
+            "message_update" => Self::MessageUpdate(read::<WithUpdate>(line)?.known()?),
+            "message_end" => Self::MessageEnd(read::<WithMessage>(line)?.known()?),
+            "tool_execution_start" => Self::ToolStart(read(line)?),
+            "tool_execution_update" => Self::ToolUpdate(read(line)?),
+            "tool_execution_end" => Self::ToolEnd(read(line)?),
+            "auto_retry_start" => Self::RetryStart(read(line)?),
+            "auto_retry_end" => Self::RetryEnd(read(line)?),
+            "compaction_start" => Self::CompactionStart(read(line)?),
+            "compaction_end" => Self::CompactionEnd(read(line)?),
+            "extension_ui_request" => Self::Dialog(read(line)?),
+            "extension_error" => Self::ExtensionError(read(line)?),
+            // Turns are steps of the model, which its messages mark as well; a turn's end repeats
+            // its message and its results. The rest is about Pi's own screen and files.
+            "turn_start"
+            | "turn_end"
+            | "queue_update"
+            | "session"
+            | "session_info_changed"
+            | "thinking_level_changed"
+            | "entry_appended"
+            | "bash_execution_update" => Self::Ignorable,
+            _ => return None,
+        })
+    }
+}
+
+fn read<T: DeserializeOwned>(line: &str) -> Option<T> {
+    serde_json::from_str(line).ok()
+}
+
+#[derive(Deserialize)]
+struct Kind<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct WithMessage {
+    message: Message,
+}
+
+impl WithMessage {
+    fn known(self) -> Option<Message> {
+        let roles = ["user", "assistant", "toolResult", "system", "custom", "bashExecution"];
+        let summaries = ["branchSummary", "compactionSummary"];
+        let role = self.message.role.as_str();
+        (roles.contains(&role) || summaries.contains(&role)).then_some(self.message)
+    }
+}
+
+#[derive(Deserialize)]
+struct WithUpdate {
+    #[serde(rename = "assistantMessageEvent")]
+    event: Update,
+}
+
+impl WithUpdate {
+    fn known(self) -> Option<Update> {
+        let (block, what) = self.event.kind.split_once('_').unwrap_or_default();
+        let is_block = ["text", "thinking", "toolcall"].contains(&block);
+        (is_block && ["start", "delta", "end"].contains(&what)).then_some(self.event)
+    }
+}
+
+/// The answer to a command, which may have an id.
+#[derive(Debug, Deserialize)]
+pub(super) struct Response {
+    #[serde(default)]
+    pub(super) id: Option<String>,
+    #[serde(default)]
+    pub(super) success: bool,
+    #[serde(default)]
+    pub(super) error: Option<String>,
+    #[serde(default)]
+    pub(super) data: Option<ResponseData>,
+}
+
+/// Of `prompt` and `get_state`; other commands are never sent or answer nothing we need.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ResponseData {
+    /// Of 1.5: `started`, `queued` or `handled`.
+    pub(super) disposition: Option<String>,
+    pub(super) session_id: Option<String>,
+    pub(super) is_streaming: bool,
+    pub(super) is_compacting: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgentEnd {
+    /// Only of 1.5, which always says it, and says `agent_settled` when it is done.
+    pub(super) will_retry: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct AgentSettled {
+    #[serde(default)]
+    pub(super) aborted: bool,
+}
+
+/// Of a user, of the model, or a tool's result.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Message {
+    pub(super) role: String,
+    #[serde(default)]
+    pub(super) content: Content,
+    pub(super) usage: Option<Usage>,
+    pub(super) stop_reason: Option<String>,
+    pub(super) error_message: Option<String>,
+    pub(super) tool_call_id: Option<String>,
+    pub(super) details: Option<Value>,
+    #[serde(default)]
+    pub(super) is_error: bool,
+    pub(super) duration_ms: Option<Number>,
+    /// Of what an extension put into the conversation: whether a person is to see it.
+    #[serde(default)]
+    pub(super) display: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Content {
+    Text(String),
+    Blocks(Vec<Block>),
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Self::Blocks(Vec::new())
+    }
+}
+
+impl Content {
+    pub(super) fn into_blocks(self) -> Vec<Block> {
+        match self {
+            Self::Text(text) => vec![Block::of_text(text)],
+            Self::Blocks(blocks) => blocks,
+        }
+    }
+
+    /// All that can be read of it.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Blocks(blocks) => {
+                blocks.iter().filter_map(|it| it.text.as_deref()).collect::<String>()
+            }
+        }
+    }
+
+    pub(super) fn is_text(&self) -> bool {
+        match self {
+            Self::Text(_) => true,
+            Self::Blocks(blocks) => blocks.iter().all(|it| it.kind == "text"),
+        }
+    }
+}
+
+/// A piece of a message: `text`, `thinking`, `toolCall` or `image`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Block {
+    #[serde(rename = "type", default)]
+    pub(super) kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) thinking: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) arguments: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<String>,
+    #[serde(rename = "mimeType", skip_serializing_if = "Option::is_none")]
+    mime_type: Option<String>,
+}
+
+impl Block {
+    fn of_text(text: String) -> Self {
+        Self { kind: "text".to_owned(), text: Some(text), ..Self::default() }
+    }
+
+    /// The call that it is: its id and its name.
+    pub(super) fn call(&self) -> Option<(&str, &str)> {
+        self.id.as_deref().zip(self.name.as_deref()).filter(|(_, name)| !name.is_empty())
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Usage {
+    input: Number,
+    output: Number,
+    cache_read: Number,
+    cache_write: Number,
+}
+
+/// A count or a duration. It is written as JavaScript has it: any number may come.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Number(f64);
+
+impl Number {
+    pub(super) fn whole(self) -> u64 {
+        self.0.round() as u64
+    }
+}
+
+impl Usage {
+    /// None where the service has counted nothing.
+    pub(super) fn told(self) -> Option<transcript::Usage> {
+        let input = [self.input, self.cache_read, self.cache_write];
+        let input_tokens = input.into_iter().map(Number::whole).fold(0, u64::saturating_add);
+        let (output_tokens, cached) = (self.output.whole(), self.cache_read.whole());
+        let total_tokens = input_tokens.saturating_add(output_tokens);
+        (total_tokens > 0).then(|| transcript::Usage {
+            input_tokens,
+            output_tokens,
+            total_tokens,
+            cached_tokens: (cached > 0).then_some(cached),
+            ..transcript::Usage::default()
+        })
+    }
+}
+
+/// The message that the model is writing grows at one of its blocks.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Update {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) content_index: usize,
+    #[serde(default)]
+    pub(super) delta: String,
+    /// The whole text, at its end.
+    pub(super) content: Option<String>,
+    /// The whole call, at its end.
+    pub(super) tool_call: Option<Block>,
+    /// Of 1.5.
+    id: Option<String>,
+    tool_name: Option<String>,
+    /// Of 0.73: the message so far.
+    partial: Option<Partial>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Partial {
+    #[serde(default)]
+    content: Vec<Head>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Head {
+    id: Option<String>,
+    name: Option<String>,
+}
+
+impl Update {
+    /// Something is added to the block.
+    pub(super) fn grows(&self) -> bool {
+        !self.kind.ends_with("_end")
+    }
+
+    /// Id and name of the call that this is about, once they are known.
+    pub(super) fn call(&self) -> Option<(&str, &str)> {
+        let told = self.id.as_deref().zip(self.tool_name.as_deref());
+        let partial = || {
+            let head = self.partial.as_ref()?.content.get(self.content_index)?;
+            head.id.as_deref().zip(head.name.as_deref())
+        };
+        let whole = || self.tool_call.as_ref().and_then(Block::call);
+        told.or_else(whole).or_else(partial).filter(|(_, name)| !name.is_empty())
+    }
+}
+
+/// A tool begins, says something or ends.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Execution {
+    pub(super) tool_call_id: String,
+    #[serde(default)]
+    pub(super) tool_name: String,
+    pub(super) args: Option<Value>,
+    #[serde(alias = "partialResult")]
+    pub(super) result: Option<ToolSaid>,
+    #[serde(default)]
+    pub(super) is_error: bool,
+    pub(super) duration_ms: Option<Number>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ToolSaid {
+    pub(super) content: Content,
+    pub(super) details: Option<Value>,
+    pub(super) structured_content: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RetryStart {
+    pub(super) attempt: u32,
+    pub(super) max_attempts: u32,
+    pub(super) delay_ms: Number,
+    pub(super) error_message: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct RetryEnd {
+    #[serde(default)]
+    pub(super) success: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct CompactionStart {
+    #[serde(default)]
+    pub(super) reason: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CompactionEnd {
+    #[serde(default)]
+    pub(super) aborted: bool,
+    #[serde(default)]
+    pub(super) will_retry: bool,
+    pub(super) error_message: Option<String>,
+}
+
+/// An extension wants something of a person, or shows something.
+#[derive(Debug, Deserialize)]
+pub(super) struct Dialog {
+    pub(super) id: String,
+    pub(super) method: String,
+    #[serde(default)]
+    pub(super) title: String,
+    /// Of `confirm` and `notify`.
+    pub(super) message: Option<String>,
+    /// Of `input`.
+    pub(super) placeholder: Option<String>,
+    #[serde(rename = "notifyType")]
+    pub(super) notify_type: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ExtensionError {
+    #[serde(default)]
+    pub(super) extension_path: String,
+    #[serde(default)]
+    pub(super) error: String,
+}

@@ -1,0 +1,77 @@
+//! What is run, for what is configured.
+
+use backends::claude::{Settings, program};
+use backends::{Launch, ToolServer};
+use expect_test::{Expect, expect};
+
+fn check(settings: &Settings, launch: &Launch, expect: Expect) {
+    expect.assert_eq(&program(settings, launch).command.join("\n"));
+}
+
+#[test]
+fn nothing_is_configured() {
+    let expect = expect![[r#"
+        claude
+        -p
+        --input-format
+        stream-json
+        --output-format
+        stream-json
+        --verbose
+        --include-partial-messages
+        --permission-prompt-tool
+        stdio
+        --permission-mode
+        default"#]];
+    check(&Settings::default(), &Launch::default(), expect);
+}
+
+#[test]
+fn everything_is_configured() {
+    let settings = Settings {
+        command: vec!["npx".to_owned(), "claude".to_owned()],
+        args: vec!["--max-turns".to_owned(), "9".to_owned()],
+        model: Some("sonnet".to_owned()),
+        env: vec![("A".to_owned(), "b".to_owned())],
+        permission_mode: "auto".to_owned(),
+        system: Some("Be brief.".to_owned()),
+    };
+    let tools = ToolServer { url: "http://127.0.0.1:4520/mcp".into(), token: "secret".into() };
+    let launch =
+        Launch { resume: Some("1234".to_owned()), tools: Some(tools), ..Launch::default() };
+    let expect = expect![[r#"
+        npx
+        claude
+        -p
+        --input-format
+        stream-json
+        --output-format
+        stream-json
+        --verbose
+        --include-partial-messages
+        --permission-prompt-tool
+        stdio
+        --mcp-config
+        {"mcpServers":{"callboard":{"type":"http","url":"http://127.0.0.1:4520/mcp","headers":{"Authorization":"Bearer secret"},"alwaysLoad":true}}}
+        --allowedTools
+        mcp__callboard
+        --permission-mode
+        bypassPermissions
+        --model
+        sonnet
+        --append-system-prompt
+        Be brief.
+        --resume
+        1234
+        --max-turns
+        9"#]];
+    check(&settings, &launch, expect);
+    assert_eq!(program(&settings, &launch).env, settings.env);
+}
+
+#[test]
+fn a_word_of_its_own_goes_through() {
+    let settings = Settings { permission_mode: "acceptEdits".to_owned(), ..Settings::default() };
+    let command = program(&settings, &Launch::default()).command;
+    assert!(command.windows(2).any(|it| it == ["--permission-mode", "acceptEdits"]));
+}

@@ -1,0 +1,369 @@
+//! What no recording shows.
+
+use backends::{Effect, Verdict};
+use serde_json::{Value, json};
+use transcript::{ErrorCode, Event, RunStatus, Scope, SteerState};
+
+use super::stage::Stage;
+
+const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"c1"}"#;
+const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false}"#;
+
+fn hi() -> Value {
+    json!({ "role": "user", "content": "hi" })
+}
+
+fn written(effects: &[Effect]) -> Vec<Value> {
+    let line = |it: &Effect| match it {
+        Effect::Write(line) => Some(serde_json::from_str(line).unwrap()),
+        _ => None,
+    };
+    effects.iter().filter_map(line).collect()
+}
+
+fn lifecycle(uuid: &Value, state: &str) -> String {
+    json!({ "type": "command_lifecycle", "command_uuid": uuid, "state": state }).to_string()
+}
+
+/// To a request of ours.
+fn answer(request: &Value) -> String {
+    let response = json!({ "subtype": "success", "request_id": request["request_id"] });
+    json!({ "type": "control_response", "response": response }).to_string()
+}
+
+fn agents(tasks: &[&str]) -> String {
+    let task = |it: &&str| json!({ "task_id": it, "task_type": "local_agent" });
+    let tasks: Vec<Value> = tasks.iter().map(task).collect();
+    let line = json!({ "type": "system", "subtype": "background_tasks_changed", "tasks": tasks });
+    line.to_string()
+}
+
+fn call(id: &str, name: &str, input: Value) -> String {
+    let block = json!({ "type": "tool_use", "id": id, "name": name, "input": input });
+    json!({ "type": "assistant", "message": { "id": "m1", "content": [block] } }).to_string()
+}
+
+fn may(request: &str, id: &str, input: Value) -> String {
+    let about =
+        json!({ "subtype": "can_use_tool", "tool_name": "T", "tool_use_id": id, "input": input });
+    json!({ "type": "control_request", "request_id": request, "request": about }).to_string()
+}
+
+fn result_of(id: &str, content: Value, is_error: bool, structured: Value) -> String {
+    let block = json!({
+        "type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error,
+    });
+    let message = json!({ "content": [block] });
+    json!({ "type": "user", "message": message, "tool_use_result": structured }).to_string()
+}
+
+/// A run whose line the program has begun to work on.
+fn at_work() -> Stage {
+    let mut stage = Stage::new();
+    let effects = stage.start(&hi());
+    let uuid = &written(&effects)[0]["uuid"];
+    stage.line(&lifecycle(uuid, "queued"));
+    stage.line(&lifecycle(uuid, "started"));
+    stage.line(INIT);
+    stage
+}
+
+fn status(stage: &Stage) -> Option<RunStatus> {
+    stage.closed.last().map(|it| it.status)
+}
+
+fn steered(effects: &[Effect]) -> Option<SteerState> {
+    effects.iter().find_map(|it| match it {
+        Effect::Emit(Event::MessageSteered { state, .. }) => Some(*state),
+        _ => None,
+    })
+}
+
+#[test]
+fn only_the_last_message_is_sent_with_its_pictures() {
+    let mut stage = Stage::new();
+    let picture = json!({ "url": "data:image/png;base64,AAAA" });
+    let content = json!([
+        { "type": "text", "text": "look" },
+        { "type": "image_url", "image_url": picture },
+    ]);
+    let effects = stage.start(&json!({ "role": "user", "content": content }));
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": "AAAA" });
+    let expected =
+        json!([{ "type": "text", "text": "look" }, { "type": "image", "source": source }]);
+    assert_eq!(written(&effects)[0]["message"]["content"], expected);
+}
+
+#[test]
+fn a_message_is_read_within_the_turn() {
+    let mut stage = at_work();
+    let effects = stage.steer(&hi());
+    let line = written(&effects).remove(0);
+    assert_eq!(line["message"]["content"][0]["text"], "hi");
+    assert_eq!(steered(&effects), Some(SteerState::HandedOver));
+    assert_eq!(stage.line(&lifecycle(&line["uuid"], "queued")), []);
+    assert_eq!(steered(&stage.line(&lifecycle(&line["uuid"], "started"))), Some(SteerState::Seen));
+    stage.line(RESULT);
+    assert_eq!(status(&stage), Some(RunStatus::Completed));
+}
+
+#[test]
+fn a_message_that_comes_too_late_for_the_turn_is_the_next_turn_of_the_run() {
+    let mut stage = at_work();
+    let uuid = written(&stage.steer(&hi())).remove(0)["uuid"].clone();
+    stage.line(RESULT);
+    assert_eq!(status(&stage), None);
+    assert_eq!(steered(&stage.line(&lifecycle(&uuid, "started"))), Some(SteerState::Seen));
+    stage.line(INIT);
+    stage.line(RESULT);
+    assert_eq!(status(&stage), Some(RunStatus::Completed));
+}
+
+#[test]
+fn a_message_that_is_never_read_does_not_keep_the_run_open() {
+    let mut stage = at_work();
+    stage.steer(&hi());
+    stage.line(RESULT);
+    stage.wake();
+    assert_eq!(status(&stage), Some(RunStatus::Completed));
+}
+
+#[test]
+fn nothing_is_steered_where_nothing_runs() {
+    let mut stage = Stage::new();
+    assert!(matches!(stage.steer(&hi())[..], [Effect::CannotSteer(_)]));
+    let mut stage = at_work();
+    stage.interrupt();
+    assert!(matches!(stage.steer(&hi())[..], [Effect::CannotSteer(_)]));
+}
+
+/// It has something to say about its past before it gets to our line.
+#[test]
+fn a_turn_of_another_matter_before_ours_is_not_our_end() {
+    let mut stage = Stage::new();
+    let uuid = written(&stage.start(&hi())).remove(0)["uuid"].clone();
+    stage.line(&lifecycle(&uuid, "queued"));
+    stage.line(RESULT);
+    assert_eq!(status(&stage), None);
+    stage.line(&lifecycle(&uuid, "started"));
+    stage.line(INIT);
+    stage.line(RESULT);
+    assert_eq!(status(&stage), Some(RunStatus::Completed));
+}
+
+#[test]
+fn an_interrupt_before_the_turn_takes_the_line_back() {
+    let mut stage = Stage::new();
+    let uuid = written(&stage.start(&hi())).remove(0)["uuid"].clone();
+    stage.line(&lifecycle(&uuid, "queued"));
+    let lines = written(&stage.interrupt());
+    assert_eq!(lines[0]["request"]["subtype"], "cancel_async_message");
+    assert_eq!(lines[0]["request"]["message_uuid"], uuid);
+    assert_eq!(lines[1]["request"]["subtype"], "interrupt");
+    stage.line(&lifecycle(&uuid, "cancelled"));
+    assert_eq!(status(&stage), None);
+    stage.line(&answer(&lines[1]));
+    assert_eq!(status(&stage), Some(RunStatus::Cancelled));
+    assert!(!stage.has_quit);
+}
+
+#[test]
+fn an_interrupt_stops_agents_in_the_background() {
+    let mut stage = at_work();
+    stage.line(&agents(&["a1", "a2"]));
+    stage.line(RESULT);
+    assert_eq!(status(&stage), None);
+    let lines = written(&stage.interrupt());
+    let asked: Vec<_> =
+        lines.iter().map(|it| (&it["request"]["subtype"], &it["request"]["task_id"])).collect();
+    let stop = json!("stop_task");
+    assert_eq!(asked[..2], [(&stop, &json!("a1")), (&stop, &json!("a2"))]);
+    stage.line(&agents(&[]));
+    stage.line(&answer(&lines[2]));
+    assert_eq!(status(&stage), None, "it may want to tell the model");
+    let again = written(&stage.line(INIT));
+    assert_eq!(again[0]["request"]["subtype"], "interrupt");
+    stage.line(RESULT);
+    stage.wake();
+    assert_eq!(status(&stage), Some(RunStatus::Cancelled));
+    assert!(!stage.has_quit);
+}
+
+#[test]
+fn a_command_in_the_background_does_not_keep_the_run_open() {
+    let mut stage = at_work();
+    let task = json!({ "task_id": "b1", "task_type": "local_bash" });
+    let line = json!({ "type": "system", "subtype": "background_tasks_changed", "tasks": [task] });
+    stage.line(&line.to_string());
+    stage.line(RESULT);
+    assert_eq!(status(&stage), Some(RunStatus::Completed));
+}
+
+#[test]
+fn agents_that_end_without_a_word_do_not_keep_the_run_open() {
+    let mut stage = at_work();
+    stage.line(&agents(&["a1"]));
+    stage.line(RESULT);
+    assert_eq!(stage.wake(), []);
+    stage.line(&agents(&[]));
+    assert_eq!(status(&stage), None);
+    stage.wake();
+    assert_eq!(status(&stage), Some(RunStatus::Completed));
+}
+
+#[test]
+fn it_goes_on_by_itself_and_more_than_once() {
+    let mut stage = Stage::new();
+    for n in 1..=2 {
+        assert_eq!(stage.line(INIT).first(), Some(&Effect::Begin));
+        stage.line(RESULT);
+        assert_eq!(stage.closed.len(), n);
+    }
+    assert_eq!(stage.line(RESULT), []);
+}
+
+#[test]
+fn a_question_between_runs_is_refused_for_nobody_can_be_asked() {
+    let mut stage = Stage::new();
+    let line = written(&stage.line(&may("q1", "t1", json!({})))).remove(0);
+    assert_eq!(line["response"]["response"]["behavior"], "deny");
+}
+
+#[test]
+fn decisions_reach_the_program_and_the_log() {
+    let verdicts = [
+        (Verdict::TimedOut, ErrorCode::ApprovalTimeout),
+        (Verdict::Denied { feedback: None }, ErrorCode::ToolDenied),
+        // Edited into nonsense: it must not run as it was.
+        (
+            Verdict::Allowed { arguments: Some("[]".to_owned()), scope: Scope::Once },
+            ErrorCode::ToolDenied,
+        ),
+    ];
+    for (verdict, code) in verdicts {
+        let mut stage = at_work();
+        // It asks before it has said what it wants to call.
+        let effects = stage.line(&may("q1", "t1", json!({ "a": 1 })));
+        let Some(Effect::Ask { call_id, .. }) = effects.last() else { panic!("{effects:?}") };
+        let line = written(&stage.decide(call_id, verdict)).remove(0);
+        assert_eq!(line["response"]["response"]["behavior"], "deny");
+        stage.line(&call("t1", "T", json!({ "a": 1 })));
+        let block = json!({ "type": "tool_result", "tool_use_id": "t1", "is_error": true });
+        let meta = json!([{ "id": "t1", "non_execution_kind": "permission-rule" }]);
+        let message = json!({ "content": [block] });
+        let line = json!({ "type": "user", "message": message, "tool_result_meta": meta });
+        stage.line(&line.to_string());
+        stage.line(RESULT);
+        let call = stage.closed[0].answer.calls().next().unwrap().clone();
+        assert_eq!(call.outcome.unwrap().error.unwrap().code, code);
+        assert_eq!(stage.closed[0].answer.calls().count(), 1);
+    }
+}
+
+#[test]
+fn edited_arguments_are_what_runs() {
+    let mut stage = at_work();
+    stage.line(&call("t1", "T", json!({ "a": 1 })));
+    let effects = stage.line(&may("q1", "t1", json!({ "a": 1 })));
+    let Some(Effect::Ask { call_id, .. }) = effects.last() else { panic!("{effects:?}") };
+    let arguments = Some(r#"{"a":2}"#.to_owned());
+    let verdict = Verdict::Allowed { arguments, scope: Scope::Session };
+    let line = written(&stage.decide(call_id, verdict)).remove(0);
+    let allowed = json!({ "behavior": "allow", "updatedInput": { "a": 2 } });
+    assert_eq!(line["response"]["response"], allowed);
+}
+
+#[test]
+fn a_message_that_breaks_off_in_a_call_ends_it() {
+    let mut stage = at_work();
+    let block = json!({ "type": "tool_use", "id": "t1", "name": "Write", "input": {} });
+    let delta = json!({ "type": "input_json_delta", "partial_json": "{\"a\":" });
+    for event in [
+        json!({ "type": "message_start", "message": { "id": "m1" } }),
+        json!({ "type": "content_block_start", "index": 0, "content_block": block }),
+        json!({ "type": "content_block_delta", "index": 0, "delta": delta }),
+        json!({ "type": "content_block_stop", "index": 0 }),
+        json!({ "type": "message_stop" }),
+    ] {
+        stage.line(&json!({ "type": "stream_event", "event": event }).to_string());
+    }
+    stage.line(RESULT);
+    let call = stage.closed[0].answer.calls().next().unwrap();
+    assert!(call.arguments_incomplete);
+    assert_eq!(
+        call.outcome.as_ref().unwrap().error.as_ref().unwrap().code,
+        ErrorCode::ToolInterrupted
+    );
+}
+
+#[test]
+fn a_call_that_is_repeated_after_its_result_is_no_second_one() {
+    let mut stage = at_work();
+    for _ in 0..2 {
+        stage.line(&call("t1", "T", json!({})));
+        stage.line(&result_of("t1", json!("ok"), false, Value::Null));
+    }
+    stage.line(RESULT);
+    assert_eq!(stage.closed[0].answer.calls().count(), 1);
+}
+
+#[test]
+fn what_a_tool_gave_is_kept_without_what_is_known() {
+    let ok = |structured: Value, content: Value| {
+        let mut stage = at_work();
+        stage.line(&call("t1", "T", json!({})));
+        stage.line(&result_of("t1", content, false, structured));
+        let events = stage.run.unwrap().events;
+        let Some(Event::ToolResult { result, ok: true, .. }) = events.last() else { panic!() };
+        result.clone()
+    };
+    let patch = json!([{ "oldStart": 1, "lines": ["-a", "+b"] }]);
+    let edit = json!({ "filePath": "f", "originalFile": "a long one", "structuredPatch": patch });
+    assert_eq!(ok(edit, json!("ok")), Some(json!({ "filePath": "f", "structuredPatch": patch })));
+    let command = json!({ "stdout": "x", "stderr": "", "interrupted": false, "isImage": false });
+    assert_eq!(ok(command, json!("x")), None);
+    let silent = json!({ "stdout": "", "stderr": "", "interrupted": false });
+    assert_eq!(ok(silent, json!("(no output)")), Some(json!("(no output)")));
+    let texts = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
+    assert_eq!(ok(Value::Null, texts), Some(json!("a\nb")));
+    let picture = json!([{ "type": "image", "source": {} }]);
+    assert_eq!(ok(Value::Null, picture.clone()), Some(picture));
+}
+
+#[test]
+fn what_belongs_to_nothing_open_is_left_out() {
+    let mut stage = at_work();
+    let text = json!({ "type": "text", "text": "from an earlier run" });
+    let result = json!({ "type": "tool_result", "tool_use_id": "t8", "content": "ok" });
+    for (kind, block) in [("assistant", text), ("user", result)] {
+        let message = json!({ "id": "m9", "content": [block] });
+        let line = json!({ "type": kind, "message": message, "parent_tool_use_id": "t9" });
+        assert_eq!(stage.line(&line.to_string()), []);
+    }
+    // A result is of a call that we should have heard of.
+    let line = result_of("t9", json!("ok"), false, Value::Null);
+    assert!(matches!(stage.line(&line)[..], [Effect::Emit(Event::Unrecognized { .. })]));
+}
+
+#[test]
+fn what_cannot_be_read_is_kept() {
+    let mut stage = at_work();
+    for line in
+        ["nonsense", "{}", "[1]", r#"{"type":"news"}"#, r#"{"type":"system","subtype":"x"}"#]
+    {
+        let kept = Event::Unrecognized { source: "claude".to_owned(), raw: line.to_owned() };
+        assert_eq!(stage.line(line), [Effect::Emit(kept)]);
+    }
+}
+
+#[test]
+fn a_turn_that_fails_while_agents_work_is_told() {
+    let mut stage = at_work();
+    stage.line(&agents(&["a1"]));
+    let failed =
+        json!({ "type": "result", "subtype": "success", "is_error": true, "result": "no" });
+    let effects = stage.line(&failed.to_string());
+    let is_notice = |it: &Effect| matches!(it, Effect::Emit(Event::Notice { .. }));
+    assert!(effects.iter().any(is_notice));
+    assert_eq!(status(&stage), None);
+}

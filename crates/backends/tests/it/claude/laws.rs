@@ -1,0 +1,191 @@
+//! What is true of every recording, cut and interrupted at every line.
+
+use std::collections::HashMap;
+
+use backends::{Effect, Exit};
+use serde_json::Value;
+use transcript::{Event, RunStatus};
+
+use super::recording::{Player, Recording, Step, recordings};
+use super::stage::Stage;
+
+fn played(steps: &[Step]) -> Player {
+    let mut player = Player::new(steps);
+    steps.iter().for_each(|step| player.play(step));
+    player
+}
+
+/// What the program said, with our ids in it.
+fn lines(recording: &Recording) -> impl Iterator<Item = Value> {
+    recording.steps.iter().filter_map(|step| match step {
+        Step::Said(line) => Some(serde_json::from_str(line).unwrap()),
+        _ => None,
+    })
+}
+
+fn events(stage: &Stage) -> impl Iterator<Item = &Event> {
+    stage.closed.iter().flat_map(|run| &run.events)
+}
+
+fn exit() -> Exit {
+    Exit { code: None, stderr: "killed".to_owned() }
+}
+
+/// The stage watches that all is well formed.
+#[test]
+fn every_run_ends() {
+    for recording in recordings() {
+        let player = played(&recording.steps);
+        assert!(player.stage.run.is_none() && !player.stage.closed.is_empty());
+    }
+}
+
+#[test]
+fn a_recording_cut_anywhere_ends_too() {
+    for recording in recordings() {
+        for cut in 0..recording.steps.len() {
+            let mut player = played(&recording.steps[..cut]);
+            let stage = &mut player.stage;
+            let expected = match (stage.run.is_some(), stage.is_stopping) {
+                (true, true) => Some(RunStatus::Cancelled),
+                (true, false) => Some(RunStatus::Failed),
+                (false, _) => None,
+            };
+            let n_closed = stage.closed.len();
+            let effects = stage.exit(exit());
+            assert_eq!(stage.closed.get(n_closed).map(|it| it.status), expected);
+            assert!(stage.run.is_none() && (expected.is_some() || effects.is_empty()));
+        }
+    }
+}
+
+/// What the model said is told once, in its order and to the letter.
+#[test]
+fn texts_are_what_the_program_finally_said() {
+    for recording in recordings() {
+        let finally = lines(&recording).flat_map(|line| match line["type"].as_str() {
+            Some("assistant") if line["is_api_error_message"] != true => texts(&line),
+            Some("user") => command_output(&line).into_iter().collect(),
+            _ => Vec::new(),
+        });
+        let player = played(&recording.steps);
+        let told = events(&player.stage).filter_map(|event| match event {
+            Event::TextDone { text, .. } => Some(text.clone()),
+            Event::ThinkingDone { text, .. } => Some(text.clone()),
+            _ => None,
+        });
+        let (finally, told): (Vec<_>, Vec<_>) = (finally.collect(), told.collect());
+        match recording.name.as_str() {
+            // Thinking that was interrupted is never finished.
+            "think-interrupt" => assert_eq!((finally.len(), told.len()), (0, 1)),
+            name => assert_eq!(told, finally, "{name}"),
+        }
+    }
+}
+
+fn texts(line: &Value) -> Vec<String> {
+    let blocks = line["message"]["content"].as_array().unwrap().iter();
+    let text = |it: &Value| it["text"].as_str().or(it["thinking"].as_str()).map(str::to_owned);
+    blocks.filter_map(text).collect()
+}
+
+fn command_output(line: &Value) -> Option<String> {
+    let text = line["message"]["content"].as_str()?;
+    let output = text.strip_prefix("<local-command-stdout>")?;
+    Some(output.strip_suffix("</local-command-stdout>")?.trim().to_owned())
+}
+
+#[test]
+fn deltas_add_up_to_what_they_are_deltas_of() {
+    for recording in recordings() {
+        let player = played(&recording.steps);
+        let mut streamed: HashMap<&str, String> = HashMap::new();
+        for event in events(&player.stage) {
+            match event {
+                Event::TextDelta { part_id, delta, .. }
+                | Event::ThinkingDelta { part_id, delta, .. } => {
+                    streamed.entry(part_id.as_str()).or_default().push_str(delta);
+                }
+                Event::TextDone { part_id, text, .. }
+                | Event::ThinkingDone { part_id, text, .. } => {
+                    assert_eq!(streamed.get(part_id.as_str()).unwrap_or(text), text);
+                }
+                _ => (),
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_have_the_arguments_and_the_fate_that_the_program_says() {
+    for recording in recordings() {
+        let player = played(&recording.steps);
+        for line in lines(&recording) {
+            for block in line["message"]["content"].as_array().into_iter().flatten() {
+                let id = block["id"].as_str().or(block["tool_use_id"].as_str()).unwrap_or_default();
+                let mut calls = player.stage.closed.iter().flat_map(|run| run.answer.calls());
+                let call = calls.find(|it| it.provider_call_id.as_deref() == Some(id));
+                match (block["type"].as_str(), call) {
+                    (Some("tool_use"), Some(call)) => {
+                        let arguments = call.arguments.whole().unwrap();
+                        let arguments: Value = serde_json::from_str(&arguments).unwrap();
+                        assert_eq!(arguments, block["input"]);
+                    }
+                    (Some("tool_result"), Some(call)) => {
+                        let is_ok = call.outcome.as_ref().unwrap().ok;
+                        assert_eq!(is_ok, block["is_error"] != true);
+                    }
+                    (Some("tool_use" | "tool_result"), None) => panic!("{id} was lost"),
+                    _ => (),
+                }
+            }
+        }
+    }
+}
+
+/// Whatever the program still says, it ends cancelled, at the latest when our patience ends.
+#[test]
+fn an_interrupt_at_any_line_ends_the_run_cancelled() {
+    for recording in recordings() {
+        for cut in 0..recording.steps.len() {
+            for rest in [&recording.steps[cut..], &[]] {
+                let mut player = played(&recording.steps[..cut]);
+                if player.stage.run.is_none() {
+                    assert_eq!(player.stage.interrupt(), [], "there is nothing to stop");
+                    continue;
+                }
+                let n_closed = player.stage.closed.len();
+                let was_stopping = player.stage.is_stopping;
+                player.stage.interrupt();
+                let said = rest.iter().filter(|it| matches!(it, Step::Said(_)));
+                said.for_each(|step| player.play(step));
+                if player.stage.closed.len() == n_closed {
+                    let effects = player.stage.wake();
+                    // The program has not said that it is idle.
+                    let may_be_idle = was_stopping || has_ended_turn(rest);
+                    assert!(effects.contains(&Effect::Quit) || may_be_idle);
+                }
+                assert_eq!(player.stage.closed[n_closed].status, RunStatus::Cancelled);
+            }
+        }
+    }
+}
+
+fn has_ended_turn(steps: &[Step]) -> bool {
+    let is_end = |it: &Step| matches!(it, Step::Said(line) if line.contains(r#""type":"result""#));
+    steps.iter().any(is_end)
+}
+
+#[test]
+fn a_program_that_dies_of_an_interrupt_was_cancelled() {
+    for recording in recordings() {
+        for cut in 0..recording.steps.len() {
+            let mut player = played(&recording.steps[..cut]);
+            if player.stage.run.is_some() {
+                player.stage.interrupt();
+                player.stage.exit(exit());
+                assert_eq!(player.stage.closed.last().unwrap().status, RunStatus::Cancelled);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A recorded session: what went in and out of the program, in its order, and how to play it again.
+//!
+//! Lines begin with `<` (the program said), `>` (it was told), `!` (a signal) or `=` (how it ended).
+//! Where the recording's driver wrote something, the backend is told what makes it write the same,
+//! and what it writes is compared. Its ids are its own, so they are put into what the program says.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use backends::{Effect, Exit, Verdict};
+use serde_json::{Value, json};
+use transcript::{CallId, Scope};
+
+use super::stage::Stage;
+
+pub(super) struct Recording {
+    pub(super) name: String,
+    pub(super) steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    Said(String),
+    Told(String),
+    Signal,
+    Exited(Exit),
+}
+
+pub(super) fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude")
+}
+
+pub(super) fn recordings() -> Vec<Recording> {
+    let files = std::fs::read_dir(folder()).unwrap().map(|it| it.unwrap().path());
+    let mut recordings: Vec<Recording> = files
+        .filter_map(|path| {
+            let name = path.file_name()?.to_str()?.strip_suffix(".lines.txt")?.to_owned();
+            let text = std::fs::read_to_string(&path).unwrap();
+            Some(Recording { name, steps: text.lines().map(Step::read).collect() })
+        })
+        .collect();
+    recordings.sort_by(|a, b| a.name.cmp(&b.name));
+    assert!(recordings.len() > 60, "the search has lost its way");
+    recordings
+}
+
+impl Step {
+    fn read(line: &str) -> Self {
+        let (mark, rest) = line.split_at(2);
+        match mark {
+            "< " => Self::Said(rest.to_owned()),
+            "> " => Self::Told(rest.to_owned()),
+            "! " => Self::Signal,
+            "= " => {
+                let exit: Value = serde_json::from_str(rest).unwrap();
+                let code = exit["code"].as_i64().map(|it| it as i32);
+                Self::Exited(Exit { code, stderr: exit["stderr"].as_str().unwrap().to_owned() })
+            }
+            _ => panic!("no such mark: {line}"),
+        }
+    }
+}
+
+pub(super) struct Player {
+    pub(super) stage: Stage,
+    /// The recording's ids and ours.
+    renamed: Vec<(String, String)>,
+    /// By the program's id of the request: the call, and what it was to run with.
+    asked: HashMap<String, (CallId, Value)>,
+}
+
+impl Player {
+    /// Where nothing was written to the program, it had its message on the command line.
+    pub(super) fn new(steps: &[Step]) -> Self {
+        let mut stage = Stage::new();
+        let user = |it: &Step| matches!(it, Step::Told(line) if line.contains(r#""type":"user""#));
+        if !steps.iter().any(user) {
+            stage.start(&json!({ "role": "user", "content": "go" }));
+        }
+        Self { stage, renamed: Vec::new(), asked: HashMap::new() }
+    }
+
+    pub(super) fn play(&mut self, step: &Step) {
+        match step {
+            Step::Said(line) => self.say(line),
+            Step::Told(line) => self.tell(line),
+            Step::Signal => (),
+            Step::Exited(exit) => {
+                self.stage.exit(exit.clone());
+            }
+        }
+    }
+
+    fn say(&mut self, line: &str) {
+        let mut line = line.to_owned();
+        for (theirs, ours) in &self.renamed {
+            line = line.replace(theirs, ours);
+        }
+        let effects = self.stage.line(&line);
+        let asked = effects.iter().find_map(|it| match it {
+            Effect::Ask { call_id, .. } => Some(call_id.clone()),
+            _ => None,
+        });
+        if let Some(call_id) = asked {
+            let line: Value = serde_json::from_str(&line).unwrap();
+            let id = line["request_id"].as_str().unwrap().to_owned();
+            self.asked.insert(id, (call_id, line["request"]["input"].clone()));
+        }
+    }
+
+    fn tell(&mut self, line: &str) {
+        let Ok(line) = serde_json::from_str::<Value>(line) else { return };
+        match line["type"].as_str().unwrap_or_default() {
+            "user" => self.tell_user(&line),
+            "control_request" if line["request"]["subtype"] == "interrupt" => {
+                let effects = self.stage.interrupt();
+                if let Some(written) = last_written(&effects) {
+                    assert_eq!(written["request"], line["request"]);
+                    self.rename(&line["request_id"], &written["request_id"]);
+                }
+            }
+            "control_response" => self.tell_decision(&line["response"]),
+            _ => (),
+        }
+    }
+
+    fn tell_user(&mut self, line: &Value) {
+        let message = chat_message(&line["message"]);
+        let effects = match self.stage.run {
+            Some(_) => self.stage.steer(&message),
+            None => self.stage.start(&message),
+        };
+        let written = last_written(&effects).expect("what is said is written");
+        assert_eq!(written["message"], line["message"]);
+        self.rename(&line["uuid"], &written["uuid"]);
+    }
+
+    fn tell_decision(&mut self, response: &Value) {
+        let id = response["request_id"].as_str().unwrap_or_default();
+        let Some((call_id, input)) = self.asked.remove(id) else { return };
+        let is_open =
+            self.stage.run.as_ref().is_some_and(|run| run.questions().any(|it| *it == call_id));
+        if !is_open {
+            return;
+        }
+        let decision = &response["response"];
+        let edited = &decision["updatedInput"];
+        let verdict = match decision["behavior"].as_str() {
+            Some("allow") => Verdict::Allowed {
+                arguments: (*edited != input).then(|| edited.to_string()),
+                scope: Scope::Once,
+            },
+            _ => Verdict::Denied { feedback: decision["message"].as_str().map(str::to_owned) },
+        };
+        let effects = self.stage.decide(&call_id, verdict);
+        let written = last_written(&effects).expect("a decision is written");
+        let mut expected = decision.clone();
+        // Grants are kept by the server, and a refusal does not end the turn.
+        for ours in ["updatedPermissions", "interrupt"] {
+            expected.as_object_mut().unwrap().shift_remove(ours);
+        }
+        assert_eq!(written["response"]["request_id"], response["request_id"]);
+        assert_eq!(written["response"]["response"], expected);
+    }
+
+    fn rename(&mut self, theirs: &Value, ours: &Value) {
+        if let (Some(theirs), Some(ours)) = (theirs.as_str(), ours.as_str()) {
+            self.renamed.push((theirs.to_owned(), ours.to_owned()));
+        }
+    }
+}
+
+/// As the server has it: pictures are addresses.
+fn chat_message(message: &Value) -> Value {
+    let pieces = message["content"].as_array().unwrap().iter().map(|it| match &it["source"] {
+        Value::Null => it.clone(),
+        source => {
+            let (kind, data) = (source["media_type"].as_str(), source["data"].as_str());
+            let url = format!("data:{};base64,{}", kind.unwrap(), data.unwrap());
+            json!({ "type": "image_url", "image_url": { "url": url } })
+        }
+    });
+    json!({ "role": "user", "content": pieces.collect::<Vec<_>>() })
+}
+
+fn last_written(effects: &[Effect]) -> Option<Value> {
+    effects.iter().rev().find_map(|it| match it {
+        Effect::Write(line) => Some(serde_json::from_str(line).unwrap()),
+        _ => None,
+    })
+}

@@ -1,0 +1,164 @@
+//! Stands in for the driver: keeps the contract, and watches that the backend does.
+
+use std::sync::Arc;
+
+use backends::claude::{Claude, Settings};
+use backends::{Backend, Effect, Exit, Input, Launch, ToolServer};
+use serde_json::{Value, json};
+use transcript::{CallId, MessageId, Millis, ResponseId};
+
+use super::watch::{Closed, Watch};
+
+pub(super) struct Stage {
+    backend: Claude,
+    pub(super) now: Millis,
+    ids_given: u32,
+    spare: Option<ResponseId>,
+    pub(super) run: Option<Watch>,
+    pub(super) closed: Vec<Closed>,
+    /// All there was, in order.
+    pub(super) log: Vec<Entry>,
+    pub(super) wake_at: Option<Millis>,
+    pub(super) has_quit: bool,
+    /// Somebody wants the open run to stop.
+    pub(super) is_stopping: bool,
+}
+
+pub(super) enum Entry {
+    /// What we told the backend, other than lines.
+    Given(String),
+    Did(Box<Effect>),
+}
+
+impl Stage {
+    pub(super) fn new() -> Self {
+        let tools = Some(ToolServer { url: "http://127.0.0.1/mcp".into(), token: "t".into() });
+        let launch = Launch { tools, ..Launch::default() };
+        let mut stage = Self {
+            backend: Claude::new(Arc::new(Settings::default()), &launch),
+            now: Millis(0),
+            ids_given: 0,
+            spare: None,
+            run: None,
+            closed: Vec::new(),
+            log: Vec::new(),
+            wake_at: None,
+            has_quit: false,
+            is_stopping: false,
+        };
+        stage.give_spare();
+        stage
+    }
+
+    pub(super) fn start(&mut self, message: &Value) -> Vec<Effect> {
+        assert!(self.run.is_none(), "one run at a time");
+        let response_id = self.next_id("r");
+        self.run = Some(Watch::new(response_id.clone()));
+        self.given(format!("start {response_id}: {}", message["content"]));
+        let earlier = json!({ "role": "user", "content": "said before" });
+        let history =
+            vec![earlier, json!({ "role": "assistant", "content": "x" }), message.clone()];
+        self.give(Input::Start { response_id, history })
+    }
+
+    pub(super) fn steer(&mut self, message: &Value) -> Vec<Effect> {
+        let message_id = MessageId::new(self.next_id("m").to_string());
+        self.given(format!("steer {message_id}: {}", message["content"]));
+        self.give(Input::Steer { message_id, message: message.clone() })
+    }
+
+    pub(super) fn line(&mut self, line: &str) -> Vec<Effect> {
+        self.give(Input::Line(line.to_owned()))
+    }
+
+    pub(super) fn decide(&mut self, call_id: &CallId, verdict: backends::Verdict) -> Vec<Effect> {
+        let was_asked = self.run.as_mut().is_some_and(|run| run.unask(call_id));
+        assert!(was_asked, "decided once");
+        self.given(format!("decided {call_id}: {verdict:?}"));
+        self.give(Input::Decided { call_id: call_id.clone(), verdict })
+    }
+
+    pub(super) fn interrupt(&mut self) -> Vec<Effect> {
+        self.given("interrupt".to_owned());
+        self.is_stopping = self.run.is_some();
+        self.give(Input::Interrupt)
+    }
+
+    /// Lets the time pass that the backend wants to pass.
+    pub(super) fn wake(&mut self) -> Vec<Effect> {
+        let Some(at) = self.wake_at.take() else { return Vec::new() };
+        self.now = self.now.max(at);
+        self.given("wake".to_owned());
+        self.give(Input::Wake)
+    }
+
+    pub(super) fn exit(&mut self, exit: Exit) -> Vec<Effect> {
+        self.given(format!("exited: {:?} {:?}", exit.code, exit.stderr));
+        self.give(Input::Exited(exit))
+    }
+
+    pub(super) fn give(&mut self, input: Input) -> Vec<Effect> {
+        self.now = self.now.plus(10);
+        let effects = self.backend.on(self.now, input);
+        // A few events for a line, whatever it says; closing is what takes most.
+        assert!(effects.len() < 400, "{} effects", effects.len());
+        let mut has_ended = false;
+        for effect in &effects {
+            assert!(!has_ended, "nothing comes after the end: {effect:?}");
+            has_ended = matches!(effect, Effect::End(_));
+            self.carry_out(effect);
+            self.log.push(Entry::Did(Box::new(effect.clone())));
+        }
+        if effects.contains(&Effect::Begin) {
+            self.give_spare();
+        }
+        effects
+    }
+
+    fn carry_out(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Begin => {
+                assert!(self.run.is_none(), "one run at a time");
+                self.run = Some(Watch::new(self.spare.take().unwrap()));
+            }
+            Effect::Emit(event) => self.run.as_mut().expect("a run is open").see(event),
+            Effect::Ask { call_id, .. } => self.run.as_mut().unwrap().ask(call_id),
+            Effect::Withdraw(call_id) => {
+                assert!(self.run.as_mut().unwrap().unask(call_id), "nobody was asked");
+            }
+            Effect::WakeAt(at) => self.wake_at = Some(*at),
+            Effect::End(ending) => {
+                let run = self.run.take().expect("a run is open");
+                (self.wake_at, self.is_stopping) = (None, false);
+                self.closed.push(run.close(ending, self.now));
+            }
+            Effect::Write(line) => {
+                assert!(!line.contains('\n'));
+                assert!(serde_json::from_str::<Value>(line).unwrap().is_object());
+            }
+            Effect::Quit => self.has_quit = true,
+            Effect::CannotSteer(_) => (),
+            Effect::RunTool { .. }
+            | Effect::ReadHistory
+            | Effect::Request(_)
+            | Effect::CloseInput => {
+                panic!("not for an agent that is a process: {effect:?}")
+            }
+        }
+    }
+
+    fn give_spare(&mut self) {
+        let id = self.next_id("self");
+        self.spare = Some(id.clone());
+        assert_eq!(self.backend.on(self.now, Input::Spare(id)), []);
+    }
+
+    fn given(&mut self, what: String) {
+        self.log.push(Entry::Given(what));
+    }
+
+    fn next_id(&mut self, prefix: &str) -> ResponseId {
+        self.ids_given += 1;
+        ResponseId::new(format!("{prefix}{}", self.ids_given))
+    }
+}

@@ -1,0 +1,229 @@
+//! Codex as it never was: lines lost, doubled, swapped, cut and changed, and people who do anything at
+//! any time. Nothing panics, and what is told makes sense (see `stage.rs`).
+
+use std::sync::LazyLock;
+
+use backends::{Exit, Input, Verdict};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::recording::{Line, Recording, Replay, recordings};
+use super::stage::Stage;
+
+/// Those of handy size, and one with all that was never recorded.
+static RECORDINGS: LazyLock<Vec<Recording>> = LazyLock::new(|| {
+    let mut recordings = recordings();
+    recordings.retain(|it| it.name != "app-bigout");
+    let mut made_up = recordings.iter().find(|it| it.name == "app-plain").unwrap().clone();
+    let is_start = |it: &Line| matches!(it, Line::Said(it) if it.contains("turn/started"));
+    let start = made_up.lines.iter().position(is_start).unwrap();
+    let Line::Said(line) = &made_up.lines[start] else { unreachable!() };
+    let started: Value = serde_json::from_str(line).unwrap();
+    let ids = (&started["params"]["threadId"], &started["params"]["turn"]["id"]);
+    let lines: Vec<Line> = never_recorded(ids.0, ids.1).into_iter().map(Line::Said).collect();
+    made_up.lines.splice(start + 1..=start, lines);
+    // Often enough to be chosen.
+    recordings.extend(std::iter::repeat_n(made_up, 20));
+    recordings
+});
+
+fn never_recorded(thread: &Value, turn: &Value) -> Vec<String> {
+    let call = json!({ "type": "mcpToolCall", "id": "p", "server": "s", "tool": "t" });
+    let search = json!({ "type": "webSearch", "id": "w", "query": "" });
+    let meta = json!({ "codex_approval_kind": "mcp_tool_call", "tool_params": {} });
+    let messages = [
+        (None, "turn/plan/updated", json!({ "plan": [{ "step": "x", "status": "pending" }] })),
+        (None, "item/started", json!({ "item": search })),
+        (None, "item/reasoning/textDelta", json!({ "itemId": "r", "delta": "hm" })),
+        (Some(0), "item/tool/requestUserInput", json!({ "questions": [{ "id": "q" }] })),
+        (Some(1), "mcpServer/elicitation/request", json!({ "serverName": "s" })),
+        (Some(2), "item/permissions/requestApproval", json!({ "permissions": {} })),
+        (None, "item/started", json!({ "item": call })),
+        (Some(3), "mcpServer/elicitation/request", json!({ "serverName": "s", "_meta": meta })),
+        (Some(4), "item/fileChange/requestApproval", json!({ "itemId": "gone" })),
+        (None, "item/mcpToolCall/progress", json!({ "itemId": "p", "message": "half" })),
+        (None, "serverRequest/resolved", json!({ "requestId": 1 })),
+        (None, "item/completed", json!({ "item": call })),
+        (None, "item/completed", json!({ "item": search })),
+        (None, "error", json!({ "error": { "message": "again" }, "willRetry": true })),
+        (None, "turn/started", json!({ "turn": { "id": "turn-2" } })),
+    ];
+    let line = |(id, method, mut params): (Option<u64>, &str, Value)| {
+        params["threadId"] = thread.clone();
+        params["turnId"] = turn.clone();
+        json!({ "id": id, "method": method, "params": params }).to_string()
+    };
+    messages.into_iter().map(line).collect()
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Drop(usize),
+    Double(usize),
+    Swap(usize, usize),
+    Cut(usize, usize),
+    /// Puts the value at the n-th place of the line's JSON.
+    Put(usize, usize, Value),
+    Do(usize, Deed),
+}
+
+#[derive(Debug, Clone)]
+enum Deed {
+    Interrupt,
+    Steer,
+    Allow,
+    Deny,
+    TimeOut,
+    Wake,
+    Start,
+    Say(String),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let at = || any::<usize>();
+    let value = prop_oneof![
+        Just(json!(null)),
+        Just(json!(true)),
+        Just(json!(u64::MAX)),
+        Just(json!(-1)),
+        Just(json!(1e300)),
+        Just(json!("")),
+        Just(json!("ä")),
+        Just(json!([])),
+        Just(json!([7])),
+        Just(json!({})),
+        Just(json!("failed")),
+        Just(json!("reasoning")),
+        Just(json!("item/completed")),
+    ];
+    prop_oneof![
+        at().prop_map(Change::Drop),
+        at().prop_map(Change::Double),
+        (at(), at()).prop_map(|(a, b)| Change::Swap(a, b)),
+        (at(), at()).prop_map(|(a, b)| Change::Cut(a, b)),
+        (at(), at(), value).prop_map(|(a, b, value)| Change::Put(a, b, value)),
+        (at(), deed()).prop_map(|(at, deed)| Change::Do(at, deed)),
+    ]
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    prop_oneof![
+        Just(Deed::Interrupt),
+        Just(Deed::Steer),
+        Just(Deed::Allow),
+        Just(Deed::Deny),
+        Just(Deed::TimeOut),
+        Just(Deed::Wake),
+        Just(Deed::Start),
+        ".{0,20}".prop_map(Deed::Say),
+    ]
+}
+
+fn put(value: &mut Value, place: usize, new: &Value) {
+    let mut places = Vec::new();
+    collect(value, String::new(), &mut places);
+    if let Some(at) = places.get(place % places.len().max(1)) {
+        *value.pointer_mut(at).unwrap() = new.clone();
+    }
+}
+
+fn collect(value: &Value, at: String, places: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, it) in fields {
+                collect(it, format!("{at}/{}", name.replace('~', "~0").replace('/', "~1")), places);
+            }
+        }
+        Value::Array(values) => {
+            for (idx, it) in values.iter().enumerate() {
+                collect(it, format!("{at}/{idx}"), places);
+            }
+        }
+        _ => (),
+    }
+    places.push(at);
+}
+
+enum Act {
+    Line(Line),
+    Do(Deed),
+}
+
+/// The recording with the changes made to it.
+fn changed(recording: &Recording, changes: &[Change]) -> Vec<Act> {
+    let mut acts: Vec<Act> = recording.lines.iter().cloned().map(Act::Line).collect();
+    for change in changes {
+        let n = acts.len().max(1);
+        match change {
+            Change::Drop(at) if !acts.is_empty() => {
+                acts.remove(at % n);
+            }
+            Change::Double(at) => {
+                if let Some(Act::Line(line)) = acts.get(at % n) {
+                    let line = line.clone();
+                    acts.insert(at % n, Act::Line(line));
+                }
+            }
+            Change::Swap(a, b) if !acts.is_empty() => acts.swap(a % n, b % n),
+            Change::Cut(at, to) => {
+                if let Some(Act::Line(Line::Said(line))) = acts.get_mut(at % n) {
+                    let n_letters = line.chars().count();
+                    *line = line.chars().take(to % (n_letters + 1)).collect();
+                }
+            }
+            Change::Put(at, place, value) => {
+                if let Some(Act::Line(Line::Said(line))) = acts.get_mut(at % n) {
+                    let mut message: Value = serde_json::from_str(line).unwrap_or_default();
+                    put(&mut message, *place, value);
+                    *line = message.to_string();
+                }
+            }
+            Change::Do(at, deed) => acts.insert(at % n, Act::Do(deed.clone())),
+            Change::Drop(_) | Change::Swap(..) => (),
+        }
+    }
+    acts
+}
+
+fn carry_out(stage: &mut Stage, deed: &Deed, n: usize) {
+    match deed {
+        Deed::Interrupt => stage.give(Input::Interrupt),
+        Deed::Steer => stage.steer(&format!("fuzz{n}"), "and this"),
+        Deed::Allow => stage.allow(),
+        Deed::Deny => stage.decide(Verdict::Denied { feedback: Some("no".to_owned()) }),
+        Deed::TimeOut => stage.decide(Verdict::TimedOut),
+        Deed::Wake => stage.wake(),
+        Deed::Start if !stage.is_running() => stage.start("again"),
+        Deed::Start => (),
+        Deed::Say(words) => stage.line(words),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn nothing_breaks_what_is_told(
+        which in any::<usize>(),
+        changes in prop::collection::vec(change(), 0..12),
+    ) {
+        let recording = &RECORDINGS[which % RECORDINGS.len()];
+        let mut replay = Replay::new(recording);
+        let mut is_over = false;
+        for (n, act) in changed(recording, &changes).iter().enumerate() {
+            // Nothing comes after the exit.
+            if is_over {
+                break;
+            }
+            match act {
+                Act::Line(line) => replay.step(line),
+                Act::Do(deed) => carry_out(&mut replay.stage, deed, n),
+            }
+            is_over = matches!(act, Act::Line(Line::Ended(_)));
+        }
+        if !is_over {
+            replay.stage.give(Input::Exited(Exit { code: None, stderr: String::new() }));
+        }
+        prop_assert!(!replay.stage.is_running());
+    }
+}

@@ -1,0 +1,14 @@
+//! Every recording as events, for people to read.
+
+use expect_test::expect_file;
+
+use super::recording::{folder, recordings};
+
+#[test]
+fn every_recording_is_told() {
+    for recording in recordings() {
+        let stage = recording.replay().stage;
+        let path = folder().join(format!("{}.events.txt", recording.name));
+        expect_file![path].assert_eq(&stage.story);
+    }
+}

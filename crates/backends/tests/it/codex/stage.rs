@@ -1,0 +1,357 @@
+//! A driver without a process: carries out what the backend wants, keeps the log, and sees to it that
+//! what it is told makes sense.
+
+use std::collections::{HashMap, HashSet};
+
+use backends::{Backend, Effect, Ending, Input, Verdict};
+use serde_json::{Value, json};
+use transcript::{
+    Answer, ApprovalOptions, CallId, Decision, ErrorCode, ErrorInfo, Event, MessageId, Millis,
+    Record, ResponseId, RunStatus, Scope, Seq, SessionId, Trigger,
+};
+
+/// No answer to one input may be longer.
+const MAX_EFFECTS: usize = 60;
+
+pub(crate) struct Stage {
+    backend: Box<dyn Backend>,
+    pub(crate) now: Millis,
+    runs: u32,
+    run: Option<OpenRun>,
+    pub(crate) ended: Vec<Answer>,
+    pub(crate) endings: Vec<Ending>,
+    /// Lines for the program that were not looked at yet.
+    pub(crate) written: Vec<String>,
+    /// Calls that the program asks about.
+    pub(crate) asked: Vec<CallId>,
+    /// Texts and thoughts that the backend closed, those that count.
+    pub(crate) said: Vec<String>,
+    /// Of those, the ones that had streamed otherwise.
+    pub(crate) mended: Vec<String>,
+    pub(crate) wake_at: Option<Millis>,
+    pub(crate) has_quit: bool,
+    /// Messages that wait for the program to take them.
+    steering: HashSet<MessageId>,
+    steered: HashSet<MessageId>,
+    /// All that happened, for reading.
+    pub(crate) story: String,
+}
+
+struct OpenRun {
+    answer: Answer,
+    seq: u64,
+    open: Open,
+}
+
+/// What of a run is open, as told by its events alone.
+#[derive(Default)]
+struct Open {
+    last_id: u32,
+    steps: u32,
+    step: Option<u32>,
+    parts: HashMap<String, String>,
+    /// With the length of the output.
+    calls: HashMap<CallId, (bool, u64)>,
+}
+
+impl Stage {
+    pub(crate) fn new(backend: Box<dyn Backend>) -> Self {
+        let mut stage = Self {
+            backend,
+            now: Millis(1_000_000),
+            runs: 0,
+            run: None,
+            ended: Vec::new(),
+            endings: Vec::new(),
+            written: Vec::new(),
+            asked: Vec::new(),
+            said: Vec::new(),
+            mended: Vec::new(),
+            wake_at: None,
+            has_quit: false,
+            steering: HashSet::new(),
+            steered: HashSet::new(),
+            story: String::new(),
+        };
+        stage.give(Input::Spare(ResponseId::new("self1")));
+        stage
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.run.is_some()
+    }
+
+    pub(crate) fn start(&mut self, prompt: &str) {
+        assert!(self.run.is_none(), "one run at a time");
+        self.runs += 1;
+        let response_id = ResponseId::new(format!("r{}", self.runs));
+        self.open_run(response_id.clone(), Trigger::User);
+        let history = vec![json!({ "role": "user", "content": prompt })];
+        self.give(Input::Start { response_id, history });
+    }
+
+    pub(crate) fn steer(&mut self, id: &str, text: &str) {
+        let message_id = MessageId::new(id);
+        // Nobody steers the same message twice.
+        if !self.steered.insert(message_id.clone()) {
+            return;
+        }
+        self.steering.insert(message_id.clone());
+        let message = json!({ "role": "user", "content": text });
+        self.give(Input::Steer { message_id, message });
+    }
+
+    /// Decides about the call that was asked about first.
+    pub(crate) fn decide(&mut self, verdict: Verdict) {
+        if self.asked.is_empty() {
+            return;
+        }
+        let call_id = self.asked.remove(0);
+        let (decision, feedback) = match &verdict {
+            Verdict::Allowed { .. } => (Decision::Accepted, None),
+            Verdict::Denied { feedback } => (Decision::Rejected, feedback.clone()),
+            Verdict::TimedOut => (Decision::TimedOut, None),
+        };
+        self.resolve(call_id.clone(), decision, feedback);
+        self.give(Input::Decided { call_id, verdict });
+    }
+
+    pub(crate) fn allow(&mut self) {
+        self.decide(Verdict::Allowed { arguments: None, scope: Scope::Once });
+    }
+
+    pub(crate) fn line(&mut self, line: &str) {
+        self.give(Input::Line(line.to_owned()));
+    }
+
+    /// The moment comes that was asked for.
+    pub(crate) fn wake(&mut self) {
+        if let Some(at) = self.wake_at.take() {
+            self.now = self.now.max(at);
+            self.give(Input::Wake);
+        }
+    }
+
+    pub(crate) fn give(&mut self, input: Input) {
+        self.now = self.now.plus(10);
+        let effects = self.backend.on(self.now, input);
+        assert!(effects.len() <= MAX_EFFECTS, "too much at once: {}", effects.len());
+        let n_effects = effects.len();
+        for (idx, effect) in effects.into_iter().enumerate() {
+            let is_last = idx + 1 == n_effects;
+            self.carry_out(effect, is_last);
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect, is_last: bool) {
+        self.tell(&effect);
+        match effect {
+            Effect::Emit(event) => self.emit(event),
+            Effect::Write(line) => self.written.push(line),
+            Effect::Begin => {
+                assert!(self.run.is_none(), "one run at a time");
+                self.open_run(ResponseId::new("self1"), Trigger::SelfStarted);
+            }
+            Effect::Ask { call_id, can_edit, form } => {
+                assert!(!can_edit, "Codex runs what it asked about, or nothing");
+                let run = self.run.as_ref().expect("only a run asks");
+                let call = run.answer.call(&call_id).expect("the call is in the log");
+                assert!(call.is_open() && call.arguments_done, "it can be decided about");
+                assert!(!self.asked.contains(&call_id), "it is asked about once at a time");
+                self.asked.push(call_id.clone());
+                let options = ApprovalOptions { scopes: vec![Scope::Once], can_edit, form };
+                self.record(Event::ToolApprovalRequested { call_id, options });
+            }
+            Effect::Withdraw(call_id) => {
+                assert!(self.asked.contains(&call_id), "what is withdrawn was asked");
+                self.asked.retain(|it| *it != call_id);
+                self.resolve(call_id, Decision::Withdrawn, None);
+            }
+            Effect::CannotSteer(id) => {
+                assert!(self.steering.remove(&id), "the message waits: {id}");
+            }
+            Effect::WakeAt(at) => self.wake_at = Some(at),
+            Effect::Quit => self.has_quit = true,
+            Effect::CloseInput => (),
+            Effect::End(ending) => {
+                assert!(is_last, "the end is last");
+                self.end(ending);
+            }
+            other => panic!("a process has no use for it: {other:?}"),
+        }
+    }
+
+    fn emit(&mut self, event: Event) {
+        let run = self.run.as_mut().expect("events are a run's");
+        self.mended.extend(run.open.apply(&run.answer.id, &event));
+        match &event {
+            Event::TextDone { text, discarded: false, .. }
+            | Event::ThinkingDone { text, discarded: false, .. } => self.said.push(text.clone()),
+            Event::MessageSteered { message_id, .. } => {
+                self.steering.remove(message_id);
+            }
+            Event::ToolResult { call_id, .. } => {
+                assert!(!self.asked.contains(call_id), "what has ended is not asked about");
+            }
+            _ => (),
+        }
+        self.record(event);
+    }
+
+    fn record(&mut self, event: Event) {
+        let run = self.run.as_mut().expect("records are a run's");
+        run.seq += 1;
+        let session = SessionId::new("s");
+        let id = Some(run.answer.id.clone());
+        run.answer.apply(&Record::new(Seq(run.seq), self.now, session, id, event));
+    }
+
+    fn resolve(&mut self, call_id: CallId, decision: Decision, feedback: Option<String>) {
+        self.record(Event::ToolApprovalResolved {
+            call_id,
+            decision,
+            scope: None,
+            arguments: None,
+            feedback,
+            covers: None,
+            by: "somebody".to_owned(),
+        });
+    }
+
+    fn open_run(&mut self, id: ResponseId, trigger: Trigger) {
+        let answer = Answer::replay(&id, []);
+        self.run = Some(OpenRun { answer, seq: 0, open: Open::default() });
+        let agent = "codex".to_owned();
+        self.record(Event::RunStart { agent, model: None, trigger, exchange_id: None });
+    }
+
+    /// As the driver closes what is open.
+    fn end(&mut self, ending: Ending) {
+        assert_eq!(ending.error.is_some(), ending.status == RunStatus::Failed);
+        let how = match ending.status {
+            RunStatus::Completed => transcript::Ending::Completed { usage: ending.usage },
+            RunStatus::Failed => transcript::Ending::Failed {
+                error: ending.error.clone().unwrap_or(ErrorInfo::new(ErrorCode::ToolError, "")),
+                usage: ending.usage,
+            },
+            RunStatus::Cancelled => transcript::Ending::Cancelled,
+        };
+        let run = self.run.as_ref().expect("only a run ends");
+        for event in transcript::close(&run.answer, &how, self.now) {
+            self.record(event);
+        }
+        let answer = self.run.take().unwrap().answer;
+        assert!(answer.finish.is_some() && answer.calls().all(|it| !it.is_open()));
+        assert!(answer.texts().all(|(_, it)| !it.open));
+        self.asked.clear();
+        self.wake_at = None;
+        self.ended.push(answer);
+        self.endings.push(ending);
+    }
+
+    fn tell(&mut self, effect: &Effect) {
+        let line = match effect {
+            Effect::Emit(event) => {
+                let mut event = serde_json::to_value(event).unwrap();
+                let name = event["type"].take();
+                event.as_object_mut().unwrap().shift_remove("type");
+                format!("{} {}", name.as_str().unwrap(), short(event))
+            }
+            Effect::Write(line) => {
+                let message = serde_json::from_str(line).unwrap_or_else(|_| json!(line));
+                format!("  -> {}", short(message))
+            }
+            Effect::End(Ending { status, error, usage }) => {
+                format!(
+                    "END {}",
+                    short(json!({ "status": status, "error": error, "usage": usage }))
+                )
+            }
+            Effect::Ask { call_id, form, .. } => format!("ASK {call_id} {}", json!(form)),
+            Effect::WakeAt(at) => format!("WAKE in {} ms", at.since(self.now)),
+            Effect::Withdraw(call_id) => format!("WITHDRAW {call_id}"),
+            Effect::CannotSteer(message_id) => format!("CANNOT STEER {message_id}"),
+            other => format!("{other:?}").to_uppercase(),
+        };
+        self.story.push_str(&line);
+        self.story.push('\n');
+    }
+}
+
+impl Open {
+    /// Gives the text that ends otherwise than it streamed.
+    fn apply(&mut self, run: &ResponseId, event: &Event) -> Option<String> {
+        match event {
+            Event::StepStart { index, .. } => {
+                assert_eq!((self.step, *index), (None, self.steps), "steps follow each other");
+                self.step = Some(*index);
+                self.steps += 1;
+            }
+            Event::StepFinish { index, .. } => assert_eq!(self.step.take(), Some(*index)),
+            Event::TextStart { part_id, .. } | Event::ThinkingStart { part_id, .. } => {
+                assert!(self.step.is_some(), "words belong to a step");
+                self.take_id(run, part_id.as_str());
+                self.parts.insert(part_id.to_string(), String::new());
+            }
+            Event::TextDelta { part_id, delta, .. }
+            | Event::ThinkingDelta { part_id, delta, .. } => {
+                self.parts.get_mut(part_id.as_str()).expect("it is open").push_str(delta);
+            }
+            Event::TextDone { part_id, text, discarded, .. }
+            | Event::ThinkingDone { part_id, text, discarded, .. } => {
+                let streamed = self.parts.remove(part_id.as_str()).expect("it is open");
+                assert!(!discarded || streamed == *text, "what is dropped is what came");
+                let is_mended = !streamed.is_empty() && streamed != *text;
+                return is_mended.then(|| text.clone());
+            }
+            Event::ToolCallStart { call_id, .. } => {
+                assert!(self.step.is_some(), "calls belong to a step");
+                self.take_id(run, call_id.as_str());
+                self.calls.insert(call_id.clone(), (false, 0));
+            }
+            Event::ToolArgumentsDone { call_id, .. } => {
+                let (done, _) = self.calls.get_mut(call_id).expect("it is open");
+                assert!(!std::mem::replace(done, true), "arguments are done once");
+            }
+            Event::ToolRunning { call_id } => assert!(self.calls.contains_key(call_id)),
+            Event::ToolOutputDelta { call_id, offset, delta, .. } => {
+                let (_, length) = self.calls.get_mut(call_id).expect("it is open");
+                assert!(*offset <= *length, "output has no holes");
+                *length = offset + delta.len() as u64;
+            }
+            Event::ToolResult { call_id, ok, error, .. } => {
+                let (done, _) = self.calls.remove(call_id).expect("it is open");
+                assert!(done, "no result without arguments");
+                assert_eq!(*ok, error.is_none());
+            }
+            Event::Continuation { .. }
+            | Event::Notice { .. }
+            | Event::AgentLinked { .. }
+            | Event::MessageSteered { .. }
+            | Event::Unrecognized { .. } => (),
+            other => panic!("not a backend's: {other:?}"),
+        }
+        None
+    }
+
+    fn take_id(&mut self, run: &ResponseId, id: &str) {
+        self.last_id += 1;
+        assert_eq!(id, format!("{run}.{}", self.last_id), "ids are counted");
+    }
+}
+
+/// Long texts are cut and their lengths told, and what is empty or random is left out.
+fn short(value: Value) -> Value {
+    match value {
+        Value::String(text) if text.chars().count() > 70 => {
+            let head: String = text.chars().take(50).collect();
+            json!(format!("{head}… ({} bytes)", text.len()))
+        }
+        Value::Array(values) => values.into_iter().map(short).collect(),
+        Value::Object(fields) => {
+            let kept = fields.into_iter().filter(|(_, it)| !it.is_null());
+            Value::Object(kept.map(|(name, it)| (name, short(it))).collect())
+        }
+        other => other,
+    }
+}

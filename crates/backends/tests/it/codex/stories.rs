@@ -1,0 +1,321 @@
+//! What Codex can do and no recording shows, one story each.
+
+use backends::{Input, Launch};
+use expect_test::{Expect, expect};
+use serde_json::json;
+use transcript::RunStatus;
+
+use super::stage::Stage;
+use super::talk::{THREAD, TURN, command, in_turn, stage};
+
+#[track_caller]
+fn check(stage: &mut Stage, expected: Expect) {
+    expected.assert_eq(&stage.told());
+}
+
+#[test]
+fn what_completes_is_authoritative() {
+    let mut stage = in_turn();
+    stage.started(json!({ "type": "agentMessage", "id": "m", "text": "" }));
+    stage.notify("item/agentMessage/delta", json!({ "itemId": "m", "delta": "Helo" }));
+    stage.completed(json!({ "type": "agentMessage", "id": "m", "text": "Hello" }));
+    // What comes twice is told once.
+    stage.completed(json!({ "type": "agentMessage", "id": "m", "text": "Hello" }));
+    stage.notify("item/agentMessage/delta", json!({ "itemId": "m", "delta": "late" }));
+    // Thoughts without a word are nothing.
+    stage.started(json!({ "type": "reasoning", "id": "r" }));
+    stage.completed(json!({ "type": "reasoning", "id": "r", "summary": [], "content": [] }));
+    // Sections are divided.
+    for (index, delta) in [(0, "One"), (0, " and"), (1, "Two")] {
+        let params = json!({ "itemId": "s", "summaryIndex": index, "delta": delta });
+        stage.notify("item/reasoning/summaryTextDelta", params);
+    }
+    stage.completed(json!({ "type": "reasoning", "id": "s", "summary": ["One and", "Two"] }));
+    assert_eq!(stage.mended, ["Hello"]);
+    check(
+        &mut stage,
+        expect![[r#"
+            step_start {"index":0}
+            text_start {"partId":"r1.1"}
+            text_delta {"partId":"r1.1","delta":"Helo"}
+            text_done {"partId":"r1.1","text":"Hello"}
+            thinking_start {"partId":"r1.2"}
+            thinking_delta {"partId":"r1.2","delta":"One"}
+            thinking_delta {"partId":"r1.2","delta":" and"}
+            thinking_delta {"partId":"r1.2","delta":"\n\nTwo"}
+            thinking_done {"partId":"r1.2","text":"One and\n\nTwo"}
+        "#]],
+    );
+}
+
+#[test]
+fn tools_of_all_kinds() {
+    let mut stage = in_turn();
+    let plan = json!([{ "step": "look", "status": "completed" }]);
+    stage.notify("turn/plan/updated", json!({ "explanation": null, "plan": plan }));
+    stage.started(json!({ "type": "webSearch", "id": "w", "query": "" }));
+    stage.completed(json!({ "type": "webSearch", "id": "w", "query": "rust" }));
+    let spawn = |status: &str| {
+        json!({
+            "type": "collabAgentToolCall", "id": "c", "tool": "spawnAgent", "status": status,
+            "prompt": "look", "agentsStates": { "t2": { "status": "running" } },
+        })
+    };
+    stage.started(spawn("inProgress"));
+    stage.completed(spawn("completed"));
+    let call = json!({ "type": "mcpToolCall", "id": "p", "server": "s", "tool": "t" });
+    stage.started(call.clone());
+    stage.notify("item/mcpToolCall/progress", json!({ "itemId": "p", "message": "half" }));
+    let mut failed = call;
+    failed["error"] = json!({ "message": "no such thing" });
+    stage.completed(failed);
+    stage.completed(json!({ "type": "contextCompaction", "id": "x" }));
+    check(
+        &mut stage,
+        expect![[r#"
+            step_start {"index":0}
+            tool_call_start {"callId":"r1.1","providerCallId":"r1+0","toolName":"update_plan","executor":"agent"}
+            tool_arguments_done {"callId":"r1.1","arguments":"{\"plan\":[{\"step\":\"look\",\"status\":\"completed\"}]}","summary":"plan: [{step: 'look', status: 'co...","validation":"not_required"}
+            tool_result {"callId":"r1.1","toolName":"update_plan","ok":true,"durationMs":0}
+            tool_call_start {"callId":"r1.2","providerCallId":"w","toolName":"web_search","executor":"agent"}
+            tool_running {"callId":"r1.2"}
+            tool_arguments_done {"callId":"r1.2","arguments":"{\"query\":\"rust\"}","summary":"query: 'rust'","validation":"not_required"}
+            tool_result {"callId":"r1.2","toolName":"web_search","ok":true,"durationMs":10}
+            tool_call_start {"callId":"r1.3","providerCallId":"c","toolName":"spawn_agent","executor":"agent"}
+            tool_arguments_done {"callId":"r1.3","arguments":"{\"prompt\":\"look\"}","summary":"prompt: 'look'","validation":"not_required"}
+            tool_running {"callId":"r1.3"}
+            tool_result {"callId":"r1.3","toolName":"spawn_agent","ok":true,"result":{"t2":{"status":"running"}},"durationMs":10}
+            tool_call_start {"callId":"r1.4","providerCallId":"p","toolName":"s__t","executor":"agent"}
+            tool_arguments_done {"callId":"r1.4","arguments":"{}","summary":"","validation":"not_required"}
+            tool_running {"callId":"r1.4"}
+            tool_output_delta {"callId":"r1.4","stream":"stdout","offset":0,"delta":"half\n"}
+            tool_result {"callId":"r1.4","toolName":"s__t","ok":false,"error":{"code":"tool_error","message":"no such thing"},"durationMs":20}
+            notice {"level":"info","text":"Codex has shortened the conversation to make room."}
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_unknown_is_shown() {
+    let mut stage = in_turn();
+    stage.line("not json");
+    stage.line("");
+    stage.line(r#"{"id":77,"result":{}}"#);
+    stage.line("[1]");
+    stage.notify("item/telepathy/delta", json!({ "delta": "x" }));
+    stage.started(json!({ "type": "telepathy", "id": "t" }));
+    stage.completed(json!({ "type": "telepathy", "id": "t" }));
+    stage.notify("account/updated", json!({}));
+    let n_unknown = stage.told().matches("unrecognized").count();
+    assert_eq!(n_unknown, 5);
+}
+
+#[test]
+fn what_is_of_another_thread_or_turn_is_not_ours() {
+    let mut stage = in_turn();
+    for params in [json!({ "threadId": "thread-2" }), json!({ "turnId": "turn-0" })] {
+        let mut params = params;
+        params["item"] = json!({ "type": "agentMessage", "id": "m", "text": "psst" });
+        stage.notify("item/completed", params.clone());
+        params["turn"] = json!({ "id": "turn-0", "status": "completed" });
+        stage.notify("turn/completed", params);
+    }
+    assert_eq!(stage.told(), "");
+    // Between runs nothing is told, and what was open has ended with its run.
+    stage.started(command("c", "inProgress"));
+    stage.turn_completed(TURN, "completed");
+    stage.told();
+    stage.completed(command("c", "failed"));
+    stage.line("not json");
+    assert_eq!(stage.told(), "");
+    stage.start("again");
+    stage.told();
+    stage.completed(command("c", "failed"));
+    assert_eq!(stage.told(), "");
+}
+
+#[test]
+fn the_end_may_come_before_the_response() {
+    let mut stage = stage(&Launch::default());
+    stage.start("go");
+    stage.respond("initialize", json!({}));
+    stage.respond("thread/start", json!({ "thread": { "id": THREAD } }));
+    stage.turn_completed(TURN, "completed");
+    assert_eq!(stage.endings[0].status, RunStatus::Completed);
+    stage.respond("turn/start", json!({ "turn": { "id": TURN } }));
+    // The late response names nothing of the next run.
+    stage.start("again");
+    stage.turn_completed(TURN, "completed");
+    assert!(stage.is_running());
+    stage.turn_completed("turn-2", "completed");
+    assert!(!stage.is_running());
+}
+
+#[test]
+fn an_end_that_gets_lost_is_guessed_from_idleness() {
+    let idle = json!({ "status": { "type": "idle" } });
+    let mut lost = in_turn();
+    lost.notify("thread/status/changed", idle.clone());
+    lost.wake();
+    assert_eq!(lost.endings[0].status, RunStatus::Completed);
+
+    let mut failed = in_turn();
+    let error = json!({ "message": "broken", "codexErrorInfo": "other" });
+    failed.notify("error", json!({ "error": error, "willRetry": false }));
+    failed.notify("thread/status/changed", idle.clone());
+    failed.wake();
+    assert_eq!(failed.endings[0].status, RunStatus::Failed);
+
+    let mut goes_on = in_turn();
+    goes_on.notify("thread/status/changed", idle);
+    goes_on.notify("thread/status/changed", json!({ "status": { "type": "active" } }));
+    goes_on.wake();
+    assert!(goes_on.is_running());
+}
+
+#[test]
+fn a_turn_that_codex_begins_is_a_run() {
+    let mut stage = in_turn();
+    stage.turn_completed(TURN, "completed");
+    stage.told();
+    stage.notify("turn/started", json!({ "turn": { "id": TURN } }));
+    assert!(!stage.is_running(), "that one is over");
+    stage.notify("turn/started", json!({ "turn": { "id": "turn-2" } }));
+    let item = json!({ "type": "agentMessage", "id": "m", "text": "By the way" });
+    stage.notify("item/completed", json!({ "turnId": "turn-2", "item": item }));
+    stage.turn_completed("turn-2", "completed");
+    check(
+        &mut stage,
+        expect![[r#"
+            BEGIN
+            step_start {"index":0}
+            text_start {"partId":"self1.1"}
+            text_done {"partId":"self1.1","text":"By the way"}
+            step_finish {"index":0,"finishReason":"stop"}
+            continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Codex"}
+            END {"status":"completed"}
+        "#]],
+    );
+}
+
+#[test]
+fn an_interrupt_before_there_is_a_turn() {
+    let mut early = stage(&Launch::default());
+    early.start("go");
+    early.give(Input::Interrupt);
+    assert_eq!(early.endings[0].status, RunStatus::Cancelled);
+    // The handshake goes on; what it opened is told by the next run.
+    early.respond("initialize", json!({}));
+    early.start("again");
+    early.respond("thread/start", json!({ "thread": { "id": THREAD } }));
+    assert_eq!(early.request("turn/start")["params"]["input"][0]["text"], "again");
+
+    early.give(Input::Interrupt);
+    assert!(early.is_running(), "Codex may have begun");
+    early.respond("turn/start", json!({ "turn": { "id": TURN } }));
+    assert_eq!(early.request("turn/interrupt")["params"]["turnId"], TURN);
+    early.turn_completed(TURN, "interrupted");
+    assert_eq!(early.endings[1].status, RunStatus::Cancelled);
+    assert!(!early.has_quit);
+}
+
+#[test]
+fn a_codex_that_does_not_stop_is_ended() {
+    let mut stage = in_turn();
+    stage.give(Input::Interrupt);
+    stage.give(Input::Interrupt);
+    stage.give(Input::Wake);
+    assert!(stage.is_running(), "it has time");
+    stage.wake();
+    assert!(stage.has_quit && !stage.is_running());
+    stage.line("anything");
+    stage.start("too early");
+    assert_eq!(stage.endings[1].status, RunStatus::Failed);
+}
+
+#[test]
+fn messages_are_steered_seen_refused_and_left_over() {
+    let mut stage = in_turn();
+    stage.steer("m1", "also this");
+    stage.respond("turn/steer", json!({ "turnId": TURN }));
+    stage.completed(json!({ "type": "userMessage", "id": "u", "clientId": "m1" }));
+    stage.steer("m2", "and that");
+    stage.refuse("turn/steer", "no active turn");
+    stage.steer("m3", "never answered");
+    stage.turn_completed(TURN, "completed");
+    check(
+        &mut stage,
+        expect![[r#"
+              -> {"id":4,"method":"turn/steer","params":{"threadId":"thread-1","expectedTurnId":"turn-1","input":[{"type":"text","text":"also this","text_elements":[]}],"clientUserMessageId":"m1"}}
+            message_steered {"messageId":"m1","text":"also this","state":"handed_over"}
+            message_steered {"messageId":"m1","text":"also this","state":"seen"}
+              -> {"id":5,"method":"turn/steer","params":{"threadId":"thread-1","expectedTurnId":"turn-1","input":[{"type":"text","text":"and that","text_elements":[]}],"clientUserMessageId":"m2"}}
+            CANNOT STEER m2
+              -> {"id":6,"method":"turn/steer","params":{"threadId":"thread-1","expectedTurnId":"turn-1","input":[{"type":"text","text":"never answered","text_elements":[]}],"clientUserMessageId":"m3"}}
+            CANNOT STEER m3
+            continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Codex"}
+            END {"status":"completed"}
+        "#]],
+    );
+    stage.steer("m4", "nothing runs");
+    assert_eq!(stage.told(), "CANNOT STEER m4\n");
+}
+
+#[test]
+fn a_conversation_that_is_gone_begins_anew() {
+    let resume = Some("old-thread".to_owned());
+    let mut stage = stage(&Launch { resume, ..Launch::default() });
+    stage.start("go");
+    stage.respond("initialize", json!({}));
+    stage.told();
+    stage.refuse("thread/resume", "no rollout found");
+    stage.respond("thread/start", json!({ "thread": { "id": THREAD, "cliVersion": "1" } }));
+    check(
+        &mut stage,
+        expect![[r#"
+            notice {"level":"error","text":"Codex could not take up its conversation again and… (154 bytes)"}
+              -> {"id":3,"method":"thread/start","params":{"cwd":"","approvalPolicy":"untrusted","sandbox":"workspace-write"}}
+            agent_linked {"cliSessionId":"thread-1","version":"1"}
+              -> {"id":4,"method":"turn/start","params":{"threadId":"thread-1","input":[{"type":"text","text":"go","text_elements":[]}],"summary":"auto"}}
+        "#]],
+    );
+}
+
+#[test]
+fn a_codex_that_refuses_to_begin() {
+    let mut old = stage(&Launch::default());
+    old.start("go");
+    old.refuse("initialize", "too old");
+    assert!(old.has_quit && !old.is_running());
+
+    let mut picky = stage(&Launch::default());
+    picky.start("go");
+    picky.respond("initialize", json!({}));
+    picky.refuse("thread/start", "unknown variant `sometimes`");
+    assert_eq!(picky.endings[0].status, RunStatus::Failed);
+    // The next run tries again.
+    picky.start("again");
+    picky.respond("thread/start", json!({ "thread": {} }));
+    picky.start("and again");
+    picky.respond("thread/start", json!({ "thread": { "id": THREAD } }));
+    picky.refuse("turn/start", "unknown model");
+    assert_eq!(picky.endings.len(), 3);
+}
+
+#[test]
+fn servers_and_models_that_fail_are_told() {
+    let mut stage = in_turn();
+    let status = |status: &str| json!({ "name": "db", "status": status, "error": "no such file" });
+    stage.notify("mcpServer/startupStatus/updated", status("starting"));
+    stage.notify("mcpServer/startupStatus/updated", status("failed"));
+    stage.notify("model/rerouted", json!({ "fromModel": "a", "toModel": "b" }));
+    stage.notify("warning", json!({ "message": "careful" }));
+    check(
+        &mut stage,
+        expect![[r#"
+            notice {"level":"error","text":"Codex could not start its MCP server db: no such file"}
+            notice {"level":"info","text":"The service answers with b instead of a."}
+            notice {"level":"info","text":"careful"}
+        "#]],
+    );
+}

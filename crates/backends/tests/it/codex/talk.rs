@@ -1,0 +1,94 @@
+//! A Codex made by hand: a thread is open and a turn is going on, and the test says the rest.
+
+use std::sync::Arc;
+
+use backends::Launch;
+use backends::codex::{Settings, backend};
+use serde_json::{Value, json};
+
+use super::stage::Stage;
+
+pub(crate) const THREAD: &str = "thread-1";
+pub(crate) const TURN: &str = "turn-1";
+
+pub(crate) fn stage(launch: &Launch) -> Stage {
+    Stage::new(backend(Arc::new(Settings::default()), launch))
+}
+
+/// A run whose turn has begun.
+pub(crate) fn in_turn() -> Stage {
+    let mut stage = stage(&Launch::default());
+    stage.start("go");
+    stage.respond("initialize", json!({}));
+    stage.respond("thread/start", json!({ "thread": { "id": THREAD } }));
+    stage.respond("turn/start", json!({ "turn": { "id": TURN } }));
+    stage.story.clear();
+    stage
+}
+
+impl Stage {
+    /// Answers our last request of that name.
+    pub(crate) fn respond(&mut self, method: &str, result: Value) {
+        let id = self.request(method)["id"].clone();
+        self.line(&json!({ "id": id, "result": result }).to_string());
+    }
+
+    pub(crate) fn refuse(&mut self, method: &str, message: &str) {
+        let id = self.request(method)["id"].clone();
+        let error = json!({ "code": -32600, "message": message });
+        self.line(&json!({ "id": id, "error": error }).to_string());
+    }
+
+    /// Our last request of that name.
+    pub(crate) fn request(&self, method: &str) -> Value {
+        let lines = self.written.iter().rev();
+        let mut messages = lines.map(|it| serde_json::from_str::<Value>(it).unwrap());
+        messages.find(|it| it["method"] == method).expect("it was asked")
+    }
+
+    /// The last that we wrote.
+    pub(crate) fn last_written(&self) -> Value {
+        serde_json::from_str(self.written.last().unwrap()).unwrap()
+    }
+
+    /// A notification of this turn.
+    pub(crate) fn notify(&mut self, method: &str, params: Value) {
+        self.line(&json!({ "method": method, "params": of_turn(params) }).to_string());
+    }
+
+    /// A request of this turn.
+    pub(crate) fn ask(&mut self, id: u64, method: &str, params: Value) {
+        self.line(&json!({ "id": id, "method": method, "params": of_turn(params) }).to_string());
+    }
+
+    pub(crate) fn started(&mut self, item: Value) {
+        self.notify("item/started", json!({ "item": item }));
+    }
+
+    pub(crate) fn completed(&mut self, item: Value) {
+        self.notify("item/completed", json!({ "item": item }));
+    }
+
+    pub(crate) fn turn_completed(&mut self, turn: &str, status: &str) {
+        let turn = json!({ "id": turn, "status": status });
+        self.notify("turn/completed", json!({ "turn": turn }));
+    }
+
+    /// The words of what happened since it was last looked at.
+    pub(crate) fn told(&mut self) -> String {
+        std::mem::take(&mut self.story)
+    }
+}
+
+fn of_turn(mut params: Value) -> Value {
+    for (name, value) in [("threadId", THREAD), ("turnId", TURN)] {
+        if params.get(name).is_none() {
+            params[name] = json!(value);
+        }
+    }
+    params
+}
+
+pub(crate) fn command(id: &str, status: &str) -> Value {
+    json!({ "type": "commandExecution", "id": id, "command": "ls", "cwd": "/w", "status": status })
+}

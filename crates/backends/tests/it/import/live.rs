@@ -1,0 +1,144 @@
+//! An imported conversation is the one that was seen live.
+//!
+//! Of each recorded session there are both: what the program said while it ran, and the file that it
+//! kept. A file may hold more, as the session may go on with an older conversation: what was seen live
+//! are its last turns. Notices are left out of the comparison, since most are about what programs do
+//! not keep: tries that failed, questions, warnings.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use backends::import::Tail;
+use serde_json::Value;
+use transcript::{Answer, Body, Call, ErrorCode, PartKind, SteerState, TextRole};
+
+use super::files::File;
+use super::laws::answer;
+use crate::{claude, codex, pi};
+
+/// Sessions that come out otherwise, and why.
+const DEVIATIONS: &[(&str, &str)] = &[
+    ("claude/approve-deny-interrupt", REFUSED),
+    ("claude/long-sigterm-oneshot", UNFINISHED),
+    ("claude/sessionid-reuse", ANOTHER),
+    ("claude/think-interrupt", UNFINISHED),
+    ("codex/app-long-interrupt", UNFINISHED),
+    ("codex/app-middrop", UNFINISHED),
+    ("codex/app-second-turn-start-while-busy", "The recorder's second message had no id of ours."),
+    ("codex/app-sleep-interrupt", UNFINISHED),
+    ("codex/exec-approve", EXEC),
+    ("codex/exec-e500", EXEC),
+    ("codex/exec-edit", EXEC),
+    ("codex/exec-resume-badid", ANOTHER),
+    ("pi/0.73/approve-abort", STOPPED),
+    ("pi/0.73/approve-abort-cancel", REFUSED),
+    ("pi/0.73/approve-deny", REFUSED),
+    ("pi/0.73/kill-1", UNFINISHED),
+    ("pi/0.73/sleep-sigint", UNFINISHED),
+    ("pi/0.73/sleep-sigkill", UNFINISHED),
+    ("pi/0.73/steer", FOLLOWED),
+    ("pi/1.5/approve-abort", STOPPED),
+    ("pi/1.5/approve-deny", REFUSED),
+    ("pi/1.5/bigout", "The file's copy is abridged."),
+    ("pi/1.5/steer", FOLLOWED),
+];
+const REFUSED: &str = "That a person refused a call is not kept: it failed.";
+const STOPPED: &str = "That a person stopped it is not kept: it broke off.";
+const UNFINISHED: &str = "Words and output of what never finished are not kept.";
+const FOLLOWED: &str = "A message that waited for the answer's end begins a run of its own.";
+const EXEC: &str = "`codex exec` says less than Codex keeps.";
+const ANOTHER: &str = "The file is an earlier conversation's: this one never began.";
+
+#[test]
+fn an_imported_conversation_is_the_one_that_was_seen_live() {
+    let live = live();
+    let files = File::all();
+    let mut found = BTreeMap::new();
+    let mut compared = 0;
+    for file in &files {
+        let Some(live) = live.get(&file.name) else { continue };
+        let turns = file.import(Tail::Close).turns;
+        let skipped = turns.len().saturating_sub(live.len());
+        let imported: Vec<String> = turns[skipped..].iter().map(|it| talk(&answer(it))).collect();
+        let live: Vec<String> = live.iter().map(talk).collect();
+        compared += 1;
+        if imported != live {
+            found.insert(file.name.as_str(), (live.join("\n"), imported.join("\n")));
+        }
+    }
+    assert!(compared > 150, "{compared}");
+    let known: BTreeSet<&str> = DEVIATIONS.iter().map(|(name, _)| *name).collect();
+    let new = found.iter().filter(|(name, _)| !known.contains(**name));
+    let new: Vec<String> = new
+        .map(|(name, (live, imported))| {
+            format!("{name} was seen live as\n{live}\nand is imported as\n{imported}")
+        })
+        .collect();
+    assert!(new.is_empty(), "{}", new.join("\n"));
+    for name in known {
+        assert!(found.contains_key(name), "{name} deviates no more");
+    }
+}
+
+fn live() -> BTreeMap<String, Vec<Answer>> {
+    let named = |folder: &'static str, live: Vec<(String, Vec<Answer>)>| {
+        live.into_iter().map(move |(name, answers)| (format!("{folder}/{name}"), answers))
+    };
+    let all = named("claude", claude::live())
+        .chain(named("codex", codex::live()))
+        .chain(named("pi", pi::live()));
+    all.collect()
+}
+
+/// What was said and done, by the agent and by its sub-agents, and how it ended.
+pub(super) fn talk(answer: &Answer) -> String {
+    let (mut lines, mut inside) = (Vec::new(), Vec::new());
+    for part in &answer.parts {
+        let said = match &part.kind {
+            PartKind::Text(it) if it.role != TextRole::Discarded => format!("says {:?}", it.text),
+            PartKind::Thinking(it) if !it.discarded => format!("thinks {:?}", it.text),
+            PartKind::Call(call) => shown(call),
+            PartKind::Steered(it) if it.state == SteerState::Seen => {
+                format!("is told {:?}", it.text)
+            }
+            _ => continue,
+        };
+        match &part.parent {
+            None => lines.push(said),
+            Some(_) => inside.push(format!("inside: {said}")),
+        }
+    }
+    lines.append(&mut inside);
+    let finish = answer.finish.as_ref();
+    let error = finish.and_then(|it| it.error.as_ref());
+    // How a program ended, nobody has written down.
+    let why = error.filter(|it| it.code != ErrorCode::AgentExited).map(|it| &it.message);
+    let status = finish.map(|it| it.status);
+    lines.push(format!("ends {status:?} {:?} {why:?}\n", error.map(|it| &it.code)));
+    lines.join("\n")
+}
+
+fn shown(call: &Call) -> String {
+    let arguments: Value =
+        serde_json::from_str(&call.arguments.whole().unwrap_or_default()).unwrap_or_default();
+    let outcome = call.outcome.as_ref();
+    let result = outcome.and_then(|it| it.result.as_ref()).and_then(Body::whole);
+    let result: Value = serde_json::from_str(&result.unwrap_or_default()).unwrap_or_default();
+    // What was said against a call is Callboard's to know.
+    let error = outcome.and_then(|it| it.error.as_ref()).map(|it| &it.code);
+    let (stdout, stderr) = (call.stdout.whole(), call.stderr.whole());
+    format!(
+        "calls {} {arguments} -> {} {error:?} {stdout:?} {stderr:?}",
+        call.name,
+        without_nulls(&result)
+    )
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let given = fields.iter().filter(|(_, it)| !it.is_null());
+            given.map(|(name, it)| (name.clone(), without_nulls(it))).collect()
+        }
+        other => other.clone(),
+    }
+}

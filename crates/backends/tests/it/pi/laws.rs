@@ -1,0 +1,196 @@
+//! What holds for every recording, cut and interrupted anywhere. What is open and what is not is
+//! checked by the stage, at every effect.
+
+use backends::{Exit, Input};
+use serde_json::Value;
+use transcript::{Event, Part, PartKind, RunStatus};
+
+use super::recording::{Recorded, Recording};
+use super::stage::{Finished, Stage};
+
+#[test]
+fn a_program_that_dies_anywhere_leaves_a_whole_run() {
+    for recording in Recording::all() {
+        for n in 0..=recording.lines.len() {
+            let stage = play_some(&recording, n);
+            let was_idle = stage.is_idle();
+            let n_finished = stage.finished.len();
+            let stage = gone(stage);
+            assert!(stage.is_idle(), "{} cut at {n}", recording.name);
+            let status = stage.finished[n_finished..].first().map(|it| it.status);
+            let expected = (!was_idle).then_some(());
+            assert_eq!(status.map(|_| ()), expected, "{} cut at {n}", recording.name);
+        }
+    }
+}
+
+#[test]
+fn what_the_program_finally_said_is_what_is_kept() {
+    for recording in Recording::all() {
+        let stage = gone(Stage::play(&recording));
+        let told: Vec<String> = stage.finished.iter().flat_map(told_words).collect();
+        assert_eq!(told, final_words(&recording), "{}", recording.name);
+    }
+}
+
+#[test]
+fn deltas_add_up_to_what_they_lead_to() {
+    for recording in Recording::all() {
+        let stage = gone(Stage::play(&recording));
+        for event in stage.finished.iter().flat_map(|it| &it.events) {
+            let (id, whole) = match event {
+                Event::TextDone { part_id, text, .. }
+                | Event::ThinkingDone { part_id, text, .. } => (part_id.as_str(), text),
+                Event::ToolArgumentsDone { call_id, arguments, .. } => {
+                    (call_id.as_str(), arguments)
+                }
+                _ => continue,
+            };
+            let events = stage.finished.iter().flat_map(|it| &it.events);
+            let deltas: String = events.filter_map(|it| delta_of(it, id)).collect();
+            assert_eq!(&deltas, whole, "{} {id}", recording.name);
+        }
+    }
+}
+
+#[test]
+fn what_a_command_printed_is_what_is_kept() {
+    for recording in Recording::all() {
+        let stage = gone(Stage::play(&recording));
+        let calls = stage.finished.iter().flat_map(|it| it.answer.calls());
+        for call in calls.filter(|it| it.name == "bash") {
+            let printed = printed_by(&recording, call.provider_call_id.as_deref().unwrap());
+            let (head, bytes) = (call.stdout.head(), call.stdout.bytes());
+            assert!(printed.starts_with(head), "{} {}", recording.name, call.id);
+            assert_eq!(printed.len() as u64, bytes, "{} {}", recording.name, call.id);
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_anywhere_ends_the_run_cancelled() {
+    for recording in Recording::all() {
+        for n in 0..recording.lines.len() {
+            let mut stage = play_some(&recording, n);
+            if stage.is_idle() || stage.is_gone {
+                continue;
+            }
+            let n_finished = stage.finished.len();
+            stage.give(Input::Interrupt);
+            assert!(stage.asked.is_empty(), "{} {n}: nobody is asked any more", recording.name);
+            for (at, recorded) in &recording.lines[n..] {
+                // As if the recorder had sent nothing more.
+                if stage.finished.len() == n_finished && matches!(recorded, Recorded::Said(_)) {
+                    stage.play_line(*at, recorded);
+                }
+            }
+            stage.answer_states();
+            while stage.finished.len() == n_finished {
+                assert!(stage.wake_at.is_some(), "{} {n}: nothing ends it", recording.name);
+                stage.wake();
+            }
+            let status = stage.finished[n_finished].status;
+            assert_eq!(status, RunStatus::Cancelled, "{} {n}", recording.name);
+        }
+    }
+}
+
+#[test]
+fn nothing_that_pi_says_is_unknown() {
+    // The recorder once sent what is no command.
+    for recording in Recording::all() {
+        let stage = Stage::play(&recording);
+        let events = stage.finished.iter().flat_map(|it| &it.events);
+        let unknown: Vec<&Event> =
+            events.filter(|it| matches!(it, Event::Unrecognized { .. })).collect();
+        assert!(unknown.is_empty(), "{}: {unknown:?}", recording.name);
+    }
+}
+
+fn play_some(recording: &Recording, n: usize) -> Stage {
+    let mut stage = Stage::new(!recording.is_without_questions());
+    for (at, recorded) in &recording.lines[..n] {
+        stage.play_line(*at, recorded);
+    }
+    stage
+}
+
+fn gone(mut stage: Stage) -> Stage {
+    stage.exit(Exit { code: Some(1), stderr: String::new() });
+    stage
+}
+
+/// Texts, thinking and arguments, in their order.
+fn told_words(finished: &Finished) -> Vec<String> {
+    let words = |part: &Part| match &part.kind {
+        PartKind::Text(text) => Some(text.text.clone()),
+        PartKind::Thinking(thinking) => Some(thinking.text.clone()),
+        PartKind::Call(call) if call.arguments_incomplete => Some("incomplete".to_owned()),
+        PartKind::Call(call) => {
+            let arguments = call.arguments.whole().unwrap();
+            Some(serde_json::from_str::<Value>(&arguments).unwrap().to_string())
+        }
+        _ => None,
+    };
+    finished.answer.parts.iter().filter_map(words).collect()
+}
+
+fn final_words(recording: &Recording) -> Vec<String> {
+    let mut words = Vec::new();
+    // What the model was writing when the recording broke off.
+    let mut unfinished = Vec::new();
+    for (_, recorded) in &recording.lines {
+        let Recorded::Said(line) = recorded else { continue };
+        let line: Value = serde_json::from_str(line).unwrap();
+        let message = &line["message"];
+        match line["type"].as_str().unwrap() {
+            "message_update" => unfinished.push(line),
+            "message_end" if message["role"] == "assistant" => {
+                let broke_off = ["aborted", "error"].iter().any(|it| message["stopReason"] == **it);
+                let blocks = message["content"].as_array().unwrap().iter();
+                words.extend(blocks.map(|it| block_words(it, broke_off)));
+                unfinished.clear();
+            }
+            _ => (),
+        }
+    }
+    assert!(unfinished.is_empty(), "{} breaks off in a message", recording.name);
+    words
+}
+
+/// All of it where the result has it, else what was said last while it ran.
+fn printed_by(recording: &Recording, call: &str) -> String {
+    let mut printed = String::new();
+    for (_, recorded) in &recording.lines {
+        let Recorded::Said(line) = recorded else { continue };
+        let line: Value = serde_json::from_str(line).unwrap();
+        if line["toolCallId"] != call {
+            continue;
+        }
+        let so_far = line["partialResult"]["content"][0]["text"].as_str();
+        let whole = line["result"]["structuredContent"]["output"].as_str();
+        if let Some(text) = whole.or(so_far) {
+            text.clone_into(&mut printed);
+        }
+    }
+    printed
+}
+
+fn block_words(block: &Value, broke_off: bool) -> String {
+    match block["type"].as_str().unwrap() {
+        "text" => block["text"].as_str().unwrap().to_owned(),
+        "thinking" => block["thinking"].as_str().unwrap().to_owned(),
+        _ if broke_off => "incomplete".to_owned(),
+        _ => block["arguments"].to_string(),
+    }
+}
+
+fn delta_of<'a>(event: &'a Event, id: &str) -> Option<&'a str> {
+    match event {
+        Event::TextDelta { part_id, delta, .. } | Event::ThinkingDelta { part_id, delta, .. } => {
+            (part_id.as_str() == id).then_some(delta)
+        }
+        Event::ToolArgumentsDelta { call_id, delta } => (call_id.as_str() == id).then_some(delta),
+        _ => None,
+    }
+}

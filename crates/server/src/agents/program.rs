@@ -1,0 +1,200 @@
+//! Agents that are programs of their own: what to run, with what around it, and whether it is there.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use backends::{Backend, Claude, Launch, Pi, Program, claude, codex, pi};
+
+/// One program, as configured.
+#[derive(Debug)]
+pub(crate) struct ProgramAgent {
+    pub(crate) which: Which,
+    /// The program, with arguments that come before all others.
+    pub(crate) command: Vec<String>,
+    /// What it inherits of our environment. Its own comes on top.
+    pub(crate) inherited: Vec<(OsString, OsString)>,
+    /// How long it may be idle before it is ended.
+    pub(crate) patience: Duration,
+    /// Nobody has configured it: it is there if it is installed.
+    pub(crate) is_optional: bool,
+}
+
+/// A closed set: the next program is a variant here and in [`Which`], and a file in `backends`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProgramKind {
+    Claude,
+    Codex,
+    Pi,
+}
+
+/// A program with its settings.
+#[derive(Debug)]
+pub(crate) enum Which {
+    Claude(Arc<claude::Settings>),
+    Codex(Arc<codex::Settings>),
+    Pi(Arc<pi::Settings>),
+}
+
+/// What the configuration says, the same for all programs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProgramSettings {
+    pub(crate) command: Vec<String>,
+    pub(crate) args: Vec<String>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) model: Option<String>,
+    pub(crate) permission_mode: Option<String>,
+}
+
+/// Words about a program.
+#[derive(Debug)]
+pub(crate) struct About {
+    /// Its kind in the configuration, and its command.
+    pub(crate) word: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) install: &'static str,
+}
+
+/// Files that programs are started with: names and texts.
+pub(crate) const SHIPPED: [(&str, &str); 1] = [(pi::EXTENSION_FILE, pi::EXTENSION)];
+
+/// Whether a program may call one of its own tools so. Claude Code's have capitals, and every version
+/// has new ones.
+pub(crate) fn is_tool_of_program(name: &str) -> bool {
+    let others = ["bash", "read", "edit", "write", "grep", "find", "ls", "apply_patch"];
+    name.starts_with(|it: char| it.is_ascii_uppercase()) || others.contains(&name)
+}
+
+impl ProgramKind {
+    pub(crate) const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::Pi];
+
+    pub(crate) fn about(self) -> About {
+        match self {
+            Self::Claude => About {
+                word: "claude",
+                name: "Claude Code",
+                install: "npm i -g @anthropic-ai/claude-code",
+            },
+            Self::Codex => {
+                About { word: "codex", name: "Codex", install: "npm i -g @openai/codex" }
+            }
+            Self::Pi => {
+                About { word: "pi", name: "Pi", install: "npm i -g @mariozechner/pi-coding-agent" }
+            }
+        }
+    }
+
+    pub(crate) fn with(self, settings: ProgramSettings) -> Which {
+        let ProgramSettings { command, args, env, model, permission_mode } = settings;
+        match self {
+            Self::Claude => {
+                let mut settings =
+                    claude::Settings { command, args, env, model, ..claude::Settings::default() };
+                settings.permission_mode = permission_mode.unwrap_or(settings.permission_mode);
+                Which::Claude(Arc::new(settings))
+            }
+            Self::Codex => {
+                let mut settings =
+                    codex::Settings { command, args, env, model, ..codex::Settings::default() };
+                settings.permission_mode = permission_mode.unwrap_or(settings.permission_mode);
+                Which::Codex(Arc::new(settings))
+            }
+            Self::Pi => {
+                let settings = pi::Settings { command, args, env, model, permission_mode };
+                Which::Pi(Arc::new(settings))
+            }
+        }
+    }
+}
+
+impl Which {
+    pub(crate) fn kind(&self) -> ProgramKind {
+        match self {
+            Self::Claude(_) => ProgramKind::Claude,
+            Self::Codex(_) => ProgramKind::Codex,
+            Self::Pi(_) => ProgramKind::Pi,
+        }
+    }
+
+    pub(crate) fn model(&self) -> Option<&str> {
+        match self {
+            Self::Claude(settings) => settings.model.as_deref(),
+            Self::Codex(settings) => settings.model.as_deref(),
+            Self::Pi(settings) => settings.model.as_deref(),
+        }
+    }
+
+    fn start(&self, launch: &Launch) -> (Program, Box<dyn Backend>) {
+        match self {
+            Self::Claude(settings) => (
+                claude::program(settings, launch),
+                Box::new(Claude::new(Arc::clone(settings), launch)),
+            ),
+            Self::Codex(settings) => (
+                codex::program(settings, launch),
+                Box::new(codex::Codex::new(Arc::clone(settings), launch)),
+            ),
+            Self::Pi(settings) => {
+                (pi::program(settings, launch), Box::new(Pi::new(Arc::clone(settings), launch)))
+            }
+        }
+    }
+}
+
+/// A program that is ready to be started, and who understands it.
+pub(crate) struct Ready {
+    pub(crate) backend: Box<dyn Backend>,
+    pub(crate) command: Vec<String>,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+}
+
+impl ProgramAgent {
+    pub(crate) fn start(&self, launch: &Launch) -> Ready {
+        let (Program { mut command, env }, backend) = self.which.start(launch);
+        if let (Some(first), Some(found)) = (command.first_mut(), self.found()) {
+            *first = found.display().to_string();
+        }
+        let mut environment = self.inherited.clone();
+        environment.retain(|(name, _)| env.iter().all(|(it, _)| name != it.as_str()));
+        environment.extend(env.into_iter().map(|(name, value)| (name.into(), value.into())));
+        Ready { backend, command, environment }
+    }
+
+    /// Why it cannot work, and what to do about it. Looked up each time: people install programs while
+    /// the server runs.
+    pub(crate) fn problem(&self) -> Option<String> {
+        if self.found().is_some() {
+            return None;
+        }
+        let About { name, install, word } = self.which.kind().about();
+        let command = self.command.first().map_or(word, String::as_str);
+        Some(format!(
+            "{name} is not installed: there is no `{command}`. Get it with `{install}`, or set \
+             `command` of this agent."
+        ))
+    }
+
+    pub(crate) fn description(&self) -> String {
+        let About { name, .. } = self.which.kind().about();
+        let found = self.found().map(|it| it.display().to_string());
+        format!("{name}, the program {}.", found.unwrap_or_default())
+    }
+
+    /// The file to execute.
+    fn found(&self) -> Option<PathBuf> {
+        let command = Path::new(self.command.first()?);
+        // A name with a folder in it is not looked for.
+        if command.components().count() > 1 {
+            return is_executable(command).then(|| command.to_owned());
+        }
+        let path = self.inherited.iter().find(|(name, _)| name == OsStr::new("PATH"));
+        let folders = std::env::split_paths(&path?.1).filter(|it| it.is_absolute());
+        folders.map(|it| it.join(command)).find(|it| is_executable(it))
+    }
+}
+
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,157 @@
+//! Conversations that programs keep on disk, as sessions.
+//!
+//! A session is named after the program and its conversation, and what is imported into it are whole
+//! turns, by their ids: what is there already is not added again. Where somebody has gone on with the
+//! conversation here, the log knows more than the file, and nothing is added.
+
+mod command;
+mod files;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use backends::import::{Imported, Kept, Kind, SideFile, Tail, read};
+use store::{ReadRange, Store};
+use transcript::{Event, Record, ResponseId, Seq, SessionId};
+
+pub(crate) use self::command::run;
+use crate::agents::{Agents, ProgramKind};
+
+const PAGE: usize = 1000;
+
+/// What a program has kept, read from wherever.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    pub(crate) kind: Kind,
+    pub(crate) text: String,
+    pub(crate) side_files: Vec<SideFile>,
+    /// Nothing more will come: a turn that has not ended broke off.
+    pub(crate) is_final: bool,
+}
+
+impl Conversation {
+    fn read(&self, agent: &str) -> Option<Imported> {
+        let Self { kind, text, side_files, is_final } = self;
+        let tail = if *is_final { Tail::Close } else { Tail::LeaveOut };
+        read(&Kept { kind: *kind, text, side_files, agent }, tail)
+    }
+}
+
+/// What is to be done about a conversation.
+#[derive(Debug)]
+pub(crate) enum Plan {
+    /// To be added to the session whose head is `head`; zero makes it.
+    Add(Addition),
+    /// Everything is there.
+    Nothing { session: SessionId },
+    /// The session was begun here, or gone on with here.
+    GoesOnHere { session: SessionId },
+}
+
+#[derive(Debug)]
+pub(crate) struct Addition {
+    pub(crate) session: SessionId,
+    pub(crate) head: Seq,
+    pub(crate) turns: usize,
+    pub(crate) records: Arc<[Record]>,
+}
+
+/// None if the text does not say which conversation it is, or nothing was said in it yet.
+pub(crate) fn plan(
+    store: &Store,
+    agents: &Agents,
+    conversation: &Conversation,
+    name: Option<SessionId>,
+) -> Result<Option<Plan>, store::Error> {
+    let kind = conversation.kind;
+    let agent = agents.of_kind(program_kind(kind)).unwrap_or(kind.word());
+    let Some(imported) = conversation.read(agent) else { return Ok(None) };
+    let session = match name {
+        Some(name) => Some(name),
+        None => linked_session(store, &imported.conversation)?
+            .or_else(|| session_of(kind, &imported.conversation)),
+    };
+    let Some(session) = session.filter(|_| !imported.turns.is_empty()) else { return Ok(None) };
+    let (known, head) = runs(store, &session)?;
+    let ids = imported.turns.iter().map(|it| &it.id).chain(&imported.left_out);
+    let ids: HashSet<&ResponseId> = ids.collect();
+    if known.iter().any(|it| !ids.contains(it)) {
+        return Ok(Some(Plan::GoesOnHere { session }));
+    }
+    Ok(Some(addition(session, head, agent, imported, &known)))
+}
+
+fn addition(
+    session: SessionId,
+    head: Seq,
+    agent: &str,
+    imported: Imported,
+    known: &HashSet<ResponseId>,
+) -> Plan {
+    let Imported { turns, cwd, .. } = imported;
+    let mut new: Vec<_> = turns.into_iter().filter(|it| !known.contains(&it.id)).collect();
+    let turns = new.len();
+    let Some(first) = new.iter().flat_map(|it| &it.entries).next() else {
+        return Plan::Nothing { session };
+    };
+    let mut records = Vec::new();
+    let mut add = |at, run, event| {
+        let seq = Seq(head.0 + records.len() as u64 + 1);
+        records.push(Record::new(seq, at, session.clone(), run, event));
+    };
+    if head == Seq(0) {
+        let created =
+            Event::SessionCreated { agent: agent.to_owned(), workspace: cwd, title: None };
+        add(first.at, None, created);
+    }
+    for entry in new.iter_mut().flat_map(|it| std::mem::take(&mut it.entries)) {
+        add(entry.at, entry.response_id, entry.event);
+    }
+    Plan::Add(Addition { head, turns, records: records.into(), session })
+}
+
+/// The program's id, as far as it fits into a name.
+fn session_of(kind: Kind, conversation: &str) -> Option<SessionId> {
+    SessionId::parse(&format!("{}-{conversation}", kind.word()))
+}
+
+/// The session that is what the program knows as this conversation, whatever it is called.
+fn linked_session(store: &Store, conversation: &str) -> Result<Option<SessionId>, store::Error> {
+    let mut before = None;
+    loop {
+        let cursor = before.as_ref().map(|(at, id)| (*at, id));
+        let page = store.sessions(None, PAGE, cursor)?;
+        let Some((id, summary, _)) = page.last() else { return Ok(None) };
+        before = Some((summary.updated_at, id.clone()));
+        let is_it = |(_, summary, _): &store::Listed| {
+            summary.linked.as_ref().is_some_and(|it| it.cli_session_id == conversation)
+        };
+        if let Some((id, ..)) = page.into_iter().find(is_it) {
+            return Ok(Some(id));
+        }
+    }
+}
+
+/// The runs of a session, and its head.
+fn runs(store: &Store, session: &SessionId) -> Result<(HashSet<ResponseId>, Seq), store::Error> {
+    let (mut runs, mut after) = (HashSet::new(), Seq(0));
+    loop {
+        let range = ReadRange { after, up_to: None, limit: PAGE, deltas: false };
+        let page = store.read(session, range)?;
+        let Some(last) = page.records.last() else { return Ok((runs, page.head)) };
+        after = last.seq;
+        for record in page.records.iter().map(store::Stored::record) {
+            if let Event::RunStart { .. } = record.event {
+                runs.extend(record.response_id);
+            }
+        }
+    }
+}
+
+fn program_kind(kind: Kind) -> ProgramKind {
+    match kind {
+        Kind::Claude => ProgramKind::Claude,
+        Kind::Codex => ProgramKind::Codex,
+        Kind::Pi => ProgramKind::Pi,
+    }
+}

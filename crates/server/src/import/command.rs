@@ -1,0 +1,145 @@
+//! `callboard import`: into the folder itself, or through the server that has it.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use store::Store;
+
+use super::files::{Found, default_places, find, load};
+use super::{Addition, Conversation, Plan, plan};
+use crate::cli::ImportArgs;
+use crate::config::{Config, Surroundings};
+use crate::serve::{Place, ServerFile};
+
+pub(crate) async fn run(
+    args: ImportArgs,
+    config: Config,
+    around: &Surroundings,
+) -> anyhow::Result<()> {
+    let found = look(&args, around)?;
+    if args.paths.is_empty() && !args.all {
+        return list(&found);
+    }
+    let place = Place::find(&config, "callboard import")?;
+    let mut failures = 0;
+    for found in &found {
+        match import(&place, found, &args, &config).await {
+            Ok(what) => say(&format!("{what}: {}", found.path.display())),
+            Err(error) => {
+                failures += 1;
+                say(&format!("not imported: {}: {error:#}", found.path.display()));
+            }
+        }
+    }
+    if let Place::Folder(store) = place {
+        store.close().await;
+    }
+    match failures {
+        0 => Ok(()),
+        _ => bail!("{failures} of {} conversations were not imported", found.len()),
+    }
+}
+
+/// What the paths hold, or else the places where programs keep their conversations.
+fn look(args: &ImportArgs, around: &Surroundings) -> anyhow::Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for path in &args.paths {
+        found.extend(find(&around.working_dir.join(path))?);
+    }
+    if args.paths.is_empty() {
+        let places: Vec<PathBuf> =
+            default_places(around).into_iter().filter(|it| it.is_dir()).collect();
+        for place in &places {
+            found.extend(find(place)?);
+        }
+    }
+    Ok(found)
+}
+
+/// What could be imported, so that nobody gets years of conversations by a slip.
+fn list(found: &[Found]) -> anyhow::Result<()> {
+    for it in found {
+        let turns = turns(&load(it, false)?);
+        say(&format!("{}, {}: {}", it.kind.word(), count(turns), it.path.display()));
+    }
+    match found.len() {
+        0 => say("nothing found; name a file or a folder"),
+        _ => say("import them all with `callboard import --all`, or name some"),
+    }
+    Ok(())
+}
+
+/// What became of it, in words.
+async fn import(
+    place: &Place,
+    found: &Found,
+    args: &ImportArgs,
+    config: &Config,
+) -> anyhow::Result<String> {
+    let conversation = load(found, args.r#final)?;
+    if turns(&conversation) == 0 {
+        return Ok("nothing has ended in it yet".to_owned());
+    }
+    match place {
+        Place::Folder(store) => into_folder(store, &conversation, config).await,
+        Place::Server(server) => through_server(server, &conversation).await,
+    }
+}
+
+async fn into_folder(
+    store: &Store,
+    conversation: &Conversation,
+    config: &Config,
+) -> anyhow::Result<String> {
+    Ok(match plan(store, &config.agents, conversation, None)? {
+        None => bail!("it does not say which conversation it is"),
+        Some(Plan::Nothing { session }) => format!("{session}: nothing new"),
+        Some(Plan::GoesOnHere { session }) => format!("{session}: goes on here, nothing added"),
+        Some(Plan::Add(Addition { session, head, turns, records })) => {
+            store.append(&session, head, records).await?;
+            format!("{session}: {} added", count(turns))
+        }
+    })
+}
+
+async fn through_server(
+    server: &ServerFile,
+    conversation: &Conversation,
+) -> anyhow::Result<String> {
+    let Conversation { kind, text, side_files, is_final } = conversation;
+    let address = &server.address;
+    let format = kind.word();
+    let url = format!("{address}/api/sessions/import?format={format}&final={is_final}");
+    let side_files: Vec<Value> =
+        side_files.iter().map(|it| json!({ "name": it.name, "text": it.text })).collect();
+    let body = json!({ "transcript": text, "sideFiles": side_files });
+    let request = reqwest::Client::new().post(url).bearer_auth(&server.token).json(&body);
+    let answer = request.send().await.with_context(|| format!("asking the server at {address}"))?;
+    let is_done = answer.status().is_success();
+    let body: Value = answer.json().await.context("reading the server's answer")?;
+    if !is_done {
+        bail!("{}", body["error"]["message"].as_str().unwrap_or("the server refused"));
+    }
+    let session = body["id"].as_str().unwrap_or_default();
+    let turns = usize::try_from(body["addedTurns"].as_u64().unwrap_or(0)).unwrap_or(usize::MAX);
+    Ok(match turns {
+        _ if body["goesOnHere"] == true => format!("{session}: goes on here, nothing added"),
+        0 => format!("{session}: nothing new"),
+        turns => format!("{session}: {} added", count(turns)),
+    })
+}
+
+/// How many could be imported.
+fn turns(conversation: &Conversation) -> usize {
+    conversation.read("").map_or(0, |it| it.turns.len())
+}
+
+fn count(turns: usize) -> String {
+    format!("{turns} {}", if turns == 1 { "turn" } else { "turns" })
+}
+
+#[expect(clippy::print_stdout, reason = "the answer to the command")]
+fn say(line: &str) {
+    println!("{line}");
+}

@@ -1,0 +1,286 @@
+//! The program of an agent: started, fed and listened to, and ended with all that it began.
+//!
+//! What it writes comes line by line through a short channel, so that one that writes faster than we
+//! can commit is held up by its own pipe. What we write waits in a queue of its own: a program that
+//! does not read must not keep us from listening. Its last word is [`Heard::Exited`], said when no
+//! process of it is left.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backends::Exit;
+use store::Store;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use transcript::{ErrorCode, ErrorInfo};
+
+use super::lines::{Line, Lines};
+use super::pulse::Pulse;
+use crate::clock;
+use crate::processes::{Mark, Processes, start_time};
+
+/// A line may be as long as the output of a tool.
+const LONGEST_LINE: usize = 64 * 1024 * 1024;
+/// Read at once.
+const PIECE: usize = 64 * 1024;
+/// Pieces that may wait for the session's task.
+const PIECES: usize = 4;
+const STDERR_TAIL: usize = 16 * 1024;
+/// How long output may take to come in when all processes are gone.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// What to start, and where.
+pub(super) struct Start {
+    pub(super) command: Vec<String>,
+    pub(super) workspace: PathBuf,
+    /// All that it finds in its environment.
+    pub(super) environment: Vec<(OsString, OsString)>,
+}
+
+/// What a program has done.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Line(Line),
+    Exited(Exit),
+}
+
+/// A program that runs. Dropping it ends it.
+pub(super) struct Process {
+    pub(super) pulse: Arc<Pulse>,
+    heard: VecDeque<Heard>,
+    output: mpsc::Receiver<Vec<Heard>>,
+    /// None once its stdin is closed.
+    input: Option<mpsc::UnboundedSender<String>>,
+    /// Sending, or losing it, ends the program.
+    stop: Option<oneshot::Sender<()>>,
+    keeper: JoinHandle<()>,
+}
+
+impl Process {
+    /// The store knows of it before it is there, so that a starting server finds it whatever happens.
+    pub(super) async fn start(store: &Store, start: Start) -> Result<Self, ErrorInfo> {
+        let mark = Mark::of_agent(clock::new_mark());
+        let unknown = store::Process { mark: mark.value.clone(), leader: None };
+        store.put_process(unknown.clone()).await.map_err(not_noted)?;
+        let child = match spawn(&start, &mark) {
+            Ok(child) => child,
+            Err(error) => {
+                let _ = store.remove_process(&mark.value).await;
+                return Err(cannot_start(&start, &error));
+            }
+        };
+        let pid = child.id().unwrap_or_default();
+        let (stop, stopped) = oneshot::channel();
+        let (input, lines_in) = mpsc::unbounded_channel();
+        let (lines_out, output) = mpsc::channel(PIECES);
+        let keeper = Keeper { child, mark, store: store.clone(), lines_in, lines_out };
+        let keeper = tokio::spawn(keeper.keep(stopped));
+        let (heard, pulse) = (VecDeque::new(), Arc::new(Pulse::new(pid, clock::now())));
+        let input = Some(input);
+        let process = Self { pulse, heard, output, input, stop: Some(stop), keeper };
+        // From here on a failure drops the process, and so ends it.
+        let leader = start_time(pid).map(|started| (pid, started));
+        store.put_process(store::Process { leader, ..unknown }).await.map_err(not_noted)?;
+        Ok(process)
+    }
+
+    /// Nobody waits until it has been read.
+    pub(super) fn write(&self, line: String) {
+        // One that does not listen any more says so elsewhere, by its end.
+        let _ = self.input.as_ref().map(|it| it.send(line));
+    }
+
+    /// What was written before still gets there.
+    pub(super) fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// After [`Heard::Exited`] there is nothing.
+    pub(super) async fn next(&mut self) -> Heard {
+        loop {
+            if let Some(heard) = self.heard.pop_front() {
+                return heard;
+            }
+            match self.output.recv().await {
+                Some(heard) => self.take(heard),
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    pub(super) fn try_next(&mut self) -> Option<Heard> {
+        if self.heard.is_empty() {
+            let heard = self.output.try_recv().ok()?;
+            self.take(heard);
+        }
+        self.heard.pop_front()
+    }
+
+    fn take(&mut self, heard: Vec<Heard>) {
+        self.pulse.heard(clock::now());
+        self.heard.extend(heard);
+    }
+
+    /// It is to end; what it says until then is still heard.
+    pub(super) fn stop(&mut self) {
+        self.stop = None;
+    }
+
+    /// Ends it. The handle is done when nothing of it is left.
+    pub(super) fn end(self) -> JoinHandle<()> {
+        self.keeper
+    }
+}
+
+/// Looks after the program until nothing of it is left.
+struct Keeper {
+    child: Child,
+    mark: Mark,
+    store: Store,
+    lines_in: mpsc::UnboundedReceiver<String>,
+    lines_out: mpsc::Sender<Vec<Heard>>,
+}
+
+impl Keeper {
+    async fn keep(self, stopped: oneshot::Receiver<()>) {
+        let Self { mut child, mark, store, lines_in, lines_out } = self;
+        let processes = Processes::of(child.id(), &mark);
+        let writing = tokio::spawn(write_lines(child.stdin.take(), lines_in));
+        let stderr = tokio::spawn(read_tail(child.stderr.take()));
+        let mut reading = tokio::spawn(read_lines(child.stdout.take(), lines_out.clone()));
+        let mut is_read = false;
+        tokio::select! {
+            _ = child.wait() => (),
+            // Nothing more can be learned from a program that has closed its stdout.
+            _ = &mut reading => is_read = true,
+            _ = stopped => (),
+        }
+        // Closes its stdin, if it still reads.
+        writing.abort();
+        let ((), status) = tokio::join!(processes.end(), child.wait());
+        // A process that nobody could find may still hold a pipe open.
+        if !is_read && timeout(LAST_WORDS, &mut reading).await.is_err() {
+            reading.abort();
+        }
+        let abort = stderr.abort_handle();
+        let stderr = timeout(LAST_WORDS, stderr).await.map_or_else(
+            |_| {
+                abort.abort();
+                String::new()
+            },
+            Result::unwrap_or_default,
+        );
+        if let Err(error) = store.remove_process(&mark.value).await {
+            tracing::warn!(%error, "the end of a program could not be noted");
+        }
+        let code = status.ok().and_then(|it| it.code());
+        let _ = lines_out.send(vec![Heard::Exited(Exit { code, stderr })]).await;
+    }
+}
+
+fn spawn(start: &Start, mark: &Mark) -> std::io::Result<Child> {
+    let (program, args) = start.command.split_first().ok_or(ErrorKind::InvalidInput)?;
+    Command::new(program)
+        .args(args)
+        .current_dir(&start.workspace)
+        .env_clear()
+        .envs(start.environment.iter().map(|(name, value)| (name, value)))
+        .env(mark.name, &mark.value)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+}
+
+async fn write_lines(stdin: Option<ChildStdin>, mut lines: mpsc::UnboundedReceiver<String>) {
+    let Some(mut stdin) = stdin else { return };
+    while let Some(mut line) = lines.recv().await {
+        line.push('\n');
+        // One that does not read any more is about to exit, and says so elsewhere.
+        if stdin.write_all(line.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read_lines(stdout: Option<ChildStdout>, heard: mpsc::Sender<Vec<Heard>>) {
+    let Some(mut stdout) = stdout else { return };
+    let mut lines = Lines::new(LONGEST_LINE);
+    let mut piece = vec![0; PIECE];
+    while let Some(n) = read_some(&mut stdout, &mut piece).await {
+        let ended: Vec<Heard> = lines.take(&piece[..n]).into_iter().map(Heard::Line).collect();
+        if !ended.is_empty() && heard.send(ended).await.is_err() {
+            return;
+        }
+    }
+    if let Some(last) = lines.finish() {
+        let _ = heard.send(vec![Heard::Line(last)]).await;
+    }
+}
+
+async fn read_tail(stderr: Option<ChildStderr>) -> String {
+    let Some(mut stderr) = stderr else { return String::new() };
+    let mut tail = Vec::new();
+    let mut piece = vec![0; PIECE];
+    while let Some(n) = read_some(&mut stderr, &mut piece).await {
+        tail.extend_from_slice(&piece[..n]);
+        tail.drain(..tail.len().saturating_sub(STDERR_TAIL));
+    }
+    String::from_utf8_lossy(&tail).into_owned()
+}
+
+/// None at the end, however it came about.
+async fn read_some(pipe: &mut (impl AsyncRead + Unpin), piece: &mut [u8]) -> Option<usize> {
+    pipe.read(piece).await.ok().filter(|n| *n > 0)
+}
+
+fn not_noted(error: store::AppendError) -> ErrorInfo {
+    ErrorInfo::new(ErrorCode::Storage, format!("The program was not started: {error}"))
+}
+
+fn cannot_start(start: &Start, error: &std::io::Error) -> ErrorInfo {
+    let program = start.command.first().map_or("", String::as_str);
+    let workspace = start.workspace.display();
+    let (code, message) = match error.kind() {
+        _ if !start.workspace.is_dir() => (
+            ErrorCode::AgentExited,
+            format!(
+                "The folder {workspace} is not there, so {program} cannot work in it. Make it, or start a session in another."
+            ),
+        ),
+        ErrorKind::NotFound => (
+            ErrorCode::AgentNotInstalled,
+            format!("{program} cannot be found. Install it, or set `command` of this agent."),
+        ),
+        ErrorKind::PermissionDenied => (
+            ErrorCode::AgentNotInstalled,
+            format!(
+                "{program} may not be executed: {error}. Mend its permissions, or set `command` of this agent."
+            ),
+        ),
+        _ => (ErrorCode::AgentExited, format!("{program} cannot be started: {error}.")),
+    };
+    ErrorInfo::new(code, message)
+}
+
+/// Ends what programs of an earlier server have left running.
+pub(crate) async fn end_survivors(store: &Store) -> Result<(), store::Error> {
+    let ends = store.processes()?.into_iter().map(|process| async move {
+        let mark = Mark::of_agent(process.mark);
+        Processes::of_earlier(process.leader, &mark).end().await;
+        if let Err(error) = store.remove_process(&mark.value).await {
+            tracing::warn!(%error, "the end of a program could not be noted");
+        }
+    });
+    futures_util::future::join_all(ends).await;
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! Programs that run, for whoever wonders why a session is still at work.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use transcript::{Millis, SessionId};
+
+/// A program as it can be seen from outside. Gone with its process.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    pub(crate) pid: u32,
+    pub(crate) started_at: Millis,
+    heard_at: AtomicI64,
+}
+
+impl Pulse {
+    pub(super) fn new(pid: u32, now: Millis) -> Self {
+        Self { pid, started_at: now, heard_at: AtomicI64::new(now.0) }
+    }
+
+    pub(super) fn heard(&self, now: Millis) {
+        self.heard_at.store(now.0, Ordering::Relaxed);
+    }
+
+    /// When it last wrote a line; when it was started, if it has written none.
+    pub(crate) fn heard_at(&self) -> Millis {
+        Millis(self.heard_at.load(Ordering::Relaxed))
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Pulses {
+    /// Held for a look-up or an insertion.
+    by_session: Mutex<HashMap<SessionId, Weak<Pulse>>>,
+}
+
+impl Pulses {
+    pub(super) fn add(&self, session: &SessionId, pulse: &Arc<Pulse>) {
+        let mut pulses = self.by_session.lock().unwrap_or_else(PoisonError::into_inner);
+        pulses.retain(|_, it| it.strong_count() > 0);
+        pulses.insert(session.clone(), Arc::downgrade(pulse));
+    }
+
+    pub(crate) fn of(&self, session: &SessionId) -> Option<Arc<Pulse>> {
+        let pulses = self.by_session.lock().unwrap_or_else(PoisonError::into_inner);
+        pulses.get(session)?.upgrade()
+    }
+}

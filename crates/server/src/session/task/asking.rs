@@ -1,0 +1,72 @@
+//! Questions of a program: may this call of its own run? The policy answers, or a person.
+
+use backends::Verdict;
+use serde_json::Value;
+use transcript::{CallId, Decision, Event, Scope};
+
+use super::Task;
+use super::calls::{Question, US};
+use crate::approvals::{self, Proposed};
+use crate::session::run::AskedBy;
+
+impl Task {
+    pub(super) fn ask(&mut self, call_id: CallId, can_edit: bool, form: Option<Value>) {
+        let Some(run) = &mut self.run else { return };
+        let Some(call) = run.answer.call(&call_id) else {
+            tracing::warn!(session = %self.id, "a program asks about a call that nobody knows");
+            return run.answer_program(call_id, Verdict::Denied { feedback: None });
+        };
+        let tool_name = call.name.clone();
+        let whole = run.proposed.get(&call_id).cloned();
+        let arguments = whole.or_else(|| call.arguments.whole()).unwrap_or_default();
+        let judged = match &form {
+            // Only a person can answer it.
+            Some(_) => approvals::Verdict::Ask,
+            None => self.judge_for_program(&tool_name, &arguments),
+        };
+        let Some(run) = &mut self.run else { return };
+        match judged {
+            approvals::Verdict::Allow => {
+                let verdict = Verdict::Allowed { arguments: None, scope: Scope::Once };
+                run.answer_program(call_id, verdict);
+            }
+            approvals::Verdict::Deny => {
+                let feedback = "The policy of this server does not allow this. Do without it.";
+                let feedback = Some(feedback.to_owned());
+                run.answer_program(call_id, Verdict::Denied { feedback });
+            }
+            approvals::Verdict::Ask => {
+                let asked_by = AskedBy::Program { can_edit, has_form: form.is_some() };
+                let asked_at = None;
+                self.ask_about(Question {
+                    call_id,
+                    tool_name,
+                    arguments,
+                    asked_by,
+                    form,
+                    asked_at,
+                });
+            }
+        }
+    }
+
+    fn judge_for_program(&self, tool: &str, arguments: &str) -> approvals::Verdict {
+        let Some(run) = &self.run else { return approvals::Verdict::Ask };
+        let (tool, arguments) = self.shared.approvals.as_known(tool, arguments);
+        let call = Proposed { tool: &tool, arguments: &arguments, workspace: &run.workspace };
+        self.judge_proposed(&call)
+    }
+
+    /// The program asks no longer.
+    pub(super) fn withdraw(&mut self, call_id: &CallId) {
+        self.resolve(call_id, |call_id| Event::ToolApprovalResolved {
+            call_id,
+            decision: Decision::Withdrawn,
+            scope: None,
+            arguments: None,
+            feedback: None,
+            covers: None,
+            by: US.to_owned(),
+        });
+    }
+}

@@ -1,0 +1,151 @@
+//! The session's agent where it is a program: it is started when it is needed, heard line by line,
+//! and ended when it is of no more use.
+
+use backends::{Exit, Input, Launch};
+use store::{RawLine, Unrecognized};
+use transcript::{Ending, ErrorCode, ErrorInfo, Event, Level, Trigger};
+
+use super::{AfterCommit, Task};
+use crate::agents::Hired;
+use crate::clock;
+use crate::session::lines::Line;
+use crate::session::process::{Process, Start};
+use crate::session::raw::RawLines;
+use crate::session::worker::Worker;
+
+/// A conversation that could not be gone on with so often in a row is given up.
+const MAX_FAILED_RESUMES: u32 = 2;
+
+impl Task {
+    /// Afterwards the session's agent is there: the one that is still there, or a new one.
+    pub(super) async fn hire(&mut self) -> Result<(), ErrorInfo> {
+        let agent = self.summary.agent.clone();
+        if self.worker.as_ref().is_some_and(|it| it.agent == agent && it.is_of_use()) {
+            return Ok(());
+        }
+        self.dismiss();
+        for program in std::mem::take(&mut self.leaving) {
+            let _ = program.await;
+        }
+        let launch = self.launch();
+        let worker = match self.shared.agents.hire(&agent, &launch)? {
+            Hired::ForOneRun(backend) => Worker::for_one_run(agent, backend),
+            Hired::Program { backend, command, environment, patience } => {
+                let start = Start { command, workspace: self.workspace(), environment };
+                let process = Process::start(&self.shared.store, start).await?;
+                self.shared.pulses.add(&self.id, &process.pulse);
+                let is_resumed = launch.resume.is_some();
+                Worker::with_process(agent, backend, process, patience, is_resumed)
+            }
+        };
+        let spare = self.worker.insert(worker).new_spare();
+        if let Some(spare) = spare {
+            self.tell_agent(Input::Spare(spare));
+        }
+        Ok(())
+    }
+
+    /// The program's own conversation goes on, unless it has turned out that it cannot.
+    fn launch(&mut self) -> Launch {
+        let linked = self.summary.linked.as_ref().map(|it| it.cli_session_id.clone());
+        let resume = linked.filter(|_| self.failed_resumes < MAX_FAILED_RESUMES);
+        if resume.is_none() && self.summary.linked.is_some() {
+            self.failed_resumes = 0;
+            let text = "The program could not go on with its conversation, so it begins a new one: \
+                        it does not know what was said above.";
+            let run = self.run.as_ref().map(|it| it.id.clone());
+            self.push(run.as_ref(), Event::Notice { level: Level::Error, text: text.to_owned() });
+        }
+        Launch {
+            workspace: self.workspace().display().to_string(),
+            resume,
+            tools: None,
+            shipped: self.shared.agents.shipped.display().to_string(),
+        }
+    }
+
+    /// Lets the agent go. What the log says next is written when nothing of its program is left.
+    pub(super) fn dismiss(&mut self) {
+        let worker = self.worker.take();
+        self.leaving.extend(worker.and_then(Worker::end));
+    }
+
+    pub(super) fn begin_run(&mut self) {
+        if self.run.is_some() {
+            tracing::warn!(session = %self.id, "an agent began a run within a run");
+            return;
+        }
+        let spare = self.worker.as_mut().and_then(Worker::take_spare);
+        if let Some(id) = spare {
+            self.open_run(id, Trigger::SelfStarted);
+        }
+    }
+
+    pub(super) fn hear_line(&mut self, line: Line) {
+        self.touched = None;
+        if let Some(worker) = &mut self.worker {
+            worker.has_spoken();
+        }
+        let text = match line {
+            Line::Whole(text) => {
+                self.tell_agent(Input::Line(text.clone()));
+                text
+            }
+            Line::Overlong { bytes, beginning } => {
+                let raw = format!("a line of {bytes} bytes, which begins: {beginning}");
+                let source = self.summary.agent.clone();
+                self.emit(Event::Unrecognized { source, raw: raw.clone() });
+                raw
+            }
+        };
+        let from = self.touched.take().unwrap_or(self.head.next());
+        self.raw.add(RawLine { at: clock::now(), from, to: self.head, text });
+    }
+
+    /// Nothing of it is left.
+    pub(super) fn hear_exit(&mut self, exit: Exit) {
+        let is_wanted = self.run.as_ref().is_some_and(|it| it.answer.cancel_requested.is_none());
+        if is_wanted && self.worker.as_ref().is_some_and(Worker::is_stale) {
+            self.worker = None;
+            self.after_commit.push(AfterCommit::StartAgent);
+            return;
+        }
+        let code = exit.code.map_or("by a signal".to_owned(), |it| format!("with code {it}"));
+        let said = exit.stderr.clone();
+        self.tell_agent(Input::Exited(exit));
+        if self.worker.take().is_some_and(|it| it.is_doubtful()) {
+            self.failed_resumes += 1;
+        }
+        if self.run.is_some() {
+            let message = format!("The program ended {code}. {said}");
+            let error = ErrorInfo::new(ErrorCode::AgentExited, message.trim_end());
+            self.end_run(&Ending::Failed { error, usage: None });
+        }
+    }
+
+    /// Raw lines are a help, not the log: if they cannot be stored, the session goes on.
+    pub(super) async fn store_raw(&mut self) {
+        if !self.raw.is_due() && self.run.is_some() && !self.stopping {
+            return;
+        }
+        let RawLines { lines, unrecognized, .. } = std::mem::take(&mut self.raw);
+        let store = &self.shared.store;
+        let mut stored = Ok(());
+        if !lines.is_empty() && self.shared.keeps_raw {
+            stored = store.add_raw(&self.id, lines).await;
+        }
+        if !unrecognized.is_empty() {
+            let version = self.summary.linked.as_ref().and_then(|it| it.version.clone());
+            let found = unrecognized.into_iter().map(|(kind, n)| Unrecognized {
+                agent: self.summary.agent.clone(),
+                version: version.clone().unwrap_or_default(),
+                kind,
+                n,
+            });
+            stored = stored.and(store.count_unrecognized(found.collect()).await);
+        }
+        if let Err(error) = stored {
+            tracing::warn!(session = %self.id, %error, "what a program wrote was not kept");
+        }
+    }
+}

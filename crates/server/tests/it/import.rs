@@ -1,0 +1,180 @@
+//! Conversations of Claude Code, Codex and Pi become sessions: once, and as far as they go.
+
+use std::path::{Path, PathBuf};
+
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::log::check_log;
+use crate::program::{Home, Server, TOKEN, output};
+use crate::watcher::{is_quiet, watch_until};
+
+/// A conversation of two turns.
+const TALK: &str = "claude/two-turns.jsonl";
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../backends/fixtures/import").join(name)
+}
+
+fn text_of(name: &str) -> String {
+    std::fs::read_to_string(fixture(name)).unwrap()
+}
+
+/// Up to the second thing that the user says.
+fn first_turn(text: &str) -> String {
+    let is_prompt = |line: &str| line.contains(r#""promptSource":"sdk""#);
+    let second = text.lines().filter(|it| is_prompt(it)).nth(1).expect("a second turn");
+    let at = text.find(second).unwrap();
+    text[..at].to_owned()
+}
+
+fn import(home: &Home, args: &[&str]) -> String {
+    let (ok, stdout, stderr) = output(home.command().arg("import").args(args));
+    assert!(ok, "{stdout}{stderr}");
+    stdout
+}
+
+async fn only_session(server: &Server) -> Value {
+    let mut sessions = server.get("/api/sessions").await;
+    let sessions = sessions["sessions"].as_array_mut().unwrap();
+    assert_eq!(sessions.len(), 1, "{sessions:?}");
+    sessions.remove(0)
+}
+
+/// By a server and without one, a bit at a time and at once: it comes to the same.
+#[tokio::test]
+async fn what_is_imported_again_adds_only_what_is_new() {
+    let whole = text_of(TALK);
+    let home = Home::instant();
+    let file = home.workspace().join("talk.jsonl");
+    std::fs::write(&file, first_turn(&whole)).unwrap();
+    assert!(import(&home, &["talk.jsonl"]).contains(": 1 turn added"));
+    assert!(import(&home, &["talk.jsonl"]).contains(": nothing new"));
+
+    let server = home.start();
+    assert!(import(&home, &["talk.jsonl"]).contains(": nothing new"));
+    let id = only_session(&server).await["id"].as_str().unwrap().to_owned();
+    assert!(id.starts_with("claude-"), "{id}");
+    let (status, _) = server
+        .request(
+            reqwest::Method::PATCH,
+            &format!("/api/sessions/{id}"),
+            Some(json!({ "title": "Mine" })),
+        )
+        .await;
+    assert_eq!(status, StatusCode::OK);
+    std::fs::write(&file, &whole).unwrap();
+    assert!(import(&home, &["talk.jsonl"]).contains(": 1 turn added"));
+    assert!(import(&home, &["talk.jsonl"]).contains(": nothing new"));
+    assert_eq!(only_session(&server).await["title"], "Mine");
+
+    let other = Home::instant();
+    let path = fixture(TALK);
+    assert!(import(&other, &[path.to_str().unwrap()]).contains(": 2 turns added"));
+    let at_once = other.start().log(&id).await;
+    let mut in_steps = server.log(&id).await;
+    check_log(&at_once, |_| false);
+    check_log(&in_steps, |_| false);
+    in_steps.retain(|it| !it.to_json().contains("session_updated"));
+    let bodies = |log: &[transcript::Record]| -> Vec<String> {
+        log.iter().map(|it| format!("{} {}", it.at, it.body())).collect()
+    };
+    assert_eq!(bodies(&in_steps), bodies(&at_once));
+}
+
+#[tokio::test]
+async fn without_a_path_it_says_what_there_is() {
+    let home = Home::instant();
+    let user = home.workspace().join("user");
+    let places = [
+        (".claude/projects/-w/talk.jsonl", "claude/tools.jsonl"),
+        (".codex/sessions/2026/11/15/rollout-1.jsonl", "codex/app-tools.jsonl"),
+        (".pi/agent/sessions/--w--/1.jsonl", "pi/1.5/tools.jsonl"),
+        (".claude/projects/-w/notes.jsonl", "claude/tools.events.txt"),
+    ];
+    for (place, file) in places {
+        let place = user.join(place);
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        std::fs::copy(fixture(file), place).unwrap();
+    }
+    let run = |args: &[&str]| {
+        let mut command = home.command();
+        for variable in ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"] {
+            command.env_remove(variable);
+        }
+        output(command.env("HOME", &user).arg("import").args(args))
+    };
+    let (ok, stdout, _) = run(&[]);
+    assert!(ok && stdout.contains("claude, 1 turn:") && stdout.contains("--all"), "{stdout}");
+    let (ok, stdout, stderr) = run(&["--all"]);
+    assert!(ok && stdout.matches(": 1 turn added").count() == 3, "{stdout}{stderr}");
+    let (ok, stdout, stderr) = run(&[user.join(places[3].0).to_str().unwrap()]);
+    assert!(!ok && stderr.contains("is no conversation of"), "{stdout}{stderr}");
+
+    let server = home.start();
+    let sessions = server.get("/api/sessions").await;
+    let sessions = sessions["sessions"].as_array().unwrap();
+    let mut agents: Vec<&str> = sessions.iter().map(|it| it["agent"].as_str().unwrap()).collect();
+    agents.sort_unstable();
+    assert_eq!(agents, ["claude", "codex", "pi"]);
+    for session in sessions {
+        check_log(&server.log(session["id"].as_str().unwrap()).await, |_| false);
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_goes_on_here_is_left_alone() {
+    let config = "[demo]\npace = \"instant\"\n[[agents]]\nid = \"claude\"\nkind = \"claude\"\n\
+                  command = [\"/nowhere/claude\"]\n";
+    let home = Home::new(config);
+    let server = home.start();
+    let path = fixture("claude/subagent.jsonl");
+    assert!(import(&home, &[path.to_str().unwrap()]).contains(": 1 turn added"));
+    let session = only_session(&server).await;
+    let id = session["id"].as_str().unwrap();
+    assert_eq!(session["workspace"], "/workspace");
+    let parents = server.log(id).await;
+    assert!(
+        parents.iter().any(|it| it.to_json().contains("parentCallId")),
+        "sub-agents are inside"
+    );
+
+    server.send(id, "and now?").await;
+    watch_until(&server, id, is_quiet).await;
+    let before = server.log(id).await.len();
+    assert!(import(&home, &[path.to_str().unwrap()]).contains(": goes on here, nothing added"));
+    assert_eq!(server.log(id).await.len(), before);
+}
+
+#[tokio::test]
+async fn a_file_can_be_posted() {
+    let home = Home::instant();
+    let server = home.start();
+    let post = async |query: &str, body: String| {
+        let url = format!("{}/api/sessions/import?{query}", server.base);
+        let request = reqwest::Client::new().post(url).bearer_auth(TOKEN).body(body);
+        let answer = request.send().await.unwrap();
+        (answer.status(), answer.json::<Value>().await.unwrap())
+    };
+    let text = text_of("codex/app-tools.jsonl");
+    let (status, made) = post("format=codex", text.clone()).await;
+    assert_eq!((status, &made["addedTurns"]), (StatusCode::CREATED, &json!(1)), "{made}");
+    let (status, again) = post("format=codex", json!({ "transcript": text }).to_string()).await;
+    assert_eq!((status, &again["addedTurns"]), (StatusCode::CREATED, &json!(0)), "{again}");
+    assert_eq!(again["id"], made["id"]);
+
+    // One whose program was killed has no end unless somebody says so.
+    let killed = text_of("pi/0.73/kill-1.jsonl");
+    let (status, _) = post("format=pi", killed.clone()).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    let (status, made) = post("format=pi&final=true&id=killed", killed.clone()).await;
+    assert_eq!((status, &made["id"]), (StatusCode::CREATED, &json!("killed")), "{made}");
+    let (status, again) = post("format=pi&final=true", killed).await;
+    assert_eq!((status, &again["id"]), (StatusCode::CREATED, &json!("killed")), "{again}");
+    assert_eq!((&again["addedTurns"], &again["goesOnHere"]), (&json!(0), &json!(false)));
+    check_log(&server.log("killed").await, |_| false);
+    for nonsense in ["", "nonsense", "{}\n[]\n"] {
+        let (status, refused) = post("format=claude", nonsense.to_owned()).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{refused}");
+    }
+}

@@ -1,0 +1,467 @@
+//! Agents that are programs: whatever they do, the run has one end, and nothing of them is left.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use transcript::{
+    Answer, CallState, CancelReason, ErrorCode, Event, PartKind, RunStatus, Seq, Trigger,
+};
+
+use crate::program::{Home, Server};
+use crate::stand_in::{
+    has_reached, last_answer, left, make_executable, open_gate, playing, session,
+};
+use crate::watcher::{Watcher, is_quiet, watch_until};
+
+fn status(answer: &Answer) -> RunStatus {
+    answer.finish.as_ref().unwrap().status
+}
+
+fn error(answer: &Answer) -> (ErrorCode, String) {
+    let error = answer.finish.as_ref().unwrap().error.clone().unwrap();
+    (error.code, error.message)
+}
+
+fn unrecognized(answer: &Answer) -> Vec<String> {
+    let raw = |kind: &PartKind| match kind {
+        PartKind::Unrecognized { raw, .. } => Some(raw.clone()),
+        _ => None,
+    };
+    answer.parts.iter().filter_map(|it| raw(&it.kind)).collect()
+}
+
+/// Processes that carry a mark of ours and are about this workspace.
+fn alive(home: &Home) -> Vec<String> {
+    let workspace = home.workspace().canonicalize().unwrap();
+    let is_ours = |pid: &String| {
+        let folder = std::path::Path::new("/proc").join(pid);
+        let environ = std::fs::read(folder.join("environ")).unwrap_or_default();
+        let is_marked = environ.split(|it| *it == 0).any(|it| it.starts_with(b"CALLBOARD_MARK="));
+        is_marked && std::fs::read_link(folder.join("cwd")).is_ok_and(|it| it == workspace)
+    };
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    pids.filter_map(|it| it.file_name().into_string().ok()).filter(is_ours).collect()
+}
+
+async fn cancel(server: &Server, session: &str) -> Value {
+    server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await.1
+}
+
+#[tokio::test]
+async fn one_process_answers_message_after_message() {
+    let home = playing("while :; do hear_user; text Hello; result; done", "");
+    let server = home.start();
+    let session = session(&server).await;
+    for said in ["first words", "second words"] {
+        server.send(&session, said).await;
+        let answer = last_answer(&server, &session).await;
+        assert_eq!((answer.content(), status(&answer)), ("Hello".into(), RunStatus::Completed));
+    }
+    assert_eq!(left(&home, "args").lines().count(), 1, "started once");
+    let heard = left(&home, "heard");
+    assert!(heard.contains("first words") && heard.contains("second words"), "{heard}");
+    assert_eq!(alive(&home).len(), 1, "it stays for the next message");
+    server.stop();
+    assert_eq!(alive(&home), Vec::<String>::new(), "but not without its server");
+}
+
+#[tokio::test]
+async fn an_idle_program_is_ended_and_goes_on_with_its_conversation() {
+    let home = playing("hear_user; text Hello; result; hear_user", "idle_minutes = 0\n");
+    let server = home.start();
+    let session = session(&server).await;
+    for _ in 0..2 {
+        server.send(&session, "hello").await;
+        last_answer(&server, &session).await;
+        server.wait_for_log("an idle program is ended");
+    }
+    let args = left(&home, "args");
+    let resumed: Vec<bool> = args.lines().map(|it| it.contains("conversation-1")).collect();
+    assert_eq!(resumed, [false, true], "{args}");
+}
+
+/// Whether its end was noticed before the next message came or not.
+#[tokio::test]
+async fn a_program_that_ended_between_runs_is_started_again() {
+    let home = playing("hear_user; text Hello; result; exit 0", "");
+    let server = home.start();
+    let session = session(&server).await;
+    for _ in 0..10 {
+        server.send(&session, "hello").await;
+        assert_eq!(last_answer(&server, &session).await.content(), "Hello");
+    }
+    assert_eq!(left(&home, "args").lines().count(), 10);
+}
+
+#[tokio::test]
+async fn a_program_that_dies_ends_its_run_with_its_last_words() {
+    let home = playing("hear_user; text Half; echo 'out of luck' >&2; exit 3", "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    let answer = last_answer(&server, &session).await;
+    let (code, message) = error(&answer);
+    assert_eq!((status(&answer), code), (RunStatus::Failed, ErrorCode::AgentExited));
+    assert!(message.contains("out of luck"), "{message}");
+    assert_eq!(answer.content(), "Half", "what it said stays");
+    server.send(&session, "again").await;
+    last_answer(&server, &session).await;
+    assert!(left(&home, "args").lines().nth(1).unwrap().contains("conversation-1"), "resumed");
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_start_says_what_to_do() {
+    let home = playing("", "");
+    let server = home.start();
+    let session = session(&server).await;
+    let play = home.workspace().join("play");
+    std::fs::remove_file(&play).unwrap();
+    server.send(&session, "hello").await;
+    let (code, message) = error(&last_answer(&server, &session).await);
+    assert_eq!(code, ErrorCode::AgentNotInstalled);
+    assert!(message.contains("npm i -g @anthropic-ai/claude-code"), "{message}");
+    let agents = server.get("/api/agents").await;
+    assert!(agents["agents"][0]["problem"].is_string(), "shown as not installed: {agents}");
+
+    // Looks like a program, and is none.
+    std::fs::write(&play, "#!/there/is/no/such/interpreter\n").unwrap();
+    make_executable(&play);
+    server.send(&session, "hello").await;
+    let (code, message) = error(&last_answer(&server, &session).await);
+    assert_eq!(code, ErrorCode::AgentNotInstalled, "{message}");
+
+    let folder = home.workspace().join("folder");
+    std::fs::create_dir(&folder).unwrap();
+    let (_, made) =
+        server.post("/api/sessions", json!({ "agent": "claude", "workspace": folder })).await;
+    let elsewhere = made["id"].as_str().unwrap();
+    std::fs::write(&play, "#!/bin/sh\n").unwrap();
+    std::fs::remove_dir(&folder).unwrap();
+    server.send(elsewhere, "hello").await;
+    let (code, message) = error(&last_answer(&server, elsewhere).await);
+    assert_eq!(code, ErrorCode::AgentExited);
+    assert!(message.contains("is not there"), "{message}");
+}
+
+/// Ended by itself, and by a signal; said nothing at all.
+#[tokio::test]
+async fn a_program_that_ends_at_once_ends_the_run() {
+    for scene in ["exit 0", "exit 9", "kill -9 $$", "exec >&-; sleep 600"] {
+        let home = playing(scene, "");
+        let server = home.start();
+        let session = session(&server).await;
+        server.send(&session, "hello").await;
+        let answer = last_answer(&server, &session).await;
+        assert_eq!(error(&answer).0, ErrorCode::AgentExited, "{scene}");
+        assert_eq!(alive(&home), Vec::<String>::new(), "{scene}");
+    }
+}
+
+#[tokio::test]
+async fn a_last_line_without_an_end_counts() {
+    let scene = "hear_user; text Hello; result | tr -d '\\n'; exit 0";
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    let answer = last_answer(&server, &session).await;
+    assert_eq!((answer.content(), status(&answer)), ("Hello".into(), RunStatus::Completed));
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_kept_and_the_run_goes_on() {
+    let scene = r#"hear_user; printf 'a\377b\n'; say '{"type":"novelty","x":1}'; say 'no json'
+        head -c 70000000 /dev/zero | tr '\0' x; echo; text Hello; result; hear_user"#;
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    let answer = last_answer(&server, &session).await;
+    assert_eq!((answer.content(), status(&answer)), ("Hello".into(), RunStatus::Completed));
+    let odd = unrecognized(&answer);
+    assert_eq!(odd[..3], ["a\u{fffd}b", r#"{"type":"novelty","x":1}"#, "no json"]);
+    assert!(odd[3].contains("70000000 bytes"), "{}", &odd[3][..100]);
+    assert!(odd[3].len() < 10_000, "only its beginning is kept");
+}
+
+/// What is written while nobody reads, and read while nobody writes.
+#[tokio::test]
+async fn a_flood_in_both_directions_holds_nobody_up() {
+    // More than a pipe holds, before it reads what it is told.
+    let scene = r#"
+        yes '{"type":"system","subtype":"status","status":"requesting"}' | head -n 100000
+        hear_user; text Hello; result; hear_user"#;
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, &"long ".repeat(200_000)).await;
+    let answer = last_answer(&server, &session).await;
+    assert_eq!((answer.content(), status(&answer)), ("Hello".into(), RunStatus::Completed));
+}
+
+#[tokio::test]
+async fn a_flood_can_be_stopped() {
+    let home = playing(
+        r#"hear_user; text Half; while :; do say '{"type":"system","subtype":"status"}'; done"#,
+        "",
+    );
+    let server = home.start();
+    let session = session(&server).await;
+    let mut watcher = Watcher::connect(&server).await;
+    watcher.subscribe(&session, Seq(0), true).await;
+    server.send(&session, "hello").await;
+    watcher.until("text_done").await;
+    cancel(&server, &session).await;
+    assert_eq!(alive(&home), Vec::<String>::new());
+    assert_eq!(status(&last_answer(&server, &session).await), RunStatus::Cancelled);
+}
+
+#[tokio::test]
+async fn an_interrupt_that_is_heeded_keeps_the_program() {
+    let scene = "hear_user; text Half; reached middle; hear interrupt
+        result true aborted_streaming; hear_user; text Whole; result; hear_user";
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    has_reached(&home, "middle").await;
+    assert_eq!(cancel(&server, &session).await["cancelled"], true);
+    let answer = last_answer(&server, &session).await;
+    assert_eq!(answer.cancelled, Some(CancelReason::UserCancel));
+    server.send(&session, "go on").await;
+    assert_eq!(last_answer(&server, &session).await.content(), "Whole");
+    assert_eq!(left(&home, "args").lines().count(), 1, "the same process");
+}
+
+/// Codex ends its turn and lets its commands go on.
+#[tokio::test]
+async fn a_command_that_goes_on_after_the_interrupt_is_ended_too() {
+    let scene = r#"hear_user; use t1 Bash '{"command":"sleep 600"}'; setsid sleep 600 & reached middle
+        hear interrupt; result true aborted_tools; hear_user"#;
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    has_reached(&home, "middle").await;
+    cancel(&server, &session).await;
+    assert_eq!(alive(&home), Vec::<String>::new());
+    let answer = last_answer(&server, &session).await;
+    assert_eq!(answer.calls().next().unwrap().state, CallState::Interrupted);
+}
+
+/// However it resists.
+#[tokio::test]
+async fn a_program_that_does_not_stop_is_ended_with_all_its_processes() {
+    let scenes = [
+        "trap '' TERM; hear_user; reached middle; while :; do sleep 1; done",
+        "hear_user; setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' & reached middle
+         sleep 600",
+    ];
+    let stops = scenes.map(|scene| async move {
+        let home = playing(scene, "");
+        let server = home.start();
+        let session = session(&server).await;
+        server.send(&session, "hello").await;
+        has_reached(&home, "middle").await;
+        // Both are answered when it has gone.
+        let (first, second) = tokio::join!(cancel(&server, &session), cancel(&server, &session));
+        assert_eq!(alive(&home), Vec::<String>::new(), "{scene}");
+        assert_eq!((&first["cancelled"], &second["cancelled"]), (&json!(true), &json!(true)));
+        let answer = last_answer(&server, &session).await;
+        assert_eq!(status(&answer), RunStatus::Cancelled);
+        let log = server.log(&session).await;
+        let asked = log.iter().filter(|it| matches!(it.event, Event::CancelRequested { .. }));
+        assert_eq!(asked.count(), 1);
+    });
+    futures_util::future::join_all(stops).await;
+}
+
+#[tokio::test]
+async fn what_a_killed_server_leaves_is_ended_by_the_next_and_the_run_is_closed() {
+    let scene = "trap '' TERM; hear_user; setsid sleep 600 & text Half; reached middle
+        while :; do sleep 1; done";
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    let mut watcher = Watcher::connect(&server).await;
+    watcher.subscribe(&session, Seq(0), true).await;
+    server.send(&session, "hello").await;
+    // In the log, not only said.
+    watcher.until("text_done").await;
+    has_reached(&home, "middle").await;
+    server.kill();
+    assert!(!alive(&home).is_empty(), "it has survived its server");
+    let server = home.start();
+    assert_eq!(alive(&home), Vec::<String>::new(), "gone before the server is ready");
+    let answer = last_answer(&server, &session).await;
+    assert_eq!(answer.cancelled, Some(CancelReason::Restart));
+    std::fs::write(
+        home.workspace().join("play"),
+        left(&home, "play").replace("text Half; reached middle", "text Whole; result"),
+    )
+    .unwrap();
+    server.send(&session, "go on").await;
+    assert_eq!(last_answer(&server, &session).await.content(), "Whole");
+    assert!(left(&home, "args").lines().nth(1).unwrap().contains("conversation-1"), "resumed");
+    server.request(Method::DELETE, &format!("/api/sessions/{session}"), None).await;
+    assert_eq!(alive(&home), Vec::<String>::new(), "gone with its session");
+}
+
+#[tokio::test]
+async fn a_stopping_server_ends_its_programs_before_it_says_so() {
+    let scene = "trap '' TERM; hear_user; text Half; while :; do sleep 1; done";
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    let mut watcher = Watcher::connect(&server).await;
+    watcher.subscribe(&session, Seq(0), true).await;
+    server.send(&session, "hello").await;
+    watcher.until("text_done").await;
+    server.stop();
+    assert_eq!(alive(&home), Vec::<String>::new());
+    let server = home.start();
+    let answer = last_answer(&server, &session).await;
+    assert_eq!((answer.content(), answer.cancelled), ("Half".into(), Some(CancelReason::Restart)));
+}
+
+#[tokio::test]
+async fn an_agent_may_go_on_by_itself() {
+    let scene = "hear_user; text Begun; result; wait_for later; init; text More; result; hear_user";
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    last_answer(&server, &session).await;
+    open_gate(&home, "later").await;
+    let transcript = watch_until(&server, &session, |it| {
+        let answers = it.messages.iter().filter_map(|it| it.answer());
+        answers.filter(|it| !it.is_open()).count() == 2 && is_quiet(it)
+    })
+    .await;
+    let answer = crate::stand_in::answer_in(&transcript);
+    assert_eq!((answer.content(), answer.trigger), ("More".into(), Trigger::SelfStarted));
+    assert_eq!(status(&answer), RunStatus::Completed);
+}
+
+/// What is said to a run goes into it; what the program does not take waits for the next.
+#[tokio::test]
+async fn a_message_can_be_steered_into_the_run() {
+    let home =
+        playing("hear_user; text One; reached middle; hear_user; text Two; result; hear_user", "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    has_reached(&home, "middle").await;
+    let path = format!("/api/sessions/{session}/messages");
+    server.post(&path, json!({ "text": "this way", "mode": "steer" })).await;
+    let transcript = watch_until(&server, &session, |it| {
+        it.messages.iter().filter_map(|it| it.answer()).any(|it| it.content().contains("Two"))
+    })
+    .await;
+    assert!(left(&home, "heard").contains("this way"));
+    assert_eq!(left(&home, "args").lines().count(), 1);
+    assert!(!transcript.messages.is_empty());
+}
+
+#[tokio::test]
+async fn a_conversation_that_cannot_be_resumed_is_begun_anew() {
+    let scene = r#"case "$*" in *conversation-1*) echo 'no such conversation' >&2; exit 1 ;; esac
+        hear_user; text Hello; result; exit 0"#;
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    last_answer(&server, &session).await;
+    let mut outcomes = Vec::new();
+    for _ in 0..3 {
+        server.send(&session, "hello").await;
+        outcomes.push(status(&last_answer(&server, &session).await));
+    }
+    assert_eq!(outcomes, [RunStatus::Failed, RunStatus::Failed, RunStatus::Completed]);
+}
+
+/// Every line is there, word for word, and says which records were made of it.
+#[tokio::test]
+async fn what_a_program_wrote_can_be_read_back() {
+    let scene = "hear_user; text Hello; say '{\"type\":\"novelty\"}'; result; hear_user";
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    last_answer(&server, &session).await;
+    // What is asked of the session is answered after what was heard before has been stored.
+    cancel(&server, &session).await;
+    let raw = format!("/api/sessions/{session}/raw");
+    let all = server.get(&raw).await["lines"].as_array().unwrap().clone();
+    let kinds: Vec<Value> = all
+        .iter()
+        .map(|it| {
+            serde_json::from_str::<Value>(it["text"].as_str().unwrap()).unwrap()["type"].take()
+        })
+        .collect();
+    assert_eq!(kinds, ["system", "assistant", "novelty", "result"]);
+    let numbers: Vec<u64> = all.iter().map(|it| it["number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [1, 2, 3, 4]);
+    let page = server.get(&format!("{raw}?after=1&limit=2")).await;
+    assert_eq!(page["lines"].as_array().unwrap()[..], all[1..3]);
+
+    for record in server.log(&session).await {
+        let of = server.get(&format!("{raw}?seq={}", record.seq)).await;
+        let of: Vec<&str> =
+            of["lines"].as_array().unwrap().iter().map(|it| it["text"].as_str().unwrap()).collect();
+        match &record.event {
+            Event::TextDone { .. } => assert!(of.len() == 1 && of[0].contains("Hello"), "{of:?}"),
+            Event::Unrecognized { raw, .. } => assert_eq!(of, [raw]),
+            Event::RunFinish { .. } => assert!(of[0].contains(r#""type":"result""#), "{of:?}"),
+            Event::UserMessage { .. } | Event::RunStart { .. } => assert!(of.is_empty(), "{of:?}"),
+            _ => (),
+        }
+    }
+    let metrics = server.get("/metrics").await;
+    let counted =
+        r#"callboard_unrecognized_total{agent="claude",version="9.9.9",kind="novelty"} 1"#;
+    assert!(metrics.as_str().unwrap().contains(counted), "{metrics}");
+    let mut doctor = home.command();
+    let (_, says, _) = crate::program::output(doctor.arg("doctor"));
+    assert!(says.contains("claude 9.9.9 said 1 thing"), "{says}");
+}
+
+#[tokio::test]
+async fn a_running_program_can_be_seen() {
+    let home = playing("hear_user; text Half; hear_user", "");
+    let server = home.start();
+    let session = session(&server).await;
+    let path = format!("/api/sessions/{session}");
+    assert!(server.get(&path).await.get("program").is_none(), "nothing runs yet");
+    let mut watcher = Watcher::connect(&server).await;
+    watcher.subscribe(&session, Seq(0), true).await;
+    server.send(&session, "hello").await;
+    watcher.until("text_done").await;
+    let program = server.get(&path).await["program"].clone();
+    assert_eq!(alive(&home), [program["pid"].to_string()]);
+    assert!(program["startedAt"].is_string() && program["lastLineAt"].is_string(), "{program}");
+}
+
+#[tokio::test]
+async fn a_program_finds_only_what_is_meant_for_it() {
+    let home = playing(
+        "hear_user; text Hello; result; hear_user",
+        "env = { OWN = \"mine\", TAKEN = \"env:SOURCE\", PI_OFFLINE = \"2\" }\n",
+    );
+    let mut command = home.command();
+    command.env("SOURCE", "taken").env("A_SECRET_KEY", "hidden");
+    command.env("ANTHROPIC_API_KEY", "its own").env("PI_OFFLINE", "1").env("https_proxy", "p");
+    let server = Server::start(command);
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    last_answer(&server, &session).await;
+    let env = left(&home, "env");
+    let has = |line: &str| env.lines().any(|it| it == line);
+    for line in
+        ["OWN=mine", "TAKEN=taken", "ANTHROPIC_API_KEY=its own", "PI_OFFLINE=2", "https_proxy=p"]
+    {
+        assert!(has(line), "{line} is not in {env}");
+    }
+    for name in ["A_SECRET_KEY", "SOURCE", "CALLBOARD_TOKEN", "CALLBOARD_DATA"] {
+        assert!(!env.lines().any(|it| it.starts_with(&format!("{name}="))), "{name}");
+    }
+}

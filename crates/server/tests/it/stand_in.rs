@@ -1,0 +1,129 @@
+//! A stand-in for Claude Code: a shell script that plays a scene, and says and does nothing but what
+//! the test tells it to.
+//!
+//! It runs in the workspace, where it leaves what it heard (`heard`), its arguments (`args`) and its
+//! environment (`env`), and it waits at gates (`wait_for NAME`) until the test opens them.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::process::Command;
+
+use reqwest::StatusCode;
+use serde_json::json;
+use transcript::{Answer, Message, Transcript};
+
+use crate::log::check_log;
+use crate::program::{Home, Server};
+use crate::watcher::{is_quiet, watch_until};
+
+/// The words of a scene.
+const PRELUDE: &str = r#"
+echo "$*" >> args
+env > env
+say() { printf '%s\n' "$1"; }
+init() {
+  say '{"type":"system","subtype":"init","session_id":"conversation-1","cwd":"/w","tools":[],"mcp_servers":[],"model":"m","permissionMode":"default","slash_commands":[],"claude_code_version":"9.9.9","uuid":"u0"}'
+}
+text() {
+  n=$((n + 1))
+  say '{"type":"assistant","message":{"id":"m'$n'","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"'"$1"'"}]},"parent_tool_use_id":null,"session_id":"conversation-1","uuid":"u'$n'"}'
+}
+# use ID NAME INPUT
+use() {
+  n=$((n + 1))
+  say '{"type":"assistant","message":{"id":"m'$n'","type":"message","role":"assistant","model":"m","content":[{"type":"tool_use","id":"'$1'","name":"'$2'","input":'"$3"'}]},"parent_tool_use_id":null,"session_id":"conversation-1","uuid":"u'$n'"}'
+}
+# ask ID NAME INPUT
+ask() {
+  say '{"type":"control_request","request_id":"ask-'$1'","request":{"subtype":"can_use_tool","tool_name":"'$2'","display_name":"'$2'","input":'"$3"',"tool_use_id":"'$1'","permission_suggestions":[]}}'
+}
+# used ID CONTENT IS_ERROR
+used() {
+  n=$((n + 1))
+  say '{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"'$1'","content":"'"$2"'","is_error":'$3'}]},"parent_tool_use_id":null,"session_id":"conversation-1","uuid":"u'$n'"}'
+}
+# result IS_ERROR REASON
+result() {
+  n=$((n + 1))
+  say '{"type":"result","subtype":"success","is_error":'${1:-false}',"terminal_reason":"'${2:-completed}'","duration_ms":1,"duration_api_ms":1,"num_turns":1,"result":"","stop_reason":"end_turn","session_id":"conversation-1","total_cost_usd":0,"usage":{"input_tokens":1,"output_tokens":1},"uuid":"u'$n'"}'
+}
+# Reads until a line holds this, and ends with its input.
+hear() {
+  while IFS= read -r line; do
+    printf '%s\n' "$line" >> heard
+    case "$line" in *"$1"*) return ;; esac
+  done
+  exit 0
+}
+hear_user() { hear '"type":"user"'; init; }
+# Opened by the test; `reached NAME` tells it that we are there.
+wait_for() { : < "gate-$1"; }
+reached() { : > "gate-$1"; }
+"#;
+
+/// A home whose only agent plays this scene.
+pub(crate) fn playing(scene: &str, settings: &str) -> Home {
+    let home = Home::new("");
+    let script = home.workspace().join("play");
+    std::fs::write(&script, format!("#!/bin/sh\n{PRELUDE}\n{scene}\n")).unwrap();
+    make_executable(&script);
+    let words = scene.split(|it: char| !it.is_alphanumeric() && it != '_');
+    for pair in words.filter(|it| !it.is_empty()).collect::<Vec<_>>().windows(2) {
+        if let ["wait_for" | "reached", name] = pair {
+            make_gate(&home, name);
+        }
+    }
+    let config = format!(
+        "demo = false\n[[agents]]\nid = \"claude\"\nkind = \"claude\"\ncommand = [\"./play\"]\n{settings}"
+    );
+    std::fs::write(home.workspace().join("callboard.toml"), config).unwrap();
+    home
+}
+
+pub(crate) fn make_executable(script: &Path) {
+    assert!(Command::new("chmod").arg("755").arg(script).status().unwrap().success());
+}
+
+fn make_gate(home: &Home, name: &str) {
+    let gate = home.workspace().join(format!("gate-{name}"));
+    if !gate.exists() {
+        assert!(Command::new("mkfifo").arg(gate).status().unwrap().success());
+    }
+}
+
+/// Opens a gate that the scene waits at.
+pub(crate) async fn open_gate(home: &Home, name: &str) {
+    let gate = home.workspace().join(format!("gate-{name}"));
+    // Blocks until the other side is there.
+    tokio::task::spawn_blocking(move || OpenOptions::new().write(true).open(gate).unwrap())
+        .await
+        .unwrap();
+}
+
+/// Waits until the scene has come there.
+pub(crate) async fn has_reached(home: &Home, name: &str) {
+    let gate = home.workspace().join(format!("gate-{name}"));
+    tokio::task::spawn_blocking(move || std::fs::read(gate).unwrap()).await.unwrap();
+}
+
+/// What the scene has left in a file.
+pub(crate) fn left(home: &Home, name: &str) -> String {
+    std::fs::read_to_string(home.workspace().join(name)).unwrap_or_default()
+}
+
+pub(crate) async fn session(server: &Server) -> String {
+    let (status, session) = server.post("/api/sessions", json!({ "agent": "claude" })).await;
+    assert_eq!(status, StatusCode::CREATED, "{session}");
+    session["id"].as_str().unwrap().to_owned()
+}
+
+/// Waits until nothing runs, and gives the last answer.
+pub(crate) async fn last_answer(server: &Server, session: &str) -> Answer {
+    let transcript = watch_until(server, session, is_quiet).await;
+    check_log(&server.log(session).await, |_| false);
+    answer_in(&transcript)
+}
+
+pub(crate) fn answer_in(transcript: &Transcript) -> Answer {
+    transcript.messages.iter().rev().find_map(Message::answer).unwrap().clone()
+}

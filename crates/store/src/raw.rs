@@ -1,0 +1,162 @@
+//! What programs have written, word for word, beside the log.
+//!
+//! Lines come in batches and are compressed together: neighbours are much alike. Each says which
+//! records were made of it. They are kept for some time and then removed; the log does not need them.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use transcript::{Millis, Seq, SessionId};
+
+use crate::sql::{int, seq};
+use crate::{AppendError, Error, Store, blob, session};
+
+/// A line without its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawLine {
+    pub at: Millis,
+    /// The records that were made of it; `to` is before `from` if none was.
+    pub from: Seq,
+    pub to: Seq,
+    pub text: String,
+}
+
+/// With its number in the session: 1, 2, 3, ...
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumberedLine {
+    pub number: u64,
+    pub line: RawLine,
+}
+
+/// A page ends with the line that makes it this many bytes.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// Batches that are removed at once.
+const SWEPT_AT_ONCE: usize = 1000;
+
+impl Store {
+    /// Nothing, if there is no such session (any more).
+    pub async fn add_raw(
+        &self,
+        session: &SessionId,
+        lines: Vec<RawLine>,
+    ) -> Result<(), AppendError> {
+        let session = session.clone();
+        self.write(move |db| match session::key(db, &session)? {
+            Some(key) => add(db, key, &lines),
+            None => Ok(()),
+        })
+        .await
+    }
+
+    /// Lines of higher numbers, in their order.
+    pub fn raw(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<NumberedLine>, Error> {
+        self.in_session(session, |db, key| page(db, key, after, limit))
+    }
+
+    /// Those that the record was made of.
+    pub fn raw_of(&self, session: &SessionId, record: Seq) -> Result<Vec<NumberedLine>, Error> {
+        self.in_session(session, |db, key| {
+            let mut find = db.prepare_cached(
+                "SELECT first, lines FROM raw_lines
+                 WHERE session = ?1 AND first_seq <= ?2 AND last_seq >= ?2 ORDER BY first",
+            )?;
+            let mut rows = find.query(params![key, int(record)])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                let lines = unpack(row.get(0)?, &row.get::<_, Vec<u8>>(1)?)?;
+                let is_of = |it: &RawLine| (it.from..=it.to).contains(&record);
+                found.extend(lines.into_iter().filter(|it| is_of(&it.line)));
+            }
+            Ok(found)
+        })
+    }
+
+    /// Removes what was written before; false if there may be more.
+    pub async fn sweep_raw(&self, before: Millis) -> Result<bool, AppendError> {
+        self.write(move |db| {
+            let removed = db
+                .prepare_cached(&format!(
+                    "DELETE FROM raw_lines WHERE (session, first) IN
+                     (SELECT session, first FROM raw_lines WHERE at < ?1 LIMIT {SWEPT_AT_ONCE})"
+                ))?
+                .execute([before.0])?;
+            Ok(removed < SWEPT_AT_ONCE)
+        })
+        .await
+    }
+}
+
+fn add(db: &Connection, session: i64, lines: &[RawLine]) -> Result<(), Error> {
+    let Some(newest) = lines.last() else { return Ok(()) };
+    let last: Option<i64> = db
+        .prepare_cached(
+            "SELECT last FROM raw_lines WHERE session = ?1 ORDER BY first DESC LIMIT 1",
+        )?
+        .query_row([session], |row| row.get(0))
+        .optional()?;
+    let first = last.unwrap_or(0) + 1;
+    let made = || lines.iter().filter(|it| it.from <= it.to);
+    let first_seq = made().map(|it| it.from).min().unwrap_or(newest.from);
+    let last_seq = made().map(|it| it.to).max().unwrap_or(newest.to);
+    db.prepare_cached(
+        "INSERT INTO raw_lines (session, first, last, first_seq, last_seq, at, lines)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute(params![
+        session,
+        first,
+        first + lines.len() as i64 - 1,
+        int(first_seq),
+        int(last_seq),
+        newest.at.0,
+        pack(lines)?,
+    ])?;
+    Ok(())
+}
+
+fn page(
+    db: &Connection,
+    session: i64,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<NumberedLine>, Error> {
+    let mut find = db.prepare_cached(
+        "SELECT first, lines FROM raw_lines WHERE session = ?1 AND last > ?2 ORDER BY first",
+    )?;
+    let mut rows = find.query(params![session, i64::try_from(after).unwrap_or(i64::MAX)])?;
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let lines = unpack(row.get(0)?, &row.get::<_, Vec<u8>>(1)?)?;
+        for line in lines.into_iter().filter(|it| it.number > after) {
+            if found.len() >= limit || bytes >= PAGE_BYTES {
+                return Ok(found);
+            }
+            bytes += line.line.text.len();
+            found.push(line);
+        }
+    }
+    Ok(found)
+}
+
+/// Time, records and text of each line.
+type Packed = Vec<(i64, u64, u64, String)>;
+
+fn pack(lines: &[RawLine]) -> Result<Vec<u8>, Error> {
+    let packed: Vec<_> = lines.iter().map(|it| (it.at.0, it.from.0, it.to.0, &it.text)).collect();
+    let json = serde_json::to_vec(&packed).map_err(|it| Error::Damaged(it.to_string()))?;
+    blob::compress(&json)
+}
+
+fn unpack(first: i64, packed: &[u8]) -> Result<Vec<NumberedLine>, Error> {
+    let json = blob::decompress(packed)?;
+    let lines: Packed =
+        serde_json::from_slice(&json).map_err(|it| Error::Damaged(it.to_string()))?;
+    let number = |(n, (at, from, to, text)): (u64, (i64, u64, u64, String))| {
+        let line = RawLine { at: Millis(at), from: Seq(from), to: Seq(to), text };
+        NumberedLine { number: n, line }
+    };
+    Ok((seq(first).0..).zip(lines).map(number).collect())
+}
