@@ -128,8 +128,8 @@ class Models {
   #gates = new Gates();
   #server = createServer((request, response) => {
     this.#answer(request, response).catch((error) => {
-      // Whoever was killed in the middle of a request is no fault.
-      if (!request.destroyed) answerJson(response, 400, { error: { message: `${error}` } });
+      if (response.headersSent) response.destroy();
+      else answerJson(response, 400, { error: { message: `${error}` } });
     });
   });
   /** Of answers and calls, so that each has an id of its own. */
