@@ -112,6 +112,7 @@ test("a question comes and goes live, and its answer stays with the call", async
   const { first, patches } = gallery.replay("decided");
   const { patch } = await openDrawn(page, "decided", first);
   const sheet = page.getByRole("alertdialog");
+  /** @type {number[]} */
   const shown = [];
   for (const step of patches) {
     await patch(step);

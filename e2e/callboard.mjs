@@ -12,7 +12,7 @@ import path from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-const BINARY =
+export const BINARY =
   process.env.CALLBOARD_BIN ??
   fileURLToPath(new URL("../target/release/callboard", import.meta.url));
 const READY = /^callboard listening on (http:\/\/\S+?\/)\?token=(\S+)$/;
@@ -26,9 +26,10 @@ export const NATURAL = '[demo]\npace = "natural"\n';
 
 /**
  * @param {{after: (end: () => Promise<void>) => void}} scope ends the server: a test, or a suite
- * @param {{config?: string, files?: Record<string, string>}} [options] `files` fill the workspace
+ * @param {{config?: string, files?: Record<string, string>, fill?: (data: string) => void}} [options]
+ *   `files` fill the workspace, `fill` the data folder
  */
-export async function startCallboard(scope, { config = INSTANT, files = {} } = {}) {
+export async function startCallboard(scope, { config = INSTANT, files = {}, fill } = {}) {
   const folder = await mkdtemp(path.join(tmpdir(), "callboard-e2e-"));
   const callboard = new Callboard(folder);
   scope.after(() => callboard.stop());
@@ -37,6 +38,7 @@ export async function startCallboard(scope, { config = INSTANT, files = {} } = {
   for (const [name, text] of Object.entries(files)) {
     await writeFile(path.join(callboard.workspace, name), text);
   }
+  fill?.(callboard.data);
   await callboard.start("127.0.0.1:0");
   return callboard;
 }
@@ -56,11 +58,16 @@ class Callboard {
   constructor(folder) {
     this.#folder = folder;
     this.workspace = path.join(folder, "workspace");
+    this.data = path.join(folder, "data");
+  }
+
+  get pid() {
+    return this.#process?.pid ?? 0;
   }
 
   /** @param {string} listen */
   async start(listen) {
-    const args = ["serve", "--listen", listen, "--data", path.join(this.#folder, "data")];
+    const args = ["serve", "--listen", listen, "--data", this.data];
     args.push("--config", path.join(this.#folder, "callboard.toml"));
     const child = spawn(BINARY, args, {
       cwd: this.workspace,
@@ -94,7 +101,7 @@ class Callboard {
   }
 
   /**
-   * One request with the token. A body is sent as JSON, and the answer is read as JSON.
+   * One request with the token. A body is sent as JSON, and the answer, if there is one, is read as JSON.
    * @param {string} path such as `sessions`, below `/api/`
    * @param {{method?: string, body?: unknown}} [options]
    */
@@ -106,7 +113,7 @@ class Callboard {
     });
     const text = await response.text();
     assert.ok(response.ok, `${path} gave ${response.status}: ${text}`);
-    return JSON.parse(text);
+    return text === "" ? undefined : JSON.parse(text);
   }
 
   /** All records of a session, without the deltas of closed parts. @param {string} session */
@@ -152,7 +159,7 @@ class Callboard {
 
   /** Sets the password with which the page can be opened. @param {string} password */
   setPassword(password) {
-    const args = ["password", "--data", path.join(this.#folder, "data")];
+    const args = ["password", "--data", this.data];
     execFileSync(BINARY, args, { cwd: this.workspace, env: withoutSettings(process.env), input: password });
   }
 

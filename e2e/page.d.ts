@@ -38,9 +38,19 @@ interface Upload {
   sent: Promise<object>;
 }
 
+/** What is searched for is an element or a field. */
+interface Field extends HTMLElement {
+  value: string;
+  defaultValue: string;
+  select(): void;
+}
 interface ParentNode {
-  querySelector(selector: string): HTMLElement | null;
+  querySelector(selector: string): Field | null;
   querySelectorAll(selector: string): NodeListOf<HTMLElement>;
+}
+interface Document {
+  createElement(tag: "template"): HTMLTemplateElement;
+  createElement(tag: string): Field;
 }
 interface EventTarget {
   closest(selector: string): HTMLElement | null;

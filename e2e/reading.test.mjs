@@ -18,6 +18,11 @@ const gallery = useGallery();
 /** @typedef {import("playwright-core").Page} Page */
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+/** One dot. */
+const PICTURE = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg==",
+  "base64",
+);
 const SMALL = { viewport: { width: 1000, height: 500 } };
 
 /** @param {Page} page */
@@ -45,9 +50,14 @@ test("the page follows its end while the reader is there, and stands still while
   const before = (await line.boundingBox())?.y;
   for (const step of patches.slice(middle)) await patch(step);
   assert.equal((await line.boundingBox())?.y, before, "the line that is read moved");
-  await latest.click();
-  await atEnd(page);
-  await latest.waitFor({ state: "hidden" });
+  const ways = [() => latest.click(), () => page.keyboard.press("g")];
+  for (const goBack of ways) {
+    await page.mouse.wheel(0, -400);
+    await latest.waitFor();
+    await goBack();
+    await atEnd(page);
+    await latest.waitFor({ state: "hidden" });
+  }
 });
 
 test("opening a block, also at the end of the page, does not move the line that was clicked", async (t) => {
@@ -253,7 +263,8 @@ test("long output is cut, and all of it is a click away", async (t) => {
     { type: "run_start", responseId: "r1", agent: "demo", trigger: "user" },
     { ...call, type: "tool_call_start", toolName: "fetch", executor: "agent", arguments: "{}" },
     { ...call, type: "tool_arguments_done", arguments: "{}", summary: "", validation: "not_required" },
-    { ...call, type: "tool_result", toolName: "fetch", ok: true, result: text, durationMs: 1 },
+    { ...call, type: "tool_output_delta", stream: "stdout", offset: 0, delta: `\x1b[31mred\x1b[0m ${text}` },
+    { ...call, type: "tool_result", toolName: "fetch", ok: true, result: null, durationMs: 1 },
     { type: "run_finish", responseId: "r1", status: "completed", durationMs: 1 },
   ]);
   const page = await openSession(t, browser, callboard, "long");
@@ -261,5 +272,61 @@ test("long output is cut, and all of it is a click away", async (t) => {
   assert.doesNotMatch(await conversationText(page), /line 4500\b/);
   await page.locator(".show-all").click();
   await page.locator(".fetched").waitFor();
-  assert.match(await page.locator(".fetched").innerText(), /line 4500\b/);
+  assert.match(await page.locator(".fetched").innerText(), /^red line 0\b[^]*line 4500\b/);
+  const red = page.locator(".fetched .ansi-fg-1");
+  assert.equal(await red.innerText(), "red");
+  const colour = await red.evaluate((it) => getComputedStyle(it).color);
+  const plain = await page.locator(".fetched").evaluate((it) => getComputedStyle(it).color);
+  assert.notEqual(colour, plain);
+  await page.getByRole("button", { name: "Show less" }).click();
+  assert.doesNotMatch(await conversationText(page), /line 4500\b/);
+});
+
+test("a file gets its colours when its block is opened, and says the same before", async (t) => {
+  const callboard = await startCallboard(t, { files: { "main.rs": "fn main() {\n    let a = 1;\n}\n" } });
+  const session = await callboard.converse("read main.rs");
+  const page = await openSession(t, browser, callboard, session);
+  const file = page.locator(".file");
+  const text = await file.textContent();
+  assert.match(text ?? "", /fn main/);
+  assert.equal(await file.locator("[class^=hl-]").count(), 0);
+  await page.locator(".activity > summary").click();
+  await page.locator(".tool-block > details > summary").click();
+  await file.locator(".fetched .hl-keyword").first().waitFor();
+  assert.equal(await file.locator(".fetched").textContent(), text);
+  assert.equal(await file.locator(":scope > pre").isVisible(), false, "it is there once");
+});
+
+test("a picture from elsewhere is shown on a click, to those who want that", async (t) => {
+  const callboard = await startCallboard(t);
+  await callboard.importLog("pictures", [
+    { type: "session_created", agent: "demo", title: "Pictures" },
+    { type: "run_start", responseId: "r1", agent: "demo", trigger: "user" },
+    { type: "text_start", responseId: "r1", partId: "r1.0" },
+    { type: "text_done", responseId: "r1", partId: "r1.0", text: "![a map](http://pictures.test/map.png)" },
+    { type: "run_finish", responseId: "r1", status: "completed", durationMs: 1 },
+  ]);
+  const page = await openSession(t, browser, callboard, "pictures");
+  /** @type {string[]} */
+  const asked = [];
+  await page.context().route("http://pictures.test/**", (route) => {
+    asked.push(route.request().resourceType());
+    return route.fulfill({ contentType: "image/png", body: PICTURE });
+  });
+  const link = page.getByRole("link", { name: "a map" });
+  const [elsewhere] = await Promise.all([page.waitForEvent("popup"), link.click()]);
+  await elsewhere.close();
+  assert.equal(await link.locator("img").count(), 0, "nobody has allowed it");
+
+  await page.getByRole("button", { name: "Settings" }).click();
+  const reloaded = page.waitForEvent("load");
+  await page.getByLabel("Show pictures from other servers on a click").check();
+  await reloaded;
+  assert.deepEqual(asked, ["document"], "not without a click");
+  await link.click();
+  await page.waitForFunction(() => {
+    const picture = /** @type {HTMLImageElement | null} */ (document.querySelector(".remote-image img"));
+    return picture?.naturalWidth === 1;
+  });
+  assert.deepEqual(asked, ["document", "image"]);
 });

@@ -163,13 +163,49 @@ test("whoever leaves the page meant to delete", async (t) => {
   await until(async () => (await callboard.api("sessions")).sessions.length === 0);
 });
 
-test("an archived session says so", async (t) => {
+test("an archived session says so, leaves the list, and can be brought back", async (t) => {
   const callboard = await startCallboard(t);
   const session = await callboard.converse("help");
   const page = await openSession(t, browser, callboard, session);
+  const line = page.locator(`#sessions-${session}`);
   await choose(page, "help", "Archive");
   await page.locator(".heading[data-archived]").waitFor();
   assert.match(await page.locator(".heading").innerText(), /archived/);
+  await line.waitFor({ state: "detached" });
+  assert.equal((await callboard.api(`sessions/${session}`)).archived, true);
+  await page.reload();
+  assert.equal(await line.count(), 0, "it stays away");
+  await callboard.api(`sessions/${session}`, { method: "PATCH", body: { archived: false } });
+  await line.waitFor();
+  await page.locator(".heading:not([data-archived])").waitFor();
+});
+
+test("sessions are listed by day, in the reader's time zone, also when the day changes", async (t) => {
+  const callboard = await startCallboard(t);
+  const ages = { today: 0, yesterday: 1, week: 6, older: 50 };
+  const noon = new Date().setUTCHours(12, 0, 0, 0);
+  for (const [id, days] of Object.entries(ages)) {
+    const at = new Date(noon - days * 86_400_000).toISOString();
+    await callboard.importLog(id, [{ type: "session_created", agent: "demo", title: id, at }]);
+  }
+  const timeZone = "Europe/Paris";
+  const monthOf = { month: "long", year: "numeric", timeZone };
+  const older = new Date(noon - ages.older * 86_400_000).toLocaleDateString("en", /** @type {any} */ (monthOf));
+  const page = await browser.newPage(t, { timezoneId: timeZone });
+  await page.clock.install({ time: noon });
+  await page.goto(callboard.url);
+  const words = () => page.locator("#sessions :is(.day, .title)").allInnerTexts();
+  const first = ["Today", "today", "Yesterday", "yesterday", "Previous 7 days", "week"];
+  assert.deepEqual(await words(), [...first, older, "older"]);
+  await callboard.api("sessions/week", { method: "PATCH", body: { title: "a week" } });
+  await page.locator("#sessions .title", { hasText: "a week" }).waitFor();
+  assert.deepEqual(
+    (await words()).filter((it) => /^[A-Z]/.test(it)),
+    ["Today", "Yesterday", older],
+    "what was touched is of today",
+  );
+  await page.clock.fastForward(86_400_000);
+  assert.ok((await words()).includes("Previous 7 days"), "yesterday is two days ago");
 });
 
 test("search finds words in all sessions and leads to them", async (t) => {

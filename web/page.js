@@ -113,7 +113,7 @@ function patch(list) {
     if (it) ops[name]?.(it, ...rest);
   }
   for (const it of all("#pending > *")) if (find(`.message[data-client-id="${it.id}"]`)) it.remove();
-  find(`#sessions-${session} a`)?.setAttribute("aria-current", "page");
+  if (list.some(([, id]) => id.startsWith("sessions"))) listChanged();
   settling ||= setTimeout(settle, 100);
 }
 
@@ -127,6 +127,26 @@ function settle() {
   wasRunning = isRunning();
   tick(foot);
   tick(sure("sidebar"));
+}
+
+const midnight = (at = Date.now()) => new Date(at).setHours(0, 0, 0, 0);
+
+/** In the reader's own calendar. */
+function day(at = 0) {
+  const days = Math.max(0, Math.round((midnight() - midnight(at)) / 86_400_000));
+  if (days < 8) return ["Today", "Yesterday"][days] ?? "Previous 7 days";
+  return new Date(at).toLocaleDateString("en", { month: "long", year: "numeric" });
+}
+
+function listChanged() {
+  find(`#sessions-${session} a`)?.setAttribute("aria-current", "page");
+  for (const it of all("#sessions .day")) it.remove();
+  let last = "";
+  for (const it of all("#sessions [data-at]")) {
+    const next = day(Number(it.dataset.at));
+    if (next !== last) it.closest("li")?.before(element("li", { class: "day" }, next));
+    last = next;
+  }
 }
 
 /** Draws everything again, where patches do not reach. */
@@ -382,12 +402,12 @@ async function copy(text) {
   else {
     // Over plain http there is no other way.
     const area = element("textarea", { class: "sr" }, text ?? "");
-    const focused = /** @type {HTMLElement} */ (document.activeElement);
+    const focused = find(":focus");
     document.body.append(area);
-    /** @type {HTMLTextAreaElement} */ (area).select();
+    area.select();
     document.execCommand("copy");
     area.remove();
-    focused.focus();
+    focused?.focus();
   }
   announce("Copied to clipboard");
   say("Copied to clipboard", 1500);
@@ -409,12 +429,29 @@ actions["copy-call"] = async (badge) => {
   call.function.arguments = await new Response(whole).json().catch(() => whole);
   return copy(JSON.stringify(call, null, 2));
 };
-actions["show-all"] = async (link) => {
-  const text = await fetchText(link.getAttribute("href") ?? "");
+
+/** All of what was cut, or has no colours yet. @param {HTMLElement} body @param {string | null} [url] */
+async function complete(body, url) {
+  const html = await fetchText(`${url}&format=html`);
+  if (!find(".fetched", body)) body.append(element("div", { class: "fetched" }, parse(html)));
+}
+
+/** Files get their colours when somebody looks. @param {Event} event */
+function opened({ target }) {
+  const plain = "[open] > .inside .file[data-src]:not(:has(.fetched))";
+  for (const it of all(plain, target?.closest(".tool-block") ?? foot)) report(complete(it, it.dataset.src));
+}
+
+document.addEventListener("toggle", opened, true);
+actions["show-all"] = (link) => {
   following = false;
-  // Colours of a terminal are drawn by the server alone.
-  const plain = text.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, "");
-  link.closest(".body")?.append(element("div", { class: "fetched" }, plain));
+  return complete(up(link, ".body"), link.getAttribute("href"));
+};
+actions["show-picture"] = (link) => {
+  const src = link.getAttribute("href") ?? "";
+  // The server lets the page show it only if the reader has said so.
+  if (root.dataset.remoteImages !== "true") open(src, "_blank", "noopener");
+  else link.replaceChildren(element("img", { src, alt: link.innerText }));
 };
 actions["show-less"] = (button) => find(".fetched", up(button, ".body"))?.remove();
 
@@ -425,12 +462,12 @@ const decide = (button, answer) => ask(`/calls/${up(button, QUESTION).dataset.ca
 const QUESTION = ".sheet, .approval";
 
 actions.allow = (button) => {
-  const field = /** @type {HTMLTextAreaElement | null} */ (find(".edited", up(button, QUESTION)));
+  const field = find(".edited", up(button, QUESTION));
   const changed = field && field.value !== field.defaultValue ? { arguments: field.value } : {};
   return decide(button, { decision: "accepted", scope: button.dataset.scope, ...changed });
 };
 actions.deny = (button) => {
-  const note = /** @type {HTMLInputElement | null} */ (find(".note", up(button, QUESTION)));
+  const note = find(".note", up(button, QUESTION));
   if (!note?.hidden) return decide(button, { decision: "rejected", feedback: note?.value || undefined });
   note.hidden = false;
   note.onkeydown = ({ key }) => void (key === "Enter" && button.click());
@@ -467,7 +504,7 @@ function rename(id = "") {
   const title = place && find("button, a", place);
   if (!title || title.hidden) return;
   const before = (find(".title", title) ?? title).textContent ?? "";
-  const input = /** @type {HTMLInputElement} */ (element("input", { "aria-label": "Title", value: before }));
+  const input = element("input", { "aria-label": "Title", value: before });
   title.hidden = true;
   place.prepend(input);
   input.select();
@@ -665,16 +702,20 @@ addEventListener("dragover", (event) => event.preventDefault());
 addEventListener("drop", takeFiles);
 query.addEventListener("input", () => searchSoon(200));
 sure("settings").onchange = ({ target }) => {
-  const { name, type, checked, value } = /** @type {HTMLInputElement} */ (target);
+  const { name, type, checked, value } = /** @type {any} */ (target);
   const chosen = type === "checkbox" ? checked : value;
   root.dataset[name] = `${chosen}`;
-  report(request("PATCH", "/api/settings", { [name]: chosen }));
+  const saved = request("PATCH", "/api/settings", { [name]: chosen });
+  // What a page may load is said once, when it is made.
+  report(name === "remoteImages" ? saved.then(() => location.reload()) : saved);
 };
 
 history.scrollRestoration = "manual";
 edit();
 follow();
 settle();
+listChanged();
 setInterval(() => tick(document), 1000);
+setInterval(listChanged, 60_000);
 if (location.hash.startsWith("#m=")) report(goToTarget());
 connect();

@@ -3,6 +3,7 @@
 //! Traffic goes to loopback only, and every process that is started is ended.
 
 mod client;
+mod conversation;
 pub mod log;
 pub mod model;
 pub mod opencode;
@@ -15,6 +16,7 @@ mod tap;
 use std::time::Duration;
 
 pub use client::Client;
+pub use conversation::Conversation;
 pub use process::Process;
 pub use server::{Server, View};
 pub use tap::Tap;

@@ -131,6 +131,7 @@ impl Claude {
             | Input::Resume { .. }
             | Input::ToolResult { .. }
             | Input::History(_)
+            | Input::Tools(_)
             | Input::Head { .. }
             | Input::Bytes(_)
             | Input::Ended(_)

@@ -141,6 +141,7 @@ impl Backend for Codex {
             Input::Resume { .. }
             | Input::ToolResult { .. }
             | Input::History(_)
+            | Input::Tools(_)
             | Input::Head { .. }
             | Input::Bytes(_)
             | Input::Ended(_) => (),

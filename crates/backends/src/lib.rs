@@ -15,6 +15,8 @@
 //! - An [`Effect::Request`] is answered by [`Input::Head`], any number of [`Input::Bytes`] and one
 //!   [`Input::Ended`]; by `Ended` alone if it never got that far. A new request, and the end of the
 //!   run, cut the one before off, and nothing more is heard of it.
+//! - To an agent whose tools the driver runs, [`Input::Tools`] comes before every `Start`, `Resume` and
+//!   `History`: the tools there are may change between two steps.
 //! - The driver writes `run_start`, `run_finish`, and for the calls that it runs the approval,
 //!   `tool_running`, `tool_retry`, `tool_output_delta` and `tool_result`; it decides about their
 //!   `validation`. The backend emits everything else.
@@ -79,6 +81,8 @@ pub enum Input {
         answer: Box<Answer>,
         history: Vec<Value>,
     },
+    /// What may be called from now on, as the OpenAI API wants it: `{"type": "function", ...}`.
+    Tools(Vec<Value>),
     ToolResult {
         call_id: CallId,
         outcome: ToolOutcome,

@@ -41,18 +41,23 @@ const MAX_ERROR_BODY: usize = 64 * 1024;
 
 pub struct OpenAi {
     settings: Arc<Settings>,
+    tools: Vec<Value>,
     /// There is one between the start and the end.
     run: Option<Run>,
 }
 
 impl OpenAi {
     pub fn new(settings: Arc<Settings>) -> Self {
-        Self { settings, run: None }
+        Self { settings, tools: Vec::new(), run: None }
     }
 }
 
 impl Backend for OpenAi {
     fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
+        if let Input::Tools(tools) = input {
+            self.tools = tools;
+            return Vec::new();
+        }
         let settings = || Arc::clone(&self.settings);
         match &input {
             Input::Start { response_id, .. } => {
@@ -62,7 +67,7 @@ impl Backend for OpenAi {
             _ => (),
         }
         let Some(run) = &mut self.run else { return Vec::new() };
-        run.on(now, input);
+        run.on(now, input, &self.tools);
         let effects = std::mem::take(&mut run.effects);
         if let Some(Effect::End(_)) = effects.last() {
             self.run = None;
@@ -142,10 +147,10 @@ impl Run {
         }
     }
 
-    fn on(&mut self, now: Millis, input: Input) {
+    fn on(&mut self, now: Millis, input: Input, tools: &[Value]) {
         match input {
             Input::Resume { .. } => self.run_tools(now),
-            Input::Start { history, .. } | Input::History(history) => self.ask(&history),
+            Input::Start { history, .. } | Input::History(history) => self.ask(&history, tools),
             Input::Head { status, headers } => {
                 if let Phase::Asking(attempt) = &mut self.phase {
                     (attempt.status, attempt.headers) = (status, headers);
@@ -156,8 +161,9 @@ impl Run {
             Input::ToolResult { call_id, .. } => self.take_result(now, &call_id),
             Input::Wake => self.wake(now),
             Input::Interrupt => self.interrupt(),
-            // What only a process says.
-            Input::Line(_)
+            // Taken before it gets here, or what only a process says.
+            Input::Tools(_)
+            | Input::Line(_)
             | Input::Spare(_)
             | Input::Decided { .. }
             | Input::Steer { .. }
@@ -165,14 +171,14 @@ impl Run {
         }
     }
 
-    fn ask(&mut self, history: &[Value]) {
+    fn ask(&mut self, history: &[Value], tools: &[Value]) {
         if !matches!(self.phase, Phase::Reading) {
             return;
         }
         let index = self.progress.start_step();
         self.telling.start_step();
         self.emit(Event::StepStart { index, parent_call_id: None });
-        let request = request::chat(&self.settings, history);
+        let request = request::chat(&self.settings, history, tools);
         self.send(request, 1);
     }
 

@@ -135,6 +135,7 @@ impl Backend for Pi {
                 Input::Resume { .. }
                 | Input::ToolResult { .. }
                 | Input::History(_)
+                | Input::Tools(_)
                 | Input::Head { .. }
                 | Input::Bytes(_)
                 | Input::Ended(_),

@@ -104,7 +104,7 @@ fn answer_entries<'a>(answer: &'a Answer, reader: &Reader<'_>) -> Vec<Entry<'a>>
     let mut turn = new_turn();
     for part in answer.parts.iter().filter(|part| part.parent.is_none()) {
         if turn.is_over_before(part) {
-            entries.extend(std::mem::replace(&mut turn, new_turn()).into_entry());
+            entries.extend(std::mem::replace(&mut turn, new_turn()).into_entries(&reader.files));
         }
         if let PartKind::Steered(steered) = &part.kind {
             let is_blank = steered.text.trim().is_empty();
@@ -113,7 +113,7 @@ fn answer_entries<'a>(answer: &'a Answer, reader: &Reader<'_>) -> Vec<Entry<'a>>
         turn.add(part);
     }
     turn.cut_off = answer.cancelled;
-    entries.extend(turn.into_entry());
+    entries.extend(turn.into_entries(&reader.files));
     entries
 }
 
@@ -138,9 +138,26 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn into_entry(self) -> Option<Entry<'a>> {
+    /// Pictures that tools gave are shown by a user: results can only be texts.
+    fn into_entries(self, files: &Files<'_>) -> impl Iterator<Item = Entry<'a>> + use<'a> {
         let is_empty = self.calls.is_empty() && self.texts.iter().all(|it| it.trim().is_empty());
-        (!is_empty).then_some(Entry::Assistant(self))
+        let pictures = self.pictures(files);
+        let pictures = (!pictures.is_empty()).then_some(Entry::User(pictures));
+        (!is_empty).then_some(Entry::Assistant(self)).into_iter().chain(pictures)
+    }
+
+    fn pictures(&self, files: &Files<'_>) -> Vec<Value> {
+        let Files::GoAlong { sees: true, read } = files else { return Vec::new() };
+        let given = self.calls.iter().filter_map(|it| Some((*it, it.outcome.as_ref()?)));
+        let pieces = given.flat_map(|(call, outcome)| {
+            let pictures = outcome.files.iter().filter(|it| attachments::is_picture(it));
+            let pictures: Vec<Value> =
+                pictures.map(|it| attachments::piece(it, true, *read)).collect();
+            let title = format!("What {} gave:", tool_name(call));
+            let title = (!pictures.is_empty()).then(|| text_piece(&title));
+            title.into_iter().chain(pictures)
+        });
+        pieces.collect()
     }
 
     fn content(&self) -> String {

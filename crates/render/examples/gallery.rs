@@ -72,7 +72,7 @@ impl Gallery {
         let Self { settings, sessions, agents } = self;
         let open =
             open.map(|(id, transcript)| OpenSession { id, transcript, earlier: None, at: None });
-        page(&Page { settings, sessions, agents, open })
+        page(&Page { settings, sessions, agents, servers: &[], open })
     }
 
     fn replay(&self, id: &SessionId, records: &[Record]) -> Value {

@@ -4,21 +4,26 @@
 //! opened, nor what a sub-agent did underneath.
 
 use maud::{Markup, PreEscaped, html};
-use transcript::{Call, CallState, Decision, Outcome, Scope};
+use transcript::{Call, CallState, Decision, Executor, Outcome, Scope, Seq};
 
 use crate::icon::icon;
+use crate::message::attachments;
 use crate::tool::{self, Kind};
 use crate::tree::Element;
 use crate::view::{BodyKind, View, inline};
 use crate::words::duration;
-use crate::{code, json};
+use crate::{json, whole};
 
-/// The block without what happened underneath it; see [`nested_id`].
-pub(crate) fn block(view: &View, id: &str, call: &Call) -> Element {
+/// The block without what happened underneath it; see [`nested_id`]. `changed` is the number of the last
+/// record about it.
+pub(crate) fn block(view: &View, id: &str, call: &Call, changed: Seq) -> Element {
     let summary = Element::new("summary", format!("{id}-s")).html(head(call));
-    let details = Element::new("details", format!("{id}-d"))
-        .child(summary)
-        .child(Element::div(format!("{id}-i")).class("inside").children(inside(view, id, call)));
+    let details = Element::new("details", format!("{id}-d")).child(summary).child(
+        Element::div(format!("{id}-i"))
+            .class("inside")
+            .children(inside(view, id, call))
+            .child_if(raw_link(view, &format!("{id}-l"), call, changed)),
+    );
     Element::div(id)
         .class(classes(call))
         .attr("data-call-id", call.id.as_str())
@@ -92,7 +97,8 @@ fn head(call: &Call) -> Markup {
 }
 
 fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
-    let own = tool::view(&format!("{id}-v"), call);
+    let file = |it: &tool::File| view.file(&format!("{id}-f"), call, it);
+    let own = tool::view(&format!("{id}-v"), call, file);
     let is_known = own.is_some();
     let mut parts: Vec<Element> = own.into_iter().collect();
     let output = [
@@ -107,12 +113,13 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
         }
     }
     parts.extend(error(&format!("{id}-x"), call));
+    parts.extend(files(view, &format!("{id}-f"), call));
     let asked =
         section(&format!("{id}-g"), "Arguments", arguments(view, &format!("{id}-gb"), call));
     let got = result(view, &format!("{id}-rb"), call)
         .map(|body| section(&format!("{id}-r"), "Result", body));
     if is_known {
-        parts.extend(shown_result(&format!("{id}-c"), call));
+        parts.extend(shown_result(view, id, call));
         let raw = Element::new("details", format!("{id}-w"))
             .class("raw")
             .child(Element::new("summary", format!("{id}-ws")).text("Arguments and result"));
@@ -122,6 +129,14 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
         parts.extend(got);
     }
     parts
+}
+
+/// To what the agent's own program wrote of the call's end. A file that stands alone hides it.
+fn raw_link(view: &View, id: &str, call: &Call, changed: Seq) -> Option<Element> {
+    let is_of_program = call.executor == Executor::Agent && call.outcome.is_some();
+    let link = Element::new("a", id).class("raw-link").attr("href", view.raw_url(changed));
+    let link = link.attr("target", "_blank").attr("rel", "noopener");
+    is_of_program.then(|| link.text("What the program wrote"))
 }
 
 fn section(id: &str, title: &str, body: Element) -> Element {
@@ -162,26 +177,44 @@ fn result(view: &View, id: &str, call: &Call) -> Option<Element> {
 }
 
 /// The words or the file in the result of a tool that is known, where they did not come as output.
-fn shown_result(id: &str, call: &Call) -> Option<Element> {
+fn shown_result(view: &View, id: &str, call: &Call) -> Option<Element> {
     if !call.stdout.is_empty() {
         return None;
     }
-    let value: serde_json::Value =
-        serde_json::from_str(&inline(call.outcome.as_ref()?.result.as_ref()?)?).ok()?;
-    let element = Element::div(id).class("section");
-    if Kind::of(&call.name) == Kind::Search
-        && let Some(matches) = value.get("matches").and_then(serde_json::Value::as_array)
+    let element = Element::div(format!("{id}-c")).class("section");
+    let kind = Kind::of(&call.name);
+    if kind == Kind::Search
+        && let Some(matches) = tool::matches(call)
     {
-        return Some(element.html(found(matches)));
+        return Some(element.html(found(&matches)));
     }
-    let text = value.as_str().or_else(|| {
-        ["text", "content", "output", "stdout"].iter().find_map(|name| value.get(name)?.as_str())
-    })?;
-    let file = tool::subject(call).filter(|_| Kind::of(&call.name) == Kind::Read);
+    let file = tool::file(call).filter(|_| kind == Kind::Read);
     Some(element.html(match file {
-        Some(path) => html! { div.body.file tabindex="0" { (code::file(&path, text)) } },
-        None => html! { div.body tabindex="0" { (text) } },
+        Some(file) => view.file(&format!("{id}-f"), call, &file),
+        None => {
+            let text = tool::result_text(call)?;
+            html! { div.body tabindex="0" { (text) } }
+        }
     }))
+}
+
+/// The line of a match between those around it, where the tool gave them.
+fn lines_of(hit: &serde_json::Value) -> Vec<Markup> {
+    let number = hit.get("line").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let around = |name: &str| -> Vec<&str> {
+        let lines = hit.get(name).and_then(serde_json::Value::as_array);
+        lines.into_iter().flatten().filter_map(serde_json::Value::as_str).collect()
+    };
+    let (before, after) = (around("before"), around("after"));
+    let first = number.saturating_sub(before.len() as u64);
+    let text = hit.get("text").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let lines = before.iter().chain([&text]).chain(&after);
+    let line = |(number, text): (u64, &&str)| html! { div { span.line { (number) } (text) } };
+    (first..).zip(lines).map(line).collect()
+}
+
+fn has_context(hit: &serde_json::Value) -> bool {
+    hit.get("before").or_else(|| hit.get("after")).is_some()
 }
 
 /// Matches of a search, grouped by file.
@@ -193,11 +226,9 @@ fn found(matches: &[serde_json::Value]) -> Markup {
         @for group in matches.chunk_by(|a, b| path(a) == path(b)) {
             p.subject { code { (path(&group[0])) } }
             div.body.matches tabindex="0" {
-                @for hit in group {
-                    div {
-                        span.line { (hit.get("line").and_then(|it| it.as_u64()).unwrap_or(0)) }
-                        (hit.get("text").and_then(|it| it.as_str()).unwrap_or(""))
-                    }
+                @for (idx, hit) in group.iter().enumerate() {
+                    @if idx > 0 && has_context(hit) { div.meta { "⋯" } }
+                    @for line in lines_of(hit) { (line) }
                 }
             }
         }
@@ -209,6 +240,12 @@ fn error(id: &str, call: &Call) -> Option<Element> {
     Some(Element::div(id).class("failure").html(html! {
         (icon("alert")) " " (error.message) " " code { (error.code.as_str()) }
     }))
+}
+
+/// Pictures and other files that the tool gave.
+fn files(view: &View, id: &str, call: &Call) -> Option<Element> {
+    let files = &call.outcome.as_ref()?.files;
+    (!files.is_empty()).then(|| Element::div(id).class("section").html(attachments(view, files)))
 }
 
 /// The question and, later, who answered it and how. Empty where nobody was asked.
@@ -250,7 +287,7 @@ fn approval(id: &str, call: &Call) -> Element {
 pub(crate) fn question(view_id: &str, call: &Call, why: Option<String>) -> Markup {
     let options = call.approval.as_ref().and_then(|it| it.options.as_ref());
     let allows = |scope| options.is_none_or(|it| it.scopes.contains(&scope));
-    let what = tool::view(view_id, call);
+    let what = tool::view(view_id, call, |file| html! { div.body.file { (whole::file(file)) } });
     let can_edit = options.is_some_and(|it| it.can_edit);
     html! {
         p.question { (icon("alert")) " Waiting for you: " b { (call.label()) } }

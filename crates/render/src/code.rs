@@ -2,7 +2,7 @@
 //!
 //! The grammars are syntect's, made into the few token classes of the page's stylesheet. They are loaded by
 //! the first code that is highlighted, and a grammar that is used keeps what it has compiled, some ten
-//! megabytes each: a server that is idle calls [`unload`].
+//! megabytes each: a server calls [`unload_unused`] now and then.
 
 mod languages;
 #[cfg(test)]
@@ -107,13 +107,22 @@ pub fn file(path: &str, content: &str) -> Markup {
     maud::html! { pre { code class=[class] { (content) } } }
 }
 
-/// Gives back the memory of the grammars. The next highlighting loads them again.
-pub fn unload() {
-    *loaded() = None;
+/// Gives back the memory of the grammars if none was used since this was last called. The next
+/// highlighting loads them again.
+pub fn unload_unused() {
+    let mut loaded = loaded();
+    if !std::mem::take(&mut loaded.is_used) {
+        loaded.highlighter = None;
+    }
 }
 
-fn loaded() -> MutexGuard<'static, Option<Arc<Highlighter>>> {
-    static LOADED: Mutex<Option<Arc<Highlighter>>> = Mutex::new(None);
+struct Loaded {
+    highlighter: Option<Arc<Highlighter>>,
+    is_used: bool,
+}
+
+fn loaded() -> MutexGuard<'static, Loaded> {
+    static LOADED: Mutex<Loaded> = Mutex::new(Loaded { highlighter: None, is_used: false });
     LOADED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -131,7 +140,9 @@ impl Highlighter {
     }
 
     fn get() -> Arc<Self> {
-        loaded().get_or_insert_with(|| Arc::new(Self::load())).clone()
+        let mut loaded = loaded();
+        loaded.is_used = true;
+        loaded.highlighter.get_or_insert_with(|| Arc::new(Self::load())).clone()
     }
 
     /// Nothing if a grammar is missing or gives up.

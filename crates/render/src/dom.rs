@@ -135,12 +135,14 @@ impl Node {
         }
     }
 
-    /// Empties every element of that class, for comparisons that leave something out.
+    /// Leaves nothing of every element of that class but its id and classes, for comparisons that leave
+    /// something out.
     pub(crate) fn take_out(&mut self, class: &str) {
         let is_it = self.attribute("class").is_some_and(|it| it.split(' ').any(|it| it == class));
-        let Self::Element { children, .. } = self else { return };
+        let Self::Element { attributes, children, .. } = self else { return };
         if is_it {
             children.clear();
+            attributes.retain(|(name, _)| matches!(name.as_str(), "id" | "class"));
         }
         children.iter_mut().for_each(|it| it.take_out(class));
     }

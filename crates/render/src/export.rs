@@ -12,18 +12,22 @@ use crate::icon::symbols;
 use crate::page::document;
 use crate::settings::Settings;
 use crate::surroundings::Surroundings;
-use crate::view::{Bodies, View};
+use crate::view::{Bodies, Files, View};
 use crate::words::duration;
 
-/// The page with all its messages and all their bodies, with its own style, and nothing that could
-/// reach out of the file.
-pub fn export_html(
-    session: &SessionId,
-    transcript: &Transcript,
-    settings: &Settings,
-    stylesheet: &str,
-) -> String {
-    let view = View::new(session.clone(), Bodies::Whole);
+/// What goes into a file beside the transcript.
+pub struct Export<'a> {
+    pub session: &'a SessionId,
+    pub settings: &'a Settings,
+    pub stylesheet: &'a str,
+    pub files: Files,
+}
+
+/// The page with all its messages, all their bodies and what is attached, with its own style, and
+/// nothing that could reach out of the file.
+pub fn export_html(transcript: &Transcript, export: Export<'_>) -> String {
+    let Export { session, settings, stylesheet, files } = export;
+    let view = View::new(session.clone(), Bodies::Whole).with_files(files);
     let around = Surroundings::new(&view, transcript);
     let policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
     let links = html! {

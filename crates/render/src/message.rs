@@ -18,7 +18,7 @@ use crate::{badge, call, part, tool};
 pub(crate) fn message(view: &View, message: &Message) -> Element {
     let id = view.message_id(message);
     match &message.content {
-        Content::Said(said) => self::said(&id, said),
+        Content::Said(said) => self::said(view, &id, said),
         Content::Answer(answer) => self::answer(view, &id, answer),
         Content::Aside(kind) => article(&id, "system").child(part::aside(&part_id(&id, 0), kind)),
     }
@@ -32,7 +32,7 @@ pub(crate) fn part_id(message: &str, idx: usize) -> String {
     format!("{message}-{idx}")
 }
 
-fn said(id: &str, said: &Said) -> Element {
+fn said(view: &View, id: &str, said: &Said) -> Element {
     let Said { text, attachments, from, .. } = said;
     if said.role == SaidBy::System {
         return article(id, "system").html(html! { p.quiet-line { (text) } });
@@ -43,7 +43,7 @@ fn said(id: &str, said: &Said) -> Element {
         @if let Some(from) = from {
             p.meta.from { (icon("agent")) " From " b { (from.agent) } }
         }
-        (self::attachments(attachments))
+        (self::attachments(view, attachments))
         @if !text.is_empty() { div.bubble { (text) } }
         div.actions {
             button.quiet type="button" data-action="copy-message" aria-label="Copy message" { (icon("copy")) }
@@ -54,17 +54,16 @@ fn said(id: &str, said: &Said) -> Element {
     })
 }
 
-fn attachments(attachments: &[Attachment]) -> Markup {
+pub(crate) fn attachments(view: &View, attachments: &[Attachment]) -> Markup {
     html! {
         @if !attachments.is_empty() {
             div.attachments {
                 @for Attachment { blob, name, media_type, size: bytes } in attachments {
-                    a.attachment href={ "/api/blobs/" (blob) } target="_blank" rel="noopener" {
-                        @if is_picture(media_type, *bytes) {
-                            img src={ "/api/blobs/" (blob) } alt=(name) loading="lazy";
-                        } @else {
-                            (icon("file"))
-                        }
+                    @let url = view.file_url(blob);
+                    @let picture = url.as_ref().filter(|_| is_picture(media_type, *bytes));
+                    a.attachment href=[&url] download=[view.is_alone().then_some(name)] target="_blank" rel="noopener" {
+                        @if let Some(url) = picture { img src=(url) alt=(name) loading="lazy"; }
+                        @else { (icon("file")) }
                         span.name { (name) } " " span.meta { (size(*bytes)) }
                     }
                 }
@@ -74,16 +73,16 @@ fn attachments(attachments: &[Attachment]) -> Markup {
 }
 
 /// Only these are shown, and only up to a size.
-fn is_picture(media_type: &str, bytes: u64) -> bool {
+pub fn is_picture(media_type: &str, bytes: u64) -> bool {
     const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
     PICTURES.contains(&media_type) && bytes <= 4 * 1024 * 1024
 }
 
-pub(crate) fn queued(id: &str, message: &Queued) -> Element {
+pub(crate) fn queued(view: &View, id: &str, message: &Queued) -> Element {
     let client_id = message.client_id.as_ref().map(|it| it.as_str());
     let element = Element::new("article", id).class("message queued").attr("data-role", "user");
     element.attr_if("data-client-id", client_id).html(html! {
-        (attachments(&message.attachments))
+        (attachments(view, &message.attachments))
         div.bubble { (message.text) }
         p.meta {
             "Queued: starts when the agent has finished"

@@ -6,7 +6,7 @@ use transcript::{SessionId, Transcript};
 
 use crate::conversation::messages;
 use crate::icon::{icon, symbols};
-use crate::settings::{self, Settings};
+use crate::settings::{self, ListedServer, Settings};
 use crate::sidebar::{ListedSession, sidebar};
 use crate::surroundings::Surroundings;
 use crate::view::{Bodies, View};
@@ -15,6 +15,7 @@ pub struct Page<'a> {
     pub settings: &'a Settings,
     pub sessions: &'a [ListedSession],
     pub agents: &'a [ListedAgent],
+    pub servers: &'a [ListedServer],
     /// The session that is open, if one is.
     pub open: Option<OpenSession<'a>>,
 }
@@ -58,7 +59,7 @@ pub fn page(page: &Page<'_>) -> String {
             p #status role="status" aria-live="polite" {}
             div #announcer.sr aria-live="polite" {}
             (session_menu())
-            (settings::dialog(page.settings))
+            (settings::dialog(page.settings, page.servers))
             (shortcuts())
         }
     };
@@ -234,16 +235,17 @@ pub(crate) fn document(
 ) -> String {
     let default = Settings::default();
     let settings = settings.unwrap_or(&default);
-    let hide = |on: bool| if on { "true" } else { "false" };
+    let word = |on: bool| if on { "true" } else { "false" };
     let markup = html! {
         (DOCTYPE)
         html lang="en" data-theme=(settings.theme.word())
             data-tool-display=(settings.tool_display.word())
             data-reveal=(settings.reveal.word())
-            data-show-tool-calls=(hide(settings.show_tool_calls))
-            data-show-thinking=(hide(settings.show_thinking))
-            data-show-timing=(hide(settings.show_timing))
-            data-hide-tool-calls-in-archived=(hide(settings.hide_tool_calls_in_archived)) {
+            data-show-tool-calls=(word(settings.show_tool_calls))
+            data-show-thinking=(word(settings.show_thinking))
+            data-show-timing=(word(settings.show_timing))
+            data-hide-tool-calls-in-archived=(word(settings.hide_tool_calls_in_archived))
+            data-remote-images=(word(settings.remote_images)) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover, interactive-widget=resizes-content";

@@ -28,7 +28,7 @@ pub(crate) fn part(view: &View, id: &str, part: &Part) -> Element {
             Element::div(id).class(text_classes(part, text)).html(markup)
         }
         PartKind::Thinking(thinking) => thought(id, part, thinking, &thinking.text),
-        PartKind::Call(it) => call::block(view, id, it),
+        PartKind::Call(it) => call::block(view, id, it, part.changed),
         kind => aside(id, kind),
     }
 }

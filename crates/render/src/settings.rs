@@ -15,6 +15,8 @@ pub struct Settings {
     pub show_thinking: bool,
     pub show_timing: bool,
     pub hide_tool_calls_in_archived: bool,
+    /// A click shows a picture that is on another server, which then knows who looks and when.
+    pub remote_images: bool,
     pub theme: Theme,
 }
 
@@ -65,6 +67,7 @@ impl Default for Settings {
             show_thinking: true,
             show_timing: false,
             hide_tool_calls_in_archived: false,
+            remote_images: false,
             theme: Theme::default(),
         }
     }
@@ -101,8 +104,17 @@ impl Theme {
     }
 }
 
+/// An MCP server, as it is when the page is made.
+pub struct ListedServer {
+    pub id: String,
+    /// In words.
+    pub state: String,
+    /// What went wrong last.
+    pub problem: Option<String>,
+}
+
 /// The dialog in which they are changed; each control is named as its setting.
-pub(crate) fn dialog(settings: &Settings) -> Markup {
+pub(crate) fn dialog(settings: &Settings, servers: &[ListedServer]) -> Markup {
     let displays = [
         ("widget", "One line that opens"),
         ("badges", "Badges under the answer"),
@@ -122,9 +134,29 @@ pub(crate) fn dialog(settings: &Settings) -> Markup {
                 (switch("showThinking", "Show thinking", settings.show_thinking))
                 (switch("showTiming", "Show time and tokens", settings.show_timing))
                 (switch("hideToolCallsInArchived", "Hide tool calls in archived sessions", settings.hide_tool_calls_in_archived))
+                (switch("remoteImages", "Show pictures from other servers on a click", settings.remote_images))
+                (self::servers(servers))
                 div.buttons {
                     a.quiet href="/sign-out" data-action="sign-out" { "Sign out" }
                     button.primary type="submit" { "Done" }
+                }
+            }
+        }
+    }
+}
+
+fn servers(servers: &[ListedServer]) -> Markup {
+    html! {
+        @if !servers.is_empty() {
+            section.servers aria-label="MCP servers" {
+                h3 { "MCP servers" }
+                ul {
+                    @for ListedServer { id, state, problem } in servers {
+                        li {
+                            b { (id) } " " span.meta { (state) }
+                            @if let Some(problem) = problem { p.failed { (problem) } }
+                        }
+                    }
                 }
             }
         }

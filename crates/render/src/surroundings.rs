@@ -76,7 +76,7 @@ fn heading(id: &str, transcript: &Transcript) -> Element {
 fn queue(view: &View, transcript: &Transcript) -> Element {
     let id = view.id("queue");
     let waiting = transcript.queue.messages.iter().enumerate();
-    let waiting = waiting.map(|(idx, it)| queued(&format!("{id}-{idx}"), it));
+    let waiting = waiting.map(|(idx, it)| queued(view, &format!("{id}-{idx}"), it));
     Element::div(&*id).class("queue").children(waiting)
 }
 

@@ -1,5 +1,7 @@
 //! Laws of the page on a corpus of logs and on random ones, then examples for reading.
 
 mod badges;
+mod bodies;
 mod corpus;
 mod laws;
+mod search;

@@ -5,7 +5,6 @@ use maud::{Markup, html};
 use serde_json::Value;
 use transcript::Call;
 
-use crate::code;
 use crate::diff::{self, Diff};
 use crate::tree::Element;
 use crate::view::{inline, one_line};
@@ -61,9 +60,9 @@ impl Kind {
     }
 }
 
-/// The tool's own view of what it was asked to do; none for a tool that nobody knows, and while
-/// the arguments still come.
-pub(crate) fn view(id: &str, call: &Call) -> Option<Element> {
+/// The tool's own view of what it was asked to do, with `file` for the content of one that it writes;
+/// none for a tool that nobody knows, and while the arguments still come.
+pub(crate) fn view(id: &str, call: &Call, file: impl Fn(&File) -> Markup) -> Option<Element> {
     let arguments = arguments(call)?;
     let text = |names: &[&str]| first_text(&arguments, names);
     let markup = match Kind::of(&call.name) {
@@ -72,9 +71,8 @@ pub(crate) fn view(id: &str, call: &Call) -> Option<Element> {
         Kind::List => path_line(text(PATHS).unwrap_or("."), None),
         Kind::Edit => edit(&arguments)?,
         Kind::Write => {
-            let path = text(PATHS)?;
-            let content = text(&["content", "text", "contents", "new_source"])?;
-            html! { (path_line(path, None)) div.body.file { (code::file(path, content)) } }
+            let written = written(&arguments)?;
+            html! { (path_line(&written.path, None)) (file(&written)) }
         }
         Kind::Search => {
             let pattern = text(&["pattern", "query", "glob", "regex"])?;
@@ -106,6 +104,46 @@ pub(crate) fn subject(call: &Call) -> Option<String> {
         Kind::Plan | Kind::Other => return None,
     };
     first_text(&arguments, names).map(|it| one_line(it, 200).into_owned())
+}
+
+/// A file that a call has read or written.
+pub(crate) struct File {
+    pub(crate) path: String,
+    pub(crate) content: String,
+}
+
+/// The one that a call was about, as far as the page shows it.
+pub(crate) fn file(call: &Call) -> Option<File> {
+    match Kind::of(&call.name) {
+        Kind::Read => Some(File { path: subject(call)?, content: result_text(call)? }),
+        Kind::Write => written(&arguments(call)?),
+        _ => None,
+    }
+}
+
+fn written(arguments: &Value) -> Option<File> {
+    let path = first_text(arguments, PATHS)?.to_owned();
+    let content = first_text(arguments, &["content", "text", "contents", "new_source"])?.to_owned();
+    Some(File { path, content })
+}
+
+/// What a search has found.
+pub(crate) fn matches(call: &Call) -> Option<Vec<Value>> {
+    match result(call)?.get_mut("matches")?.take() {
+        Value::Array(matches) => Some(matches),
+        _ => None,
+    }
+}
+
+fn result(call: &Call) -> Option<Value> {
+    serde_json::from_str(&inline(call.outcome.as_ref()?.result.as_ref()?)?).ok()
+}
+
+/// What a result says in words.
+pub(crate) fn result_text(call: &Call) -> Option<String> {
+    let value = result(call)?;
+    let text = value.as_str();
+    text.or_else(|| first_text(&value, &["text", "content", "output", "stdout"])).map(str::to_owned)
 }
 
 const PATHS: &[&str] = &["path", "file_path", "filePath", "notebook_path", "filename", "dir"];

@@ -1,13 +1,15 @@
 //! How a session is drawn: the names of its elements, and how much of a long body is shown.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
-use maud::html;
-use transcript::{Answer, Body, Call, Message, SessionId};
+use maud::{Markup, html};
+use transcript::{Answer, Body, Call, Message, Seq, SessionId};
 
-use crate::ansi;
+use crate::tool::File;
 use crate::tree::Element;
 use crate::words::{count, size};
+use crate::{ansi, code, whole};
 
 /// A longer body is a placeholder: its ends, and a link to the rest. Below what a transcript keeps
 /// of a body (head and tail of 8 KiB each), so that what is shown depends on the size alone.
@@ -21,7 +23,11 @@ pub struct View {
     pub(crate) session: SessionId,
     short: String,
     bodies: Bodies,
+    files: Files,
 }
+
+/// Attachments by their blob, as addresses that hold their content: for a file that stands alone.
+pub type Files = HashMap<String, String>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bodies {
@@ -33,18 +39,38 @@ pub enum Bodies {
 
 /// Which of a call's texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BodyKind {
+pub enum BodyKind {
     Arguments,
     Stdout,
     Stderr,
     Result,
+    /// What it has read or written.
+    File,
 }
 
 impl View {
     pub fn new(session: SessionId, bodies: Bodies) -> Self {
         let id = session.as_str();
         let short = id[id.len().saturating_sub(8)..].to_owned();
-        Self { session, short, bodies }
+        Self { session, short, bodies, files: Files::new() }
+    }
+
+    /// With what is attached in it.
+    pub(crate) fn with_files(self, files: Files) -> Self {
+        Self { files, ..self }
+    }
+
+    /// In a file, away from the server.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.bodies == Bodies::Whole
+    }
+
+    /// Where an attachment is; none if it did not come along.
+    pub(crate) fn file_url(&self, blob: &str) -> Option<String> {
+        match self.bodies {
+            Bodies::Cut => Some(format!("/api/blobs/{blob}")),
+            Bodies::Whole => self.files.get(blob).cloned(),
+        }
     }
 
     /// For elements that are there once for each session.
@@ -56,9 +82,15 @@ impl View {
         format!("{}-{}", self.short, message.first)
     }
 
+    /// Where the whole of a text is; `format=html` gives it as [`crate::whole_body`] draws it.
     pub(crate) fn body_url(&self, call: &Call, kind: BodyKind) -> String {
         let stream = kind.word();
         format!("/api/sessions/{}/calls/{}/output?stream={stream}", self.session, call.id)
+    }
+
+    /// What a record was made of.
+    pub(crate) fn raw_url(&self, record: Seq) -> String {
+        format!("/api/sessions/{}/raw?seq={record}", self.session)
     }
 
     /// A body as plain text that grows, or its ends and the way to the rest.
@@ -75,12 +107,27 @@ impl View {
         }
         let element = element.class("body cut");
         match (self.bodies, body.whole()) {
-            (Bodies::Whole, Some(text)) => element.html(html! { div.edge { (text) } }),
+            (Bodies::Whole, Some(text)) => element.html(whole::text(id, kind, &text)),
             _ => element.html(self.ends(call, kind, body)),
         }
     }
 
-    fn ends(&self, call: &Call, kind: BodyKind, body: &Body) -> maud::Markup {
+    /// A file's content. Its colours cost more than the rest of a page and most blocks stay closed, so
+    /// that they are fetched when the block is opened.
+    pub(crate) fn file(&self, id: &str, call: &Call, file: &File) -> Markup {
+        let source = match (self.bodies, code::language_of_file(&file.path)) {
+            (Bodies::Cut, Some(_)) => Some(self.body_url(call, BodyKind::File)),
+            _ => None,
+        };
+        html! {
+            div id=(id) .body.file tabindex="0" data-src=[&source] {
+                @if source.is_some() { pre { code { (file.content) } } }
+                @else { (whole::file(file)) }
+            }
+        }
+    }
+
+    fn ends(&self, call: &Call, kind: BodyKind, body: &Body) -> Markup {
         let (head, tail) = (head(body.head()), tail(body.tail()));
         html! {
             div.edge { (head) }
@@ -102,10 +149,11 @@ impl BodyKind {
             Self::Stdout => "stdout",
             Self::Stderr => "stderr",
             Self::Result => "result",
+            Self::File => "file",
         }
     }
 
-    fn is_output(self) -> bool {
+    pub(crate) fn is_output(self) -> bool {
         matches!(self, Self::Stdout | Self::Stderr)
     }
 }

@@ -11,9 +11,13 @@ use backends::openai::Settings;
 use backends::{Backend, Demo, Launch, OpenAi, Pace};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 use transcript::{ErrorCode, ErrorInfo};
 
+use crate::approvals::Pattern;
 use crate::history::LookBack;
+use crate::mcp;
+use crate::tools::{ToolSpec, Tools};
 
 pub(crate) use program::{ProgramAgent, ProgramKind, ProgramSettings, SHIPPED, is_tool_of_program};
 
@@ -56,11 +60,47 @@ pub(crate) enum Hired {
 #[derive(Debug)]
 pub(crate) struct OpenAiAgent {
     pub(crate) settings: Arc<Settings>,
+    pub(crate) tools: ToolChoice,
     pub(crate) system: Option<String>,
     /// Pictures may be sent to it.
     pub(crate) sees: bool,
     /// Variables that should hold a key and are not set.
     pub(crate) missing: Vec<String>,
+}
+
+/// Which tools an agent may use: those that a pattern fits, or all.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ToolChoice(pub(crate) Option<Vec<Pattern>>);
+
+impl ToolChoice {
+    /// As the API wants them, of those that are known now.
+    pub(crate) fn of(&self, tools: &Tools) -> Vec<Value> {
+        let chosen = tools.specs().into_iter().filter(|it| self.takes(&it.name));
+        let function = |ToolSpec { name, description, parameters }: ToolSpec| {
+            json!({ "type": "function", "function": {
+                "name": name, "description": description, "parameters": parameters,
+            }})
+        };
+        chosen.map(function).collect()
+    }
+
+    /// Whether it may use any tool of this MCP server.
+    pub(crate) fn takes_any_of(&self, server: &str) -> bool {
+        self.any(|it| is_about(it, Some(server)))
+    }
+
+    pub(crate) fn takes(&self, tool: &str) -> bool {
+        self.any(|it| is_about(it, mcp::server_of(tool)) && it.fits(tool))
+    }
+
+    fn any(&self, fits: impl Fn(&Pattern) -> bool) -> bool {
+        self.0.as_ref().is_none_or(|patterns| patterns.iter().any(fits))
+    }
+}
+
+/// A star for all tools is about all servers; any other pattern is about one server, or about none.
+fn is_about(pattern: &Pattern, server: Option<&str>) -> bool {
+    pattern.is_exactly("*") || mcp::server_of(&pattern.text()) == server
 }
 
 /// An agent as `GET /api/agents` shows it.
@@ -157,6 +197,14 @@ impl Agents {
             },
             Some((_, AgentKind::Program(_))) => LookBack::LastMessage { with_files: true },
             Some((_, AgentKind::Demo { .. })) | None => LookBack::LastMessage { with_files: false },
+        }
+    }
+
+    /// The tools that the server runs for it. None if it has its own.
+    pub(crate) fn tool_choice(&self, id: &str) -> Option<&ToolChoice> {
+        match &self.find(id)?.kind {
+            AgentKind::OpenAi(agent) => Some(&agent.tools),
+            AgentKind::Demo { .. } | AgentKind::Program(_) => None,
         }
     }
 

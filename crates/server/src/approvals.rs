@@ -12,10 +12,13 @@ mod tests;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use reqwest::Url;
 use serde_json::{Value, json};
+
+use crate::tools::plain;
 
 pub(crate) use pattern::Pattern;
 
@@ -28,7 +31,7 @@ pub(crate) enum Verdict {
 
 #[derive(Debug)]
 pub(crate) struct Approvals {
-    /// By the tool's name; `*` is for tools without a rule of their own.
+    /// By the tool's name, or a pattern for names; see [`Self::rule_for`].
     pub(crate) rules: BTreeMap<String, Rule>,
     /// How long a call waits for a decision.
     pub(crate) timeout_ms: u64,
@@ -44,15 +47,23 @@ pub(crate) struct Rule {
     pub(crate) otherwise: Option<Verdict>,
 }
 
+/// As many as Linux follows.
+const MAX_LINKS: u32 = 40;
 /// A command beyond this can be allowed once, but not remembered.
 const MAX_COVERS: usize = 1000;
 
 impl Approvals {
     pub(crate) fn judge(&self, call: &Proposed<'_>) -> Verdict {
         let subject = call.subject();
-        let rule = self.rules.get(call.tool).or_else(|| self.rules.get("*"));
-        let ruled = rule.and_then(|it| it.judge(call.tool, &subject));
+        let ruled = self.rule_for(call.tool).and_then(|it| it.judge(call.tool, &subject));
         ruled.unwrap_or_else(|| by_default(call, &subject))
+    }
+
+    /// The tool's own, else that of the longest pattern which fits its name. `*` fits all.
+    fn rule_for(&self, tool: &str) -> Option<&Rule> {
+        let fitting = self.rules.iter().filter(|(name, _)| Pattern::new(name).fits(tool));
+        let by_pattern = || fitting.max_by_key(|(name, _)| name.len()).map(|(_, rule)| rule);
+        self.rules.get(tool).or_else(by_pattern)
     }
 }
 
@@ -120,7 +131,7 @@ fn may_match(pattern: &Pattern, tool: &str, subject: &str) -> bool {
 
 fn by_default(call: &Proposed<'_>, subject: &str) -> Verdict {
     match call.tool {
-        "time" | "list_files" | "read_file" | "search_files" | "http_get" => Verdict::Allow,
+        "time" | "list_files" | "read_file" | "search_files" => Verdict::Allow,
         "shell" if read_only::is_read_only(subject, call.workspace) => Verdict::Allow,
         _ => Verdict::Ask,
     }
@@ -135,14 +146,20 @@ pub(crate) struct Proposed<'a> {
 }
 
 impl Proposed<'_> {
-    /// What an answer for more than once holds for: this very command, this host, or the tool.
-    /// None if it can be given only once.
+    /// What an answer for more than once holds for: this very command, this host, files of this
+    /// folder, or the tool. None if it can be given only once.
     pub(crate) fn covers(&self) -> Option<String> {
         let covers = match self.tool {
             "shell" => format!("shell: {}", self.subject()),
             "http_get" => {
                 let url = Url::parse(&self.subject()).ok()?;
                 format!("http_get: {}", url.origin().ascii_serialization())
+            }
+            "write_file" | "edit_file" => {
+                let path = PathBuf::from(self.subject());
+                let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+                let folder = folder.unwrap_or(Path::new("."));
+                format!("{}: {}/", self.tool, folder.display())
             }
             tool => tool.to_owned(),
         };
@@ -160,26 +177,41 @@ impl Proposed<'_> {
                 Url::parse(&url).map_or(url, |it| it.to_string())
             }
             "read_file" | "write_file" | "edit_file" | "list_files" | "search_files" => {
-                plain_path(&field("path"), self.workspace)
+                place(&field("path"), self.workspace)
             }
             _ => arguments.to_string(),
         }
     }
 }
 
-/// Relative to the workspace, without detours.
-fn plain_path(path: &str, workspace: &Path) -> String {
-    let path = Path::new(path);
-    let path = path.strip_prefix(workspace).unwrap_or(path);
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => (),
-            Component::ParentDir if plain.file_name().is_some() => {
-                plain.pop();
+/// Where a path leads, from the workspace on: by its letters, and then by the links that are there
+/// now. One that leads out stays as it is, for the tool to refuse.
+fn place(path: &str, workspace: &Path) -> String {
+    let path = plain(Path::new(path));
+    let root = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+    let real = real_path(&root.join(&path));
+    real.strip_prefix(&root).unwrap_or(&path).display().to_string()
+}
+
+/// Step by step through every link, as the system goes, also one whose end does not exist yet.
+fn real_path(path: &Path) -> PathBuf {
+    let steps = |path: &Path| path.iter().rev().map(OsStr::to_owned).collect::<Vec<_>>();
+    let (mut real, mut ahead) = (PathBuf::new(), steps(path));
+    let mut n_links = 0;
+    while let Some(step) = ahead.pop() {
+        if step == ".." {
+            real.pop();
+            continue;
+        }
+        // A step that is the root begins anew.
+        let next = real.join(&step);
+        match next.read_link() {
+            Ok(target) if n_links < MAX_LINKS => {
+                n_links += 1;
+                ahead.extend(steps(&target));
             }
-            other => plain.push(other),
+            _ => real = next,
         }
     }
-    plain.display().to_string()
+    real
 }

@@ -6,23 +6,14 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
-use store::{OpenError, Options, Store};
 
-use crate::clock;
 use crate::config::Config;
-use crate::serve::read_server_file;
+use crate::serve::{Place, ServerFile};
 
 pub(crate) async fn run(file: &Path, config: Config) -> anyhow::Result<()> {
-    let options =
-        Options { sync: config.sync, holder: "callboard backup".to_owned(), since: clock::now() };
-    let bytes = match Store::open(&config.data, options) {
-        Ok(store) => store.backup(file).await?,
-        Err(OpenError::Held { by, .. }) if by.address.is_some() => {
-            let server = read_server_file(&config.data);
-            let server = server.with_context(|| format!("finding the token of {by}"))?;
-            by_server(&server.address, &server.token, file).await?
-        }
-        Err(error) => return Err(error.into()),
+    let bytes = match Place::find(&config, "callboard backup")? {
+        Place::Folder(store) => store.backup(file).await?,
+        Place::Server(server) => by_server(&server, file).await?,
     };
     #[expect(clippy::print_stdout, reason = "the answer to the command")]
     {
@@ -31,7 +22,8 @@ pub(crate) async fn run(file: &Path, config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn by_server(address: &str, token: &str, file: &Path) -> anyhow::Result<u64> {
+async fn by_server(server: &ServerFile, file: &Path) -> anyhow::Result<u64> {
+    let ServerFile { address, token } = server;
     let request = reqwest::Client::new().post(format!("{address}/api/backup")).bearer_auth(token);
     let answer = request.json(&json!({ "file": file })).send().await;
     let answer = answer.with_context(|| format!("asking the server at {address}"))?;

@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::config::{Config, Surroundings};
 use crate::export::Format;
-use crate::{backup, doctor, export, import, password, serve};
+use crate::{backup, doctor, export, import, password, send, serve};
 
 /// A chat server for AI agents: talk to them, watch them, approve and stop what they do.
 #[derive(Debug, Parser)]
@@ -24,6 +25,8 @@ struct Cli {
 enum Command {
     /// Serve the page and the API (the default).
     Serve(ServeArgs),
+    /// Send a message and print the answer as it comes.
+    Send(SendArgs),
     /// Print a session: its page, its text, its messages or its log.
     Export(ExportArgs),
     /// Make sessions of conversations that Claude Code, Codex and Pi have kept.
@@ -53,6 +56,31 @@ pub(crate) struct ServeArgs {
     /// Only from the environment: what is on the command line, every user of the machine can read.
     #[arg(long, env = "CALLBOARD_TOKEN", hide = true, hide_env_values = true)]
     pub(crate) token: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SendArgs {
+    /// The agent's id, as in the configuration; `demo` is always there.
+    pub(crate) agent: String,
+    /// The message; `-` reads it from standard input.
+    pub(crate) text: String,
+    /// Go on in this session instead of beginning a new one.
+    #[arg(long, value_name = "ID", conflicts_with = "workspace")]
+    pub(crate) session: Option<String>,
+    /// Folder in which the agent works [default: as configured]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Print the records of the log, one a line, instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Allow, each time, whatever the agent must ask for.
+    #[arg(long, conflicts_with = "deny")]
+    pub(crate) yes: bool,
+    /// Allow nothing that the agent must ask for.
+    #[arg(long)]
+    pub(crate) deny: bool,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
 }
 
 #[derive(Debug, Args)]
@@ -91,26 +119,32 @@ pub(crate) struct BackupArgs {
     pub(crate) serve: ServeArgs,
 }
 
-pub fn main() -> anyhow::Result<()> {
+pub fn main() -> anyhow::Result<ExitCode> {
     let cli = Cli::parse();
     let around = Surroundings::read()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
-        Command::Serve(args) => runtime.block_on(serve::run(Config::load(args, &around)?)),
-        Command::Password(args) => password::run(&Config::for_command(args, &around)?),
+        Command::Serve(args) => runtime.block_on(serve::run(Config::load(args, &around)?))?,
+        Command::Send(mut args) => {
+            let serve = std::mem::take(&mut args.serve);
+            let config = Config::for_command(serve, &around)?;
+            return runtime.block_on(send::run(args, config, &around));
+        }
+        Command::Password(args) => password::run(&Config::for_command(args, &around)?)?,
         Command::Backup(BackupArgs { file, serve }) => {
             let file = around.working_dir.join(file);
-            runtime.block_on(backup::run(&file, Config::for_command(serve, &around)?))
+            runtime.block_on(backup::run(&file, Config::for_command(serve, &around)?))?;
         }
         Command::Import(mut args) => {
             let serve = std::mem::take(&mut args.serve);
             let config = Config::for_command(serve, &around)?;
-            runtime.block_on(import::run(args, config, &around))
+            runtime.block_on(import::run(args, config, &around))?;
         }
-        Command::Doctor(args) => doctor::run(args, &around),
+        Command::Doctor(args) => runtime.block_on(doctor::run(args, &around))?,
         Command::Export(mut args) => {
             let serve = std::mem::take(&mut args.serve);
-            runtime.block_on(export::run(args, Config::for_command(serve, &around)?))
+            runtime.block_on(export::run(args, Config::for_command(serve, &around)?))?;
         }
     }
+    Ok(ExitCode::SUCCESS)
 }

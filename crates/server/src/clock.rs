@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use transcript::{MessageId, Millis, ResponseId, SessionId};
+use transcript::{ClientId, MessageId, Millis, ResponseId, SessionId};
 use uuid::Uuid;
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
@@ -21,6 +21,10 @@ pub(crate) fn new_response_id() -> ResponseId {
 
 pub(crate) fn new_message_id() -> MessageId {
     MessageId::new(new_id())
+}
+
+pub(crate) fn new_client_id() -> ClientId {
+    ClientId::new(new_id())
 }
 
 pub(crate) fn new_grant_id() -> String {

@@ -5,6 +5,7 @@
 //! the file, the line and what is allowed.
 
 mod agents;
+mod mcp;
 mod policy;
 mod programs;
 
@@ -20,6 +21,7 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::agents::Agents;
 use crate::approvals::Approvals;
 use crate::cli::ServeArgs;
+use crate::mcp::McpSettings;
 use crate::password;
 use crate::tools::ToolSettings;
 
@@ -41,6 +43,7 @@ pub(crate) struct Config {
     pub(crate) agents: Agents,
     pub(crate) approvals: Approvals,
     pub(crate) tools: ToolSettings,
+    pub(crate) mcp_servers: Vec<McpSettings>,
     pub(crate) log: LevelFilter,
 }
 
@@ -65,6 +68,7 @@ struct File {
     demo: DemoSection,
     approvals: policy::ApprovalsSection,
     tools: policy::ToolsSection,
+    mcp_servers: mcp::Sections,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -151,6 +155,7 @@ impl Config {
         let data = args.data.or_else(|| file.server.data.clone());
         let data = data.map_or_else(|| default_data_dir(around), Ok)?;
         let data = around.working_dir.join(data);
+        let public_url = file.server.public_url.as_deref().map(check_origin).transpose();
         Ok(Self {
             listen,
             agents: agents::agents(&file, source, around, &data)?,
@@ -160,11 +165,13 @@ impl Config {
                 Some(SyncWord::Full) | None => store::Sync::Full,
             },
             token: args.token,
-            public_url: file.server.public_url.as_deref().map(check_origin).transpose()?,
-            allowed_origins: check_origins(&file.server.allowed_origins)?,
+            public_url: public_url.with_context(|| format!("{}: `public_url`", source.shown))?,
+            allowed_origins: check_origins(&file.server.allowed_origins)
+                .with_context(|| format!("{}: `allowed_origins`", source.shown))?,
             raw_days: file.server.raw_days.unwrap_or(DEFAULT_RAW_DAYS),
             approvals: policy::approvals(&file.approvals).with_context(|| source.shown.clone())?,
             tools: policy::tools(&file, around).with_context(|| source.shown.clone())?,
+            mcp_servers: mcp::servers(&file, source, around)?,
             log: args.log.unwrap_or(LevelFilter::INFO),
         })
     }

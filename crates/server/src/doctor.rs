@@ -2,10 +2,16 @@
 
 use std::net::TcpListener;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::cli::ServeArgs;
 use crate::config::{Config, Surroundings, config_file};
+use crate::mcp::{KeepFile, McpServers, McpSettings, State};
 use crate::password;
+
+/// How long an MCP server may take to start while somebody waits for our answer.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What was looked at, whether it is well, and what there is to say.
 struct Finding {
@@ -14,8 +20,8 @@ struct Finding {
     says: String,
 }
 
-pub(crate) fn run(args: ServeArgs, around: &Surroundings) -> anyhow::Result<()> {
-    let findings = examine(args, around);
+pub(crate) async fn run(args: ServeArgs, around: &Surroundings) -> anyhow::Result<()> {
+    let findings = examine(args, around).await;
     #[expect(clippy::print_stdout, reason = "the answer to the command")]
     for Finding { what, ok, says } in &findings {
         println!("{} {what:<14} {says}", if *ok { "ok     " } else { "PROBLEM" });
@@ -25,7 +31,7 @@ pub(crate) fn run(args: ServeArgs, around: &Surroundings) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn examine(args: ServeArgs, around: &Surroundings) -> Vec<Finding> {
+async fn examine(args: ServeArgs, around: &Surroundings) -> Vec<Finding> {
     let version = format!("callboard {}", env!("CARGO_PKG_VERSION"));
     let mut findings = vec![Finding { what: "version", ok: true, says: version }];
     let file = config_file(&args, around);
@@ -39,6 +45,7 @@ fn examine(args: ServeArgs, around: &Surroundings) -> Vec<Finding> {
             findings.push(exposure(&config));
             findings.extend(agents(&config));
             findings.extend(unrecognized(&config.data));
+            findings.extend(mcp_servers(config.mcp_servers).await);
         }
         Err(error) => {
             findings.push(Finding { what: "configuration", ok: false, says: format!("{error:#}") });
@@ -130,4 +137,25 @@ fn unrecognized(data: &Path) -> Vec<Finding> {
         format!("{agent} {version} said {n} {things} of a kind that is not known: {kind}")
     };
     found.iter().map(|it| Finding { what, ok: true, says: says(it) }).collect()
+}
+
+/// Each is started, asked for its tools, and ended: copies of our own, whatever a server has running.
+async fn mcp_servers(mut servers: Vec<McpSettings>) -> Vec<Finding> {
+    for server in &mut servers {
+        server.time_limit = server.time_limit.min(PATIENCE);
+    }
+    let keep: KeepFile = Arc::new(|_| Box::pin(async { Err("nothing is kept".to_owned()) }));
+    let servers = McpServers::new(servers, &format!("doctor {}", std::process::id()), &keep);
+    servers.try_all().await;
+    let infos = servers.infos();
+    servers.stop().await;
+    let finding = |it: crate::mcp::McpServerInfo| Finding {
+        what: "MCP server",
+        ok: it.state == State::Ready,
+        says: match &it.error {
+            Some(error) => format!("{}: {error}", it.id),
+            None => format!("{}: {}", it.id, it.in_words()),
+        },
+    };
+    infos.into_iter().map(finding).collect()
 }

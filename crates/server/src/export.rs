@@ -3,24 +3,29 @@
 //! From the running server, if one has the data folder; else from the folder itself.
 
 use std::io::Write;
+use std::sync::LazyLock;
 
 use anyhow::{Context, bail};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use clap::ValueEnum;
-use render::Settings;
+use render::{Export, Files, Settings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use store::{OpenError, Options, ReadRange, Store, Stored};
-use transcript::{Seq, SessionId, Transcript};
+use store::{ReadRange, Store, Stored};
+use transcript::{Attachment, Content, Seq, SessionId, Transcript};
 
 use crate::cli::ExportArgs;
-use crate::clock;
 use crate::config::Config;
-use crate::serve::read_server_file;
+use crate::serve::{Place, ServerFile};
 use crate::window;
 
-/// The page's own style goes into a file that stands alone.
-const STYLESHEET: &str = include_str!("../../../web/page.css");
+/// All of the page's style: it goes into a file that stands alone, too.
+pub(crate) static STYLESHEET: LazyLock<String> = LazyLock::new(|| {
+    include_str!("../../../web/page.css").to_owned() + &render::ansi::stylesheet()
+});
+/// A larger attachment is only named.
+const ATTACHED_MAX: u64 = 4 * 1024 * 1024;
 const PAGE: usize = 1000;
 /// Settings of the page, under this name in the store.
 pub(crate) const PAGE_SETTINGS: &str = "page";
@@ -65,8 +70,10 @@ pub(crate) fn write(
     };
     Ok(Some(match format {
         Format::Html => {
-            let settings = page_settings(store)?;
-            render::export_html(session, &transcript, &settings, STYLESHEET)
+            let settings = &page_settings(store)?;
+            let files = attached(store, &transcript)?;
+            let export = Export { session, settings, stylesheet: &STYLESHEET, files };
+            render::export_html(&transcript, export)
         }
         Format::Md => render::export_markdown(&transcript),
         Format::Json | Format::Jsonl => {
@@ -80,6 +87,26 @@ pub(crate) fn write(
             json!({ "session": session, "messages": messages }).to_string()
         }
     }))
+}
+
+/// The attachments as addresses that hold their content. Only pictures say what they are: what else is
+/// in a file is something to keep, not to show.
+fn attached(store: &Store, transcript: &Transcript) -> Result<Files, store::Error> {
+    let said = transcript.messages.iter().filter_map(|it| match &it.content {
+        Content::Said(said) => Some(&said.attachments),
+        Content::Answer(_) | Content::Aside(_) => None,
+    });
+    let mut files = Files::new();
+    for Attachment { blob, media_type, size, .. } in said.flatten() {
+        let is_small = *size <= ATTACHED_MAX && !files.contains_key(blob);
+        let Some(bytes) = is_small.then(|| store.blob(blob)).transpose()?.flatten() else {
+            continue;
+        };
+        let is_picture = render::is_picture(media_type, bytes.len() as u64);
+        let kind = if is_picture { media_type } else { "application/octet-stream" };
+        files.insert(blob.clone(), format!("data:{kind};base64,{}", BASE64_STANDARD.encode(bytes)));
+    }
+    Ok(files)
 }
 
 /// What was set; what cannot be read any more is as if it had never been set.
@@ -113,18 +140,13 @@ fn log(
 pub(crate) async fn run(args: ExportArgs, config: Config) -> anyhow::Result<()> {
     let ExportArgs { session, format, at, .. } = args;
     let Some(session) = SessionId::parse(&session) else { bail!("{session:?} is no session id") };
-    let options =
-        Options { sync: config.sync, holder: "callboard export".to_owned(), since: clock::now() };
-    match Store::open(&config.data, options) {
+    match Place::find(&config, "callboard export")? {
         // Held until all is printed: what is printed is what is there.
-        Ok(store) => print(&session, write(&store, &session, format, at.map(Seq))?),
-        Err(OpenError::Held { by, .. }) if by.address.is_some() => {
-            let server = read_server_file(&config.data);
-            let server = server.with_context(|| format!("finding the token of {by}"))?;
-            let text = from_server(&server.address, &server.token, &session, format, at).await?;
+        Place::Folder(store) => print(&session, write(&store, &session, format, at.map(Seq))?),
+        Place::Server(server) => {
+            let text = from_server(&server, &session, format, at).await?;
             print(&session, text)
         }
-        Err(error) => Err(error.into()),
     }
 }
 
@@ -134,12 +156,12 @@ fn print(session: &SessionId, text: Option<String>) -> anyhow::Result<()> {
 }
 
 async fn from_server(
-    address: &str,
-    token: &str,
+    server: &ServerFile,
     session: &SessionId,
     format: Format,
     at: Option<u64>,
 ) -> anyhow::Result<Option<String>> {
+    let ServerFile { address, token } = server;
     let at = at.map_or_else(String::new, |at| format!("&at={at}"));
     let url = format!("{address}/api/sessions/{session}/export?format={}{at}", format.word());
     let answer = reqwest::Client::new().get(&url).bearer_auth(token).send().await;

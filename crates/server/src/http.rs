@@ -124,6 +124,7 @@ fn routes() -> Vec<Route> {
         Route::get("/api/openapi.json", openapi::show, "This document"),
         Route::get("/api/agents", info::agents, "The agents that are configured"),
         Route::get("/api/tools", info::tools, "The tools that agents may use"),
+        Route::get("/api/mcp", info::mcp_servers, "The MCP servers and how they are"),
         Route::get("/api/sessions", sessions::list, "Sessions, the last changed first"),
         Route::post("/api/sessions", sessions::create, "Make a session").refuses(&[
             AgentNotFound,
@@ -172,7 +173,7 @@ fn routes() -> Vec<Route> {
             bodies::output,
             "The whole of what a tool call was given or gave",
         )
-        .gives(StatusCode::OK, "text/plain"),
+        .gives(StatusCode::OK, "*/*"),
         Route::post(
             "/api/sessions/{session}/calls/{call}/approval",
             approvals::decide,

@@ -34,6 +34,11 @@ impl Mark {
         Self { name: "CALLBOARD_CALL", value: call.to_string() }
     }
 
+    /// Known from the configuration alone.
+    pub(crate) fn of_mcp_server(value: &str) -> Self {
+        Self { name: "CALLBOARD_MCP_SERVER", value: value.to_owned() }
+    }
+
     pub(crate) fn of_agent(value: String) -> Self {
         Self { name: "CALLBOARD_MARK", value }
     }

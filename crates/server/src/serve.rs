@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use store::{Options, Store};
+use store::{OpenError, Options, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
-use tracing_subscriber::filter::LevelFilter;
+use tokio::task::JoinHandle;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use transcript::Millis;
 
 use crate::agents::SHIPPED;
@@ -22,6 +23,7 @@ use crate::config::Config;
 use crate::files::write_private;
 use crate::http::{self, App, Edge};
 use crate::live::Hub;
+use crate::mcp::{KeepFile, McpServers};
 use crate::metrics::Metrics;
 use crate::session::{HttpClient, Pulses, Sessions, Shared, end_survivors};
 use crate::tools::Tools;
@@ -29,6 +31,8 @@ use crate::tools::Tools;
 const UPKEEP: Duration = Duration::from_secs(3600);
 /// In milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;
+/// How long the grammars of code are kept for the next page.
+const GRAMMARS_KEPT: Duration = Duration::from_secs(300);
 
 /// Where a running server is found, and by what right: only its owner may read the file.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -37,80 +41,152 @@ pub(crate) struct ServerFile {
     pub(crate) token: String,
 }
 
+/// Where a command finds the sessions.
+pub(crate) enum Place {
+    /// In the folder, which is locked for it.
+    Folder(Store),
+    /// With the server that has the folder.
+    Server(ServerFile),
+}
+
+impl Place {
+    /// `holder` is what others are told of who has the folder.
+    pub(crate) fn find(config: &Config, holder: &str) -> anyhow::Result<Self> {
+        match open_store(config, holder) {
+            Ok(store) => Ok(Self::Folder(store)),
+            Err(OpenError::Held { by, .. }) if by.address.is_some() => {
+                let server = read_server_file(&config.data);
+                let server = server.with_context(|| format!("finding the token of {by}"))?;
+                Ok(Self::Server(server))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
 pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     start_logging(config.log);
     allow_many_connections();
-    let options =
-        Options { sync: config.sync, holder: "callboard serve".to_owned(), since: clock::now() };
-    let store = Store::open(&config.data, options)?;
-    let listener = TcpListener::bind(config.listen).await.with_context(|| {
-        format!("listening on {}: choose another address with --listen", config.listen)
-    })?;
-    let address = listener.local_addr()?;
-    let token = settle_token(&config, address)?;
-    store.set_address(&format!("http://{address}"))?;
-
-    let shared = Arc::new(Shared {
-        store: store.clone(),
-        hub: Hub::new(),
-        agents: config.agents,
-        tools: Tools::built_in(config.tools),
-        approvals: config.approvals,
-        metrics: Metrics::new(),
-        http: HttpClient::default(),
-        keeps_raw: config.raw_days > 0,
-        pulses: Pulses::default(),
-    });
-    // Before any session goes on: nothing of an earlier server may be at work.
-    end_survivors(&store).await?;
-    ship(&shared.agents.shipped)?;
-    let sessions = Sessions::new(Arc::clone(&shared));
-    let recovered = sessions.recover()?;
+    let store = open_store(&config, "callboard serve")?;
+    // Before the ready line: whoever reads it may tell us to stop at once.
+    let told_to_stop = told_to_stop()?;
+    let raw_days = config.raw_days;
+    let server = Server::start(store, config).await?;
+    let recovered = server.sessions.recover()?;
     if recovered > 0 {
         tracing::info!(sessions = recovered, "taking up what was left undone");
     }
-    let (stop, stopping) = watch::channel(false);
-    let edge = Edge {
-        token: token.clone(),
-        listen: address,
-        public_url: config.public_url,
-        allowed_origins: config.allowed_origins,
-        data: config.data,
-    };
-    let (alive, all_gone) = mpsc::channel(1);
-    let app = App::new(shared, sessions.clone(), edge, alive, stopping.clone())?;
-    // Before the ready line: whoever reads it may tell us to stop at once.
-    let told_to_stop = told_to_stop()?;
-    let server = tokio::spawn(http::serve(listener, http::router(app), stopping, all_gone));
-    let upkeep = tokio::spawn(upkeep(store.clone(), config.raw_days));
-    announce(address, &token)?;
+    let upkeep = tokio::spawn(upkeep(server.store.clone(), raw_days));
+    announce(server.address, &server.token)?;
 
     told_to_stop.await;
     tracing::info!("stopping");
-    // Runs end first, so that whoever watches still sees how.
-    sessions.stop().await;
-    let _ = stop.send(true);
-    server.await.context("serving")?;
     upkeep.abort();
-    store.close().await;
-    Ok(())
+    server.stop().await
 }
 
-/// Files that were put and never named in a message go after a day, and what programs wrote after as
-/// many as are set.
+/// A server at work.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) token: String,
+    store: Store,
+    sessions: Sessions,
+    mcp: McpServers,
+    serving: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+}
+
+impl Server {
+    /// What an earlier one left undone is not touched until somebody asks for it.
+    pub(crate) async fn start(store: Store, config: Config) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind(config.listen).await.with_context(|| {
+            format!("listening on {}: choose another address with --listen", config.listen)
+        })?;
+        let address = listener.local_addr()?;
+        let token = settle_token(&config, address)?;
+        store.set_address(&format!("http://{address}"))?;
+
+        let owner = config.data.display().to_string();
+        let mcp = McpServers::new(config.mcp_servers, &owner, &keep_in(&store));
+        let shared = Arc::new(Shared {
+            store: store.clone(),
+            hub: Hub::new(),
+            agents: config.agents,
+            tools: Tools::new(config.tools, mcp.clone()),
+            approvals: config.approvals,
+            metrics: Metrics::new(),
+            http: HttpClient::default(),
+            keeps_raw: config.raw_days > 0,
+            pulses: Pulses::default(),
+        });
+        // Before any session goes on: nothing of an earlier server may be at work.
+        end_survivors(&store).await?;
+        ship(&shared.agents.shipped)?;
+        let sessions = Sessions::new(Arc::clone(&shared));
+        let (stop, stopping) = watch::channel(false);
+        let edge = Edge {
+            token: token.clone(),
+            listen: address,
+            public_url: config.public_url,
+            allowed_origins: config.allowed_origins,
+            data: config.data,
+        };
+        let (alive, all_gone) = mpsc::channel(1);
+        let app = App::new(shared, sessions.clone(), edge, alive, stopping.clone())?;
+        let serving = tokio::spawn(http::serve(listener, http::router(app), stopping, all_gone));
+        Ok(Self { address, token, store, sessions, mcp, serving, stop })
+    }
+
+    pub(crate) async fn stop(self) -> anyhow::Result<()> {
+        // Runs end first, so that whoever watches still sees how.
+        self.sessions.stop().await;
+        self.mcp.stop().await;
+        let _ = self.stop.send(true);
+        self.serving.await.context("serving")?;
+        self.store.close().await;
+        Ok(())
+    }
+}
+
+/// Where MCP servers' files go.
+fn keep_in(store: &Store) -> KeepFile {
+    let store = store.clone();
+    Arc::new(move |bytes| {
+        let store = store.clone();
+        Box::pin(async move {
+            let kept = store.put_blob(bytes, clock::now()).await;
+            kept.map_err(|error| error.to_string())
+        })
+    })
+}
+
+fn open_store(config: &Config, holder: &str) -> Result<Store, OpenError> {
+    let options = Options { sync: config.sync, holder: holder.to_owned(), since: clock::now() };
+    Store::open(&config.data, options)
+}
+
+/// Files that were put and never named in a message go after a day, what programs wrote after as many
+/// as are set, and grammars that draw nothing after some minutes.
 async fn upkeep(store: Store, raw_days: u32) {
     let mut hours = tokio::time::interval(UPKEEP);
+    let mut minutes = tokio::time::interval(GRAMMARS_KEPT);
     loop {
-        hours.tick().await;
-        if let Err(error) = store.sweep_blobs(clock::now()).await {
-            tracing::warn!(%error, "files that nobody named could not be removed");
+        tokio::select! {
+            _ = minutes.tick() => render::code::unload_unused(),
+            _ = hours.tick() => sweep(&store, raw_days).await,
         }
-        let before = Millis(clock::now().0 - i64::from(raw_days) * DAY);
-        while !store.sweep_raw(before).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "old lines of programs could not be removed");
-            true
-        }) {}
     }
+}
+
+async fn sweep(store: &Store, raw_days: u32) {
+    if let Err(error) = store.sweep_blobs(clock::now()).await {
+        tracing::warn!(%error, "files that nobody named could not be removed");
+    }
+    let before = Millis(clock::now().0 - i64::from(raw_days) * DAY);
+    while !store.sweep_raw(before).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "old lines of programs could not be removed");
+        true
+    }) {}
 }
 
 /// Writes the files that programs are started with, as they belong to this version of ours.
@@ -147,7 +223,7 @@ fn settle_token(config: &Config, address: SocketAddr) -> anyhow::Result<String> 
     Ok(token)
 }
 
-pub(crate) fn read_server_file(data: &Path) -> Option<ServerFile> {
+fn read_server_file(data: &Path) -> Option<ServerFile> {
     let text = std::fs::read_to_string(server_file(data)).ok()?;
     serde_json::from_str(&text).ok()
 }
@@ -161,7 +237,6 @@ fn new_token() -> String {
     uuid::Uuid::new_v4().simple().to_string()
 }
 
-/// The one line on standard output, for people and for programs that start us.
 /// Every connection is an open file, and what a shell allows by default is soon used up.
 fn allow_many_connections() {
     let limit = getrlimit(Resource::Nofile);
@@ -171,6 +246,7 @@ fn allow_many_connections() {
     }
 }
 
+/// The one line on standard output, for people and for programs that start us.
 #[expect(clippy::print_stdout, reason = "the ready line is our interface")]
 fn announce(address: SocketAddr, token: &str) -> anyhow::Result<()> {
     println!("callboard listening on http://{address}/?token={token}");
@@ -183,5 +259,7 @@ fn start_logging(level: LevelFilter) {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
     // A file or a journal has no colours.
     let lines = lines.with_ansi(std::io::stderr().is_terminal());
-    let _ = tracing_subscriber::registry().with(lines.with_filter(level)).try_init();
+    // It logs what MCP servers say, at every level.
+    let filter = Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF);
+    let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
 }

@@ -1,4 +1,4 @@
-//! The built-in tools: what agents without tools of their own can do.
+//! The tools: what agents without tools of their own can do. Built in, or of MCP servers.
 //!
 //! Every call gets exactly one outcome, whatever happens in it: arguments that do not fit, a panic, a
 //! time limit, a stop. Messages of errors are written for a model: they say what to do instead. File
@@ -19,6 +19,7 @@ mod write_file;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -30,16 +31,21 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use transcript::{CallId, ErrorCode, ErrorInfo, Millis, OutputStream};
 
+use crate::mcp::{McpServers, McpTool};
+
+pub(crate) use addresses::Web;
+pub(crate) use workspace::plain;
+
 /// What a model is told about a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct ToolSpec {
-    pub(crate) name: &'static str,
-    pub(crate) description: &'static str,
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) description: Cow<'static, str>,
     /// JSON schema of the arguments.
     pub(crate) parameters: Value,
 }
@@ -52,8 +58,8 @@ pub(crate) struct ToolSettings {
     pub(crate) per_minute: usize,
     /// How often what may pass is tried again.
     pub(crate) retries: u32,
-    /// `http_get` may also ask this machine and those around it.
-    pub(crate) http_private: bool,
+    /// How `http_get` reaches the internet.
+    pub(crate) web: Web,
     /// What commands find in their environment.
     pub(crate) environment: Vec<(OsString, OsString)>,
 }
@@ -88,7 +94,8 @@ pub(crate) enum What {
 
 /// The tools there are.
 pub(crate) struct Tools {
-    tools: Vec<Tool>,
+    built_in: Vec<Tool>,
+    pub(crate) mcp: McpServers,
     pub(crate) settings: Arc<ToolSettings>,
 }
 
@@ -120,21 +127,39 @@ const BUILT_IN: [Tool; 8] = [
     http_get::TOOL,
 ];
 
+/// A tool, and what it is called with.
+enum Prepared {
+    BuiltIn(Tool, Arguments),
+    Mcp(Arc<McpTool>, Arguments),
+}
+
 /// How long a call that was stopped may take to put its things in order.
 const WIND_UP: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl Tools {
-    pub(crate) fn built_in(settings: ToolSettings) -> Self {
-        Self { tools: BUILT_IN.to_vec(), settings: Arc::new(settings) }
+    pub(crate) fn new(settings: ToolSettings, mcp: McpServers) -> Self {
+        Self { built_in: BUILT_IN.to_vec(), mcp, settings: Arc::new(settings) }
     }
 
+    #[cfg(test)]
+    pub(crate) fn built_in(settings: ToolSettings) -> Self {
+        Self::new(settings, McpServers::default())
+    }
+
+    /// Those that are built in.
     pub(crate) fn names() -> Vec<&'static str> {
         BUILT_IN.iter().map(|it| it.name).collect()
     }
 
-    pub(crate) fn specs() -> Vec<ToolSpec> {
-        BUILT_IN.iter().map(Tool::spec).collect()
+    /// All that are known now.
+    pub(crate) fn specs(&self) -> Vec<ToolSpec> {
+        let of_servers = self.mcp.tools().into_iter().map(|it| ToolSpec {
+            name: it.name.clone().into(),
+            description: it.description.clone().into(),
+            parameters: it.parameters.clone(),
+        });
+        self.built_in.iter().map(Tool::spec).chain(of_servers).collect()
     }
 
     /// Why such a call could not run, whoever agreed to it.
@@ -148,14 +173,19 @@ impl Tools {
         arguments: &str,
         context: ToolContext,
     ) -> ToolOutcome {
-        let (tool, arguments) = match self.prepare(name, arguments) {
+        tokio::select! {
+            biased;
+            () = context.stopped.wait() => return failed(interrupted()),
+            () = self.mcp.get_to_know(name) => (),
+        }
+        let prepared = match self.prepare(name, arguments) {
             Ok(prepared) => prepared,
             Err(error) => return failed(error),
         };
-        let max_attempts = if tool.may_repeat { self.settings.retries + 1 } else { 1 };
+        let max_attempts = if prepared.may_repeat() { self.settings.retries + 1 } else { 1 };
         let mut attempt = 1;
         loop {
-            let outcome = self.attempt(tool, arguments.clone(), &context).await;
+            let outcome = self.attempt(&prepared, &context).await;
             let error = outcome.error.clone().filter(may_pass);
             let Some(error) = error.filter(|_| attempt < max_attempts) else { return outcome };
             attempt += 1;
@@ -168,41 +198,75 @@ impl Tools {
     }
 
     /// Whatever ends it early, the tool is told and given time to leave nothing behind.
-    async fn attempt(
-        &self,
-        tool: Tool,
-        arguments: Arguments,
-        context: &ToolContext,
-    ) -> ToolOutcome {
+    async fn attempt(&self, prepared: &Prepared, context: &ToolContext) -> ToolOutcome {
         let (stop, stopped) = watch::channel(false);
         let inner = ToolContext { stopped: Stopped(stopped), ..context.clone() };
-        let mut work = pin!(tool.start(arguments, inner, Arc::clone(&self.settings)));
+        let limit = prepared.time_limit(&self.settings);
+        let mut work = pin!(prepared.start(inner, Arc::clone(&self.settings)));
         let why = tokio::select! {
-            outcome = &mut work => return outcome,
+            // A call that is stopped already does not begin.
+            biased;
             () = context.stopped.wait() => interrupted(),
-            () = sleep(self.settings.time_limit) => timed_out(self.settings.time_limit),
+            outcome = &mut work => return outcome,
+            () = sleep(limit) => timed_out(limit),
         };
         let _ = stop.send(true);
         let _ = timeout(WIND_UP, work).await;
         failed(why)
     }
 
-    fn prepare(&self, name: &str, arguments: &str) -> Result<(Tool, Arguments), ErrorInfo> {
-        let tool = self.tools.iter().find(|it| it.name == name);
-        let tool = *tool.ok_or_else(|| self.not_found(name))?;
-        Ok((tool, Arguments::read(tool, arguments)?))
+    fn prepare(&self, name: &str, arguments: &str) -> Result<Prepared, ErrorInfo> {
+        if let Some(tool) = self.built_in.iter().find(|it| it.name == name) {
+            let arguments = Arguments::read(name, (tool.parameters)(), arguments)?;
+            return Ok(Prepared::BuiltIn(*tool, arguments));
+        }
+        let tool = self.mcp.find(name).ok_or_else(|| self.not_found(name))?;
+        let arguments = Arguments::read(name, tool.parameters.clone(), arguments)?;
+        Ok(Prepared::Mcp(tool, arguments))
     }
 
     fn not_found(&self, name: &str) -> ErrorInfo {
-        let names: Vec<&str> = self.tools.iter().map(|it| it.name).collect();
-        let message = format!("There is no tool '{name}'. There are: {}.", names.join(", "));
-        ErrorInfo::new(ErrorCode::ToolNotFound, message)
+        self.mcp.why_missing(name).unwrap_or_else(|| {
+            let names: Vec<_> = self.specs().into_iter().map(|it| it.name).collect();
+            let message = format!("There is no tool '{name}'. There are: {}.", names.join(", "));
+            ErrorInfo::new(ErrorCode::ToolNotFound, message)
+        })
+    }
+}
+
+impl Prepared {
+    /// What a server's tool has done before it failed, nobody knows.
+    fn may_repeat(&self) -> bool {
+        match self {
+            Self::BuiltIn(tool, _) => tool.may_repeat,
+            Self::Mcp(..) => false,
+        }
+    }
+
+    fn time_limit(&self, settings: &ToolSettings) -> Duration {
+        match self {
+            Self::BuiltIn(..) => settings.time_limit,
+            Self::Mcp(tool, _) => tool.time_limit(),
+        }
+    }
+
+    async fn start(&self, context: ToolContext, settings: Arc<ToolSettings>) -> ToolOutcome {
+        match self {
+            Self::BuiltIn(tool, arguments) => {
+                tool.start(arguments.clone(), context, settings).await
+            }
+            Self::Mcp(tool, arguments) => tool.call(arguments.fields(), &context).await,
+        }
     }
 }
 
 impl Tool {
     fn spec(&self) -> ToolSpec {
-        ToolSpec { name: self.name, description: self.description, parameters: (self.parameters)() }
+        ToolSpec {
+            name: self.name.into(),
+            description: self.description.into(),
+            parameters: (self.parameters)(),
+        }
     }
 
     async fn start(
@@ -227,7 +291,7 @@ impl ToolContext {
     }
 
     /// False when nobody listens any more.
-    async fn tell(&self, what: What) -> bool {
+    pub(crate) async fn tell(&self, what: What) -> bool {
         self.news.send(ToolNews { call_id: self.call_id.clone(), what }).await.is_ok()
     }
 }
@@ -237,7 +301,7 @@ impl Stopped {
         *self.0.borrow() || self.0.has_changed().is_err()
     }
 
-    async fn wait(&self) {
+    pub(crate) async fn wait(&self) {
         // An error means that the sender is gone, which is a stop too.
         let _ = self.0.clone().wait_for(|it| *it).await;
     }
@@ -247,26 +311,41 @@ impl Stopped {
 #[derive(Clone)]
 struct Arguments {
     value: Value,
-    tool: Tool,
+    tool: String,
+    parameters: Arc<Value>,
 }
 
 impl Arguments {
     /// No text at all is an empty object: some models send that for a tool without arguments. So is
-    /// a field that is null one that was left out.
-    fn read(tool: Tool, text: &str) -> Result<Self, ErrorInfo> {
+    /// a field that is null one that was left out, where null does not fit.
+    fn read(tool: &str, parameters: Value, text: &str) -> Result<Self, ErrorInfo> {
         let text = if text.trim().is_empty() { "{}" } else { text };
         let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
-        let mut arguments = Self { value, tool };
+        let (tool, parameters) = (tool.to_owned(), Arc::new(parameters));
+        let mut arguments = Self { value, tool, parameters };
         if let Value::String(_) = arguments.value {
             return Err(arguments.invalid("they are no JSON object"));
+        }
+        if arguments.faults().is_empty() {
+            return Ok(arguments);
         }
         if let Value::Object(fields) = &mut arguments.value {
             fields.retain(|_, it| !it.is_null());
         }
-        let validator = jsonschema::validator_for(&(tool.parameters)())
-            .map_err(|error| arguments.invalid(error.to_string()))?;
-        let wrong: Vec<String> = validator.iter_errors(&arguments.value).map(describe).collect();
+        let wrong = arguments.faults();
         if wrong.is_empty() { Ok(arguments) } else { Err(arguments.invalid(wrong.join("; "))) }
+    }
+
+    /// By a schema that makes no sense nothing is wrong: whoever wrote it will look himself.
+    fn faults(&self) -> Vec<String> {
+        match jsonschema::validator_for(&self.parameters) {
+            Ok(validator) => validator.iter_errors(&self.value).map(describe).collect(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn fields(&self) -> Map<String, Value> {
+        self.value.as_object().cloned().unwrap_or_default()
     }
 
     fn parse<T: DeserializeOwned>(&self) -> Result<T, ErrorInfo> {
@@ -274,7 +353,7 @@ impl Arguments {
     }
 
     fn invalid(&self, why: impl AsRef<str>) -> ErrorInfo {
-        let (name, fields) = (self.tool.name, describe_fields(&(self.tool.parameters)()));
+        let (name, fields) = (&self.tool, describe_fields(&self.parameters));
         let message = format!(
             "The arguments do not fit: {}. Send `{name}` one JSON object with these fields and no \
              others: {fields}.",
@@ -319,7 +398,7 @@ fn broke_off(name: &str, error: &tokio::task::JoinError) -> ErrorInfo {
     }
 }
 
-fn interrupted() -> ErrorInfo {
+pub(crate) fn interrupted() -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolInterrupted, "The call was stopped.")
 }
 
@@ -343,6 +422,6 @@ fn outcome(result: Result<Value, ErrorInfo>) -> ToolOutcome {
     }
 }
 
-fn failed(error: ErrorInfo) -> ToolOutcome {
+pub(crate) fn failed(error: ErrorInfo) -> ToolOutcome {
     ToolOutcome { ok: false, result: Value::Null, error: Some(error) }
 }

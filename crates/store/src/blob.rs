@@ -4,8 +4,10 @@
 //! name it. One row is kept for each time it was put: whoever names it uses up one of them, and
 //! deleting that session takes nothing from who has put the same and has yet to name it.
 
+use std::borrow::Cow;
+
 use rusqlite::{Connection, OptionalExtension, params};
-use transcript::{Attachment, Event, Millis};
+use transcript::{Attachment, Event, Millis, result_files};
 
 use crate::{AppendError, Error, Store};
 
@@ -58,9 +60,9 @@ pub(crate) fn add_use(db: &Connection, session: i64, hash: &str) -> Result<bool,
     Ok(insert.execute(params![session, hash.as_bytes()])? > 0)
 }
 
-/// The same for what a message has attached, which was put before.
+/// The same for what a message has attached or a tool has given, which was put before.
 pub(crate) fn add_attached(db: &Connection, session: i64, event: &Event) -> Result<(), Error> {
-    for Attachment { blob, .. } in attachments(event) {
+    for Attachment { blob, .. } in &*attachments(event) {
         if add_use(db, session, blob)? {
             db.prepare_cached(
                 "DELETE FROM loose_blobs WHERE key =
@@ -108,12 +110,13 @@ fn sweep(db: &Connection, now: Millis) -> Result<usize, Error> {
     Ok(n_removed)
 }
 
-fn attachments(event: &Event) -> &[Attachment] {
+fn attachments(event: &Event) -> Cow<'_, [Attachment]> {
     match event {
         Event::UserMessage { attachments, .. }
         | Event::MessageQueued { attachments, .. }
-        | Event::MessageEdited { attachments: Some(attachments), .. } => attachments,
+        | Event::MessageEdited { attachments: Some(attachments), .. } => attachments.into(),
+        Event::ToolResult { result: Some(result), .. } => result_files(result).into(),
         // Nothing else has any.
-        _ => &[],
+        _ => Cow::default(),
     }
 }

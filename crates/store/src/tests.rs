@@ -2,6 +2,7 @@
 
 mod delete;
 mod folder;
+mod grants;
 mod laws;
 mod log;
 mod programs;

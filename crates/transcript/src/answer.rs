@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use crate::call::json_body;
 use crate::place::Index;
+use crate::result_files::result_files;
 use crate::{
     Answer, Approval, Body, CallId, CallState, Continuation, Event, Finish, Millis, Outcome,
     OutputStream, Record, Resolution, ResponseId, Retry, Steered, Step, StepFinished, Trigger,
@@ -215,6 +216,7 @@ impl Answer {
                     at,
                     ok: *ok,
                     result: result.as_ref().map(|value| json_body(value, edge)),
+                    files: result.as_ref().map(result_files).unwrap_or_default(),
                     error: error.clone(),
                     duration_ms: *duration_ms,
                     truncated: *truncated,

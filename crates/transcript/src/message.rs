@@ -254,6 +254,8 @@ pub struct Outcome {
     pub ok: bool,
     /// The result's JSON text; none where there was none.
     pub result: Option<Body>,
+    /// Those that the result names.
+    pub files: Vec<Attachment>,
     pub error: Option<ErrorInfo>,
     pub duration_ms: u64,
     pub truncated: Option<Truncated>,

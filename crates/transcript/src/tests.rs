@@ -3,4 +3,5 @@
 mod bodies;
 mod examples;
 mod laws;
+mod pausing;
 mod wire;

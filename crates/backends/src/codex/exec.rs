@@ -176,6 +176,7 @@ impl Backend for CodexExec {
             | Input::Decided { .. }
             | Input::ToolResult { .. }
             | Input::History(_)
+            | Input::Tools(_)
             | Input::Head { .. }
             | Input::Bytes(_)
             | Input::Ended(_) => Vec::new(),

@@ -66,6 +66,14 @@ fn section(wish: &Wish, results: &[&Task]) -> String {
 
 fn finding(task: &Task) -> String {
     let Some(outcome) = &task.outcome else { return failure(&task.call, "there is no result.") };
+    // One that ended badly has printed why.
+    let printed = match &task.call {
+        Call::Shell { command } => printed(command, &outcome.result),
+        _ => None,
+    };
+    if let Some(printed) = printed {
+        return printed;
+    }
     if !outcome.ok {
         return failure(&task.call, &error_message(outcome));
     }
@@ -80,7 +88,7 @@ fn finding(task: &Task) -> String {
             count(text.len() as u64, "byte", "bytes"),
             code(path)
         )),
-        Call::Shell { command } => printed(command, result),
+        Call::Shell { .. } => None,
     };
     found.unwrap_or_else(|| unexpected(&task.call, result))
 }

@@ -36,12 +36,20 @@ impl Call {
             Self::Time(place) => object([("zone", place.zone.as_ref())]),
             Self::ListFiles { path } | Self::ReadFile { path } => object([("path", Some(path))]),
             Self::SearchFiles { query, path } => {
-                object([("query", Some(query)), ("path", path.as_ref())])
+                object([("query", Some(&literally(query))), ("path", path.as_ref())])
             }
             Self::WriteFile { path, text } => object([("path", Some(path)), ("text", Some(text))]),
             Self::Shell { command } => object([("command", Some(command))]),
         }
     }
+}
+
+/// As a regular expression that fits this text and no other.
+fn literally(text: &str) -> String {
+    const SIGNS: &str = r"\.+*?()|[]{}^$";
+    let escaped =
+        text.chars().flat_map(|it| SIGNS.contains(it).then_some('\\').into_iter().chain([it]));
+    escaped.collect()
 }
 
 fn object<const N: usize>(fields: [(&str, Option<&String>); N]) -> Value {

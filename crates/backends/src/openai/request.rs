@@ -1,4 +1,4 @@
-//! The request that a step begins with: a function of the settings and the conversation.
+//! The request that a step begins with: a function of the settings, the conversation and the tools.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::Request;
 
 const PATH: &str = "/chat/completions";
 
-pub(super) fn chat(settings: &Settings, history: &[Value]) -> Request {
+pub(super) fn chat(settings: &Settings, history: &[Value], tools: &[Value]) -> Request {
     let mut headers = vec![
         ("content-type".to_owned(), "application/json".to_owned()),
         ("accept".to_owned(), "text/event-stream".to_owned()),
@@ -19,7 +19,7 @@ pub(super) fn chat(settings: &Settings, history: &[Value]) -> Request {
         method: "POST",
         url: url(&settings.base_url),
         headers,
-        body: Value::Object(body(settings, history)).to_string().into(),
+        body: Value::Object(body(settings, history, tools)).to_string().into(),
         patience_ms: settings.patience_ms,
     }
 }
@@ -35,13 +35,13 @@ fn url(base_url: &str) -> String {
     format!("{base}{PATH}{query}")
 }
 
-fn body(settings: &Settings, history: &[Value]) -> Map<String, Value> {
+fn body(settings: &Settings, history: &[Value], tools: &[Value]) -> Map<String, Value> {
     let mut body = Map::new();
     let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
     set("model", json!(settings.model));
     set("messages", json!(history));
-    if !settings.tools.is_empty() {
-        set("tools", json!(settings.tools));
+    if !tools.is_empty() {
+        set("tools", json!(tools));
     }
     set("stream", json!(true));
     set("stream_options", json!({ "include_usage": true }));

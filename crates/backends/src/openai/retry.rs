@@ -27,3 +27,44 @@ fn hash(text: &str, salt: u32) -> u64 {
     });
     (hash ^ (hash >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 11
 }
+
+#[cfg(test)]
+mod tests {
+    //! Pauses double up to a limit, and runs do not ask in step.
+
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_limit() {
+        for attempt in (1..200).chain([u32::MAX]) {
+            let longest = [500, 1000, 2000, 4000, 8000, 16_000].get(attempt as usize - 1);
+            let longest = longest.copied().unwrap_or(30_000);
+            for run in 0..50 {
+                let pause = pause_ms(&ResponseId::new(run.to_string()), attempt);
+                assert!((longest / 2..=longest).contains(&pause), "{attempt}: {pause}");
+            }
+        }
+    }
+
+    #[test]
+    fn neither_runs_nor_attempts_wait_alike() {
+        // From the seventh on, all may be equally long.
+        let pause =
+            |run: u32, attempt: u32| pause_ms(&ResponseId::new(format!("run-{run}")), attempt);
+        let runs: HashSet<u64> = (0..100).map(|it| pause(it, 8)).collect();
+        assert!(runs.len() > 90, "{} of 100", runs.len());
+        let attempts: HashSet<u64> = (7..107).map(|it| pause(0, it)).collect();
+        assert!(attempts.len() > 90, "{} of 100", attempts.len());
+    }
+
+    #[test]
+    fn seconds_have_one_digit_more() {
+        for (ms, words) in
+            [(0, "0.0 s"), (99, "0.0 s"), (100, "0.1 s"), (1999, "1.9 s"), (30_000, "30.0 s")]
+        {
+            assert_eq!(in_seconds(ms), words);
+        }
+    }
+}

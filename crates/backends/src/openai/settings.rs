@@ -12,8 +12,6 @@ pub struct Settings {
     /// Where the key comes from, for messages.
     pub api_key_env: Option<String>,
     pub headers: Vec<(String, String)>,
-    /// As the API wants them: `{"type": "function", "function": {...}}`.
-    pub tools: Vec<Value>,
     /// Further keys of the request, which win over ours.
     pub body: Map<String, Value>,
     /// Keys that the service does not take.

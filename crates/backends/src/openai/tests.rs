@@ -1,10 +1,13 @@
 //! The loop, driven by hand: what it asks for, in which order, and how it ends.
 
+mod resuming;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use serde_json::{Map, Value, json};
-use transcript::{Answer, Event, Millis, Record, ResponseId, RunStatus, Seq, SessionId};
+use transcript::{Answer, CallId, Event, Millis, Record, ResponseId, RunStatus, Seq, SessionId};
 
 use super::{Limits, OpenAi, Settings};
 use crate::{Backend, Effect, Ending, HowLost, Input, Lost, ToolOutcome};
@@ -16,7 +19,6 @@ fn settings() -> Settings {
         api_key: Some("secret-key-1".to_owned()),
         api_key_env: Some("THE_KEY".to_owned()),
         headers: vec![("x-team".to_owned(), "ours".to_owned())],
-        tools: vec![json!({ "type": "function", "function": { "name": "time" } })],
         body: Map::from_iter([("temperature".to_owned(), json!(0.5))]),
         omit: Vec::new(),
         limits: Limits { steps: Some(5), ..Limits::default() },
@@ -26,11 +28,20 @@ fn settings() -> Settings {
     }
 }
 
+fn tool(name: &str) -> Value {
+    json!({ "type": "function", "function": { "name": name } })
+}
+
 /// A backend with its surroundings: a clock, and what was asked of the world.
 struct Stage {
     backend: OpenAi,
+    settings: Arc<Settings>,
     now: Millis,
     events: Vec<Event>,
+    /// The same with what the server adds: the results of tools.
+    log: Vec<(Millis, Event)>,
+    /// Calls that were handed over and have no result.
+    open: VecDeque<CallId>,
     /// Everything but events, in words.
     asked: Vec<String>,
     requests: Vec<Value>,
@@ -40,18 +51,26 @@ struct Stage {
 
 impl Stage {
     fn start(settings: Settings) -> Self {
-        let mut stage = Self {
-            backend: OpenAi::new(Arc::new(settings)),
+        let mut stage = Self::new(Arc::new(settings));
+        stage.give(Input::Tools(vec![tool("time")]));
+        let history = vec![json!({ "role": "user", "content": "hi" })];
+        stage.give(Input::Start { response_id: ResponseId::new("r"), history });
+        stage
+    }
+
+    fn new(settings: Arc<Settings>) -> Self {
+        Self {
+            backend: OpenAi::new(Arc::clone(&settings)),
+            settings,
             now: Millis(1_000_000),
             events: Vec::new(),
+            log: Vec::new(),
+            open: VecDeque::new(),
             asked: Vec::new(),
             requests: Vec::new(),
             wake_at: None,
             ending: None,
-        };
-        let history = vec![json!({ "role": "user", "content": "hi" })];
-        stage.give(Input::Start { response_id: ResponseId::new("r"), history });
-        stage
+        }
     }
 
     fn give(&mut self, input: Input) {
@@ -59,8 +78,12 @@ impl Stage {
         for effect in self.backend.on(self.now, input) {
             assert!(self.ending.is_none(), "nothing comes after the end: {effect:?}");
             match effect {
-                Effect::Emit(event) => self.events.push(event),
+                Effect::Emit(event) => {
+                    self.log.push((self.now, event.clone()));
+                    self.events.push(event);
+                }
                 Effect::RunTool { call_id, tool_name, arguments } => {
+                    self.open.push_back(call_id.clone());
                     self.asked.push(format!("run {call_id} {tool_name} {arguments}"));
                 }
                 Effect::ReadHistory => self.asked.push("read".to_owned()),
@@ -107,7 +130,12 @@ impl Stage {
 
     fn result(&mut self, call: &str) {
         let outcome = ToolOutcome { ok: true, result: json!(1), error: None };
-        self.give(Input::ToolResult { call_id: transcript::CallId::new(call), outcome });
+        let call_id = CallId::new(call);
+        self.open.retain(|it| *it != call_id);
+        let result =
+            json!({ "type": "tool_result", "callId": call, "toolName": "time", "ok": true });
+        self.log.push((self.now, serde_json::from_value(result).unwrap()));
+        self.give(Input::ToolResult { call_id, outcome });
     }
 
     fn history(&mut self) {
@@ -208,6 +236,22 @@ fn a_conversation_with_tools() {
 }
 
 #[test]
+fn every_step_has_the_tools_that_there_are_then() {
+    let mut stage = Stage::start(settings());
+    for names in [vec!["time", "new"], vec!["new"], vec![]] {
+        stage.step_with_calls(1);
+        let call = stage.asked.iter().rev().find_map(|it| it.strip_prefix("run ")).unwrap();
+        let call = call.split(' ').next().unwrap().to_owned();
+        stage.result(&call);
+        let tools: Vec<Value> = names.into_iter().map(tool).collect();
+        stage.give(Input::Tools(tools.clone()));
+        stage.history();
+        let sent = stage.requests.last().unwrap().get("tools").cloned();
+        assert_eq!(sent, (!tools.is_empty()).then_some(Value::Array(tools)));
+    }
+}
+
+#[test]
 fn limits_stop_a_run_in_good_order() {
     let limited = |limits: Limits| Stage::start(Settings { limits, ..settings() });
     let one_step = |mut stage: Stage| {
@@ -296,6 +340,31 @@ fn what_may_pass_is_tried_again() {
     expect![[r#"
         The model service at http://model/v1 asks us to slow down (429: slow down). Trying again in 3.0 s (attempt 2 of 3).
         The model service at http://model/v1 failed (503: busy). Trying again in 2.0 s (attempt 3 of 3)."#]].assert_eq(&notices.collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn whoever_asks_us_to_wait_too_long_is_not_asked_again() {
+    let mut stage = Stage::start(settings());
+    stage.refuse(429, &[("retry-after", "120")], "");
+    assert_eq!(stage.wake_at, Some(stage.now.plus(120_000)));
+    let mut stage = Stage::start(settings());
+    stage.refuse(429, &[("retry-after", "121")], "");
+    assert!(stage.ending.is_some());
+}
+
+#[test]
+fn usage_counts_on_over_a_step_without_any() {
+    let mut stage = Stage::start(settings());
+    stage.step_with_calls(1);
+    stage.result("r.1");
+    stage.history();
+    stage.head(200, &[]);
+    stage.give(Input::Bytes(
+        b"data: {\"choices\":[{\"finish_reason\":\"content_filter\"}]}\n\ndata: [DONE]\n\n"
+            .to_vec(),
+    ));
+    assert_eq!(stage.ending.as_ref().unwrap().usage.unwrap().total_tokens, 15);
+    assert_eq!(stage.decisions().last().unwrap(), "false unknown ContentFilter");
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(super) fn piece(
     read: &dyn Fn(&Attachment) -> Option<Vec<u8>>,
 ) -> Value {
     let Some(bytes) = read(file) else { return remark(file, "is not stored any more") };
-    if PICTURES.contains(&file.media_type.as_str()) {
+    if is_picture(file) {
         if !sees {
             return remark(file, "cannot be shown to this model");
         }
@@ -29,6 +29,10 @@ pub(super) fn piece(
         Ok(text) if !text.contains('\0') => text_piece(&inline(&file.name, text)),
         _ => remark(file, "cannot be read by this model"),
     }
+}
+
+pub(super) fn is_picture(file: &Attachment) -> bool {
+    PICTURES.contains(&file.media_type.as_str())
 }
 
 /// The fence is longer than any in the text, so that the text cannot end it.

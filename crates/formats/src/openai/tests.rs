@@ -194,3 +194,31 @@ fn files_go_along() {
     let url = &seen_by(true)[1]["content"][1]["image_url"]["url"];
     assert_eq!(url, &json!("data:image/png;base64,AQID"));
 }
+
+#[test]
+fn pictures_that_tools_gave_are_shown_after_the_results() {
+    let blob = "0a".repeat(32);
+    let file =
+        |kind: &str| format!(r#"{{"blob":"{blob}","name":"a","mediaType":"{kind}","size":3}}"#);
+    let (picture, text) = (file("image/png"), file("text/plain"));
+    let log = LOG.replace(r#"{"n":3}"#, &format!(r#"{{"files":[{picture},{text}]}}"#));
+    let stored = |_: &transcript::Attachment| Some(vec![1, 2, 3]);
+    let seen_by = |sees, cut| {
+        let files = Files::GoAlong { sees, read: &stored };
+        let messages =
+            history(&Transcript::replay(&read(&log)[..cut]), &Reader { files, ..reader() });
+        assert_eq!(strict::check(&messages), Ok(()), "cut at {cut}");
+        messages
+    };
+    let n_records = read(&log).len();
+    for cut in 0..=n_records {
+        seen_by(true, cut);
+        assert!(!json!(seen_by(false, cut)).to_string().contains("base64"));
+    }
+    let shown = seen_by(true, n_records).iter().map(Value::to_string).collect::<Vec<_>>();
+    expect![[r#"
+        {"role":"tool","tool_call_id":"qy2ineqiq","content":"{\"files\":[{\"blob\":\"0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a\",\"name\":\"a\",\"mediaType\":\"image/png\",\"size\":3},{\"blob\":\"0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a\",\"name\":\"a\",\"mediaType\":\"text/plain\",\"size\":3}]}"}
+        {"role":"tool","tool_call_id":"8qfcp0gha","content":"{\"ok\":false,\"error\":{\"code\":\"tool_error\",\"message\":\"no clock\"}}"}
+        {"role":"user","content":[{"type":"text","text":"What list gave:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AQID"}}]}
+        {"role":"assistant","content":"Both at once.\n\nThree files."}"#]].assert_eq(&shown[3..=6].join("\n"));
+}

@@ -120,24 +120,38 @@ fn rgb(index: u8) -> (u8, u8, u8) {
     }
 }
 
-/// The rules for all classes. The page sets `--ansi-0` to `--ansi-15` for each theme.
+/// Text without a background of its own keeps its hue and gets as light or dark as the theme needs.
+const RULES: &str = "\
+.ansi-bold { font-weight: 650; }
+.ansi-dim { color: var(--muted); }
+.ansi-italic { font-style: italic; }
+.ansi-underline { text-decoration: underline; }
+.ansi-strike { text-decoration: line-through; }
+.ansi-inverse { background: var(--ansi-foreground); color: var(--ansi-background); }
+[class*='ansi-fg-'] { color: light-dark(oklch(from var(--fg) min(l, 0.52) c h),
+    oklch(from var(--fg) max(l, 0.74) c h)); }
+[class*='ansi-bg-'] { background: var(--bg); color: var(--on-bg); }
+[class*='ansi-bg-'][class*='ansi-fg-'] { color: var(--fg); }
+";
+
+/// The rules for all classes. The page's own stylesheet sets `--ansi-0` to `--ansi-15` for each theme.
 pub fn stylesheet() -> String {
-    let mut css = String::from(
-        ".ansi-inverse{color:var(--ansi-background);background:var(--ansi-foreground)}\
-         .ansi-bold{font-weight:700}.ansi-dim{opacity:.7}.ansi-italic{font-style:italic}\
-         .ansi-underline{text-decoration:underline}.ansi-strike{text-decoration:line-through}",
-    );
+    let mut css = RULES.to_owned();
     for index in 0..=255 {
-        let colour = if index < 16 {
-            format!("var(--ansi-{index})")
+        let (colour, text) = if index < 16 {
+            (format!("var(--ansi-{index})"), "var(--ansi-background)")
         } else {
             let (red, green, blue) = rgb(index);
-            format!("#{red:02x}{green:02x}{blue:02x}")
+            let text = if is_light(red, green, blue) { "#000" } else { "#fff" };
+            (format!("#{red:02x}{green:02x}{blue:02x}"), text)
         };
-        let _ = write!(
-            css,
-            ".ansi-fg-{index}{{color:{colour}}}.ansi-bg-{index}{{background:{colour}}}"
-        );
+        let _ = writeln!(css, ".ansi-fg-{index} {{ --fg: {colour}; }}");
+        let _ = writeln!(css, ".ansi-bg-{index} {{ --bg: {colour}; --on-bg: {text}; }}");
     }
     css
+}
+
+/// Black is easier to read on it than white.
+fn is_light(red: u8, green: u8, blue: u8) -> bool {
+    299 * u32::from(red) + 587 * u32::from(green) + 114 * u32::from(blue) > 128_000
 }

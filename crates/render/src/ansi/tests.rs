@@ -51,7 +51,7 @@ fn check_safe(text: &str) {
     for node in shown(text).elements().iter().skip(1) {
         assert_eq!(node.name(), "span");
         for class in node.attribute("class").unwrap_or_default().split_whitespace() {
-            assert!(stylesheet().contains(&format!(".{class}{{")), "{class}");
+            assert!(stylesheet().contains(&format!(".{class} {{")), "{class}");
         }
     }
 }

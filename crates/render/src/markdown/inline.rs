@@ -52,11 +52,11 @@ pub(super) fn push_image(out: &mut String, url: &str, title: &str, alt: &str, in
     let element = if in_link { "span" } else { "a" };
     out.push('<');
     out.push_str(element);
-    out.push_str(" class=\"remote-image\" data-src=\"");
-    push_escaped(out, url);
+    out.push_str(" class=\"remote-image\" data-host=\"");
+    push_escaped(out, host(url));
     out.push('"');
     if !in_link {
-        out.push_str(" href=\"");
+        out.push_str(" data-action=\"show-picture\" href=\"");
         push_escaped(out, url);
         out.push('"');
         out.push_str(LINK_ATTRIBUTES);
@@ -67,6 +67,12 @@ pub(super) fn push_image(out: &mut String, url: &str, title: &str, alt: &str, in
     out.push_str("</");
     out.push_str(element);
     out.push('>');
+}
+
+/// Whom a request for the address would reach.
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
 /// Text in which bare http addresses are links.

@@ -9,12 +9,16 @@ impl Pattern {
         Self(text.chars().collect())
     }
 
-    pub(super) fn is_exactly(&self, subject: &str) -> bool {
+    pub(crate) fn text(&self) -> String {
+        self.0.iter().collect()
+    }
+
+    pub(crate) fn is_exactly(&self, subject: &str) -> bool {
         self.0.iter().copied().eq(subject.chars())
     }
 
     /// Goes back to the last star only, so it takes at most length times length steps.
-    pub(super) fn fits(&self, subject: &str) -> bool {
+    pub(crate) fn fits(&self, subject: &str) -> bool {
         let subject: Vec<char> = subject.chars().collect();
         let (mut at, mut from) = (0, 0);
         let mut last_star = None;

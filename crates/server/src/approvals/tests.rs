@@ -63,10 +63,11 @@ fn a_pattern_fits_as_a_slow_and_simple_one_does() {
 fn by_default_looking_is_allowed_and_the_rest_is_asked_about() {
     let policy = policy(&[]);
     let nothing = serde_json::json!({});
-    for tool in ["time", "list_files", "read_file", "search_files", "http_get"] {
+    for tool in ["time", "list_files", "read_file", "search_files"] {
         assert_eq!(judge(&policy, tool, &nothing), Verdict::Allow, "{tool}");
     }
-    for tool in ["write_file", "edit_file", "shell", "teleport", "server__tool", ""] {
+    // An address can carry anything out of the house.
+    for tool in ["http_get", "write_file", "edit_file", "shell", "teleport", "server__tool", ""] {
         assert_eq!(judge(&policy, tool, &nothing), Verdict::Ask, "{tool}");
     }
 }
@@ -179,16 +180,161 @@ fn the_strictest_fitting_list_decides_and_detours_do_not_help() {
     assert_eq!(judge(&policy, "time", &serde_json::json!({})), Verdict::Deny, "by the star");
 }
 
+/// A folder with a workspace in it, which has links within and out.
+fn workspace_with_links() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = folder.path().join("workspace");
+    for name in ["notes/deep", "src/deep", "../outside"] {
+        std::fs::create_dir_all(workspace.join(name)).unwrap();
+    }
+    std::fs::write(workspace.join("src/main.rs"), "").unwrap();
+    for (link, target) in [
+        ("notes/file", "../src/main.rs"),
+        ("notes/new", "../src/new.rs"),
+        ("notes/folder", "../src/deep"),
+        ("notes/twice", "folder/../file"),
+        ("notes/out", "../../outside"),
+        ("notes/self", "self"),
+        ("notes/back", "deep/.."),
+    ] {
+        std::os::unix::fs::symlink(target, workspace.join(link)).unwrap();
+    }
+    let absolute = workspace.join("src");
+    std::os::unix::fs::symlink(absolute, workspace.join("notes/absolute")).unwrap();
+    (folder, workspace)
+}
+
+#[test]
+fn a_path_is_judged_by_where_it_leads() {
+    let (_folder, workspace) = workspace_with_links();
+    let alias = workspace.with_file_name("alias");
+    std::os::unix::fs::symlink(&workspace, &alias).unwrap();
+    let inside = |path: &str| workspace.join(path).display().to_string();
+    for (path, expected) in [
+        ("notes/a", "notes/a"),
+        ("./notes//a", "notes/a"),
+        ("notes/deep/../a", "notes/a"),
+        ("missing/../notes/a", "notes/a"),
+        ("missing/a", "missing/a"),
+        ("notes/file", "src/main.rs"),
+        ("notes/new", "src/new.rs"),
+        ("notes/folder/a", "src/deep/a"),
+        ("notes/folder/../a", "notes/a"),
+        ("notes/twice", "src/file"),
+        ("notes/absolute/x", "src/x"),
+        ("notes/back/a", "notes/a"),
+        ("notes/self", "notes/self"),
+        ("notes/out/a", "notes/out/a"),
+        ("../outside/a", "../outside/a"),
+        ("", ""),
+        (".", ""),
+        (&inside("notes/file"), "src/main.rs"),
+        ("/etc/passwd", "/etc/passwd"),
+    ] {
+        for root in [&workspace, &alias] {
+            assert_eq!(place(path, root), expected, "{path}");
+        }
+    }
+    assert_eq!(place(&alias.join("notes/a").display().to_string(), &alias), "notes/a");
+}
+
+#[test]
+fn an_address_is_judged_however_it_is_written() {
+    let rule = Rule {
+        allow: patterns(&["https://docs.test/*"]),
+        deny: patterns(&["*://evil.test/*"]),
+        ..Rule::default()
+    };
+    let policy = policy(&[("http_get", rule)]);
+    for (url, expected) in [
+        ("https://docs.test/a", Verdict::Allow),
+        ("HTTPS://DOCS.test:443", Verdict::Allow),
+        ("http://docs.test/a", Verdict::Ask),
+        ("https://docs.test:8443/a", Verdict::Ask),
+        ("https://docs.test@other.test/", Verdict::Ask),
+        ("https://docs.test.other.test/", Verdict::Ask),
+        ("http://EVIL.test", Verdict::Deny),
+        ("http://evil.test:80/x", Verdict::Deny),
+        ("http:\\\\evil.test\\x", Verdict::Deny),
+        ("no address", Verdict::Ask),
+    ] {
+        let arguments = serde_json::json!({ "url": url });
+        assert_eq!(judge(&policy, "http_get", &arguments), expected, "{url}");
+    }
+}
+
+#[test]
+fn links_do_not_lead_past_a_rule() {
+    let (_folder, workspace) = workspace_with_links();
+    let rule =
+        Rule { allow: patterns(&["notes/*"]), deny: patterns(&["src/*"]), ..Rule::default() };
+    let policy = policy(&[("write_file", rule)]);
+    for (path, expected) in [
+        ("notes/a", Verdict::Allow),
+        ("notes/folder/../a", Verdict::Allow),
+        ("notes/file", Verdict::Deny),
+        ("notes/new", Verdict::Deny),
+        ("notes/absolute/../src/x", Verdict::Allow),
+        ("a", Verdict::Ask),
+    ] {
+        let arguments = format!("{{\"path\": {path:?}}}");
+        let call = Proposed { tool: "write_file", arguments: &arguments, workspace: &workspace };
+        assert_eq!(policy.judge(&call), expected, "{path}");
+    }
+}
+
+#[test]
+fn a_rule_may_be_for_many_tools_and_the_closest_counts() {
+    let rule = |verdict| Rule { otherwise: Some(verdict), ..Rule::default() };
+    let policy = policy(&[
+        ("files__*", rule(Verdict::Allow)),
+        ("files__delete*", rule(Verdict::Deny)),
+        ("files__delete_draft", rule(Verdict::Ask)),
+        ("*", rule(Verdict::Deny)),
+        ("time", rule(Verdict::Allow)),
+    ]);
+    let nothing = serde_json::json!({});
+    for (tool, expected) in [
+        ("files__read", Verdict::Allow),
+        ("files__delete_all", Verdict::Deny),
+        ("files__delete_draft", Verdict::Ask),
+        ("filesystem__read", Verdict::Deny),
+        ("time", Verdict::Allow),
+        ("read_file", Verdict::Deny),
+    ] {
+        assert_eq!(judge(&policy, tool, &nothing), expected, "{tool}");
+    }
+}
+
 #[test]
 fn an_answer_for_more_than_once_holds_for_no_more_than_it_says() {
     let workspace = Path::new("/w");
     let covers = |tool: &str, arguments: &str| Proposed { tool, arguments, workspace }.covers();
     let is = |text: &str| Some(text.to_owned());
     assert_eq!(covers("shell", r#"{"command": " make test "}"#), is("shell: make test"));
-    assert_eq!(covers("write_file", r#"{"path": "a"}"#), is("write_file"));
-    assert_eq!(
-        covers("http_get", r#"{"url": "HTTPS://Example.com:443/a?b"}"#),
-        is("http_get: https://example.com")
-    );
-    assert_eq!(covers("shell", &format!("{{\"command\": \"{}\"}}", "x".repeat(2000))), None);
+    for (path, folder) in [
+        ("a", "./"),
+        ("./x/../a", "./"),
+        ("notes/a", "notes/"),
+        ("/w/notes/b", "notes/"),
+        ("notes/deep/a", "notes/deep/"),
+    ] {
+        for tool in ["write_file", "edit_file"] {
+            let arguments = format!("{{\"path\": {path:?}}}");
+            assert_eq!(covers(tool, &arguments), is(&format!("{tool}: {folder}")), "{path}");
+        }
+    }
+    assert_eq!(covers("server__tool", r#"{"a": 1}"#), is("server__tool"));
+    for (url, origin) in [
+        ("HTTPS://Example.com:443/a?b", "https://example.com"),
+        ("http://example.com/", "http://example.com"),
+        ("http://example.com:8080/", "http://example.com:8080"),
+    ] {
+        let arguments = format!("{{\"url\": {url:?}}}");
+        assert_eq!(covers("http_get", &arguments), is(&format!("http_get: {origin}")), "{url}");
+    }
+    assert_eq!(covers("http_get", r#"{"url": "nonsense"}"#), None);
+    let long = |n: usize| format!("{{\"command\": \"{}\"}}", "x".repeat(n));
+    assert!(covers("shell", &long(1000 - "shell: ".len())).is_some());
+    assert_eq!(covers("shell", &long(1001 - "shell: ".len())), None);
 }

@@ -8,11 +8,13 @@ use anyhow::{Context, bail, ensure};
 use backends::Pace;
 use backends::openai::{Limits, Settings};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use toml::Spanned;
 
 use super::{File, Source, Surroundings, programs};
-use crate::agents::{Agent, AgentKind, Agents, OpenAiAgent, ProgramKind};
+use crate::agents::{Agent, AgentKind, Agents, OpenAiAgent, ProgramKind, ToolChoice};
+use crate::approvals::Pattern;
+use crate::mcp;
 use crate::tools::Tools;
 
 const DEFAULT_MAX_STEPS: u32 = 30;
@@ -93,7 +95,7 @@ pub(super) fn agents(
     let mut agents: Vec<Agent> = Vec::new();
     let mut ids = HashSet::new();
     for section in &file.agents {
-        let agent = resolve(section.get_ref(), pace, around)
+        let agent = resolve(section.get_ref(), pace, file, around)
             .and_then(|agent| {
                 ensure!(
                     ids.insert(agent.id.clone()),
@@ -117,7 +119,12 @@ pub(super) fn agents(
 
 pub(super) type Sections = Vec<Spanned<AgentSection>>;
 
-fn resolve(section: &AgentSection, pace: Pace, around: &Surroundings) -> anyhow::Result<Agent> {
+fn resolve(
+    section: &AgentSection,
+    pace: Pace,
+    file: &File,
+    around: &Surroundings,
+) -> anyhow::Result<Agent> {
     let id = &section.id;
     let is_name = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
     if id.is_empty() || id.len() > 64 || !id.bytes().all(is_name) {
@@ -133,7 +140,7 @@ fn resolve(section: &AgentSection, pace: Pace, around: &Surroundings) -> anyhow:
             AgentKind::Program(Arc::new(agent.with_context(|| format!("agent {id:?}"))?))
         }
         (KindWord::OpenAi, None) => {
-            let agent = open_ai(section, around).with_context(|| format!("agent {id:?}"))?;
+            let agent = open_ai(section, file, around).with_context(|| format!("agent {id:?}"))?;
             AgentKind::OpenAi(Arc::new(agent))
         }
         (_, None) => AgentKind::Demo { pace },
@@ -174,7 +181,11 @@ fn check_keys(section: &AgentSection) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn open_ai(section: &AgentSection, around: &Surroundings) -> anyhow::Result<OpenAiAgent> {
+fn open_ai(
+    section: &AgentSection,
+    file: &File,
+    around: &Surroundings,
+) -> anyhow::Result<OpenAiAgent> {
     let base_url = section.base_url.clone().context(
         "`base_url` is missing: where the model is served, like \"http://127.0.0.1:8080/v1\"",
     )?;
@@ -206,7 +217,6 @@ fn open_ai(section: &AgentSection, around: &Surroundings) -> anyhow::Result<Open
         api_key,
         api_key_env: section.api_key_env.clone(),
         headers,
-        tools: tools(section)?,
         body: body(section)?,
         omit: section.omit.clone().unwrap_or_default(),
         limits: Limits {
@@ -225,6 +235,7 @@ fn open_ai(section: &AgentSection, around: &Surroundings) -> anyhow::Result<Open
     };
     Ok(OpenAiAgent {
         settings: Arc::new(settings),
+        tools: tools(section, file)?,
         system: section.system.clone(),
         sees: section.vision.unwrap_or(true),
         missing,
@@ -260,26 +271,28 @@ fn headers(
     Ok(headers)
 }
 
-/// All there are, unless some are chosen.
-fn tools(section: &AgentSection) -> anyhow::Result<Vec<Value>> {
-    let specs = Tools::specs();
-    for wanted in section.tools.iter().flatten() {
-        if specs.iter().all(|it| it.name != wanted) {
-            let names: Vec<&str> = specs.iter().map(|it| it.name).collect();
-            bail!("`tools`: there is no tool {wanted:?}; there are {}", names.join(", "));
+/// All there are, unless some are chosen. What tools a server has is not known yet, but which servers
+/// there are.
+fn tools(section: &AgentSection, file: &File) -> anyhow::Result<ToolChoice> {
+    let Some(wanted) = &section.tools else { return Ok(ToolChoice(None)) };
+    let names = Tools::names();
+    let servers: Vec<&str> = file.mcp_servers.iter().map(|it| it.get_ref().id.as_str()).collect();
+    for name in wanted {
+        let pattern = Pattern::new(name);
+        match mcp::server_of(name) {
+            Some(server) if servers.contains(&server) => (),
+            Some(server) => bail!(
+                "`tools`: {name:?} is of no MCP server: {server:?} is not among [[mcp_servers]]"
+            ),
+            None if names.iter().any(|it| pattern.fits(it)) => (),
+            None => bail!(
+                "`tools`: there is no tool {name:?}; there are {}, and those of MCP servers, like \
+                 \"server__tool\" or \"server__*\"",
+                names.join(", ")
+            ),
         }
     }
-    let is_wanted = |name: &str| match &section.tools {
-        Some(wanted) => wanted.iter().any(|it| it == name),
-        None => true,
-    };
-    let wanted = specs.into_iter().filter(|it| is_wanted(it.name));
-    let tool = |spec: crate::tools::ToolSpec| {
-        json!({ "type": "function", "function": {
-            "name": spec.name, "description": spec.description, "parameters": spec.parameters,
-        }})
-    };
-    Ok(wanted.map(tool).collect())
+    Ok(ToolChoice(Some(wanted.iter().map(|it| Pattern::new(it)).collect())))
 }
 
 /// How the model is to choose its words, and whatever else the service takes.

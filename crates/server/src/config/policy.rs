@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{File, Surroundings};
 use crate::agents::is_tool_of_program;
 use crate::approvals::{Approvals, Pattern, Rule, Verdict};
-use crate::tools::{ToolSettings, Tools};
+use crate::tools::{ToolSettings, Tools, Web};
 
 const DEFAULT_APPROVAL_SECONDS: u64 = 300;
 const DEFAULT_TOOL_SECONDS: u64 = 120;
@@ -64,6 +64,12 @@ pub(super) struct ToolsSection {
     http_private: bool,
 }
 
+impl ToolsSection {
+    pub(super) fn seconds(&self) -> u64 {
+        self.timeout_seconds.unwrap_or(DEFAULT_TOOL_SECONDS)
+    }
+}
+
 pub(super) fn approvals(section: &ApprovalsSection) -> anyhow::Result<Approvals> {
     let mut rules = BTreeMap::new();
     for (tool, rule) in &section.rules {
@@ -75,11 +81,12 @@ pub(super) fn approvals(section: &ApprovalsSection) -> anyhow::Result<Approvals>
     Ok(Approvals { rules, timeout_ms: seconds.saturating_mul(1000) })
 }
 
-/// A rule for a misspelt tool would be a rule for nothing. Other servers' tools are not known yet.
+/// A rule for a misspelt tool would be a rule for nothing. MCP servers' tools are not known yet.
 fn check_name(tool: &str) -> anyhow::Result<()> {
     let names = Tools::names();
-    let is_known = names.contains(&tool) || is_tool_of_program(tool);
-    if tool != "*" && !tool.contains("__") && !is_known {
+    let pattern = Pattern::new(tool);
+    let is_known = names.iter().any(|it| pattern.fits(it)) || is_tool_of_program(tool);
+    if !tool.contains("__") && !is_known {
         bail!("[approvals]: there is no tool {tool:?}; there are {}", names.join(", "));
     }
     Ok(())
@@ -112,9 +119,11 @@ impl Word {
 
 pub(super) fn tools(file: &File, around: &Surroundings) -> anyhow::Result<ToolSettings> {
     let section = &file.tools;
-    let seconds = section.timeout_seconds.unwrap_or(DEFAULT_TOOL_SECONDS);
+    let seconds = section.seconds();
     ensure!(seconds >= 1, "[tools] `timeout_seconds` must be at least 1");
-    let keys: Vec<&str> = file.agents.iter().flat_map(|it| it.get_ref().key_variables()).collect();
+    let of_agents = file.agents.iter().flat_map(|it| it.get_ref().key_variables());
+    let of_servers = file.mcp_servers.iter().flat_map(|it| it.get_ref().key_variables());
+    let keys: Vec<&str> = of_agents.chain(of_servers).collect();
     let is_secret = |name: &str| is_secret(name) || keys.contains(&name);
     let variables = (around.variables)();
     let open =
@@ -123,7 +132,7 @@ pub(super) fn tools(file: &File, around: &Surroundings) -> anyhow::Result<ToolSe
         time_limit: Duration::from_secs(seconds),
         per_minute: section.per_minute.unwrap_or(DEFAULT_PER_MINUTE) as usize,
         retries: section.retries.unwrap_or(DEFAULT_RETRIES),
-        http_private: section.http_private,
+        web: if section.http_private { Web::with_private() } else { Web::public() },
         environment: open.collect::<Vec<(OsString, OsString)>>(),
     })
 }

@@ -1,9 +1,14 @@
 //! What a configuration may say, and what it says when it may not.
 
+mod keys;
+mod policy;
+
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::agents::AgentKind;
+use crate::agents::{AgentKind, ToolChoice};
+use crate::approvals::Pattern;
+use crate::mcp::Way;
 
 fn around() -> Surroundings {
     Surroundings {
@@ -195,7 +200,7 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
     refuses(
         &agent("tools = [\"time\", \"tiem\"]"),
         expect![[r#"
-            callboard.toml, line 2: agent "m": `tools`: there is no tool "tiem"; there are time, list_files, read_file, search_files, write_file, edit_file, shell, http_get
+            callboard.toml, line 2: agent "m": `tools`: there is no tool "tiem"; there are time, list_files, read_file, search_files, write_file, edit_file, shell, http_get, and those of MCP servers, like "server__tool" or "server__*"
         "#]],
     );
     refuses(
@@ -271,7 +276,7 @@ fn an_agent_with_everything() {
     let headers: Vec<String> = settings.headers.iter().map(|(n, v)| format!("{n}={v}")).collect();
     assert_eq!(headers, ["x-missing=", "x-other=plain", "x-team=a-secret"]);
     assert_eq!(agent.missing, ["UNSET"]);
-    assert_eq!(settings.tools.len(), 1);
+    assert_eq!(agent.tools, ToolChoice(Some(vec![Pattern::new("time")])));
     let body = serde_json::Value::Object(settings.body.clone()).to_string();
     expect![[
         r#"{"temperature":0.5,"top_p":0.9,"seed":7,"max_tokens":100,"reasoning_effort":"low"}"#
@@ -279,6 +284,98 @@ fn an_agent_with_everything() {
     .assert_eq(&body);
     let shown = format!("{:?}", config.agents);
     assert!(!shown.contains("a-secret"), "{shown}");
+}
+
+#[test]
+fn mcp_servers_of_both_kinds() {
+    let text = r#"
+        [tools]
+        timeout_seconds = 7
+        [[mcp_servers]]
+        id = "files"
+        command = ["npx", "-y"]
+        args = ["server"]
+        env = { PLAIN = "p", KEY = "env:SET" }
+        [[mcp_servers]]
+        id = "web"
+        url = "https://example/mcp"
+        headers = { X-Team = "ours" }
+        headers_env = { Authorization = "SET", X-Gone = "UNSET" }
+        timeout_seconds = 9
+        [[agents]]
+        id = "m"
+        kind = "openai"
+        base_url = "https://example/v1"
+        model = "x"
+        tools = ["time", "files__*", "web__search"]
+        [approvals]
+        "files__*" = "allow"
+    "#;
+    let config = load(text, ServeArgs::default()).unwrap();
+    let [files, web] = &config.mcp_servers[..] else { panic!("two servers") };
+    let Way::Program { command, environment, .. } = &files.way else { panic!("a program") };
+    assert_eq!(command, &["npx", "-y", "server"]);
+    assert_eq!(environment, &[("KEY".into(), "a-secret".into()), ("PLAIN".into(), "p".into())]);
+    assert_eq!((files.time_limit.as_secs(), web.time_limit.as_secs()), (7, 9));
+    assert_eq!((&files.missing[..], &web.missing[..]), (&[][..], &["UNSET".to_owned()][..]));
+    let Way::Url { url, headers } = &web.way else { panic!("a service") };
+    assert_eq!(url, "https://example/mcp");
+    let headers: Vec<String> = headers.iter().map(|(n, v)| format!("{n}={v}")).collect();
+    assert_eq!(headers, ["x-team=ours", "authorization=a-secret", "x-gone="]);
+    let shown = format!("{:?}", config.mcp_servers);
+    assert!(!shown.contains("a-secret"), "{shown}");
+}
+
+#[test]
+fn mistakes_in_mcp_servers_are_named_with_their_line() {
+    refuses(
+        "[[mcp_servers]]\nid = \"a\"\ncomand = [\"x\"]",
+        expect![[r#"
+        callboard.toml: TOML parse error at line 3, column 1
+          |
+        3 | comand = ["x"]
+          | ^^^^^^
+        unknown field `comand`, expected one of `id`, `timeout_seconds`, `command`, `args`, `env`, `cwd`, `url`, `headers`, `headers_env`
+
+    "#]],
+    );
+    refuses(
+        "[[mcp_servers]]\nid = \"a__b\"\ncommand = [\"x\"]",
+        expect![[r#"
+        callboard.toml, line 1: MCP server id "a__b": use 1 to 32 letters, digits, '-' or '_', without "__" and with no '_' at the end
+    "#]],
+    );
+    refuses(
+        "[[mcp_servers]]\nid = \"a\"",
+        expect![[r#"
+            callboard.toml, line 1: MCP server "a" needs either `command`, to be started, or `url`, where it is served
+        "#]],
+    );
+    refuses(
+        "\n[[mcp_servers]]\nid = \"a\"\nurl = \"ftp://x\"",
+        expect![[r#"
+        callboard.toml, line 2: MCP server "a": `url` "ftp://x": it begins with http:// or https://
+    "#]],
+    );
+    refuses(
+        "[[mcp_servers]]\nid = \"a\"\nurl = \"http://x\"\nenv = { A = \"b\" }",
+        expect![[r#"
+        callboard.toml, line 1: MCP server "a": `args`, `env` and `cwd` go with `command`
+    "#]],
+    );
+    let twice = "[[mcp_servers]]\nid = \"a\"\nurl = \"http://x\"\n".repeat(2);
+    refuses(
+        &twice,
+        expect![[r#"
+        callboard.toml, line 4: two MCP servers are called "a": give each its own id
+    "#]],
+    );
+    refuses(
+        "[[agents]]\nid = \"m\"\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"x\"\ntools = [\"files__read\"]",
+        expect![[r#"
+            callboard.toml, line 1: agent "m": `tools`: "files__read" is of no MCP server: "files" is not among [[mcp_servers]]
+        "#]],
+    );
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use render::BodyKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use store::Stored;
-use transcript::{Body, Call, CallId, Record, ResponseId, SessionId, Transcript};
+use transcript::{CallId, Record, ResponseId, SessionId, Transcript};
 
 use super::App;
 use super::error::{HttpError, RequestCode};
@@ -16,9 +17,11 @@ use super::extract::{NamedCall, Params};
 pub(super) struct OutputParams {
     #[serde(default)]
     stream: Stream,
-    /// How many bytes to leave out at the beginning.
+    /// How many bytes to leave out at the beginning; of text only.
     #[serde(default)]
     from: u64,
+    #[serde(default)]
+    format: Format,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
@@ -29,12 +32,23 @@ enum Stream {
     Stdout,
     Stderr,
     Result,
+    /// The file that the call has read or written.
+    File,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    #[default]
+    Text,
+    /// As the page shows it, in colour.
+    Html,
 }
 
 pub(super) async fn output(
     State(app): State<App>,
     NamedCall { session, call }: NamedCall,
-    Params(OutputParams { stream, from }): Params<OutputParams>,
+    Params(OutputParams { stream, from, format }): Params<OutputParams>,
 ) -> Result<Response, HttpError> {
     let text = app.store().off_thread(move |store| {
         if store.head(&session)?.is_none() {
@@ -45,16 +59,24 @@ pub(super) async fn output(
         let records: Vec<Record> = records.iter().map(Stored::record).collect();
         let mut transcript = Transcript::whole();
         transcript.extend(&records);
-        let answer = transcript.message(run.as_str()).and_then(|it| it.answer());
-        let found = answer.and_then(|it| it.call(&call));
-        let found = found.ok_or_else(|| no_call(&session, &call))?;
-        Ok(text_of(found, stream))
+        let message = transcript.message(run.as_str());
+        let found = message.and_then(|it| Some((it, it.answer()?.call(&call)?)));
+        let (message, found) = found.ok_or_else(|| no_call(&session, &call))?;
+        Ok(match format {
+            Format::Text => render::whole_text(found, stream.kind()),
+            Format::Html => render::whole_body(&session, message, found, stream.kind()),
+        })
     });
-    let text = text.await?;
-    let start =
-        text.ceil_char_boundary(usize::try_from(from).unwrap_or(usize::MAX).min(text.len()));
-    let headers = [(CONTENT_TYPE, "text/plain; charset=utf-8")];
-    Ok((headers, text[start..].to_owned()).into_response())
+    let mut text = text.await?;
+    let kind = match format {
+        Format::Html => "text/html; charset=utf-8",
+        Format::Text => {
+            let start = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
+            text.drain(..text.ceil_char_boundary(start));
+            "text/plain; charset=utf-8"
+        }
+    };
+    Ok(([(CONTENT_TYPE, kind)], text).into_response())
 }
 
 /// A call's id begins with its run's.
@@ -68,12 +90,14 @@ fn no_call(session: &SessionId, call: &CallId) -> HttpError {
     HttpError::new(RequestCode::CallNotFound, message)
 }
 
-fn text_of(call: &Call, stream: Stream) -> String {
-    let body = match stream {
-        Stream::Arguments => Some(&call.arguments),
-        Stream::Stdout => Some(&call.stdout),
-        Stream::Stderr => Some(&call.stderr),
-        Stream::Result => call.outcome.as_ref().and_then(|it| it.result.as_ref()),
-    };
-    body.and_then(Body::whole).unwrap_or_default()
+impl Stream {
+    fn kind(self) -> BodyKind {
+        match self {
+            Self::Arguments => BodyKind::Arguments,
+            Self::Stdout => BodyKind::Stdout,
+            Self::Stderr => BodyKind::Stderr,
+            Self::Result => BodyKind::Result,
+            Self::File => BodyKind::File,
+        }
+    }
 }

@@ -191,7 +191,7 @@ impl IntoResponse for PageError {
             StatusCode::NOT_FOUND => "There is nothing here",
             _ => "That did not work",
         };
-        (status, Html(render::error_page(title, &self.0.message))).into_response()
+        (status, Html::new(render::error_page(title, &self.0.message))).into_response()
     }
 }
 

@@ -1,4 +1,4 @@
-//! What there is: agents, tools, and whether the server is alive.
+//! What there is: agents, tools, MCP servers, and whether the server is alive.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::App;
 use crate::agents::AgentInfo;
-use crate::tools::{ToolSpec, Tools};
+use crate::mcp::McpServerInfo;
+use crate::tools::ToolSpec;
 
 pub(super) async fn healthz() -> Response {
     "ok".into_response()
@@ -28,6 +29,16 @@ pub(super) struct ToolList {
     tools: Vec<ToolSpec>,
 }
 
-pub(super) async fn tools() -> Json<ToolList> {
-    Json(ToolList { tools: Tools::specs() })
+/// Those of MCP servers as far as they are known now.
+pub(super) async fn tools(State(app): State<App>) -> Json<ToolList> {
+    Json(ToolList { tools: app.shared.tools.specs() })
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct McpServerList {
+    servers: Vec<McpServerInfo>,
+}
+
+pub(super) async fn mcp_servers(State(app): State<App>) -> Json<McpServerList> {
+    Json(McpServerList { servers: app.shared.tools.mcp.infos() })
 }

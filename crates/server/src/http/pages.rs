@@ -6,7 +6,7 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::{IntoResponse, Response};
-use render::{ListedAgent, ListedSession, OpenSession, Page, Settings};
+use render::{ListedAgent, ListedServer, ListedSession, OpenSession, Page, Settings};
 use schemars::{JsonSchema, json_schema};
 use serde::Deserialize;
 use store::{Store, Window};
@@ -16,26 +16,15 @@ use super::App;
 use super::error::{HttpError, PageError, no_such_path};
 use super::extract::{Named, Params, Segment};
 use super::openapi::{Gives, Operation};
-use crate::export::page_settings;
+use crate::export::{STYLESHEET, page_settings};
 use crate::window::{self, Opened};
 
 const LISTED: usize = 100;
 const MESSAGES: usize = 50;
 
-const FILES: [(&str, &str, &str); 3] = [
-    ("page.css", "text/css; charset=utf-8", include_str!("../../../../web/page.css")),
-    ("page.js", "text/javascript; charset=utf-8", include_str!("../../../../web/page.js")),
-    ("icon.svg", "image/svg+xml", include_str!("../../../../web/icon.svg")),
-];
-
-/// Nothing inline, nothing from elsewhere.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-                      connect-src 'self'; form-action 'self'; base-uri 'none'; \
-                      frame-ancestors 'none'";
-
 pub(super) async fn home(State(app): State<App>) -> Result<Html, PageError> {
     let page = PageData::load(&app)?;
-    Ok(Html(render::page(&page.with(None))))
+    Ok(page.draw(None))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -72,7 +61,7 @@ pub(super) async fn session(
         earlier: opened.earlier.map(|it| it.0),
         at,
     };
-    Ok(Html(render::page(&page.with(Some(open)))))
+    Ok(page.draw(Some(open)))
 }
 
 /// What every page shows.
@@ -80,6 +69,7 @@ struct PageData {
     settings: Settings,
     sessions: Vec<ListedSession>,
     agents: Vec<ListedAgent>,
+    servers: Vec<ListedServer>,
 }
 
 impl PageData {
@@ -88,12 +78,14 @@ impl PageData {
             settings: page_settings(app.store())?,
             sessions: listed_sessions(app.store())?,
             agents: app.shared.agents.listed(),
+            servers: app.shared.tools.mcp.listed(),
         })
     }
 
-    fn with<'a>(&'a self, open: Option<OpenSession<'a>>) -> Page<'a> {
-        let Self { settings, sessions, agents } = self;
-        Page { settings, sessions, agents, open }
+    fn draw(&self, open: Option<OpenSession<'_>>) -> Html {
+        let Self { settings, sessions, agents, servers } = self;
+        let text = render::page(&Page { settings, sessions, agents, servers, open });
+        Html { text, pictures_from_elsewhere: settings.remote_images }
     }
 }
 
@@ -112,27 +104,50 @@ pub(super) fn listed_sessions(store: &Store) -> Result<Vec<ListedSession>, store
 }
 
 pub(super) async fn asset(Segment(name): Segment) -> Response {
-    let Some((_, kind, text)) = FILES.iter().find(|(file, ..)| *file == name) else {
-        return no_such_path().await.into_response();
+    let (kind, text) = match &*name {
+        "page.css" => ("text/css; charset=utf-8", &**STYLESHEET),
+        "page.js" => ("text/javascript; charset=utf-8", include_str!("../../../../web/page.js")),
+        "icon.svg" => ("image/svg+xml", include_str!("../../../../web/icon.svg")),
+        _ => return no_such_path().await.into_response(),
     };
     let headers =
-        [(CONTENT_TYPE, *kind), (CACHE_CONTROL, "no-cache"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
-    (headers, *text).into_response()
+        [(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-cache"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
+    (headers, text).into_response()
 }
 
 /// A whole page.
-pub(super) struct Html(pub(super) String);
+pub(super) struct Html {
+    text: String,
+    pictures_from_elsewhere: bool,
+}
+
+impl Html {
+    /// One that reaches nothing but this server.
+    pub(super) fn new(text: String) -> Self {
+        Self { text, pictures_from_elsewhere: false }
+    }
+
+    /// Nothing inline, and nothing from elsewhere but what the reader has asked for.
+    fn policy(&self) -> String {
+        let pictures = if self.pictures_from_elsewhere { " https: http:" } else { "" };
+        format!(
+            "default-src 'none'; script-src 'self'; style-src 'self'; \
+             img-src 'self' data:{pictures}; connect-src 'self'; form-action 'self'; \
+             base-uri 'none'; frame-ancestors 'none'"
+        )
+    }
+}
 
 impl IntoResponse for Html {
     fn into_response(self) -> Response {
         let headers = [
             (CONTENT_TYPE, "text/html; charset=utf-8"),
-            (CONTENT_SECURITY_POLICY, POLICY),
+            (CONTENT_SECURITY_POLICY, &*self.policy()),
             (REFERRER_POLICY, "no-referrer"),
             (X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (CACHE_CONTROL, "no-store"),
         ];
-        (headers, self.0).into_response()
+        (headers, self.text).into_response()
     }
 }
 

@@ -118,7 +118,7 @@ pub(super) fn refusal_page(app: &App, error: HttpError) -> Response {
     if !may_sign_in || !password::is_set(&app.data) {
         return PageError(error).into_response();
     }
-    let page = Html(render::sign_in_page(&error.message));
+    let page = Html::new(render::sign_in_page(&error.message));
     let mut response = (error.code.status(), page).into_response();
     // With no referrer at all a form would come with the Origin `null`.
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));

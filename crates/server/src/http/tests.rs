@@ -21,7 +21,7 @@ fn tool_settings() -> ToolSettings {
         time_limit: std::time::Duration::from_secs(1),
         per_minute: 0,
         retries: 0,
-        http_private: false,
+        web: crate::tools::Web::public(),
         environment: Vec::new(),
     }
 }

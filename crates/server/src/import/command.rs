@@ -4,20 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
-use store::{OpenError, Options, Store};
+use store::Store;
 
 use super::files::{Found, default_places, find, load};
 use super::{Addition, Conversation, Plan, plan};
 use crate::cli::ImportArgs;
-use crate::clock;
 use crate::config::{Config, Surroundings};
-use crate::serve::{ServerFile, read_server_file};
-
-/// Who writes what is imported.
-enum Target {
-    Folder(Store),
-    Server(ServerFile),
-}
+use crate::serve::{Place, ServerFile};
 
 pub(crate) async fn run(
     args: ImportArgs,
@@ -28,10 +21,10 @@ pub(crate) async fn run(
     if args.paths.is_empty() && !args.all {
         return list(&found);
     }
-    let target = Target::open(&config)?;
+    let place = Place::find(&config, "callboard import")?;
     let mut failures = 0;
     for found in &found {
-        match target.import(found, &args, &config).await {
+        match import(&place, found, &args, &config).await {
             Ok(what) => say(&format!("{what}: {}", found.path.display())),
             Err(error) => {
                 failures += 1;
@@ -39,7 +32,7 @@ pub(crate) async fn run(
             }
         }
     }
-    if let Target::Folder(store) = target {
+    if let Place::Folder(store) = place {
         store.close().await;
     }
     match failures {
@@ -77,35 +70,20 @@ fn list(found: &[Found]) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl Target {
-    fn open(config: &Config) -> anyhow::Result<Self> {
-        let holder = "callboard import".to_owned();
-        let options = Options { sync: config.sync, holder, since: clock::now() };
-        match Store::open(&config.data, options) {
-            Ok(store) => Ok(Self::Folder(store)),
-            Err(OpenError::Held { by, .. }) if by.address.is_some() => {
-                let server = read_server_file(&config.data);
-                Ok(Self::Server(server.with_context(|| format!("finding the token of {by}"))?))
-            }
-            Err(error) => Err(error.into()),
-        }
+/// What became of it, in words.
+async fn import(
+    place: &Place,
+    found: &Found,
+    args: &ImportArgs,
+    config: &Config,
+) -> anyhow::Result<String> {
+    let conversation = load(found, args.r#final)?;
+    if turns(&conversation) == 0 {
+        return Ok("nothing has ended in it yet".to_owned());
     }
-
-    /// What became of it, in words.
-    async fn import(
-        &self,
-        found: &Found,
-        args: &ImportArgs,
-        config: &Config,
-    ) -> anyhow::Result<String> {
-        let conversation = load(found, args.r#final)?;
-        if turns(&conversation) == 0 {
-            return Ok("nothing has ended in it yet".to_owned());
-        }
-        match self {
-            Self::Folder(store) => into_folder(store, &conversation, config).await,
-            Self::Server(server) => through_server(server, &conversation).await,
-        }
+    match place {
+        Place::Folder(store) => into_folder(store, &conversation, config).await,
+        Place::Server(server) => through_server(server, &conversation).await,
     }
 }
 

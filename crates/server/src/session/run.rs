@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use backends::{HowLost, Input, Lost, Request, ToolOutcome, Verdict};
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -17,6 +18,7 @@ use transcript::{
 
 use super::command::Refused;
 use super::request::RunningRequest;
+use super::task::AfterCommit;
 use super::worker::{instant, sleep_if};
 use crate::clock;
 use crate::session::Shared;
@@ -29,6 +31,9 @@ pub(super) struct Run {
     pub(super) workspace: PathBuf,
     tools: HashMap<CallId, RunningTool>,
     request: Option<RunningRequest>,
+    /// What is to be done once the tools are known that the agent may use.
+    held: Option<(BoxFuture<'static, ()>, AfterCommit)>,
+    has_waited: bool,
     /// Calls that a person must agree to.
     pub(super) waiting: HashMap<CallId, WaitingCall>,
     /// Arguments of calls that a program may ask about: the answer keeps only their edges.
@@ -80,6 +85,8 @@ impl Run {
             workspace,
             tools: HashMap::new(),
             request: None,
+            held: None,
+            has_waited: false,
             waiting: HashMap::new(),
             proposed: HashMap::new(),
             settled: VecDeque::new(),
@@ -103,6 +110,7 @@ impl Run {
             // `tell` is ours too, so the channel cannot close.
             Some(news) = self.news.recv() => RunInput::Tool(news),
             input = next_of(&mut self.request) => RunInput::Heard(input),
+            () = known(&mut self.held) => RunInput::ToolsKnown,
             () = give_up => match overdue {
                 Some((call_id, _)) => RunInput::Overdue(call_id),
                 None => std::future::pending().await,
@@ -165,6 +173,25 @@ impl Run {
         self.request = Some(RunningRequest::start(&shared.http, request));
     }
 
+    pub(super) fn hold(&mut self, until: BoxFuture<'static, ()>, action: AfterCommit) {
+        self.held = Some((until, action));
+    }
+
+    /// The agent knows nothing of it yet.
+    pub(super) fn is_held_at_its_start(&self) -> bool {
+        matches!(self.held, Some((_, AfterCommit::StartAgent)))
+    }
+
+    pub(super) fn release(&mut self) -> Option<AfterCommit> {
+        self.has_waited = true;
+        self.held.take().map(|(_, action)| action)
+    }
+
+    /// What is to be done now has been held already. True once for each time.
+    pub(super) fn has_waited(&mut self) -> bool {
+        std::mem::take(&mut self.has_waited)
+    }
+
     pub(super) fn start_tool(
         &mut self,
         shared: &Arc<Shared>,
@@ -217,6 +244,14 @@ impl Run {
     }
 }
 
+/// For ever, if nothing is held.
+async fn known(held: &mut Option<(BoxFuture<'static, ()>, AfterCommit)>) {
+    match held {
+        Some((until, _)) => until.await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Nothing comes from a request that is not there.
 async fn next_of(request: &mut Option<RunningRequest>) -> Input {
     let Some(running) = request else { return std::future::pending().await };
@@ -234,6 +269,8 @@ pub(super) enum RunInput {
     Tool(ToolNews),
     /// Something of the answer to a request, or to a question.
     Heard(Input),
+    /// What was held can be done.
+    ToolsKnown,
     /// Nobody has decided about the call in time.
     Overdue(CallId),
 }

@@ -116,7 +116,7 @@ struct Task {
     recent_calls: VecDeque<Instant>,
 }
 
-enum AfterCommit {
+pub(super) enum AfterCommit {
     Reply(Awaited),
     StartAgent,
     /// The run goes on that the log leaves open.
@@ -247,6 +247,7 @@ impl Task {
                 let _ = tool.await;
             }
             for action in std::mem::take(&mut self.after_commit) {
+                let Some(action) = self.hold_until_tools_are_known(action) else { continue };
                 match action {
                     AfterCommit::Reply(reply) => reply(Ok(())),
                     AfterCommit::StartAgent => self.start_agent().await,

@@ -1,8 +1,48 @@
-//! Which addresses belong to the open internet, and not to this machine or the network around it.
+//! The way to the web: how names are looked up, and which addresses belong to the open internet and
+//! not to this machine or the network around it.
 
+use std::fmt;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
-pub(super) fn is_public(address: IpAddr) -> bool {
+use futures_util::future::BoxFuture;
+
+type LookUp = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync;
+
+#[derive(Clone)]
+pub(crate) struct Web {
+    /// All addresses of a name.
+    pub(super) look_up: Arc<LookUp>,
+    /// Whether an address may be asked for anything.
+    pub(super) may_ask: fn(IpAddr) -> bool,
+}
+
+impl Web {
+    /// The open internet.
+    pub(crate) fn public() -> Self {
+        Self { look_up: Arc::new(|name| Box::pin(by_system(name))), may_ask: is_public }
+    }
+
+    /// Also this machine and those around it.
+    pub(crate) fn with_private() -> Self {
+        Self { may_ask: |_| true, ..Self::public() }
+    }
+}
+
+impl fmt::Debug for Web {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_private = (self.may_ask)(Ipv4Addr::LOCALHOST.into());
+        f.debug_struct("Web").field("private", &is_private).finish_non_exhaustive()
+    }
+}
+
+async fn by_system(name: String) -> io::Result<Vec<IpAddr>> {
+    // The port is of no importance, but the system wants one.
+    Ok(tokio::net::lookup_host((name, 0)).await?.map(|it| it.ip()).collect())
+}
+
+fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => match address.to_ipv4_mapped() {

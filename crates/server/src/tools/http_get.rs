@@ -2,7 +2,8 @@
 //!
 //! This machine and its network are out of reach unless the configuration says otherwise. Every hop
 //! of a redirect is looked up by us and checked, and the connection goes to the very address that was
-//! checked, so a name that changes its answer gains nothing.
+//! checked, so a name that changes its answer gains nothing. A redirect to another host is not
+//! followed but told: whether that host may be asked is a question of its own.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use transcript::{ErrorCode, ErrorInfo};
 use url::Host;
 
-use super::addresses::is_public;
+use super::addresses::Web;
 use super::{Arguments, Tool, ToolContext, ToolSettings, Work, interrupted, outcome, tool_error};
 
 pub(super) const TOOL: Tool = Tool {
@@ -55,18 +56,18 @@ fn run(
 ) -> BoxFuture<'static, ToolOutcome> {
     Box::pin(async move {
         let got = tokio::select! {
-            got = get(&arguments, settings.http_private) => got,
+            got = get(&arguments, &settings.web) => got,
             () = context.stopped.wait() => Err(interrupted()),
         };
         outcome(got)
     })
 }
 
-async fn get(arguments: &Arguments, private: bool) -> Result<Value, ErrorInfo> {
+async fn get(arguments: &Arguments, web: &Web) -> Result<Value, ErrorInfo> {
     let HttpGet { url } = arguments.parse()?;
     let mut url = Url::parse(&url).map_err(|error| arguments.invalid(format!("url: {error}")))?;
     for _ in 0..=MAX_REDIRECTS {
-        let response = ask(&url, private).await?;
+        let response = ask(&url, web).await?;
         match next_hop(&url, &response)? {
             Some(next) => url = next,
             None => return read(&url, response).await,
@@ -75,8 +76,8 @@ async fn get(arguments: &Arguments, private: bool) -> Result<Value, ErrorInfo> {
     Err(tool_error(format!("{url} was redirected more than {MAX_REDIRECTS} times.")))
 }
 
-async fn ask(url: &Url, private: bool) -> Result<Response, ErrorInfo> {
-    let address = settle_address(url, private).await?;
+async fn ask(url: &Url, web: &Web) -> Result<Response, ErrorInfo> {
+    let address = settle_address(url, web).await?;
     let host = url.host_str().unwrap_or_default();
     let client = Client::builder()
         .user_agent(concat!("callboard/", env!("CARGO_PKG_VERSION")))
@@ -90,7 +91,7 @@ async fn ask(url: &Url, private: bool) -> Result<Response, ErrorInfo> {
 }
 
 /// The address to connect to. One private address among several is enough to refuse.
-async fn settle_address(url: &Url, private: bool) -> Result<SocketAddr, ErrorInfo> {
+async fn settle_address(url: &Url, web: &Web) -> Result<SocketAddr, ErrorInfo> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(tool_error(format!("'{url}' is not an http or https address.")));
     }
@@ -102,14 +103,13 @@ async fn settle_address(url: &Url, private: bool) -> Result<SocketAddr, ErrorInf
         Some(Host::Ipv4(address)) => vec![address.into()],
         Some(Host::Ipv6(address)) => vec![address.into()],
         Some(Host::Domain(name)) => {
-            let found = tokio::net::lookup_host((name, port)).await;
-            let found = found.map_err(|error| failure(url, &error.to_string()))?;
-            found.map(|it| it.ip()).collect()
+            let found = (web.look_up)(name.to_owned()).await;
+            found.map_err(|error| failure(url, &error.to_string()))?
         }
         None => Vec::new(),
     };
     let first = addresses.first().ok_or_else(|| failure(url, "the name has no address"))?;
-    if !private && !addresses.iter().all(|it| is_public(*it)) {
+    if !addresses.iter().all(|it| (web.may_ask)(*it)) {
         return Err(tool_error(format!(
             "'{url}' is in a private network, and only the internet may be asked. The server's owner \
              can change that with `[tools] http_private = true`."
@@ -124,7 +124,21 @@ fn next_hop(url: &Url, response: &Response) -> Result<Option<Url>, ErrorInfo> {
     }
     let Some(location) = response.headers().get(LOCATION) else { return Ok(None) };
     let next = location.to_str().ok().and_then(|it| url.join(it).ok());
-    next.map(Some).ok_or_else(|| tool_error(format!("'{url}' redirects to nowhere.")))
+    let next = next.ok_or_else(|| tool_error(format!("'{url}' redirects to nowhere.")))?;
+    if stays_with_host(url, &next) {
+        return Ok(Some(next));
+    }
+    Err(tool_error(format!(
+        "'{url}' redirects to '{next}', which is another host. Ask for that address if you need it."
+    )))
+}
+
+/// The same origin, or the same host by a safer way.
+pub(super) fn stays_with_host(url: &Url, next: &Url) -> bool {
+    let is_upgrade = (url.scheme(), next.scheme()) == ("http", "https")
+        && url.port().is_none()
+        && next.port().is_none();
+    url.host() == next.host() && (url.origin() == next.origin() || is_upgrade)
 }
 
 async fn read(url: &Url, mut response: Response) -> Result<Value, ErrorInfo> {

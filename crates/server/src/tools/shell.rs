@@ -72,7 +72,8 @@ fn start(
     let mark = Mark::of_call(&context.call_id);
     let mut command = Command::new("/bin/sh");
     command
-        .arg("-c")
+        // A command that begins with a dash is still a command.
+        .args(["-c", "--"])
         .arg(&shell.command)
         .current_dir(&context.workspace)
         .env_clear()

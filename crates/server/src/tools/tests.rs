@@ -4,6 +4,7 @@ mod bench;
 mod escapes;
 mod files;
 mod registry;
+mod search;
 mod shell;
 mod web;
 mod writing;

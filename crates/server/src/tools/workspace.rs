@@ -41,9 +41,8 @@ impl Workspace {
     pub(super) fn relative(&self, path: &str) -> Result<PathBuf, ErrorInfo> {
         let path = Path::new(path);
         let inside = if path.is_absolute() { self.strip_root(path) } else { Some(path.to_owned()) };
-        let inside = inside.ok_or_else(|| outside(path))?;
-        let clean: PathBuf = inside.components().filter(|it| *it != Component::CurDir).collect();
-        Ok(if clean.as_os_str().is_empty() { PathBuf::from(".") } else { clean })
+        let plain = plain(&inside.ok_or_else(|| outside(path))?);
+        Ok(if plain.as_os_str().is_empty() { PathBuf::from(".") } else { plain })
     }
 
     pub(super) fn folder(&self, path: &Path) -> Result<Dir, ErrorInfo> {
@@ -129,6 +128,22 @@ impl From<io::Error> for Unreadable {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
+}
+
+/// The same path without detours, by its letters alone: what is judged is what is opened, also where
+/// `link/..` would lead elsewhere. Ways out stay at its beginning, to be refused.
+pub(crate) fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => (),
+            Component::ParentDir if plain.file_name().is_some() => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
 }
 
 /// With `/` on every system.

@@ -336,6 +336,99 @@ async fn the_demo_agent_goes_on_after_a_restart_too() {
     assert!(answer.content().contains("went well"), "{}", answer.content());
 }
 
+/// Says this to the demo agent and allows whatever it asks for; `restarts` before each answer.
+async fn allowed_throughout(text: &str, restarts: bool) -> Answer {
+    let home = Home::new("[demo]\npace = \"instant\"\n[approvals]\n\"*\" = \"ask\"\n");
+    let mut server = home.start();
+    let session = server.create_session().await;
+    server.send(&session, text).await;
+    loop {
+        let is_settled = |it: &Transcript| is_quiet(it) || !it.summary.open_approvals.is_empty();
+        let transcript = watch_until(&server, &session, is_settled).await;
+        if is_quiet(&transcript) {
+            return last_answer(&server, &session).await;
+        }
+        if restarts {
+            server.kill();
+            server = home.start();
+        }
+        let path = asked(&server, &session).await;
+        decide(&server, &path, json!({ "decision": "accepted" })).await;
+    }
+}
+
+#[tokio::test]
+async fn restarts_while_calls_wait_change_nothing_of_the_answer() {
+    for text in [
+        "write one to a.md",
+        "read a.txt and read b.md",
+        "list the files, then read a.txt and search for alpha",
+        "think about tea, then list the files",
+        "read missing.txt, then read a.txt",
+    ] {
+        let (whole, resumed) =
+            (allowed_throughout(text, false).await, allowed_throughout(text, true).await);
+        assert_eq!(resumed.content(), whole.content(), "{text}");
+        let calls = |answer: &Answer| -> Vec<(String, CallState)> {
+            answer.calls().map(|it| (it.name.clone(), it.state)).collect()
+        };
+        assert_eq!(calls(&resumed), calls(&whole), "{text}");
+        assert!(resumed.calls().all(|it| it.approval.is_some()), "{text}: it asked");
+        assert_eq!(resumed.steps.len(), whole.steps.len(), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn limits_count_what_was_used_before_a_restart() {
+    let mut model = Model::start().await;
+    let home = with_model(&model, "max_tool_calls = 1\nmax_tokens = 1000\n");
+    let server = home.start();
+    let session = create_session(&server).await;
+    server.send(&session, "make it").await;
+    model.asked().await.call("shell", &json!({ "command": "touch one" })).await;
+    let path = asked(&server, &session).await;
+    server.kill();
+    let server = home.start();
+    decide(&server, &path, json!({ "decision": "accepted" })).await;
+    model.asked().await.call("shell", &json!({ "command": "touch two" })).await;
+    let answer = last_answer(&server, &session).await;
+    let calls: Vec<&Call> = answer.calls().collect();
+    assert_eq!(calls[0].state, CallState::Succeeded);
+    assert_eq!(error_code(calls[1]), &ErrorCode::ToolIterationLimit);
+    let continuation = answer.continuation.as_ref().unwrap();
+    assert_eq!(
+        (continuation.should_continue, continuation.stop_reason.as_str()),
+        (false, "tool_limit")
+    );
+    let told: Vec<&str> = continuation.evaluations.iter().map(|it| it.reason.as_str()).collect();
+    assert!(told.contains(&"20 of 1000 tokens") && told.contains(&"1 of 1 tool calls"), "{told:?}");
+    assert!(has_file(&home, "one") && !has_file(&home, "two"));
+    assert!(model.is_unasked());
+}
+
+#[tokio::test]
+async fn an_answer_for_good_holds_for_files_of_one_folder() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    server.send(&session, "write one to notes/a.md").await;
+    let path = asked(&server, &session).await;
+    decide(&server, &path, json!({ "decision": "accepted", "scope": "always" })).await;
+    last_answer(&server, &session).await;
+    assert_eq!(server.get("/api/grants").await["grants"][0]["covers"], "write_file: notes/");
+
+    server.send(&session, "write two to notes/b.md").await;
+    let answer = last_answer(&server, &session).await;
+    assert!(only_call(&answer).approval.is_none() && has_file(&home, "notes/b.md"));
+    for elsewhere in ["c.md", "notes/deep/c.md", "notes/../c.md"] {
+        server.send(&session, &format!("write three to {elsewhere}")).await;
+        let path = asked(&server, &session).await;
+        decide(&server, &path, json!({ "decision": "rejected" })).await;
+        last_answer(&server, &session).await;
+        assert!(!has_file(&home, elsewhere), "{elsewhere}");
+    }
+}
+
 #[tokio::test]
 async fn a_session_that_calls_too_often_is_told_so() {
     let home = Home::new("[demo]\npace = \"instant\"\n[tools]\nper_minute = 2\n");

@@ -140,6 +140,7 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
         ("/api/openapi.json", "/api/openapi.json"),
         ("/api/agents", "/api/agents"),
         ("/api/tools", "/api/tools"),
+        ("/api/mcp", "/api/mcp"),
         ("/api/sizes", "/api/sizes?limit=5"),
         ("/api/sessions", "/api/sessions?limit=1&archived=false"),
         ("/api/search", "/api/search?q=Lima"),

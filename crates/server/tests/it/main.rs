@@ -16,6 +16,8 @@ mod fuzz;
 mod import;
 mod lock;
 mod log;
+mod mcp;
+mod mcp_server;
 mod model;
 mod nonsense;
 mod openai;
@@ -23,12 +25,14 @@ mod program;
 mod program_approvals;
 mod programs;
 mod queue;
+mod send;
 mod sessions;
 mod shell;
 mod stand_in;
 /// What a provider takes, as `formats` tests it.
 #[path = "../../../formats/src/openai/strict.rs"]
 mod strict;
+mod terminal;
 mod tidy;
 mod watcher;
 mod watching;

@@ -24,14 +24,14 @@ fn start(model: &Model, more: &str) -> (Home, Server) {
     (home, server)
 }
 
-async fn create_session(server: &Server) -> String {
+pub(crate) async fn create_session(server: &Server) -> String {
     let (status, session) = server.post("/api/sessions", json!({})).await;
     assert_eq!(status, StatusCode::CREATED, "{session}");
     session["id"].as_str().unwrap().to_owned()
 }
 
 /// Waits until nothing runs, and gives the last answer.
-async fn last_answer(server: &Server, session: &str) -> Answer {
+pub(crate) async fn last_answer(server: &Server, session: &str) -> Answer {
     let transcript = watch_until(server, session, is_quiet).await;
     check_log(&server.log(session).await, |_| false);
     transcript.messages.last().and_then(Message::answer).unwrap().clone()

@@ -151,6 +151,14 @@ impl Server {
         body
     }
 
+    /// The media type and the body.
+    pub(crate) async fn get_bytes(&self, path: &str) -> (String, Vec<u8>) {
+        let request = self.client.get(format!("{}{path}", self.base)).bearer_auth(TOKEN);
+        let response = request.send().await.unwrap();
+        let media_type = response.headers()["content-type"].to_str().unwrap().to_owned();
+        (media_type, response.bytes().await.unwrap().to_vec())
+    }
+
     pub(crate) async fn post(&self, path: &str, body: Value) -> (StatusCode, Value) {
         self.request(Method::POST, path, Some(body)).await
     }

@@ -282,7 +282,11 @@ async fn what_a_killed_server_leaves_is_ended_by_the_next_and_the_run_is_closed(
     let home = playing(scene, "");
     let server = home.start();
     let session = session(&server).await;
+    let mut watcher = Watcher::connect(&server).await;
+    watcher.subscribe(&session, Seq(0), true).await;
     server.send(&session, "hello").await;
+    // In the log, not only said.
+    watcher.until("text_done").await;
     has_reached(&home, "middle").await;
     server.kill();
     assert!(!alive(&home).is_empty(), "it has survived its server");

@@ -7,7 +7,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use rusqlite::Connection;
 use tempfile::TempDir;
-use transcript::{Attachment, Event, Level, MessageId, Millis, Record, Seq, SessionId};
+use transcript::{Attachment, CallId, Event, Level, MessageId, Millis, Record, Seq, SessionId};
 
 use super::log::{Log, Step, steps};
 use super::{append, json, open, read_all, records, session, stored_json};
@@ -268,6 +268,33 @@ async fn a_blob_stays_while_it_is_named_or_new() {
     append(&store, &[said(&one, &[&sent])]).await.unwrap();
     assert!(store.delete_session(&one).await.unwrap());
     assert!(!has(&sent));
+}
+
+#[tokio::test]
+async fn what_a_tool_gave_stays_with_its_session() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    let id = session("one");
+    let hash = store.put_blob("picture".into(), Millis(0)).await.unwrap();
+    let file = |blob: &str| serde_json::json!({ "blob": blob, "name": "n", "mediaType": "image/png", "size": 7 });
+    // Anybody may write such a result; what is no file is none.
+    let result =
+        serde_json::json!({ "files": [file(&hash), file("no hash"), 5, file(&"0".repeat(64))] });
+    let event = Event::ToolResult {
+        call_id: CallId::new("c"),
+        tool_name: "t".into(),
+        ok: true,
+        result: Some(result),
+        output: None,
+        error: None,
+        duration_ms: 0,
+        truncated: None,
+    };
+    append(&store, &records(&id, [event])).await.unwrap();
+    assert_eq!(store.sweep_blobs(Millis(2 * DAY)).await.unwrap(), 0);
+    assert!(store.blob(&hash).unwrap().is_some());
+    assert!(store.delete_session(&id).await.unwrap());
+    assert!(store.blob(&hash).unwrap().is_none());
 }
 
 /// Without compacting, which would do so as well.

@@ -303,7 +303,7 @@ fn check(log: &str, expect: Expect) {
 }
 
 /// A line per record: the type and the fields, with single quotes for legibility. All of run `r`.
-fn parse(log: &str) -> Vec<Record> {
+pub(super) fn parse(log: &str) -> Vec<Record> {
     let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
     (1..)
         .zip(lines)

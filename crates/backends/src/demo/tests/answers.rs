@@ -2,9 +2,10 @@
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
+use transcript::{ErrorCode, ErrorInfo};
 
 use super::stage::{ask, called, play, play_with, result, succeeded};
-use crate::Pace;
+use crate::{Pace, ToolOutcome};
 
 #[test]
 fn help() {
@@ -148,6 +149,58 @@ fn unexpected_results_are_shown() {
         (json!({"entries": [], "total": 0}), expect!["The workspace folder is empty."]),
     ] {
         let played = play_with(ask("ls"), Pace::Instant, |_, _| succeeded(result.clone()));
+        expect.assert_eq(played.answer());
+    }
+}
+
+#[test]
+fn commands_and_files() {
+    let ended = |ok: bool, result: Value| {
+        let error = (!ok).then(|| ErrorInfo::new(ErrorCode::ToolError, "It went wrong."));
+        ToolOutcome { ok, result, error }
+    };
+    let printed = |code: i64, stdout: &str, stderr: &str| json!({"exitCode": code, "stdout": stdout, "stderr": stderr});
+    for (message, outcome, expect) in [
+        (
+            "run make test",
+            ended(true, printed(0, "one\ntwo\n", "careful\n")),
+            expect![[r#"
+            `make test` went well. It printed:
+
+            ```
+            one
+            two
+            careful
+            ```"#]],
+        ),
+        (
+            "run true",
+            ended(true, printed(0, "", "")),
+            expect!["`true` went well and printed nothing."],
+        ),
+        (
+            "run make",
+            ended(false, printed(2, "", "no such target\n")),
+            expect![[r#"
+            `make` ended with exit code 2. It printed:
+
+            ```
+            no such target
+            ```"#]],
+        ),
+        ("run make", ended(false, Value::Null), expect!["I could not run `make`: It went wrong."]),
+        (
+            "write tea to a.md",
+            ended(true, json!({"path": "a.md", "bytes": 3})),
+            expect!["I wrote 3 bytes to `a.md`."],
+        ),
+        (
+            "write tea to a.md",
+            ended(false, Value::Null),
+            expect!["I could not write `a.md`: It went wrong."],
+        ),
+    ] {
+        let played = play_with(ask(message), Pace::Instant, |_, _| outcome.clone());
         expect.assert_eq(played.answer());
     }
 }

@@ -101,6 +101,7 @@ fn searches() {
             "look for needles in the files",
             "search for foo and bar in src",
             "find 'in' in src",
+            "search for \"a.b(c)\"",
             "search for",
         ],
         expect![[r#"
@@ -121,6 +122,8 @@ fn searches() {
                 search_files{"query":"bar","path":"src"}
             find 'in' in src
                 search_files{"query":"in","path":"src"}
+            search for "a.b(c)"
+                search_files{"query":"a\\.b\\(c\\)"}
             search for
                 NotUnderstood { said: "search for" }"#]],
     );

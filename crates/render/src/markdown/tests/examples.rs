@@ -130,5 +130,5 @@ fn definitions_take_effect_when_the_text_closes() {
 fn links_and_pictures() {
     let shown = |text: &str| html(&closed(text, "p"));
     expect![[r#"<p id="p-0"><a href="https://e.org" title="t" rel="noopener noreferrer nofollow" target="_blank">a</a> <span class="no-link">b<span class="url"> (src/x.rs)</span></span> <a class="autolink" href="https://e.org/x" rel="noopener noreferrer nofollow" target="_blank">https://e.org/x</a>.</p>"#]].assert_eq(&shown("[a](https://e.org \"t\") [b](src/x.rs) https://e.org/x."));
-    expect![[r#"<p id="p-0"><a class="remote-image" data-src="https://e.org/i.png" href="https://e.org/i.png" rel="noopener noreferrer nofollow" target="_blank">alt</a> <img src="data:image/png;base64,AAAA" alt="d"></p>"#]].assert_eq(&shown("![alt](https://e.org/i.png) ![d](data:image/png;base64,AAAA)"));
+    expect![[r#"<p id="p-0"><a class="remote-image" data-host="e.org" data-action="show-picture" href="https://e.org/i.png" rel="noopener noreferrer nofollow" target="_blank">alt</a> <img src="data:image/png;base64,AAAA" alt="d"></p>"#]].assert_eq(&shown("![alt](https://e.org/i.png) ![d](data:image/png;base64,AAAA)"));
 }

@@ -72,7 +72,8 @@ fn is_allowed(url: &str) -> bool {
 
 fn picture_text(node: &Node) -> String {
     let alt = node.attribute("alt").map_or_else(|| node.text(), str::to_owned);
-    if Some(alt.as_str()) == node.attribute("data-src") { String::new() } else { alt }
+    let is_address = node.attribute("data-host").is_some_and(|host| alt.contains(host));
+    if is_address { String::new() } else { alt }
 }
 
 /// White space as a reader sees it.

@@ -81,13 +81,14 @@ fn check_element(node: &Node, text: &str) {
             "class" if name == "code" => value.starts_with("language-") && value.len() < 24,
             "class" => CLASSES.contains(&value.as_str()) || value.starts_with("hl-"),
             "href" if value.starts_with('#') => value.starts_with("#p-fn"),
-            "href" | "data-src" => is_remote(value),
+            "href" => is_remote(value),
             "src" => value.starts_with("data:image/") && name == "img",
             "rel" => value == "noopener noreferrer nofollow",
+            "data-action" => value == "show-picture",
             "target" => value == "_blank",
             "tabindex" => value == "0",
             "start" => value.parse::<u64>().is_ok(),
-            "title" | "alt" | "type" | "disabled" | "checked" | "aria-label" => true,
+            "title" | "alt" | "data-host" | "type" | "disabled" | "checked" | "aria-label" => true,
             _ => false,
         };
         assert!(is_ours, "<{name} {attribute}={value:?}> from {text:?}");

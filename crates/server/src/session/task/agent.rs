@@ -60,14 +60,14 @@ impl Task {
     }
 
     /// Takes what has happened and whatever else has come in, up to a round's worth. Only what will
-    /// be taken is asked for: there is no way to give an input back.
+    /// be taken is asked for: there is no way to give it back.
     pub(super) fn take_round(&mut self, first: Next) {
         self.take(first);
         for _ in 1..ROUND {
             let of_run = self.run.as_mut().and_then(Run::try_next).map(Next::Run);
             let of_agent = || self.worker.as_mut().and_then(Worker::try_next).map(Next::Agent);
-            let Some(happened) = of_run.or_else(of_agent) else { return };
-            self.take(happened);
+            let Some(next) = of_run.or_else(of_agent) else { return };
+            self.take(next);
         }
     }
 
@@ -75,6 +75,9 @@ impl Task {
         match happened {
             Next::Run(RunInput::Tool(news)) => self.hear_tool(news),
             Next::Run(RunInput::Heard(input)) => self.tell_agent(input),
+            Next::Run(RunInput::ToolsKnown) => {
+                self.after_commit.extend(self.run.as_mut().and_then(Run::release));
+            }
             Next::Run(RunInput::Overdue(call_id)) => self.time_out(call_id),
             Next::Agent(Deed::Wake) => self.tell_agent(Input::Wake),
             Next::Agent(Deed::Line(line)) => self.hear_line(line),
@@ -267,13 +270,51 @@ impl Task {
         self.tell_history(Input::History).await;
     }
 
+    /// The next word to the agent waits for MCP servers that start, or whose tools have changed.
+    /// Meanwhile the run can be stopped.
+    pub(super) fn hold_until_tools_are_known(
+        &mut self,
+        action: AfterCommit,
+    ) -> Option<AfterCommit> {
+        use AfterCommit::{ReadHistory, ResumeAgent, StartAgent};
+        let (Some(run), StartAgent | ResumeAgent(_) | ReadHistory) = (&mut self.run, &action)
+        else {
+            return Some(action);
+        };
+        let choice = self.shared.agents.tool_choice(&self.summary.agent);
+        let Some(choice) = choice.filter(|_| !run.has_waited()) else { return Some(action) };
+        let ready = self.shared.tools.mcp.getting_ready(|server| choice.takes_any_of(server));
+        match (ready, &action) {
+            (None, _) => Some(action),
+            // What comes first are calls that were agreed to, and they start what they need.
+            (Some(ready), ResumeAgent(_)) => {
+                tokio::spawn(ready);
+                Some(action)
+            }
+            (Some(ready), _) => {
+                run.hold(ready, action);
+                None
+            }
+        }
+    }
+
+    fn tell_tools(&mut self) {
+        if let Some(choice) = self.shared.agents.tool_choice(&self.summary.agent) {
+            let tools = choice.of(&self.shared.tools);
+            self.tell_agent(Input::Tools(tools));
+        }
+    }
+
     async fn tell_history(&mut self, input: impl FnOnce(Vec<Value>) -> Input) {
         if self.run.is_none() {
             return;
         }
         let look_back = self.shared.agents.look_back(&self.summary.agent);
         match history::read(&self.shared.store, &self.id, look_back).await {
-            Ok(history) => self.tell_agent(input(history)),
+            Ok(history) => {
+                self.tell_tools();
+                self.tell_agent(input(history));
+            }
             Err(error) => {
                 let message = format!("The conversation could not be read: {error}");
                 let error = ErrorInfo::new(ErrorCode::Storage, message);

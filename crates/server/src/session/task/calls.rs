@@ -56,7 +56,7 @@ impl Task {
     /// Nobody is asked about a call that cannot run.
     fn judge(&self, tool: &str, arguments: &str) -> Verdict {
         let Some(run) = &self.run else { return Verdict::Ask };
-        if self.shared.tools.check(tool, arguments).is_err() {
+        if !self.may_use(tool) || self.shared.tools.check(tool, arguments).is_err() {
             return Verdict::Allow;
         }
         self.judge_proposed(&Proposed { tool, arguments, workspace: &run.workspace })
@@ -67,6 +67,11 @@ impl Task {
             Verdict::Ask if self.is_granted(call) => Verdict::Allow,
             verdict => verdict,
         }
+    }
+
+    /// A model may name tools that it was not told of.
+    fn may_use(&self, tool: &str) -> bool {
+        self.shared.agents.tool_choice(&self.summary.agent).is_none_or(|it| it.takes(tool))
     }
 
     fn is_granted(&self, call: &Proposed<'_>) -> bool {
@@ -85,6 +90,11 @@ impl Task {
         let approval = call.approval.as_ref();
         let resolved = approval.and_then(|it| it.resolved.as_ref());
         match resolved {
+            _ if !self.may_use(&tool_name) => {
+                let message =
+                    format!("There is no tool '{tool_name}' for you. Use those you were given.");
+                self.refuse_call(call_id, ErrorInfo::new(ErrorCode::ToolNotFound, message));
+            }
             Some(resolution) if resolution.decision == Decision::Accepted => {
                 let arguments = resolution.arguments.clone().unwrap_or(arguments);
                 self.start_call(call_id, tool_name, arguments);

@@ -4,7 +4,9 @@ use backends::Input;
 use serde_json::json;
 use store::{MessageKind, MessageRow, Window};
 use tokio::sync::oneshot;
-use transcript::{Event, MessageId, Record, ResponseId, RewindReason, SaidBy, SendMode, Trigger};
+use transcript::{
+    Ending, Event, MessageId, Record, ResponseId, RewindReason, SaidBy, SendMode, Trigger,
+};
 
 use super::{AfterCommit, Stop, Task};
 use crate::clock;
@@ -113,8 +115,13 @@ impl Task {
         }));
         // Asked for once: a program may take its time.
         if run.answer.cancel_requested.is_none() {
+            let is_unheard = run.is_held_at_its_start();
             self.push(Some(&id), Event::CancelRequested { by });
-            self.tell_agent(Input::Interrupt);
+            if is_unheard {
+                self.end_run(&Ending::Cancelled);
+            } else {
+                self.tell_agent(Input::Interrupt);
+            }
         }
     }
 

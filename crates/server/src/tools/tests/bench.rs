@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use backends::ToolOutcome;
@@ -10,7 +11,7 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 use transcript::{CallId, ErrorCode, Millis};
 
-use super::super::{Stopped, ToolContext, ToolNews, ToolSettings, Tools};
+use super::super::{Stopped, ToolContext, ToolNews, ToolSettings, Tools, Web};
 
 pub(super) struct Bench {
     folder: TempDir,
@@ -25,7 +26,7 @@ pub(super) fn settings() -> ToolSettings {
         time_limit: Duration::from_secs(60),
         per_minute: 0,
         retries: 2,
-        http_private: false,
+        web: Web::public(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
     }
 }
@@ -68,6 +69,28 @@ impl Bench {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::os::unix::fs::symlink(target, path).unwrap();
+    }
+
+    /// Puts each of these into a place and away again, as fast as can be, while the work is done.
+    pub(super) fn while_swapping(&self, place: &str, things: [&str; 2], work: impl FnOnce()) {
+        let (place, things) = (self.path(place), things.map(|it| self.path(it)));
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    for thing in &things {
+                        // The work may have made a folder there.
+                        if fs::rename(thing, &place).is_err() {
+                            let _ = fs::remove_dir_all(&place);
+                            continue;
+                        }
+                        fs::rename(&place, thing).unwrap();
+                    }
+                }
+            });
+            work();
+            is_done.store(true, Ordering::Relaxed);
+        });
     }
 
     pub(super) fn path(&self, path: &str) -> PathBuf {

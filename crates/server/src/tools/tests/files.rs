@@ -1,7 +1,6 @@
 //! What the file tools find.
 
 use serde_json::json;
-use transcript::ErrorCode;
 
 use super::bench::Bench;
 
@@ -113,60 +112,6 @@ async fn what_is_missing_may_have_a_similar_name() {
     }
     let message = bench.refusal("search_files", r#"{"query": "x", "path": "nowhere"}"#).await;
     assert_eq!(message, "There is no file or folder 'nowhere' in the workspace.");
-}
-
-#[tokio::test]
-async fn a_search_names_lines() {
-    let bench = Bench::with(&[
-        ("a.txt", "Plan\nnothing\nthe plan"),
-        ("src/b.rs", "PLAN"),
-        (".git/c", "plan"),
-        (".hidden/c", "plan"),
-        ("target/c", "plan"),
-        ("src/node_modules/c", "plan"),
-        (".env", "plan"),
-        ("binary", "plan\0"),
-    ]);
-    let found =
-        |path: &str, line: u32, text: &str| json!({"path": path, "line": line, "text": text});
-    assert_eq!(
-        bench.ok("search_files", r#"{"query": "plan"}"#).await,
-        json!({"query": "plan", "matches": [
-            found(".env", 1, "plan"),
-            found("a.txt", 1, "Plan"),
-            found("a.txt", 3, "the plan"),
-            found("src/b.rs", 1, "PLAN"),
-        ], "total": 4, "files": 3})
-    );
-    let exact = bench.ok("search_files", r#"{"query": "Plan"}"#).await;
-    assert_eq!(exact["matches"], json!([found("a.txt", 1, "Plan")]));
-    let below = bench.ok("search_files", r#"{"query": "plan", "path": "src"}"#).await;
-    assert_eq!(below["matches"], json!([found("src/b.rs", 1, "PLAN")]));
-    let one = bench.ok("search_files", r#"{"query": "plan", "path": "a.txt"}"#).await;
-    assert_eq!((&one["total"], &one["files"]), (&json!(2), &json!(1)));
-    let hidden = bench.ok("search_files", r#"{"query": "plan", "path": ".hidden"}"#).await;
-    assert_eq!(hidden["total"], 1);
-}
-
-#[tokio::test]
-async fn a_search_has_limits() {
-    let bench = Bench::new();
-    bench.write("a.txt", "x\n".repeat(9_999));
-    bench.write("b.txt", format!("{}x\n", "x".repeat(300)).repeat(10));
-    bench.write("c.txt", "x");
-    let result = bench.ok("search_files", r#"{"query": "x"}"#).await;
-    assert_eq!(result["matches"].as_array().unwrap().len(), 200);
-    assert_eq!((&result["total"], &result["files"]), (&json!(10_000), &json!(2)));
-    let long = bench.ok("search_files", r#"{"query": "x", "path": "b.txt"}"#).await;
-    assert_eq!(long["matches"][0]["text"].as_str().unwrap().len(), 200);
-}
-
-#[tokio::test]
-async fn a_stopped_search_ends() {
-    let bench = Bench::with(&[("a.txt", "x")]);
-    bench.stop.send(true).unwrap();
-    let (code, _) = bench.error("search_files", r#"{"query": "x"}"#).await;
-    assert_eq!(code, ErrorCode::ToolInterrupted);
 }
 
 #[tokio::test]

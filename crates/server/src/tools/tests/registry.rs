@@ -1,7 +1,5 @@
 //! What is true of every tool.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use transcript::ErrorCode;
 
@@ -10,8 +8,8 @@ use super::bench::{Bench, settings};
 
 #[test]
 fn every_spec_is_an_object_schema_that_takes_nothing_else() {
-    let specs = Tools::specs();
-    let names: Vec<&str> = specs.iter().map(|it| it.name).collect();
+    let specs = Bench::new().tools.specs();
+    let names: Vec<&str> = specs.iter().map(|it| &*it.name).collect();
     assert_eq!(names, Tools::names());
     for spec in specs {
         assert_eq!(spec.parameters["type"], "object");
@@ -48,7 +46,7 @@ async fn bad_arguments_say_how_to_mend_them() {
         ("read_file", "", "\"path\" is a required property"),
         ("read_file", "not json", "no JSON object"),
         ("read_file", "[]", "not of type \"object\""),
-        ("search_files", r#"{"query": ""}"#, "query is empty"),
+        ("search_files", r#"{"query": ""}"#, "query: \"\" is shorter than 1 character"),
     ] {
         let (code, message) = bench.error(tool, arguments).await;
         assert_eq!(code, ErrorCode::InvalidArguments, "{arguments}");
@@ -70,7 +68,7 @@ async fn a_panic_is_an_outcome_too() {
         may_repeat: false,
         work: Work::Blocking(|_, _| -> Result<Value, _> { panic!("as it should") }),
     };
-    let tools = Tools { tools: vec![BROKEN], settings: Arc::new(settings()) };
+    let tools = Tools { built_in: vec![BROKEN], ..Tools::built_in(settings()) };
     let bench = Bench::new();
     let outcome = tools.run("broken", "{}", bench.context.clone()).await;
     let error = outcome.error.unwrap();

@@ -64,6 +64,28 @@ async fn it_sees_its_own_environment_and_no_input() {
 }
 
 #[tokio::test]
+async fn a_command_is_never_an_option_of_the_shell() {
+    let mut bench = Bench::new();
+    for command in ["-x", "-i", "-s", "-c echo injected", "--", "--help", "-o nolog"] {
+        let outcome = bench.run("shell", &bench.command(command)).await;
+        assert!(!outcome.ok, "{command}");
+        let printed = bench.printed(OutputStream::Stdout);
+        assert_eq!(printed, "", "{command}: it is looked for as a program");
+        assert_eq!(outcome.result["exitCode"], 127, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn what_clears_its_environment_is_found_by_its_group() {
+    let bench = Bench::new();
+    bench.ok("shell", &bench.command("env -i /bin/sleep 60 &")).await;
+    let workspace = bench.context.workspace.canonicalize().unwrap();
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    let folders = pids.filter_map(|it| fs::read_link(it.path().join("cwd")).ok());
+    assert_eq!(folders.filter(|it| *it == workspace).count(), 0);
+}
+
+#[tokio::test]
 async fn what_it_leaves_in_the_background_ends_with_it() {
     let bench = Bench::new();
     for command in ["sleep 600 &", "setsid sleep 600 &", "(trap '' TERM; sleep 600) &"] {

@@ -39,31 +39,22 @@ async fn nothing_is_written_outside() {
 }
 
 /// Somebody swaps a folder and a link to the outside for each other, as fast as can be.
-#[tokio::test]
-async fn a_link_that_is_put_there_meanwhile_does_not_help() {
-    let bench = Bench::new();
-    fs::create_dir(bench.path("real")).unwrap();
+#[test]
+fn a_link_that_is_put_there_meanwhile_does_not_help() {
+    let bench = Bench::with(&[("real/secret.txt", "secret\n")]);
     bench.link("link", bench.outside());
-    let (real, link, place) = (bench.path("real"), bench.path("link"), bench.path("place"));
-    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let swapping = {
-        let stop = std::sync::Arc::clone(&stop);
-        std::thread::spawn(move || {
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                for source in [&real, &link] {
-                    fs::rename(source, &place).unwrap();
-                    fs::rename(&place, source).unwrap();
-                }
-            }
-        })
-    };
-    for _ in 0..500 {
-        bench.run("write_file", r#"{"path": "place/new.txt", "text": "x"}"#).await;
-    }
-    stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    // It may have found that a folder was made in its way.
-    let _ = swapping.join();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    bench.while_swapping("place", ["real", "link"], || {
+        for n in 0..500 {
+            let write = json!({"path": "place/new.txt", "text": "x"}).to_string();
+            runtime.block_on(bench.run("write_file", &write));
+            let (old, new) = if n % 2 == 0 { ("secret", "open") } else { ("open", "secret") };
+            let edit = json!({"path": "place/secret.txt", "old_string": old, "new_string": new});
+            runtime.block_on(bench.run("edit_file", &edit.to_string()));
+        }
+    });
     assert!(!bench.outside().join("new.txt").exists());
+    assert_eq!(fs::read_to_string(bench.outside().join("secret.txt")).unwrap(), "secret\n");
 }
 
 #[tokio::test]

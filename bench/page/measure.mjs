@@ -1,0 +1,121 @@
+// What the benchmarks of the page share: a fresh browser for each figure, and what it cost.
+
+import { readFile } from "node:fs/promises";
+
+import { launchBrowser } from "../../e2e/browser.mjs";
+
+/** @typedef {import("playwright-core").Page} Page */
+
+/**
+ * A browser of its own, so that nothing is left of the figure before.
+ * @template T @param {(page: Page) => Promise<T>} use @returns {Promise<T>}
+ */
+export async function withPage(use) {
+  const browser = await launchBrowser();
+  try {
+    const page = await browser.newPage({ after() {} });
+    page.setDefaultTimeout(120_000);
+    return await use(page);
+  } finally {
+    await browser.close();
+  }
+}
+
+/**
+ * Notes tasks of more than 50 ms from now on, on every document that this page opens.
+ * @param {Page} page
+ */
+export async function noteLongTasks(page) {
+  await page.addInitScript(() => {
+    /** @type {number[]} */
+    const durations = [];
+    Object.assign(window, { longTasks: durations });
+    new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) durations.push(Math.round(duration));
+    }).observe({ type: "longtask" });
+  });
+  return {
+    /** How long they took, in milliseconds; they are forgotten. @returns {Promise<number[]>} */
+    take: () => page.evaluate(() => /** @type {any} */ (window).longTasks.splice(0)),
+  };
+}
+
+/** What the page's main thread has done so far, in milliseconds on a core. @param {Page} page */
+export async function openMeter(page) {
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send("Performance.enable", { timeDomain: "threadTicks" });
+  return async () => {
+    const { metrics } = await devtools.send("Performance.getMetrics");
+    const value = (/** @type {string} */ name) =>
+      metrics.find((metric) => metric.name === name)?.value ?? NaN;
+    const ms = (/** @type {string} */ name) => value(name) * 1000;
+    return {
+      busy: ms("TaskDuration"),
+      script: ms("ScriptDuration"),
+      style: ms("RecalcStyleDuration"),
+      layout: ms("LayoutDuration"),
+      heapMb: value("JSHeapUsedSize") / 1e6,
+      nodes: value("Nodes"),
+    };
+  };
+}
+
+/** When things happened, in milliseconds from the start of the navigation. @param {Page} page */
+export async function paints(page) {
+  return page.evaluate(() => {
+    const [navigation] = /** @type {PerformanceNavigationTiming[]} */ (
+      performance.getEntriesByType("navigation")
+    );
+    return {
+      fcp: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? NaN,
+      ready: navigation.domContentLoadedEventEnd,
+      load: navigation.loadEventEnd,
+      bytes: navigation.decodedBodySize,
+    };
+  });
+}
+
+/**
+ * Memory of the tab's process in MB: what Chromium's task manager calls its footprint (pages of its own,
+ * resident or swapped), and all that is resident, of which much is the browser's own code.
+ * @param {Page} page
+ */
+export async function memory(page) {
+  const browser = page.context().browser();
+  const devtools = await browser?.newBrowserCDPSession();
+  const { processInfo } = (await devtools?.send("SystemInfo.getProcessInfo")) ?? { processInfo: [] };
+  const tabs = await Promise.all(
+    processInfo.filter(({ type }) => type === "renderer").map(({ id }) => memoryOf(id)),
+  );
+  // A browser keeps an empty process ready beside the one in use.
+  return tabs.sort((a, b) => b.footprint - a.footprint)[0];
+}
+
+/** @param {number} process */
+async function memoryOf(process) {
+  const status = await readFile(`/proc/${process}/status`, "utf8");
+  const mb = (/** @type {string} */ name) =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1] ?? NaN) / 1e3;
+  return { footprint: mb("RssAnon") + mb("VmSwap"), resident: mb("VmRSS") };
+}
+
+/** Milliseconds on a core of all threads of a process. @param {number} process */
+export async function cpuMs(process) {
+  const stat = await readFile(`/proc/${process}/stat`, "utf8");
+  // The second field is the program's name, which may hold spaces.
+  const fields = stat.slice(stat.lastIndexOf(") ") + 2).split(" ");
+  const ticks = Number(fields[11]) + Number(fields[12]);
+  return ticks * 10;
+}
+
+/** The middle one. @param {number[]} figures */
+export function median(figures) {
+  return [...figures].sort((a, b) => a - b)[Math.floor(figures.length / 2)];
+}
+
+/** `12 [10-15]`. @param {number[]} figures */
+export function inWords(figures, digits = 0) {
+  const [low, high] = [Math.min(...figures), Math.max(...figures)];
+  const word = (/** @type {number} */ it) => it.toFixed(digits);
+  return low === high ? word(low) : `${word(median(figures))} [${word(low)}-${word(high)}]`;
+}

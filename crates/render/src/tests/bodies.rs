@@ -1,0 +1,66 @@
+//! What a page leaves out and fetches, and what an exported file has in it instead.
+
+use transcript::{Call, Content, Message, SessionId, Transcript};
+
+use super::corpus;
+use crate::dom::element;
+use crate::{BodyKind, Export, Files, Settings, export_html, tool, whole_body, whole_text};
+
+const KINDS: [BodyKind; 5] =
+    [BodyKind::Arguments, BodyKind::Stdout, BodyKind::Stderr, BodyKind::Result, BodyKind::File];
+
+fn calls(transcript: &Transcript) -> impl Iterator<Item = (&Message, &Call)> {
+    let answers = transcript.messages.iter().filter_map(|it| Some((it, it.answer()?)));
+    answers.flat_map(|(message, answer)| answer.calls().map(move |call| (message, call)))
+}
+
+fn whole(records: &[transcript::Record]) -> Transcript {
+    let mut transcript = Transcript::whole();
+    transcript.extend(records);
+    transcript
+}
+
+/// In colour or not, it says the same; output as far as a terminal would show it.
+#[test]
+fn the_whole_of_a_text_is_that_text() {
+    let mut files = 0;
+    for (name, records) in corpus::logs() {
+        let transcript = whole(&records);
+        for (message, call) in calls(&transcript) {
+            files += usize::from(tool::file(call).is_some());
+            for kind in KINDS {
+                let text = whole_text(call, kind);
+                let html = whole_body(&SessionId::new("s"), message, call, kind);
+                if !text.contains(['\x1b', '\r', '\x08', '\0']) {
+                    assert_eq!(element("body", &html).text(), text, "{name} {}", call.id);
+                }
+            }
+        }
+    }
+    assert!(files > 0, "no log has a file");
+}
+
+#[test]
+fn an_export_holds_what_was_attached_and_asks_no_server_for_it() {
+    let (_, records) = corpus::logs().into_iter().find(|(name, _)| *name == "every event").unwrap();
+    let transcript = whole(&records);
+    let said = transcript.messages.iter().filter_map(|it| match &it.content {
+        Content::Said(said) => Some(&said.attachments),
+        _ => None,
+    });
+    let blobs: Vec<&str> = said.flatten().map(|it| it.blob.as_str()).collect();
+    assert!(!blobs.is_empty());
+    let export = |files: Files| {
+        let (session, settings) = (&SessionId::new("s"), &Settings::default());
+        export_html(&transcript, Export { session, settings, stylesheet: "", files })
+    };
+    let address = |blob: &&str| (blob.to_string(), format!("data:image/png;base64,{blob}"));
+    let with = export(blobs.iter().map(address).collect());
+    let without = export(Files::new());
+    for blob in blobs {
+        assert!(with.contains(&format!("data:image/png;base64,{blob}")), "{blob}");
+    }
+    for page in [with, without] {
+        assert!(!page.contains("/api/blobs"), "{page}");
+    }
+}

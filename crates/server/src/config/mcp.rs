@@ -1,0 +1,165 @@
+//! The `[[mcp_servers]]` of the file: what may be written, and what it comes to.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{File, Source, Surroundings};
+use crate::mcp::{McpSettings, Way, is_server_id};
+
+/// What a program is told of our environment, besides what is configured.
+const INHERITED: [&str; 9] =
+    ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+const INHERITED_FAMILIES: [&str; 2] = ["LC_", "XDG_"];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct McpSection {
+    pub(super) id: String,
+    timeout_seconds: Option<u64>,
+
+    command: Option<Vec<String>>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    cwd: Option<PathBuf>,
+
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    /// The variables that hold the values.
+    #[serde(default)]
+    headers_env: BTreeMap<String, String>,
+}
+
+pub(super) type Sections = Vec<Spanned<McpSection>>;
+
+impl McpSection {
+    /// Variables that it takes keys from.
+    pub(super) fn key_variables(&self) -> impl Iterator<Item = &str> {
+        let written = self.env.values().chain(self.headers.values());
+        let named = self.headers_env.values().map(String::as_str);
+        written.filter_map(|it| it.strip_prefix("env:")).chain(named)
+    }
+}
+
+pub(super) fn servers(
+    file: &File,
+    source: &Source,
+    around: &Surroundings,
+) -> anyhow::Result<Vec<McpSettings>> {
+    let mut ids = HashSet::new();
+    let mut servers = Vec::new();
+    for section in &file.mcp_servers {
+        let server = resolve(section.get_ref(), file, around)
+            .and_then(|server| {
+                let id = &server.id;
+                ensure!(
+                    ids.insert(id.clone()),
+                    "two MCP servers are called {id:?}: give each its own id"
+                );
+                Ok(server)
+            })
+            .with_context(|| source.place(section.span().start))?;
+        servers.push(server);
+    }
+    Ok(servers)
+}
+
+fn resolve(
+    section: &McpSection,
+    file: &File,
+    around: &Surroundings,
+) -> anyhow::Result<McpSettings> {
+    let id = &section.id;
+    ensure!(
+        is_server_id(id),
+        "MCP server id {id:?}: use 1 to 32 letters, digits, '-' or '_', without \"__\" and with no \
+         '_' at the end"
+    );
+    let mut missing = Vec::new();
+    let mut values = |it: &str| match it.strip_prefix("env:") {
+        Some(name) => variable(name, around, &mut missing),
+        None => it.to_owned(),
+    };
+    let way = match (&section.command, &section.url) {
+        (Some(command), None) => program(section, command, around, &mut values),
+        (None, Some(url)) => service(section, url, &mut values),
+        _ => bail!(
+            "MCP server {id:?} needs either `command`, to be started, or `url`, where it is served"
+        ),
+    };
+    let way = way.with_context(|| format!("MCP server {id:?}"))?;
+    let seconds = section.timeout_seconds.unwrap_or_else(|| file.tools.seconds());
+    ensure!(seconds >= 1, "MCP server {id:?}: `timeout_seconds` must be at least 1");
+    Ok(McpSettings { id: id.clone(), way, time_limit: Duration::from_secs(seconds), missing })
+}
+
+fn variable(name: &str, around: &Surroundings, missing: &mut Vec<String>) -> String {
+    let value = (around.variable)(name).map(|it| it.trim().to_owned());
+    value.filter(|it| !it.is_empty()).unwrap_or_else(|| {
+        missing.push(name.to_owned());
+        String::new()
+    })
+}
+
+fn program(
+    section: &McpSection,
+    command: &[String],
+    around: &Surroundings,
+    values: &mut impl FnMut(&str) -> String,
+) -> anyhow::Result<Way> {
+    ensure!(!command.is_empty(), "`command` is empty: the program, and what it is started with");
+    ensure!(
+        section.headers.is_empty() && section.headers_env.is_empty(),
+        "`headers` go with `url`; a program gets `env`"
+    );
+    let folder = around.working_dir.join(section.cwd.clone().unwrap_or_default());
+    ensure!(folder.is_dir(), "`cwd`: {} is no folder", folder.display());
+    let is_inherited = |name: &str| {
+        INHERITED.contains(&name) || INHERITED_FAMILIES.iter().any(|it| name.starts_with(it))
+    };
+    let ours = (around.variables)().into_iter();
+    let ours = ours.filter(|(name, _)| name.to_str().is_some_and(is_inherited));
+    let own = section.env.iter().map(|(name, it)| (OsString::from(name), values(it).into()));
+    let environment: Vec<(OsString, OsString)> = ours.chain(own).collect();
+    let command = command.iter().chain(&section.args).cloned().collect();
+    Ok(Way::Program { command, folder, environment })
+}
+
+fn service(
+    section: &McpSection,
+    url: &str,
+    values: &mut impl FnMut(&str) -> String,
+) -> anyhow::Result<Way> {
+    ensure!(
+        section.args.is_empty() && section.env.is_empty() && section.cwd.is_none(),
+        "`args`, `env` and `cwd` go with `command`"
+    );
+    let parsed = url::Url::parse(url).with_context(|| format!("`url` {url:?}"))?;
+    ensure!(
+        matches!(parsed.scheme(), "http" | "https"),
+        "`url` {url:?}: it begins with http:// or https://"
+    );
+    ensure!(
+        parsed.username().is_empty() && parsed.password().is_none(),
+        "`url`: it would be shown with its password; use `headers_env`"
+    );
+    let written = section.headers.iter().map(|(name, it)| (name, it.clone()));
+    let named = section.headers_env.iter().map(|(name, it)| (name, format!("env:{it}")));
+    let mut headers = Vec::new();
+    for (name, value) in written.chain(named) {
+        let value = values(&value);
+        let is_name = axum::http::HeaderName::try_from(name).is_ok();
+        let is_value = axum::http::HeaderValue::try_from(&value).is_ok();
+        ensure!(is_name && is_value, "{name:?} is no header that can be sent");
+        headers.push((name.to_ascii_lowercase(), value));
+    }
+    Ok(Way::Url { url: url.to_owned(), headers })
+}

@@ -1,0 +1,211 @@
+//! Each key of the file: what it does, what it does when it is left out, and what it does not take.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::agents::OpenAiAgent;
+
+/// What the program makes of a file, in words.
+type Seen = fn(&Config) -> String;
+
+/// Section, key, a value that is not the default, and what can be seen of it: without and with it.
+const KEYS: &[(&str, &str, &str, Seen, [&str; 2])] = &[
+    (
+        "server",
+        "listen",
+        "\"127.0.0.1:8\"",
+        |it| it.listen.to_string(),
+        ["127.0.0.1:4520", "127.0.0.1:8"],
+    ),
+    (
+        "server",
+        "data",
+        "\"/tmp/x\"",
+        |it| (it.data == Path::new("/tmp/x")).to_string(),
+        ["false", "true"],
+    ),
+    ("server", "sync", "\"normal\"", |it| format!("{:?}", it.sync), ["Full", "Normal"]),
+    (
+        "server",
+        "public_url",
+        "\"https://a.example\"",
+        |it| format!("{:?}", it.public_url),
+        ["None", "Some(\"https://a.example\")"],
+    ),
+    (
+        "server",
+        "allowed_origins",
+        "[\"http://a:1\"]",
+        |it| it.allowed_origins.join(" "),
+        ["", "http://a:1"],
+    ),
+    ("server", "raw_days", "0", |it| it.raw_days.to_string(), ["30", "0"]),
+    (
+        "demo",
+        "pace",
+        "\"instant\"",
+        |it| format!("{:?}", it.agents.agents[0].kind),
+        ["Demo { pace: Natural }", "Demo { pace: Instant }"],
+    ),
+    ("tools", "timeout_seconds", "7", |it| it.tools.time_limit.as_secs().to_string(), ["120", "7"]),
+    ("tools", "per_minute", "0", |it| it.tools.per_minute.to_string(), ["30", "0"]),
+    ("tools", "retries", "0", |it| it.tools.retries.to_string(), ["2", "0"]),
+    (
+        "tools",
+        "http_private",
+        "true",
+        |it| format!("{:?}", it.tools.web),
+        ["Web { private: false, .. }", "Web { private: true, .. }"],
+    ),
+    (
+        "approvals",
+        "timeout_seconds",
+        "7",
+        |it| it.approvals.timeout_ms.to_string(),
+        ["300000", "7000"],
+    ),
+];
+
+#[test]
+fn every_key_does_what_it_says() {
+    for (section, key, value, seen, [without, with]) in KEYS {
+        let config = load("", ServeArgs::default()).unwrap();
+        assert_eq!(seen(&config), *without, "[{section}] without {key}");
+        let config = load(&format!("[{section}]\n{key} = {value}"), ServeArgs::default()).unwrap();
+        assert_eq!(seen(&config), *with, "[{section}] {key} = {value}");
+    }
+}
+
+#[test]
+fn no_key_takes_a_value_of_another_kind() {
+    for (section, key, ..) in KEYS {
+        for wrong in ["{ a = 1 }", "-1", "\"\\u0000\"", "[[1]]", "1.5"] {
+            let text = format!("[{section}]\n{key} = {wrong}");
+            // Every text is the name of some folder.
+            if *key == "data" && wrong.starts_with('"') {
+                continue;
+            }
+            let error = load(&text, ServeArgs::default()).unwrap_err().to_string();
+            assert!(error.contains("callboard.toml") || error.contains(key), "{text}: {error}");
+        }
+    }
+}
+
+/// The keys that a section takes, as it says itself.
+fn keys_of(section: &str) -> BTreeSet<String> {
+    let text = format!("[{section}]\nno_such_key = 1");
+    let error = load(&text, ServeArgs::default()).unwrap_err().to_string();
+    let (_, expected) = error.split_once("expected").unwrap();
+    expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn no_key_is_forgotten_here() {
+    for section in ["server", "tools"] {
+        let known = KEYS.iter().filter(|it| it.0 == section).map(|it| it.1.to_owned());
+        assert_eq!(known.collect::<BTreeSet<_>>(), keys_of(section), "[{section}]");
+    }
+}
+
+/// A file with one agent, these keys in it instead of the usual ones.
+fn agent(keys: &[(&str, &str)]) -> String {
+    let usual =
+        [("id", "\"m\""), ("kind", "\"openai\""), ("model", "\"x\""), ("base_url", "\"http://h\"")];
+    let is_replaced = |name: &str| keys.iter().any(|it| it.0 == name);
+    let usual = usual.iter().filter(|it| !is_replaced(it.0));
+    let lines = usual.chain(keys).map(|(name, value)| format!("{name} = {value}\n"));
+    format!("[[agents]]\n{}", lines.collect::<String>())
+}
+
+fn model(config: &Config) -> &OpenAiAgent {
+    match &config.agents.agents[0].kind {
+        AgentKind::OpenAi(agent) => agent,
+        other => panic!("another kind: {other:?}"),
+    }
+}
+
+#[test]
+fn every_key_of_a_model_does_what_it_says() {
+    let seen: &[(&str, &str, Seen, [&str; 2])] = &[
+        ("model", "\"y\"", |it| model(it).settings.model.clone(), ["x", "y"]),
+        (
+            "base_url",
+            "\"https://i\"",
+            |it| model(it).settings.base_url.clone(),
+            ["http://h", "https://i"],
+        ),
+        (
+            "api_key_env",
+            "\"SET\"",
+            |it| format!("{:?}", model(it).settings.api_key),
+            ["None", "Some(\"a-secret\")"],
+        ),
+        (
+            "system",
+            "\"Be kind.\"",
+            |it| format!("{:?}", model(it).system),
+            ["None", "Some(\"Be kind.\")"],
+        ),
+        ("tools", "[]", |it| model(it).tools.takes("time").to_string(), ["true", "false"]),
+        ("vision", "false", |it| model(it).sees.to_string(), ["true", "false"]),
+        (
+            "max_steps",
+            "3",
+            |it| format!("{:?}", model(it).settings.limits.steps),
+            ["Some(30)", "Some(3)"],
+        ),
+        (
+            "max_tokens",
+            "3",
+            |it| format!("{:?}", model(it).settings.limits.tokens),
+            ["None", "Some(3)"],
+        ),
+        (
+            "max_seconds",
+            "3",
+            |it| format!("{:?}", model(it).settings.limits.seconds),
+            ["None", "Some(3)"],
+        ),
+        (
+            "max_tool_calls",
+            "3",
+            |it| format!("{:?}", model(it).settings.limits.tool_calls),
+            ["None", "Some(3)"],
+        ),
+        ("parallel_tools", "3", |it| model(it).settings.parallel_tools.to_string(), ["8", "3"]),
+        ("retries", "0", |it| model(it).settings.retries.to_string(), ["4", "0"]),
+        (
+            "timeout_seconds",
+            "3",
+            |it| model(it).settings.patience_ms.to_string(),
+            ["300000", "3000"],
+        ),
+        ("omit", "[\"stream\"]", |it| model(it).settings.omit.join(" "), ["", "stream"]),
+    ];
+    for (key, value, seen, [without, with]) in seen {
+        let config = load(&agent(&[]), ServeArgs::default()).unwrap();
+        assert_eq!(seen(&config), *without, "without {key}");
+        let config = load(&agent(&[(key, value)]), ServeArgs::default()).unwrap();
+        assert_eq!(seen(&config), *with, "{key} = {value}");
+    }
+}
+
+#[test]
+fn mistakes_in_a_model_say_what_is_right() {
+    for (keys, words) in [
+        (vec![("id", "\"\"")], "use 1 to 64 letters"),
+        (vec![("workspace", "\"/no/such/folder\"")], "/no/such/folder is no folder"),
+        (vec![("base_url", "\"h\"")], "it begins with http:// or https://"),
+        (vec![("base_url", "\"http://me:secret@h\"")], "use `api_key_env` or `headers`"),
+        (vec![("parallel_tools", "0")], "`parallel_tools` must be at least 1"),
+        (vec![("timeout_seconds", "0")], "`timeout_seconds` must be at least 1"),
+        (vec![("extra", "{ messages = [] }")], "the messages are made from the conversation"),
+        (vec![("headers", "{ a = \"b\\nc\" }")], "is no header that can be sent"),
+        (vec![("max_tokens", "-1")], "line"),
+    ] {
+        let error = load(&agent(&keys), ServeArgs::default()).unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("line"), "{keys:?}: {error}");
+    }
+    let config = load(&agent(&[("workspace", "\"..\"")]), ServeArgs::default()).unwrap();
+    assert!(config.agents.agents[0].workspace.ends_with(".."), "from the working folder on");
+}

@@ -1,0 +1,155 @@
+//! Words of agents and output of commands, made harmless for a terminal.
+//!
+//! Whoever prints can otherwise move the cursor, write over what was shown, change the title, or
+//! answer in the reader's place. Only letters, line breaks and tabs get through; colours do not
+//! either, because text in the colour of its ground cannot be read.
+
+/// Takes a stream piece by piece; escape sequences are left out also where a piece ends in one.
+#[derive(Debug, Default)]
+pub(super) struct Cleaner {
+    state: State,
+    /// A return has come, and it is not known yet whether a line break follows.
+    returned: bool,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+enum State {
+    #[default]
+    Text,
+    /// After ESC.
+    Escape,
+    /// After `ESC [`, up to a letter.
+    Sequence,
+    /// A title, a link or the like, up to BEL or ESC. A line break ends it too, so that one that
+    /// never ends hides no more than its line.
+    Hidden,
+}
+
+impl Cleaner {
+    pub(super) fn feed(&mut self, text: &str) -> String {
+        let mut clean = String::with_capacity(text.len());
+        for letter in text.chars() {
+            self.take(letter, &mut clean);
+        }
+        clean
+    }
+
+    fn take(&mut self, letter: char, clean: &mut String) {
+        self.state = match (self.state, letter) {
+            (_, '\x1b') => State::Escape,
+            (State::Escape, '[') => State::Sequence,
+            (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::Hidden,
+            (State::Escape, ' '..='/') => State::Escape,
+            (State::Escape, '0'..='~') => State::Text,
+            (State::Sequence, ' '..='?') => State::Sequence,
+            (State::Sequence, '@'..='~') | (State::Hidden, '\x07') => State::Text,
+            (State::Hidden, it) if it != '\n' => State::Hidden,
+            (_, other) => {
+                self.show(other, clean);
+                State::Text
+            }
+        };
+    }
+
+    fn show(&mut self, letter: char, clean: &mut String) {
+        let returned = std::mem::replace(&mut self.returned, letter == '\r');
+        if returned && letter != '\n' {
+            // Whoever goes back to the beginning of a line would write over it.
+            clean.push('\n');
+        }
+        if matches!(letter, '\n' | '\t') || !is_unseen(letter) {
+            clean.push(letter);
+        }
+    }
+}
+
+/// A text in which nothing is left out: what cannot be seen is written out. For what a person is
+/// to decide about.
+pub(super) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' | '\t' => shown.push(letter),
+            it if is_unseen(it) => shown.extend(it.escape_unicode()),
+            it => shown.push(it),
+        }
+    }
+    shown
+}
+
+/// The same, within a line.
+pub(super) fn visible_line(text: &str) -> String {
+    let shown = visible(text);
+    shown.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Controls of the terminal, and those that turn the direction of reading.
+fn is_unseen(letter: char) -> bool {
+    letter.is_control()
+        || matches!(
+            letter,
+            '\u{61c}' | '\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is left of a stream, however it was cut.
+
+    use super::*;
+
+    const STREAMS: [(&str, &str); 18] = [
+        ("plain\ttext\nä😀\n", "plain\ttext\nä😀\n"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b[2J\x1b[H\x1b[?25lover", "over"),
+        ("\x1b[38;2;1;2;3mcolour", "colour"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1bPdevice\x1b\\after", "after"),
+        ("\x1b_app\x1b\\\x1b^pm\x1b\\\x1bXsos\x1b\\after", "after"),
+        ("\x1b]never ends\nnext line", "\nnext line"),
+        ("\x1bcreset\x1b(Bset\x1b7save", "resetsetsave"),
+        ("10%\r20%\r\nend\r\n", "10%\n20%\nend\n"),
+        ("a\x08b\x07c\x00d\x7fe\u{9b}31mf", "abcde31mf"),
+        ("\u{202e}right\u{2066}left\u{feff}", "rightleft"),
+        ("\x1b[3\nbroken", "\nbroken"),
+        ("\x1b\x1b[1mtwice", "twice"),
+        ("\x1bäfter", "äfter"),
+        ("family \u{1f468}\u{200d}\u{1f469}", "family \u{1f468}\u{200d}\u{1f469}"),
+        ("", ""),
+    ];
+
+    #[test]
+    fn every_way_to_cut_a_stream_leaves_the_same() {
+        for (stream, expected) in STREAMS {
+            let cuts: Vec<usize> =
+                (0..=stream.len()).filter(|it| stream.is_char_boundary(*it)).collect();
+            for cut in cuts {
+                let mut cleaner = Cleaner::default();
+                let clean = cleaner.feed(&stream[..cut]) + &cleaner.feed(&stream[cut..]);
+                assert_eq!(clean, expected, "{stream:?} cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_letters_make_a_control_that_gets_through() {
+        let letters: Vec<char> = (0..=0xff).filter_map(char::from_u32).collect();
+        for first in &letters {
+            for second in &letters {
+                let mut cleaner = Cleaner::default();
+                let clean = cleaner.feed(&format!("\x1b{first}{second}x{first}{second}"));
+                let is_harmless = |it: char| !it.is_control() || matches!(it, '\n' | '\t');
+                assert!(clean.chars().all(is_harmless), "{first:?} {second:?}: {clean:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_decided_about_hides_nothing() {
+        assert_eq!(visible("ls \x1b]; rm -r ~"), "ls \\u{1b}]; rm -r ~");
+        assert_eq!(visible("a\rb\u{202e}c\nd"), "a\\u{d}b\\u{202e}c\nd");
+        assert_eq!(visible_line(" a\n\n b\tc "), "a b c");
+    }
+}

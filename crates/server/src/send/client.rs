@@ -1,0 +1,162 @@
+//! A session of a running server, over its WebSocket.
+
+use std::collections::HashMap;
+
+use anyhow::{Context, bail};
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::tungstenite::http::header::AUTHORIZATION;
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+use tokio_tungstenite::{WebSocketStream, client_async};
+use transcript::{Record, Seq};
+
+use crate::serve::ServerFile;
+
+/// How often a connection is made again without anything coming of it.
+const ATTEMPTS: u32 = 5;
+
+pub(super) struct Client {
+    server: ServerFile,
+    pub(super) session: String,
+    socket: WebSocketStream<TcpStream>,
+    /// The last number that came.
+    seen: Seq,
+    attempts: u32,
+}
+
+pub(super) enum Heard {
+    /// A record, and as it was sent.
+    Record(Box<Record>, Utf8Bytes),
+    /// Something that we asked for is refused.
+    Refused { code: String, message: String },
+}
+
+/// What the session is to be like.
+pub(super) struct Wanted<'a> {
+    pub(super) agent: &'a str,
+    pub(super) session: Option<&'a str>,
+    pub(super) workspace: Option<&'a str>,
+}
+
+impl Client {
+    /// Watches a session from here on: the one that is named, or a new one.
+    pub(super) async fn open(server: ServerFile, wanted: Wanted<'_>) -> anyhow::Result<Self> {
+        let Wanted { agent, session, workspace } = wanted;
+        let found = match session {
+            Some(id) => call(&server, &format!("/api/sessions/{id}"), None).await?,
+            None => {
+                let new = json!({ "agent": agent, "workspace": workspace });
+                call(&server, "/api/sessions", Some(new)).await?
+            }
+        };
+        let (id, talks_to) = (text_of(&found, "id"), text_of(&found, "agent"));
+        if talks_to != agent {
+            bail!(
+                "session {id} talks to {talks_to}, not to {agent}: name {talks_to}, or begin anew"
+            );
+        }
+        let seen = Seq(found["head"].as_u64().unwrap_or_default());
+        let socket = connect(&server, &id, seen).await?;
+        Ok(Self { server, session: id, socket, seen, attempts: 0 })
+    }
+
+    pub(super) fn address(&self) -> String {
+        format!("{}/s/{}", self.server.address, self.session)
+    }
+
+    /// Says something about the session.
+    pub(super) async fn say(&mut self, what: &str, fields: Value) -> anyhow::Result<()> {
+        let mut frame: HashMap<String, Value> = serde_json::from_value(fields)?;
+        frame.insert("type".to_owned(), what.into());
+        frame.insert("sessionId".to_owned(), self.session.as_str().into());
+        let frame = serde_json::to_string(&frame)?;
+        self.socket.send(Message::text(frame)).await.context("talking to the server")
+    }
+
+    /// A connection that was too slow has been cut off, and reads on from the log.
+    pub(super) async fn next(&mut self) -> anyhow::Result<Heard> {
+        loop {
+            match self.socket.next().await {
+                Some(Ok(Message::Text(text))) => {
+                    if let Some(heard) = self.understand(text)? {
+                        return Ok(heard);
+                    }
+                }
+                Some(Ok(Message::Close(_)) | Err(_)) | None => self.connect_again().await?,
+                Some(Ok(_)) => (),
+            }
+        }
+    }
+
+    fn understand(&mut self, text: Utf8Bytes) -> anyhow::Result<Option<Heard>> {
+        let frame: Value = serde_json::from_str(&text).context("reading what the server says")?;
+        if frame.get("seq").is_some() && frame.get("at").is_some() {
+            let record: Record = serde_json::from_value(frame)?;
+            self.attempts = 0;
+            self.seen = record.seq;
+            return Ok(Some(Heard::Record(Box::new(record), text)));
+        }
+        Ok(match frame["type"].as_str() {
+            Some("error") => Some(Heard::Refused {
+                code: text_of(&frame, "code"),
+                message: text_of(&frame, "message"),
+            }),
+            Some("session_deleted") => bail!("the session was deleted"),
+            _ => None,
+        })
+    }
+
+    async fn connect_again(&mut self) -> anyhow::Result<()> {
+        self.attempts += 1;
+        if self.attempts > ATTEMPTS {
+            bail!("the server ends the connection again and again");
+        }
+        let socket = connect(&self.server, &self.session, self.seen).await;
+        self.socket = socket.context("the server has gone, and the run with it")?;
+        Ok(())
+    }
+}
+
+async fn connect(
+    server: &ServerFile,
+    session: &str,
+    after: Seq,
+) -> anyhow::Result<WebSocketStream<TcpStream>> {
+    let ServerFile { address, token } = server;
+    let host = address.trim_start_matches("http://");
+    let asking = || format!("asking the server at {address}");
+    let stream = TcpStream::connect(host).await.with_context(asking)?;
+    let mut request = format!("ws://{host}/ws").into_client_request()?;
+    let key = HeaderValue::from_str(&format!("Bearer {token}"))?;
+    request.headers_mut().insert(AUTHORIZATION, key);
+    let (mut socket, _) = client_async(request, stream).await.with_context(asking)?;
+    let frame =
+        json!({ "type": "subscribe", "sessionId": session, "after": after, "deltas": true });
+    socket.send(Message::text(frame.to_string())).await.with_context(asking)?;
+    Ok(socket)
+}
+
+/// With a body it is a POST.
+async fn call(server: &ServerFile, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
+    let ServerFile { address, token } = server;
+    let (client, url) = (reqwest::Client::new(), format!("{address}{path}"));
+    let request = match body {
+        Some(body) => client.post(url).json(&body),
+        None => client.get(url),
+    };
+    let answer = request.bearer_auth(token).send().await;
+    let answer = answer.with_context(|| format!("asking the server at {address}"))?;
+    let is_good = answer.status().is_success();
+    let body: Value = answer.json().await.context("reading the server's answer")?;
+    if !is_good {
+        bail!("{}", body["error"]["message"].as_str().unwrap_or("the server refused"));
+    }
+    Ok(body)
+}
+
+fn text_of(value: &Value, field: &str) -> String {
+    value[field].as_str().unwrap_or_default().to_owned()
+}

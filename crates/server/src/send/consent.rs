@@ -1,0 +1,134 @@
+//! Deciding about calls in the terminal: who decides, and what an answer means.
+
+use serde_json::{Value, json};
+use transcript::{ApprovalOptions, CallId, Scope};
+
+/// Who decides about calls that a person must agree to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decider {
+    /// Whoever sits at the terminal.
+    Person,
+    /// `--yes`: all of them are allowed, each once.
+    Yes,
+    /// `--deny`, or nobody is there and nobody can come: none is allowed.
+    No,
+    /// Whoever looks at the page.
+    Elsewhere,
+}
+
+/// A call that waits for the person at the terminal.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) call_id: CallId,
+    scopes: Vec<Scope>,
+    /// No was said, and the reason is asked for.
+    wants_reason: bool,
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Decided {
+    Allowed(Scope),
+    Denied { reason: Option<String> },
+}
+
+impl Question {
+    pub(super) fn new(call_id: CallId, options: &ApprovalOptions) -> Self {
+        Self { call_id, scopes: options.scopes.clone(), wants_reason: false }
+    }
+
+    pub(super) fn words(&self) -> String {
+        if self.wants_reason {
+            return "  why not? (for the agent; Enter for no reason) ".to_owned();
+        }
+        let offers = [(Scope::Session, ", [s]ession"), (Scope::Always, ", [a]lways")];
+        let more: String =
+            offers.iter().filter(|it| self.scopes.contains(&it.0)).map(|it| it.1).collect();
+        format!("  allow? [y]es, once{more}, [n]o ")
+    }
+
+    /// None if it has to be asked again. No line at all is a no.
+    pub(super) fn answer(&mut self, line: Option<&str>) -> Option<Decided> {
+        let Some(line) = line.map(str::trim) else { return Some(Decided::Denied { reason: None }) };
+        if self.wants_reason {
+            let reason = Some(line.to_owned()).filter(|it| !it.is_empty());
+            return Some(Decided::Denied { reason });
+        }
+        let allowed = |scope| self.scopes.contains(&scope).then_some(Decided::Allowed(scope));
+        match line.to_lowercase().as_str() {
+            "y" | "yes" | "once" => Some(Decided::Allowed(Scope::Once)),
+            "s" | "session" => allowed(Scope::Session),
+            "a" | "always" => allowed(Scope::Always),
+            "n" | "no" => {
+                self.wants_reason = true;
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Decided {
+    /// As the server wants to be told.
+    pub(super) fn into_frame(self, call_id: &CallId) -> Value {
+        match self {
+            Self::Allowed(scope) => {
+                json!({ "callId": call_id, "decision": "accepted", "scope": scope })
+            }
+            Self::Denied { reason } => {
+                json!({ "callId": call_id, "decision": "rejected", "feedback": reason })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What counts as a yes, and that nothing else does.
+
+    use super::*;
+
+    fn question(scopes: &[Scope]) -> Question {
+        let options = ApprovalOptions { scopes: scopes.to_vec(), can_edit: true, form: None };
+        Question::new(CallId::new("c"), &options)
+    }
+
+    const ALL: [Scope; 3] = [Scope::Once, Scope::Session, Scope::Always];
+
+    #[test]
+    fn only_a_plain_yes_allows() {
+        for (line, scope) in [
+            ("y", Scope::Once),
+            (" YES ", Scope::Once),
+            ("once", Scope::Once),
+            ("s", Scope::Session),
+            ("Session", Scope::Session),
+            ("a", Scope::Always),
+            ("always", Scope::Always),
+        ] {
+            assert_eq!(question(&ALL).answer(Some(line)), Some(Decided::Allowed(scope)), "{line}");
+        }
+        for line in ["", " ", "yy", "yes please", "ok", "1", "n", "no", "never", "\u{4}"] {
+            assert_eq!(question(&ALL).answer(Some(line)), None, "{line:?}");
+        }
+        assert_eq!(question(&ALL).answer(None), Some(Decided::Denied { reason: None }));
+    }
+
+    #[test]
+    fn what_is_not_offered_cannot_be_chosen() {
+        for line in ["s", "a", "session", "always"] {
+            assert_eq!(question(&[Scope::Once]).answer(Some(line)), None);
+        }
+        assert_eq!(question(&[Scope::Once]).words(), "  allow? [y]es, once, [n]o ");
+        assert_eq!(question(&ALL).words(), "  allow? [y]es, once, [s]ession, [a]lways, [n]o ");
+    }
+
+    #[test]
+    fn a_no_may_have_a_reason() {
+        for (line, reason) in [("not there", Some("not there")), ("  ", None), ("y", Some("y"))] {
+            let mut question = question(&ALL);
+            assert_eq!(question.answer(Some("n")), None);
+            let reason = reason.map(str::to_owned);
+            assert_eq!(question.answer(Some(line)), Some(Decided::Denied { reason }));
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! One run as lines for a terminal: what the agent says, and beside it what it does.
+//!
+//! Pure: records in, pieces of text out. A terminal cannot take back what it shows, so this follows
+//! the records as they come; what has become of a call is read from the run's [`Answer`].
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use transcript::{
+    Answer, Call, CallId, CallState, ErrorInfo, Event, OutputStream, PartId, Record, ResponseId,
+    RunStatus,
+};
+
+use super::clean::{Cleaner, visible, visible_line};
+
+/// What is to be printed, and where.
+#[derive(Debug, PartialEq)]
+pub(super) enum Piece {
+    /// The agent's words, for standard output.
+    Said(String),
+    /// All else, for standard error.
+    Aside(String),
+}
+
+pub(super) struct Screen {
+    answer: Answer,
+    colours: bool,
+    streams: HashMap<Stream, Progress>,
+    /// What the line belongs to that the cursor stands in; none at the beginning of a line.
+    open_line: Option<Stream>,
+    /// Something other than the agent's words was shown since the last of them.
+    was_aside: bool,
+    pieces: Vec<Piece>,
+}
+
+/// What comes in pieces.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Stream {
+    Text(PartId),
+    /// Thoughts, and words of agents below this one.
+    Quiet(PartId),
+    Output(CallId, OutputStream),
+    Prompt,
+}
+
+#[derive(Default)]
+struct Progress {
+    cleaner: Cleaner,
+    bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Ink {
+    Plain,
+    Dim,
+    Green,
+    Red,
+    Yellow,
+}
+
+/// Arguments are shown up to here; the page shows them all.
+const MAX_SHOWN: usize = 4000;
+
+impl Screen {
+    pub(super) fn new(run: &ResponseId, colours: bool) -> Self {
+        Self {
+            answer: Answer::replay(run, []),
+            colours,
+            streams: HashMap::new(),
+            open_line: None,
+            was_aside: false,
+            pieces: Vec::new(),
+        }
+    }
+
+    /// How the run ended, once it has.
+    pub(super) fn status(&self) -> Option<RunStatus> {
+        self.answer.finish.as_ref().map(|it| it.status)
+    }
+
+    /// What a record of the run shows.
+    pub(super) fn show(&mut self, record: &Record) -> Vec<Piece> {
+        self.answer.apply(record);
+        self.take_in(&record.event);
+        std::mem::take(&mut self.pieces)
+    }
+
+    /// A line of our own.
+    pub(super) fn say(&mut self, ink: Ink, text: &str) -> Vec<Piece> {
+        self.line(ink, &visible_line(text));
+        std::mem::take(&mut self.pieces)
+    }
+
+    /// A question; the answer is typed behind it.
+    pub(super) fn ask(&mut self, question: &str) -> Vec<Piece> {
+        self.turn_to(&Stream::Prompt);
+        self.aside(Ink::Yellow, question);
+        self.open_line = Some(Stream::Prompt);
+        std::mem::take(&mut self.pieces)
+    }
+
+    /// The line break that somebody typed.
+    pub(super) fn answered(&mut self) {
+        self.open_line = None;
+    }
+
+    /// All that a person has to know to decide about a call.
+    pub(super) fn propose(&mut self, call_id: &CallId) -> Vec<Piece> {
+        let Some(call) = self.answer.call(call_id) else { return Vec::new() };
+        let (name, arguments) = (visible_line(&call.name), describe_arguments(call));
+        self.line(Ink::Yellow, &format!("? {name} wants to run with"));
+        self.aside(Ink::Plain, &arguments);
+        std::mem::take(&mut self.pieces)
+    }
+
+    /// Its name and what it is about.
+    pub(super) fn name_of(&self, call_id: &CallId) -> String {
+        self.answer.call(call_id).map(title).unwrap_or_default()
+    }
+
+    fn take_in(&mut self, event: &Event) {
+        match event {
+            Event::TextDelta { part_id, parent_call_id, delta } => {
+                self.stream(said(part_id, parent_call_id.as_ref()), delta);
+            }
+            Event::TextDone { part_id, parent_call_id, text, .. } => {
+                self.rest_of(said(part_id, parent_call_id.as_ref()), text);
+            }
+            Event::ThinkingDelta { part_id, delta, .. } => {
+                self.stream(Stream::Quiet(part_id.clone()), delta);
+            }
+            Event::ThinkingDone { part_id, text, .. } => {
+                self.rest_of(Stream::Quiet(part_id.clone()), text);
+            }
+            Event::ToolArgumentsDone { call_id, .. } => self.call_begins(call_id),
+            Event::ToolOutputDelta { call_id, stream, offset, delta } => {
+                self.output(Stream::Output(call_id.clone(), *stream), *offset, delta);
+            }
+            Event::ToolRetry { attempt, max_attempts, error, .. } => {
+                let why = visible_line(&error.message);
+                self.line(Ink::Dim, &format!("  again, {attempt} of {max_attempts}: {why}"));
+            }
+            Event::ToolResult { call_id, output, .. } => {
+                if let Some(output) = output {
+                    self.rest_of(Stream::Output(call_id.clone(), OutputStream::Stdout), output);
+                }
+                self.call_ends(call_id);
+            }
+            Event::Notice { text, .. } => self.line(Ink::Dim, &format!("· {}", visible_line(text))),
+            Event::MessageSteered { text, .. } => {
+                self.line(Ink::Dim, &format!("> {}", visible_line(text)));
+            }
+            Event::AgentMessage { agent, text, .. } => {
+                let (agent, text) = (visible_line(agent), visible_line(text));
+                self.line(Ink::Dim, &format!("@ {agent}: {text}"));
+            }
+            Event::RunFinish { status, error, .. } => self.run_ends(*status, error.as_ref()),
+            Event::RunStart { .. }
+            | Event::StepStart { .. }
+            | Event::StepFinish { .. }
+            | Event::TextStart { .. }
+            | Event::ThinkingStart { .. }
+            | Event::ToolCallStart { .. }
+            | Event::ToolArgumentsDelta { .. }
+            | Event::ToolRunning { .. }
+            | Event::ToolApprovalRequested { .. }
+            | Event::ToolApprovalResolved { .. }
+            | Event::Continuation { .. }
+            | Event::CancelRequested { .. }
+            | Event::OutputCancelled { .. }
+            | Event::AgentCallbackResult { .. }
+            | Event::Unrecognized { .. }
+            | Event::SessionCreated { .. }
+            | Event::SessionUpdated { .. }
+            | Event::AgentLinked { .. }
+            | Event::UserMessage { .. }
+            | Event::MessageQueued { .. }
+            | Event::MessageEdited { .. }
+            | Event::MessageMoved { .. }
+            | Event::MessageDequeued { .. }
+            | Event::MessageDropped { .. }
+            | Event::QueueHeld { .. }
+            | Event::QueueReleased {}
+            | Event::HistoryRewound { .. }
+            | Event::Other(_) => (),
+        }
+    }
+
+    fn call_begins(&mut self, call_id: &CallId) {
+        let Some(call) = self.answer.call(call_id) else { return };
+        let title = title(call);
+        self.line(Ink::Plain, &format!("▸ {title}"));
+    }
+
+    fn call_ends(&mut self, call_id: &CallId) {
+        let Some(call) = self.answer.call(call_id) else { return };
+        let Some(outcome) = &call.outcome else { return };
+        let title = title(call);
+        let why = outcome.error.as_ref().map(|it| visible_line(&it.message)).unwrap_or_default();
+        let (ink, line) = match call.state {
+            _ if outcome.ok => (Ink::Green, format!("✓ {title} ({} ms)", outcome.duration_ms)),
+            CallState::Denied => (Ink::Red, format!("✗ {title}: not allowed")),
+            CallState::Interrupted => (Ink::Red, format!("✗ {title}: stopped")),
+            _ => (Ink::Red, format!("✗ {title}: {why}")),
+        };
+        self.line(ink, &line);
+    }
+
+    fn run_ends(&mut self, status: RunStatus, error: Option<&ErrorInfo>) {
+        self.end_line();
+        match (status, error) {
+            (RunStatus::Completed, _) => (),
+            (RunStatus::Cancelled, _) => self.line(Ink::Red, "stopped"),
+            (RunStatus::Failed, Some(ErrorInfo { code, message, .. })) => {
+                let message = visible_line(message);
+                self.line(Ink::Red, &format!("failed ({}): {message}", code.as_str()));
+            }
+            (RunStatus::Failed, None) => self.line(Ink::Red, "failed"),
+        }
+    }
+
+    /// What was shown already, where an output is told again from an earlier place, stays as it is.
+    fn output(&mut self, stream: Stream, offset: u64, delta: &str) {
+        let shown = self.streams.get(&stream).map_or(0, |it| it.bytes);
+        let skipped = shown.saturating_sub(usize::try_from(offset).unwrap_or(usize::MAX));
+        if let Some(new) = delta.get(skipped..) {
+            self.stream(stream, new);
+        }
+    }
+
+    /// What the closing record has beyond the deltas: all of it, where none came.
+    fn rest_of(&mut self, stream: Stream, whole: &str) {
+        let shown = self.streams.get(&stream).map_or(0, |it| it.bytes);
+        if let Some(rest) = whole.get(shown..) {
+            self.stream(stream, rest);
+        }
+    }
+
+    fn stream(&mut self, stream: Stream, delta: &str) {
+        let progress = self.streams.entry(stream.clone()).or_default();
+        progress.bytes += delta.len();
+        let clean = progress.cleaner.feed(delta);
+        if clean.is_empty() {
+            return;
+        }
+        self.turn_to(&stream);
+        let is_fresh = self.open_line.is_none();
+        match stream {
+            Stream::Text(_) => {
+                if std::mem::take(&mut self.was_aside) {
+                    self.pieces.push(Piece::Aside("\n".to_owned()));
+                }
+                self.pieces.push(Piece::Said(clean.clone()));
+            }
+            Stream::Quiet(_) | Stream::Prompt => self.aside(Ink::Dim, &clean),
+            Stream::Output(..) => self.aside(Ink::Dim, &indented(&clean, is_fresh)),
+        }
+        self.open_line = (!clean.ends_with('\n')).then_some(stream);
+    }
+
+    /// A line of its own.
+    fn line(&mut self, ink: Ink, text: &str) {
+        self.end_line();
+        self.aside(ink, text);
+        self.pieces.push(Piece::Aside("\n".to_owned()));
+    }
+
+    fn turn_to(&mut self, stream: &Stream) {
+        if self.open_line.as_ref().is_some_and(|it| it != stream) {
+            self.end_line();
+        }
+    }
+
+    fn end_line(&mut self) {
+        let end = "\n".to_owned();
+        match self.open_line.take() {
+            Some(Stream::Text(_)) => self.pieces.push(Piece::Said(end)),
+            Some(_) => self.pieces.push(Piece::Aside(end)),
+            None => (),
+        }
+    }
+
+    fn aside(&mut self, ink: Ink, text: &str) {
+        self.was_aside = true;
+        let text = if self.colours { ink.paint(text) } else { text.to_owned() };
+        self.pieces.push(Piece::Aside(text));
+    }
+}
+
+impl Ink {
+    fn paint(self, text: &str) -> String {
+        let code = match self {
+            Self::Plain => return text.to_owned(),
+            Self::Dim => 2,
+            Self::Green => 32,
+            Self::Red => 31,
+            Self::Yellow => 33,
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+fn said(part: &PartId, parent: Option<&CallId>) -> Stream {
+    match parent {
+        Some(_) => Stream::Quiet(part.clone()),
+        None => Stream::Text(part.clone()),
+    }
+}
+
+fn title(call: &Call) -> String {
+    format!("{} {}", visible_line(&call.name), visible_line(&call.summary)).trim_end().to_owned()
+}
+
+/// Each line of an output stands in from the edge, so that it cannot pass for one of ours.
+fn indented(text: &str, is_fresh: bool) -> String {
+    const MARGIN: &str = "    ";
+    let margin = if is_fresh { MARGIN } else { "" };
+    let (body, end) = text.strip_suffix('\n').map_or((text, ""), |it| (it, "\n"));
+    format!("{margin}{}{end}", body.replace('\n', &format!("\n{MARGIN}")))
+}
+
+/// A line for each field, with the breaks that are in it.
+fn describe_arguments(call: &Call) -> String {
+    let Some(arguments) = call.arguments.whole() else {
+        return indented("more than can be shown here: look at the page\n", true);
+    };
+    let Ok(Value::Object(fields)) = serde_json::from_str(&arguments) else {
+        return indented(&format!("{}\n", cut(&visible(&arguments))), true);
+    };
+    let lines = fields.iter().map(|(name, value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("{}: {}\n", visible_line(name), cut(&visible(&value)))
+    });
+    indented(&lines.collect::<String>(), true)
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => {
+            let left = text[end..].chars().count();
+            format!("{}\n[and {left} letters more, which the page shows]", &text[..end])
+        }
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,337 @@
+//! `callboard send`: a message and its answer in the terminal, with a server and without one.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::json;
+use transcript::{Record, RunStatus, Transcript};
+
+use crate::log::check_log;
+use crate::model::Model;
+use crate::program::{Home, Server};
+use crate::terminal::Terminal;
+use crate::watcher::{is_quiet, watch_until};
+
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn send(home: &Home, args: &[&str], input: &str) -> Ended {
+    let mut command = home.command();
+    command.arg("send").args(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    ended(child)
+}
+
+fn ended(child: Child) -> Ended {
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+fn has_file(home: &Home, name: &str) -> bool {
+    home.workspace().join(name).exists()
+}
+
+fn interrupt(pid: u32) {
+    signal("-INT", pid);
+}
+
+fn signal(name: &str, pid: u32) {
+    let sent = Command::new("kill").args([name, &pid.to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// The only session there is.
+async fn only_session(server: &Server) -> String {
+    let list = server.get("/api/sessions").await;
+    assert_eq!(list["sessions"].as_array().unwrap().len(), 1, "{list}");
+    list["sessions"][0]["id"].as_str().unwrap().to_owned()
+}
+
+/// Waits until somebody is asked, and gives the path to decide.
+async fn open_question(server: &Server, session: &str) -> String {
+    let is_asked = |it: &Transcript| !it.summary.open_approvals.is_empty();
+    let transcript = watch_until(server, session, is_asked).await;
+    let call = transcript.summary.open_approvals.first().unwrap();
+    format!("/api/sessions/{session}/calls/{call}/approval")
+}
+
+/// The session that a command says it was.
+fn session_in(stderr: &str) -> String {
+    let line = stderr.lines().find_map(|it| it.strip_prefix("session "));
+    line.unwrap_or_else(|| panic!("no session in {stderr}")).to_owned()
+}
+
+#[tokio::test]
+async fn words_go_to_one_stream_and_calls_to_the_other() {
+    let home = Home::instant();
+    let (running, alone) = (home.start(), Home::instant());
+    for home in [&home, &alone] {
+        let sent = send(home, &["demo", "read a.txt"], "");
+        assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+        assert!(sent.stdout.contains("alpha") && sent.stdout.ends_with('\n'), "{}", sent.stdout);
+        assert!(!sent.stdout.contains("read_file"), "{}", sent.stdout);
+        let session = session_in(&sent.stderr);
+        let expected = ["▸ read_file path: 'a.txt'\n", "✓ read_file path: 'a.txt' ("];
+        assert!(expected.iter().all(|it| sent.stderr.contains(it)), "{}", sent.stderr);
+        let sent = send(home, &["demo", "--session", &session, "run ls"], "");
+        let expected = ["▸ shell", "\n    a.txt\n    b.md\n    callboard.toml\n✓ shell"];
+        assert!(expected.iter().all(|it| sent.stderr.contains(it)), "{}", sent.stderr);
+        assert!(!sent.stderr.contains('\u{1b}'), "no colours without a terminal");
+    }
+    let session = only_session(&running).await;
+    check_log(&running.log(&session).await, |_| false);
+    let server = alone.start();
+    let session = only_session(&server).await;
+    let log = server.log(&session).await;
+    check_log(&log, |_| false);
+    let transcript = Transcript::replay(&log);
+    let finish = transcript.messages[1].answer().unwrap().finish.clone().unwrap();
+    assert_eq!(finish.status, RunStatus::Completed, "the server of its own ended after the run");
+}
+
+#[tokio::test]
+async fn a_session_goes_on_and_the_text_may_come_from_a_pipe() {
+    let home = Home::instant();
+    let first = send(&home, &["demo", "-"], "time in Lima\n");
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    let session = session_in(&first.stderr);
+    let second = send(&home, &["demo", "--session", &session, "time in Paris"], "");
+    assert_eq!(session_in(&second.stderr), session);
+    let server = home.start();
+    let transcript = watch_until(&server, &session, is_quiet).await;
+    assert_eq!(transcript.messages.len(), 4);
+    server.stop();
+
+    for (args, words) in [
+        (vec!["nobody", "hello"], "nobody"),
+        (vec!["other", "--session", &session, "hello"], "talks to demo"),
+        (vec!["demo", "--session", "none", "hello"], "none"),
+        (vec!["demo", "  "], "the message is empty"),
+        (vec!["demo", "-"], "the message is empty"),
+        (vec!["demo", "--workspace", "nowhere", "hello"], "nowhere"),
+    ] {
+        let sent = send(&home, &args, "");
+        assert_eq!((sent.code, sent.stdout.as_str()), (Some(1), ""), "{args:?}");
+        assert!(sent.stderr.contains(words), "{args:?}: {}", sent.stderr);
+    }
+    for args in [["demo", "x", "--yes", "--deny"], ["demo", "x", "--session=a", "--workspace=b"]] {
+        assert_eq!(send(&home, &args, "").code, Some(2), "{args:?}");
+    }
+}
+
+#[tokio::test]
+async fn json_is_the_log_as_it_is() {
+    let home = Home::instant();
+    let server = home.start();
+    let sent = send(&home, &["demo", "--json", "--yes", "run touch made"], "");
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    let session = only_session(&server).await;
+    // The first record made the session, before there was a message.
+    let log: Vec<String> = server.log(&session).await[1..].iter().map(Record::to_json).collect();
+    let lines: Vec<&str> = sent.stdout.lines().collect();
+    assert_eq!(lines, log);
+    assert_eq!(sent.stderr, "");
+    assert!(has_file(&home, "made"));
+}
+
+#[tokio::test]
+async fn a_run_that_fails_is_told_by_the_exit_code() {
+    let home = Home::instant();
+    let sent = send(&home, &["demo", "break"], "");
+    assert_eq!(sent.code, Some(1));
+    assert!(sent.stderr.contains("failed ("), "{}", sent.stderr);
+}
+
+#[tokio::test]
+async fn without_a_terminal_nothing_is_allowed_unless_it_was_said_before() {
+    let home = Home::instant();
+    for (args, words) in [(vec![], "nobody to ask"), (vec!["--deny"], "nobody to ask")] {
+        let args = [vec!["demo", "run touch made"], args].concat();
+        let sent = send(&home, &args, "y\ny\ny\n");
+        assert!(
+            sent.stderr.contains(words) && sent.stderr.contains("not allowed"),
+            "{}",
+            sent.stderr
+        );
+        assert!(!has_file(&home, "made"));
+    }
+    let sent = send(&home, &["demo", "--yes", "run touch made"], "");
+    assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+    assert!(has_file(&home, "made"));
+    let server = home.start();
+    assert_eq!(server.get("/api/grants").await["grants"], json!([]), "yes means once");
+}
+
+#[tokio::test]
+async fn with_a_server_it_waits_for_whoever_decides_there() {
+    let home = Home::instant();
+    let server = home.start();
+    let mut command = home.command();
+    command.args(["send", "demo", "run touch made"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let waits = lines.find(|it| it.contains("waits for a decision")).unwrap();
+    let session = only_session(&server).await;
+    assert!(waits.contains(&format!("{}/s/{session}", server.base)), "{waits}");
+    assert!(!waits.contains("token"), "{waits}");
+    let path = open_question(&server, &session).await;
+    server.post(&path, json!({ "decision": "accepted" })).await;
+    lines.for_each(drop);
+    assert_eq!(ended(child).code, Some(0));
+    assert!(has_file(&home, "made"));
+}
+
+#[tokio::test]
+async fn somebody_at_the_terminal_is_asked() {
+    let home = Home::instant();
+    let session = {
+        let mut terminal = Terminal::start(home.command().args(["send", "demo", "run touch one"]));
+        let asked = terminal.until("[n]o ");
+        assert!(asked.contains("shell wants to run") && asked.contains("command: touch one"));
+        assert!(!has_file(&home, "one"), "nothing runs before");
+        terminal.type_in("what?\n");
+        terminal.until("[n]o ");
+        terminal.type_in("s\n");
+        let (code, shown) = terminal.end();
+        assert_eq!(code, Some(0), "{shown}");
+        assert!(has_file(&home, "one"));
+        shown.rsplit("session ").next().unwrap()[..36].to_owned()
+    };
+    let go_on = |text: &str| {
+        Terminal::start(home.command().args(["send", "demo", "--session", &session, text]))
+    };
+    let (code, shown) = go_on("run touch one").end();
+    assert!(code == Some(0) && !shown.contains("allow?"), "allowed for the session: {shown}");
+
+    let mut terminal = go_on("run touch two");
+    terminal.until("[n]o ");
+    terminal.type_in("n\n");
+    terminal.until("why not?");
+    terminal.type_in("I do not like it\n");
+    let (_, shown) = terminal.end();
+    assert!(shown.contains("not allowed") && shown.contains("I do not like it"), "{shown}");
+    assert!(!has_file(&home, "two"));
+
+    let mut terminal = go_on("run touch three");
+    terminal.until("[n]o ");
+    terminal.type_in("\u{4}");
+    let (_, shown) = terminal.end();
+    assert!(shown.contains("not allowed") && !has_file(&home, "three"), "end of input: {shown}");
+}
+
+#[tokio::test]
+async fn what_was_typed_before_the_question_is_no_answer() {
+    let mut model = Model::start().await;
+    let home = with_model(&model);
+    let mut command = home.command();
+    let mut terminal = Terminal::start(command.args(["send", "m", "go"]));
+    let request = model.asked().await;
+    terminal.type_in("y\ny\n");
+    // The terminal shows what is typed when it has taken it.
+    terminal.until("y");
+    request.call("shell", &json!({ "command": "touch made" })).await;
+    terminal.until("[n]o ");
+    interrupt(terminal.pid());
+    let (code, shown) = terminal.end();
+    assert_eq!(code, Some(130), "{shown}");
+    assert!(shown.contains("stopping") && shown.contains("stopped"), "{shown}");
+    assert!(!has_file(&home, "made"));
+}
+
+#[tokio::test]
+async fn a_decision_from_elsewhere_ends_the_question() {
+    let home = Home::instant();
+    let server = home.start();
+    let mut terminal = Terminal::start(home.command().args(["send", "demo", "run touch made"]));
+    terminal.until("[n]o ");
+    let session = only_session(&server).await;
+    let path = open_question(&server, &session).await;
+    server.post(&path, json!({ "decision": "rejected", "feedback": "from the page" })).await;
+    let (_, shown) = terminal.end();
+    assert!(shown.contains("decided by user") && shown.contains("from the page"), "{shown}");
+    assert!(!has_file(&home, "made"));
+}
+
+/// A server whose agent talks to this model.
+fn with_model(model: &Model) -> Home {
+    let base_url = &model.base_url;
+    Home::new(&format!(
+        "demo = false\n[[agents]]\nid = \"m\"\nkind = \"openai\"\nbase_url = \"{base_url}\"\n\
+         model = \"small\"\n"
+    ))
+}
+
+#[tokio::test]
+async fn an_interrupt_stops_the_run() {
+    for with_server in [true, false] {
+        let mut model = Model::start().await;
+        let home = with_model(&model);
+        let server = with_server.then(|| home.start());
+        let mut command = home.command();
+        command.args(["send", "m", "go"]).stdin(Stdio::null());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let _request = model.asked().await;
+        interrupt(child.id());
+        let ended = ended(child);
+        assert_eq!(ended.code, Some(130), "{}", ended.stderr);
+        let server = server.unwrap_or_else(|| home.start());
+        let session = only_session(&server).await;
+        let log = server.log(&session).await;
+        check_log(&log, |_| false);
+        let status = log.iter().find_map(|it| match it.event {
+            transcript::Event::RunFinish { status, .. } => Some(status),
+            _ => None,
+        });
+        assert_eq!(status, Some(RunStatus::Cancelled));
+    }
+}
+
+#[tokio::test]
+async fn a_second_interrupt_leaves_also_when_the_server_says_nothing() {
+    let mut model = Model::start().await;
+    let home = with_model(&model);
+    let server = home.start();
+    let mut command = home.command();
+    command.args(["send", "m", "go"]).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _request = model.asked().await;
+    signal("-STOP", server.pid());
+    interrupt(child.id());
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|it| it.contains("once more")));
+    interrupt(child.id());
+    lines.for_each(drop);
+    assert_eq!(ended(child).code, Some(130));
+    signal("-CONT", server.pid());
+    let session = only_session(&server).await;
+    watch_until(&server, &session, is_quiet).await;
+}
+
+#[tokio::test]
+async fn a_message_that_waits_its_turn_is_taken_back_by_an_interrupt() {
+    let mut model = Model::start().await;
+    let home = with_model(&model);
+    let server = home.start();
+    let (_, session) = server.post("/api/sessions", json!({})).await;
+    let session = session["id"].as_str().unwrap().to_owned();
+    server.send(&session, "first").await;
+    let request = model.asked().await;
+    let mut command = home.command();
+    command.args(["send", "m", "--session", &session, "second"]).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|it| it.contains("waiting for what is running")));
+    interrupt(child.id());
+    lines.for_each(drop);
+    assert_eq!(ended(child).code, Some(130));
+    request.answer("One.").await;
+    let transcript = watch_until(&server, &session, is_quiet).await;
+    assert_eq!(transcript.messages.len(), 2, "the run before went on, ours never began");
+}

@@ -1,0 +1,108 @@
+//! A run that only waits for a person outlives its server; any other is closed.
+
+use proptest::prelude::*;
+
+use super::examples::parse;
+use crate::logs::any_log;
+use crate::*;
+
+fn apply(answer: &Answer, events: &[Event]) -> Answer {
+    let mut answer = answer.clone();
+    for event in events {
+        let run = Some(answer.id.clone());
+        answer.apply(&Record::new(Seq(1000), Millis(9), SessionId::new("s"), run, event.clone()));
+    }
+    answer
+}
+
+fn waiting(answer: &Answer) -> Vec<CallId> {
+    answer.calls().filter(|it| it.waits_for_approval()).map(|it| it.id.clone()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_paused_run_waits_and_does_nothing_else(log in any_log(60)) {
+        let transcript = Transcript::replay(&log);
+        for answer in transcript.messages.iter().filter_map(Message::answer) {
+            let Some(events) = pause(answer, Millis(9)) else { continue };
+            let ran: Vec<_> = answer
+                .calls()
+                .filter(|it| it.is_open() && it.running_since.is_some())
+                .map(|it| it.id.clone())
+                .collect();
+            let ended = events.iter().map(|it| match it {
+                Event::ToolResult { call_id, ok: false, .. } => call_id.clone(),
+                other => panic!("it goes on, so nothing else is said: {other:?}"),
+            });
+            prop_assert!(ended.eq(ran), "what ran is interrupted");
+            let paused = apply(answer, &events);
+            prop_assert!(paused.is_open() && paused.cancel_requested.is_none());
+            let still: Vec<_> =
+                waiting(answer).into_iter().filter(|it| paused.call(it).unwrap().is_open()).collect();
+            prop_assert_eq!(waiting(&paused), still);
+            prop_assert!(paused.calls().all(|it| !it.is_open() || it.running_since.is_none()));
+            prop_assert!(paused.calls().all(|it| !it.is_open() || it.arguments_done));
+            let closing = close(&paused, &Ending::Restarted, Millis(9));
+            let speaks = |it: &Event| matches!(it, Event::TextDone { .. } | Event::ThinkingDone { .. });
+            prop_assert!(!closing.iter().any(speaks), "nothing was being said");
+        }
+    }
+}
+
+/// A step with a call that waits, then these lines.
+fn pause_after(lines: &str) -> Option<Vec<Event>> {
+    let log = parse(&format!(
+        "
+        step_start {{'index':0}}
+        text_done {{'partId':'p','text':'May I?'}}
+        tool_call_start {{'callId':'a','toolName':'shell','executor':'server'}}
+        tool_arguments_done {{'callId':'a','arguments':'{{}}','validation':'pending'}}
+        tool_approval_requested {{'callId':'a','options':{{'scopes':['once'],'canEdit':true}}}}
+        {lines}"
+    ));
+    pause(&Answer::replay(&ResponseId::new("r"), &log), Millis(100))
+}
+
+#[test]
+fn a_run_that_waits_is_left_as_it_is() {
+    assert_eq!(pause_after(""), Some(vec![]));
+    assert_eq!(pause_after("step_finish {'index':0,'finishReason':'tool-calls'}"), Some(vec![]));
+}
+
+#[test]
+fn a_call_that_runs_beside_it_is_interrupted() {
+    let events = pause_after(
+        "
+        tool_call_start {'callId':'d','toolName':'time','executor':'server'}
+        tool_running {'callId':'d'}
+        tool_result {'callId':'d','toolName':'time','ok':true}
+        tool_call_start {'callId':'b','toolName':'time','executor':'server'}
+        tool_arguments_done {'callId':'b','arguments':'{}','validation':'not_required'}
+        tool_running {'callId':'b'}
+        tool_call_start {'callId':'c','toolName':'time','executor':'server'}
+        tool_arguments_done {'callId':'c','arguments':'{}','validation':'not_required'}",
+    );
+    let events = events.unwrap();
+    let [Event::ToolResult { call_id, error: Some(error), duration_ms, .. }] = &events[..] else {
+        panic!("one result: {events:?}");
+    };
+    assert_eq!((call_id.as_str(), &error.code), ("b", &ErrorCode::ToolInterrupted));
+    assert_eq!(*duration_ms, 100 - 11, "since it began");
+}
+
+#[test]
+fn a_run_that_does_more_than_wait_is_closed() {
+    for lines in [
+        "tool_approval_resolved {'callId':'a','decision':'accepted','by':'user'}",
+        "tool_approval_resolved {'callId':'a','decision':'rejected','by':'user'}",
+        "text_start {'partId':'q'}",
+        "thinking_start {'partId':'q'}",
+        "tool_call_start {'callId':'b','toolName':'time','executor':'server'}",
+        "cancel_requested {'by':'user'}",
+        "run_finish {'status':'completed'}",
+    ] {
+        assert_eq!(pause_after(lines), None, "{lines}");
+    }
+}

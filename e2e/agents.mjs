@@ -1,0 +1,189 @@
+// Callboard with one agent of a kind, and a scripted model behind it.
+
+import { mkdtemp, readdir, readFile, readlink, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+import { startCallboard, until } from "./callboard.mjs";
+import { startModels } from "./models.mjs";
+import { PROGRAMS, installed, settle } from "./programs.mjs";
+
+/** @typedef {import("./programs.mjs").Program} Program */
+/** @typedef {Program | "openai"} Kind */
+/** @typedef {{after: (end: () => Promise<void>) => void}} Scope */
+
+/** All that a person can talk to, except the demo agent. @type {Kind[]} */
+export const KINDS = ["openai", ...PROGRAMS];
+
+/** The agent that does what it wants, and the one that has to ask. */
+const FREE = "free";
+const ASKING = "asking";
+
+/** @param {Scope} scope @param {Kind} kind */
+export async function startStage(scope, kind) {
+  /** @type {(() => Promise<void>)[]} */
+  const ends = [];
+  const parts = { after: (/** @type {() => Promise<void>} */ end) => void ends.unshift(end) };
+  // A program writes into its home until its server has ended it.
+  scope.after(async () => {
+    for (const end of ends) await end();
+  });
+  const models = await startModels(parts);
+  const home = await mkdtemp(path.join(tmpdir(), "callboard-home-"));
+  parts.after(() => rm(home, { recursive: true, force: true }));
+  const config = kind === "openai" ? modelConfig(models.base) : await programConfig(kind, home, models.base);
+  const callboard = await startCallboard(parts, { config });
+  return new Stage(kind, models, callboard);
+}
+
+/** Callboard's own tools are asked about by rules, for all agents alike. @param {string} models */
+function modelConfig(models) {
+  const agents = [FREE, ASKING].map((id) =>
+    table("[[agents]]", { id, kind: "openai", base_url: `${models}/v1`, model: "scripted", retries: 0 }),
+  );
+  const approvals = [
+    table("[approvals]", { write_file: "allow", edit_file: "allow" }),
+    table("[approvals.shell]", { ask: ["touch *"], otherwise: "allow" }),
+  ];
+  return [...agents, ...approvals].join("\n");
+}
+
+/** @param {Program} kind @param {string} home @param {string} models */
+async function programConfig(kind, home, models) {
+  const command = [await installed(kind)];
+  const { env, model } = await settle(kind, home, models);
+  const modes = Object.entries({ [FREE]: "auto", [ASKING]: "ask" });
+  return modes
+    .map(([id, mode]) => table("[[agents]]", { id, kind, command, env, permission_mode: mode, ...(model && { model }) }))
+    .join("\n");
+}
+
+/** @param {string} head @param {Record<string, any>} values */
+function table(head, values) {
+  return `${head}\n${Object.entries(values).map(([key, it]) => `${key} = ${toml(it)}\n`).join("")}`;
+}
+
+/** JSON's strings, numbers and lists are TOML's too. @param {any} value @returns {string} */
+function toml(value) {
+  if (typeof value !== "object" || Array.isArray(value)) return JSON.stringify(value);
+  return `{ ${Object.entries(value).map(([key, it]) => `${key} = ${toml(it)}`).join(", ")} }`;
+}
+
+class Stage {
+  /**
+   * @param {Kind} kind @param {Awaited<ReturnType<typeof startModels>>} models
+   * @param {Awaited<ReturnType<typeof startCallboard>>} callboard
+   */
+  constructor(kind, models, callboard) {
+    this.kind = kind;
+    this.models = models;
+    this.callboard = callboard;
+  }
+
+  /** A new session with a folder of its own. @param {{asks?: boolean}} [options] */
+  async open({ asks = false } = {}) {
+    const workspace = await realpath(await mkdtemp(path.join(this.callboard.workspace, "work-")));
+    const { id } = await this.callboard.api("sessions", { body: { agent: asks ? ASKING : FREE, workspace } });
+    return new Conversation(this, id, workspace);
+  }
+}
+
+class Conversation {
+  /** The id of the message that is to be answered. */
+  #said = "";
+
+  /** @param {Stage} stage @param {string} id @param {string} workspace */
+  constructor(stage, id, workspace) {
+    this.stage = stage;
+    this.id = id;
+    this.workspace = workspace;
+  }
+
+  /** @param {string} path @param {object} [body] */
+  post(path, body = {}) {
+    return this.stage.callboard.api(`sessions/${this.id}/${path}`, { body });
+  }
+
+  /** @param {string} text @param {object[]} [attachments] */
+  async say(text, attachments = []) {
+    const { messageId } = await this.post("messages", { text, attachments });
+    this.#said = messageId;
+  }
+
+  /** Says it with a picture. @param {string} text @param {Buffer} png */
+  async show(text, png) {
+    const { base, token } = this.stage.callboard;
+    const headers = { Authorization: `Bearer ${token}` };
+    const kept = await fetch(`${base}api/blobs`, { method: "POST", headers, body: new Uint8Array(png) });
+    const { blob, size } = await kept.json();
+    await this.say(text, [{ blob, size, name: "picture.png", mediaType: "image/png" }]);
+  }
+
+  /** Says it, and gives the answer when it has ended. @param {string} text */
+  async hear(text) {
+    await this.say(text);
+    return this.answer();
+  }
+
+  /** The answer to what was said last, when it has ended. */
+  answer() {
+    return this.answerWhen((it) => it.status !== undefined);
+  }
+
+  /** The answer to what was said last, as soon as it is like this. @param {(answer: any) => boolean} isSo */
+  async answerWhen(isSo) {
+    /** @type {any} */
+    let answer;
+    await until(async () => {
+      const { messages } = await this.stage.callboard.api(`sessions/${this.id}/messages?order=desc&limit=5`);
+      const said = messages.findIndex((/** @type {any} */ it) => it.id === this.#said);
+      answer = messages.slice(0, Math.max(said, 0)).find((/** @type {any} */ it) => it.role === "assistant");
+      return answer !== undefined && isSo(answer);
+    });
+    return answer;
+  }
+
+  /** Says it, and gives the call that a person has to decide about. @param {string} text */
+  async question(text) {
+    await this.say(text);
+    const isAsked = (/** @type {any} */ it) => it.state === "awaiting_approval";
+    const { toolCalls } = await this.answerWhen((it) => it.toolCalls.some(isAsked));
+    const events = await this.stage.callboard.events(this.id);
+    const { options } = /** @type {any} */ (events.findLast((it) => it.type === "tool_approval_requested"));
+    return { call: toolCalls.find(isAsked), options };
+  }
+
+  /** @param {string} callId @param {object} decision */
+  decide(callId, decision) {
+    return this.post(`calls/${callId}/approval`, decision);
+  }
+
+  /** Says it, and waits until a command runs that has this word in it. @param {string} text @param {string} word */
+  async runs(text, word) {
+    await this.say(text);
+    await this.answerWhen((it) => it.toolCalls.length > 0);
+    await until(async () => (await this.processes()).some((it) => it.command.includes(word)));
+  }
+
+  /** All processes that work in its folder: the program, its commands and what they began. */
+  async processes() {
+    const found = await Promise.all((await readdir("/proc")).filter((it) => /^\d+$/.test(it)).map(lookAt));
+    // One that is about to end has no command any more.
+    return found.flatMap((it) => (it?.folder === this.workspace && it.command ? [it] : []));
+  }
+}
+
+/** Undefined if it has ended meanwhile, or is none of our business. @param {string} pid */
+async function lookAt(pid) {
+  try {
+    const [folder, command, stat] = await Promise.all([
+      readlink(`/proc/${pid}/cwd`),
+      readFile(`/proc/${pid}/cmdline`, "utf8"),
+      readFile(`/proc/${pid}/stat`, "utf8"),
+    ]);
+    const parent = Number(stat.slice(stat.lastIndexOf(")")).split(" ")[2]);
+    return { pid: Number(pid), parent, folder, command: command.replaceAll("\0", " ").trim() };
+  } catch {
+    return undefined;
+  }
+}

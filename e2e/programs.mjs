@@ -1,0 +1,123 @@
+// The real command-line agents: pinned packages, got once, each with a home of its own and a scripted
+// model behind it. `node programs.mjs` gets them all.
+
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+const CACHE = process.env.CALLBOARD_E2E_CACHE ?? fileURLToPath(new URL(".programs", import.meta.url));
+const PLATFORM = `${process.platform}-${process.arch}`;
+
+/**
+ * `file` is what is started, below `node_modules`. Claude Code's own is put there by a script of its
+ * package; what it would be a copy of is in the package for the platform.
+ */
+const PACKAGES = {
+  claude: {
+    name: "@anthropic-ai/claude-code",
+    version: "2.1.325",
+    file: `@anthropic-ai/claude-code-${PLATFORM}/claude`,
+  },
+  codex: { name: "@openai/codex", version: "0.166.0", file: ".bin/codex" },
+  pi: { name: "@mariozechner/pi-coding-agent", version: "0.73.1", file: ".bin/pi" },
+};
+
+/** @typedef {keyof typeof PACKAGES} Program */
+export const PROGRAMS = /** @type {Program[]} */ (Object.keys(PACKAGES));
+
+/** The file to start. The package is got from npm's registry if it is not there. @param {Program} program */
+export async function installed(program) {
+  const { name, version, file } = PACKAGES[program];
+  const folder = path.join(CACHE, `${program}-${version}`);
+  if (!existsSync(folder)) {
+    await mkdir(CACHE, { recursive: true });
+    // It gets its name when all of it is there.
+    const draft = await mkdtemp(path.join(CACHE, "draft-"));
+    const options = ["--ignore-scripts", "--no-save", "--no-audit", "--no-fund", "--prefix", draft];
+    const { status, stderr } = spawnSync("npm", ["install", ...options, `${name}@${version}`], { encoding: "utf8" });
+    // Somebody else may have got it meanwhile.
+    if (status === 0) await rename(draft, folder).catch(() => {});
+    await rm(draft, { recursive: true, force: true });
+    if (!existsSync(folder)) throw new Error(`npm cannot get ${name}@${version}:\n${stderr}`);
+  }
+  return path.join(folder, "node_modules", file);
+}
+
+/**
+ * Fills a folder that is a program's home, and says with what around it the program finds the model.
+ * No program tries again when the model refuses: the tests are about what it says then.
+ * @param {Program} program @param {string} home @param {string} models such as `http://127.0.0.1:1234`
+ * @returns {Promise<{env: Record<string, string>, model?: string}>}
+ */
+export async function settle(program, home, models) {
+  const { env, model, files } = HOMES[program](home, models);
+  for (const [name, text] of Object.entries(files)) {
+    const file = path.join(home, name);
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(file, text);
+  }
+  return { env: { HOME: home, ...env }, model };
+}
+
+/**
+ * @typedef {{env: Record<string, string>, model?: string, files: Record<string, string>}} Home
+ * @type {Record<Program, (home: string, models: string) => Home>}
+ */
+const HOMES = {
+  claude: (_, models) => ({
+    env: {
+      ANTHROPIC_BASE_URL: models,
+      ANTHROPIC_API_KEY: "nothing",
+      CLAUDE_CODE_MAX_RETRIES: "0",
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+      DISABLE_TELEMETRY: "1",
+      DISABLE_ERROR_REPORTING: "1",
+      DISABLE_AUTOUPDATER: "1",
+      // Else it refuses to work for root without asking.
+      IS_SANDBOX: "1",
+    },
+    files: {},
+  }),
+
+  codex: (home, models) => ({
+    env: { CODEX_HOME: path.join(home, ".codex"), SCRIPTED_KEY: "nothing" },
+    files: {
+      ".codex/config.toml": `
+        model = "gpt-5.5"
+        model_provider = "scripted"
+        model_reasoning_summary = "auto"
+        [model_providers.scripted]
+        name = "Scripted"
+        base_url = "${models}/v1"
+        wire_api = "responses"
+        env_key = "SCRIPTED_KEY"
+        request_max_retries = 0
+        stream_max_retries = 0
+        supports_websockets = false`,
+    },
+  }),
+
+  pi: (_, models) => ({
+    env: { PI_OFFLINE: "1" },
+    model: "scripted/scripted",
+    files: {
+      ".pi/agent/settings.json": JSON.stringify({ retry: { enabled: false, provider: { maxRetries: 0 } } }),
+      ".pi/agent/models.json": JSON.stringify({
+        providers: {
+          scripted: {
+            baseUrl: models,
+            api: "anthropic-messages",
+            apiKey: "nothing",
+            models: [{ id: "scripted", reasoning: true, input: ["text", "image"], contextWindow: 200_000, maxTokens: 32_000 }],
+          },
+        },
+      }),
+    },
+  }),
+};
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const it of PROGRAMS) console.log(await installed(it));
+}

@@ -1,0 +1,253 @@
+// The three protocols of model services: how a request is read, and how a model's turn is told.
+//
+// Nothing here waits or writes: `tell` yields what goes out, event by event, and the gates between.
+
+/**
+ * What a model does in one turn, in order. A gate holds back what comes after it, a cut breaks the
+ * connection; a tool that takes no JSON gets a `text` instead of `args`.
+ * @typedef {{kind: "gate", name: string} | {kind: "cut"}} Gate
+ * @typedef {{kind: "text", pieces: (string | Gate)[]}} Text
+ * @typedef {{kind: "thinking", pieces: (string | Gate)[]}} Thinking
+ * @typedef {Text | Thinking} Words
+ * @typedef {{kind: "call", id: string, name: string, args?: object, text?: string}} Call
+ * @typedef {Words | Call | Gate} Part
+ *
+ * What was said to the model, and the results of its calls, in order.
+ * @typedef {{said: string} | {result: string}} Entry
+ * @typedef {{entries: Entry[], tools: string[]}} Asked
+ *
+ * @typedef {{event?: string, data: unknown}} Sent
+ * @typedef {object} Protocol
+ * @property {(body: any) => Asked} read
+ * @property {(status: number, message: string) => object} refuse
+ * @property {(turn: Part[], id: string, model: string) => Iterable<Gate | Sent>} tell
+ */
+
+/** @type {Record<string, Protocol>} */
+export const PROTOCOLS = {
+  "/v1/messages": { read: readMessages, refuse: refuseMessages, tell: tellMessages },
+  "/v1/responses": { read: readResponses, refuse: refuseOpenai, tell: tellResponses },
+  "/v1/chat/completions": { read: readChat, refuse: refuseOpenai, tell: tellChat },
+};
+
+/** As small as services send them. @param {string} text */
+function cut(text) {
+  return text.match(/[^]{1,9}/g) ?? [];
+}
+
+/**
+ * Words piece by piece, with their gates where they stand.
+ * @param {Words} words @param {(piece: string) => Sent} sent @returns {Iterable<Gate | Sent>}
+ */
+function* tellPieces(words, sent) {
+  for (const it of words.pieces) {
+    if (typeof it === "string") yield* cut(it).map(sent);
+    else yield it;
+  }
+}
+
+/** @param {Words} words */
+function wholeText(words) {
+  return words.pieces.filter((it) => typeof it === "string").join("");
+}
+
+/** @param {any} content a string, or a list of blocks @returns {Entry[]} */
+function saidIn(content) {
+  if (typeof content === "string") return [{ said: content }];
+  return content.map((/** @type {any} */ block) => ({ said: block.text ?? "" }));
+}
+
+// --- Anthropic's messages ----------------------------------------------------------------------
+
+/** @param {any} body @returns {Asked} */
+function readMessages({ messages, tools = [] }) {
+  const users = messages.filter((/** @type {any} */ it) => it.role === "user");
+  const blocks = users.flatMap((/** @type {any} */ it) =>
+    typeof it.content === "string" ? [{ text: it.content }] : it.content,
+  );
+  const entries = blocks.map((/** @type {any} */ it) =>
+    it.type === "tool_result" ? { result: it.tool_use_id } : { said: it.text ?? "" },
+  );
+  return { entries, tools: tools.map((/** @type {any} */ it) => it.name) };
+}
+
+/** @param {number} status @param {string} message */
+function refuseMessages(status, message) {
+  /** @type {Record<number, string>} */
+  const types = { 400: "invalid_request_error", 401: "authentication_error", 429: "rate_limit_error" };
+  return { type: "error", error: { type: types[status] ?? "api_error", message } };
+}
+
+/** @param {any} data @returns {Sent} */
+const named = (data) => ({ event: data.type, data });
+
+/** @type {Protocol["tell"]} */
+function* tellMessages(turn, id, model) {
+  const usage = { input_tokens: 100, cache_creation_input_tokens: 20, cache_read_input_tokens: 300, output_tokens: 1 };
+  const stop = { stop_reason: null, stop_sequence: null };
+  const message = { id: `msg_${id}`, type: "message", role: "assistant", model, content: [], ...stop, usage };
+  yield named({ type: "message_start", message });
+  let index = 0;
+  for (const part of turn) {
+    if (part.kind === "gate" || part.kind === "cut") yield part;
+    else yield* tellBlock(part, index++);
+  }
+  const reason = turn.some((it) => it.kind === "call") ? "tool_use" : "end_turn";
+  yield named({ type: "message_delta", delta: { ...stop, stop_reason: reason }, usage: { output_tokens: 30 } });
+  yield named({ type: "message_stop" });
+}
+
+/** @param {Words | Call} part @param {number} index */
+function* tellBlock(part, index) {
+  const start = (/** @type {object} */ block) => named({ type: "content_block_start", index, content_block: block });
+  const delta = (/** @type {object} */ it) => named({ type: "content_block_delta", index, delta: it });
+  if (part.kind === "text") {
+    yield start({ type: "text", text: "" });
+    yield* tellPieces(part, (text) => delta({ type: "text_delta", text }));
+  } else if (part.kind === "thinking") {
+    yield start({ type: "thinking", thinking: "", signature: "" });
+    yield* tellPieces(part, (thinking) => delta({ type: "thinking_delta", thinking }));
+    yield delta({ type: "signature_delta", signature: "c2lnbmVk" });
+  } else {
+    const { id, name, args } = part;
+    yield start({ type: "tool_use", id, name, input: {} });
+    for (const it of cut(JSON.stringify(args))) yield delta({ type: "input_json_delta", partial_json: it });
+  }
+  yield named({ type: "content_block_stop", index });
+}
+
+// --- OpenAI's responses ------------------------------------------------------------------------
+
+/** @param {any} body @returns {Asked} */
+function readResponses({ input, tools = [] }) {
+  const entries = input.flatMap((/** @type {any} */ it) => {
+    if (it.type.endsWith("_output")) return [{ result: it.call_id }];
+    return it.type === "message" && it.role === "user" ? saidIn(it.content) : [];
+  });
+  return { entries, tools: tools.map((/** @type {any} */ it) => it.name ?? it.type) };
+}
+
+/** @param {number} status @param {string} message */
+function refuseOpenai(status, message) {
+  /** @type {Record<number, string>} */
+  const codes = { 401: "invalid_api_key", 429: "rate_limit_exceeded" };
+  const code = codes[status] ?? null;
+  return { error: { message, type: code ?? "server_error", param: null, code } };
+}
+
+/** @type {Protocol["tell"]} */
+function* tellResponses(turn, id, model) {
+  const response = { id: `resp_${id}`, object: "response", created_at: 0, model };
+  yield named({ type: "response.created", response: { ...response, status: "in_progress", output: [] } });
+  const hasCall = turn.some((it) => it.kind === "call");
+  const output = [];
+  for (const part of turn) {
+    if (part.kind === "gate" || part.kind === "cut") {
+      yield part;
+      continue;
+    }
+    const { item, done, deltas } = responseItem(part, `${id}_${output.length}`, hasCall);
+    const place = { output_index: output.length, item_id: item.id };
+    yield named({ type: "response.output_item.added", ...place, item });
+    for (const it of deltas) {
+      yield "kind" in it ? it : named({ .../** @type {object} */ (it.data), ...place, type: it.event });
+    }
+    output.push({ ...item, ...done });
+    yield named({ type: "response.output_item.done", ...place, item: output.at(-1) });
+  }
+  const usage = {
+    input_tokens: 400,
+    input_tokens_details: { cached_tokens: 300 },
+    output_tokens: 30,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: 430,
+  };
+  yield named({ type: "response.completed", response: { ...response, status: "completed", output, usage } });
+}
+
+/**
+ * An item as it begins, what is different in the end, and what comes between.
+ * @param {Words | Call} part @param {string} id @param {boolean} hasCall
+ * @returns {{item: any, done: object, deltas: Iterable<Gate | Sent>}}
+ */
+function responseItem(part, id, hasCall) {
+  if (part.kind === "call") return responseCall(part, id);
+  const text = wholeText(part);
+  if (part.kind === "thinking") {
+    const sent = (/** @type {string} */ delta) => ({
+      event: "response.reasoning_summary_text.delta",
+      data: { summary_index: 0, delta },
+    });
+    const added = { event: "response.reasoning_summary_part.added", data: { summary_index: 0 } };
+    return {
+      item: { id: `rs_${id}`, type: "reasoning", summary: [] },
+      done: { summary: [{ type: "summary_text", text }], encrypted_content: "c2VjcmV0" },
+      deltas: [added, ...tellPieces(part, sent)],
+    };
+  }
+  const phase = hasCall ? "commentary" : "final_answer";
+  const sent = (/** @type {string} */ delta) => ({
+    event: "response.output_text.delta",
+    data: { content_index: 0, delta },
+  });
+  return {
+    item: { id: `msg_${id}`, type: "message", status: "in_progress", role: "assistant", content: [], phase },
+    done: { status: "completed", content: [{ type: "output_text", text, annotations: [] }] },
+    deltas: tellPieces(part, sent),
+  };
+}
+
+/** @param {Call} call @param {string} itemId */
+function responseCall({ id, name, args, text }, itemId) {
+  const item = { id: `fc_${itemId}`, status: "in_progress", call_id: id, name };
+  if (text !== undefined) {
+    return {
+      item: { ...item, type: "custom_tool_call", input: "" },
+      done: { status: "completed", input: text },
+      deltas: cut(text).map((delta) => ({ event: "response.custom_tool_call_input.delta", data: { delta } })),
+    };
+  }
+  const written = JSON.stringify(args);
+  return {
+    item: { ...item, type: "function_call", arguments: "" },
+    done: { status: "completed", arguments: written },
+    deltas: cut(written).map((delta) => ({ event: "response.function_call_arguments.delta", data: { delta } })),
+  };
+}
+
+// --- OpenAI's chat completions -----------------------------------------------------------------
+
+/** @param {any} body @returns {Asked} */
+function readChat({ messages, tools = [] }) {
+  const entries = messages.flatMap((/** @type {any} */ it) => {
+    if (it.role === "tool") return [{ result: it.tool_call_id }];
+    return it.role === "user" ? saidIn(it.content) : [];
+  });
+  return { entries, tools: tools.map((/** @type {any} */ it) => it.function.name) };
+}
+
+/** @type {Protocol["tell"]} */
+function* tellChat(turn, id, model) {
+  const chunk = { id: `chatcmpl-${id}`, object: "chat.completion.chunk", created: 0, model };
+  const sent = (/** @type {object} */ delta, /** @type {string | null} */ reason = null) => ({
+    data: { ...chunk, choices: [{ index: 0, delta, finish_reason: reason }] },
+  });
+  yield sent({ role: "assistant", content: "" });
+  let index = 0;
+  for (const part of turn) {
+    if (part.kind === "gate" || part.kind === "cut") yield part;
+    else if (part.kind === "text") yield* tellPieces(part, (content) => sent({ content }));
+    else if (part.kind === "thinking") yield* tellPieces(part, (it) => sent({ reasoning_content: it }));
+    else {
+      const { id, name, args } = part;
+      const call = (/** @type {object} */ it) => sent({ tool_calls: [{ index, ...it }] });
+      yield call({ id, type: "function", function: { name, arguments: "" } });
+      for (const it of cut(JSON.stringify(args))) yield call({ function: { arguments: it } });
+      index += 1;
+    }
+  }
+  yield sent({}, index > 0 ? "tool_calls" : "stop");
+  const usage = { prompt_tokens: 400, completion_tokens: 30, total_tokens: 430 };
+  yield { data: { ...chunk, choices: [], usage } };
+  yield { data: "[DONE]" };
+}
