@@ -145,7 +145,11 @@ impl<'a> Reader<'a> {
         );
         self.note_calls(at, message);
         if inside.is_none() {
-            let is_over = !matches!(message["stop_reason"].as_str(), None | Some("tool_use"));
+            // Older versions never say why the model stopped.
+            let is_over = match message["stop_reason"].as_str() {
+                None => line["isAbortedMidStream"] != true,
+                Some(reason) => reason != "tool_use",
+            };
             let says = |it: &Value| it["type"] == "text";
             let has_words = message["content"].as_array().is_some_and(|it| it.iter().any(says));
             self.is_resting = is_over && has_words;

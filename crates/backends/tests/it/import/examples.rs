@@ -46,7 +46,13 @@ fn claude_user(id: &str, parent: Option<&str>, content: impl Into<Value>) -> Val
     claude(id, parent, json!({ "type": "user", "message": message }))
 }
 
-fn claude_says(id: &str, parent: &str, stop: &str, block: Value) -> Value {
+fn claude_says(
+    id: &str,
+    parent: &str,
+    stop: impl Into<Option<&'static str>>,
+    block: Value,
+) -> Value {
+    let stop = stop.into();
     let message =
         json!({ "id": format!("msg-{id}"), "content": [block], "stop_reason": stop, "model": "m" });
     claude(id, Some(parent), json!({ "type": "assistant", "message": message }))
@@ -189,6 +195,35 @@ fn what_was_typed_while_claude_code_worked_went_into_the_turn() {
         calls Bash {"command":"x"} -> "printed" None Some("") Some("")
         is told "be quick"
         says "done"
+        ends Some(Completed) None None
+
+    "#]];
+    becomes(&import(Kind::Claude, &lines, &[]), expected);
+}
+
+#[test]
+fn older_files_of_claude_code_do_not_say_why_the_model_stopped() {
+    let call =
+        json!({ "type": "tool_use", "id": "t1", "name": "Bash", "input": { "command": "x" } });
+    let result = json!([{ "type": "tool_result", "tool_use_id": "t1", "content": "printed" }]);
+    let lines = [
+        claude_user("u1", None, "go"),
+        claude_says("a1", "u1", None, text("I will look.")),
+        claude_says("a2", "a1", None, call),
+        claude_user("u2", Some("a2"), result),
+        claude_says("a3", "u2", None, text("done")),
+        claude_user("u3", Some("a3"), "again"),
+        claude_says("a4", "u3", None, text("no")),
+    ];
+    let expected = expect![[r#"
+        > go
+        says "I will look."
+        calls Bash {"command":"x"} -> "printed" None Some("") Some("")
+        says "done"
+        ends Some(Completed) None None
+
+        > again
+        says "no"
         ends Some(Completed) None None
 
     "#]];
