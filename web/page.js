@@ -156,7 +156,7 @@ async function reload() {
     const old = get(it.id);
     if (old) swap(old, parse(it.outerHTML));
   }
-  seq = Number(fresh.body.dataset.head);
+  seq = Number((document.body.dataset.head = fresh.body.dataset.head));
   subscribe();
   settle();
 }
