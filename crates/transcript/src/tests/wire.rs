@@ -94,6 +94,20 @@ fn kind(record: &Record) -> String {
 }
 
 proptest! {
+    /// As written, and with any letter of it changed: what it means does not depend on how it is read.
+    #[test]
+    fn moments_are_read_as_the_calendar_reads_them(
+        ms in -62_135_596_800_000_i64..253_402_300_799_999,
+        (at, letter) in (0_usize..24, "[0-9TZ:. +-]"),
+    ) {
+        let written = Millis(ms).to_string();
+        prop_assert_eq!(Millis::parse(&written), Some(Millis(ms)));
+        let mut changed = written;
+        changed.replace_range(at..=at, &letter);
+        let expected = changed.parse::<jiff::Timestamp>().ok().map(|it| Millis(it.as_millisecond()));
+        prop_assert_eq!(Millis::parse(&changed), expected, "{}", changed);
+    }
+
     #[test]
     fn json_gives_the_record_back(log in any_log(40)) {
         for record in log {
