@@ -47,25 +47,6 @@ fn check_strict(asked: &Asked) {
     assert_eq!(strict::check(asked.messages()), Ok(()), "{:#}", asked.body);
 }
 
-/// The model is faster than the disk: whatever waits meanwhile must come through whole.
-#[tokio::test]
-async fn an_answer_that_comes_flat_out_loses_nothing() {
-    let mut model = Model::start().await;
-    let (_home, server) = start(&model, "");
-    let session = create_session(&server).await;
-    for _ in 0..4 {
-        server.send(&session, "count").await;
-        let mut asked = model.asked().await;
-        asked.begin().await;
-        let words: Vec<String> = (0..20_000).map(|n| format!("{n} ")).collect();
-        for word in &words {
-            asked.say(json!({ "content": word })).await;
-        }
-        asked.finish("stop").await;
-        assert_eq!(last_answer(&server, &session).await.content(), words.concat());
-    }
-}
-
 #[tokio::test]
 async fn a_conversation_with_a_tool_that_really_runs() {
     let mut model = Model::start().await;

@@ -199,6 +199,31 @@ async fn a_flood_in_both_directions_holds_nobody_up() {
 }
 
 #[tokio::test]
+async fn a_flood_loses_nothing() {
+    let scene = r#"hear_user
+        seq -f '{"type":"system","subtype":"thinking_tokens","n":%.0f}' 20000
+        text Hello; result; hear_user"#;
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    last_answer(&server, &session).await;
+    cancel(&server, &session).await;
+    let (mut heard, mut after) = (Vec::new(), 0);
+    loop {
+        let raw = format!("/api/sessions/{session}/raw?after={after}&limit=1000");
+        let lines = server.get(&raw).await["lines"].as_array().unwrap().clone();
+        let Some(last) = lines.last() else { break };
+        after = last["number"].as_u64().unwrap();
+        let number = |line: &Value| {
+            serde_json::from_str::<Value>(line["text"].as_str().unwrap()).unwrap()["n"].as_u64()
+        };
+        heard.extend(lines.iter().filter_map(number));
+    }
+    assert!(heard == (1..=20_000).collect::<Vec<u64>>(), "{} of 20000 lines", heard.len());
+}
+
+#[tokio::test]
 async fn a_flood_can_be_stopped() {
     let home = playing(
         r#"hear_user; text Half; while :; do say '{"type":"system","subtype":"status"}'; done"#,
