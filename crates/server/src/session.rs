@@ -13,7 +13,7 @@ mod run;
 mod task;
 mod worker;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use store::{AppendError, Store};
@@ -53,6 +53,24 @@ pub(crate) struct Shared {
     pub(crate) pulses: Pulses,
 }
 
+#[cfg(test)]
+impl Shared {
+    /// On a fresh store, with no agents.
+    pub(crate) fn in_folder(data: &std::path::Path) -> Arc<Self> {
+        Arc::new(Self {
+            store: Store::open(data, store::Options::default()).unwrap(),
+            hub: Hub::new(),
+            agents: Agents { agents: Vec::new(), shipped: data.join("shipped") },
+            tools: Tools::built_in(crate::tools::ToolSettings::for_tests()),
+            approvals: Approvals { rules: Default::default(), timeout_ms: 1000 },
+            metrics: Metrics::new(),
+            http: HttpClient::default(),
+            keeps_raw: true,
+            pulses: Pulses::default(),
+        })
+    }
+}
+
 /// All sessions that are at work.
 #[derive(Clone)]
 pub(crate) struct Sessions {
@@ -79,6 +97,25 @@ impl Sessions {
             self.inbox(session);
         }
         Ok(sessions.len())
+    }
+
+    pub(crate) fn agents(&self) -> &Agents {
+        &self.shared.agents
+    }
+
+    pub(crate) fn agent_of(&self, session: &SessionId) -> Result<Option<String>, store::Error> {
+        Ok(self.shared.store.summary(session)?.map(|(summary, _)| summary.agent))
+    }
+
+    /// Agents that are answering now, in any session but this.
+    pub(crate) fn busy_agents(&self, but: &SessionId) -> Result<HashSet<String>, store::Error> {
+        let mut busy = HashSet::new();
+        for session in self.shared.store.needing_attention()? {
+            let summary = self.shared.store.summary(&session)?.map(|it| it.0);
+            let is_answering = |it: &Summary| it.open_run.is_some() && session != *but;
+            busy.extend(summary.filter(is_answering).map(|it| it.agent));
+        }
+        Ok(busy)
     }
 
     /// Hands a command to a session's task and waits for its answer.

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use transcript::{
     Answer, Call, CallId, Decision, ErrorCode, ErrorInfo, Event, Executor, Millis, ResponseId,
+    SessionId,
 };
 
 use super::command::Refused;
@@ -21,7 +22,7 @@ use super::request::RunningRequest;
 use super::task::AfterCommit;
 use super::worker::{instant, sleep_if};
 use crate::clock;
-use crate::session::Shared;
+use crate::session::{Sessions, Shared};
 use crate::tools::{Stopped, ToolContext, ToolNews, What};
 
 pub(super) struct Run {
@@ -194,20 +195,25 @@ impl Run {
 
     pub(super) fn start_tool(
         &mut self,
-        shared: &Arc<Shared>,
+        sessions: &Sessions,
+        session_id: SessionId,
         call_id: CallId,
         tool_name: String,
         arguments: String,
     ) {
         let (stop, stopped) = watch::channel(false);
         let context = ToolContext {
+            session_id,
+            response_id: self.id.clone(),
             call_id: call_id.clone(),
+            sessions: sessions.clone(),
             workspace: self.workspace.clone(),
             now: clock::now(),
             stopped: Stopped(stopped),
             news: self.tell.clone(),
         };
-        let (shared, tell, id) = (Arc::clone(shared), self.tell.clone(), call_id.clone());
+        let shared = Arc::clone(&sessions.shared);
+        let (tell, id) = (self.tell.clone(), call_id.clone());
         let task = tokio::spawn(async move {
             let outcome = shared.tools.run(&tool_name, &arguments, context).await;
             let _ = tell.send(ToolNews { call_id: id, what: What::Done(outcome) }).await;

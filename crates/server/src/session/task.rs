@@ -42,8 +42,8 @@ pub(super) async fn run(id: SessionId, sessions: Sessions, mut commands: mpsc::R
     let mut ending = Ending::Restarted;
     let mut first = None;
     loop {
-        let refused = match Task::open(&id, &sessions.shared, &ending) {
-            Ok(task) => match task.serve(first.take(), &mut commands, &sessions).await {
+        let refused = match Task::open(&id, &sessions, &ending) {
+            Ok(task) => match task.serve(first.take(), &mut commands).await {
                 Stop::Done => return,
                 // Whoever still asks is told that there is no such session.
                 Stop::Deleted => Refused::NoSession,
@@ -89,6 +89,8 @@ enum Stop {
 
 struct Task {
     id: SessionId,
+    /// The others, and ourselves: tools may reach them.
+    sessions: Sessions,
     shared: Arc<Shared>,
     head: Seq,
     summary: Summary,
@@ -138,7 +140,8 @@ pub(super) enum AfterCommit {
 impl Task {
     /// Reads what must be known of the session. A run that the log leaves open has nobody who works
     /// on it any more: it is closed with `ending`, unless all it does is wait for a person.
-    fn open(id: &SessionId, shared: &Arc<Shared>, ending: &Ending) -> Result<Self, Refused> {
+    fn open(id: &SessionId, sessions: &Sessions, ending: &Ending) -> Result<Self, Refused> {
+        let shared = &sessions.shared;
         let failed = |error: store::Error| Refused::Storage(error.to_string());
         let found = shared.store.summary(id).map_err(failed)?;
         let (summary, head) = found.ok_or(Refused::NoSession)?;
@@ -146,6 +149,7 @@ impl Task {
         let open_run = summary.open_run.clone();
         let mut task = Self {
             id: id.clone(),
+            sessions: sessions.clone(),
             shared: Arc::clone(shared),
             head,
             summary,
@@ -179,7 +183,6 @@ impl Task {
         mut self,
         first: Option<Command>,
         commands: &mut mpsc::Receiver<Command>,
-        sessions: &Sessions,
     ) -> Stop {
         if let Err(stop) = self.settle().await {
             first.into_iter().for_each(|command| command.refuse(stop.refusal()));
@@ -203,7 +206,7 @@ impl Task {
                 next = next_of(&mut self.run, &mut self.worker) => self.take_round(next),
                 () = sleep_if(self.raw.due()) => (),
                 () = tokio::time::sleep(IDLE), if self.run.is_none() && self.worker.is_none() => {
-                    if sessions.release(&self.id, commands) {
+                    if self.sessions.release(&self.id, commands) {
                         return Stop::Done;
                     }
                 }
@@ -272,7 +275,8 @@ impl Task {
                     AfterCommit::Delete(reply) => return self.delete(reply).await,
                     AfterCommit::RunTool { call_id, tool_name, arguments } => {
                         if let Some(run) = &mut self.run {
-                            run.start_tool(&self.shared, call_id, tool_name, arguments);
+                            let (sessions, session) = (&self.sessions, self.id.clone());
+                            run.start_tool(sessions, session, call_id, tool_name, arguments);
                         }
                     }
                 }

@@ -21,6 +21,7 @@ mod mcp_server;
 mod model;
 mod nonsense;
 mod openai;
+mod own_tools;
 mod program;
 mod program_approvals;
 mod programs;

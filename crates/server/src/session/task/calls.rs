@@ -197,6 +197,13 @@ impl Task {
                 let event = Event::ToolRetry { call_id, attempt, max_attempts, error };
                 self.push(Some(&id), event);
             }
+            What::Say { event, written } => {
+                self.push(Some(&id), *event);
+                let reply = |outcome: Result<(), Refused>| {
+                    let _ = outcome.map(|()| written.send(()));
+                };
+                self.after_commit.push(AfterCommit::Reply(Box::new(reply)));
+            }
             What::Done(outcome) => {
                 run.tool_ended(&call_id);
                 self.end_call(&id, call_id, outcome);
