@@ -4,6 +4,7 @@
 //! session, and ends when nothing has happened for a while; what it knows is in the log.
 
 mod command;
+mod exchanges;
 mod lines;
 mod process;
 mod pulse;
@@ -30,6 +31,7 @@ use crate::tools::Tools;
 pub(crate) use command::{
     Answered, Approval, Command, NewMessage, NewSession, Refused, SessionPatch,
 };
+pub(crate) use exchanges::{Asked, Asking, ExchangeLimits, Exchanges, SessionChoice};
 pub(crate) use process::end_survivors;
 pub(crate) use pulse::{Pulse, Pulses};
 pub(crate) use request::HttpClient;
@@ -51,6 +53,7 @@ pub(crate) struct Shared {
     pub(crate) keeps_raw: bool,
     /// Programs that run.
     pub(crate) pulses: Pulses,
+    pub(crate) exchanges: Exchanges,
 }
 
 #[cfg(test)]
@@ -67,6 +70,7 @@ impl Shared {
             http: HttpClient::default(),
             keeps_raw: true,
             pulses: Pulses::default(),
+            exchanges: Exchanges::default(),
         })
     }
 }
@@ -209,6 +213,10 @@ impl Sessions {
             self.shared.metrics.sessions_active.dec();
         }
         unwanted
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.active().stopping
     }
 
     fn active(&self) -> MutexGuard<'_, Active> {

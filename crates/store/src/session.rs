@@ -87,6 +87,22 @@ pub(crate) fn list(
     Ok(listed)
 }
 
+/// That was changed last, of those that are not archived.
+pub(crate) fn latest_of(
+    db: &Connection,
+    agent: &str,
+    but: &SessionId,
+) -> Result<Option<SessionId>, Error> {
+    let mut find = db.prepare_cached(
+        "SELECT id FROM sessions
+         WHERE archived = 0 AND id <> ?2 AND json_extract(summary, '$.agent') = ?1
+         ORDER BY updated_at DESC, id DESC LIMIT 1",
+    )?;
+    let id: Option<String> =
+        find.query_row(params![agent, but.as_str()], |row| row.get(0)).optional()?;
+    Ok(id.map(SessionId::new))
+}
+
 pub(crate) fn needing_attention(db: &Connection) -> Result<Vec<SessionId>, Error> {
     let mut find = db.prepare_cached("SELECT id FROM sessions WHERE attention = 1 ORDER BY key")?;
     let rows = find.query_map([], |row| Ok(SessionId::new(row.get::<_, String>(0)?)))?;

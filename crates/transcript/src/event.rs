@@ -301,6 +301,9 @@ pub enum Event {
         call_id: Option<CallId>,
         #[serde(default, skip_serializing_if = "ExchangeMode::is_sync")]
         mode: ExchangeMode,
+        /// Of the message, see [`Sender::depth`].
+        #[serde(default, skip_serializing_if = "is_zero")]
+        depth: u32,
         agent: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         peer_session_id: Option<SessionId>,
@@ -441,8 +444,7 @@ pub struct Sender {
     pub session_id: SessionId,
     pub agent: String,
     pub exchange_id: ExchangeId,
-    /// How many messages of agents have led to this one, itself included, since a person said
-    /// something.
+    /// How many questions of agents have led to this message since a person said something.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
     /// What was asked is answered; else it is a question.

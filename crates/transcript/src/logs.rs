@@ -99,6 +99,7 @@ fn exchange_event() -> impl Strategy<Value = Event> {
                 direction,
                 call_id,
                 mode,
+                depth: 1,
                 agent: agent.into(),
                 text,
             }

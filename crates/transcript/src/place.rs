@@ -248,6 +248,7 @@ pub(crate) fn aside(event: &Event, at: Millis) -> Option<PartKind> {
             direction,
             call_id,
             mode,
+            depth: _,
             agent,
             peer_session_id,
             peer_response_id,

@@ -61,6 +61,8 @@ pub struct OpenExchange {
     /// Who was asked.
     pub agent: String,
     pub mode: ExchangeMode,
+    /// As in [`Sender::depth`].
+    pub depth: u32,
     pub peer_session_id: Option<SessionId>,
     pub state: Option<ExchangeState>,
 }
@@ -177,6 +179,7 @@ impl Summary {
                 direction: Direction::Sent,
                 agent,
                 mode,
+                depth,
                 peer_session_id,
                 ..
             } => {
@@ -184,6 +187,7 @@ impl Summary {
                     response_id: record.response_id.clone(),
                     agent: agent.clone(),
                     mode: *mode,
+                    depth: *depth,
                     peer_session_id: peer_session_id.clone(),
                     state: None,
                 };

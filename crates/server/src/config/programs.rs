@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 
 use super::Surroundings;
 use super::agents::AgentSection;
-use crate::agents::{Agent, AgentKind, ProgramAgent, ProgramKind, ProgramSettings};
+use crate::agents::{Agent, AgentKind, ProgramAgent, ProgramKind, ProgramSettings, Reach};
 
 const DEFAULT_IDLE_MINUTES: u64 = 10;
 
@@ -76,7 +76,8 @@ pub(super) fn unconfigured(kind: ProgramKind, around: &Surroundings) -> Agent {
     let settings = ProgramSettings { command: vec![id.clone()], ..ProgramSettings::default() };
     let agent = ProgramAgent { is_optional: true, ..made(kind, settings, None, around) };
     let kind = AgentKind::Program(Arc::new(agent));
-    Agent { id, purpose: None, kind, workspace: around.working_dir.clone() }
+    let (workspace, may_ask) = (around.working_dir.clone(), Reach::default());
+    Agent { id, purpose: None, kind, workspace, may_ask }
 }
 
 fn made(

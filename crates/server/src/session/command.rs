@@ -3,9 +3,11 @@
 use thiserror::Error;
 use tokio::sync::oneshot;
 use transcript::{
-    Attachment, CallId, ClientId, MessageId, Millis, ResponseId, Scope, SendMode, SessionId,
+    Attachment, CallId, ClientId, ErrorInfo, ExchangeId, MessageId, Millis, ResponseId, Scope,
+    SendMode, Sender, SessionId,
 };
 
+use super::exchanges::{ExchangeNews, Opening};
 use crate::import::Addition;
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refused>>;
@@ -48,6 +50,24 @@ pub(crate) enum Command {
         message_id: MessageId,
         reply: Reply<()>,
     },
+    /// Writes down a question to another agent, or that it is refused. Gives what the message says
+    /// of where it comes from.
+    OpenExchange {
+        opening: Opening,
+        reply: Reply<Result<Sender, ErrorInfo>>,
+    },
+    /// Writes down what became of a question to another agent.
+    HearExchange {
+        exchange_id: ExchangeId,
+        news: ExchangeNews,
+        reply: Reply<()>,
+    },
+    /// Whoever asked this wants no answer any more. Answers when nothing works on it.
+    Abandon {
+        exchange_id: ExchangeId,
+        by: String,
+        reply: Reply<()>,
+    },
     /// Decides about a call that waits for it.
     Approve {
         approval: Approval,
@@ -69,11 +89,14 @@ impl Command {
             Self::Update { reply, .. }
             | Self::Add { reply, .. }
             | Self::DropQueued { reply, .. }
+            | Self::HearExchange { reply, .. }
+            | Self::Abandon { reply, .. }
             | Self::Approve { reply, .. }
             | Self::Delete { reply } => {
                 drop(reply.send(Err(why)));
             }
             Self::Send { reply, .. } | Self::Edit { reply, .. } => drop(reply.send(Err(why))),
+            Self::OpenExchange { reply, .. } => drop(reply.send(Err(why))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
             Self::Continue { reply } | Self::Retry { reply } => drop(reply.send(Err(why))),
             Self::Stop { reply } => {
@@ -104,6 +127,8 @@ pub(crate) struct NewMessage {
     pub(crate) attachments: Vec<Attachment>,
     /// What to do with it while a run is active.
     pub(crate) mode: SendMode,
+    /// The agent that says it; none where a person does.
+    pub(crate) from: Option<Sender>,
 }
 
 /// What a person says about a call.

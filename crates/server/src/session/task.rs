@@ -9,9 +9,10 @@ mod agent;
 mod asking;
 mod calls;
 mod commands;
+mod exchanges;
 mod program;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,8 @@ use store::Grant;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use transcript::{
-    Answer, CallId, Ending, ErrorCode, ErrorInfo, Event, Millis, Queue, Queued, Record, ResponseId,
-    SaidBy, Seq, SessionId, Summary, Trigger, stream,
+    Answer, CallId, Ending, ErrorCode, ErrorInfo, Event, ExchangeId, Millis, OpenExchange, Queue,
+    Queued, Record, ResponseId, SaidBy, Seq, SessionId, Summary, stream,
 };
 
 use super::command::{Command, Refused, Reply};
@@ -130,6 +131,8 @@ pub(super) enum AfterCommit {
     Write(String),
     CloseInput,
     Delete(Reply<()>),
+    /// Goes on with the questions to other agents that the log has left open.
+    ResumeExchanges(BTreeMap<ExchangeId, OpenExchange>),
     RunTool {
         call_id: CallId,
         tool_name: String,
@@ -147,6 +150,7 @@ impl Task {
         let (summary, head) = found.ok_or(Refused::NoSession)?;
         let queue = shared.store.queue(id).map_err(failed)?;
         let open_run = summary.open_run.clone();
+        let open_exchanges = summary.open_exchanges.clone();
         let mut task = Self {
             id: id.clone(),
             sessions: sessions.clone(),
@@ -176,6 +180,7 @@ impl Task {
             let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
             task.take_up(&run, &records, ending);
         }
+        task.take_up_exchanges(open_exchanges);
         Ok(task)
     }
 
@@ -272,6 +277,10 @@ impl Task {
                             worker.close_input();
                         }
                     }
+                    AfterCommit::ResumeExchanges(open) => {
+                        let sessions = self.sessions.clone();
+                        tokio::spawn(sessions.resume_exchanges(self.id.clone(), open));
+                    }
                     AfterCommit::Delete(reply) => return self.delete(reply).await,
                     AfterCommit::RunTool { call_id, tool_name, arguments } => {
                         if let Some(run) = &mut self.run {
@@ -336,7 +345,7 @@ impl Task {
             return false;
         }
         if self.summary.unanswered {
-            self.start_run(Trigger::User);
+            self.answer_message();
             return true;
         }
         let Some(next) = self.queue.messages.first().cloned() else { return false };
@@ -347,7 +356,7 @@ impl Task {
             None,
             Event::UserMessage { message_id, client_id, role, text, attachments, from },
         );
-        self.start_run(Trigger::User);
+        self.answer_message();
         true
     }
 }

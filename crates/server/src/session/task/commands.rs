@@ -26,6 +26,12 @@ impl Task {
             Command::Retry { reply } => self.retry(reply),
             Command::Edit { earlier, message, reply } => self.edit(&earlier, message, reply),
             Command::DropQueued { message_id, reply } => self.drop_queued(message_id, reply),
+            Command::OpenExchange { opening, reply } => self.open_exchange(opening, reply),
+            Command::HearExchange { exchange_id, news, reply } => {
+                self.hear_exchange(&exchange_id, news);
+                self.reply(reply, ());
+            }
+            Command::Abandon { exchange_id, by, reply } => self.abandon(&exchange_id, by, reply),
             Command::Approve { approval, reply } => self.approve(approval, reply),
             Command::Delete { reply } => {
                 self.dismiss();
@@ -66,10 +72,17 @@ impl Task {
             Ok(None) => clock::new_message_id(),
             Err(error) => return refuse(reply, Refused::Storage(error.to_string())),
         };
-        if self.queue.messages.len() >= QUEUE_MAX {
-            return refuse(reply, Refused::QueueFull(QUEUE_MAX));
+        let limit = if message.from.is_some() { self.room_for_agents() } else { QUEUE_MAX };
+        if self.queue.messages.len() >= limit {
+            return refuse(reply, Refused::QueueFull(limit));
         }
-        let NewMessage { text, client_id, attachments, mode } = message;
+        self.take_message(id.clone(), message);
+        self.reply(reply, id);
+    }
+
+    /// Now if nothing runs, else when its turn comes.
+    pub(super) fn take_message(&mut self, id: MessageId, message: NewMessage) {
+        let NewMessage { text, client_id, attachments, mode, from } = message;
         if self.run.is_some() || !self.queue.messages.is_empty() {
             // Files wait: a run that is under way takes words.
             let steers = mode == SendMode::Steer && self.run.is_some() && attachments.is_empty();
@@ -83,36 +96,45 @@ impl Task {
                     attachments,
                     position: None,
                     mode,
-                    from: None,
+                    from,
                 },
             );
             if steers {
-                self.tell_agent(Input::Steer { message_id: id.clone(), message });
+                self.tell_agent(Input::Steer { message_id: id, message });
             }
         } else {
             self.push(
                 None,
                 Event::UserMessage {
-                    message_id: id.clone(),
+                    message_id: id,
                     client_id,
                     role: SaidBy::User,
                     text,
                     attachments,
-                    from: None,
+                    from,
                 },
             );
-            self.start_run(Trigger::User);
+            self.answer_message();
         }
-        self.reply(reply, id);
     }
 
     fn cancel(&mut self, by: String, reply: Reply<Option<ResponseId>>) {
-        let Some(run) = &mut self.run else { return self.reply(reply, None) };
-        let id = run.id.clone();
-        let stopped = id.clone();
-        run.awaited.push(Box::new(move |outcome| {
+        let Some(run) = &self.run else { return self.reply(reply, None) };
+        let stopped = run.id.clone();
+        self.stop_run(by, move |outcome| {
             let _ = reply.send(outcome.map(|()| Some(stopped)));
-        }));
+        });
+    }
+
+    /// Tells the agent to stop, and whoever wants it when the run has ended.
+    pub(super) fn stop_run(
+        &mut self,
+        by: String,
+        then: impl FnOnce(Result<(), Refused>) + Send + 'static,
+    ) {
+        let Some(run) = &mut self.run else { return };
+        let id = run.id.clone();
+        run.awaited.push(Box::new(then));
         // Asked for once: a program may take its time.
         if run.answer.cancel_requested.is_none() {
             let is_unheard = run.is_held_at_its_start();
