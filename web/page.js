@@ -93,7 +93,10 @@ function swap(old, fresh) {
 /** @type {Ops} */
 const ops = {
   put: (it, html) => swap(it, parse(html)),
-  add: (it, html) => it.append(parse(html)),
+  add: (it, html) => {
+    it.append(parse(html));
+    opened({ target: it });
+  },
   text: (it, more) => (it.lastChild instanceof Text ? it.lastChild.appendData(more) : it.append(more)),
   attr: (it, name, value) => (value === null ? it.removeAttribute(name) : it.setAttribute(name, value)),
   drop: (it) => it.remove(),
@@ -152,7 +155,7 @@ function listChanged() {
 /** Draws everything again, where patches do not reach. */
 async function reload() {
   const fresh = await fetchPage(location.href);
-  for (const it of all(".heading, .messages, .queue:not(#pending), .now, .dock, #earlier", fresh)) {
+  for (const it of all(".heading, .sequence, .messages, .queue:not(#pending), .now, .dock, #earlier", fresh)) {
     const old = get(it.id);
     if (old) swap(old, parse(it.outerHTML));
   }
@@ -181,8 +184,11 @@ function subscribe() {
 
 /** @param {any} frame */
 function receive(frame) {
-  if (frame.sessionId && frame.sessionId !== session) return;
   if (frame.type === "patch") patch(frame.ops);
+  if (frame.sessionId && frame.sessionId !== session) {
+    if (frame.type === "reload") embedAgain(`[data-session-id="${frame.sessionId}"]`);
+    return;
+  }
   if (frame.sessionId && frame.seq > seq) document.body.dataset.head = seq = frame.seq;
   else if (frame.type === "reload") report(reload());
   else if (frame.type === "error") say(frame.message);
@@ -197,6 +203,7 @@ function connect() {
     if (lasting) say((lasting = ""));
     tell({ type: "subscribe", sessions: true, view: "html" });
     subscribe();
+    embedAgain();
   };
   socket.onmessage = ({ data }) => receive(JSON.parse(data));
   socket.onclose = () => {
@@ -432,20 +439,33 @@ actions["copy-call"] = async (badge) => {
 
 /** All of what was cut, or has no colours yet. @param {HTMLElement} body @param {string | null} [url] */
 async function complete(body, url) {
-  const html = await fetchText(`${url}&format=html`);
-  if (!find(".fetched", body)) body.append(element("div", { class: "fetched" }, parse(html)));
+  const html = await fetchText(url ?? "");
+  if (find(".fetched", body)) return;
+  body.append(element("div", { class: "fetched" }, parse(html)));
+  const { sessionId, head } = find(".embedded", body)?.dataset ?? {};
+  if (head) tell({ type: "subscribe", sessionId, after: Number(head), view: "html" });
 }
 
-/** Files get their colours when somebody looks. @param {Event} event */
+/** Files get their colours, and other sessions' answers come, when somebody looks. @param {{ target: any }} event */
 function opened({ target }) {
-  const plain = "[open] > .inside .file[data-src]:not(:has(.fetched))";
-  for (const it of all(plain, target?.closest(".tool-block") ?? foot)) report(complete(it, it.dataset.src));
+  for (const it of all(":is(.file, .peer)[data-src]:not(:has(.fetched))", target?.closest(".tool-block") ?? foot)) {
+    if (it.closest("details")?.matches("[open]")) report(complete(it, it.dataset.src));
+  }
+}
+
+/** What is shown of other sessions, where patches do not reach. */
+function embedAgain(which = "") {
+  for (const it of all(`.embedded${which}`)) {
+    const place = up(it, ".peer");
+    find(".fetched", place)?.remove();
+    report(complete(place, place.dataset.src));
+  }
 }
 
 document.addEventListener("toggle", opened, true);
 actions["show-all"] = (link) => {
   following = false;
-  return complete(up(link, ".body"), link.getAttribute("href"));
+  return complete(up(link, ".body"), `${link.getAttribute("href")}&format=html`);
 };
 actions["show-picture"] = (link) => {
   const src = link.getAttribute("href") ?? "";
@@ -458,7 +478,10 @@ actions["show-less"] = (button) => find(".fetched", up(button, ".body"))?.remove
 // Approvals
 
 /** @param {HTMLElement} button @param {object} answer */
-const decide = (button, answer) => ask(`/calls/${up(button, QUESTION).dataset.callId}/approval`, answer);
+const decide = (button, answer) => {
+  const id = up(button, ".embedded").dataset.sessionId ?? session;
+  return request("POST", `/api/sessions/${id}/calls/${up(button, QUESTION).dataset.callId}/approval`, answer);
+};
 const QUESTION = ".sheet, .approval";
 
 actions.allow = (button) => {

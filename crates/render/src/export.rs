@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use maud::{PreEscaped, html};
 use transcript::{
-    Answer, Call, Content, Message, PartKind, SaidBy, SessionId, TextRole, Transcript,
+    Answer, Call, Content, Exchange, Message, PartKind, SaidBy, SessionId, TextRole, Transcript,
 };
 
 use crate::conversation::messages;
+use crate::exchange::Peers;
 use crate::icon::symbols;
 use crate::page::document;
 use crate::settings::Settings;
@@ -21,13 +22,14 @@ pub struct Export<'a> {
     pub settings: &'a Settings,
     pub stylesheet: &'a str,
     pub files: Files,
+    pub peers: Peers,
 }
 
 /// The page with all its messages, all their bodies and what is attached, with its own style, and
 /// nothing that could reach out of the file.
 pub fn export_html(transcript: &Transcript, export: Export<'_>) -> String {
-    let Export { session, settings, stylesheet, files } = export;
-    let view = View::new(session.clone(), Bodies::Whole).with_files(files);
+    let Export { session, settings, stylesheet, files, peers } = export;
+    let view = View::new(session.clone(), Bodies::Whole).with_files(files).with_peers(peers);
     let around = Surroundings::new(&view, transcript);
     let policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
     let links = html! {
@@ -40,6 +42,7 @@ pub fn export_html(transcript: &Transcript, export: Export<'_>) -> String {
             main {
                 header.top { (PreEscaped(around.heading.to_html())) }
                 section #conversation aria-label="Conversation" {
+                    (PreEscaped(around.sequence.to_html()))
                     (PreEscaped(messages(&view, transcript).to_html()))
                 }
             }
@@ -92,9 +95,7 @@ fn write_part(kind: &PartKind, out: &mut String) {
         PartKind::Thinking(_) => Ok(()),
         PartKind::Call(call) => write_call(call, out),
         PartKind::Steered(steered) => write!(out, "\n**You:** {}\n", steered.text),
-        PartKind::Exchange(it) => {
-            write!(out, "\n**To {}:**\n\n{}\n", it.agent, quoted(&it.text))
-        }
+        PartKind::Exchange(it) => write_exchange(it, out),
         PartKind::Notice { text, .. } => write!(out, "\n*{text}*\n"),
         PartKind::Unrecognized { source, raw } => {
             write!(out, "\nNot understood, from {source}:\n\n{}\n", fenced(raw))
@@ -112,6 +113,19 @@ fn write_call(call: &Call, out: &mut String) -> std::fmt::Result {
         write!(out, "\n{}\n", fenced(&body.whole().unwrap_or_else(|| body.head().to_owned())))?;
     }
     match call.outcome.as_ref().and_then(|it| it.error.as_ref()) {
+        Some(error) => write!(out, "\n{} (`{}`)\n", error.message, error.code.as_str()),
+        None => Ok(()),
+    }
+}
+
+fn write_exchange(exchange: &Exchange, out: &mut String) -> std::fmt::Result {
+    let Exchange { agent, text, outcome, .. } = exchange;
+    write!(out, "\n**To {agent}:**\n\n{}\n", quoted(text))?;
+    let Some(outcome) = outcome else { return Ok(()) };
+    if let Some(words) = outcome.result.as_ref().and_then(|it| it.as_str()) {
+        write!(out, "\n**From {agent}:**\n\n{}\n", quoted(words))?;
+    }
+    match &outcome.error {
         Some(error) => write!(out, "\n{} (`{}`)\n", error.message, error.code.as_str()),
         None => Ok(()),
     }

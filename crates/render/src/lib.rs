@@ -13,6 +13,7 @@ pub mod diff;
 #[cfg(test)]
 mod dom;
 mod escape;
+mod exchange;
 mod export;
 mod icon;
 pub mod json;
@@ -22,6 +23,7 @@ mod message;
 mod op;
 mod page;
 mod part;
+mod sequence;
 mod settings;
 mod sidebar;
 mod surroundings;
@@ -33,6 +35,7 @@ mod view;
 mod whole;
 mod words;
 
+pub use exchange::{Peers, embedded};
 pub use export::{Export, export_html, export_markdown};
 pub use live::Live;
 pub use message::is_picture;

@@ -82,6 +82,7 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
             @if let Some(before) = open.earlier {
                 p #earlier { a href={ "/s/" (open.id.as_str()) "?before=" (before) } data-before=(before) { "Earlier messages" } }
             }
+            (PreEscaped(around.sequence.to_html()))
             (PreEscaped(messages(&view, open.transcript).to_html()))
             p.hint.empty { "Nothing said yet. Say something below; try: what time is it in Tokyo?" }
             (PreEscaped(around.queue.to_html()))

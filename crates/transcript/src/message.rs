@@ -321,6 +321,10 @@ impl Answer {
         }
     }
 
+    pub fn has_exchanges(&self) -> bool {
+        !self.index.exchanges.is_empty()
+    }
+
     pub fn exchanges(&self) -> impl Iterator<Item = &Exchange> {
         self.parts.iter().filter_map(|part| match &part.kind {
             PartKind::Exchange(exchange) => Some(&**exchange),

@@ -18,7 +18,7 @@ pub(crate) struct Index {
     thinkings: HashMap<PartId, usize>,
     calls: HashMap<CallId, usize>,
     steered: HashMap<MessageId, usize>,
-    exchanges: HashMap<ExchangeId, usize>,
+    pub(crate) exchanges: HashMap<ExchangeId, usize>,
     pub(crate) scopes: Scopes,
     /// Closed texts that are JSON: candidates for leaked arguments.
     pub(crate) json_texts: Vec<usize>,

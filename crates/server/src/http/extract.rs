@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use schemars::{JsonSchema, json_schema};
 use serde::de::DeserializeOwned;
-use transcript::{CallId, SessionId};
+use transcript::{CallId, ResponseId, SessionId};
 
 use super::error::{HttpError, RequestCode};
 use super::openapi::{Operation, Takes};
@@ -161,6 +161,21 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedCall {
     }
 }
 
+/// An answer of a session, by the names in a path.
+pub(super) struct NamedAnswer {
+    pub(super) session: SessionId,
+    pub(super) run: ResponseId,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NamedAnswer {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
+        let NamedCall { session, call } = NamedCall::from_request_parts(parts, state).await?;
+        Ok(Self { session, run: ResponseId::new(call.as_str()) })
+    }
+}
+
 impl<T: JsonSchema> Takes for Input<T> {
     fn describe(operation: &mut Operation<'_>) {
         operation.takes_json::<T>();
@@ -220,6 +235,13 @@ impl Takes for NamedCall {
     fn describe(operation: &mut Operation<'_>) {
         Named::describe(operation);
         operation.refuses(&[RequestCode::CallNotFound]);
+    }
+}
+
+impl Takes for NamedAnswer {
+    fn describe(operation: &mut Operation<'_>) {
+        Named::describe(operation);
+        operation.refuses(&[RequestCode::MessageNotFound]);
     }
 }
 

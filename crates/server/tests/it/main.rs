@@ -12,6 +12,8 @@ mod discretion;
 mod disk;
 mod document;
 mod door;
+mod exchanges;
+mod exchanges_model;
 mod fuzz;
 mod import;
 mod lock;
