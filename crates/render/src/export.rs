@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use maud::{PreEscaped, html};
 use transcript::{
-    Answer, Call, Content, Message, PartKind, SaidBy, SessionId, TextRole, Transcript,
+    Answer, Call, Content, Message, PartKind, SaidBy, SessionId, SteerState, TextRole, Transcript,
 };
 
 use crate::conversation::messages;
@@ -91,6 +91,8 @@ fn write_part(kind: &PartKind, out: &mut String) {
         PartKind::Text(text) => write!(out, "\n{}\n", text.text.trim_end()),
         PartKind::Thinking(_) => Ok(()),
         PartKind::Call(call) => write_call(call, out),
+        // It is said again when its turn comes.
+        PartKind::Steered(steered) if steered.state == SteerState::Returned => Ok(()),
         PartKind::Steered(steered) => write!(out, "\n**You:** {}\n", steered.text),
         PartKind::Exchange(it) => {
             write!(out, "\n**To {}:**\n\n{}\n", it.agent, quoted(&it.text))

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot};
-use transcript::{Event, MessageId, Record, Seq, SessionId, Summary};
+use transcript::{Event, Record, Seq, SessionId, Summary};
 
 use crate::agents::Agents;
 use crate::approvals::Approvals;
@@ -28,7 +28,8 @@ use crate::metrics::Metrics;
 use crate::tools::Tools;
 
 pub(crate) use command::{
-    Answered, Approval, Command, NewMessage, NewSession, Refused, SessionPatch,
+    Answered, Approval, Command, MessageState, NewMessage, NewSession, QueuedChange, Receipt,
+    Refused, SessionPatch,
 };
 pub(crate) use process::end_survivors;
 pub(crate) use pulse::{Pulse, Pulses};
@@ -160,7 +161,7 @@ impl Sessions {
         &self,
         session: &SessionId,
         message: NewMessage,
-    ) -> Result<MessageId, Refused> {
+    ) -> Result<Receipt, Refused> {
         self.ask(session, |reply| Command::Send { message, reply }).await
     }
 

@@ -230,7 +230,7 @@ impl Store {
         self.inner.readers.read(|db| session::list(db, archived, limit, before))
     }
 
-    /// Sessions with an open run, an unanswered message, or a queue that is not held.
+    /// Sessions with an open run, an unanswered message, or a queue.
     pub fn needing_attention(&self) -> Result<Vec<SessionId>, Error> {
         self.inner.readers.read(|db| session::needing_attention(db))
     }

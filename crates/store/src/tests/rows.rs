@@ -167,8 +167,7 @@ async fn a_session_needs_attention_while_something_is_open() {
         (run_start(), true),
         (run_finish(), false),
         (queued("m2"), true),
-        (Event::QueueHeld { reason: None }, false),
-        (Event::QueueReleased {}, true),
+        (Event::MessageDropped { message_id: MessageId::new("m2"), reason: None }, false),
     ];
     let mut log = records(&id, steps.iter().map(|it| it.0.clone()));
     for (record, (_, expected)) in log.chunks_mut(1).zip(&steps) {
@@ -250,6 +249,7 @@ fn queued(id: &str) -> Event {
         text: "later".into(),
         attachments: Vec::new(),
         position: None,
+        held: false,
         mode: Default::default(),
         from: None,
     }

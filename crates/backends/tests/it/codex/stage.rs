@@ -7,7 +7,7 @@ use backends::{Backend, Effect, Ending, Input, Verdict};
 use serde_json::{Value, json};
 use transcript::{
     Answer, ApprovalOptions, CallId, Decision, ErrorCode, ErrorInfo, Event, MessageId, Millis,
-    Record, ResponseId, RunStatus, Scope, Seq, SessionId, Trigger,
+    Record, ResponseId, RunStatus, Scope, Seq, SessionId, SteerState, Trigger,
 };
 
 /// No answer to one input may be longer.
@@ -168,7 +168,7 @@ impl Stage {
                 self.resolve(call_id, Decision::Withdrawn, None);
             }
             Effect::CannotSteer(id) => {
-                assert!(self.steering.remove(&id), "the message waits: {id}");
+                assert!(self.steering.remove(&id), "the message was to be seen: {id}");
             }
             Effect::WakeAt(at) => self.wake_at = Some(at),
             Effect::Quit => self.has_quit = true,
@@ -187,8 +187,8 @@ impl Stage {
         match &event {
             Event::TextDone { text, discarded: false, .. }
             | Event::ThinkingDone { text, discarded: false, .. } => self.said.push(text.clone()),
-            Event::MessageSteered { message_id, .. } => {
-                self.steering.remove(message_id);
+            Event::MessageSteered { message_id, state: SteerState::Seen, .. } => {
+                assert!(self.steering.remove(message_id), "it is seen once: {message_id}");
             }
             Event::ToolResult { call_id, .. } => {
                 assert!(!self.asked.contains(call_id), "what has ended is not asked about");

@@ -114,8 +114,7 @@ impl Task {
                 Effect::Begin => self.begin_run(),
                 Effect::Ask { call_id, can_edit, form } => self.ask(call_id, can_edit, form),
                 Effect::Withdraw(call_id) => self.withdraw(&call_id),
-                // It is in the queue, where the next run finds it.
-                Effect::CannotSteer(_) => (),
+                Effect::CannotSteer(message_id) => self.take_back(&message_id),
                 Effect::WakeAt(at) => {
                     if let Some(worker) = &mut self.worker {
                         worker.wake_at(at);
@@ -136,6 +135,9 @@ impl Task {
     }
 
     pub(super) fn emit(&mut self, mut event: Event) {
+        if !self.settle_steered(&mut event) {
+            return;
+        }
         if let Event::Unrecognized { raw, .. } = &event {
             self.raw.count_unrecognized(raw);
         }
@@ -161,6 +163,8 @@ impl Task {
     pub(super) fn end_run(&mut self, ending: &Ending) {
         let Some(run) = &self.run else { return };
         let id = run.id.clone();
+        self.return_what_waits(&id);
+        let Some(run) = &self.run else { return };
         // Its program has stopped working on the answer, and not said that the call has ended too.
         let may_go_on = *ending == Ending::Cancelled && run.has_running_call();
         for event in close(&run.answer, ending, clock::now()) {
@@ -222,6 +226,7 @@ impl Task {
             && !self.shared.agents.is_program(&answer.agent);
         let paused = pause(answer, clock::now()).filter(|_| can_go_on);
         let Some(events) = paused else {
+            self.return_unseen(answer);
             for event in close(answer, ending, clock::now()) {
                 self.push(Some(id), event);
             }
@@ -242,6 +247,7 @@ impl Task {
     pub(super) async fn resume_agent(&mut self, answer: Box<Answer>) {
         if self.hire_or_fail().await {
             self.tell_history(|history| Input::Resume { answer, history }).await;
+            self.steer_what_waits();
         }
     }
 
