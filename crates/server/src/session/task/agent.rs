@@ -6,7 +6,7 @@ use backends::{Effect, Input};
 use serde_json::Value;
 use transcript::{
     Answer, Ending, ErrorCode, ErrorInfo, Event, Message, Record, ResponseId, RunStatus,
-    Transcript, Trigger, close, is_of_session, missing_start, pause,
+    Transcript, Trigger, close, is_of_session, missing_start, pause, settle_result,
 };
 
 use super::{AfterCommit, Next, Task};
@@ -151,7 +151,7 @@ impl Task {
         };
         self.settle_validation(&mut event);
         let Some(run) = &mut self.run else { return };
-        run.settle_result(&mut event);
+        settle_result(&run.answer, &mut event);
         run.remember_arguments(&event);
         if let Some(start) = missing_start(&run.answer, &event) {
             self.push(Some(&id), start);
