@@ -67,6 +67,7 @@ impl Log {
             attachments: Vec::new(),
             position: None,
             mode: SendMode::Steer,
+            held: false,
             from: None,
         });
     }

@@ -12,9 +12,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use transcript::{
-    Answer, Call, CallId, ErrorInfo, Event, Executor, Millis, ResponseId, SessionId,
-};
+use transcript::{Answer, Call, CallId, ErrorInfo, Event, Executor, Millis, ResponseId, SessionId};
 
 use super::command::Refused;
 use super::request::RunningRequest;
