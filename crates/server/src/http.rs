@@ -15,6 +15,7 @@ mod listener;
 mod look;
 mod openapi;
 mod operation;
+mod own_tools;
 mod pages;
 mod raw;
 mod read;
@@ -48,6 +49,7 @@ use error::RequestCode::{
 use route::Route;
 
 pub(crate) use listener::serve;
+pub(crate) use own_tools::OwnTools;
 
 /// What requests share.
 #[derive(Clone)]

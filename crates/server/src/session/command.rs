@@ -1,11 +1,13 @@
 //! What can be asked of a session, and how it may be refused.
 
+use backends::ToolOutcome;
 use thiserror::Error;
 use tokio::sync::oneshot;
 use transcript::{
     Attachment, CallId, ClientId, MessageId, Millis, ResponseId, Scope, SendMode, SessionId,
 };
 
+use super::own_calls::OwnCall;
 use crate::import::Addition;
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refused>>;
@@ -53,6 +55,11 @@ pub(crate) enum Command {
         approval: Approval,
         reply: Reply<()>,
     },
+    /// The session's program calls a tool of ours. It is given up when nobody waits for the answer.
+    CallTool {
+        call: OwnCall,
+        reply: Reply<ToolOutcome>,
+    },
     /// Forgets everything about the session, whatever it is doing.
     Delete {
         reply: Reply<()>,
@@ -76,6 +83,7 @@ impl Command {
             Self::Send { reply, .. } | Self::Edit { reply, .. } => drop(reply.send(Err(why))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
             Self::Continue { reply } | Self::Retry { reply } => drop(reply.send(Err(why))),
+            Self::CallTool { reply, .. } => drop(reply.send(Err(why))),
             Self::Stop { reply } => {
                 let _ = reply.send(());
             }

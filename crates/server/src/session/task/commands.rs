@@ -27,6 +27,7 @@ impl Task {
             Command::Edit { earlier, message, reply } => self.edit(&earlier, message, reply),
             Command::DropQueued { message_id, reply } => self.drop_queued(message_id, reply),
             Command::Approve { approval, reply } => self.approve(approval, reply),
+            Command::CallTool { call, reply } => self.own_calls.add(call, reply),
             Command::Delete { reply } => {
                 self.dismiss();
                 self.drop_run();
