@@ -25,8 +25,8 @@ pub(crate) struct Passes {
 /// One process, as its requests make it known.
 pub(crate) struct Holder {
     pub(crate) session: SessionId,
-    /// Calls that can be taken back, by the ids of their requests.
-    under_way: Mutex<HashMap<String, oneshot::Sender<()>>>,
+    /// Calls that can be taken back, with the ids of their requests.
+    under_way: Mutex<Vec<(String, oneshot::Sender<()>)>>,
 }
 
 /// Good until it is dropped.
@@ -38,7 +38,6 @@ pub(crate) struct Pass {
 /// A request that is being answered. Dropped when it is not any more.
 pub(crate) struct UnderWay {
     holder: Arc<Holder>,
-    request: String,
     taken_back: oneshot::Receiver<()>,
 }
 
@@ -75,15 +74,19 @@ impl Drop for Pass {
 }
 
 impl Holder {
-    /// A request under the id of another that is under way takes its place.
     pub(crate) fn begin(self: &Arc<Self>, request: String) -> UnderWay {
         let (take_back, taken_back) = oneshot::channel();
-        lock(&self.under_way).insert(request.clone(), take_back);
-        UnderWay { holder: Arc::clone(self), request, taken_back }
+        lock(&self.under_way).push((request, take_back));
+        UnderWay { holder: Arc::clone(self), taken_back }
     }
 
+    /// A program may have several clients that each count for themselves: of two requests with one id
+    /// none is taken for the other.
     pub(crate) fn take_back(&self, request: &str) {
-        if let Some(take_back) = lock(&self.under_way).remove(request) {
+        let mut under_way = lock(&self.under_way);
+        let mut same = (0..under_way.len()).filter(|idx| under_way[*idx].0 == request);
+        if let (Some(idx), None) = (same.next(), same.next()) {
+            let (_, take_back) = under_way.remove(idx);
             let _ = take_back.send(());
         }
     }
@@ -91,18 +94,16 @@ impl Holder {
 
 impl UnderWay {
     pub(crate) async fn taken_back(&mut self) {
-        // An error means that another has its place.
-        let _ = (&mut self.taken_back).await;
+        if (&mut self.taken_back).await.is_err() {
+            std::future::pending().await
+        }
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.taken_back.close();
-        let mut under_way = lock(&self.holder.under_way);
-        if under_way.get(&self.request).is_some_and(oneshot::Sender::is_closed) {
-            under_way.remove(&self.request);
-        }
+        lock(&self.holder.under_way).retain(|(_, it)| !it.is_closed());
     }
 }
 

@@ -31,6 +31,9 @@ use message::{Message, failure, success};
 
 /// Versions that differ in nothing we do; the newest first.
 const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
+/// What a model reads of the tools before it looks at them, where a program searches for tools.
+const INSTRUCTIONS: &str = "Tools of Callboard, the server that this conversation is held on: see which \
+                            other agents there are, and leave notes for the people who read along.";
 const PARSE_ERROR: i32 = -32700;
 const METHOD_NOT_FOUND: i32 = -32601;
 
@@ -144,5 +147,6 @@ fn handshake(params: &Value) -> Value {
         "protocolVersion": version,
         "capabilities": { "tools": {} },
         "serverInfo": { "name": "callboard", "version": env!("CARGO_PKG_VERSION") },
+        "instructions": INSTRUCTIONS,
     })
 }

@@ -20,8 +20,8 @@ use crate::session::{OwnCall, Sessions};
 
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 const INVALID_PARAMS: i32 = -32602;
-/// Where a program says which call of its model this is: Claude Code, and our extension for Pi.
-const CALL_ID_KEYS: [&str; 2] = ["claudecode/toolUseId", "toolCallId"];
+/// Where a program says which call of its model this is: Claude Code, Codex, and our extension for Pi.
+const CALL_ID_KEYS: [&str; 3] = ["claudecode/toolUseId", "callId", "toolCallId"];
 
 /// A call that is being answered. Dropping it, as when the connection is lost, gives it up.
 struct Calling {

@@ -15,10 +15,15 @@ use crate::tools::{failed, interrupted, tool_error};
 impl Task {
     /// Begins what the program has told of, and what it will not tell of any more.
     pub(super) fn tie_own_calls(&mut self) {
-        for untied in std::mem::take(&mut self.own_calls.untied) {
+        for mut untied in std::mem::take(&mut self.own_calls.untied) {
+            let is_overdue = untied.until <= Instant::now();
+            if is_overdue && self.meant(&untied.call).is_none() {
+                // The program may have told of it under another id.
+                untied.call.provider_call_id = None;
+            }
             match self.meant(&untied.call) {
                 Some(call_id) => self.begin_own_call(call_id, untied.call, untied.reply),
-                None if untied.until > Instant::now() => self.own_calls.untied.push(untied),
+                None if !is_overdue => self.own_calls.untied.push(untied),
                 None => self.begin_untold(untied),
             }
         }
