@@ -5,6 +5,7 @@
 
 mod command;
 mod lines;
+mod own_calls;
 mod process;
 mod pulse;
 mod raw;
@@ -16,6 +17,7 @@ mod worker;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use backends::ToolOutcome;
 use store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot};
 use transcript::{Event, Record, Seq, SessionId, Summary};
@@ -25,12 +27,14 @@ use crate::approvals::Approvals;
 use crate::clock;
 use crate::live::{Hub, ListChange};
 use crate::metrics::Metrics;
-use crate::tools::Tools;
+use crate::passes::Passes;
+use crate::tools::{Tools, failed, tool_error};
 
 pub(crate) use command::{
     Answered, Approval, Command, MessageState, NewMessage, NewSession, QueuedChange, Receipt,
     Refused, SessionPatch,
 };
+pub(crate) use own_calls::OwnCall;
 pub(crate) use process::end_survivors;
 pub(crate) use pulse::{Pulse, Pulses};
 pub(crate) use request::HttpClient;
@@ -52,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) keeps_raw: bool,
     /// Programs that run.
     pub(crate) pulses: Pulses,
+    /// By which programs may call our tools.
+    pub(crate) passes: Arc<Passes>,
 }
 
 #[cfg(test)]
@@ -68,6 +74,7 @@ impl Shared {
             http: HttpClient::default(),
             keeps_raw: true,
             pulses: Pulses::default(),
+            passes: Passes::new(([127, 0, 0, 1], 1).into()),
         })
     }
 }
@@ -102,6 +109,10 @@ impl Sessions {
 
     pub(crate) fn agents(&self) -> &Agents {
         &self.shared.agents
+    }
+
+    pub(crate) fn tools(&self) -> &Tools {
+        &self.shared.tools
     }
 
     pub(crate) fn agent_of(&self, session: &SessionId) -> Result<Option<String>, store::Error> {
@@ -163,6 +174,14 @@ impl Sessions {
         message: NewMessage,
     ) -> Result<Receipt, Refused> {
         self.ask(session, |reply| Command::Send { message, reply }).await
+    }
+
+    /// Runs a tool of ours for the session's program. Dropping this gives the call up.
+    pub(crate) async fn call_tool(&self, session: &SessionId, call: OwnCall) -> ToolOutcome {
+        let outcome = self.ask(session, |reply| Command::CallTool { call, reply }).await;
+        outcome.unwrap_or_else(|refused| {
+            failed(tool_error(format!("The tool could not be called: {refused}.")))
+        })
     }
 
     /// Ends all runs in good order and waits until every task has written what it had to write.

@@ -12,6 +12,7 @@ use transcript::{CallId, ErrorCode, ErrorInfo, Event, Executor, Millis, OutputSt
 use super::outcome::Outcome;
 use super::telling::Telling;
 use crate::arguments_summary;
+use crate::own_tools::plain_name;
 
 #[derive(Default)]
 pub(super) struct Calls {
@@ -61,6 +62,7 @@ impl Calls {
         if self.ids.contains_key(provider_id) {
             return;
         }
+        let name = plain_name(name);
         let id = telling.next_call();
         telling.emit(Event::ToolCallStart {
             call_id: id.clone(),

@@ -11,12 +11,12 @@ use transcript::{
 
 use super::calls::Calls;
 use super::questions::{Question, Questions};
-use super::settings::TOOL_SERVER;
 use super::speaker::Speaker;
 use super::telling::{Telling, shortened, usage};
 use super::unread::{Steered, UserLine, uuid_of};
 use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TurnResult};
 use super::{Process, failure, notices, stdin};
+use crate::own_tools::TOOL_SERVER;
 use crate::{Effect, Ending, Exit, Verdict};
 
 /// How long the program may take to stop, or to go on by itself.

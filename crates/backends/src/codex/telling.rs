@@ -12,6 +12,7 @@ use transcript::{
     Usage, Validation,
 };
 
+use crate::own_tools::plain_name;
 use crate::{Effect, arguments_summary};
 
 pub(super) struct Telling {
@@ -229,7 +230,7 @@ impl Telling {
             self.emit(Event::ToolCallStart {
                 call_id: id.clone(),
                 provider_call_id: Some(item.to_owned()),
-                tool_name: name.to_owned(),
+                tool_name: plain_name(name).to_owned(),
                 arguments: None,
                 parent_call_id: None,
                 executor: Executor::Agent,
@@ -307,7 +308,7 @@ impl Telling {
         let Outcome { ok, result, error, duration_ms } = outcome;
         self.emit(Event::ToolResult {
             call_id: call.id,
-            tool_name: call.name,
+            tool_name: plain_name(&call.name).to_owned(),
             ok,
             result,
             output: None,

@@ -35,5 +35,6 @@ mod stand_in;
 mod strict;
 mod terminal;
 mod tidy;
+mod tool_server;
 mod watcher;
 mod watching;

@@ -152,6 +152,7 @@ impl Task {
         self.settle_validation(&mut event);
         let Some(run) = &mut self.run else { return };
         settle_result(&run.answer, &mut event);
+        self.own_calls.settle_result(&mut event);
         run.remember_arguments(&event);
         if let Some(start) = missing_start(&run.answer, &event) {
             self.push(Some(&id), start);
@@ -191,6 +192,7 @@ impl Task {
         let awaited = std::mem::take(&mut run.awaited);
         self.after_commit.extend(awaited.into_iter().map(AfterCommit::Reply));
         self.winding_up.extend(run.stop());
+        self.own_calls.stop();
     }
 
     /// The server stops. A run that only waits for a person is left as it is, to go on later.
