@@ -46,7 +46,7 @@ impl Store {
     }
 }
 
-/// What the records since its oldest message make of it.
+/// What the records since it was last empty make of it.
 fn queue(db: &Connection, id: &SessionId, key: i64) -> Result<Queue, Error> {
     let mut queue = Queue::default();
     let Some(first) = session::queue_start(db, key)? else { return Ok(queue) };

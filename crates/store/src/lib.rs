@@ -273,7 +273,7 @@ impl Store {
         self.in_session(session, |db, key| session::message_of_client_id(db, key, client_id))
     }
 
-    /// Where the oldest message that waits was queued.
+    /// Where the first message was queued of those that led to what waits now.
     pub fn queue_start(&self, session: &SessionId) -> Result<Option<Seq>, Error> {
         self.in_session(session, session::queue_start)
     }

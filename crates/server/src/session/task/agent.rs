@@ -201,6 +201,7 @@ impl Task {
         let is_program = self.shared.agents.is_program(&run.answer.agent);
         let paused = pause(&run.answer, clock::now()).filter(|_| !is_program);
         let Some(events) = paused else {
+            self.take_back_all();
             // The end is written when the program has gone.
             self.dismiss();
             return self.end_run(&Ending::Restarted);
