@@ -163,7 +163,7 @@ impl Run {
             Line::Assistant(said) => self.hear_assistant(now, said, raw),
             Line::User(said) => self.hear_user(now, said, raw),
             Line::Result(result) => self.turn_ended(now, &result, process),
-            Line::Request(request) => self.hear_request(request, raw),
+            Line::Request(request) => self.hear_request(now, request, raw),
             Line::RequestCancelled(cancelled) => {
                 self.withdraw(|it| it.request_id == cancelled.request_id);
             }
@@ -225,7 +225,7 @@ impl Run {
         }
     }
 
-    fn hear_request(&mut self, request: Request, raw: &str) {
+    fn hear_request(&mut self, now: Millis, request: Request, raw: &str) {
         let request_id = request.request_id.clone();
         let Some(about) = request.about_call() else {
             self.telling.unrecognized(raw);
@@ -234,7 +234,7 @@ impl Run {
         let AboutCall { tool_use_id, tool_name, input } = about;
         // It may ask before it has said what it wants to call.
         self.calls.start(&tool_use_id, &tool_name, None, &mut self.telling);
-        self.calls.finish_arguments(&tool_use_id, &input, &mut self.telling);
+        self.calls.finish_arguments(&tool_use_id, &input, now, &mut self.telling);
         let call_id = self.calls.id(&tool_use_id).filter(|_| self.calls.is_open(&tool_use_id));
         let Some(call_id) = call_id.cloned() else {
             return self.telling.write(stdin::deny(&request_id, "This call has a result already."));
