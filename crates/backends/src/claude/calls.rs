@@ -38,9 +38,13 @@ enum Arguments {
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
     /// Since when it could run, unless somebody had to agree first.
-    Ready { since: Option<Millis> },
+    Ready {
+        since: Option<Millis>,
+    },
     Asking,
-    Running { since: Millis },
+    Running {
+        since: Millis,
+    },
 }
 
 impl Calls {
