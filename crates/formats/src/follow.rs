@@ -134,16 +134,28 @@ impl Follow {
         news
     }
 
-    /// The run does nothing but wait for the other side: for decisions, or for tools that it runs.
-    pub(crate) fn is_waiting(&self) -> bool {
-        let Some(answer) = self.answer() else { return false };
-        let mut open_calls = answer.calls().filter(|call| call.is_open()).peekable();
-        answer.is_open() && open_calls.peek().is_some() && open_calls.all(waits_for_client)
+    /// The calls that wait for the other side, where the run does nothing else: for decisions, or for
+    /// tools that the client runs.
+    pub(crate) fn waiting(&self) -> Option<Vec<&Call>> {
+        let answer = self.answer().filter(|it| it.is_open())?;
+        let mut waiting = Vec::new();
+        for part in &answer.parts {
+            match &part.kind {
+                PartKind::Text(text) if text.open => return None,
+                PartKind::Thinking(thinking) if thinking.open => return None,
+                PartKind::Call(call) if call.is_open() => {
+                    let is_told = part.parent.is_none();
+                    waiting.push(Some(&**call).filter(|it| is_told && waits_for_client(it))?);
+                }
+                _ => (),
+            }
+        }
+        (!waiting.is_empty()).then_some(waiting)
     }
 }
 
 /// Nothing happens to it until the other side has acted.
-pub(crate) fn waits_for_client(call: &Call) -> bool {
+fn waits_for_client(call: &Call) -> bool {
     let is_theirs = call.executor == Executor::Client && call.arguments_done && call.is_open();
     call.waits_for_approval() || is_theirs
 }

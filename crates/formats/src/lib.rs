@@ -4,11 +4,15 @@
 //! nowhere else. One module a format: what is kept, what is streamed, what comes in. All streams are
 //! translations of one telling, see `follow.rs`.
 
+mod bad_request;
 mod call;
 pub mod callboard;
 pub mod contract;
 mod follow;
 pub mod openai;
+pub mod ui;
+
+pub use bad_request::BadRequest;
 
 #[cfg(test)]
 mod tests;
