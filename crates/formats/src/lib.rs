@@ -11,6 +11,7 @@ pub mod contract;
 mod follow;
 pub mod openai;
 pub mod ui;
+pub mod ui_v4;
 
 pub use bad_request::BadRequest;
 

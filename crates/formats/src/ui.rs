@@ -184,7 +184,7 @@ fn reason(call: &Call) -> Option<String> {
     resolved.feedback.clone().or(why)
 }
 
-fn data(run: &ResponseId, idx: usize, kind: &PartKind) -> Value {
+pub(crate) fn data(run: &ResponseId, idx: usize, kind: &PartKind) -> Value {
     let numbered = format!("{run}.aside{idx}");
     let (name, id, data) = match kind {
         PartKind::Steered(it) => {
