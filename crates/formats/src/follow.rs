@@ -295,7 +295,7 @@ impl Told {
 
 impl ToldCall {
     fn tell_more<'a>(&mut self, call: &'a Call, news: &mut Vec<News<'a>>) {
-        let is_written = call.arguments_done || call.outcome.is_some();
+        let is_written = call.arguments_done || call.approval.is_some() || call.outcome.is_some();
         if !self.written {
             // A whole transcript keeps all of a body in its head.
             let more = more(&mut self.arguments, call.arguments.head(), !call.arguments_done);

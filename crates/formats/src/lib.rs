@@ -4,16 +4,16 @@
 //! nowhere else. One module a format: what is kept, what is streamed, what comes in. All streams are
 //! translations of one telling, see `follow.rs`.
 
-mod bad_request;
+pub mod agui;
 mod call;
 pub mod callboard;
 pub mod contract;
 mod follow;
+pub mod incoming;
 pub mod openai;
+mod turns;
 pub mod ui;
 pub mod ui_v4;
-
-pub use bad_request::BadRequest;
 
 #[cfg(test)]
 mod tests;

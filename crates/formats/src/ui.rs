@@ -14,7 +14,7 @@ use transcript::{
     Said, SaidBy, TextRole,
 };
 
-pub use incoming::{Decided, File, Given, Request, Said as SaidByUser, Trigger, request};
+pub use incoming::{Request, Trigger, request};
 pub use stream::Stream;
 
 use crate::call;

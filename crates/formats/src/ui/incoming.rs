@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::BadRequest;
+use crate::incoming::{BadRequest, Decided, File, Given, Said};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -22,36 +22,6 @@ pub struct Request {
 pub enum Trigger {
     Submit,
     Regenerate,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Given {
-    Said(Said),
-    /// The last message is the assistant's.
-    Decided(Vec<Decided>),
-    Nothing,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct Said {
-    pub id: Option<String>,
-    pub text: String,
-    pub files: Vec<File>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
-    pub media_type: String,
-    pub name: Option<String>,
-    /// May be a `data:` address.
-    pub url: String,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Decided {
-    Approval { call: String, approved: bool, reason: Option<String> },
-    Output { call: String, output: Value },
-    Error { call: String, error: String },
 }
 
 /// Reads the body of a chat request: all messages, or only the new one under `message`.
@@ -85,9 +55,8 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
 fn read_message(message: &Value, place: &str) -> Result<Given, BadRequest> {
     let fields =
         message.as_object().ok_or_else(|| BadRequest::new(format!("`{place}` is no object.")))?;
-    let parts = match fields.get("parts") {
-        Some(Value::Array(parts)) => parts,
-        Some(_) | None => return Err(BadRequest::new(format!("`{place}.parts` is no array."))),
+    let Some(Value::Array(parts)) = fields.get("parts") else {
+        return Err(BadRequest::new(format!("`{place}.parts` is no array.")));
     };
     match fields.get("role").and_then(Value::as_str) {
         Some("user") => Ok(Given::Said(said(fields, parts, place)?)),
@@ -144,7 +113,7 @@ fn decided(part: &Value, place: &str) -> Result<Option<Decided>, BadRequest> {
                 BadRequest::new(format!("`{place}.approval.approved` is no boolean."))
             })?;
             let reason = part["approval"]["reason"].as_str().map(str::to_owned);
-            Some(Decided::Approval { call, approved, reason })
+            Some(Decided::Approval { call, approved, reason, arguments: None })
         }
         Some("output-available") => Some(Decided::Output { call, output: part["output"].clone() }),
         Some("output-error") => {

@@ -6,7 +6,7 @@ mod requests;
 
 use expect_test::expect;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 use transcript::logs::any_log;
 use transcript::{CallState, Decision, Event, Record, ResponseId};
 

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::BadRequest;
-use crate::ui::{Decided, File, Given, Request, SaidByUser, Trigger};
+use crate::incoming::{BadRequest, Decided, File, Given, Said};
+use crate::ui::{Request, Trigger};
 
 pub fn request(body: &Value) -> Result<Request, BadRequest> {
     let fields = body.as_object().ok_or_else(|| BadRequest::new("The body is no JSON object."))?;
@@ -24,7 +24,7 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     Ok(Request { chat, trigger: Trigger::Submit, message_id: None, given })
 }
 
-fn said(message: &Value, place: &str) -> Result<SaidByUser, BadRequest> {
+fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
     let text = match &message["content"] {
         Value::String(text) => text.clone(),
         Value::Null => texts(&message["parts"]),
@@ -51,7 +51,7 @@ fn said(message: &Value, place: &str) -> Result<SaidByUser, BadRequest> {
         return Err(BadRequest::new(format!("`{place}` has neither text nor files.")));
     }
     let id = message["id"].as_str().map(str::to_owned);
-    Ok(SaidByUser { id, text, files })
+    Ok(Said { id, text, files })
 }
 
 fn texts(parts: &Value) -> String {

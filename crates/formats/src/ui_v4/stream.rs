@@ -1,17 +1,16 @@
 //! A run as the lines of a v4 data stream (`x-vercel-ai-data-stream: v1`): a code, a colon, JSON.
 //!
 //! The client has one text and one thinking at a time, which end with their step. So before another
-//! begins within a step the step is ended, and of words that stream side by side all but the first are
-//! held until they are whole. It appends every annotation; the last one of each id counts.
-
-use std::collections::HashMap;
+//! begins within a step the step is ended, and words that stream side by side are told in turn. Nothing
+//! can be taken back. The client appends every annotation; the last one of each id counts.
 
 use serde_json::{Value, json};
-use transcript::{Answer, PartId, Record, ResponseId, RunStatus, Step, TextRole, Usage};
+use transcript::{Answer, PartId, Record, ResponseId, RunStatus, Step, Usage};
 
 use super::{message_annotation, result, tool_annotation};
 use crate::call;
 use crate::follow::{Follow, News};
+use crate::turns::{Turns, Words};
 use crate::ui::{self, known_reason};
 
 #[derive(Debug)]
@@ -25,29 +24,28 @@ struct Voice {
     run: ResponseId,
     has_steps: bool,
     step_is_open: bool,
-    texts: Words,
-    thinkings: Words,
+    texts: Kind,
+    thinkings: Kind,
 }
 
-/// Texts or thinkings: who speaks, and what the others have to say.
+/// Texts or thinkings.
 #[derive(Debug)]
-struct Words {
+struct Kind {
     code: char,
-    speaker: Option<PartId>,
-    held: HashMap<PartId, String>,
+    turns: Turns,
     /// Whose words the client's current part has.
     last: Option<PartId>,
 }
 
 impl Stream {
     pub fn new(run: ResponseId) -> Self {
-        let words = |code| Words { code, speaker: None, held: HashMap::new(), last: None };
+        let kind = |code| Kind { code, turns: Turns::default(), last: None };
         let voice = Voice {
             run: run.clone(),
             has_steps: false,
             step_is_open: false,
-            texts: words('0'),
-            thinkings: words('g'),
+            texts: kind('0'),
+            thinkings: kind('g'),
         };
         Self { follow: Follow::new(run), voice }
     }
@@ -75,28 +73,23 @@ impl Voice {
             News::Begun(_) => (),
             News::StepBegun { .. } => self.start_step(lines),
             News::StepEnded { step, .. } => self.finish_step(Some(step), lines),
-            News::TextBegun(text) => self.texts.begin(&text.id),
+            News::TextBegun(text) => self.texts.turns.begin(&text.id),
             News::TextGrown(text, delta) => {
-                if let Some(delta) = self.texts.take(&text.id, delta) {
-                    self.say_words(|it| &mut it.texts, &text.id, &delta, lines);
-                }
+                let words = self.texts.turns.grow(&text.id, delta);
+                self.say_words(|it| &mut it.texts, words, lines);
             }
             News::TextEnded(text) => {
-                let held = self.texts.end(&text.id);
-                if let Some(held) = held.filter(|_| text.role != TextRole::Discarded) {
-                    self.say_words(|it| &mut it.texts, &text.id, &held, lines);
-                }
+                let words = self.texts.turns.end(&text.id);
+                self.say_words(|it| &mut it.texts, words, lines);
             }
-            News::ThinkingBegun(it) => self.thinkings.begin(&it.id),
+            News::ThinkingBegun(it) => self.thinkings.turns.begin(&it.id),
             News::ThinkingGrown(it, delta) => {
-                if let Some(delta) = self.thinkings.take(&it.id, delta) {
-                    self.say_words(|it| &mut it.thinkings, &it.id, &delta, lines);
-                }
+                let words = self.thinkings.turns.grow(&it.id, delta);
+                self.say_words(|it| &mut it.thinkings, words, lines);
             }
             News::ThinkingEnded(it) => {
-                if let Some(held) = self.thinkings.end(&it.id).filter(|_| !it.discarded) {
-                    self.say_words(|it| &mut it.thinkings, &it.id, &held, lines);
-                }
+                let words = self.thinkings.turns.end(&it.id);
+                self.say_words(|it| &mut it.thinkings, words, lines);
             }
             News::CallBegun(call) => {
                 self.ensure_step(lines);
@@ -135,17 +128,19 @@ impl Voice {
 
     fn say_words(
         &mut self,
-        words: fn(&mut Self) -> &mut Words,
-        id: &PartId,
-        text: &str,
+        kind: fn(&mut Self) -> &mut Kind,
+        words: impl IntoIterator<Item = Words>,
         lines: &mut Vec<String>,
     ) {
-        if words(self).last.as_ref().is_some_and(|last| last != id) {
-            self.finish_step(None, lines);
+        for (id, text) in words {
+            if kind(self).last.as_ref().is_some_and(|last| *last != id) {
+                self.finish_step(None, lines);
+            }
+            self.ensure_step(lines);
+            let kind = kind(self);
+            kind.last = Some(id);
+            lines.push(line(kind.code, &json!(text)));
         }
-        self.ensure_step(lines);
-        words(self).last = Some(id.clone());
-        lines.push(line(words(self).code, &json!(text)));
     }
 
     fn ensure_step(&mut self, lines: &mut Vec<String>) {
@@ -195,27 +190,6 @@ impl Voice {
                 lines.push(line('d', &ending(reason, answer.usage())));
             }
         }
-    }
-}
-
-impl Words {
-    fn begin(&mut self, id: &PartId) {
-        self.speaker.get_or_insert_with(|| id.clone());
-    }
-
-    /// What may be said now of what `id` has to say.
-    fn take(&mut self, id: &PartId, delta: &str) -> Option<String> {
-        if self.speaker.as_ref() == Some(id) {
-            return Some(delta.to_owned());
-        }
-        self.held.entry(id.clone()).or_default().push_str(delta);
-        None
-    }
-
-    /// What was held back of it.
-    fn end(&mut self, id: &PartId) -> Option<String> {
-        self.speaker.take_if(|speaker| speaker == id);
-        self.held.remove(id)
     }
 }
 

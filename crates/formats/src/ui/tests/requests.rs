@@ -4,7 +4,8 @@ use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::ui::{Decided, File, Given, Trigger, request};
+use crate::incoming::{Decided, File, Given};
+use crate::ui::{Trigger, request};
 
 fn given(messages: Value) -> Given {
     request(&json!({ "id": "chat", "messages": messages, "trigger": "submit-message" }))
@@ -47,7 +48,12 @@ fn a_client_decides_and_gives_results() {
     let given = given(json!([{ "id": "a1", "role": "assistant", "parts": parts }]));
     let call = || "c1".to_owned();
     let decided = [
-        Decided::Approval { call: call(), approved: false, reason: Some("no".into()) },
+        Decided::Approval {
+            call: call(),
+            approved: false,
+            reason: Some("no".into()),
+            arguments: None,
+        },
         Decided::Output { call: call(), output: json!({ "t": 1 }) },
         Decided::Error { call: call(), error: "boom".into() },
     ];
@@ -99,40 +105,10 @@ fn bad_requests_say_what_is_wrong() {
     .assert_eq(&(whys.join("\n") + "\n"));
 }
 
-fn any_json() -> impl Strategy<Value = Value> {
-    let words =
-        ["user", "assistant", "text", "file", "tool-x", "output-available", "parts", "role"];
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        prop::sample::select(words.to_vec()).prop_map(Value::from),
-    ];
-    let names = [
-        "messages",
-        "message",
-        "id",
-        "role",
-        "parts",
-        "type",
-        "text",
-        "state",
-        "approval",
-        "toolCallId",
-    ];
-    leaf.prop_recursive(5, 40, 4, move |inner| {
-        let name = prop::sample::select(names.to_vec());
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((name, inner), 0..4).prop_map(|fields| {
-                fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-            }),
-        ]
-    })
-}
-
 proptest! {
     #[test]
-    fn no_body_is_too_odd(body in any_json()) {
+    fn no_body_is_too_odd(body in crate::tests::any_json()) {
         let _ = request(&body);
+        let _ = crate::ui_v4::request(&body);
     }
 }
