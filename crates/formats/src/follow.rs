@@ -46,7 +46,8 @@ pub(crate) enum News<'a> {
     ApprovalAsked(&'a Call),
     ApprovalSettled(&'a Call),
     CallEnded(&'a Call),
-    /// A steered message, an exchange, a notice or something unrecognized; again when it has changed.
+    /// A steered message, an exchange, a notice or something unrecognized, with its number among what
+    /// is told; again when it has changed.
     Aside(usize, &'a PartKind),
     Ended(&'a Answer),
 }
@@ -287,7 +288,10 @@ impl Told {
                 news.extend((!thinking.open).then_some(News::ThinkingEnded(thinking)));
             }
             (ToldPart::Call(told), PartKind::Call(call)) => told.tell_more(call, news),
-            (ToldPart::Aside, kind) => news.push(News::Aside(idx, kind)),
+            (ToldPart::Aside, kind) => {
+                let told = self.parts[..idx].iter().filter(|it| !matches!(it, ToldPart::Hidden));
+                news.push(News::Aside(told.count(), kind));
+            }
             _ => (),
         }
     }

@@ -5,6 +5,7 @@
 //! `data-steered`, `data-exchange`, `data-notice` and `data-unrecognized`. Left out are what happened
 //! outside any run and what sub-agents did.
 
+pub(crate) mod import;
 mod incoming;
 mod stream;
 
@@ -14,6 +15,7 @@ use transcript::{
     Said, SaidBy, TextRole,
 };
 
+pub use import::import;
 pub use incoming::{Request, Trigger, request};
 pub use stream::Stream;
 
@@ -91,7 +93,8 @@ fn parts(answer: &Answer, profile: Profile) -> Vec<Value> {
         parts.extend(outer.map(|_| json!({ "type": "step-start" })));
         n_steps = n_steps.max(up_to);
     };
-    for (idx, part) in answer.parts.iter().enumerate().filter(|(_, part)| part.parent.is_none()) {
+    let outer = answer.parts.iter().filter(|part| part.parent.is_none());
+    for (idx, part) in outer.enumerate() {
         start_steps(part.step.map_or(0, |step| step + 1), &mut parts);
         parts.push(self::part(answer, idx, part, profile));
     }

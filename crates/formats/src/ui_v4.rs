@@ -120,8 +120,8 @@ fn result(call: &Call) -> Value {
 }
 
 fn annotations(answer: &Answer) -> Vec<Value> {
-    let outer = answer.parts.iter().enumerate().filter(|(_, part)| part.parent.is_none());
-    let of_parts = outer.filter_map(|(idx, part)| match &part.kind {
+    let outer = answer.parts.iter().filter(|part| part.parent.is_none());
+    let of_parts = outer.enumerate().filter_map(|(idx, part)| match &part.kind {
         PartKind::Text(_) | PartKind::Thinking(_) => None,
         PartKind::Call(call) => Some(tool_annotation(call)),
         kind => Some(ui::data(&answer.id, idx, kind)),

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use transcript::logs::any_log;
 use transcript::{
     Answer, Call, CallId, CallState, Decision, Ending, ErrorCode, ErrorInfo, Event, Executor,
-    Message, Millis, PartId, PartKind, Record, ResponseId, Seq, SessionId, Transcript, Trigger,
-    Validation, close, event_from_body, is_of_session,
+    Message, MessageId, Millis, PartId, PartKind, Record, ResponseId, Seq, SessionId, Transcript,
+    Trigger, Validation, close, event_from_body, is_of_session,
 };
 
 macro_rules! files {
@@ -127,6 +127,10 @@ impl Sound {
             Event::RunFinish { .. } => self.close(run, &Ending::Completed { usage: None }),
             Event::OutputCancelled { .. } => self.close(run, &Ending::Cancelled),
             Event::RunStart { .. } | Event::Other(_) => (),
+            Event::MessageSteered { message_id, text, state } => {
+                let message_id = MessageId::new(format!("{run}.{message_id}"));
+                self.push(Some(run), Event::MessageSteered { message_id, text, state });
+            }
             Event::StepStart { parent_call_id, .. } => self.start_step(run, parent_call_id),
             Event::StepFinish { parent_call_id, .. } => self.finish_step(run, parent_call_id),
             Event::TextStart { part_id, parent_call_id } => {

@@ -2,6 +2,7 @@
 //! takes every chunk of it.
 
 mod client;
+mod imports;
 mod requests;
 
 use expect_test::expect;
