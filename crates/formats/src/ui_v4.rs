@@ -7,6 +7,7 @@
 //! same id. What that vocabulary has no part for stands among the annotations, as data parts of
 //! `format=ui`. Texts that were taken back and what sub-agents did are left out.
 
+mod import;
 mod incoming;
 mod stream;
 
@@ -16,6 +17,7 @@ use transcript::{
     TextRole, Validation,
 };
 
+pub use import::{import, import_rows};
 pub use incoming::request;
 pub use stream::Stream;
 

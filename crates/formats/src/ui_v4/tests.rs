@@ -1,5 +1,7 @@
 //! Lines folded by a client of version 4 are the message that is kept.
 
+mod imports;
+
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
