@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use maud::{PreEscaped, html};
 use transcript::{
-    Answer, Call, Content, Exchange, Message, PartKind, SaidBy, SessionId, TextRole, Transcript,
+    Answer, Call, Content, Exchange, Message, PartKind, SaidBy, SessionId, SteerState, TextRole,
+    Transcript,
 };
 
 use crate::conversation::messages;
@@ -94,6 +95,8 @@ fn write_part(kind: &PartKind, out: &mut String) {
         PartKind::Text(text) => write!(out, "\n{}\n", text.text.trim_end()),
         PartKind::Thinking(_) => Ok(()),
         PartKind::Call(call) => write_call(call, out),
+        // It is said again when its turn comes.
+        PartKind::Steered(steered) if steered.state == SteerState::Returned => Ok(()),
         PartKind::Steered(steered) => write!(out, "\n**You:** {}\n", steered.text),
         PartKind::Exchange(it) => write_exchange(it, out),
         PartKind::Notice { text, .. } => write!(out, "\n*{text}*\n"),

@@ -10,7 +10,7 @@ mod call;
 pub mod code;
 mod conversation;
 pub mod diff;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 mod dom;
 mod escape;
 mod exchange;
@@ -27,6 +27,8 @@ mod sequence;
 mod settings;
 mod sidebar;
 mod surroundings;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod tool;

@@ -171,6 +171,10 @@ const BUILT_IN: [Tool; 11] = [
     callboard_note::TOOL,
 ];
 
+/// What makes sense inside a program too, which has tools of its own for all else.
+const FOR_PROGRAMS: [&str; 3] =
+    [agents_list::TOOL.name, agents_message::TOOL.name, callboard_note::TOOL.name];
+
 /// A tool, and what it is called with.
 enum Prepared {
     BuiltIn(Tool, Arguments),
@@ -204,6 +208,11 @@ impl Tools {
             parameters: it.parameters.clone(),
         });
         self.built_in.iter().map(Tool::spec).chain(of_servers).collect()
+    }
+
+    /// Those that programs are offered.
+    pub(crate) fn for_programs(&self) -> impl Iterator<Item = ToolSpec> {
+        self.built_in.iter().filter(|it| FOR_PROGRAMS.contains(&it.name)).map(Tool::spec)
     }
 
     /// Why such a call could not run, whoever agreed to it.
@@ -441,7 +450,7 @@ fn describe_fields(schema: &Value) -> String {
     described.collect::<Vec<_>>().join(", ")
 }
 
-fn tool_error(message: impl Into<String>) -> ErrorInfo {
+pub(crate) fn tool_error(message: impl Into<String>) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolError, message)
 }
 

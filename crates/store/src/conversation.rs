@@ -33,7 +33,7 @@ impl Store {
             Ok(Some(Conversation {
                 head: session::head(db, key)?,
                 records: message::records(db, id, key, &rows)?,
-                queue: queue(db, id, key, &summary)?,
+                queue: queue(db, id, key)?,
                 rows,
                 summary,
             }))
@@ -42,13 +42,13 @@ impl Store {
 
     /// What waits in a session. Empty if there is no such session.
     pub fn queue(&self, id: &SessionId) -> Result<Queue, Error> {
-        self.in_session(id, |db, key| queue(db, id, key, &session::summary(db, key)?))
+        self.in_session(id, |db, key| queue(db, id, key))
     }
 }
 
-/// What the records since its oldest message make of it.
-fn queue(db: &Connection, id: &SessionId, key: i64, summary: &Summary) -> Result<Queue, Error> {
-    let mut queue = Queue { held: summary.queue_held.then(String::new), ..Queue::default() };
+/// What the records since it was last empty make of it.
+fn queue(db: &Connection, id: &SessionId, key: i64) -> Result<Queue, Error> {
+    let mut queue = Queue::default();
     let Some(first) = session::queue_start(db, key)? else { return Ok(queue) };
     let mut after = Seq(first.0 - 1);
     loop {
@@ -56,8 +56,14 @@ fn queue(db: &Connection, id: &SessionId, key: i64, summary: &Summary) -> Result
         let page = read::read(db, id, range)?;
         let Some(last) = page.records.last() else { return Ok(queue) };
         after = last.seq;
-        for stored in &page.records {
+        for stored in page.records.iter().filter(|it| is_about_queue(it)) {
             queue.apply(&stored.record());
         }
     }
+}
+
+/// Messages may wait while others are answered: most records need not be parsed.
+fn is_about_queue(record: &Stored) -> bool {
+    let name = record.body.strip_prefix(r#"{"type":""#).unwrap_or("");
+    name.starts_with("message_") || name.starts_with("queue_")
 }

@@ -239,8 +239,8 @@ impl Store {
         self.inner.readers.read(|db| session::latest_of(db, agent, but))
     }
 
-    /// Sessions with an open run, an unanswered message, a queue that is not held, or a question to
-    /// another agent that has no answer yet.
+    /// Sessions with an open run, an unanswered message, a queue, or a question to another agent
+    /// that has no answer yet.
     pub fn needing_attention(&self) -> Result<Vec<SessionId>, Error> {
         self.inner.readers.read(|db| session::needing_attention(db))
     }
@@ -283,7 +283,7 @@ impl Store {
         self.in_session(session, |db, key| session::message_of_client_id(db, key, client_id))
     }
 
-    /// Where the oldest message that waits was queued.
+    /// Where the first message was queued of those that led to what waits now.
     pub fn queue_start(&self, session: &SessionId) -> Result<Option<Seq>, Error> {
         self.in_session(session, session::queue_start)
     }

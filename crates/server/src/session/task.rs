@@ -10,7 +10,9 @@ mod asking;
 mod calls;
 mod commands;
 mod exchanges;
+mod own_calls;
 mod program;
+mod queue;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use transcript::{
 };
 
 use super::command::{Command, Refused, Reply};
+use super::own_calls::OwnCalls;
 use super::raw::RawLines;
 use super::run::{Awaited, Run, RunInput};
 use super::worker::{Deed, Worker, sleep_if};
@@ -100,6 +103,8 @@ struct Task {
     run: Option<Run>,
     /// The agent, while it works, and between runs if it is a program.
     worker: Option<Worker>,
+    /// What its program wants of our tools.
+    own_calls: OwnCalls,
     /// How often in a row a program could not go on with its own conversation.
     failed_resumes: u32,
     /// What the program has written and is not stored yet.
@@ -161,6 +166,7 @@ impl Task {
             queue,
             run: None,
             worker: None,
+            own_calls: OwnCalls::default(),
             failed_resumes: 0,
             raw: RawLines::default(),
             touched: None,
@@ -197,6 +203,7 @@ impl Task {
             self.handle(command);
         }
         loop {
+            self.tie_own_calls();
             if let Err(stop) = self.settle().await {
                 return stop;
             }
@@ -209,6 +216,7 @@ impl Task {
                     None => return Stop::Done,
                 },
                 next = next_of(&mut self.run, &mut self.worker) => self.take_round(next),
+                news = self.own_calls.next() => self.hear_own(news),
                 () = sleep_if(self.raw.due()) => (),
                 () = tokio::time::sleep(IDLE), if self.run.is_none() && self.worker.is_none() => {
                     if self.sessions.release(&self.id, commands) {
@@ -341,14 +349,14 @@ impl Task {
 
     /// Starts what waits for a run, if nothing runs. True if something was started.
     fn start_next(&mut self) -> bool {
-        if self.run.is_some() || self.stopping || self.queue.held.is_some() {
+        if self.run.is_some() || self.stopping {
             return false;
         }
         if self.summary.unanswered {
             self.answer_message();
             return true;
         }
-        let Some(next) = self.queue.messages.first().cloned() else { return false };
+        let Some(next) = self.queue.next().cloned() else { return false };
         let Queued { id: message_id, client_id, text, attachments, from, .. } = next;
         self.push(None, Event::MessageDequeued { message_id: message_id.clone() });
         let role = SaidBy::User;

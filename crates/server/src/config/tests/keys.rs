@@ -136,8 +136,8 @@ fn model(config: &Config) -> &OpenAiAgent {
 
 /// Whom the first agent may ask, of some.
 fn reach(config: &Config) -> String {
-    let may = |it: &&str| config.agents.may_ask("m", it);
-    ["a", "demo"].iter().filter(may).copied().collect::<Vec<_>>().join(" ")
+    let reached = ["a", "demo"].into_iter().filter(|it| config.agents.may_ask("m", it));
+    reached.collect::<Vec<_>>().join(" ")
 }
 
 #[test]

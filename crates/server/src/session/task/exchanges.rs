@@ -7,6 +7,7 @@ use transcript::{
     OpenExchange, SendMode, Sender,
 };
 
+use super::commands::StoppedBy;
 use super::{AfterCommit, Task};
 use crate::clock;
 use crate::session::command::{NewMessage, Reply};
@@ -141,7 +142,7 @@ impl Task {
 
     pub(super) fn abandon(&mut self, id: &ExchangeId, by: String, reply: Reply<()>) {
         if self.run.as_ref().is_some_and(|it| it.id == answering(id)) {
-            return self.stop_run(by, move |outcome| {
+            return self.stop_run(StoppedBy::Asker(by), move |outcome| {
                 let _ = reply.send(outcome);
             });
         }
