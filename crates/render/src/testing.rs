@@ -18,8 +18,8 @@ pub(crate) fn view() -> View {
 /// All of a page that comes from the log.
 pub fn page(transcript: &Transcript) -> Node {
     let view = view();
-    let Surroundings { heading, queue, now, dock } = Surroundings::new(&view, transcript);
-    let parts = [&heading, &messages(&view, transcript), &queue, &now, &dock];
+    let Surroundings { heading, sequence, queue, now, dock } = Surroundings::new(&view, transcript);
+    let parts = [&heading, &sequence, &messages(&view, transcript), &queue, &now, &dock];
     element("page", &parts.map(crate::Element::to_html).concat())
 }
 

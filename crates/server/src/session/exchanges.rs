@@ -6,11 +6,11 @@
 //! asked, and knows how it stands, however often either side was started anew. What is kept here is
 //! only who follows what at this moment.
 
+mod followed;
 mod following;
 mod target;
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -20,13 +20,15 @@ use transcript::{
     OpenExchange, Record, ResponseId, SendMode, Sender, SessionId,
 };
 
+use self::followed::{Edge, Followed};
 use self::following::{Following, Standing};
 use self::target::Target;
+use super::Sessions;
 use super::command::{Command, NewMessage, NewSession, Refused};
-use super::{Sessions, Shared};
 use crate::clock;
 use crate::tools::{Stopped, interrupted};
 
+pub(crate) use followed::Exchanges;
 pub(crate) use following::{Outcome, answering};
 pub(crate) use target::SessionChoice;
 
@@ -50,40 +52,6 @@ impl Default for ExchangeLimits {
     fn default() -> Self {
         Self { depth: 8, per_run: 20, queued: 20, patience: Duration::from_secs(300) }
     }
-}
-
-/// What is being followed.
-#[derive(Default)]
-pub(crate) struct Exchanges {
-    pub(crate) limits: ExchangeLimits,
-    /// Held for the moment of a look-up or an insertion only, never across an await.
-    followed: Mutex<HashMap<ExchangeId, Edge>>,
-}
-
-/// Who asked whom, and whether it waits for the answer.
-struct Edge {
-    asker: SessionId,
-    asked: SessionId,
-    mode: ExchangeMode,
-}
-
-/// An exchange that is followed. Dropping it ends that.
-pub(super) struct Followed {
-    shared: Arc<Shared>,
-    id: ExchangeId,
-}
-
-impl Drop for Followed {
-    fn drop(&mut self) {
-        self.shared.exchanges.followed().remove(&self.id);
-    }
-}
-
-/// Why an exchange is not followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NotFollowed {
-    Already,
-    Circle,
 }
 
 /// What an agent wants of another.
@@ -141,54 +109,6 @@ struct Opened {
     /// The session that is to be made for it.
     new: Option<NewSession>,
     followed: Followed,
-}
-
-impl Exchanges {
-    pub(crate) fn new(limits: ExchangeLimits) -> Self {
-        Self { limits, ..Self::default() }
-    }
-
-    /// Under one lock, so that of two questions that would close a circle together one is refused.
-    fn follow(
-        &self,
-        shared: &Arc<Shared>,
-        id: &ExchangeId,
-        edge: Edge,
-    ) -> Result<Followed, NotFollowed> {
-        let mut followed = self.followed();
-        if followed.contains_key(id) {
-            return Err(NotFollowed::Already);
-        }
-        if edge.mode == ExchangeMode::Sync && closes_circle(&followed, &edge) {
-            return Err(NotFollowed::Circle);
-        }
-        followed.insert(id.clone(), edge);
-        Ok(Followed { shared: Arc::clone(shared), id: id.clone() })
-    }
-
-    fn followed(&self) -> MutexGuard<'_, HashMap<ExchangeId, Edge>> {
-        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Whoever is asked, and whomever that one waits for, must not wait for the asker: a session that
-/// waits, even for its turn in a queue, works on nothing else.
-fn closes_circle(followed: &HashMap<ExchangeId, Edge>, edge: &Edge) -> bool {
-    let mut reached = vec![&edge.asked];
-    let mut looked_at = 0;
-    while let Some(&session) = reached.get(looked_at) {
-        if *session == edge.asker {
-            return true;
-        }
-        let waits = followed.values().filter(|it| it.mode == ExchangeMode::Sync);
-        for next in waits.filter(|it| it.asker == *session).map(|it| &it.asked) {
-            if !reached.contains(&next) {
-                reached.push(next);
-            }
-        }
-        looked_at += 1;
-    }
-    false
 }
 
 impl Sessions {
