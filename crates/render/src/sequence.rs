@@ -33,14 +33,13 @@ struct Arrow<'a> {
 pub(crate) fn sequence(view: &View, transcript: &Transcript) -> Element {
     let id = view.id("sequence");
     let arrows = arrows(transcript);
+    let element = Element::new("details", id.as_str()).class("sequence");
+    if arrows.is_empty() {
+        return element.attr("hidden", "");
+    }
     let summary = Element::new("summary", format!("{id}-s")).text("Who asked whom");
     let picture = Element::div(format!("{id}-p")).class("picture").attr("tabindex", "0");
-    let picture = if arrows.is_empty() { picture } else { picture.html(draw(&id, &arrows)) };
-    Element::new("details", id)
-        .class("sequence")
-        .attr_if("hidden", arrows.is_empty().then_some(""))
-        .child(summary)
-        .child(picture)
+    element.child(summary).child(picture.html(draw(&id, &arrows)))
 }
 
 fn arrows(transcript: &Transcript) -> Vec<Arrow<'_>> {
