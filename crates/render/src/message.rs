@@ -44,7 +44,7 @@ fn said(view: &View, id: &str, said: &Said) -> Element {
     let is_answer = from.is_some_and(|it| it.is_answer);
     let element = article(id, "user").attr_if("data-callback", is_answer.then_some("true"));
     element.attr_if("data-client-id", client_id).attr("data-message-id", said.id.as_str()).html(html! {
-        @if let Some(from) = from { (exchange::from(view, from)) }
+        @if let Some(from) = from { (exchange::from(from)) }
         (self::attachments(view, attachments))
         @if !text.is_empty() { div.bubble { (text) } }
         div.actions {
@@ -84,7 +84,7 @@ pub(crate) fn queued(view: &View, id: &str, message: &Queued) -> Element {
     let client_id = message.client_id.as_ref().map(|it| it.as_str());
     let element = Element::new("article", id).class("message queued").attr("data-role", "user");
     element.attr_if("data-client-id", client_id).html(html! {
-        @if let Some(from) = &message.from { (exchange::from(view, from)) }
+        @if let Some(from) = &message.from { (exchange::from(from)) }
         (attachments(view, &message.attachments))
         div.bubble { (message.text) }
         p.meta {

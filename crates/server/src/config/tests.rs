@@ -107,7 +107,7 @@ fn a_program_takes_what_is_for_programs() {
         (
             "base_url = \"http://x\"",
             expect![[r#"
-                callboard.toml, line 1: agent "c": a codex agent has no `base_url`; it takes id, kind, description, workspace, command, args, model, env, permission_mode, idle_minutes
+                callboard.toml, line 1: agent "c": a codex agent has no `base_url`; it takes id, kind, description, workspace, agents_allow, agents_deny, command, args, model, env, permission_mode, idle_minutes
             "#]],
         ),
     ] {
@@ -240,7 +240,7 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
     refuses(
         "[[agents]]\nid = \"d\"\nkind = \"demo\"\nmodel = \"x\"",
         expect![[r#"
-            callboard.toml, line 1: agent "d": a demo agent has no `model`; it takes id, kind, description, workspace
+            callboard.toml, line 1: agent "d": a demo agent has no `model`; it takes id, kind, description, workspace, agents_allow, agents_deny
         "#]],
     );
 }
