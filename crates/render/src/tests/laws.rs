@@ -2,13 +2,14 @@
 //! page of the log up to n.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use proptest::prelude::*;
 use transcript::logs::any_log;
 use transcript::{Record, Seq, SessionId, Transcript, stream};
 
 use super::corpus;
-use crate::conversation::messages;
+use crate::conversation::{Reach, messages};
 use crate::dom::{Node, difference, element};
 use crate::surroundings::Surroundings;
 use crate::{Bodies, Live, Op, View};
@@ -19,9 +20,16 @@ fn view() -> View {
 
 /// All of a page that comes from the log.
 fn page(transcript: &Transcript) -> Node {
+    window(transcript, 0..transcript.messages.len())
+}
+
+/// The same of a page that shows some of the messages.
+fn window(transcript: &Transcript, shown: Range<usize>) -> Node {
     let view = view();
+    let reach = if shown.end == transcript.messages.len() { Reach::End } else { Reach::Part };
+    let list = messages(&view, &transcript.messages[shown], reach);
     let Surroundings { heading, queue, now, dock } = Surroundings::new(&view, transcript);
-    let parts = [&heading, &messages(&view, transcript), &queue, &now, &dock];
+    let parts = [&heading, &list, &queue, &now, &dock];
     element("page", &parts.map(crate::Element::to_html).concat())
 }
 
@@ -43,8 +51,11 @@ fn check_every_prefix(records: &[Record]) -> usize {
     let mut fresh = Transcript::default();
     let mut compared = 0;
     for (idx, record) in records.iter().enumerate() {
-        apply(&mut shown, &live.apply([record]));
         fresh.apply(record);
+        match live.apply([record]) {
+            Some(ops) => apply(&mut shown, &ops),
+            None => shown = page(&fresh),
+        }
         let is_delta = stream::continued_by(&record.event).is_some();
         if records.len() <= 500 || !is_delta || idx % 7 == 0 {
             assert_same(&shown, &page(&fresh), &format!("after {}", record.seq));
@@ -75,8 +86,10 @@ fn check_any_two(records: &[Record], m: usize, n: usize) {
 
     let mut live = Live::new(view(), Transcript::replay(earlier));
     let mut shown = page(live.transcript());
-    apply(&mut shown, &live.apply(between));
-    assert_same(&shown, &expected, &format!("in one patch from {m} to {n}"));
+    if let Some(ops) = live.apply(between) {
+        apply(&mut shown, &ops);
+        assert_same(&shown, &expected, &format!("in one patch from {m} to {n}"));
+    }
 
     let mut shown = page(&Transcript::replay(earlier));
     let seen = earlier.last().map_or(Seq(0), |it| it.seq);
@@ -95,6 +108,41 @@ fn every_two_pages_of_a_log_are_one_patch_apart() {
     }
 }
 
+/// Every window of a page, whether or not it reaches the end, is led to the same window of a later
+/// page: what it does not show leaves it alone. Gives the number of windows that ended before the end.
+fn check_windows(records: &[Record], m: usize, n: usize) -> usize {
+    let (before, after) = (Transcript::replay(&records[..m]), Transcript::replay(&records[..n]));
+    let (len, later_len) = (before.messages.len(), after.messages.len());
+    let seen = before.head;
+    let patch = Live::new(view(), before.clone()).apply(&records[m..n]);
+    let caught_up = Live::new(view(), after.clone()).since(seen);
+    let mut partial = 0;
+    for ops in patch.iter().chain(&caught_up) {
+        for (start, end) in
+            (0..len).flat_map(|start| (start + 1..=len).map(move |end| (start, end)))
+        {
+            let later_end = if end == len { later_len } else { end };
+            let mut shown = window(&before, start..end);
+            apply(&mut shown, ops);
+            let when = format!("messages {start} to {end}, from {m} to {n}");
+            assert_same(&shown, &window(&after, start..later_end), &when);
+            partial += usize::from(end < len);
+        }
+    }
+    partial
+}
+
+#[test]
+fn patches_lead_every_window_to_its_later_self() {
+    let mut partial = 0;
+    for (_, records) in corpus::logs().into_iter().filter(|(_, records)| records.len() < 80) {
+        for n in (0..=records.len()).step_by(9) {
+            partial += (0..=n).step_by(7).map(|m| check_windows(&records, m, n)).sum::<usize>();
+        }
+    }
+    assert!(partial > 100, "{partial} windows that ended before the end");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
@@ -111,6 +159,16 @@ proptest! {
         })
     ) {
         check_any_two(&records, m.min(n), m.max(n));
+    }
+
+    #[test]
+    fn patches_lead_every_window_of_a_random_log_to_its_later_self(
+        (records, m, n) in any_log(40).prop_flat_map(|records| {
+            let len = records.len();
+            (Just(records), 0..=len, 0..=len)
+        })
+    ) {
+        check_windows(&records, m.min(n), m.max(n));
     }
 
     #[test]
@@ -142,9 +200,10 @@ fn an_export_is_the_page_with_its_bodies() {
         let view = View::new(SessionId::new("s"), Bodies::Whole);
         let mut whole = Transcript::whole();
         whole.extend(&records);
-        let mut export = element("page", &messages(&view, &whole).to_html());
-        let mut page =
-            element("page", &messages(&self::view(), &Transcript::replay(&records)).to_html());
+        let mut export = element("page", &messages(&view, &whole.messages, Reach::End).to_html());
+        let page = Transcript::replay(&records);
+        let page = messages(&self::view(), &page.messages, Reach::End);
+        let mut page = element("page", &page.to_html());
         for it in [&mut export, &mut page] {
             ["cut", "file", "attachment"].iter().for_each(|class| it.take_out(class));
         }
