@@ -39,7 +39,7 @@ pub use export::{Export, export_html, export_markdown};
 pub use live::Live;
 pub use message::is_picture;
 pub use op::Op;
-pub use page::{ListedAgent, OpenSession, Page, error_page, page, sign_in_page};
+pub use page::{ListedAgent, OpenSession, Page, error_page, messages_page, page, sign_in_page};
 pub use settings::{ListedServer, Reveal, Settings, Theme, ToolDisplay};
 pub use sidebar::{ListedSession, session_list};
 pub use tree::Element;
