@@ -293,8 +293,14 @@ impl<'a> Retelling<'a> {
 
     pub(crate) fn steered(&mut self, id: Option<&str>, text: &str, state: SteerState) {
         self.in_run();
-        let message_id = MessageId::new(self.free_id(id, "m"));
-        self.push(Event::MessageSteered { message_id, text: text.to_owned(), state });
+        let (message_id, text) = (MessageId::new(self.free_id(id, "m")), text.to_owned());
+        // What comes back was handed over before.
+        if state == SteerState::Returned {
+            let (message_id, text) = (message_id.clone(), text.clone());
+            let state = SteerState::HandedOver;
+            self.push(Event::MessageSteered { message_id, text, state });
+        }
+        self.push(Event::MessageSteered { message_id, text, state });
     }
 
     pub(crate) fn push(&mut self, event: Event) {
