@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use backends::ToolOutcome;
 use store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot};
-use transcript::{Event, MessageId, Record, Seq, SessionId, Summary};
+use transcript::{Event, Record, Seq, SessionId, Summary};
 
 use crate::agents::Agents;
 use crate::approvals::Approvals;
@@ -31,7 +31,8 @@ use crate::passes::Passes;
 use crate::tools::{Tools, failed, tool_error};
 
 pub(crate) use command::{
-    Answered, Approval, Command, NewMessage, NewSession, Refused, SessionPatch,
+    Answered, Approval, Command, MessageState, NewMessage, NewSession, QueuedChange, Receipt,
+    Refused, SessionPatch,
 };
 pub(crate) use own_calls::OwnCall;
 pub(crate) use process::end_survivors;
@@ -171,7 +172,7 @@ impl Sessions {
         &self,
         session: &SessionId,
         message: NewMessage,
-    ) -> Result<MessageId, Refused> {
+    ) -> Result<Receipt, Refused> {
         self.ask(session, |reply| Command::Send { message, reply }).await
     }
 

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 use transcript::{Body, Call, CallState, Decision, Message, SaidBy, Validation};
 
+use crate::call::{json_of, text_of};
+
 use super::{
     Answer, AnswerRole, Aside, AsideRole, ChatMessage, Content, Exchange, Part, PartKind, Said,
     SaidRole, TextRole, ToolActivity, ToolCall, ToolStatus, ToolValidation,
@@ -183,16 +185,4 @@ fn parsed_arguments(arguments: &Body) -> Option<Value> {
         return Some(json!({}));
     }
     serde_json::from_str(&text).ok().filter(Value::is_object)
-}
-
-fn json_of(body: &Body) -> Value {
-    let text = text_of(body);
-    serde_json::from_str(&text).unwrap_or(Value::String(text))
-}
-
-/// The whole text, or as much as the transcript kept of it.
-fn text_of(body: &Body) -> String {
-    body.whole().unwrap_or_else(|| {
-        format!("{}\n… {} bytes left out …\n{}", body.head(), body.omitted(), body.tail())
-    })
 }

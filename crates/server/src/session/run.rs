@@ -12,10 +12,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use transcript::{
-    Answer, Call, CallId, Decision, ErrorCode, ErrorInfo, Event, Executor, Millis, ResponseId,
-    SessionId,
-};
+use transcript::{Answer, Call, CallId, ErrorInfo, Event, Executor, Millis, ResponseId, SessionId};
 
 use super::command::Refused;
 use super::request::RunningRequest;
@@ -138,20 +135,6 @@ impl Run {
             it.is_open() && it.running_since.is_some() && it.executor == Executor::Agent
         };
         self.answer.calls().any(is_running)
-    }
-
-    /// A program says of a call that did not run only that it failed; the log says why.
-    pub(super) fn settle_result(&self, event: &mut Event) {
-        let Event::ToolResult { call_id, ok: false, error: Some(error), .. } = event else {
-            return;
-        };
-        let approval = self.answer.call(call_id).and_then(|it| it.approval.as_ref());
-        match approval.and_then(|it| it.resolved.as_ref()).map(|it| it.decision) {
-            Some(Decision::Rejected) => error.code = ErrorCode::ToolDenied,
-            Some(Decision::TimedOut) => error.code = ErrorCode::ApprovalTimeout,
-            Some(Decision::Withdrawn) => error.code = ErrorCode::ToolInterrupted,
-            Some(Decision::Accepted) | None => (),
-        }
     }
 
     pub(super) fn remember_arguments(&mut self, event: &Event) {

@@ -11,6 +11,7 @@ mod calls;
 mod commands;
 mod own_calls;
 mod program;
+mod queue;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -339,14 +340,14 @@ impl Task {
 
     /// Starts what waits for a run, if nothing runs. True if something was started.
     fn start_next(&mut self) -> bool {
-        if self.run.is_some() || self.stopping || self.queue.held.is_some() {
+        if self.run.is_some() || self.stopping {
             return false;
         }
         if self.summary.unanswered {
             self.start_run(Trigger::User);
             return true;
         }
-        let Some(next) = self.queue.messages.first().cloned() else { return false };
+        let Some(next) = self.queue.next().cloned() else { return false };
         let Queued { id: message_id, client_id, text, attachments, from, .. } = next;
         self.push(None, Event::MessageDequeued { message_id: message_id.clone() });
         let role = SaidBy::User;

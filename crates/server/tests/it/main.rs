@@ -26,6 +26,7 @@ mod program;
 mod program_approvals;
 mod programs;
 mod queue;
+mod queue_model;
 mod send;
 mod sessions;
 mod shell;

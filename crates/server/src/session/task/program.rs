@@ -110,6 +110,7 @@ impl Task {
         let is_wanted = self.run.as_ref().is_some_and(|it| it.answer.cancel_requested.is_none());
         if is_wanted && self.worker.as_ref().is_some_and(Worker::is_stale) {
             self.worker = None;
+            self.take_back_all();
             self.after_commit.push(AfterCommit::StartAgent);
             return;
         }

@@ -1,0 +1,88 @@
+//! What a call was given and what came of it, as the values that other vocabularies want.
+
+use serde_json::{Value, json};
+use transcript::{Body, Call, Decision, Resolution};
+
+/// What ran: the arguments as a person edited them, else as the model wrote them. A text where they
+/// are no JSON, and an empty object where there are none.
+pub(crate) fn input(call: &Call) -> Value {
+    let edited = accepted(call).and_then(|it| it.arguments.clone());
+    let text = edited.unwrap_or_else(|| text_of(&call.arguments));
+    if text.trim().is_empty() {
+        return json!({});
+    }
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
+}
+
+/// The same, for readers that take nothing but objects.
+pub(crate) fn input_object(call: &Call) -> Value {
+    match input(call) {
+        object @ Value::Object(_) => object,
+        other => json!({ "unreadable": other }),
+    }
+}
+
+/// What a call gave: its result, with what it printed on the way; null where there is neither.
+pub(crate) fn output(call: &Call) -> Value {
+    let result = call.outcome.as_ref().and_then(|it| it.result.as_ref()).map(json_of);
+    let printed = [("stdout", &call.stdout), ("stderr", &call.stderr)];
+    let printed = printed.into_iter().filter(|(_, body)| !body.is_empty());
+    match result {
+        Some(Value::Object(mut fields)) => {
+            for (name, body) in printed {
+                fields.entry(name).or_insert_with(|| json!(text_of(body)));
+            }
+            Value::Object(fields)
+        }
+        Some(result) => result,
+        None if call.stdout.is_empty() && call.stderr.is_empty() => Value::Null,
+        None if call.stderr.is_empty() => json!(text_of(&call.stdout)),
+        None => printed.map(|(name, body)| (name.to_owned(), json!(text_of(body)))).collect(),
+    }
+}
+
+/// Why it failed; none while it runs and where it went well.
+pub(crate) fn error_text(call: &Call) -> Option<String> {
+    let outcome = call.outcome.as_ref().filter(|it| !it.ok)?;
+    let said = outcome.error.as_ref().map(|it| it.message.clone()).filter(|it| !it.is_empty());
+    Some(said.unwrap_or_else(|| "The call failed.".to_owned()))
+}
+
+/// One line that says what came of it.
+pub(crate) fn summary(call: &Call) -> String {
+    let text = match (error_text(call), output(call)) {
+        (Some(error), _) => error,
+        (None, Value::String(text)) => text,
+        (None, Value::Null) => "(no output)".to_owned(),
+        (None, value) => value.to_string(),
+    };
+    let line = text.lines().find(|it| !it.trim().is_empty()).unwrap_or_default().trim();
+    cut(line, 120)
+}
+
+pub(crate) fn accepted(call: &Call) -> Option<&Resolution> {
+    resolution(call).filter(|it| it.decision == Decision::Accepted)
+}
+
+pub(crate) fn resolution(call: &Call) -> Option<&Resolution> {
+    call.approval.as_ref()?.resolved.as_ref()
+}
+
+/// The whole text, or as much as the transcript kept of it.
+pub(crate) fn text_of(body: &Body) -> String {
+    body.whole().unwrap_or_else(|| {
+        format!("{}\n… {} bytes left out …\n{}", body.head(), body.omitted(), body.tail())
+    })
+}
+
+pub(crate) fn json_of(body: &Body) -> Value {
+    let text = text_of(body);
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
+}
+
+fn cut(line: &str, max: usize) -> String {
+    match line.char_indices().nth(max) {
+        None => line.to_owned(),
+        Some((end, _)) => format!("{}...", &line[..end]),
+    }
+}

@@ -1,0 +1,143 @@
+//! `format=contract`: the messages of the rendering contract. Each step of an answer is an assistant
+//! message, kept also when it is empty, and each call a tool message, there from the call's start.
+//!
+//! Status messages are asides: unless all are asked for, only errors and stops other than
+//! "completed" are given. `stream.rs` tells the same as events.
+
+mod from_transcript;
+mod stream;
+
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use transcript::Millis;
+
+pub use from_transcript::messages;
+pub use stream::{Envelope, Stream};
+
+#[cfg(test)]
+mod tests;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Message {
+    pub id: String,
+    pub role: Role,
+    pub content: String,
+    pub timestamp: Millis,
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
+    pub metadata: Metadata,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    User,
+    Assistant,
+    Tool,
+    Status,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Metadata {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCallInfo>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<String>,
+    /// Of a call that went well: there then, even when it is null.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub tool_result: Option<Value>,
+    /// Of a call that did not, and never beside a result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_duration_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_type: Option<StatusType>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<ContinuationInfo>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct ToolCallInfo {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    pub name: String,
+    /// Absent where the arguments are no JSON object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Map<String, Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args_summary: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum StatusType {
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Error,
+    Info,
+    Continuation,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct ContinuationInfo {
+    pub should_continue: bool,
+    pub stop_reason: String,
+    pub resolved_by: String,
+}
+
+/// Which status messages are wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Statuses {
+    /// Errors and stops other than "completed".
+    #[default]
+    Lasting,
+    All,
+}
+
+pub fn is_tool_call_message(message: &Message) -> bool {
+    message.role == Role::Assistant && !message.metadata.tool_calls.is_empty()
+}
+
+pub fn is_tool_result_message(message: &Message) -> bool {
+    message.role == Role::Tool
+}
+
+pub fn has_tool_error(message: &Message) -> bool {
+    message.role == Role::Tool && message.metadata.tool_error.is_some()
+}
+
+/// Whether to show an assistant's words. Beside calls, not what is empty or a call's arguments that
+/// slipped into the text; other text that looks like JSON shows.
+pub fn should_render_assistant_content(message: &Message) -> bool {
+    let calls = &message.metadata.tool_calls;
+    if message.role != Role::Assistant || calls.is_empty() {
+        return message.role == Role::Assistant;
+    }
+    let content = message.content.trim();
+    let as_json = serde_json::from_str::<Map<String, Value>>(content).ok();
+    let is_leak =
+        as_json.is_some_and(|it| calls.iter().any(|call| call.args.as_ref() == Some(&it)));
+    !content.is_empty() && !is_leak
+}
+
+impl Metadata {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A null that is there is a value.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}

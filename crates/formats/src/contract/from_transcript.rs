@@ -1,0 +1,228 @@
+//! From the message model to the contract's messages.
+
+use transcript::{
+    Answer, Call, CallState, CancelReason, Content, Continuation, Level, Millis, Part, PartKind,
+    RunStatus, SaidBy, TextRole,
+};
+
+use super::{ContinuationInfo, Message, Metadata, Role, StatusType, Statuses, ToolCallInfo};
+use crate::call;
+use crate::follow::step_number;
+
+/// The messages that one of the transcript's becomes.
+pub fn messages(message: &transcript::Message, statuses: Statuses) -> Vec<Message> {
+    let all = statuses == Statuses::All;
+    match &message.content {
+        Content::Said(said) => match said.role {
+            SaidBy::User => vec![Message {
+                id: said.id.to_string(),
+                role: Role::User,
+                content: said.text.clone(),
+                timestamp: message.created_at,
+                metadata: Metadata::default(),
+            }],
+            SaidBy::System if all => {
+                let id = said.id.to_string();
+                vec![status(id, said.text.clone(), StatusType::Info, message.created_at)]
+            }
+            SaidBy::System => Vec::new(),
+        },
+        Content::Answer(answer) => answer_messages(answer, all),
+        Content::Aside(kind) => {
+            let told = all.then(|| aside(message.id(), kind, message.created_at));
+            told.flatten().into_iter().collect()
+        }
+    }
+}
+
+fn answer_messages(answer: &Answer, all: bool) -> Vec<Message> {
+    let mut messages = Vec::new();
+    for number in 1..=n_steps(answer) {
+        messages.push(step(answer, number));
+        messages.extend(step_calls(answer, number).map(|(part, call)| tool(part, call)));
+        messages.extend(step_parts(answer, number).filter_map(steered));
+        let asides = answer.parts.iter().enumerate().filter(|(_, part)| {
+            all && part.parent.is_none() && step_number(answer, part) == number
+        });
+        messages.extend(asides.filter_map(|(idx, part)| {
+            aside(format!("status_{}_{idx}", answer.id), &part.kind, part.started_at)
+        }));
+    }
+    messages.extend(stop(answer).filter(|stop| all || is_lasting(stop)).map(|stop| {
+        let at = answer.finish.as_ref().map_or(answer.started_at, |it| it.at);
+        continuation_status(&answer.id, &stop, at)
+    }));
+    messages.extend(failure(answer));
+    messages
+}
+
+/// A run that says anything has a step, also where its agent marks none.
+pub(super) fn n_steps(answer: &Answer) -> usize {
+    let outer = answer.steps.iter().filter(|step| step.parent.is_none()).count();
+    outer.max(usize::from(answer.parts.iter().any(|part| part.parent.is_none())))
+}
+
+fn step_parts(answer: &Answer, number: usize) -> impl Iterator<Item = &Part> {
+    let outer = answer.parts.iter().filter(|part| part.parent.is_none());
+    outer.filter(move |part| step_number(answer, part) == number)
+}
+
+pub(super) fn step_calls(answer: &Answer, number: usize) -> impl Iterator<Item = (&Part, &Call)> {
+    step_parts(answer, number).filter_map(|part| match &part.kind {
+        PartKind::Call(call) => Some((part, &**call)),
+        _ => None,
+    })
+}
+
+/// What was said in a step, without what was taken back and what slipped in.
+pub(super) fn step_text(answer: &Answer, number: usize) -> String {
+    let texts = step_parts(answer, number).filter_map(|part| match &part.kind {
+        PartKind::Text(text) if text.role != TextRole::Discarded && !text.leaked => {
+            Some(text.text.as_str()).filter(|it| !it.trim().is_empty())
+        }
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n\n")
+}
+
+fn step(answer: &Answer, number: usize) -> Message {
+    let mut outer = answer.steps.iter().filter(|step| step.parent.is_none());
+    let started_at = outer.nth(number - 1).map_or(answer.started_at, |step| step.started_at);
+    Message {
+        id: format!("{}.{number}", answer.id),
+        role: Role::Assistant,
+        content: step_text(answer, number),
+        timestamp: started_at,
+        metadata: Metadata {
+            tool_calls: step_calls(answer, number).map(|(_, call)| tool_call(call)).collect(),
+            ..Metadata::default()
+        },
+    }
+}
+
+pub(super) fn tool_call(call: &Call) -> ToolCallInfo {
+    ToolCallInfo {
+        id: Some(call.id.to_string()),
+        name: call.label(),
+        args: call::input(call).as_object().cloned(),
+        args_summary: Some(call.summary.clone()).filter(|it| !it.is_empty()),
+    }
+}
+
+fn tool(part: &Part, call: &Call) -> Message {
+    let content = match call.state {
+        CallState::AwaitingApproval => "Waiting for approval".to_owned(),
+        CallState::StreamingInput | CallState::Queued | CallState::Running => "Running".to_owned(),
+        _ if call.is_open() => "Ending".to_owned(),
+        _ => call::summary(call),
+    };
+    let outcome = call.outcome.as_ref();
+    Message {
+        id: format!("tool_{}", call.id),
+        role: Role::Tool,
+        content,
+        timestamp: part.started_at,
+        metadata: Metadata {
+            tool_call_id: Some(call.id.to_string()),
+            tool_name: Some(call.label()),
+            tool_result: outcome.filter(|it| it.ok).map(|_| call::output(call)),
+            tool_error: call::error_text(call),
+            tool_duration_ms: outcome.map(|it| it.duration_ms),
+            ..Metadata::default()
+        },
+    }
+}
+
+fn steered(part: &Part) -> Option<Message> {
+    let PartKind::Steered(steered) = &part.kind else { return None };
+    Some(Message {
+        id: steered.id.to_string(),
+        role: Role::User,
+        content: steered.text.clone(),
+        timestamp: part.started_at,
+        metadata: Metadata::default(),
+    })
+}
+
+fn aside(id: String, kind: &PartKind, at: Millis) -> Option<Message> {
+    match kind {
+        PartKind::Notice { level: Level::Error, text } => {
+            Some(status(id, text.clone(), StatusType::Error, at))
+        }
+        PartKind::Notice { level: Level::Info, text } => {
+            Some(status(id, text.clone(), StatusType::Info, at))
+        }
+        PartKind::Unrecognized { raw, .. } => Some(status(id, raw.clone(), StatusType::Info, at)),
+        PartKind::Exchange(exchange) => {
+            Some(status(id, exchange.text.clone(), StatusType::Info, at))
+        }
+        PartKind::Thinking(thinking) => {
+            Some(status(id, thinking.text.clone(), StatusType::Thinking, at))
+        }
+        PartKind::Text(_) | PartKind::Call(_) | PartKind::Steered(_) => None,
+    }
+}
+
+/// Why the run went on or stopped, as its agent said. One that was cut off without a word of its
+/// agent has stopped all the same.
+pub(super) fn stop(answer: &Answer) -> Option<Continuation> {
+    let said = answer.continuation.clone();
+    let cut_off = answer.finish.as_ref().is_some_and(|it| it.status != RunStatus::Completed);
+    match said {
+        Some(said) if !cut_off || !said.should_continue => Some(said),
+        _ if cut_off => Some(Continuation {
+            should_continue: false,
+            stop_reason: stop_reason(answer.cancelled).to_owned(),
+            resolved_by: "Callboard".to_owned(),
+            evaluations: Vec::new(),
+        }),
+        said => said,
+    }
+}
+
+fn stop_reason(cancelled: Option<CancelReason>) -> &'static str {
+    match cancelled {
+        Some(CancelReason::UserCancel) => "user_requested",
+        Some(CancelReason::Timeout) => "time_limit",
+        Some(CancelReason::Restart) => "stop_requested",
+        Some(CancelReason::Error) | None => "error",
+    }
+}
+
+pub(super) fn is_lasting(stop: &Continuation) -> bool {
+    !stop.should_continue && stop.stop_reason != "completed"
+}
+
+pub(super) fn continuation_status(
+    run: &transcript::ResponseId,
+    stop: &Continuation,
+    at: Millis,
+) -> Message {
+    let verb = if stop.should_continue { "goes on" } else { "stopped" };
+    let content = format!("Agent {verb}: {}", stop.stop_reason);
+    let mut message = status(format!("status_cont_{run}"), content, StatusType::Continuation, at);
+    message.metadata.continuation = Some(ContinuationInfo {
+        should_continue: stop.should_continue,
+        stop_reason: stop.stop_reason.clone(),
+        resolved_by: stop.resolved_by.clone(),
+    });
+    message
+}
+
+fn failure(answer: &Answer) -> Option<Message> {
+    let finish = answer.finish.as_ref()?;
+    let text = error_message(answer)?;
+    Some(status(format!("status_error_{}", answer.id), text, StatusType::Error, finish.at))
+}
+
+/// What a failed run says of itself.
+pub(super) fn error_message(answer: &Answer) -> Option<String> {
+    let finish = answer.finish.as_ref().filter(|it| it.status == RunStatus::Failed)?;
+    let said = finish.error.as_ref().map(|it| it.message.clone());
+    Some(said.unwrap_or_else(|| "The run failed.".to_owned()))
+}
+
+fn status(id: String, content: String, status_type: StatusType, timestamp: Millis) -> Message {
+    let metadata = Metadata { status_type: Some(status_type), ..Metadata::default() };
+    Message { id, role: Role::Status, content, timestamp, metadata }
+}

@@ -1,0 +1,191 @@
+//! A session as the contract's events: what runs do while they do it.
+//!
+//! Folded by a client as the contract says, and put right from the history at every end of a run,
+//! they give the messages of `format=contract`.
+
+use std::collections::HashMap;
+
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use transcript::{
+    Answer, Call, Evaluation, Event, Millis, Record, ResponseId, RunStatus, Seq, SessionId, Step,
+    is_of_session,
+};
+
+use super::from_transcript::{error_message, n_steps, step_calls, step_text, stop, tool_call};
+use crate::call;
+use crate::follow::{Follow, News};
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Envelope {
+    /// The record that it comes from: the `id` of the server-sent event.
+    #[serde(skip)]
+    pub seq: Seq,
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub session_id: SessionId,
+    pub execution_id: ResponseId,
+    pub timestamp: Millis,
+    pub payload: Value,
+}
+
+/// Follows all runs of a session. A reader that starts in the middle gives it the records of open
+/// runs from their beginning, and passes on what comes of later ones.
+#[derive(Debug, Default)]
+pub struct Stream {
+    /// None for those that have ended.
+    runs: HashMap<ResponseId, Option<Follow>>,
+}
+
+impl Stream {
+    pub fn apply(&mut self, record: &Record) -> Vec<Envelope> {
+        let Some(run) = record.response_id.clone().filter(|_| !is_of_session(&record.event)) else {
+            return Vec::new();
+        };
+        let follow = self.runs.entry(run.clone()).or_insert_with(|| Some(Follow::new(run.clone())));
+        let Some(following) = follow else { return Vec::new() };
+        let mut events = Vec::new();
+        let mut has_ended = false;
+        for news in following.apply(record) {
+            has_ended |= matches!(news, News::Ended(_));
+            tell(news, &mut events);
+        }
+        if has_ended {
+            *follow = None;
+        }
+        if let Event::Continuation { should_continue, stop_reason, resolved_by, evaluations } =
+            &record.event
+        {
+            events.push(continuation(*should_continue, stop_reason, resolved_by, evaluations));
+        }
+        let envelope = |(kind, payload)| Envelope {
+            seq: record.seq,
+            kind,
+            session_id: record.session_id.clone(),
+            execution_id: run.clone(),
+            timestamp: record.at,
+            payload: Value::Object(payload),
+        };
+        events.into_iter().map(envelope).collect()
+    }
+}
+
+type Payload = (&'static str, Map<String, Value>);
+
+fn tell(news: News<'_>, events: &mut Vec<Payload>) {
+    match news {
+        News::Begun(_) => events.push(status("processing", None)),
+        News::CallWritten(call) => events.push(tool_started(call)),
+        // What runs is not what was proposed: said again, under the same id.
+        News::ApprovalSettled(call) if is_edited(call) => events.push(tool_started(call)),
+        News::CallEnded(call) => events.push(tool_completed(call)),
+        News::StepEnded { number, step, answer } => {
+            events.push(step_completed(answer, number, step));
+        }
+        News::Ended(answer) => {
+            if answer.steps.iter().all(|step| step.parent.is_some()) && n_steps(answer) == 1 {
+                let started_at = answer.started_at;
+                let step = Step { index: 0, parent: None, started_at, finished: None };
+                events.push(step_completed(answer, 1, &step));
+            }
+            let stop = stop(answer).filter(|stop| answer.continuation.as_ref() != Some(stop));
+            events.extend(stop.map(|it| {
+                continuation(it.should_continue, &it.stop_reason, &it.resolved_by, &it.evaluations)
+            }));
+            events.push(ended(answer));
+        }
+        News::StepBegun { .. }
+        | News::TextBegun(_)
+        | News::TextGrown(..)
+        | News::TextEnded(_)
+        | News::ThinkingBegun(_)
+        | News::ThinkingGrown(..)
+        | News::ThinkingEnded(_)
+        | News::CallBegun(_)
+        | News::ArgumentsGrown(..)
+        | News::ApprovalAsked(_)
+        | News::ApprovalSettled(_)
+        | News::Aside(..) => (),
+    }
+}
+
+fn is_edited(call: &Call) -> bool {
+    call::accepted(call).is_some_and(|it| it.arguments.is_some())
+}
+
+fn tool_started(call: &Call) -> Payload {
+    let info = tool_call(call);
+    let payload = json!({
+        "tool_call_id": call.id,
+        "tool_name": info.name,
+        "args": info.args,
+        "args_summary": info.args_summary,
+    });
+    ("agent.tool.started", without_nulls(payload))
+}
+
+fn tool_completed(call: &Call) -> Payload {
+    let outcome = call.outcome.as_ref();
+    let mut payload = without_nulls(json!({
+        "tool_call_id": call.id,
+        "tool_name": call.label(),
+        "success": outcome.is_some_and(|it| it.ok),
+        "tool_error": call::error_text(call),
+        "result_summary": call::summary(call),
+        "duration_ms": outcome.map(|it| it.duration_ms),
+    }));
+    if outcome.is_some_and(|it| it.ok) {
+        payload.insert("tool_result".to_owned(), call::output(call));
+    }
+    ("agent.tool.completed", payload)
+}
+
+fn step_completed(answer: &Answer, number: usize, step: &Step) -> Payload {
+    let finished = step.finished.as_ref();
+    let payload = json!({
+        "step_number": number,
+        "content": step_text(answer, number),
+        "has_tool_calls": step_calls(answer, number).next().is_some(),
+        "finish_reason": finished.map(|it| &it.reason),
+        "usage": finished.and_then(|it| it.usage),
+        "duration_ms": finished.map(|it| it.at.since(step.started_at)),
+    });
+    ("agent.step.completed", without_nulls(payload))
+}
+
+fn continuation(
+    should_continue: bool,
+    stop_reason: &str,
+    resolved_by: &str,
+    evaluations: &[Evaluation],
+) -> Payload {
+    let payload = json!({
+        "should_continue": should_continue,
+        "stop_reason": stop_reason,
+        "resolved_by": resolved_by,
+        "evaluations": evaluations,
+    });
+    ("agent.continuation", without_nulls(payload))
+}
+
+fn ended(answer: &Answer) -> Payload {
+    let word = match answer.finish.as_ref().map(|it| it.status) {
+        Some(RunStatus::Completed) | None => "completed",
+        Some(RunStatus::Failed) => "failed",
+        Some(RunStatus::Cancelled) => "cancelled",
+    };
+    status(word, error_message(answer))
+}
+
+fn status(word: &str, error_message: Option<String>) -> Payload {
+    let payload = json!({ "status": word, "error_message": error_message });
+    ("agent.status", without_nulls(payload))
+}
+
+fn without_nulls(payload: Value) -> Map<String, Value> {
+    let fields = payload.as_object().cloned().unwrap_or_default();
+    fields.into_iter().filter(|(_, value)| !value.is_null()).collect()
+}

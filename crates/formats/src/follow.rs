@@ -1,0 +1,333 @@
+//! A run as it unfolds: what each record adds to what was told before, in an order that every
+//! streaming vocabulary can say.
+//!
+//! [`Follow`] holds the reducer's answer and remembers how much of it was told, so a stream is a
+//! translation of [`News`] and nothing more. Whatever the log holds:
+//!
+//! - `Begun` comes first, `Ended` last, and nothing after it.
+//! - Parts begin in the order of the answer's parts, each in its step. Texts and thinking end before
+//!   their step does, once, and what they grew by is never empty.
+//! - A call begins, is written and ends, in that order and once each; it is written before its step
+//!   ends.
+//! - Told after every record or once after all of them, it adds up to the same.
+//!
+//! What a sub-agent does is not told: the result of the outer call says what came of it. Neither is a
+//! closing text that takes back what was told: no vocabulary here can.
+
+use std::collections::BTreeSet;
+
+use transcript::{
+    Answer, Call, Change, Executor, Message, Part, PartKind, Record, ResponseId, Step, Text,
+    Thinking, Transcript, is_of_session,
+};
+
+/// What is new.
+#[derive(Debug)]
+pub(crate) enum News<'a> {
+    Begun(&'a Answer),
+    StepBegun {
+        number: usize,
+    },
+    StepEnded {
+        number: usize,
+        step: &'a Step,
+        answer: &'a Answer,
+    },
+    TextBegun(&'a Text),
+    TextGrown(&'a Text, &'a str),
+    TextEnded(&'a Text),
+    ThinkingBegun(&'a Thinking),
+    ThinkingGrown(&'a Thinking, &'a str),
+    ThinkingEnded(&'a Thinking),
+    CallBegun(&'a Call),
+    ArgumentsGrown(&'a Call, &'a str),
+    /// The arguments are whole.
+    CallWritten(&'a Call),
+    ApprovalAsked(&'a Call),
+    ApprovalSettled(&'a Call),
+    CallEnded(&'a Call),
+    /// A steered message, an exchange, a notice or something unrecognized, with its number among what
+    /// is told; again when it has changed.
+    Aside(usize, &'a PartKind),
+    Ended(&'a Answer),
+}
+
+#[derive(Debug)]
+pub(crate) struct Follow {
+    run: ResponseId,
+    /// Of this run alone, with its bodies whole.
+    transcript: Transcript,
+    touched: BTreeSet<usize>,
+    told: Told,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    begun: bool,
+    ended: bool,
+    /// One for each part.
+    parts: Vec<ToldPart>,
+    /// How many of the answer's steps were looked at, and how many of the outer ones told.
+    n_steps_seen: usize,
+    n_steps: usize,
+    open_step: Option<usize>,
+}
+
+#[derive(Debug, Clone)]
+enum ToldPart {
+    /// Of a sub-agent.
+    Hidden,
+    Words {
+        text: String,
+        ended: bool,
+    },
+    Call(ToldCall),
+    Aside,
+}
+
+#[derive(Debug, Clone, Default)]
+struct ToldCall {
+    arguments: String,
+    written: bool,
+    asked: bool,
+    settled: bool,
+    ended: bool,
+}
+
+impl Follow {
+    pub(crate) fn new(run: ResponseId) -> Self {
+        Self {
+            run,
+            transcript: Transcript::whole(),
+            touched: BTreeSet::new(),
+            told: Told::default(),
+        }
+    }
+
+    /// What this record adds.
+    pub(crate) fn apply(&mut self, record: &Record) -> Vec<News<'_>> {
+        self.take_in(record);
+        self.news()
+    }
+
+    /// Takes in a record without telling of it yet. Those of other runs are nothing to us.
+    pub(crate) fn take_in(&mut self, record: &Record) {
+        if record.response_id.as_ref() != Some(&self.run) || is_of_session(&record.event) {
+            return;
+        }
+        if let Change::Updated { parts, .. } = self.transcript.apply(record) {
+            self.touched.extend(parts);
+        }
+    }
+
+    pub(crate) fn answer(&self) -> Option<&Answer> {
+        self.transcript.messages.first().and_then(Message::answer)
+    }
+
+    /// Everything that was not told yet.
+    pub(crate) fn news(&mut self) -> Vec<News<'_>> {
+        let mut news = Vec::new();
+        let Some(answer) = self.transcript.messages.first().and_then(Message::answer) else {
+            return news;
+        };
+        let touched = std::mem::take(&mut self.touched);
+        self.told.tell(answer, &touched, &mut news);
+        news
+    }
+
+    /// The calls that wait for the other side, where the run does nothing else: for decisions, or for
+    /// tools that the client runs.
+    pub(crate) fn waiting(&self) -> Option<Vec<&Call>> {
+        let answer = self.answer().filter(|it| it.is_open())?;
+        let mut waiting = Vec::new();
+        for part in &answer.parts {
+            match &part.kind {
+                PartKind::Text(text) if text.open => return None,
+                PartKind::Thinking(thinking) if thinking.open => return None,
+                PartKind::Call(call) if call.is_open() => {
+                    let is_told = part.parent.is_none();
+                    waiting.push(Some(&**call).filter(|it| is_told && waits_for_client(it))?);
+                }
+                _ => (),
+            }
+        }
+        (!waiting.is_empty()).then_some(waiting)
+    }
+}
+
+/// Nothing happens to it until the other side has acted.
+fn waits_for_client(call: &Call) -> bool {
+    let is_theirs = call.executor == Executor::Client && call.arguments_done && call.is_open();
+    call.waits_for_approval() || is_theirs
+}
+
+/// The number of the step that a part is in, from 1. What comes before the first step is in it.
+pub(crate) fn step_number(answer: &Answer, part: &Part) -> usize {
+    let Some(step) = part.step else { return 1 };
+    let outer = answer.steps.iter().take(step + 1).filter(|step| step.parent.is_none());
+    outer.count().max(1)
+}
+
+impl Told {
+    fn tell<'a>(
+        &mut self,
+        answer: &'a Answer,
+        touched: &BTreeSet<usize>,
+        news: &mut Vec<News<'a>>,
+    ) {
+        if self.ended {
+            return;
+        }
+        if !std::mem::replace(&mut self.begun, true) {
+            news.push(News::Begun(answer));
+        }
+        let n_told = self.parts.len();
+        for &idx in touched.range(..n_told) {
+            self.tell_more(idx, &answer.parts[idx].kind, news);
+        }
+        for (idx, part) in answer.parts.iter().enumerate().skip(n_told) {
+            if part.parent.is_some() {
+                self.parts.push(ToldPart::Hidden);
+                continue;
+            }
+            self.move_on(answer, part.step.map_or(0, |step| step + 1), news);
+            self.begin(part, news);
+            self.tell_more(idx, &part.kind, news);
+        }
+        self.move_on(answer, answer.steps.len(), news);
+        if let Some(step) = self.open_step
+            && answer.steps[step].finished.is_some()
+        {
+            self.end_step(answer, news);
+        }
+        if answer.finish.is_some() {
+            self.end(answer, news);
+        }
+    }
+
+    /// Goes through the steps up to that one.
+    fn move_on<'a>(&mut self, answer: &'a Answer, up_to: usize, news: &mut Vec<News<'a>>) {
+        while self.n_steps_seen < up_to {
+            let step = self.n_steps_seen;
+            self.n_steps_seen += 1;
+            if answer.steps[step].parent.is_none() {
+                self.end_step(answer, news);
+                self.open_step = Some(step);
+                self.n_steps += 1;
+                news.push(News::StepBegun { number: self.n_steps });
+            }
+        }
+    }
+
+    fn end_step<'a>(&mut self, answer: &'a Answer, news: &mut Vec<News<'a>>) {
+        let Some(step) = self.open_step.take() else { return };
+        self.close_parts(answer, news);
+        let step = &answer.steps[step];
+        news.push(News::StepEnded { number: self.n_steps, step, answer });
+    }
+
+    fn close_parts<'a>(&mut self, answer: &'a Answer, news: &mut Vec<News<'a>>) {
+        for (told, part) in self.parts.iter_mut().zip(&answer.parts) {
+            match (told, &part.kind) {
+                (ToldPart::Words { ended, .. }, PartKind::Text(text)) => {
+                    let is_open = !std::mem::replace(ended, true);
+                    news.extend(is_open.then_some(News::TextEnded(text)));
+                }
+                (ToldPart::Words { ended, .. }, PartKind::Thinking(thinking)) => {
+                    let is_open = !std::mem::replace(ended, true);
+                    news.extend(is_open.then_some(News::ThinkingEnded(thinking)));
+                }
+                (ToldPart::Call(told), PartKind::Call(call)) => {
+                    let is_open = !std::mem::replace(&mut told.written, true);
+                    news.extend(is_open.then_some(News::CallWritten(call)));
+                }
+                _ => (),
+            }
+        }
+    }
+
+    fn end<'a>(&mut self, answer: &'a Answer, news: &mut Vec<News<'a>>) {
+        self.end_step(answer, news);
+        self.close_parts(answer, news);
+        self.ended = true;
+        news.push(News::Ended(answer));
+    }
+
+    fn begin<'a>(&mut self, part: &'a Part, news: &mut Vec<News<'a>>) {
+        let words = ToldPart::Words { text: String::new(), ended: false };
+        let (told, begun) = match &part.kind {
+            PartKind::Text(text) => (words, Some(News::TextBegun(text))),
+            PartKind::Thinking(thinking) => (words, Some(News::ThinkingBegun(thinking))),
+            PartKind::Call(call) => {
+                (ToldPart::Call(ToldCall::default()), Some(News::CallBegun(call)))
+            }
+            PartKind::Steered(_)
+            | PartKind::Exchange(_)
+            | PartKind::Notice { .. }
+            | PartKind::Unrecognized { .. } => (ToldPart::Aside, None),
+        };
+        self.parts.push(told);
+        news.extend(begun);
+    }
+
+    fn tell_more<'a>(&mut self, idx: usize, kind: &'a PartKind, news: &mut Vec<News<'a>>) {
+        match (&mut self.parts[idx], kind) {
+            (ToldPart::Words { text: told, ended: ended @ false }, PartKind::Text(text)) => {
+                let more = more(told, &text.text, text.open);
+                news.extend(more.map(|more| News::TextGrown(text, more)));
+                *ended = !text.open;
+                news.extend((!text.open).then_some(News::TextEnded(text)));
+            }
+            (
+                ToldPart::Words { text: told, ended: ended @ false },
+                PartKind::Thinking(thinking),
+            ) => {
+                let more = more(told, &thinking.text, thinking.open);
+                news.extend(more.map(|more| News::ThinkingGrown(thinking, more)));
+                *ended = !thinking.open;
+                news.extend((!thinking.open).then_some(News::ThinkingEnded(thinking)));
+            }
+            (ToldPart::Call(told), PartKind::Call(call)) => told.tell_more(call, news),
+            (ToldPart::Aside, kind) => {
+                let told = self.parts[..idx].iter().filter(|it| !matches!(it, ToldPart::Hidden));
+                news.push(News::Aside(told.count(), kind));
+            }
+            _ => (),
+        }
+    }
+}
+
+impl ToldCall {
+    fn tell_more<'a>(&mut self, call: &'a Call, news: &mut Vec<News<'a>>) {
+        let is_written = call.arguments_done || call.approval.is_some() || call.outcome.is_some();
+        if !self.written {
+            // A whole transcript keeps all of a body in its head.
+            let more = more(&mut self.arguments, call.arguments.head(), !call.arguments_done);
+            news.extend(more.map(|more| News::ArgumentsGrown(call, more)));
+        }
+        if is_written && !std::mem::replace(&mut self.written, true) {
+            news.push(News::CallWritten(call));
+        }
+        let resolved = call.approval.as_ref().is_some_and(|it| it.resolved.is_some());
+        if call.waits_for_approval() && !std::mem::replace(&mut self.asked, true) {
+            news.push(News::ApprovalAsked(call));
+        }
+        if resolved && !std::mem::replace(&mut self.settled, true) {
+            news.push(News::ApprovalSettled(call));
+        }
+        if call.outcome.is_some() && !std::mem::replace(&mut self.ended, true) {
+            news.push(News::CallEnded(call));
+        }
+    }
+}
+
+/// What `now` says beyond what was told, which it must begin with. A text that is open has only grown,
+/// so that need not be looked at for every delta.
+fn more<'a>(told: &mut String, now: &'a str, has_only_grown: bool) -> Option<&'a str> {
+    if !has_only_grown && !now.starts_with(told.as_str()) {
+        return None;
+    }
+    let more = now.get(told.len()..).filter(|it| !it.is_empty())?;
+    told.push_str(more);
+    Some(more)
+}
