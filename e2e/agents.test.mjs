@@ -335,6 +335,10 @@ const CASES = {
     assert.equal(events.filter((it) => it.type === "tool_approval_requested").length, 0);
     assert.equal(events.filter((it) => it.type === "tool_result").length, 2);
     await page.getByText("Half way.", { exact: true }).waitFor();
+    const texts = (/** @type {string} */ part) => page.locator(`.tool-block ${part}`).allTextContents();
+    assert.deepEqual(await texts(".name"), ["agents_list", "callboard_note"]);
+    assert.deepEqual(await texts(".origin"), ["Callboard", "Callboard"]);
+    assert.deepEqual(await texts(".agents b"), ["free", "asking", "demo"]);
     await assertSameAfterReload(page);
     const commands = (await talk.processes()).map((it) => it.command).join("\n");
     assert.doesNotMatch(commands, /Bearer [^$]/, "everybody can read a command line");
