@@ -89,7 +89,7 @@ async fn a_queue_survives_a_stop() {
     server.stop();
 
     let server = home.start();
-    let both = |it: &transcript::Transcript| is_quiet(it) && it.messages.len() == 4;
+    let both = |it: &Transcript| is_quiet(it) && it.messages.len() == 4;
     let transcript = watch_until(&server, &session, both).await;
     let shown: Vec<_> = transcript.messages.iter().filter_map(|it| it.answer()).collect();
     assert!(shown[0].was_interrupted(), "the story ended with the server");
