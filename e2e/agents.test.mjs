@@ -45,6 +45,8 @@ const DIFFERENCES = {
     tools: { bash: "shell", write: "write", edit: "edit", read: "read" },
     canEdit: true,
     isProgram: true,
+    // It takes what it was handed into its conversation even while it stops.
+    readsWhileItStops: true,
   },
 };
 
@@ -315,6 +317,11 @@ const CASES = {
     await talk.post("messages", { text: "play:hello", mode: "steer" });
     if (its.isProgram) await talk.answerWhen((it) => it.parts.some(isSteered));
     await talk.post("cancel");
+    if (its.readsWhileItStops) {
+      assert.equal((await talk.answer()).parts.find(isSteered).state, "seen");
+      assert.deepEqual(await talk.queue(), []);
+      return assertGoesOn(talk, "play:hello", stage);
+    }
     const waiting = (await talk.queue()).map(({ text, held }) => ({ text, held }));
     assert.deepEqual(waiting, [{ text: "play:hello", held: true }]);
     await talk.post("queue/release");

@@ -231,9 +231,10 @@ async fn change_the_queue(caller: &mut Caller<'_>, id: &str) {
     let first = waiting["messages"][0]["id"].as_str().unwrap().to_owned();
     let message = format!("{queue}/{{message}}");
     let steer = format!("{message}/steer");
+    let change = || Body::Json(json!({ "text": "time in Lima", "position": 3 }));
+    caller.call(Method::PATCH, &message, "/api/sessions/none/queue/none", change()).await;
     for message_id in [&first, "none"] {
-        let change = Body::Json(json!({ "text": "time in Lima", "position": 3 }));
-        caller.call(Method::PATCH, &message, &format!("{url}/{message_id}"), change).await;
+        caller.call(Method::PATCH, &message, &format!("{url}/{message_id}"), change()).await;
         let steered = format!("{url}/{message_id}/steer");
         caller.call(POST, &steer, &steered, Body::None).await;
     }
