@@ -67,7 +67,12 @@ impl Gallery {
                 updated_at: summary.updated_at,
             }
         });
-        let demo = ListedAgent { id: "demo".into(), kind: "demo".into(), problem: None };
+        let demo = ListedAgent {
+            id: "demo".into(),
+            kind: "demo".into(),
+            can_be_steered: true,
+            problem: None,
+        };
         Self { settings: Settings::default(), sessions: sessions.collect(), agents: [demo] }
     }
 

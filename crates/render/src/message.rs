@@ -5,8 +5,7 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 use transcript::{
-    Answer, Attachment, Call, CallState, CancelReason, Content, Message, Queued, RunStatus, Said,
-    SaidBy,
+    Answer, Attachment, Call, CallState, CancelReason, Content, Message, RunStatus, Said, SaidBy,
 };
 
 use crate::icon::icon;
@@ -76,19 +75,6 @@ pub(crate) fn attachments(view: &View, attachments: &[Attachment]) -> Markup {
 pub fn is_picture(media_type: &str, bytes: u64) -> bool {
     const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
     PICTURES.contains(&media_type) && bytes <= 4 * 1024 * 1024
-}
-
-pub(crate) fn queued(view: &View, id: &str, message: &Queued) -> Element {
-    let client_id = message.client_id.as_ref().map(|it| it.as_str());
-    let element = Element::new("article", id).class("message queued").attr("data-role", "user");
-    element.attr_if("data-client-id", client_id).html(html! {
-        (attachments(view, &message.attachments))
-        div.bubble { (message.text) }
-        p.meta {
-            "Queued: starts when the agent has finished"
-            button.quiet type="button" data-action="drop-queued" data-message-id=(message.id.as_str()) { "Remove" }
-        }
-    })
 }
 
 fn answer(view: &View, id: &str, answer: &Answer) -> Element {
