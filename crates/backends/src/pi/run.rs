@@ -336,6 +336,11 @@ impl Run {
                 let is_interrupted = self.interrupt.is_some();
                 call.end(now, Ended { said, is_error, duration_ms, is_interrupted }, out);
             }
+            "bashExecution" => {
+                let Message { command, output, .. } = message;
+                let (command, output) = (command.unwrap_or_default(), output.unwrap_or_default());
+                out.notice(Level::Info, format!("Pi was told to run {command}\n{output}"));
+            }
             _ => (),
         }
     }

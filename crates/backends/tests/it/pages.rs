@@ -30,6 +30,7 @@ fn all() -> impl Iterator<Item = Session> {
         crate::pi::sessions,
         crate::captures::sessions,
         crate::vectors::sessions,
+        crate::made_up::sessions,
     ];
     kinds.into_iter().flat_map(|sessions| sessions())
 }
@@ -56,7 +57,7 @@ macro_rules! patches_lead_to_every_page_of {
     };
 }
 
-patches_lead_to_every_page_of!(claude, codex, pi, captures, vectors);
+patches_lead_to_every_page_of!(claude, codex, pi, captures, vectors, made_up);
 
 #[expect(clippy::print_stdout, reason = "how much was compared is part of the result")]
 fn check_patches(kind: &str, sessions: Vec<Session>) {

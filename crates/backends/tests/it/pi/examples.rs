@@ -12,7 +12,7 @@ use super::snapshots::shown;
 use super::stage::{Played, Stage};
 
 /// A run whose prompt has been taken up. Of the old package, unless it says otherwise.
-fn working() -> Stage {
+pub(super) fn working() -> Stage {
     let mut stage = prompted();
     stage.say(json!({ "type": "response", "id": "prompt-2", "success": true }));
     stage.say(json!({ "type": "agent_start" }));
