@@ -127,7 +127,9 @@ impl Backend for Pi {
             }
             (Input::Interrupt, Some(run)) => run.interrupt(now, &mut self.out),
             (Input::Wake, Some(run)) => run.wake(now, &mut self.out),
-            (Input::Exited(exit), Some(run)) => run.exited(&exit, &mut self.out),
+            (Input::Exited(exit), Some(run)) => {
+                run.exited(&exit, self.conversation.known.is_some(), &mut self.out);
+            }
             (Input::Decided { .. } | Input::Interrupt | Input::Wake | Input::Exited(_), None) => (),
             // What only models behind an API get.
             (

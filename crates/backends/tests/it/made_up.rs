@@ -8,8 +8,11 @@ use transcript::Record;
 
 use crate::pages::Session;
 
+/// From what a program says to what is in the log.
+type Hear = fn(&[String]) -> Vec<Record>;
+
 pub(crate) fn sessions() -> Vec<Session> {
-    let programs: [(&str, fn(&[String]) -> Vec<Record>); 3] = [
+    let programs: [(&str, Hear); 3] = [
         ("claude", crate::claude::heard),
         ("codex", crate::codex::heard),
         ("pi", crate::pi::heard),
@@ -17,7 +20,7 @@ pub(crate) fn sessions() -> Vec<Session> {
     programs.into_iter().flat_map(|(program, hear)| sessions_of(program, hear)).collect()
 }
 
-fn sessions_of(program: &str, hear: fn(&[String]) -> Vec<Record>) -> Vec<Session> {
+fn sessions_of(program: &str, hear: Hear) -> Vec<Session> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/made_up").join(program);
     let files = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path());
     let mut files: Vec<PathBuf> =

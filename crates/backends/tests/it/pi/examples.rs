@@ -552,3 +552,20 @@ fn calls_of_an_answer_that_is_retried_never_ran() {
     "#]],
     );
 }
+
+#[test]
+fn a_program_that_dies_in_its_first_answer() {
+    let mut stage = working();
+    stage.say(json!({ "type": "message_start", "message": { "role": "assistant" } }));
+    stage.exit(Exit { code: None, stderr: String::new() });
+    check(
+        &stage,
+        1,
+        expect![[r#"
+            > exited None ""
+            notice {"level":"error","text":"Pi keeps a conversation only from its first answer on: the next message begins a new one, which knows nothing of this."}
+            continuation {"shouldContinue":false,"stopReason":"error","resolvedBy":"AgentExited"}
+            end Failed agent_exited: Pi stopped before it had answered (ended by a signal). Send the message again.
+        "#]],
+    );
+}
