@@ -205,7 +205,7 @@ function connect() {
 // Reading: the page follows its end only while the reader is there, and keeps only what is near
 
 /** So many messages stay. What is dropped is loaded again when the reader comes back. */
-const KEPT = 150;
+const KEPT = 100;
 /** What is nearer than this to the edge of the screen is loaded, in pixels. */
 const NEAR = 1200;
 let following = true;
@@ -267,6 +267,8 @@ function dropFar(isAfter = false) {
   });
   if (!far.length) return;
   for (const it of far) it.remove();
+  // The browser frees them when it believes that memory runs short, or else much later.
+  new ArrayBuffer(32 << 20);
   const side = sure(isAfter ? "later" : "earlier");
   const kept = all(".message", list());
   const from = isAfter ? `?after=${begin(kept.at(-1))}` : `?before=${begin(kept[0])}`;
