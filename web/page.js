@@ -729,7 +729,7 @@ const clicks = {
   3: ".sheet [data-scope=always]",
   n: ".sheet [data-action=deny]",
   g: "#latest",
-  o: ".message:nth-last-child(1 of :has(.tool-widget)) > .parts > .activity > summary",
+  o: ".message:nth-last-child(1 of [data-activity]:not([data-activity=none])) > .parts > .activity > summary",
   "?": "[data-action=keys]",
 };
 
