@@ -221,7 +221,7 @@ function connect() {
 // Reading: the page follows its end only while the reader is there, and keeps only what is near
 
 /** So many messages stay. What is dropped is loaded again when the reader comes back. */
-const KEPT = 150;
+const KEPT = 100;
 /** What is nearer than this to the edge of the screen is loaded, in pixels. */
 const NEAR = 1200;
 let following = true;
@@ -283,6 +283,8 @@ function dropFar(isAfter = false) {
   });
   if (!far.length) return;
   for (const it of far) it.remove();
+  // The browser frees them when it believes that memory runs short, or else much later.
+  new ArrayBuffer(32 << 20);
   const side = sure(isAfter ? "later" : "earlier");
   const kept = all(".message", list());
   const from = isAfter ? `?after=${begin(kept.at(-1))}` : `?before=${begin(kept[0])}`;
@@ -755,7 +757,7 @@ const clicks = {
   3: ".sheet [data-scope=always]",
   n: ".sheet [data-action=deny]",
   g: "#latest",
-  o: ".message:nth-last-child(1 of :has(.tool-widget)) > .parts > .activity > summary",
+  o: ".message:nth-last-child(1 of [data-activity]:not([data-activity=none])) > .parts > .activity > summary",
   "?": "[data-action=keys]",
 };
 

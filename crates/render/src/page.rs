@@ -131,7 +131,7 @@ fn welcome(page: &Page<'_>) -> Markup {
         "write a report about lighthouses",
     ];
     html! {
-        header.top {
+        header.top.bare {
             button.quiet.drawer type="button" data-action="drawer" aria-label="Sessions" { (icon("menu")) }
         }
         section #conversation aria-label="Conversation" tabindex="-1" {
