@@ -20,7 +20,7 @@ const TIMEOUT_MS = 60_000;
 const PICTURE =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** What cannot be the same for all, and why. */
+/** What cannot be the same for all, and why. @type {Record<string, any>} */
 const DIFFERENCES = {
   openai: {
     tools: { shell: "shell", write_file: "write", edit_file: "edit", read_file: "read" },
@@ -40,6 +40,15 @@ const DIFFERENCES = {
     // Its protocol takes a yes or a no, and no other arguments.
     canEdit: false,
     isProgram: true,
+  },
+  codexExec: {
+    tools: { shell: "shell", apply_patch: "write" },
+    filesTold: ["write succeeded", "write succeeded", "shell succeeded: alpha\ngamma"],
+    isProgram: true,
+    isOneWay: true,
+    // Said before all else, in the first answer.
+    limits:
+      "notice: Codex is driven without its app-server: its words come whole, and it does what its sandbox allows without asking.",
   },
   pi: {
     tools: { bash: "shell", write: "write", edit: "edit", read: "read" },
@@ -223,7 +232,7 @@ const CASES = {
     const refusals = {
       refused401: ["upstream_auth", /log in|login|key/i],
       refused429: ["rate_limit_upstream", /slow down/],
-      refused500: ["upstream_error", /service/],
+      refused500: ["upstream_error", /service|high demand/],
     };
     const talk = await open();
     for (const [scenario, [code, words]] of Object.entries(refusals)) {
@@ -358,6 +367,30 @@ const PROGRAM_CASES = {
   },
 };
 
+/** What is left where words come whole, nothing is asked and a program hears nothing once it runs. */
+const ONE_WAY_CASES = {
+  ...pick(CASES, [
+    "commentary, call, commentary, call, answer",
+    "calls side by side",
+    "thinking is told apart from words",
+    "files are written, changed and read",
+    "a call that fails",
+    "what a command prints comes as it is",
+    "stopped in a call: nothing of it is left",
+    "a service that refuses is told apart, in words that help",
+    "the model sees what was said before",
+    "the server is killed in a call: the run is closed, and the conversation goes on",
+  ]),
+
+  "the page says what it cannot do": async (/** @type {Case} */ { t, stage, open }) => {
+    const talk = await open();
+    await talk.hear("play:hello");
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    assert.match(await page.locator(".limits").innerText(), /no app-server.*come whole.*without asking/);
+    assert.match(await page.locator(".notice").innerText(), /without its app-server/);
+  },
+};
+
 const browser = useBrowser();
 
 for (const kind of KINDS) {
@@ -372,7 +405,8 @@ for (const kind of KINDS) {
     after(() => end());
 
     const its = DIFFERENCES[kind];
-    const cases = its.isProgram ? { ...CASES, ...PROGRAM_CASES } : CASES;
+    const programCases = its.isOneWay ? ONE_WAY_CASES : { ...CASES, ...PROGRAM_CASES };
+    const cases = its.isProgram ? programCases : CASES;
     for (const [name, play] of Object.entries(cases)) {
       test(name, { timeout: TIMEOUT_MS }, async (t) => {
         /** @type {Conversation[]} */
@@ -381,11 +415,16 @@ for (const kind of KINDS) {
           opened.push(await stage.open(options));
           return /** @type {Conversation} */ (opened.at(-1));
         };
-        await play({ t, stage, open, its, told: (answer) => told(answer, its.tools) });
+        await play({ t, stage, open, its, told: (answer) => told(answer, its.tools).filter((/** @type {string} */ it) => it !== its.limits) });
         for (const it of opened) assertAllClosed(await stage.callboard.events(it.id));
       });
     }
   });
+}
+
+/** @template T @param {Record<string, T>} all @param {string[]} names @returns {Record<string, T>} */
+function pick(all, names) {
+  return Object.fromEntries(names.map((name) => [name, all[name]]));
 }
 
 /**

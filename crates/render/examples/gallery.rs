@@ -64,7 +64,8 @@ impl Gallery {
                 updated_at: summary.updated_at,
             }
         });
-        let demo = ListedAgent { id: "demo".into(), kind: "demo".into(), problem: None };
+        let demo =
+            ListedAgent { id: "demo".into(), kind: "demo".into(), problem: None, limits: None };
         Self { settings: Settings::default(), sessions: sessions.collect(), agents: [demo] }
     }
 

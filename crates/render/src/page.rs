@@ -34,6 +34,8 @@ pub struct ListedAgent {
     pub kind: String,
     /// Why it cannot be used now, and what to do.
     pub problem: Option<String>,
+    /// What it cannot do as it is installed.
+    pub limits: Option<&'static str>,
 }
 
 pub fn page(page: &Page<'_>) -> String {
@@ -117,7 +119,9 @@ fn welcome(page: &Page<'_>) -> Markup {
                     ul.examples { @for text in examples { li { button type="button" data-action="example" { (text) } } } }
                 }
                 @for agent in page.agents {
-                    @if let Some(problem) = &agent.problem { p.notice.info { b { (agent.id) } ": " (problem) } }
+                    @for words in agent.problem.as_deref().into_iter().chain(agent.limits) {
+                        p.notice.info { b { (agent.id) } ": " (words) }
+                    }
                 }
             }
         }
@@ -130,6 +134,7 @@ fn composer(page: &Page<'_>) -> Markup {
     let open = page.open.as_ref();
     let agent = open.map(|it| it.transcript.summary.agent.as_str());
     let workspace = open.and_then(|it| it.transcript.summary.workspace.as_deref());
+    let limits = page.agents.iter().find(|it| Some(&*it.id) == agent).and_then(|it| it.limits);
     html! {
         form #composer hidden[open.is_some_and(|it| it.at.is_some())] {
             div #editing hidden {
@@ -154,6 +159,7 @@ fn composer(page: &Page<'_>) -> Markup {
                 button #send.primary type="submit" aria-label="Send" { (icon("arrow-up")) }
             }
         }
+        @if let Some(limits) = limits { p.limits { (limits) } }
         noscript { p.hint { "Reading works without JavaScript; to answer, please turn it on." } }
     }
 }

@@ -28,7 +28,7 @@ impl Task {
             let _ = program.await;
         }
         let launch = self.launch();
-        let worker = match self.shared.agents.hire(&agent, &launch)? {
+        let worker = match self.shared.agents.hire(&agent, &launch).await? {
             Hired::ForOneRun(backend) => Worker::for_one_run(agent, backend),
             Hired::Program { backend, command, environment, patience } => {
                 let start = Start { command, workspace: self.workspace(), environment };
