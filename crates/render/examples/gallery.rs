@@ -71,8 +71,13 @@ impl Gallery {
 
     fn draw(&self, open: Option<(&SessionId, &Transcript)>) -> String {
         let Self { settings, sessions, agents } = self;
-        let open =
-            open.map(|(id, transcript)| OpenSession { id, transcript, earlier: None, at: None });
+        let open = open.map(|(id, transcript)| OpenSession {
+            id,
+            transcript,
+            earlier: None,
+            at: None,
+            has_raw: false,
+        });
         page(&Page { settings, sessions, agents, servers: &[], open })
     }
 

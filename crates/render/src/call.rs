@@ -10,7 +10,7 @@ use crate::icon::icon;
 use crate::message::attachments;
 use crate::tool::{self, Kind};
 use crate::tree::Element;
-use crate::view::{BodyKind, View, inline};
+use crate::view::{BodyKind, RawOf, View, inline};
 use crate::words::duration;
 use crate::{json, whole};
 
@@ -131,12 +131,12 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
     parts
 }
 
-/// To what the agent's own program wrote of the call's end. A file that stands alone hides it.
+/// To what the agent's own program wrote of the call's end.
 fn raw_link(view: &View, id: &str, call: &Call, changed: Seq) -> Option<Element> {
     let is_of_program = call.executor == Executor::Agent && call.outcome.is_some();
-    let link = Element::new("a", id).class("raw-link").attr("href", view.raw_url(changed));
-    let link = link.attr("target", "_blank").attr("rel", "noopener");
-    is_of_program.then(|| link.text("What the program wrote"))
+    let url = view.raw_url(RawOf::Record(changed)).filter(|_| is_of_program)?;
+    let link = Element::new("a", id).class("raw-link").attr("href", url);
+    Some(link.attr("target", "_blank").attr("rel", "noopener").text("What the program wrote"))
 }
 
 fn section(id: &str, title: &str, body: Element) -> Element {

@@ -206,7 +206,7 @@ impl Live {
             drawn.update_part(&self.view, &id, answer, part, ops);
         }
         if more {
-            let next = frame(&id, answer);
+            let next = frame(&self.view, &id, answer);
             drawn.frame.patch(&next, ops);
             drawn.frame = next;
             drawn.update_badges(&self.view, &id, answer, parts, ops);
@@ -256,7 +256,7 @@ impl Drawn {
     fn new(view: &View, id: &str, answer: &Answer) -> Self {
         let parts = 0..answer.parts.len();
         let parts = parts.map(|idx| DrawnPart::new(view, id, answer, idx)).collect();
-        Self { frame: frame(id, answer), parts }
+        Self { frame: frame(view, id, answer), parts }
     }
 
     fn update_part(

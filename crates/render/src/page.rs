@@ -27,6 +27,8 @@ pub struct OpenSession<'a> {
     pub earlier: Option<u64>,
     /// The log is shown as it was at this number: nothing can be said there.
     pub at: Option<u64>,
+    /// What its program writes is kept beside the log.
+    pub has_raw: bool,
 }
 
 pub struct ListedAgent {
@@ -69,7 +71,7 @@ pub fn page(page: &Page<'_>) -> String {
 }
 
 fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
-    let view = View::new(open.id.clone(), Bodies::Cut);
+    let view = View::new(open.id.clone(), Bodies::Cut).with_raw(open.has_raw);
     let around = Surroundings::new(&view, open.transcript);
     html! {
         header.top {

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot};
-use transcript::{Event, MessageId, Record, Seq, SessionId, Summary};
+use transcript::{Event, MessageId, Record, Seq, SessionId, Summary, Transcript};
 
 use crate::agents::Agents;
 use crate::approvals::Approvals;
@@ -51,6 +51,13 @@ pub(crate) struct Shared {
     pub(crate) keeps_raw: bool,
     /// Programs that run.
     pub(crate) pulses: Pulses,
+}
+
+impl Shared {
+    /// Whether what the session's agent writes can be read back.
+    pub(crate) fn keeps_raw_of(&self, transcript: &Transcript) -> bool {
+        self.keeps_raw && self.agents.is_program(&transcript.summary.agent)
+    }
 }
 
 /// All sessions that are at work.

@@ -60,6 +60,7 @@ pub(super) async fn session(
         transcript: &opened.transcript,
         earlier: opened.earlier.map(|it| it.0),
         at,
+        has_raw: app.shared.keeps_raw_of(&opened.transcript),
     };
     Ok(page.draw(Some(open)))
 }

@@ -441,6 +441,14 @@ async fn what_a_program_wrote_can_be_read_back() {
             _ => (),
         }
     }
+    let page = String::from_utf8(server.get_bytes(&format!("/s/{session}")).await.1).unwrap();
+    let (_, link) = page.split_once(r#"class="raw-link" href=""#).unwrap();
+    let link = link.split_once('"').unwrap().0.replace("&amp;", "&");
+    let (kind, text) = server.get_bytes(&link).await;
+    let lines: String =
+        all.iter().map(|it| format!("{}\n", it["text"].as_str().unwrap())).collect();
+    assert!(kind.starts_with("text/plain"), "{kind}");
+    assert_eq!(String::from_utf8(text).unwrap(), lines, "all of the run, word for word");
     let metrics = server.get("/metrics").await;
     let counted =
         r#"callboard_unrecognized_total{agent="claude",version="9.9.9",kind="novelty"} 1"#;
