@@ -350,6 +350,21 @@ const PROGRAM_CASES = {
     assert.deepEqual(stage.models.asked("waiting").map((it) => it.includes("Do hurry.")), [false, true]);
   },
 
+  "how the program is can be seen while it works": async ({ t, stage, open }) => {
+    const talk = await open();
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:story");
+    await stage.models.reached("story");
+    const pulse = page.locator(".pulse-line");
+    await pulse.getByText(/^pid \d+$/).waitFor();
+    const pids = (await talk.processes()).map((it) => `pid ${it.pid}`);
+    assert.ok(pids.includes(await pulse.locator("span").first().innerText()), `${pids}`);
+    await pulse.getByText(/^last line \d+s ago$/).waitFor();
+    stage.models.open("story");
+    await answered(page);
+    await pulse.waitFor({ state: "hidden" });
+  },
+
   "the program is killed in its words: the run says so, and the conversation goes on": async ({ stage, open, told }) => {
     const talk = await open();
     await talk.hear("play:hello");
@@ -386,7 +401,7 @@ const ONE_WAY_CASES = {
     const talk = await open();
     await talk.hear("play:hello");
     const page = await openSession(t, browser, stage.callboard, talk.id);
-    assert.match(await page.locator(".limits").innerText(), /no app-server.*come whole.*without asking/);
+    assert.match(await page.locator(".remark").innerText(), /no app-server.*come whole.*without asking/);
     assert.match(await page.locator(".notice").innerText(), /without its app-server/);
   },
 };

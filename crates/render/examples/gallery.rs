@@ -77,6 +77,8 @@ impl Gallery {
             earlier: None,
             at: None,
             has_raw: false,
+            pulse: None,
+            unknown: None,
         });
         page(&Page { settings, sessions, agents, servers: &[], open })
     }

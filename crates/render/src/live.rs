@@ -15,6 +15,7 @@ use crate::markdown::Stream;
 use crate::message::{badge_id, badges_id, frame, list_id, message, parent, part_id};
 use crate::op::Op;
 use crate::part::Growing;
+use crate::pulse::Pulse;
 use crate::surroundings::Surroundings;
 use crate::tree::{Element, clean};
 use crate::view::{View, call_of};
@@ -71,6 +72,11 @@ impl Live {
 
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
+    }
+
+    /// The op that shows how the agent's program is.
+    pub fn pulse(&self, pulse: Option<&Pulse>) -> Op {
+        crate::pulse::pulse(&self.view, pulse).put()
     }
 
     pub fn head(&self) -> Seq {

@@ -6,10 +6,12 @@ use transcript::{SessionId, Transcript};
 
 use crate::conversation::messages;
 use crate::icon::{icon, symbols};
+use crate::pulse::{Pulse, pulse};
 use crate::settings::{self, ListedServer, Settings};
 use crate::sidebar::{ListedSession, sidebar};
 use crate::surroundings::Surroundings;
 use crate::view::{Bodies, View};
+use crate::words::count;
 
 pub struct Page<'a> {
     pub settings: &'a Settings,
@@ -29,6 +31,16 @@ pub struct OpenSession<'a> {
     pub at: Option<u64>,
     /// What its program writes is kept beside the log.
     pub has_raw: bool,
+    /// Its program, while it is at work.
+    pub pulse: Option<Pulse>,
+    /// What its program has said and nobody could read.
+    pub unknown: Option<Unknown>,
+}
+
+pub struct Unknown {
+    /// With its version.
+    pub program: String,
+    pub kinds: Vec<String>,
 }
 
 pub struct ListedAgent {
@@ -93,7 +105,10 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
         }
         div.foot {
             button #latest type="button" data-action="latest" hidden { (icon("arrow-down")) " Jump to latest" }
-            (PreEscaped(around.now.to_html()))
+            div.why {
+                (PreEscaped(around.now.to_html()))
+                (PreEscaped(pulse(&view, open.pulse.as_ref()).to_html()))
+            }
             (PreEscaped(around.dock.to_html()))
             (composer(page))
         }
@@ -161,7 +176,13 @@ fn composer(page: &Page<'_>) -> Markup {
                 button #send.primary type="submit" aria-label="Send" { (icon("arrow-up")) }
             }
         }
-        @if let Some(limits) = limits { p.limits { (limits) } }
+        @if let Some(limits) = limits { p.remark { (limits) } }
+        @if let Some(Unknown { program, kinds }) = open.and_then(|it| it.unknown.as_ref()) {
+            p.remark title=(kinds.join(", ")) {
+                (program) ": " (count(kinds.len() as u64, "unknown message type"))
+                ", shown as " @if kinds.len() == 1 { "it" } @else { "they" } " came"
+            }
+        }
         noscript { p.hint { "Reading works without JavaScript; to answer, please turn it on." } }
     }
 }

@@ -177,7 +177,15 @@ impl Agents {
 
     /// It is a process of its own, with a memory of its own.
     pub(crate) fn is_program(&self, id: &str) -> bool {
-        self.find(id).is_some_and(|it| matches!(it.kind, AgentKind::Program(_)))
+        self.program_name(id).is_some()
+    }
+
+    /// What the program calls itself, if the agent is one.
+    pub(crate) fn program_name(&self, id: &str) -> Option<&'static str> {
+        match &self.find(id)?.kind {
+            AgentKind::Program(agent) => Some(agent.which.kind().about().name),
+            AgentKind::Demo { .. } | AgentKind::OpenAi(_) => None,
+        }
     }
 
     fn able(&self, id: &str) -> Result<&Agent, ErrorInfo> {

@@ -6,11 +6,11 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::{IntoResponse, Response};
-use render::{ListedAgent, ListedServer, ListedSession, OpenSession, Page, Settings};
+use render::{ListedAgent, ListedServer, ListedSession, OpenSession, Page, Settings, Unknown};
 use schemars::{JsonSchema, json_schema};
 use serde::Deserialize;
 use store::{Store, Window};
-use transcript::{Seq, Transcript};
+use transcript::{Seq, Summary, Transcript};
 
 use super::App;
 use super::error::{HttpError, PageError, no_such_path};
@@ -61,6 +61,8 @@ pub(super) async fn session(
         earlier: opened.earlier.map(|it| it.0),
         at,
         has_raw: app.shared.keeps_raw_of(&opened.transcript),
+        pulse: app.shared.pulse_of(&id, &opened.transcript).filter(|_| at.is_none()),
+        unknown: unknown(&app, &opened.transcript.summary)?,
     };
     Ok(page.draw(Some(open)))
 }
@@ -88,6 +90,20 @@ impl PageData {
         let text = render::page(&Page { settings, sessions, agents, servers, open });
         Html { text, pictures_from_elsewhere: settings.remote_images }
     }
+}
+
+/// What the session's program has said in its version and nobody could read.
+fn unknown(app: &App, summary: &Summary) -> Result<Option<Unknown>, store::Error> {
+    let linked = summary.linked.as_ref();
+    let Some(version) = linked.map(|it| it.version.clone().unwrap_or_default()) else {
+        return Ok(None);
+    };
+    let Some(name) = app.shared.agents.program_name(&summary.agent) else { return Ok(None) };
+    let all = app.store().unrecognized()?.into_iter();
+    let kinds = all.filter(|it| it.agent == summary.agent && it.version == version);
+    let kinds: Vec<String> = kinds.map(|it| format!("{} ({})", it.kind, it.n)).collect();
+    let program = format!("{name} {version}").trim_end().to_owned();
+    Ok((!kinds.is_empty()).then_some(Unknown { program, kinds }))
 }
 
 /// The list of sessions, as far as it is shown at first.

@@ -78,7 +78,7 @@ async fn it_is_known_what_it_cannot_do() {
     assert!(limits.contains("no app-server"), "{agents}");
     let (_, page) = server.get_bytes(&format!("/s/{session}")).await;
     let page = String::from_utf8(page).unwrap();
-    assert!(page.contains("class=\"limits\">This Codex has no app-server"), "{page}");
+    assert!(page.contains("class=\"remark\">This Codex has no app-server"), "{page}");
 }
 
 #[tokio::test]
