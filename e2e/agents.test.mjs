@@ -382,6 +382,75 @@ const PROGRAM_CASES = {
   },
 };
 
+/** What Claude Code asks of a person, with a form. @type {typeof CASES} */
+const CLAUDE_CASES = {
+  "questions are answered with a form": async ({ t, stage, open, told }) => {
+    const talk = await open({ asks: true });
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:choosing");
+    const sheet = page.getByRole("alertdialog");
+    const question = (/** @type {string} */ name) => sheet.getByRole("group", { name });
+    await question("Which colour?").getByRole("radio", { name: "Blue" }).check();
+    await sheet.getByRole("button", { name: "Answer", exact: true }).click();
+    await page.getByText("please answer every question").waitFor();
+    for (const name of ["Apple", "Pear"]) await question("Which fruits?").getByRole("checkbox", { name }).check();
+    await question("Which name?").getByRole("radio", { name: "Bob" }).check();
+    await question("Which name?").getByRole("textbox").fill("Somebody else");
+    await sheet.getByRole("button", { name: "Answer", exact: true }).click();
+    await answered(page);
+    const answers = { "Which colour?": "Blue", "Which fruits?": "Apple, Pear", "Which name?": "Somebody else" };
+    const events = await stage.callboard.events(talk.id);
+    const { arguments: given } = /** @type {any} */ (events.find((it) => it.type === "tool_approval_resolved"));
+    assert.deepEqual(JSON.parse(given), { answers });
+    const [heard] = stage.models.asked("choosing").slice(-1);
+    for (const it of Object.values(answers)) assert.ok(heard?.includes(it), it);
+    const { messages } = await stage.callboard.api(`sessions/${talk.id}/messages`);
+    assert.deepEqual(told(messages.at(-1)), [
+      "commentary: I have to know.",
+      "AskUserQuestion succeeded",
+      "final: As you wish.",
+    ]);
+    await page.locator(".activity > summary").click();
+    assert.match(await page.locator(".decision").innerText(), /Answered by user:\s+Which colour\? Blue/);
+    await assertSameAfterReload(page);
+  },
+
+  "questions need not be answered": async ({ t, stage, open, told }) => {
+    const talk = await open({ asks: true });
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:choosing");
+    const sheet = page.getByRole("alertdialog");
+    const refuse = sheet.getByRole("button", { name: "Do not answer" });
+    await refuse.click();
+    await sheet.getByRole("textbox", { name: "Why not" }).fill("Choose yourself.");
+    await refuse.click();
+    await answered(page);
+    const { messages } = await stage.callboard.api(`sessions/${talk.id}/messages`);
+    assert.equal(told(messages.at(-1))[1], "AskUserQuestion denied");
+    assert.match(stage.models.asked("choosing").at(-1) ?? "", /Choose yourself\./);
+  },
+
+  "stopped while it asks with a form": async ({ open, told }) => {
+    const talk = await open({ asks: true });
+    await talk.question("play:choosing");
+    await talk.post("cancel");
+    const answer = await talk.answer();
+    assert.deepEqual(told(answer), ["commentary: I have to know.", "AskUserQuestion interrupted"]);
+    assertStopped(answer, "user_cancel");
+  },
+
+  "a change is shown as the program tells it, with the lines around it": async ({ t, stage, open }) => {
+    const talk = await open();
+    await talk.hear("play:files");
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await setRoot(page, { toolDisplay: "timeline" });
+    const edit = page.locator(".tool-block", { hasText: "Edit" }).first();
+    await edit.locator("summary").first().click();
+    const shown = await edit.locator(".view .diff").innerText();
+    assert.match(shown, /@@ -1,2 \+1,2 @@[^]*alpha[^]*beta[^]*gamma/);
+  },
+};
+
 /** What is left where words come whole, nothing is asked and a program hears nothing once it runs. */
 const ONE_WAY_CASES = {
   ...pick(CASES, [
@@ -421,7 +490,7 @@ for (const kind of KINDS) {
 
     const its = DIFFERENCES[kind];
     const programCases = its.isOneWay ? ONE_WAY_CASES : { ...CASES, ...PROGRAM_CASES };
-    const cases = its.isProgram ? programCases : CASES;
+    const cases = kind === "claude" ? { ...programCases, ...CLAUDE_CASES } : its.isProgram ? programCases : CASES;
     for (const [name, play] of Object.entries(cases)) {
       test(name, { timeout: TIMEOUT_MS }, async (t) => {
         /** @type {Conversation[]} */

@@ -38,6 +38,9 @@ const edit = (path, before, after) => ({ kind: "use", tool: "edit", args: { path
 /** @param {string} path @returns {Part} */
 const read = (path) => ({ kind: "use", tool: "read", args: { path } });
 
+/** Something to be chosen by a person. @type {Part} */
+const choice = { kind: "use", tool: "choose", args: {} };
+
 /** What the model does, turn by turn. @type {Record<string, (Part[] | Refusal)[]>} */
 const SCENARIOS = {
   hello: [[text("Hello! This answer comes in several small pieces.")]],
@@ -64,6 +67,7 @@ const SCENARIOS = {
   colours: [[text("As it is:"), shell(String.raw`printf '\033[31mred\033[0m \303\244\342\202\254\n'`)], [text("Grün, 绿, 🟢.")]],
   forever: [[text("This never ends."), shell("echo started; tail -f /dev/null")], [text("It ended.")]],
   asking: [[text("I need a file."), shell("touch asked.txt")], [text("So be it.")]],
+  choosing: [[text("I have to know."), choice], [text("As you wish.")]],
   recall: [[text("I remember all of it.")]],
   refused401: [{ refusal: 401, message: "This key opens nothing." }],
   refused429: [{ refusal: 429, message: "Too many questions today." }],
@@ -99,6 +103,15 @@ const TOOLS = {
     edit: ({ path, before, after }) => ({ path, edits: [{ oldText: before, newText: after }] }),
     edit_file: ({ path, before, after }) => ({ path, old_string: before, new_string: after }),
   },
+  choose: {
+    AskUserQuestion: () => ({
+      questions: [
+        { question: "Which colour?", header: "Colour", multiSelect: false, options: options("Red", "Blue") },
+        { question: "Which fruits?", header: "Fruit", multiSelect: true, options: options("Apple", "Plum", "Pear") },
+        { question: "Which name?", header: "Name", multiSelect: false, options: options("Ann", "Bob") },
+      ],
+    }),
+  },
   read: {
     Read: ({ path }, folder) => ({ file_path: `${folder}/${path}` }),
     read: ({ path }) => ({ path }),
@@ -106,6 +119,11 @@ const TOOLS = {
     exec_command: ({ path }) => ({ cmd: `cat ${path}` }),
   },
 };
+
+/** @param {string[]} labels */
+function options(...labels) {
+  return labels.map((label) => ({ label, description: `Choose ${label}` }));
+}
 
 /** @param {string} head @param {string} body */
 function patch(head, body) {

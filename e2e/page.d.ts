@@ -46,7 +46,7 @@ interface Field extends HTMLElement {
 }
 interface ParentNode {
   querySelector(selector: string): Field | null;
-  querySelectorAll(selector: string): NodeListOf<HTMLElement>;
+  querySelectorAll(selector: string): NodeListOf<Field>;
 }
 interface Document {
   createElement(tag: "template"): HTMLTemplateElement;

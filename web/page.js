@@ -473,6 +473,15 @@ actions.deny = (button) => {
   note.onkeydown = ({ key }) => void (key === "Enter" && button.click());
   return note.focus();
 };
+/** Other words win over a choice, and stand beside several. */
+actions.answer = (button) => {
+  const answers = all("fieldset", up(button, "form")).map((it) => {
+    const given = all("input:checked, [type=text]", it).flatMap(({ value }) => value.trim() || []);
+    return [it.dataset.question, it.dataset.many ? given.join(", ") : given.at(-1)];
+  });
+  if (!answers.every(([, it]) => it)) throw new Error("please answer every question.");
+  return decide(button, { decision: "accepted", arguments: { answers: Object.fromEntries(answers) } });
+};
 
 // Sessions: rename, archive, delete
 

@@ -14,6 +14,7 @@ pub mod diff;
 mod dom;
 mod escape;
 mod export;
+mod form;
 mod icon;
 pub mod json;
 mod live;

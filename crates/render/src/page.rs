@@ -105,7 +105,7 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
         }
         div.foot {
             button #latest type="button" data-action="latest" hidden { (icon("arrow-down")) " Jump to latest" }
-            div.why {
+            div.doing {
                 (PreEscaped(around.now.to_html()))
                 (PreEscaped(pulse(&view, open.pulse.as_ref()).to_html()))
             }

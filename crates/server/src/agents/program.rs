@@ -178,7 +178,7 @@ impl ProgramAgent {
     pub(crate) fn limits(&self) -> Option<&'static str> {
         (!self.is_full()).then_some(
             "This Codex has no app-server, or too old a one: its answers come whole, and it does what \
-             its sandbox allows without asking. `npm i -g @openai/codex` gets a newer one.",
+             its sandbox allows without asking. Get a newer one with npm i -g @openai/codex.",
         )
     }
 
