@@ -9,7 +9,10 @@ interface PageElements {
   composer: HTMLFormElement;
   editing: HTMLElement;
   files: HTMLElement;
+  format: HTMLSelectElement;
   found: HTMLElement;
+  import: HTMLDialogElement;
+  imported: HTMLElement;
   keys: HTMLDialogElement;
   menu: HTMLElement;
   query: HTMLInputElement;
@@ -18,6 +21,7 @@ interface PageElements {
   sidebar: HTMLElement;
   status: HTMLElement;
   text: HTMLTextAreaElement;
+  transcripts: HTMLInputElement;
 }
 
 /** What a button does, by its data-action. */

@@ -557,6 +557,17 @@ actions.delete = () => {
 };
 addEventListener("pagehide", () => deleteNow());
 
+/** @param {File} file */
+async function importFile(file) {
+  const line = element("li", {}, `${file.name}: `);
+  sure("imported").append(line);
+  const path = `/api/sessions/import?format=${sure("format").value}`;
+  const made = await json("POST", path, undefined, { body: file }).catch((error) => line.append(error.message));
+  if (!made) return;
+  const words = made.goesOnHere ? "goes on here, nothing added" : `turns added: ${made.addedTurns}`;
+  line.append(element("a", { href: `/s/${made.id}` }, made.title), `, ${words}`);
+}
+
 // The frame: drawer, dialogs, and what all buttons share
 
 const setDrawer = (open = false) => document.body.classList.toggle("drawer-open", open);
@@ -565,6 +576,7 @@ const isDrawerOpen = () => document.body.classList.contains("drawer-open");
 actions.drawer = () => setDrawer(!isDrawerOpen());
 actions.settings = () => sure("settings").showModal();
 actions.keys = () => sure("keys").showModal();
+actions.import = () => sure("import").showModal();
 // The answer leads to a page that is closed now.
 actions["sign-out"] = () => fetch("/sign-out", { method: "POST" }).then(goHome);
 
@@ -706,6 +718,10 @@ addEventListener("paste", takeFiles);
 sure("attach").onchange = () => {
   attach(sure("attach").files ?? []);
   sure("attach").value = "";
+};
+sure("transcripts").onchange = async ({ target }) => {
+  for (const file of /** @type {any} */ (target).files) await importFile(file);
+  sure("transcripts").value = "";
 };
 addEventListener("dragover", (event) => event.preventDefault());
 addEventListener("drop", takeFiles);

@@ -30,6 +30,7 @@ mod surroundings;
 #[cfg(test)]
 mod tests;
 mod tool;
+mod transfer;
 mod tree;
 mod view;
 mod whole;

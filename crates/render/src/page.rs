@@ -10,6 +10,7 @@ use crate::pulse::{Pulse, pulse};
 use crate::settings::{self, ListedServer, Settings};
 use crate::sidebar::{ListedSession, sidebar};
 use crate::surroundings::Surroundings;
+use crate::transfer;
 use crate::view::{Bodies, View};
 use crate::words::count;
 
@@ -76,6 +77,7 @@ pub fn page(page: &Page<'_>) -> String {
             div #announcer.sr aria-live="polite" {}
             (session_menu())
             (settings::dialog(page.settings, page.servers))
+            (transfer::dialog())
             (shortcuts())
         }
     };
