@@ -149,7 +149,7 @@ async fn import_conversation(
         let addition = match plan {
             Plan::Nothing { session } => break (session, 0, false),
             Plan::GoesOnHere { session } => break (session, 0, true),
-            Plan::Add(addition) => addition,
+            Plan::Add(addition) => addition.with_pictures_kept(app.store()).await?,
         };
         let (session, turns) = (addition.session.clone(), addition.turns);
         if addition.head == Seq(0) {
