@@ -10,7 +10,10 @@ interface PageElements {
   earlier: HTMLElement;
   editing: HTMLElement;
   files: HTMLElement;
+  format: HTMLSelectElement;
   found: HTMLElement;
+  import: HTMLDialogElement;
+  imported: HTMLElement;
   keys: HTMLDialogElement;
   later: HTMLElement;
   menu: HTMLElement;
@@ -21,6 +24,7 @@ interface PageElements {
   sidebar: HTMLElement;
   status: HTMLElement;
   text: HTMLTextAreaElement;
+  transcripts: HTMLInputElement;
 }
 
 /** What a button does, by its data-action. */
@@ -49,7 +53,7 @@ interface Field extends HTMLElement {
 }
 interface ParentNode {
   querySelector(selector: string): Field | null;
-  querySelectorAll(selector: string): NodeListOf<HTMLElement>;
+  querySelectorAll(selector: string): NodeListOf<Field>;
 }
 interface Document {
   createElement(tag: "template"): HTMLTemplateElement;

@@ -572,6 +572,15 @@ actions.deny = (button) => {
   note.onkeydown = ({ key }) => void (key === "Enter" && button.click());
   return note.focus();
 };
+/** Other words win over a choice, and stand beside several. */
+actions.answer = (button) => {
+  const answers = all("fieldset", up(button, "form")).map((it) => {
+    const given = all("input:checked, [type=text]", it).flatMap(({ value }) => value.trim() || []);
+    return [it.dataset.question, it.dataset.many ? given.join(", ") : given.at(-1)];
+  });
+  if (!answers.every(([, it]) => it)) throw new Error("please answer every question.");
+  return decide(button, { decision: "accepted", arguments: { answers: Object.fromEntries(answers) } });
+};
 
 // Sessions: rename, archive, delete
 
@@ -647,6 +656,17 @@ actions.delete = () => {
 };
 addEventListener("pagehide", () => deleteNow());
 
+/** @param {File} file */
+async function importFile(file) {
+  const line = element("li", {}, `${file.name}: `);
+  sure("imported").append(line);
+  const path = `/api/sessions/import?format=${sure("format").value}`;
+  const made = await json("POST", path, undefined, { body: file }).catch((error) => line.append(error.message));
+  if (!made) return;
+  const words = made.goesOnHere ? "goes on here, nothing added" : `turns added: ${made.addedTurns}`;
+  line.append(element("a", { href: `/s/${made.id}` }, made.title), `, ${words}`);
+}
+
 // The frame: drawer, dialogs, and what all buttons share
 
 const setDrawer = (open = false) => document.body.classList.toggle("drawer-open", open);
@@ -655,6 +675,7 @@ const isDrawerOpen = () => document.body.classList.contains("drawer-open");
 actions.drawer = () => setDrawer(!isDrawerOpen());
 actions.settings = () => sure("settings").showModal();
 actions.keys = () => sure("keys").showModal();
+actions.import = () => sure("import").showModal();
 // The answer leads to a page that is closed now.
 actions["sign-out"] = () => fetch("/sign-out", { method: "POST" }).then(goHome);
 
@@ -808,6 +829,10 @@ addEventListener("paste", takeFiles);
 sure("attach").onchange = () => {
   attach(sure("attach").files ?? []);
   sure("attach").value = "";
+};
+sure("transcripts").onchange = async ({ target }) => {
+  for (const file of /** @type {any} */ (target).files) await importFile(file);
+  sure("transcripts").value = "";
 };
 addEventListener("dragover", (event) => event.preventDefault());
 addEventListener("drop", takeFiles);

@@ -73,6 +73,7 @@ impl Gallery {
             kind: "demo".into(),
             can_be_steered: true,
             problem: None,
+            limits: None,
         };
         Self { settings: Settings::default(), sessions: sessions.collect(), agents: [demo] }
     }
@@ -127,5 +128,15 @@ impl Gallery {
 }
 
 fn whole<'a>(id: &'a SessionId, transcript: &'a Transcript) -> OpenSession<'a> {
-    OpenSession { id, transcript, end: transcript, earlier: None, later: None, at: None }
+    OpenSession {
+        id,
+        transcript,
+        end: transcript,
+        earlier: None,
+        later: None,
+        at: None,
+        has_raw: false,
+        pulse: None,
+        unknown: None,
+    }
 }

@@ -14,6 +14,7 @@ use crate::markdown::Stream;
 use crate::message::{badge_id, badges_id, frame, list_id, message, parent, part_id};
 use crate::op::Op;
 use crate::part::Growing;
+use crate::pulse::Pulse;
 use crate::surroundings::Surroundings;
 use crate::tree::{Element, clean};
 use crate::view::{View, call_of};
@@ -70,6 +71,11 @@ impl Live {
 
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
+    }
+
+    /// The op that shows how the agent's program is.
+    pub fn pulse(&self, pulse: Option<&Pulse>) -> Op {
+        crate::pulse::pulse(&self.view, pulse).put()
     }
 
     pub fn head(&self) -> Seq {
@@ -194,7 +200,7 @@ impl Live {
             more |= drawn.update_part(&self.view, &id, answer, part, ops);
         }
         if more {
-            let next = frame(&id, answer);
+            let next = frame(&self.view, &id, answer);
             drawn.frame.patch(&next, ops);
             drawn.frame = next;
             drawn.update_badges(&self.view, &id, answer, parts, ops);
@@ -227,7 +233,7 @@ impl Drawn {
     fn new(view: &View, id: &str, answer: &Answer) -> Self {
         let parts = 0..answer.parts.len();
         let parts = parts.map(|idx| DrawnPart::new(view, id, answer, idx)).collect();
-        Self { frame: frame(id, answer), parts }
+        Self { frame: frame(view, id, answer), parts }
     }
 
     /// True if a text now counts as another kind of text, which the frame says too.

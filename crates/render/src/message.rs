@@ -11,7 +11,7 @@ use transcript::{
 
 use crate::icon::icon;
 use crate::tree::Element;
-use crate::view::{View, call_of};
+use crate::view::{RawOf, View, call_of};
 use crate::words::{between, count, duration, grouped, size};
 use crate::{badge, call, part, tool};
 
@@ -88,16 +88,17 @@ fn answer(view: &View, id: &str, answer: &Answer) -> Element {
     let badges = answer.parts.iter().enumerate().filter_map(|(idx, _)| {
         Some(badge::badge(view, &badge_id(id, idx), answer, call_of(answer, idx)?))
     });
-    assemble(id, answer, drawn, badges)
+    assemble(view, id, answer, drawn, badges)
 }
 
 /// The answer without its parts and its badges: what is drawn again when anything but text, output
 /// or arguments has come.
-pub(crate) fn frame(id: &str, answer: &Answer) -> Element {
-    assemble(id, answer, [], [])
+pub(crate) fn frame(view: &View, id: &str, answer: &Answer) -> Element {
+    assemble(view, id, answer, [], [])
 }
 
 fn assemble(
+    view: &View,
     id: &str,
     answer: &Answer,
     parts: impl IntoIterator<Item = Element>,
@@ -115,7 +116,7 @@ fn assemble(
         .child(list)
         .child(tail(&format!("{id}-t"), answer))
         .child_if(badge::list(&badges_id(id), answer).map(|it| it.children(badges)))
-        .child(footer(&format!("{id}-f"), answer))
+        .child(footer(view, &format!("{id}-f"), answer))
 }
 
 pub(crate) fn list_id(message: &str) -> String {
@@ -307,7 +308,7 @@ fn interrupted(answer: &Answer) -> Markup {
 }
 
 /// Time and tokens, and what can be done with the answer.
-fn footer(id: &str, answer: &Answer) -> Element {
+fn footer(view: &View, id: &str, answer: &Answer) -> Element {
     let element = Element::new("footer", id).class("meta");
     let Some(finish) = &answer.finish else { return element };
     let tokens = answer.usage().map(|it| it.total_tokens).filter(|it| *it > 0);
@@ -324,6 +325,9 @@ fn footer(id: &str, answer: &Answer) -> Element {
             button.quiet type="button" data-action="copy-answer" aria-label="Copy answer" { (icon("copy")) }
         }
         button.quiet.regenerate type="button" data-action="retry" aria-label="Answer again" { (icon("retry")) }
+        @if let Some(url) = view.raw_url(RawOf::Run(&answer.id)) {
+            a.raw-link href=(url) target="_blank" rel="noopener" title="What the program wrote" { "Raw" }
+        }
         @if let Some(trace) = trace {
             details.trace {
                 summary { "Why it stopped" }

@@ -6,10 +6,13 @@ use transcript::{SessionId, Transcript};
 
 use crate::conversation::{Reach, messages};
 use crate::icon::{icon, symbols};
+use crate::pulse::{Pulse, pulse};
 use crate::settings::{self, ListedServer, Settings};
 use crate::sidebar::{ListedSession, sidebar};
 use crate::surroundings::Surroundings;
+use crate::transfer;
 use crate::view::{Bodies, View};
+use crate::words::count;
 
 pub struct Page<'a> {
     pub settings: &'a Settings,
@@ -32,6 +35,18 @@ pub struct OpenSession<'a> {
     pub later: Option<u64>,
     /// The log is shown as it was at this number: nothing can be said there.
     pub at: Option<u64>,
+    /// What its program writes is kept beside the log.
+    pub has_raw: bool,
+    /// Its program, while it is at work.
+    pub pulse: Option<Pulse>,
+    /// What its program has said and nobody could read.
+    pub unknown: Option<Unknown>,
+}
+
+pub struct Unknown {
+    /// With its version.
+    pub program: String,
+    pub kinds: Vec<String>,
 }
 
 pub struct ListedAgent {
@@ -41,6 +56,8 @@ pub struct ListedAgent {
     pub can_be_steered: bool,
     /// Why it cannot be used now, and what to do.
     pub problem: Option<String>,
+    /// What it cannot do as it is installed.
+    pub limits: Option<&'static str>,
 }
 
 pub fn page(page: &Page<'_>) -> String {
@@ -67,6 +84,7 @@ pub fn page(page: &Page<'_>) -> String {
             div #announcer.sr aria-live="polite" {}
             (session_menu())
             (settings::dialog(page.settings, page.servers))
+            (transfer::dialog())
             (shortcuts())
         }
     };
@@ -74,7 +92,7 @@ pub fn page(page: &Page<'_>) -> String {
 }
 
 fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
-    let view = View::new(open.id.clone(), Bodies::Cut);
+    let view = View::new(open.id.clone(), Bodies::Cut).with_raw(open.has_raw);
     let around = Surroundings::new(&view, open.end);
     html! {
         header.top {
@@ -93,7 +111,10 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
         }
         div.foot {
             button #latest type="button" data-action="latest" hidden { (icon("arrow-down")) " Jump to latest" }
-            (PreEscaped(around.now.to_html()))
+            div.doing {
+                (PreEscaped(around.now.to_html()))
+                (PreEscaped(pulse(&view, open.pulse.as_ref()).to_html()))
+            }
             (PreEscaped(around.dock.to_html()))
             (composer(page))
         }
@@ -144,7 +165,9 @@ fn welcome(page: &Page<'_>) -> Markup {
                     ul.examples { @for text in examples { li { button type="button" data-action="example" { (text) } } } }
                 }
                 @for agent in page.agents {
-                    @if let Some(problem) = &agent.problem { p.notice.info { b { (agent.id) } ": " (problem) } }
+                    @for words in agent.problem.as_deref().into_iter().chain(agent.limits) {
+                        p.notice.info { b { (agent.id) } ": " (words) }
+                    }
                 }
             }
         }
@@ -162,6 +185,7 @@ fn composer(page: &Page<'_>) -> Markup {
     let open = page.open.as_ref();
     let agent = open.map(|it| it.transcript.summary.agent.as_str());
     let workspace = open.and_then(|it| it.transcript.summary.workspace.as_deref());
+    let limits = page.agents.iter().find(|it| Some(&*it.id) == agent).and_then(|it| it.limits);
     html! {
         form #composer hidden[open.is_some_and(|it| it.at.is_some())] {
             div #editing hidden {
@@ -186,6 +210,13 @@ fn composer(page: &Page<'_>) -> Markup {
                 button #steer.steer type="button" data-action="steer" title="Hand it to the agent while it works (Ctrl+Enter)" { "Steer" }
                 button #stop type="button" data-action="stop" aria-label="Stop" { (icon("stop")) }
                 button #send.primary type="submit" aria-label="Send" { (icon("arrow-up")) }
+            }
+        }
+        @if let Some(limits) = limits { p.remark { (limits) } }
+        @if let Some(Unknown { program, kinds }) = open.and_then(|it| it.unknown.as_ref()) {
+            p.remark title=(kinds.join(", ")) {
+                (program) ": " (count(kinds.len() as u64, "unknown message type"))
+                ", shown as " @if kinds.len() == 1 { "it" } @else { "they" } " came"
             }
         }
         noscript { p.hint { "Reading works without JavaScript; to answer, please turn it on." } }

@@ -13,7 +13,7 @@ use crate::surroundings::Surroundings;
 use crate::{Bodies, Live, Op, View};
 
 pub(crate) fn view() -> View {
-    View::new(SessionId::new("s"), Bodies::Cut)
+    View::new(SessionId::new("s"), Bodies::Cut).with_raw(true)
 }
 
 /// All of a page that comes from the log.

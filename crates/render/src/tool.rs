@@ -79,11 +79,14 @@ pub(crate) fn view(id: &str, call: &Call, file: impl Fn(&File) -> Markup) -> Opt
         Kind::Shell => command(&arguments)?,
         Kind::Read => path_line(text(PATHS)?, lines(&arguments)),
         Kind::List => path_line(text(PATHS).unwrap_or("."), None),
-        Kind::Edit => edit(&arguments)?,
-        Kind::Write => {
-            let written = written(&arguments)?;
-            html! { (path_line(&written.path, None)) (file(&written)) }
-        }
+        Kind::Edit => changes(call, &arguments).or_else(|| edit(&arguments))?,
+        Kind::Write => match changes(call, &arguments) {
+            Some(changes) => changes,
+            None => {
+                let written = written(&arguments)?;
+                html! { (path_line(&written.path, None)) (file(&written)) }
+            }
+        },
         Kind::Search => {
             let pattern = text(&["pattern", "query", "glob", "regex"])?;
             html! {
@@ -222,6 +225,36 @@ fn address(text: &str) -> Markup {
             @else { code { (text) } }
         }
     }
+}
+
+/// What a call has changed, as it says itself: with the lines around it and their numbers, which the
+/// arguments do not have.
+fn changes(call: &Call, arguments: &Value) -> Option<Markup> {
+    let Diff { html, added, removed } = patched(call)?;
+    Some(html! { (changed(first_text(arguments, PATHS), added, removed)) (html) })
+}
+
+/// What the result says in words is shown as a change, or as the file that was written.
+pub(crate) fn tells_changes(call: &Call) -> bool {
+    result(call).is_some_and(|it| it.get("structuredPatch").is_some())
+}
+
+/// Claude Code gives hunks.
+fn patched(call: &Call) -> Option<Diff> {
+    let result = result(call)?;
+    let hunks = result.get("structuredPatch")?.as_array()?;
+    let mut patch = String::new();
+    for hunk in hunks {
+        let number = |name: &str| hunk.get(name).and_then(Value::as_u64);
+        let (old, n_old) = (number("oldStart")?, number("oldLines")?);
+        let (new, n_new) = (number("newStart")?, number("newLines")?);
+        patch += &format!("@@ -{old},{n_old} +{new},{n_new} @@\n");
+        for line in hunk.get("lines")?.as_array()? {
+            patch += line.as_str()?;
+            patch.push('\n');
+        }
+    }
+    diff::patch(&patch)
 }
 
 /// One edit, several, a patch, or a list of changed files.

@@ -243,15 +243,15 @@ impl Run {
             return self.telling.write(stdin::deny(&request_id, "This call has a result already."));
         };
         self.calls.ask(&tool_use_id);
-        let form = (tool_name == "AskUserQuestion").then(|| input.get("questions").cloned());
-        let asked = call_id.clone();
-        let question = Question { request_id, call_id, provider_call_id: tool_use_id, input };
-        if self.questions.add(question) {
+        let form = input.get("questions").filter(|_| tool_name == "AskUserQuestion").cloned();
+        let (asked, has_form) = (call_id.clone(), form.is_some());
+        let provider_call_id = tool_use_id;
+        if self.questions.add(Question { request_id, call_id, provider_call_id, input, has_form }) {
             if let Some(reason) = decision_reason {
                 let text = format!("Claude Code asks: {}", shortened(&reason));
                 self.telling.notice(Level::Info, text);
             }
-            let ask = Effect::Ask { call_id: asked, can_edit: true, form: form.flatten() };
+            let ask = Effect::Ask { call_id: asked, can_edit: true, form };
             self.telling.effects.push(ask);
         }
     }

@@ -41,8 +41,7 @@ pub(super) fn of_exit(exit: &Exit, had_spoken: bool) -> ErrorInfo {
         message += &format!(" Its last words: {last_words}");
     }
     if !had_spoken {
-        message +=
-            " If this Codex has no `codex app-server`, update it, or set `app_server = false`.";
+        message += " If `codex app-server` does not work in a terminal either, update Codex.";
     }
     ErrorInfo::new(ErrorCode::AgentExited, message)
 }

@@ -156,7 +156,7 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     }
     caller.call(GET, &output, &of("/calls/none/output").1, Body::None).await;
     let (raw, raw_url) = of("/raw");
-    for query in ["", "?after=1&limit=2", "?seq=3"] {
+    for query in ["", "?after=1&limit=2", "?seq=3", "?run=none", "?format=text"] {
         caller.call(GET, &raw, &format!("{raw_url}{query}"), Body::None).await;
     }
     let (export, export_url) = of("/export");
