@@ -240,7 +240,7 @@ function follow() {
 function moved() {
   if (latest) latest.hidden = following || atEnd();
   if (scrollY < NEAR) report(loadMore("earlier"));
-  if (innerHeight + scrollY > root.scrollHeight - NEAR) report(loadMore("later"));
+  if (!following && innerHeight + scrollY > root.scrollHeight - NEAR) report(loadMore("later"));
 }
 
 function followAgain() {
@@ -272,6 +272,7 @@ function keepPlace(change = () => {}) {
   const before = top();
   change();
   scrollBy(0, top() - before);
+  lastScroll = scrollY;
 }
 
 /** Drops messages that are far after the reader, or far before. */
