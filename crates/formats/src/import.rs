@@ -111,15 +111,6 @@ impl<'a> Retelling<'a> {
         self.now = moment.unwrap_or(self.now);
     }
 
-    pub(crate) fn moment(&self) -> Millis {
-        self.now
-    }
-
-    /// Goes on some time later.
-    pub(crate) fn set_moment(&mut self, now: Millis) {
-        self.now = now;
-    }
-
     pub(crate) fn said(&mut self, id: Option<&str>, role: SaidBy, text: &str, files: &[File]) {
         self.said_from(id, role, text, files, None);
     }
@@ -164,6 +155,24 @@ impl<'a> Retelling<'a> {
     /// Whether that run is being told.
     pub(crate) fn is_in(&self, run: &str) -> bool {
         self.run.as_ref().is_some_and(|it| it.as_str() == run)
+    }
+
+    /// A step of a run that its message names: of the run that is being told, or of a new one.
+    pub(crate) fn step_of(&mut self, message_id: Option<&str>) {
+        let run = message_id.map(|id| run_of_step(id).unwrap_or(id));
+        let goes_on = run.is_none_or(|run| self.is_in(run));
+        if !goes_on || self.run.is_none() {
+            self.begin(&Beginning { id: run, ..Beginning::default() });
+        }
+        self.step();
+    }
+
+    /// Something was said to a run that goes on: `later` are the messages that follow.
+    pub(crate) fn is_steered(&self, later: &[Value]) -> bool {
+        let mut of_runs = later.iter().filter(|it| it["role"] != "user" && it["role"] != "tool");
+        let next = of_runs.next().and_then(|it| it["id"].as_str());
+        let run = next.and_then(|id| run_of_status(id).or_else(|| run_of_step(id)));
+        run.is_some_and(|run| self.is_in(run))
     }
 
     pub(crate) fn is_in_run(&self) -> bool {
@@ -213,6 +222,16 @@ impl<'a> Retelling<'a> {
 
     /// A call with all its arguments. It keeps its id, if no other call has it.
     pub(crate) fn call(&mut self, id: Option<&str>, name: &str, arguments: &str) -> CallId {
+        self.summarized_call(id, name, arguments, "")
+    }
+
+    pub(crate) fn summarized_call(
+        &mut self,
+        id: Option<&str>,
+        name: &str,
+        arguments: &str,
+        summary: &str,
+    ) -> CallId {
         self.in_run();
         let known = |id: &&str| {
             let call_id = CallId::new(*id);
@@ -232,7 +251,7 @@ impl<'a> Retelling<'a> {
         self.push(Event::ToolArgumentsDone {
             call_id: call_id.clone(),
             arguments: arguments.to_owned(),
-            summary: String::new(),
+            summary: summary.to_owned(),
             incomplete: false,
             validation: Validation::NotRequired,
             provider_data: None,
@@ -361,6 +380,17 @@ impl<'a> Retelling<'a> {
         self.used_ids.insert(id.clone());
         id
     }
+}
+
+/// The run of a step's message, which is called `run.number`.
+pub(crate) fn run_of_step(id: &str) -> Option<&str> {
+    let (run, number) = id.rsplit_once('.')?;
+    number.parse::<u32>().ok().map(|_| run)
+}
+
+/// The run that a status message is about.
+pub(crate) fn run_of_status(id: &str) -> Option<&str> {
+    id.strip_prefix("status_cont_").or_else(|| id.strip_prefix("status_error_"))
 }
 
 /// An input as the text of arguments; reading that text gives the input again.

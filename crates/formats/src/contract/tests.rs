@@ -1,5 +1,7 @@
 //! The history, the events that add up to it, and the helpers.
 
+mod imports;
+
 use std::collections::HashMap;
 
 use expect_test::expect;
