@@ -220,25 +220,22 @@ impl<'a> Retelling<'a> {
         self.push(Event::ThinkingDone { part_id, parent_call_id: None, text, discarded });
     }
 
-    /// A call with all its arguments. It keeps its id, if no other call has it.
+    /// A call with all its arguments.
     pub(crate) fn call(&mut self, id: Option<&str>, name: &str, arguments: &str) -> CallId {
-        self.summarized_call(id, name, arguments, "")
+        let call = self.start_call(id, name);
+        self.write_call(&call, arguments, "");
+        call
     }
 
-    pub(crate) fn summarized_call(
-        &mut self,
-        id: Option<&str>,
-        name: &str,
-        arguments: &str,
-        summary: &str,
-    ) -> CallId {
+    /// A call keeps its id, if no other call has it.
+    pub(crate) fn start_call(&mut self, id: Option<&str>, name: &str) -> CallId {
         self.in_run();
-        let known = |id: &&str| {
+        let is_new = |id: &&str| {
             let call_id = CallId::new(*id);
             let mut answers = self.transcript.messages.iter().filter_map(Message::answer);
             answers.all(|answer| answer.call(&call_id).is_none())
         };
-        let own = id.filter(|id| !id.is_empty()).filter(known).map(CallId::new);
+        let own = id.filter(|id| !id.is_empty()).filter(is_new).map(CallId::new);
         let call_id = own.unwrap_or_else(|| CallId::new(self.part_id().as_str()));
         self.push(Event::ToolCallStart {
             call_id: call_id.clone(),
@@ -248,15 +245,18 @@ impl<'a> Retelling<'a> {
             parent_call_id: None,
             executor: Executor::Agent,
         });
+        call_id
+    }
+
+    pub(crate) fn write_call(&mut self, call: &CallId, arguments: &str, summary: &str) {
         self.push(Event::ToolArgumentsDone {
-            call_id: call_id.clone(),
+            call_id: call.clone(),
             arguments: arguments.to_owned(),
             summary: summary.to_owned(),
             incomplete: false,
             validation: Validation::NotRequired,
             provider_data: None,
         });
-        call_id
     }
 
     /// Somebody was asked about a call, and decided.
@@ -312,7 +312,15 @@ impl<'a> Retelling<'a> {
 
     pub(crate) fn steered(&mut self, id: Option<&str>, text: &str, state: SteerState) {
         self.in_run();
-        let message_id = MessageId::new(self.free_id(id, "m"));
+        let is_same = |part: &transcript::Part| match &part.kind {
+            transcript::PartKind::Steered(it) => Some(it.id.as_str()) == id,
+            _ => false,
+        };
+        let known = self.answer().is_some_and(|answer| answer.parts.iter().any(is_same));
+        let message_id = match id.filter(|_| known) {
+            Some(id) => MessageId::new(id),
+            None => MessageId::new(self.free_id(id, "m")),
+        };
         self.push(Event::MessageSteered { message_id, text: text.to_owned(), state });
     }
 

@@ -191,7 +191,7 @@ fn a_conversation_streamed_is_its_snapshot() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn a_random_run_streamed_is_its_snapshot(log in sound_log(60)) {

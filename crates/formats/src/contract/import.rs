@@ -84,7 +84,8 @@ impl Telling<'_> {
             self.retelling.at(&tool["timestamp"]);
         }
         let id = info.id.as_deref();
-        let call = self.retelling.summarized_call(id, &info.name, &arguments, summary);
+        let call = self.retelling.start_call(id, &info.name);
+        self.retelling.write_call(&call, &arguments, summary);
         let metadata = tool.map(|it| &it["metadata"]);
         if let Some((came, duration_ms)) = metadata.and_then(came) {
             self.retelling.result(&call, came, duration_ms);

@@ -118,7 +118,7 @@ fn a_finished_run_told_to_the_newest_client_is_exactly_what_is_kept() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn a_random_run_streamed_is_the_run_kept(log in sound_log(60)) {

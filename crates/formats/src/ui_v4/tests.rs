@@ -195,7 +195,7 @@ fn a_conversation_streamed_is_the_conversation_kept() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn a_random_run_streamed_is_the_run_kept(log in spoken_log(60)) {
