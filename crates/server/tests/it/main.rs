@@ -12,6 +12,7 @@ mod discretion;
 mod disk;
 mod document;
 mod door;
+mod formats;
 mod fuzz;
 mod import;
 mod lock;
