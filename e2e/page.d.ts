@@ -7,10 +7,12 @@ interface PageElements {
   archive: HTMLElement;
   attach: HTMLInputElement;
   composer: HTMLFormElement;
+  earlier: HTMLElement;
   editing: HTMLElement;
   files: HTMLElement;
   found: HTMLElement;
   keys: HTMLDialogElement;
+  later: HTMLElement;
   menu: HTMLElement;
   query: HTMLInputElement;
   search: HTMLFormElement;

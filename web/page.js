@@ -93,7 +93,13 @@ function swap(old, fresh) {
 /** @type {Ops} */
 const ops = {
   put: (it, html) => swap(it, parse(html)),
-  add: (it, html) => it.append(parse(html)),
+  // What was fetched may be ahead of the patches.
+  add(it, html) {
+    const fresh = parse(html);
+    const old = get(fresh.firstElementChild?.id);
+    if (old) swap(old, fresh);
+    else it.append(fresh);
+  },
   text: (it, more) => (it.lastChild instanceof Text ? it.lastChild.appendData(more) : it.append(more)),
   attr: (it, name, value) => (value === null ? it.removeAttribute(name) : it.setAttribute(name, value)),
   drop: (it) => it.remove(),
@@ -125,6 +131,7 @@ function settle() {
   document.title = (waits ? "(!) " : "") + (title ? `${title} · Callboard` : "Callboard");
   if (wasRunning && !isRunning()) announce("The agent has finished");
   wasRunning = isRunning();
+  if (following) dropFar();
   tick(foot);
   tick(sure("sidebar"));
 }
@@ -147,18 +154,6 @@ function listChanged() {
     if (next !== last) it.closest("li")?.before(element("li", { class: "day" }, next));
     last = next;
   }
-}
-
-/** Draws everything again, where patches do not reach. */
-async function reload() {
-  const fresh = await fetchPage(location.href);
-  for (const it of all(".heading, .messages, .queue:not(#pending), .now, .dock, #earlier", fresh)) {
-    const old = get(it.id);
-    if (old) swap(old, parse(it.outerHTML));
-  }
-  seq = Number((document.body.dataset.head = fresh.body.dataset.head));
-  subscribe();
-  settle();
 }
 
 // The connection
@@ -184,7 +179,7 @@ function receive(frame) {
   if (frame.sessionId && frame.sessionId !== session) return;
   if (frame.type === "patch") patch(frame.ops);
   if (frame.sessionId && frame.seq > seq) document.body.dataset.head = seq = frame.seq;
-  else if (frame.type === "reload") report(reload());
+  else if (frame.type === "reload") report(reload("", Infinity));
   else if (frame.type === "error") say(frame.message);
   else if (frame.type === "session_deleted" && frame.id === session) goHome();
   else if (frame.type === "session_deleted") get(`sessions-${frame.id}`)?.remove();
@@ -207,26 +202,34 @@ function connect() {
   };
 }
 
-// Reading: the page follows its end only while the reader is there
+// Reading: the page follows its end only while the reader is there, and keeps only what is near
 
+/** So many messages stay. What is dropped is loaded again when the reader comes back. */
+const KEPT = 150;
+/** What is nearer than this to the edge of the screen is loaded, in pixels. */
+const NEAR = 1200;
 let following = true;
 let lastScroll = 0;
 const latest = get("latest");
-const atEnd = (slack = 80) => innerHeight + scrollY >= root.scrollHeight - slack;
+const list = () => find(".messages") ?? root;
+const hasEnd = () => !list().matches(".partial");
+const atEnd = (slack = 80) => hasEnd() && innerHeight + scrollY >= root.scrollHeight - slack;
 
 function follow() {
   if (following) scrollTo(0, root.scrollHeight);
+  lastScroll = scrollY;
   moved();
 }
 
 function moved() {
   if (latest) latest.hidden = following || atEnd();
-  if (scrollY < 600) report(loadEarlier());
+  if (scrollY < NEAR) report(loadMore("earlier"));
+  if (innerHeight + scrollY > root.scrollHeight - NEAR) report(loadMore("later"));
 }
 
 function followAgain() {
   following = true;
-  follow();
+  return hasEnd() ? follow() : reload();
 }
 
 actions.latest = followAgain;
@@ -240,32 +243,100 @@ addEventListener("scroll", () => {
 addEventListener("resize", follow);
 new ResizeObserver(follow).observe(document.body);
 
-/** Puts older messages before the first, without moving the line that is read. */
-async function loadOlder() {
-  const list = find(".messages");
-  const url = find("#earlier a")?.getAttribute("href");
-  if (!url || !list) return;
-  const fresh = await fetchPage(url);
-  const place = () => list.lastElementChild?.getBoundingClientRect().top ?? 0;
-  const before = place();
-  list.prepend(...all(".messages > *", fresh));
-  get("earlier")?.replaceWith(...all("#earlier", fresh));
-  scrollBy(0, place() - before);
+/** Where in the log a message begins. @param {Element} [message] */
+const begin = (message) => Number(message?.id.match(/\d+$/));
+
+/** The message that is read. */
+const firstSeen = () => all(".message", list()).find((it) => it.getBoundingClientRect().bottom > 0);
+
+/** Whatever it does to the list, the line that is read stays. */
+function keepPlace(change = () => {}) {
+  const id = firstSeen()?.id;
+  const top = () => get(id)?.getBoundingClientRect().top ?? 0;
+  const before = top();
+  change();
+  scrollBy(0, top() - before);
+}
+
+/** Drops messages that are far after the reader, or far before. */
+function dropFar(isAfter = false) {
+  const items = [...list().children];
+  const far = (isAfter ? items.slice(KEPT) : items.slice(0, -KEPT)).filter((it) => {
+    const { top, bottom } = it.getBoundingClientRect();
+    return isAfter ? top > 3 * innerHeight : bottom < -2 * innerHeight;
+  });
+  if (!far.length) return;
+  for (const it of far) it.remove();
+  const side = sure(isAfter ? "later" : "earlier");
+  const kept = all(".message", list());
+  const from = isAfter ? `?after=${begin(kept.at(-1))}` : `?before=${begin(kept[0])}`;
+  find("a", side)?.setAttribute("href", from);
+  side.hidden = false;
+  // Without its name nothing is added to the list: it would stand in the wrong place.
+  if (isAfter) Object.assign(list(), { id: "", className: "messages partial" });
+}
+
+/** What was fetched and what is here may be of two moments: patches since the earlier one make them one. */
+function meet(fresh = document, since = seq) {
+  const head = Number(fresh.body.dataset.head);
+  if (head === seq) return;
+  document.body.dataset.head = `${(seq = Math.min(head, since))}`;
+  subscribe();
+}
+
+/** Loads what is before or after what is here, and drops as much on the other side. */
+async function load(side = "") {
+  const link = () => find(`#${side} a`)?.getAttribute("href");
+  const url = link();
+  if (!url) return;
+  const fresh = await fetchPage(`${url}&part=messages`);
+  const more = find(".messages", fresh);
+  // All may have been drawn again meanwhile.
+  if (!more || link() !== url) return;
+  keepPlace(() => {
+    if (side === "earlier") list().prepend(...more.children);
+    else {
+      list().append(...more.children);
+      Object.assign(list(), { id: more.id, className: more.className });
+    }
+    get(side)?.replaceWith(...all(`#${side}`, fresh));
+    dropFar(side === "earlier");
+  });
+  meet(fresh);
 }
 
 /** @type {Promise<void> | undefined} */
 let loading;
-/** Once at a time. After a failure the link is still there. */
-const loadEarlier = () => (loading ??= loadOlder().then(() => (loading = undefined)));
+/** Once at a time. */
+const loadMore = (side = "") => (loading ??= load(side).finally(() => (loading = undefined)));
 
-/** Goes to what a search has found, however far back. */
-async function goToTarget() {
-  const id = location.hash.slice(3);
-  const target = () => find(`[data-message-id="${id}"], [data-response-id="${id}"]`);
-  while (!target() && get("earlier")) await loadEarlier();
-  following = false;
-  target()?.scrollIntoView({ block: "center" });
+/** Draws everything again, where patches do not reach: the end, what is read, or another place. */
+async function reload(from = "", since = seq) {
+  const seen = following ? undefined : firstSeen();
+  const fresh = await fetchPage(location.pathname + (from || (seen ? `?after=${begin(seen) - 1}` : "")));
+  keepPlace(() => {
+    for (const it of all(".heading, .messages, .queue:not(#pending), .now, .dock, #earlier, #later", fresh)) {
+      const old = it.matches(".messages") ? list() : get(it.id);
+      if (old) swap(old, parse(it.outerHTML));
+    }
+  });
+  meet(fresh, since);
+  patch([]);
+  follow();
 }
+
+/** Goes to what a search has found, wherever it is. */
+async function goToTarget() {
+  const [, id] = location.hash.split("#m=");
+  if (!id) return;
+  const name = CSS.escape(decodeURIComponent(id));
+  const target = () => find(`[data-message-id=${name}], [data-response-id=${name}]`, list());
+  following = false;
+  if (!target()) await reload(`?message=${id}`);
+  (target() ?? list().firstElementChild)?.scrollIntoView({ block: "center" });
+}
+
+addEventListener("hashchange", () => report(goToTarget()));
 
 /** `12s`, `5m`, `3h`, `2d`. */
 function age(seconds = 0) {
@@ -357,7 +428,7 @@ async function send() {
   get("pending")?.append(pending);
   write();
   setUploads([]);
-  followAgain();
+  report((async () => followAgain())());
   try {
     const attachments = await Promise.all(files.map((it) => it.sent));
     const id = session ?? (await json("POST", "/api/sessions", { agent: sure("agent").value })).id;
@@ -616,7 +687,7 @@ let searchDelay = 0;
 function foundLine({ sessionId, messageId, snippet }) {
   const title = find(`#sessions-${sessionId} .title`)?.textContent ?? "Session";
   const pieces = snippet.map((it) => (it.match ? element("mark", {}, it.text) : it.text));
-  const href = `/s/${sessionId}${messageId ? `#m=${messageId}` : ""}`;
+  const href = `/s/${sessionId}${messageId ? `#m=${encodeURIComponent(messageId)}` : ""}`;
   return element("li", {}, element("a", { href }, title, element("span", { class: "snippet" }, ...pieces)));
 }
 
@@ -717,5 +788,5 @@ settle();
 listChanged();
 setInterval(() => tick(document), 1000);
 setInterval(listChanged, 60_000);
-if (location.hash.startsWith("#m=")) report(goToTarget());
+report(goToTarget());
 connect();

@@ -295,6 +295,12 @@ impl Codex {
     fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>) {
         let Some(mut run) = self.run.take() else { return };
         self.ended_turn = run.turn.take().or(self.ended_turn.take());
+        // What a turn that breaks off had not read, it forgets.
+        if status != RunStatus::Completed {
+            for (message_id, _) in std::mem::take(&mut run.handed_over) {
+                run.telling.push(Effect::CannotSteer(message_id));
+            }
+        }
         for sent in self.sent.values_mut() {
             if let Sent::Steer { message_id, .. } = sent {
                 run.telling.push(Effect::CannotSteer(message_id.clone()));

@@ -54,6 +54,8 @@ impl Backend for Demo {
             }
             (Input::Wake, Some(run)) => run.beats.wake(),
             (Input::Interrupt, Some(run)) => run.interrupt(),
+            // It makes its plan once.
+            (Input::Steer { message_id, .. }, _) => return vec![Effect::CannotSteer(message_id)],
             // Nothing else was asked for.
             _ => (),
         }

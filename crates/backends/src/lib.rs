@@ -44,6 +44,7 @@ pub mod codex;
 mod demo;
 pub mod import;
 pub mod openai;
+mod own_tools;
 pub mod pi;
 
 use std::fmt;
@@ -105,8 +106,9 @@ pub enum Input {
         call_id: CallId,
         verdict: Verdict,
     },
-    /// To be handed to the run that is active. Answered with a `message_steered` as soon as the
-    /// program has it, or with [`Effect::CannotSteer`].
+    /// To be handed to the run that is active. Answered with a `message_steered` when the agent has
+    /// it and another one when the model has, or with [`Effect::CannotSteer`]: at once, when the run
+    /// ends before its next step, or when the agent has given it back.
     Steer {
         message_id: MessageId,
         /// As in [`Input::Start`], one message.
@@ -195,7 +197,8 @@ pub enum Effect {
     },
     /// The program asks no longer.
     Withdraw(CallId),
-    /// The message has to wait for the next run.
+    /// The message has to wait for the next run, also if it was handed over: no model has seen it, and
+    /// none will because of this run.
     CannotSteer(MessageId),
     WakeAt(Millis),
     End(Ending),

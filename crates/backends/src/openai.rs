@@ -26,7 +26,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde_json::Value;
-use transcript::{Answer, CallId, ErrorInfo, Event, Level, Millis, ResponseId, RunStatus};
+use transcript::{
+    Answer, CallId, ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunStatus, SteerState,
+};
 
 pub use self::decoder::{Decoder, FinishedCall, Outcome, Said, ServiceError};
 use self::failure::Failure;
@@ -81,8 +83,23 @@ struct Run {
     response_id: ResponseId,
     progress: Progress,
     telling: Telling,
+    steers: Steers,
     phase: Phase,
     effects: Vec<Effect>,
+}
+
+/// Messages for the run that is under way. The log is where the model reads them.
+#[derive(Default)]
+struct Steers {
+    /// For the next step.
+    waiting: Vec<Steer>,
+    /// In the conversation that this step is asked with; nothing of its answer has come.
+    handed_over: Vec<Steer>,
+}
+
+struct Steer {
+    message_id: MessageId,
+    text: String,
 }
 
 enum Phase {
@@ -125,6 +142,7 @@ impl Run {
             telling: Telling::new(response_id.clone()),
             response_id,
             progress: Progress::new(now),
+            steers: Steers::default(),
             phase: Phase::Reading,
             effects: Vec::new(),
         }
@@ -138,6 +156,7 @@ impl Run {
             telling: Telling::resumed(answer),
             response_id: answer.id.clone(),
             progress: Progress::resumed(answer),
+            steers: Steers::default(),
             phase: Phase::Tools {
                 waiting: open_calls(answer).collect(),
                 running: Vec::new(),
@@ -161,12 +180,19 @@ impl Run {
             Input::ToolResult { call_id, .. } => self.take_result(now, &call_id),
             Input::Wake => self.wake(now),
             Input::Interrupt => self.interrupt(),
+            Input::Steer { message_id, message } => {
+                let text = message["content"].as_str().unwrap_or_default().to_owned();
+                self.steers.waiting.push(Steer { message_id, text });
+                // What is being read now includes it.
+                if let Phase::Reading = self.phase {
+                    self.hand_over();
+                }
+            }
             // Taken before it gets here, or what only a process says.
             Input::Tools(_)
             | Input::Line(_)
             | Input::Spare(_)
             | Input::Decided { .. }
-            | Input::Steer { .. }
             | Input::Exited(_) => (),
         }
     }
@@ -235,6 +261,24 @@ impl Run {
         if let Phase::Asking(attempt) = &mut self.phase {
             attempt.has_said |= has_said;
         }
+        if has_said {
+            self.saw_messages();
+        }
+    }
+
+    /// Calls have their results by now, so this is the only place where a conversation can take it.
+    fn hand_over(&mut self) {
+        for steer in std::mem::take(&mut self.steers.waiting) {
+            self.emit(steer.told(SteerState::HandedOver));
+            self.steers.handed_over.push(steer);
+        }
+    }
+
+    /// The model has begun to answer what it was asked.
+    fn saw_messages(&mut self) {
+        for steer in std::mem::take(&mut self.steers.handed_over) {
+            self.emit(steer.told(SteerState::Seen));
+        }
     }
 
     /// The answer is complete, or nothing more of it comes.
@@ -266,6 +310,7 @@ impl Run {
     }
 
     fn finish_step(&mut self, now: Millis, outcome: Outcome) {
+        self.saw_messages();
         let Outcome { finish_reason, usage, .. } = outcome;
         let calls = &outcome.calls;
         let reason = match finish_reason {
@@ -332,6 +377,7 @@ impl Run {
         self.emit(decision.into_event());
         if should_continue {
             self.phase = Phase::Reading;
+            self.hand_over();
             self.effects.push(Effect::ReadHistory);
         } else {
             self.end(RunStatus::Completed, None);
@@ -405,6 +451,9 @@ impl Run {
 
     fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>) {
         self.phase = Phase::Ended;
+        let Steers { waiting, handed_over } = std::mem::take(&mut self.steers);
+        let unseen = handed_over.into_iter().chain(waiting);
+        self.effects.extend(unseen.map(|it| Effect::CannotSteer(it.message_id)));
         self.effects.push(Effect::End(Ending { status, error, usage: self.progress.usage }));
     }
 
@@ -419,6 +468,13 @@ impl Run {
 
     fn emit(&mut self, event: Event) {
         self.effects.push(Effect::Emit(event));
+    }
+}
+
+impl Steer {
+    fn told(&self, state: SteerState) -> Event {
+        let Self { message_id, text } = self;
+        Event::MessageSteered { message_id: message_id.clone(), text: text.clone(), state }
     }
 }
 

@@ -12,8 +12,8 @@ mod stored;
 
 use serde_json::{Map, Value, json};
 use transcript::{
-    Answer, Attachment, Body, Call, CancelReason, Content, Part, PartKind, Said, SaidBy, TextRole,
-    Transcript,
+    Answer, Attachment, Body, Call, CancelReason, Content, Part, PartKind, Said, SaidBy,
+    SteerState, TextRole, Transcript,
 };
 
 pub use chunks::{Calls, Chunks, Options, completion};
@@ -112,8 +112,9 @@ fn answer_entries<'a>(answer: &'a Answer, reader: &Reader<'_>) -> Vec<Entry<'a>>
             entries.extend(std::mem::replace(&mut turn, new_turn()).into_entries(&reader.files));
         }
         if let PartKind::Steered(steered) = &part.kind {
-            let is_blank = steered.text.trim().is_empty();
-            entries.extend((!is_blank).then(|| Entry::User(vec![text_piece(&steered.text)])));
+            // What came back is said again when its turn comes.
+            let is_said = steered.state != SteerState::Returned && !steered.text.trim().is_empty();
+            entries.extend(is_said.then(|| Entry::User(vec![text_piece(&steered.text)])));
         }
         turn.add(part);
     }
@@ -126,7 +127,7 @@ impl<'a> Turn<'a> {
     /// Text that follows calls starts anew: a provider takes no text between calls and results.
     fn is_over_before(&self, part: &Part) -> bool {
         match &part.kind {
-            PartKind::Steered(_) => true,
+            PartKind::Steered(steered) => steered.state != SteerState::Returned,
             PartKind::Text(_) => !self.calls.is_empty(),
             _ => !self.calls.is_empty() && part.step != self.step,
         }

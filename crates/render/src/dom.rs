@@ -8,7 +8,7 @@ use markup5ever_rcdom::{Handle, NodeData, RcDom};
 use crate::Op;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Node {
+pub enum Node {
     Text(String),
     Element { name: String, attributes: Vec<(String, String)>, children: Vec<Self> },
 }
@@ -61,21 +61,21 @@ fn merged(nodes: Vec<Node>) -> Vec<Node> {
 }
 
 impl Node {
-    pub(crate) fn children(&self) -> &[Self] {
+    pub fn children(&self) -> &[Self] {
         match self {
             Self::Text(_) => &[],
             Self::Element { children, .. } => children,
         }
     }
 
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Text(_) => "",
             Self::Element { name, .. } => name,
         }
     }
 
-    pub(crate) fn attribute(&self, wanted: &str) -> Option<&str> {
+    pub fn attribute(&self, wanted: &str) -> Option<&str> {
         match self {
             Self::Text(_) => None,
             Self::Element { attributes, .. } => {
@@ -84,7 +84,7 @@ impl Node {
         }
     }
 
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::Element { children, .. } => children.iter().map(Self::text).collect(),
@@ -92,7 +92,7 @@ impl Node {
     }
 
     /// This element and all below it, in their order.
-    pub(crate) fn elements(&self) -> Vec<&Self> {
+    pub fn elements(&self) -> Vec<&Self> {
         let mut found = Vec::new();
         let mut waiting = vec![self];
         while let Some(node) = waiting.pop() {
@@ -137,7 +137,7 @@ impl Node {
 
     /// Leaves nothing of every element of that class but its id and classes, for comparisons that leave
     /// something out.
-    pub(crate) fn take_out(&mut self, class: &str) {
+    pub fn take_out(&mut self, class: &str) {
         let is_it = self.attribute("class").is_some_and(|it| it.split(' ').any(|it| it == class));
         let Self::Element { attributes, children, .. } = self else { return };
         if is_it {

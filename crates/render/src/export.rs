@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use maud::{PreEscaped, html};
 use transcript::{
-    Answer, Call, Content, Message, PartKind, SaidBy, SessionId, TextRole, Transcript,
+    Answer, Call, Content, Message, PartKind, SaidBy, SessionId, SteerState, TextRole, Transcript,
 };
 
-use crate::conversation::messages;
+use crate::conversation::{Reach, messages};
 use crate::icon::symbols;
 use crate::page::document;
 use crate::settings::Settings;
@@ -40,7 +40,7 @@ pub fn export_html(transcript: &Transcript, export: Export<'_>) -> String {
             main {
                 header.top { (PreEscaped(around.heading.to_html())) }
                 section #conversation aria-label="Conversation" {
-                    (PreEscaped(messages(&view, transcript).to_html()))
+                    (PreEscaped(messages(&view, &transcript.messages, Reach::End).to_html()))
                 }
             }
         }
@@ -91,6 +91,8 @@ fn write_part(kind: &PartKind, out: &mut String) {
         PartKind::Text(text) => write!(out, "\n{}\n", text.text.trim_end()),
         PartKind::Thinking(_) => Ok(()),
         PartKind::Call(call) => write_call(call, out),
+        // It is said again when its turn comes.
+        PartKind::Steered(steered) if steered.state == SteerState::Returned => Ok(()),
         PartKind::Steered(steered) => write!(out, "\n**You:** {}\n", steered.text),
         PartKind::Exchange(it) => {
             write!(out, "\n**To {}:**\n\n{}\n", it.agent, quoted(&it.text))

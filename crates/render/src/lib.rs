@@ -10,7 +10,7 @@ mod call;
 pub mod code;
 mod conversation;
 pub mod diff;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 mod dom;
 mod escape;
 mod export;
@@ -25,6 +25,8 @@ mod part;
 mod settings;
 mod sidebar;
 mod surroundings;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod tool;
@@ -37,7 +39,7 @@ pub use export::{Export, export_html, export_markdown};
 pub use live::Live;
 pub use message::is_picture;
 pub use op::Op;
-pub use page::{ListedAgent, OpenSession, Page, error_page, page, sign_in_page};
+pub use page::{ListedAgent, OpenSession, Page, error_page, messages_page, page, sign_in_page};
 pub use settings::{ListedServer, Reveal, Settings, Theme, ToolDisplay};
 pub use sidebar::{ListedSession, session_list};
 pub use tree::Element;

@@ -119,7 +119,11 @@ pub(crate) fn aside(id: &str, kind: &PartKind) -> Element {
             .class("unrecognized")
             .html(html! { summary { "Not understood, from " (source) } div.body tabindex="0" { (raw) } }),
         PartKind::Steered(steered) => {
-            Element::div(id).class("steered").html(said_meanwhile(steered))
+            let class = match steered.state {
+                SteerState::HandedOver | SteerState::Seen => "steered",
+                SteerState::Returned => "steered returned",
+            };
+            Element::div(id).class(class).html(said_meanwhile(steered))
         }
         PartKind::Exchange(exchange) => exchange_block(id, exchange),
         PartKind::Text(_) | PartKind::Thinking(_) | PartKind::Call(_) => Element::div(id),
@@ -130,6 +134,9 @@ fn said_meanwhile(steered: &Steered) -> Markup {
     let state = match steered.state {
         SteerState::HandedOver => "said while it worked",
         SteerState::Seen => "said while it worked; the agent has seen it",
+        SteerState::Returned => {
+            "said while it worked; the agent has not seen it, so it waits its turn"
+        }
     };
     html! { div.bubble { (steered.text) } p.meta { (state) } }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Agents {
 pub(crate) struct Agent {
     /// What people and other agents call it.
     pub(crate) id: String,
+    /// What it is for, in its owner's words.
+    pub(crate) purpose: Option<String>,
     pub(crate) kind: AgentKind,
     /// The folder that its tools may touch, unless a session names another.
     pub(crate) workspace: PathBuf,
@@ -106,15 +108,16 @@ fn is_about(pattern: &Pattern, server: Option<&str>) -> bool {
 /// An agent as `GET /api/agents` shows it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AgentInfo {
-    id: String,
-    kind: &'static str,
-    description: String,
+    pub(crate) id: String,
+    pub(crate) kind: &'static str,
+    /// What it is for.
+    pub(crate) description: String,
     workspace: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     /// Why it cannot work, and what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
 impl Agents {
@@ -253,8 +256,11 @@ impl Agent {
         }
     }
 
-    /// In a few words what it is.
+    /// What it is for, or in a few words what it is.
     pub(crate) fn description(&self) -> String {
+        if let Some(purpose) = &self.purpose {
+            return purpose.clone();
+        }
         match &self.kind {
             AgentKind::Demo { .. } => {
                 "Built in, needs no key and no network. Say \"help\" to see what it can do."

@@ -15,7 +15,9 @@ mod listener;
 mod look;
 mod openapi;
 mod operation;
+mod own_tools;
 mod pages;
+mod queue;
 mod raw;
 mod read;
 mod route;
@@ -42,12 +44,13 @@ use crate::session::{Sessions, Shared};
 use crate::views::Views;
 
 use error::RequestCode::{
-    AgentBusy, AgentNotFound, AlreadyDecided, CallNotFound, NothingToDo, QueueFull, SessionExists,
-    SessionNotFound, Stopping, Storage, TooManyAttempts,
+    AgentBusy, AgentNotFound, AlreadyDecided, CallNotFound, CannotSteer, NothingToDo, QueueFull,
+    SessionExists, SessionNotFound, Stopping, Storage, TooManyAttempts,
 };
 use route::Route;
 
 pub(crate) use listener::serve;
+pub(crate) use own_tools::OwnTools;
 
 /// What requests share.
 #[derive(Clone)]
@@ -150,6 +153,33 @@ fn routes() -> Vec<Route> {
         Route::get("/api/sessions/{session}/messages", read::messages, "What was said and done"),
         Route::post("/api/sessions/{session}/messages", sessions::send, "Say something")
             .refuses(&[QueueFull, Stopping, Storage]),
+        Route::get("/api/sessions/{session}/queue", queue::show, "Messages that wait"),
+        Route::delete("/api/sessions/{session}/queue", queue::clear, "Take back all that wait")
+            .refuses(&[Stopping, Storage]),
+        Route::post(
+            "/api/sessions/{session}/queue/release",
+            queue::release,
+            "Let start what a stop has held",
+        )
+        .refuses(&[Stopping, Storage]),
+        Route::patch(
+            "/api/sessions/{session}/queue/{message}",
+            queue::change,
+            "Change a message that waits, or its place",
+        )
+        .refuses(&[Stopping, Storage]),
+        Route::delete(
+            "/api/sessions/{session}/queue/{message}",
+            queue::remove,
+            "Take back a message that waits",
+        )
+        .refuses(&[Stopping, Storage]),
+        Route::post(
+            "/api/sessions/{session}/queue/{message}/steer",
+            queue::steer,
+            "Hand a message that waits to the run that is active",
+        )
+        .refuses(&[CannotSteer, Stopping, Storage]),
         Route::post(
             "/api/sessions/{session}/cancel",
             sessions::cancel,

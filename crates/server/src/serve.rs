@@ -21,10 +21,11 @@ use crate::agents::SHIPPED;
 use crate::clock;
 use crate::config::Config;
 use crate::files::write_private;
-use crate::http::{self, App, Edge};
+use crate::http::{self, App, Edge, OwnTools};
 use crate::live::Hub;
 use crate::mcp::{KeepFile, McpServers};
 use crate::metrics::Metrics;
+use crate::passes::Passes;
 use crate::session::{HttpClient, Pulses, Sessions, Shared, end_survivors};
 use crate::tools::Tools;
 
@@ -93,6 +94,7 @@ pub(crate) struct Server {
     sessions: Sessions,
     mcp: McpServers,
     serving: JoinHandle<()>,
+    serving_tools: JoinHandle<std::io::Result<()>>,
     stop: watch::Sender<bool>,
 }
 
@@ -108,6 +110,9 @@ impl Server {
 
         let owner = config.data.display().to_string();
         let mcp = McpServers::new(config.mcp_servers, &owner, &keep_in(&store));
+        let tools_listener =
+            OwnTools::bind().await.context("listening on loopback for programs")?;
+        let passes = Passes::new(tools_listener.local_addr()?);
         let shared = Arc::new(Shared {
             store: store.clone(),
             hub: Hub::new(),
@@ -118,6 +123,7 @@ impl Server {
             http: HttpClient::default(),
             keeps_raw: config.raw_days > 0,
             pulses: Pulses::default(),
+            passes: Arc::clone(&passes),
         });
         // Before any session goes on: nothing of an earlier server may be at work.
         end_survivors(&store).await?;
@@ -131,10 +137,12 @@ impl Server {
             allowed_origins: config.allowed_origins,
             data: config.data,
         };
+        let own_tools = OwnTools::serve(tools_listener, sessions.clone(), passes, stopping.clone());
+        let serving_tools = tokio::spawn(own_tools);
         let (alive, all_gone) = mpsc::channel(1);
         let app = App::new(shared, sessions.clone(), edge, alive, stopping.clone())?;
         let serving = tokio::spawn(http::serve(listener, http::router(app), stopping, all_gone));
-        Ok(Self { address, token, store, sessions, mcp, serving, stop })
+        Ok(Self { address, token, store, sessions, mcp, serving, serving_tools, stop })
     }
 
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
@@ -143,6 +151,7 @@ impl Server {
         self.mcp.stop().await;
         let _ = self.stop.send(true);
         self.serving.await.context("serving")?;
+        self.serving_tools.await.context("serving programs")??;
         self.store.close().await;
         Ok(())
     }

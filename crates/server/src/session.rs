@@ -5,6 +5,7 @@
 
 mod command;
 mod lines;
+mod own_calls;
 mod process;
 mod pulse;
 mod raw;
@@ -13,23 +14,27 @@ mod run;
 mod task;
 mod worker;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use backends::ToolOutcome;
 use store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot};
-use transcript::{Event, MessageId, Record, Seq, SessionId, Summary};
+use transcript::{Event, Record, Seq, SessionId, Summary};
 
 use crate::agents::Agents;
 use crate::approvals::Approvals;
 use crate::clock;
 use crate::live::{Hub, ListChange};
 use crate::metrics::Metrics;
-use crate::tools::Tools;
+use crate::passes::Passes;
+use crate::tools::{Tools, failed, tool_error};
 
 pub(crate) use command::{
-    Answered, Approval, Command, NewMessage, NewSession, Refused, SessionPatch,
+    Answered, Approval, Command, MessageState, NewMessage, NewSession, QueuedChange, Receipt,
+    Refused, SessionPatch,
 };
+pub(crate) use own_calls::OwnCall;
 pub(crate) use process::end_survivors;
 pub(crate) use pulse::{Pulse, Pulses};
 pub(crate) use request::HttpClient;
@@ -51,6 +56,27 @@ pub(crate) struct Shared {
     pub(crate) keeps_raw: bool,
     /// Programs that run.
     pub(crate) pulses: Pulses,
+    /// By which programs may call our tools.
+    pub(crate) passes: Arc<Passes>,
+}
+
+#[cfg(test)]
+impl Shared {
+    /// On a fresh store, with no agents.
+    pub(crate) fn in_folder(data: &std::path::Path) -> Arc<Self> {
+        Arc::new(Self {
+            store: Store::open(data, store::Options::default()).unwrap(),
+            hub: Hub::new(),
+            agents: Agents { agents: Vec::new(), shipped: data.join("shipped") },
+            tools: Tools::built_in(crate::tools::ToolSettings::for_tests()),
+            approvals: Approvals { rules: Default::default(), timeout_ms: 1000 },
+            metrics: Metrics::new(),
+            http: HttpClient::default(),
+            keeps_raw: true,
+            pulses: Pulses::default(),
+            passes: Passes::new(([127, 0, 0, 1], 1).into()),
+        })
+    }
 }
 
 /// All sessions that are at work.
@@ -79,6 +105,29 @@ impl Sessions {
             self.inbox(session);
         }
         Ok(sessions.len())
+    }
+
+    pub(crate) fn agents(&self) -> &Agents {
+        &self.shared.agents
+    }
+
+    pub(crate) fn tools(&self) -> &Tools {
+        &self.shared.tools
+    }
+
+    pub(crate) fn agent_of(&self, session: &SessionId) -> Result<Option<String>, store::Error> {
+        Ok(self.shared.store.summary(session)?.map(|(summary, _)| summary.agent))
+    }
+
+    /// Agents that are answering now, in any session but this.
+    pub(crate) fn busy_agents(&self, but: &SessionId) -> Result<HashSet<String>, store::Error> {
+        let mut busy = HashSet::new();
+        for session in self.shared.store.needing_attention()? {
+            let summary = self.shared.store.summary(&session)?.map(|it| it.0);
+            let is_answering = |it: &Summary| it.open_run.is_some() && session != *but;
+            busy.extend(summary.filter(is_answering).map(|it| it.agent));
+        }
+        Ok(busy)
     }
 
     /// Hands a command to a session's task and waits for its answer.
@@ -123,8 +172,16 @@ impl Sessions {
         &self,
         session: &SessionId,
         message: NewMessage,
-    ) -> Result<MessageId, Refused> {
+    ) -> Result<Receipt, Refused> {
         self.ask(session, |reply| Command::Send { message, reply }).await
+    }
+
+    /// Runs a tool of ours for the session's program. Dropping this gives the call up.
+    pub(crate) async fn call_tool(&self, session: &SessionId, call: OwnCall) -> ToolOutcome {
+        let outcome = self.ask(session, |reply| Command::CallTool { call, reply }).await;
+        outcome.unwrap_or_else(|refused| {
+            failed(tool_error(format!("The tool could not be called: {refused}.")))
+        })
     }
 
     /// Ends all runs in good order and waits until every task has written what it had to write.

@@ -5,6 +5,8 @@
 //! tools see the workspace folder and nothing else.
 
 mod addresses;
+mod agents_list;
+mod callboard_note;
 mod edit_file;
 mod http_get;
 mod list_files;
@@ -32,11 +34,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
-use transcript::{CallId, ErrorCode, ErrorInfo, Millis, OutputStream};
+use transcript::{
+    CallId, ErrorCode, ErrorInfo, Event, Millis, OutputStream, ResponseId, SessionId,
+};
 
 use crate::mcp::{McpServers, McpTool};
+use crate::session::Sessions;
 
 pub(crate) use addresses::Web;
 pub(crate) use workspace::plain;
@@ -64,10 +69,29 @@ pub(crate) struct ToolSettings {
     pub(crate) environment: Vec<(OsString, OsString)>,
 }
 
+#[cfg(test)]
+impl ToolSettings {
+    pub(crate) fn for_tests() -> Self {
+        Self {
+            time_limit: Duration::from_secs(60),
+            per_minute: 0,
+            retries: 2,
+            web: Web::public(),
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        }
+    }
+}
+
 /// What a call may use, apart from its arguments.
 #[derive(Clone)]
 pub(crate) struct ToolContext {
+    /// The session and the run that the call belongs to.
+    pub(crate) session_id: SessionId,
+    #[expect(dead_code, reason = "what one agent says to another names the run it was said in")]
+    pub(crate) response_id: ResponseId,
     pub(crate) call_id: CallId,
+    /// All sessions and, through them, all agents.
+    pub(crate) sessions: Sessions,
     pub(crate) workspace: PathBuf,
     pub(crate) now: Millis,
     pub(crate) stopped: Stopped,
@@ -87,8 +111,21 @@ pub(crate) struct ToolNews {
 
 #[derive(Debug)]
 pub(crate) enum What {
-    Output { stream: OutputStream, offset: u64, delta: String },
-    Retry { attempt: u32, max_attempts: u32, error: ErrorInfo },
+    Output {
+        stream: OutputStream,
+        offset: u64,
+        delta: String,
+    },
+    Retry {
+        attempt: u32,
+        max_attempts: u32,
+        error: ErrorInfo,
+    },
+    /// To be written into the run's log; said back once it is there.
+    Say {
+        event: Box<Event>,
+        written: oneshot::Sender<()>,
+    },
     Done(ToolOutcome),
 }
 
@@ -116,7 +153,7 @@ enum Work {
     Waiting(fn(Arguments, ToolContext, Arc<ToolSettings>) -> BoxFuture<'static, ToolOutcome>),
 }
 
-const BUILT_IN: [Tool; 8] = [
+const BUILT_IN: [Tool; 10] = [
     time::TOOL,
     list_files::TOOL,
     read_file::TOOL,
@@ -125,7 +162,12 @@ const BUILT_IN: [Tool; 8] = [
     edit_file::TOOL,
     shell::TOOL,
     http_get::TOOL,
+    agents_list::TOOL,
+    callboard_note::TOOL,
 ];
+
+/// What makes sense inside a program too, which has tools of its own for all else.
+const FOR_PROGRAMS: [&str; 2] = [agents_list::TOOL.name, callboard_note::TOOL.name];
 
 /// A tool, and what it is called with.
 enum Prepared {
@@ -160,6 +202,11 @@ impl Tools {
             parameters: it.parameters.clone(),
         });
         self.built_in.iter().map(Tool::spec).chain(of_servers).collect()
+    }
+
+    /// Those that programs are offered.
+    pub(crate) fn for_programs(&self) -> impl Iterator<Item = ToolSpec> {
+        self.built_in.iter().filter(|it| FOR_PROGRAMS.contains(&it.name)).map(Tool::spec)
     }
 
     /// Why such a call could not run, whoever agreed to it.
@@ -294,6 +341,14 @@ impl ToolContext {
     pub(crate) async fn tell(&self, what: What) -> bool {
         self.news.send(ToolNews { call_id: self.call_id.clone(), what }).await.is_ok()
     }
+
+    /// Puts an event into the log of the call's run. It is there when this returns, unless the run has
+    /// ended.
+    pub(crate) async fn say(&self, event: Event) -> Result<(), ErrorInfo> {
+        let (written, is_written) = oneshot::channel();
+        self.tell(What::Say { event: Box::new(event), written }).await;
+        is_written.await.map_err(|_| interrupted())
+    }
 }
 
 impl Stopped {
@@ -386,7 +441,7 @@ fn describe_fields(schema: &Value) -> String {
     described.collect::<Vec<_>>().join(", ")
 }
 
-fn tool_error(message: impl Into<String>) -> ErrorInfo {
+pub(crate) fn tool_error(message: impl Into<String>) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolError, message)
 }
 

@@ -15,6 +15,8 @@ pub struct Conversation {
     pub rows: Vec<MessageRow>,
     /// Of those messages.
     pub records: Vec<Stored>,
+    /// Of all messages of the session.
+    pub count: u64,
     pub queue: Queue,
 }
 
@@ -27,28 +29,49 @@ impl Store {
         id: &SessionId,
         window: Window,
     ) -> Result<Option<Conversation>, Error> {
+        Ok(self.conversations(id, [window])?.map(|[it]| it))
+    }
+
+    /// Several windows of one moment.
+    pub fn conversations<const N: usize>(
+        &self,
+        id: &SessionId,
+        windows: [Window; N],
+    ) -> Result<Option<[Conversation; N]>, Error> {
         self.in_session(id, |db, key| {
-            let summary = session::summary(db, key)?;
-            let rows = message::window(db, key, window)?;
-            Ok(Some(Conversation {
-                head: session::head(db, key)?,
-                records: message::records(db, id, key, &rows)?,
-                queue: queue(db, id, key, &summary)?,
-                rows,
-                summary,
-            }))
+            let read = windows.map(|window| conversation(db, id, key, window));
+            let read: Vec<Conversation> = read.into_iter().collect::<Result<_, _>>()?;
+            Ok(read.try_into().ok())
         })
     }
 
     /// What waits in a session. Empty if there is no such session.
     pub fn queue(&self, id: &SessionId) -> Result<Queue, Error> {
-        self.in_session(id, |db, key| queue(db, id, key, &session::summary(db, key)?))
+        self.in_session(id, |db, key| queue(db, id, key))
     }
 }
 
-/// What the records since its oldest message make of it.
-fn queue(db: &Connection, id: &SessionId, key: i64, summary: &Summary) -> Result<Queue, Error> {
-    let mut queue = Queue { held: summary.queue_held.then(String::new), ..Queue::default() };
+fn conversation(
+    db: &Connection,
+    id: &SessionId,
+    key: i64,
+    window: Window,
+) -> Result<Conversation, Error> {
+    let summary = session::summary(db, key)?;
+    let rows = message::window(db, key, window)?;
+    Ok(Conversation {
+        head: session::head(db, key)?,
+        records: message::records(db, id, key, &rows)?,
+        count: message::count(db, key)?,
+        queue: queue(db, id, key)?,
+        rows,
+        summary,
+    })
+}
+
+/// What the records since it was last empty make of it.
+fn queue(db: &Connection, id: &SessionId, key: i64) -> Result<Queue, Error> {
+    let mut queue = Queue::default();
     let Some(first) = session::queue_start(db, key)? else { return Ok(queue) };
     let mut after = Seq(first.0 - 1);
     loop {
@@ -56,8 +79,14 @@ fn queue(db: &Connection, id: &SessionId, key: i64, summary: &Summary) -> Result
         let page = read::read(db, id, range)?;
         let Some(last) = page.records.last() else { return Ok(queue) };
         after = last.seq;
-        for stored in &page.records {
+        for stored in page.records.iter().filter(|it| is_about_queue(it)) {
             queue.apply(&stored.record());
         }
     }
+}
+
+/// Messages may wait while others are answered: most records need not be parsed.
+fn is_about_queue(record: &Stored) -> bool {
+    let name = record.body.strip_prefix(r#"{"type":""#).unwrap_or("");
+    name.starts_with("message_") || name.starts_with("queue_")
 }

@@ -113,7 +113,7 @@ pub(crate) fn queue_start(db: &Connection, session: i64) -> Result<Option<Seq>, 
 }
 
 fn needs_attention(summary: &Summary) -> bool {
-    summary.open_run.is_some() || summary.unanswered || (summary.queued > 0 && !summary.queue_held)
+    summary.open_run.is_some() || summary.unanswered || summary.queued > 0
 }
 
 fn json(summary: &Summary) -> Result<String, Error> {

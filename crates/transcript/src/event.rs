@@ -65,14 +65,20 @@ pub enum Event {
         position: Option<u32>,
         #[serde(default, skip_serializing_if = "SendMode::is_queue")]
         mode: SendMode,
+        /// It comes back from a run that was stopped, and waits until the queue is released.
+        #[serde(default, skip_serializing_if = "is_false")]
+        held: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<Sender>,
     },
+    /// Fields that are absent stay as they were.
     MessageEdited {
         message_id: MessageId,
         text: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         attachments: Option<Vec<Attachment>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<SendMode>,
     },
     MessageMoved {
         message_id: MessageId,
@@ -94,6 +100,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// What waits at this moment does not start by itself; what is said later does.
     QueueHeld {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -343,7 +350,9 @@ macro_rules! words {
 }
 
 words! {
-    SteerState { HandedOver, Seen }
+    /// `Returned`: the agent could not take it, or has not looked at it before its run ended. It is in
+    /// the queue.
+    SteerState { HandedOver, Seen, Returned }
     RewindReason { Edit, Regenerate, Retry }
     /// Why a run began; `SelfStarted` is the agent going on by itself.
     Trigger { User, Agent, Callback, Continue, Retry, #[serde(rename = "self")] SelfStarted }

@@ -113,8 +113,18 @@ fn session_event() -> impl Strategy<Value = Event> {
             attachments: vec![],
             position: None,
             mode: SendMode::Queue,
+            held: false,
             from: None,
         }),
+        (message(), text()).prop_map(|(message_id, text)| Event::MessageEdited {
+            message_id,
+            text,
+            attachments: None,
+            mode: Some(SendMode::Steer),
+        }),
+        message().prop_map(|message_id| Event::MessageDropped { message_id, reason: None }),
+        Just(Event::QueueHeld { reason: None }),
+        Just(Event::QueueReleased {}),
         message().prop_map(|message_id| Event::MessageDequeued { message_id }),
         (message(), 0..4u32)
             .prop_map(|(message_id, position)| Event::MessageMoved { message_id, position }),
@@ -156,12 +166,14 @@ fn run_event() -> impl Strategy<Value = Event> {
             cost: None,
             duration_ms: 5,
         }),
-        (message(), text()).prop_map(|(message_id, text)| Event::MessageSteered {
-            message_id,
-            text,
-            state: SteerState::HandedOver,
+        (message(), text(), steer_state()).prop_map(|(message_id, text, state)| {
+            Event::MessageSteered { message_id, text, state }
         }),
     ]
+}
+
+fn steer_state() -> impl Strategy<Value = SteerState> {
+    prop_oneof![Just(SteerState::HandedOver), Just(SteerState::Seen), Just(SteerState::Returned)]
 }
 
 fn part_event() -> impl Strategy<Value = Event> {

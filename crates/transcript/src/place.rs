@@ -7,7 +7,7 @@ use crate::call::new_call;
 use crate::commentary::Scopes;
 use crate::{
     Answer, Call, CallId, Event, Exchange, ExchangeId, ExchangeOutcome, MessageId, Millis, Part,
-    PartId, PartKind, Seq, Steered, Text, TextRole, Thinking,
+    PartId, PartKind, Seq, SteerState, Steered, Text, TextRole, Thinking,
 };
 
 /// Where things are, so that a record costs the same however long the answer is.
@@ -161,6 +161,8 @@ impl Answer {
                 }
                 idx..idx + 1
             }
+            // It never got into the run.
+            None if steered.state == SteerState::Returned => 0..0,
             None => {
                 let touched = self.push(PartKind::Steered(steered), None, at);
                 self.index.steered.insert(id, touched.start);

@@ -1,27 +1,47 @@
 //! Messages that were said while a run was active and wait for their turn.
 
-use crate::{Attachment, ClientId, Event, MessageId, Millis, Record, SendMode, Sender, SteerState};
+use crate::{
+    Attachment, ClientId, Event, MessageId, Millis, Record, SendMode, Sender, Seq, SteerState,
+};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Queue {
     /// In the order in which they will start.
     pub messages: Vec<Queued>,
-    /// Nothing starts by itself until the queue is released; why, where it was said.
-    pub held: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Queued {
     pub id: MessageId,
+    /// The record that put it here.
+    pub seq: Seq,
     pub client_id: Option<ClientId>,
     pub at: Millis,
     pub text: String,
     pub attachments: Vec<Attachment>,
+    /// [`SendMode::Steer`]: it is on its way into the run that is active.
     pub mode: SendMode,
+    /// It does not start by itself until the queue is released.
+    pub held: bool,
+    /// An agent was to take it into its run and did not.
+    pub returned: bool,
     pub from: Option<Sender>,
 }
 
 impl Queue {
+    pub fn get(&self, id: &MessageId) -> Option<&Queued> {
+        self.messages.iter().find(|it| it.id == *id)
+    }
+
+    /// The next to start: what is held is passed over.
+    pub fn next(&self) -> Option<&Queued> {
+        self.messages.iter().find(|it| !it.held)
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.messages.iter().any(|it| it.held)
+    }
+
     /// Takes in one record; true if the queue is different now.
     pub fn apply(&mut self, record: &Record) -> bool {
         match &record.event {
@@ -32,35 +52,38 @@ impl Queue {
                 attachments,
                 position,
                 mode,
+                held,
                 from,
             } => {
                 self.remove(message_id);
-                let at = position.map_or(self.messages.len(), |it| it as usize);
                 let queued = Queued {
                     id: message_id.clone(),
+                    seq: record.seq,
                     client_id: client_id.clone(),
                     at: record.at,
                     text: text.clone(),
                     attachments: attachments.clone(),
                     mode: *mode,
+                    held: *held,
+                    returned: false,
                     from: from.clone(),
                 };
-                self.messages.insert(at.min(self.messages.len()), queued);
+                self.insert(position.unwrap_or(u32::MAX), queued);
                 true
             }
-            Event::MessageEdited { message_id, text, attachments } => {
-                let Some(message) = self.messages.iter_mut().find(|it| it.id == *message_id) else {
-                    return false;
-                };
+            Event::MessageEdited { message_id, text, attachments, mode } => {
+                let Some(message) = self.get_mut(message_id) else { return false };
                 message.text.clone_from(text);
                 if let Some(attachments) = attachments {
                     message.attachments.clone_from(attachments);
                 }
+                message.mode = mode.unwrap_or(message.mode);
+                message.returned &= message.mode == SendMode::Queue;
                 true
             }
             Event::MessageMoved { message_id, position } => {
                 let Some(message) = self.remove(message_id) else { return false };
-                self.messages.insert((*position as usize).min(self.messages.len()), message);
+                self.insert(*position, message);
                 true
             }
             Event::MessageDequeued { message_id }
@@ -68,17 +91,35 @@ impl Queue {
             | Event::MessageSteered { message_id, state: SteerState::HandedOver, .. } => {
                 self.remove(message_id).is_some()
             }
-            Event::QueueHeld { reason } => {
-                self.held = Some(reason.clone().unwrap_or_default());
+            Event::MessageSteered { message_id, state: SteerState::Returned, .. } => {
+                let Some(message) = self.get_mut(message_id) else { return false };
+                (message.mode, message.returned) = (SendMode::Queue, true);
                 true
             }
-            Event::QueueReleased {} => self.held.take().is_some(),
+            Event::QueueHeld { .. } => self.set_held(true),
+            Event::QueueReleased {} => self.set_held(false),
             _ => false,
         }
+    }
+
+    fn get_mut(&mut self, id: &MessageId) -> Option<&mut Queued> {
+        self.messages.iter_mut().find(|it| it.id == *id)
+    }
+
+    fn insert(&mut self, position: u32, message: Queued) {
+        self.messages.insert((position as usize).min(self.messages.len()), message);
     }
 
     fn remove(&mut self, id: &MessageId) -> Option<Queued> {
         let idx = self.messages.iter().position(|it| it.id == *id)?;
         Some(self.messages.remove(idx))
+    }
+
+    fn set_held(&mut self, held: bool) -> bool {
+        let mut is_changed = false;
+        for message in &mut self.messages {
+            is_changed |= std::mem::replace(&mut message.held, held) != held;
+        }
+        is_changed
     }
 }

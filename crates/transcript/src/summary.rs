@@ -29,7 +29,6 @@ pub struct Summary {
     pub last_run_failed: bool,
     /// Messages that were accepted and wait for their run.
     pub queued: u32,
-    pub queue_held: bool,
     /// The newest message has no run yet.
     pub unanswered: bool,
     /// Of all runs that have said so.
@@ -115,8 +114,6 @@ impl Summary {
             Event::MessageSteered { state: crate::SteerState::HandedOver, .. } => {
                 self.queued = self.queued.saturating_sub(1);
             }
-            Event::QueueHeld { .. } => self.queue_held = true,
-            Event::QueueReleased {} => self.queue_held = false,
             Event::RunStart { .. } => {
                 self.message_count += 1;
                 self.open_run.clone_from(&record.response_id);
@@ -145,6 +142,8 @@ impl Summary {
             Event::MessageEdited { .. }
             | Event::MessageMoved { .. }
             | Event::MessageSteered { .. }
+            | Event::QueueHeld { .. }
+            | Event::QueueReleased {}
             | Event::HistoryRewound { .. }
             | Event::StepStart { .. }
             | Event::StepFinish { .. }

@@ -88,6 +88,8 @@ fn finding(task: &Task) -> String {
             count(text.len() as u64, "byte", "bytes"),
             code(path)
         )),
+        Call::ListAgents => agents(result),
+        Call::Note { .. } => Some("The note stands in the conversation.".to_owned()),
         Call::Shell { .. } => None,
     };
     found.unwrap_or_else(|| unexpected(&task.call, result))
@@ -102,6 +104,8 @@ fn failure(call: &Call, message: &str) -> String {
         Call::SearchFiles { query, .. } => format!("search for “{query}”"),
         Call::WriteFile { path, .. } => format!("write {}", code(path)),
         Call::Shell { command } => format!("run {}", code(command)),
+        Call::ListAgents => "list the agents".to_owned(),
+        Call::Note { .. } => "note that".to_owned(),
     };
     format!("I could not {tried}: {message}")
 }
@@ -176,6 +180,20 @@ fn matches(query: &str, result: &Value) -> Option<String> {
     Some(lines.join("\n"))
 }
 
+fn agents(result: &Value) -> Option<String> {
+    let agents = result["agents"].as_array()?;
+    let mut lines = vec![format!("There {}:\n", are(agents.len() as u64, "agent", "agents"))];
+    lines.extend(agents.iter().map(agent));
+    Some(lines.join("\n"))
+}
+
+fn agent(agent: &Value) -> String {
+    let field = |name: &str| agent[name].as_str().unwrap_or("?");
+    let me = if agent["you"] == true { ", which is me" } else { "" };
+    let name = code(field("id"));
+    format!("- {name}{me} ({}): {}", field("state"), cut_line(field("description")))
+}
+
 fn printed(command: &str, result: &Value) -> Option<String> {
     let exit_code = result["exitCode"].as_i64()?;
     let output = [&result["stdout"], &result["stderr"]].map(|it| it.as_str().unwrap_or_default());
@@ -239,6 +257,10 @@ fn cut_line(line: &str) -> String {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),
     }
+}
+
+fn are(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", if n == 1 { "is" } else { "are" }, count(n, one, many))
 }
 
 fn count(n: u64, one: &str, many: &str) -> String {

@@ -10,6 +10,8 @@ pub(super) enum Call {
     SearchFiles { query: String, path: Option<String> },
     WriteFile { path: String, text: String },
     Shell { command: String },
+    ListAgents,
+    Note { text: String },
 }
 
 /// A place as people call it, and its time zone. No zone is the server's own choice.
@@ -28,6 +30,8 @@ impl Call {
             Self::SearchFiles { .. } => "search_files",
             Self::WriteFile { .. } => "write_file",
             Self::Shell { .. } => "shell",
+            Self::ListAgents => "agents_list",
+            Self::Note { .. } => "callboard_note",
         }
     }
 
@@ -40,6 +44,8 @@ impl Call {
             }
             Self::WriteFile { path, text } => object([("path", Some(path)), ("text", Some(text))]),
             Self::Shell { command } => object([("command", Some(command))]),
+            Self::ListAgents => object([]),
+            Self::Note { text } => object([("text", Some(text))]),
         }
     }
 }

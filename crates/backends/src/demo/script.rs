@@ -23,6 +23,8 @@ I have no model behind me, only rules, but the tools I use are real. Try one of 
 - `search for TODO` or `find \"some words\" in docs`
 - `run ls -l`: all that follows *run* is a command, and you may be asked before it runs
 - `write \"some words\" to notes.txt`: asks you before it writes
+- `list the agents`: who else is there
+- `note: tea is ready`: puts a note into the conversation
 - `think about breakfast`: thoughts first, then the answer
 - `tell me a story`: a long answer, good for trying *Stop*
 - `write a report about tea`: headings, a table, a list and code
@@ -50,6 +52,8 @@ pub(super) fn commentary(calls: &[Call], step: u32) -> String {
         [Call::WriteFile { path, .. }] => format!("{opening} write that to `{path}`."),
         [Call::Shell { command }] if command.contains('`') => format!("{opening} run that."),
         [Call::Shell { command }] => format!("{opening} run `{}`.", command.replace('\n', " ")),
+        [Call::ListAgents] => format!("{opening} see who is there."),
+        [Call::Note { .. }] => format!("{opening} note that."),
         [Call::Time(place)] if place.zone.is_none() => format!("{opening} look at the clock."),
         [Call::Time(place)] => format!("{opening} check what time it is in {}.", place.name),
         several => format!("{opening} check the time in {} at once.", names(several)),
@@ -63,6 +67,7 @@ fn names(calls: &[Call]) -> String {
             Call::Time(place) => Some(place.name.as_str()),
             Call::ListFiles { .. } | Call::ReadFile { .. } | Call::SearchFiles { .. } => None,
             Call::WriteFile { .. } | Call::Shell { .. } => None,
+            Call::ListAgents | Call::Note { .. } => None,
         })
         .collect();
     match names.split_last() {

@@ -32,7 +32,8 @@ pub(super) const MAX_WISHES: usize = 20;
 
 /// Empty for a message without a word in it.
 pub(super) fn understand(message: &str) -> Vec<Wish> {
-    if let Some(call) = run_command(message).or_else(|| write_file(message)) {
+    let whole = run_command(message).or_else(|| write_file(message)).or_else(|| note(message));
+    if let Some(call) = whole {
         return vec![Wish::Call(call)];
     }
     let mut wishes: Vec<Wish> = Vec::new();
@@ -58,6 +59,13 @@ pub(super) fn understand(message: &str) -> Vec<Wish> {
 fn run_command(message: &str) -> Option<Call> {
     let rest = after_word(message, "run")?;
     (!rest.is_empty()).then(|| Call::Shell { command: unquoted(rest).to_owned() })
+}
+
+/// "note: TEXT", of which every sign belongs to the note.
+fn note(message: &str) -> Option<Call> {
+    let (first, text) = message.trim().split_once(':')?;
+    let text = text.trim().to_owned();
+    (first.eq_ignore_ascii_case("note") && !text.is_empty()).then_some(Call::Note { text })
 }
 
 /// "write TEXT to FILE". The file must look like one: a story about going to Paris is a story.
@@ -148,7 +156,8 @@ fn one_more(clause: &Clause, words: &[Word], last: Option<&Wish>) -> Option<Wish
         Call::ListFiles { .. } => single().map(|path| Call::ListFiles { path }),
         Call::ReadFile { .. } => single().map(|path| Call::ReadFile { path }),
         // A message with one of these has nothing else in it.
-        Call::WriteFile { .. } | Call::Shell { .. } => None,
+        Call::WriteFile { .. } | Call::Shell { .. } | Call::Note { .. } => None,
+        Call::ListAgents => None,
         Call::SearchFiles { .. } => {
             let is_query = words.len() == 1 || split_at_last(words, WITHIN).is_some();
             is_query.then(|| search_call(&[], words)).flatten()
@@ -163,7 +172,7 @@ fn by_rule(words: &[Word]) -> Option<Wish> {
         .or_else(|| think(words))
         .or_else(|| story_or_report(words))
         .or_else(|| search(words).or_else(|| time(words)).map(Wish::Call))
-        .or_else(|| list(words).or_else(|| read(words)).map(Wish::Call))
+        .or_else(|| agents(words).or_else(|| list(words)).or_else(|| read(words)).map(Wish::Call))
 }
 
 fn fixed(words: &[Word]) -> Option<Wish> {
@@ -254,8 +263,15 @@ fn time(words: &[Word]) -> Option<Call> {
     }))
 }
 
+const NOUNS: &[&str] = &["files", "folders", "folder", "directory", "contents"];
+
+/// "List the files of agents" is about files.
+fn agents(words: &[Word]) -> Option<Call> {
+    starts(words, &["list", "show", "which", "what", "who"])?;
+    (has(words, &["agents"]) && !has(words, NOUNS)).then_some(Call::ListAgents)
+}
+
 fn list(words: &[Word]) -> Option<Call> {
-    const NOUNS: &[&str] = &["files", "folders", "folder", "directory", "contents"];
     let place = if let Some(rest) = starts(words, &["ls", "dir"]) {
         rest
     } else if starts(words, &["list", "show", "see", "open", "what", "which", "what's"]).is_some()

@@ -30,6 +30,8 @@ pub(super) struct Run {
     phase: Phase,
     /// The command that began it. None: Pi did.
     prompt: Option<String>,
+    /// Pi has repeated it, as it understands it.
+    has_said_prompt: bool,
     steers: Vec<Steer>,
     questions: Questions,
     /// Why the model stopped last.
@@ -69,6 +71,7 @@ impl Run {
             telling: Telling::new(id),
             phase: Phase::Working,
             prompt: None,
+            has_said_prompt: false,
             steers: Vec::new(),
             questions: Questions::default(),
             stop: None,
@@ -313,13 +316,16 @@ impl Run {
     }
 
     fn user_said(&mut self, text: &str, out: &mut Out) {
-        let steered = self.steers.iter().position(|it| it.is_handed_over && it.text == text);
-        match steered {
+        let is_prompt =
+            self.prompt.is_some() && !std::mem::replace(&mut self.has_said_prompt, true);
+        let same = self.steers.iter().position(|it| it.is_handed_over && it.text == text);
+        // Pi may have put other words in its place.
+        let first = || self.steers.iter().position(|it| it.is_handed_over).filter(|_| !is_prompt);
+        match same.or_else(first) {
             Some(idx) => out.emit(self.steers.remove(idx).told(SteerState::Seen)),
             None if self.prompt.is_none() => {
                 out.notice(Level::Info, format!("Pi goes on: {text}"));
             }
-            // It is the prompt, as Pi understands it.
             None => (),
         }
     }
@@ -432,8 +438,12 @@ impl Run {
     }
 
     fn end(&mut self, status: RunStatus, error: Option<transcript::ErrorInfo>, out: &mut Out) {
-        let waiting = self.steers.drain(..).filter(|it| !it.is_handed_over);
-        out.effects.extend(waiting.map(|it| Effect::CannotSteer(it.message_id)));
+        // Pi would give them to the next prompt, and there is no way to take them back but this.
+        if self.steers.iter().any(|it| it.is_handed_over) {
+            out.effects.push(Effect::Quit);
+        }
+        let unseen = self.steers.drain(..);
+        out.effects.extend(unseen.map(|it| Effect::CannotSteer(it.message_id)));
         // The sum of the steps' usage is the driver's to make.
         out.effects.push(Effect::End(Ending { status, error, usage: None }));
     }

@@ -10,6 +10,8 @@ mod snapshots;
 mod stage;
 mod watch;
 
+use crate::pages::Session;
+
 /// What each recording becomes, as it was seen live.
 pub(crate) fn live() -> Vec<(String, Vec<transcript::Answer>)> {
     let answers = |recording: recording::Recording| {
@@ -19,4 +21,23 @@ pub(crate) fn live() -> Vec<(String, Vec<transcript::Answer>)> {
         (recording.name, closed.map(|it| it.answer).collect())
     };
     recording::recordings().into_iter().map(answers).collect()
+}
+
+/// Each recording, played to its end.
+pub(crate) fn sessions() -> Vec<Session> {
+    let session = |recording: recording::Recording| {
+        let mut player = recording::Player::new(&recording.steps);
+        recording.steps.iter().for_each(|it| player.play(it));
+        let said = recording.steps.into_iter().filter_map(|it| match it {
+            recording::Step::Said(line) => Some(line),
+            _ => None,
+        });
+        Session {
+            outline: recording::folder().join(format!("{}.page.txt", recording.name)),
+            name: format!("claude/{}", recording.name),
+            records: player.stage.session.records,
+            said: said.collect(),
+        }
+    };
+    recording::recordings().into_iter().map(session).collect()
 }

@@ -10,8 +10,28 @@ mod stage;
 mod stories;
 mod talk;
 
+use crate::pages::Session;
+
 /// What each recording becomes, as it was seen live.
 pub(crate) fn live() -> Vec<(String, Vec<transcript::Answer>)> {
     let recordings = recording::recordings().into_iter();
     recordings.map(|it| (it.name.clone(), it.replay().stage.ended)).collect()
+}
+
+/// Each recording, played to its end.
+pub(crate) fn sessions() -> Vec<Session> {
+    let session = |recording: recording::Recording| {
+        let records = recording.replay().stage.session.records;
+        let said = recording.lines.into_iter().filter_map(|it| match it {
+            recording::Line::Said(line) => Some(line),
+            _ => None,
+        });
+        Session {
+            outline: recording::folder().join(format!("{}.page.txt", recording.name)),
+            name: format!("codex/{}", recording.name),
+            records,
+            said: said.collect(),
+        }
+    };
+    recording::recordings().into_iter().map(session).collect()
 }

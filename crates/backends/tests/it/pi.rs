@@ -7,6 +7,8 @@ mod recording;
 mod snapshots;
 mod stage;
 
+use crate::pages::Session;
+
 /// What each recording becomes, as it was seen live.
 pub(crate) fn live() -> Vec<(String, Vec<transcript::Answer>)> {
     let answers = |recording: recording::Recording| {
@@ -14,4 +16,18 @@ pub(crate) fn live() -> Vec<(String, Vec<transcript::Answer>)> {
         (recording.name, finished.map(|it| it.answer).collect())
     };
     recording::Recording::all().into_iter().map(answers).collect()
+}
+
+/// Each recording, played to its end.
+pub(crate) fn sessions() -> Vec<Session> {
+    let session = |recording: recording::Recording| {
+        let records = stage::Stage::play(&recording).session.records;
+        let outline = recording.page_file();
+        let said = recording.lines.into_iter().filter_map(|(_, it)| match it {
+            recording::Recorded::Said(line) => Some(line),
+            _ => None,
+        });
+        Session { name: format!("pi/{}", recording.name), outline, records, said: said.collect() }
+    };
+    recording::Recording::all().into_iter().map(session).collect()
 }

@@ -5,8 +5,17 @@ use std::path::PathBuf;
 use backends::openai::{Decoder, FinishReason, Outcome, Said};
 use serde_json::{Value, json};
 
+fn openai_fixtures() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/openai")
+}
+
+/// Where the outline of an answer's page is kept.
+pub(crate) fn outline_file(name: &str) -> PathBuf {
+    openai_fixtures().join(format!("pages/{name}.page.txt"))
+}
+
 pub(crate) fn fixtures(folder: &str) -> Vec<(String, String)> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/openai").join(folder);
+    let folder = openai_fixtures().join(folder);
     let mut files: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
     files.sort();

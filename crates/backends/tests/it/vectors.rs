@@ -2,7 +2,24 @@
 
 use serde_json::Value;
 
-use crate::reading::{check_every_chunking, fixtures, summary};
+use crate::model::{Response, converse};
+use crate::pages::Session;
+use crate::reading::{check_every_chunking, fixtures, outline_file, summary};
+
+/// Each vector as the answer of a model.
+pub(crate) fn sessions() -> Vec<Session> {
+    let session = |(name, vector): (String, String)| {
+        let vector: Value = serde_json::from_str(&vector).unwrap();
+        let body = vector["sse"].as_str().unwrap();
+        Session {
+            outline: outline_file(&format!("vector-{name}")),
+            records: converse(&Response { status: 200, body, is_lost: false }),
+            name: format!("openai/vector-{name}"),
+            said: body.lines().map(str::to_owned).collect(),
+        }
+    };
+    fixtures("vectors").into_iter().map(session).collect()
+}
 
 #[test]
 fn every_vector_is_read_as_it_is_meant() {

@@ -63,7 +63,8 @@ fn a_pattern_fits_as_a_slow_and_simple_one_does() {
 fn by_default_looking_is_allowed_and_the_rest_is_asked_about() {
     let policy = policy(&[]);
     let nothing = serde_json::json!({});
-    for tool in ["time", "list_files", "read_file", "search_files"] {
+    let looking = ["time", "list_files", "read_file", "search_files"];
+    for tool in looking.into_iter().chain(["agents_list", "callboard_note"]) {
         assert_eq!(judge(&policy, tool, &nothing), Verdict::Allow, "{tool}");
     }
     // An address can carry anything out of the house.

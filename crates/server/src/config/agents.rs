@@ -29,6 +29,7 @@ const DEFAULT_TIMEOUT_SECONDS: u64 = 300;
 pub(super) struct AgentSection {
     id: String,
     kind: KindWord,
+    description: Option<String>,
     workspace: Option<PathBuf>,
 
     base_url: Option<String>,
@@ -78,7 +79,7 @@ enum KindWord {
 }
 
 /// Keys that every agent has.
-const COMMON: [&str; 3] = ["id", "kind", "workspace"];
+const COMMON: [&str; 4] = ["id", "kind", "description", "workspace"];
 /// Keys of programs, of which models have `model` too.
 const OF_PROGRAMS: [&str; 6] =
     ["command", "args", "model", "env", "permission_mode", "idle_minutes"];
@@ -109,7 +110,8 @@ pub(super) fn agents(
     }
     if demo_wanted && !ids.contains("demo") {
         let (id, kind) = ("demo".to_owned(), AgentKind::Demo { pace });
-        agents.push(Agent { id, kind, workspace: around.working_dir.clone() });
+        let workspace = around.working_dir.clone();
+        agents.push(Agent { id, purpose: None, kind, workspace });
     }
     if file.agents.is_empty() {
         agents.extend(ProgramKind::ALL.map(|kind| programs::unconfigured(kind, around)));
@@ -145,7 +147,8 @@ fn resolve(
         }
         (_, None) => AgentKind::Demo { pace },
     };
-    Ok(Agent { id: id.clone(), kind, workspace })
+    let purpose = section.description.clone();
+    Ok(Agent { id: id.clone(), purpose, kind, workspace })
 }
 
 impl KindWord {

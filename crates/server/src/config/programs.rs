@@ -76,7 +76,7 @@ pub(super) fn unconfigured(kind: ProgramKind, around: &Surroundings) -> Agent {
     let settings = ProgramSettings { command: vec![id.clone()], ..ProgramSettings::default() };
     let agent = ProgramAgent { is_optional: true, ..made(kind, settings, None, around) };
     let kind = AgentKind::Program(Arc::new(agent));
-    Agent { id, kind, workspace: around.working_dir.clone() }
+    Agent { id, purpose: None, kind, workspace: around.working_dir.clone() }
 }
 
 fn made(

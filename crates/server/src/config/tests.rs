@@ -107,8 +107,8 @@ fn a_program_takes_what_is_for_programs() {
         (
             "base_url = \"http://x\"",
             expect![[r#"
-            callboard.toml, line 1: agent "c": a codex agent has no `base_url`; it takes id, kind, workspace, command, args, model, env, permission_mode, idle_minutes
-        "#]],
+                callboard.toml, line 1: agent "c": a codex agent has no `base_url`; it takes id, kind, description, workspace, command, args, model, env, permission_mode, idle_minutes
+            "#]],
         ),
     ] {
         refuses(&agent(rest), expect);
@@ -200,7 +200,7 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
     refuses(
         &agent("tools = [\"time\", \"tiem\"]"),
         expect![[r#"
-            callboard.toml, line 2: agent "m": `tools`: there is no tool "tiem"; there are time, list_files, read_file, search_files, write_file, edit_file, shell, http_get, and those of MCP servers, like "server__tool" or "server__*"
+            callboard.toml, line 2: agent "m": `tools`: there is no tool "tiem"; there are time, list_files, read_file, search_files, write_file, edit_file, shell, http_get, agents_list, callboard_note, and those of MCP servers, like "server__tool" or "server__*"
         "#]],
     );
     refuses(
@@ -216,7 +216,7 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
               |
             7 | max_step = 1
               | ^^^^^^^^
-            unknown field `max_step`, expected one of `id`, `kind`, `workspace`, `base_url`, `model`, `api_key_env`, `headers`, `system`, `tools`, `vision`, `max_steps`, `max_tokens`, `max_seconds`, `max_tool_calls`, `parallel_tools`, `retries`, `timeout_seconds`, `temperature`, `top_p`, `seed`, `max_output_tokens`, `extra`, `omit`, `command`, `args`, `env`, `permission_mode`, `idle_minutes`
+            unknown field `max_step`, expected one of `id`, `kind`, `description`, `workspace`, `base_url`, `model`, `api_key_env`, `headers`, `system`, `tools`, `vision`, `max_steps`, `max_tokens`, `max_seconds`, `max_tool_calls`, `parallel_tools`, `retries`, `timeout_seconds`, `temperature`, `top_p`, `seed`, `max_output_tokens`, `extra`, `omit`, `command`, `args`, `env`, `permission_mode`, `idle_minutes`
 
         "#]],
     );
@@ -240,8 +240,8 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
     refuses(
         "[[agents]]\nid = \"d\"\nkind = \"demo\"\nmodel = \"x\"",
         expect![[r#"
-        callboard.toml, line 1: agent "d": a demo agent has no `model`; it takes id, kind, workspace
-    "#]],
+            callboard.toml, line 1: agent "d": a demo agent has no `model`; it takes id, kind, description, workspace
+        "#]],
     );
 }
 

@@ -63,6 +63,7 @@ request_codes! {
     SessionExists "session_exists" CONFLICT "A session of that id exists already."
     NothingToDo "nothing_to_do" CONFLICT "There is no answer to continue or to retry."
     AlreadyDecided "already_decided" CONFLICT "Somebody has decided about the call already; `by` and `at` say who and when."
+    CannotSteer "cannot_steer" CONFLICT "Nothing runs that the message could be handed to."
     AgentBusy "agent_busy" CONFLICT "The agent is working and cannot take this now."
     TooLarge "too_large" PAYLOAD_TOO_LARGE "The body or the frame is larger than 8 MiB, or a file to import than 256 MiB."
     TooManyAttempts "too_many_attempts" TOO_MANY_REQUESTS "The password was wrong too often; wait a minute."
@@ -147,6 +148,7 @@ impl From<Refused> for HttpError {
             Refused::BadArguments(_) | Refused::OnlyOnce => RequestCode::InvalidRequest,
             Refused::NoAgent(_) => RequestCode::AgentNotFound,
             Refused::QueueFull(_) => RequestCode::QueueFull,
+            Refused::NothingRuns => RequestCode::CannotSteer,
             Refused::Storage(_) => RequestCode::Storage,
             Refused::Stopping => RequestCode::Stopping,
         };

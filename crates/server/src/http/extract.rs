@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use schemars::{JsonSchema, json_schema};
 use serde::de::DeserializeOwned;
-use transcript::{CallId, SessionId};
+use transcript::{CallId, MessageId, SessionId};
 
 use super::error::{HttpError, RequestCode};
 use super::openapi::{Operation, Takes};
@@ -161,6 +161,23 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedCall {
     }
 }
 
+/// A message of a session, by the names in a path.
+pub(super) struct NamedMessage {
+    pub(super) session: SessionId,
+    pub(super) message: MessageId,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NamedMessage {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
+        let names = Path::<(String, String)>::from_request_parts(parts, state).await;
+        let Path((session, message)) = names.map_err(|it| HttpError::invalid(it.body_text()))?;
+        let named = SessionId::parse(&session).ok_or_else(|| HttpError::no_session(&session))?;
+        Ok(Self { session: named, message: MessageId::new(message) })
+    }
+}
+
 impl<T: JsonSchema> Takes for Input<T> {
     fn describe(operation: &mut Operation<'_>) {
         operation.takes_json::<T>();
@@ -220,6 +237,13 @@ impl Takes for NamedCall {
     fn describe(operation: &mut Operation<'_>) {
         Named::describe(operation);
         operation.refuses(&[RequestCode::CallNotFound]);
+    }
+}
+
+impl Takes for NamedMessage {
+    fn describe(operation: &mut Operation<'_>) {
+        Named::describe(operation);
+        operation.refuses(&[RequestCode::MessageNotFound]);
     }
 }
 

@@ -9,6 +9,7 @@ use transcript::{Attachment, CallId, ClientId, MessageId, Record, SendMode, Seq,
 use super::approvals::DecisionInput;
 use super::error::{HttpError, RequestCode};
 use super::sessions::SessionObject;
+use crate::session::MessageState;
 
 /// What a client may say.
 #[derive(Deserialize, JsonSchema)]
@@ -65,10 +66,35 @@ pub(super) enum ClientFrame {
         text: String,
         client_id: Option<ClientId>,
     },
+    /// Says a message that waits for its turn in other words.
+    EditQueued {
+        session_id: String,
+        message_id: MessageId,
+        text: String,
+    },
+    /// Puts a message that waits to that place, from 0.
+    MoveQueued {
+        session_id: String,
+        message_id: MessageId,
+        position: u32,
+    },
     /// Takes back a message that waits for its turn.
     DropQueued {
         session_id: String,
         message_id: MessageId,
+    },
+    /// Hands a message that waits to the run that is active.
+    SteerQueued {
+        session_id: String,
+        message_id: MessageId,
+    },
+    /// Lets start what a stop has held.
+    ReleaseQueue {
+        session_id: String,
+    },
+    /// Takes back every message that waits.
+    ClearQueue {
+        session_id: String,
     },
     Ping {},
 }
@@ -140,6 +166,7 @@ pub(super) enum Notice {
     Ack {
         client_id: Option<ClientId>,
         message_id: MessageId,
+        state: MessageState,
     },
     Error {
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -128,7 +128,7 @@ pub(super) async fn messages(
         _ => window::read_whole(store, &session, window),
     });
     let found = read.await?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
-    let Opened { mut transcript, earlier: next } = found;
+    let Opened { mut transcript, earlier: next, .. } = found;
     transcript.messages.retain(|message| !message.superseded);
     let mut messages = in_words(&transcript, &params);
     let newest_first = params.order.map_or(format == Format::UiV4, |it| it == Order::Desc);

@@ -17,7 +17,7 @@ use super::answer::{Accepted, Created};
 use super::error::HttpError;
 use super::extract::{Input, Named, Params};
 use crate::clock;
-use crate::session::{Command, NewMessage, NewSession, Pulse, SessionPatch};
+use crate::session::{Command, MessageState, NewMessage, NewSession, Pulse, Receipt, SessionPatch};
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Session")]
@@ -195,7 +195,8 @@ pub(super) struct SendInput {
     pub(super) client_id: Option<ClientId>,
     #[serde(default)]
     pub(super) attachments: Vec<Attachment>,
-    /// Steering falls back to queueing with agents that cannot be steered.
+    /// While a run is active: to wait for its end, or to go into it. The answer's `state` says
+    /// `queued` where an agent could not take it.
     #[serde(default)]
     pub(super) mode: SendMode,
 }
@@ -232,6 +233,14 @@ async fn check_attachments(app: &App, attachments: &[Attachment]) -> Result<(), 
 #[serde(rename_all = "camelCase")]
 pub(super) struct Sent {
     message_id: MessageId,
+    /// What has become of it by now.
+    state: MessageState,
+}
+
+impl From<Receipt> for Sent {
+    fn from(Receipt { message_id, state }: Receipt) -> Self {
+        Self { message_id, state }
+    }
 }
 
 pub(super) async fn send(
@@ -239,8 +248,8 @@ pub(super) async fn send(
     Named(id): Named,
     Input(input): Input<SendInput>,
 ) -> Result<Accepted<Sent>, HttpError> {
-    let message_id = app.sessions.send(&id, input.into_message(&app).await?).await?;
-    Ok(Accepted(Sent { message_id }))
+    let receipt = app.sessions.send(&id, input.into_message(&app).await?).await?;
+    Ok(Accepted(receipt.into()))
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -17,7 +17,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-use transcript::{CallId, MessageId, Seq, SessionId};
+use transcript::{CallId, ClientId, MessageId, Seq, SessionId};
 
 use super::approvals::DecisionInput;
 use super::error::{HttpError, RequestCode};
@@ -25,11 +25,12 @@ use super::extract::parse_object;
 use super::frames::{ClientFrame, Notice, ViewKind};
 use super::look::{Look, draw_list};
 use super::openapi::{Operation, Takes};
+use super::queue;
 use super::sessions::{SendInput, SessionObject};
 use super::watch::{Outbox, Watch};
 use super::{App, BODY_MAX};
 use crate::live::ListChange;
-use crate::session::Command;
+use crate::session::{Command, QueuedChange, Receipt};
 
 /// Kept by every connection, so small: commands are short, and a long frame makes room for itself.
 const READ_BUFFER: usize = 1024;
@@ -146,9 +147,33 @@ impl Connection {
                 let result = self.edit_message(&session_id, message_id, input).await;
                 (session_id, result)
             }
+            ClientFrame::EditQueued { session_id, message_id, text } => {
+                let result = match queue::words(text) {
+                    Ok(text) => self.change_queued(&session_id, message_id, text).await,
+                    Err(error) => Err(error),
+                };
+                (session_id, result)
+            }
+            ClientFrame::MoveQueued { session_id, message_id, position } => {
+                let change = QueuedChange::Position(position);
+                let result = self.change_queued(&session_id, message_id, change).await;
+                (session_id, result)
+            }
             ClientFrame::DropQueued { session_id, message_id } => {
-                let command = |reply| Command::DropQueued { message_id, reply };
-                let result = self.ask(&session_id, command).await;
+                let change = QueuedChange::Dropped;
+                let result = self.change_queued(&session_id, message_id, change).await;
+                (session_id, result)
+            }
+            ClientFrame::SteerQueued { session_id, message_id } => {
+                let result = self.steer_queued(&session_id, message_id).await;
+                (session_id, result)
+            }
+            ClientFrame::ReleaseQueue { session_id } => {
+                let result = self.ask(&session_id, |reply| Command::ReleaseQueue { reply }).await;
+                (session_id, result)
+            }
+            ClientFrame::ClearQueue { session_id } => {
+                let result = self.ask(&session_id, |reply| Command::ClearQueue { reply }).await;
                 (session_id, result)
             }
             ClientFrame::Unsubscribe { session_id } => {
@@ -249,8 +274,8 @@ impl Connection {
     ) -> Result<Option<Notice>, HttpError> {
         let client_id = input.client_id.clone();
         let message = input.into_message(&self.app).await?;
-        let message_id = self.app.sessions.send(&parse(session)?, message).await?;
-        Ok(Some(Notice::Ack { client_id, message_id }))
+        let receipt = self.app.sessions.send(&parse(session)?, message).await?;
+        Ok(Some(ack(client_id, receipt)))
     }
 
     async fn edit_message(
@@ -262,8 +287,27 @@ impl Connection {
         let client_id = input.client_id.clone();
         let message = input.into_message(&self.app).await?;
         let edit = |reply| Command::Edit { earlier, message, reply };
-        let message_id = self.app.sessions.ask(&parse(session)?, edit).await?;
-        Ok(Some(Notice::Ack { client_id, message_id }))
+        let receipt = self.app.sessions.ask(&parse(session)?, edit).await?;
+        Ok(Some(ack(client_id, receipt)))
+    }
+
+    async fn change_queued(
+        &self,
+        session: &str,
+        message_id: MessageId,
+        change: QueuedChange,
+    ) -> Result<Option<Notice>, HttpError> {
+        self.ask(session, |reply| Command::ChangeQueued { message_id, change, reply }).await
+    }
+
+    async fn steer_queued(
+        &self,
+        session: &str,
+        message_id: MessageId,
+    ) -> Result<Option<Notice>, HttpError> {
+        let steer = |reply| Command::SteerQueued { message_id, reply };
+        let receipt = self.app.sessions.ask(&parse(session)?, steer).await?;
+        Ok(Some(ack(None, receipt)))
     }
 
     async fn approve_tool(
@@ -342,6 +386,11 @@ fn list_notice(change: &ListChange) -> Notice {
             Notice::Session(SessionObject::new(id.clone(), summary, *head))
         }
     }
+}
+
+fn ack(client_id: Option<ClientId>, receipt: Receipt) -> Notice {
+    let Receipt { message_id, state } = receipt;
+    Notice::Ack { client_id, message_id, state }
 }
 
 fn parse(session: &str) -> Result<SessionId, HttpError> {

@@ -5,40 +5,15 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{Method, Request, StatusCode};
-use store::{Options, Store};
 use tower::ServiceExt;
 
 use super::*;
-use crate::agents::Agents;
-use crate::approvals::Approvals;
-use crate::live::Hub;
-use crate::tools::{ToolSettings, Tools};
 
 const OURS: &str = "127.0.0.1:4520";
 
-fn tool_settings() -> ToolSettings {
-    ToolSettings {
-        time_limit: std::time::Duration::from_secs(1),
-        per_minute: 0,
-        retries: 0,
-        web: crate::tools::Web::public(),
-        environment: Vec::new(),
-    }
-}
-
 /// The router on a fresh store, in a folder that goes with it.
 fn door_to(data: &tempfile::TempDir) -> Router {
-    let shared = Arc::new(Shared {
-        store: Store::open(data.path(), Options::default()).unwrap(),
-        hub: Hub::new(),
-        agents: Agents { agents: Vec::new(), shipped: data.path().join("shipped") },
-        tools: Tools::built_in(tool_settings()),
-        approvals: Approvals { rules: Default::default(), timeout_ms: 1000 },
-        metrics: crate::metrics::Metrics::new(),
-        http: crate::session::HttpClient::default(),
-        keeps_raw: true,
-        pulses: crate::session::Pulses::default(),
-    });
+    let shared = Shared::in_folder(data.path());
     let edge = Edge {
         token: "the token".to_owned(),
         listen: OURS.parse().unwrap(),

@@ -1,11 +1,15 @@
 //! What can be asked of a session, and how it may be refused.
 
+use backends::ToolOutcome;
+use schemars::JsonSchema;
+use serde::Serialize;
 use thiserror::Error;
 use tokio::sync::oneshot;
 use transcript::{
     Attachment, CallId, ClientId, MessageId, Millis, ResponseId, Scope, SendMode, SessionId,
 };
 
+use super::own_calls::OwnCall;
 use crate::import::Addition;
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refused>>;
@@ -22,9 +26,9 @@ pub(crate) enum Command {
     },
     Send {
         message: NewMessage,
-        reply: Reply<MessageId>,
+        reply: Reply<Receipt>,
     },
-    /// Answers when the run has ended; none if there was none.
+    /// Stops the run, and holds what waits. Answers when the run has ended; none if there was none.
     Cancel {
         by: String,
         reply: Reply<Option<ResponseId>>,
@@ -41,17 +45,36 @@ pub(crate) enum Command {
     Edit {
         earlier: MessageId,
         message: NewMessage,
-        reply: Reply<MessageId>,
+        reply: Reply<Receipt>,
     },
-    /// Takes back a message that waits for its turn.
-    DropQueued {
+    /// Changes a message that waits for its turn.
+    ChangeQueued {
         message_id: MessageId,
+        change: QueuedChange,
+        reply: Reply<()>,
+    },
+    /// Hands a message that waits to the run that is active.
+    SteerQueued {
+        message_id: MessageId,
+        reply: Reply<Receipt>,
+    },
+    /// Lets what was held start.
+    ReleaseQueue {
+        reply: Reply<()>,
+    },
+    /// Takes back every message that waits.
+    ClearQueue {
         reply: Reply<()>,
     },
     /// Decides about a call that waits for it.
     Approve {
         approval: Approval,
         reply: Reply<()>,
+    },
+    /// The session's program calls a tool of ours. It is given up when nobody waits for the answer.
+    CallTool {
+        call: OwnCall,
+        reply: Reply<ToolOutcome>,
     },
     /// Forgets everything about the session, whatever it is doing.
     Delete {
@@ -68,14 +91,19 @@ impl Command {
         match self {
             Self::Update { reply, .. }
             | Self::Add { reply, .. }
-            | Self::DropQueued { reply, .. }
+            | Self::ChangeQueued { reply, .. }
+            | Self::ReleaseQueue { reply }
+            | Self::ClearQueue { reply }
             | Self::Approve { reply, .. }
             | Self::Delete { reply } => {
                 drop(reply.send(Err(why)));
             }
-            Self::Send { reply, .. } | Self::Edit { reply, .. } => drop(reply.send(Err(why))),
+            Self::Send { reply, .. }
+            | Self::Edit { reply, .. }
+            | Self::SteerQueued { reply, .. } => drop(reply.send(Err(why))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
             Self::Continue { reply } | Self::Retry { reply } => drop(reply.send(Err(why))),
+            Self::CallTool { reply, .. } => drop(reply.send(Err(why))),
             Self::Stop { reply } => {
                 let _ = reply.send(());
             }
@@ -104,6 +132,34 @@ pub(crate) struct NewMessage {
     pub(crate) attachments: Vec<Attachment>,
     /// What to do with it while a run is active.
     pub(crate) mode: SendMode,
+}
+
+/// What became of a message, at the moment it was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Receipt {
+    pub(crate) message_id: MessageId,
+    pub(crate) state: MessageState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum MessageState {
+    /// Its run has begun.
+    Started,
+    /// It waits for its turn: also if it was to be steered, and the agent could not take it.
+    Queued,
+    /// It goes to the agent at its next step; the records say when, or that it could not.
+    Steering,
+    /// The agent has it.
+    HandedOver,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum QueuedChange {
+    Text(String),
+    /// To that place, from 0.
+    Position(u32),
+    Dropped,
 }
 
 /// What a person says about a call.
@@ -150,6 +206,8 @@ pub(crate) enum Refused {
     OnlyOnce,
     #[error("{0} messages are waiting already; wait until some have been answered")]
     QueueFull(usize),
+    #[error("nothing runs that the message could be handed to; send it instead")]
+    NothingRuns,
     #[error("the log cannot be written: {0}")]
     Storage(String),
     #[error("the server is stopping")]

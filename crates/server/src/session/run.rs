@@ -12,16 +12,14 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use transcript::{
-    Answer, Call, CallId, Decision, ErrorCode, ErrorInfo, Event, Executor, Millis, ResponseId,
-};
+use transcript::{Answer, Call, CallId, ErrorInfo, Event, Executor, Millis, ResponseId, SessionId};
 
 use super::command::Refused;
 use super::request::RunningRequest;
 use super::task::AfterCommit;
 use super::worker::{instant, sleep_if};
 use crate::clock;
-use crate::session::Shared;
+use crate::session::{Sessions, Shared};
 use crate::tools::{Stopped, ToolContext, ToolNews, What};
 
 pub(super) struct Run {
@@ -139,20 +137,6 @@ impl Run {
         self.answer.calls().any(is_running)
     }
 
-    /// A program says of a call that did not run only that it failed; the log says why.
-    pub(super) fn settle_result(&self, event: &mut Event) {
-        let Event::ToolResult { call_id, ok: false, error: Some(error), .. } = event else {
-            return;
-        };
-        let approval = self.answer.call(call_id).and_then(|it| it.approval.as_ref());
-        match approval.and_then(|it| it.resolved.as_ref()).map(|it| it.decision) {
-            Some(Decision::Rejected) => error.code = ErrorCode::ToolDenied,
-            Some(Decision::TimedOut) => error.code = ErrorCode::ApprovalTimeout,
-            Some(Decision::Withdrawn) => error.code = ErrorCode::ToolInterrupted,
-            Some(Decision::Accepted) | None => (),
-        }
-    }
-
     pub(super) fn remember_arguments(&mut self, event: &Event) {
         match event {
             Event::ToolArgumentsDone { call_id, arguments, .. } => {
@@ -194,20 +178,25 @@ impl Run {
 
     pub(super) fn start_tool(
         &mut self,
-        shared: &Arc<Shared>,
+        sessions: &Sessions,
+        session_id: SessionId,
         call_id: CallId,
         tool_name: String,
         arguments: String,
     ) {
         let (stop, stopped) = watch::channel(false);
         let context = ToolContext {
+            session_id,
+            response_id: self.id.clone(),
             call_id: call_id.clone(),
+            sessions: sessions.clone(),
             workspace: self.workspace.clone(),
             now: clock::now(),
             stopped: Stopped(stopped),
             news: self.tell.clone(),
         };
-        let (shared, tell, id) = (Arc::clone(shared), self.tell.clone(), call_id.clone());
+        let shared = Arc::clone(&sessions.shared);
+        let (tell, id) = (self.tell.clone(), call_id.clone());
         let task = tokio::spawn(async move {
             let outcome = shared.tools.run(&tool_name, &arguments, context).await;
             let _ = tell.send(ToolNews { call_id: id, what: What::Done(outcome) }).await;
@@ -226,6 +215,14 @@ impl Run {
     pub(super) fn answer_program(&mut self, call_id: CallId, verdict: Verdict) {
         let decided = Input::Decided { call_id, verdict };
         self.settled.push_back(RunInput::Heard(decided));
+    }
+
+    /// False if it does not run.
+    pub(super) fn stop_tool(&mut self, call_id: &CallId) -> bool {
+        let Some(tool) = self.tools.get(call_id) else { return false };
+        // It may have ended, and nobody has heard yet.
+        let _ = tool.stop.send(true);
+        true
     }
 
     pub(super) fn tool_ended(&mut self, call_id: &CallId) {

@@ -9,7 +9,9 @@ mod agent;
 mod asking;
 mod calls;
 mod commands;
+mod own_calls;
 mod program;
+mod queue;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use transcript::{
 };
 
 use super::command::{Command, Refused, Reply};
+use super::own_calls::OwnCalls;
 use super::raw::RawLines;
 use super::run::{Awaited, Run, RunInput};
 use super::worker::{Deed, Worker, sleep_if};
@@ -42,8 +45,8 @@ pub(super) async fn run(id: SessionId, sessions: Sessions, mut commands: mpsc::R
     let mut ending = Ending::Restarted;
     let mut first = None;
     loop {
-        let refused = match Task::open(&id, &sessions.shared, &ending) {
-            Ok(task) => match task.serve(first.take(), &mut commands, &sessions).await {
+        let refused = match Task::open(&id, &sessions, &ending) {
+            Ok(task) => match task.serve(first.take(), &mut commands).await {
                 Stop::Done => return,
                 // Whoever still asks is told that there is no such session.
                 Stop::Deleted => Refused::NoSession,
@@ -89,6 +92,8 @@ enum Stop {
 
 struct Task {
     id: SessionId,
+    /// The others, and ourselves: tools may reach them.
+    sessions: Sessions,
     shared: Arc<Shared>,
     head: Seq,
     summary: Summary,
@@ -97,6 +102,8 @@ struct Task {
     run: Option<Run>,
     /// The agent, while it works, and between runs if it is a program.
     worker: Option<Worker>,
+    /// What its program wants of our tools.
+    own_calls: OwnCalls,
     /// How often in a row a program could not go on with its own conversation.
     failed_resumes: u32,
     /// What the program has written and is not stored yet.
@@ -138,7 +145,8 @@ pub(super) enum AfterCommit {
 impl Task {
     /// Reads what must be known of the session. A run that the log leaves open has nobody who works
     /// on it any more: it is closed with `ending`, unless all it does is wait for a person.
-    fn open(id: &SessionId, shared: &Arc<Shared>, ending: &Ending) -> Result<Self, Refused> {
+    fn open(id: &SessionId, sessions: &Sessions, ending: &Ending) -> Result<Self, Refused> {
+        let shared = &sessions.shared;
         let failed = |error: store::Error| Refused::Storage(error.to_string());
         let found = shared.store.summary(id).map_err(failed)?;
         let (summary, head) = found.ok_or(Refused::NoSession)?;
@@ -146,6 +154,7 @@ impl Task {
         let open_run = summary.open_run.clone();
         let mut task = Self {
             id: id.clone(),
+            sessions: sessions.clone(),
             shared: Arc::clone(shared),
             head,
             summary,
@@ -153,6 +162,7 @@ impl Task {
             queue,
             run: None,
             worker: None,
+            own_calls: OwnCalls::default(),
             failed_resumes: 0,
             raw: RawLines::default(),
             touched: None,
@@ -179,7 +189,6 @@ impl Task {
         mut self,
         first: Option<Command>,
         commands: &mut mpsc::Receiver<Command>,
-        sessions: &Sessions,
     ) -> Stop {
         if let Err(stop) = self.settle().await {
             first.into_iter().for_each(|command| command.refuse(stop.refusal()));
@@ -189,6 +198,7 @@ impl Task {
             self.handle(command);
         }
         loop {
+            self.tie_own_calls();
             if let Err(stop) = self.settle().await {
                 return stop;
             }
@@ -201,9 +211,10 @@ impl Task {
                     None => return Stop::Done,
                 },
                 next = next_of(&mut self.run, &mut self.worker) => self.take_round(next),
+                news = self.own_calls.next() => self.hear_own(news),
                 () = sleep_if(self.raw.due()) => (),
                 () = tokio::time::sleep(IDLE), if self.run.is_none() && self.worker.is_none() => {
-                    if sessions.release(&self.id, commands) {
+                    if self.sessions.release(&self.id, commands) {
                         return Stop::Done;
                     }
                 }
@@ -272,7 +283,8 @@ impl Task {
                     AfterCommit::Delete(reply) => return self.delete(reply).await,
                     AfterCommit::RunTool { call_id, tool_name, arguments } => {
                         if let Some(run) = &mut self.run {
-                            run.start_tool(&self.shared, call_id, tool_name, arguments);
+                            let (sessions, session) = (&self.sessions, self.id.clone());
+                            run.start_tool(sessions, session, call_id, tool_name, arguments);
                         }
                     }
                 }
@@ -328,14 +340,14 @@ impl Task {
 
     /// Starts what waits for a run, if nothing runs. True if something was started.
     fn start_next(&mut self) -> bool {
-        if self.run.is_some() || self.stopping || self.queue.held.is_some() {
+        if self.run.is_some() || self.stopping {
             return false;
         }
         if self.summary.unanswered {
             self.start_run(Trigger::User);
             return true;
         }
-        let Some(next) = self.queue.messages.first().cloned() else { return false };
+        let Some(next) = self.queue.next().cloned() else { return false };
         let Queued { id: message_id, client_id, text, attachments, from, .. } = next;
         self.push(None, Event::MessageDequeued { message_id: message_id.clone() });
         let role = SaidBy::User;

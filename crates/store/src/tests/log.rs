@@ -64,6 +64,10 @@ pub(super) enum Step {
         id: u8,
         how: u8,
     },
+    Move {
+        id: u8,
+        position: u32,
+    },
     Hold(bool),
     Rewind(u8),
     Notice,
@@ -118,8 +122,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (id.clone(), size()).prop_map(|(call, size)| Step::Result { call, size }),
         2 => (0..9u8, client(), size())
             .prop_map(|(id, client, size)| Step::Say { id, client, size }),
-        1 => (0..9u8, client()).prop_map(|(id, client)| Step::Queue { id, client }),
-        1 => (0..9u8, 0..4u8).prop_map(|(id, how)| Step::Unqueue { id, how }),
+        3 => (0..9u8, client()).prop_map(|(id, client)| Step::Queue { id, client }),
+        1 => (0..9u8, 0..5u8).prop_map(|(id, how)| Step::Unqueue { id, how }),
+        1 => (0..9u8, 0..4u32).prop_map(|(id, position)| Step::Move { id, position }),
         1 => any::<bool>().prop_map(Step::Hold),
         1 => (0..9u8).prop_map(Step::Rewind),
         1 => Just(Step::Notice),
@@ -269,9 +274,13 @@ impl Log {
                 attachments: Vec::new(),
                 position: None,
                 mode: Default::default(),
+                held: false,
                 from: None,
             },
             Step::Unqueue { id, how } => unqueue(message_id(id), how),
+            Step::Move { id, position } => {
+                Event::MessageMoved { message_id: message_id(id), position }
+            }
             Step::Hold(true) => Event::QueueHeld { reason: None },
             Step::Hold(false) => Event::QueueReleased {},
             Step::Rewind(id) => Event::HistoryRewound {
@@ -378,6 +387,7 @@ fn unqueue(message_id: MessageId, how: u8) -> Event {
         0 => Event::MessageDequeued { message_id },
         1 => Event::MessageDropped { message_id, reason: None },
         2 => Event::MessageSteered { message_id, text, state: SteerState::HandedOver },
+        3 => Event::MessageSteered { message_id, text, state: SteerState::Returned },
         _ => Event::MessageSteered { message_id, text, state: SteerState::Seen },
     }
 }

@@ -288,12 +288,17 @@ fn queued_messages_wait_in_their_order() {
         json!({"type": "message_edited", "messageId": "a", "text": "A"}),
         json!({"type": "message_dropped", "messageId": "c"}),
         json!({"type": "queue_held", "reason": "stopped"}),
+        queued("d", None),
+        json!({"type": "message_edited", "messageId": "d", "text": "d", "mode": "steer"}),
+        json!({"type": "message_steered", "messageId": "d", "text": "d", "state": "returned"}),
     ] {
         let event = event_from_body(&event.to_string());
         assert!(queue.apply(&Record::new(Seq(1), Millis(0), SessionId::new("s"), None, event)));
     }
-    let texts: Vec<&str> = queue.messages.iter().map(|it| it.text.as_str()).collect();
-    assert_eq!((texts, queue.held.as_deref()), (vec!["b", "A"], Some("stopped")));
+    let waiting: Vec<_> =
+        queue.messages.iter().map(|it| (it.text.as_str(), it.held, it.returned)).collect();
+    assert_eq!(waiting, [("b", true, false), ("A", true, false), ("d", false, true)]);
+    assert_eq!(queue.next().map(|it| it.text.as_str()), Some("d"), "said after the stop");
 }
 
 #[track_caller]

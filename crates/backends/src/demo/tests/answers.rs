@@ -20,6 +20,8 @@ fn help() {
             - `search for TODO` or `find "some words" in docs`
             - `run ls -l`: all that follows *run* is a command, and you may be asked before it runs
             - `write "some words" to notes.txt`: asks you before it writes
+            - `list the agents`: who else is there
+            - `note: tea is ready`: puts a note into the conversation
             - `think about breakfast`: thoughts first, then the answer
             - `tell me a story`: a long answer, good for trying *Stop*
             - `write a report about tea`: headings, a table, a list and code
@@ -39,6 +41,8 @@ fn help() {
             - `search for TODO` or `find "some words" in docs`
             - `run ls -l`: all that follows *run* is a command, and you may be asked before it runs
             - `write "some words" to notes.txt`: asks you before it writes
+            - `list the agents`: who else is there
+            - `note: tea is ready`: puts a note into the conversation
             - `think about breakfast`: thoughts first, then the answer
             - `tell me a story`: a long answer, good for trying *Stop*
             - `write a report about tea`: headings, a table, a list and code

@@ -13,6 +13,8 @@ const MESSAGES: &[&str] = &[
     "",
     "What time is it in Paris and Tokyo?",
     "list the files, then read notes.txt and search for \"some words\"; think about tea",
+    "list the agents and ls",
+    "note: tea, then cake",
     "think about tea, then time in Oslo and time in Rome. ls",
     "tell me a story",
     "write a report about tea",

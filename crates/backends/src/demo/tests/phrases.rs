@@ -244,7 +244,7 @@ fn greeting() {
         expect![[r#"
             {"type":"step_start","index":0}
             {"type":"text_start","partId":"r.1"}
-              153 deltas
+              172 deltas
             done r.1
                 Hello! I am the demo agent. I have no model behind me, only rules, but the tools I use are real. Try one of these:
 
@@ -254,6 +254,8 @@ fn greeting() {
                 - `search for TODO` or `find "some words" in docs`
                 - `run ls -l`: all that follows *run* is a command, and you may be asked before it runs
                 - `write "some words" to notes.txt`: asks you before it writes
+                - `list the agents`: who else is there
+                - `note: tea is ready`: puts a note into the conversation
                 - `think about breakfast`: thoughts first, then the answer
                 - `tell me a story`: a long answer, good for trying *Stop*
                 - `write a report about tea`: headings, a table, a list and code
@@ -261,9 +263,9 @@ fn greeting() {
                 - `help`: this list
 
                 You can ask for several things at once, such as `list the files, then read README.md`.
-            {"type":"step_finish","index":0,"finishReason":"stop","usage":{"inputTokens":1,"outputTokens":153,"totalTokens":154}}
+            {"type":"step_finish","index":0,"finishReason":"stop","usage":{"inputTokens":1,"outputTokens":172,"totalTokens":173}}
             {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
-            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 1, output_tokens: 153, total_tokens: 154, cached_tokens: None, reasoning_tokens: None }) }
+            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 1, output_tokens: 172, total_tokens: 173, cached_tokens: None, reasoning_tokens: None }) }
         "#]],
     );
 }
@@ -335,6 +337,65 @@ fn a_run_that_broke_off_goes_on() {
         {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
         Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 109, output_tokens: 76, total_tokens: 185, cached_tokens: None, reasoning_tokens: None }) }
     "#]].assert_eq(&show(&played));
+}
+
+#[test]
+fn who_is_there() {
+    check(
+        "list the agents",
+        expect![[r#"
+        {"type":"step_start","index":0}
+        {"type":"text_start","partId":"r.1"}
+          6 deltas
+        done r.1
+            Let me see who is there.
+        {"type":"tool_call_start","callId":"r.2","toolName":"agents_list","executor":"server"}
+          1 deltas
+        {"type":"tool_arguments_done","callId":"r.2","arguments":"{}","summary":"","validation":"not_required"}
+        RunTool { call_id: CallId("r.2"), tool_name: "agents_list", arguments: "{}" }
+        {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":3,"outputTokens":7,"totalTokens":10}}
+        {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
+        {"type":"step_start","index":1}
+        {"type":"text_start","partId":"r.3"}
+          17 deltas
+        done r.3
+            There are 2 agents:
+
+            - `demo`, which is me (ready): Built in.
+            - `coder` (busy): Writes code.
+        {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":13,"outputTokens":17,"totalTokens":30}}
+        {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
+        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 16, output_tokens: 24, total_tokens: 40, cached_tokens: None, reasoning_tokens: None }) }
+    "#]],
+    );
+}
+
+#[test]
+fn noting() {
+    check(
+        "note: tea is ready",
+        expect![[r#"
+        {"type":"step_start","index":0}
+        {"type":"text_start","partId":"r.1"}
+          4 deltas
+        done r.1
+            Let me note that.
+        {"type":"tool_call_start","callId":"r.2","toolName":"callboard_note","executor":"server"}
+          4 deltas
+        {"type":"tool_arguments_done","callId":"r.2","arguments":"{\"text\":\"tea is ready\"}","summary":"text: 'tea is ready'","validation":"not_required"}
+        RunTool { call_id: CallId("r.2"), tool_name: "callboard_note", arguments: "{\"text\":\"tea is ready\"}" }
+        {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":4,"outputTokens":7,"totalTokens":11}}
+        {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
+        {"type":"step_start","index":1}
+        {"type":"text_start","partId":"r.3"}
+          6 deltas
+        done r.3
+            The note stands in the conversation.
+        {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":12,"outputTokens":6,"totalTokens":18}}
+        {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
+        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 16, output_tokens: 13, total_tokens: 29, cached_tokens: None, reasoning_tokens: None }) }
+    "#]],
+    );
 }
 
 #[track_caller]

@@ -177,6 +177,11 @@ pub(super) fn canned(tool: &str, arguments: &Value) -> ToolOutcome {
             "total": 7,
             "files": 2,
         })),
+        ("agents_list", ..) => succeeded(json!({ "agents": [
+            {"id": "demo", "kind": "demo", "description": "Built in.", "state": "ready", "you": true},
+            {"id": "coder", "kind": "claude", "description": "Writes code.", "state": "busy"},
+        ]})),
+        ("callboard_note", ..) => succeeded(json!({ "noted": true })),
         (other, ..) => panic!("no such tool: {other}"),
     }
 }

@@ -38,6 +38,37 @@ fn times() {
 }
 
 #[test]
+fn agents_and_notes() {
+    check(
+        &[
+            "list the agents",
+            "Which agents are there?",
+            "list files in agents",
+            "list the agents, then read a.txt",
+            "note: tea, then cake. And: more",
+            "Note:",
+            "take note: tea",
+        ],
+        expect![[r#"
+            list the agents
+                agents_list{}
+            Which agents are there?
+                agents_list{}
+            list files in agents
+                list_files{"path":"agents"}
+            list the agents, then read a.txt
+                agents_list{}
+                read_file{"path":"a.txt"}
+            note: tea, then cake. And: more
+                callboard_note{"text":"tea, then cake. And: more"}
+            Note:
+                NotUnderstood { said: "Note" }
+            take note: tea
+                NotUnderstood { said: "take note tea" }"#]],
+    );
+}
+
+#[test]
 fn files() {
     check(
         &[

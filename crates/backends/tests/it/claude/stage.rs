@@ -5,9 +5,10 @@ use std::sync::Arc;
 use backends::claude::{Claude, Settings};
 use backends::{Backend, Effect, Exit, Input, Launch, ToolServer};
 use serde_json::{Value, json};
-use transcript::{CallId, MessageId, Millis, ResponseId};
+use transcript::{CallId, MessageId, Millis, ResponseId, Trigger};
 
 use super::watch::{Closed, Watch};
+use crate::log::Log;
 
 pub(super) struct Stage {
     backend: Claude,
@@ -18,6 +19,8 @@ pub(super) struct Stage {
     pub(super) closed: Vec<Closed>,
     /// All there was, in order.
     pub(super) log: Vec<Entry>,
+    /// As the server would have written it.
+    pub(super) session: Log,
     pub(super) wake_at: Option<Millis>,
     pub(super) has_quit: bool,
     /// Somebody wants the open run to stop.
@@ -42,6 +45,7 @@ impl Stage {
             run: None,
             closed: Vec::new(),
             log: Vec::new(),
+            session: Log::new("claude"),
             wake_at: None,
             has_quit: false,
             is_stopping: false,
@@ -54,6 +58,7 @@ impl Stage {
         assert!(self.run.is_none(), "one run at a time");
         let response_id = self.next_id("r");
         self.run = Some(Watch::new(response_id.clone()));
+        self.session.start(&response_id, &message["content"]);
         self.given(format!("start {response_id}: {}", message["content"]));
         let earlier = json!({ "role": "user", "content": "said before" });
         let history =
@@ -64,6 +69,7 @@ impl Stage {
     pub(super) fn steer(&mut self, message: &Value) -> Vec<Effect> {
         let message_id = MessageId::new(self.next_id("m").to_string());
         self.given(format!("steer {message_id}: {}", message["content"]));
+        self.session.steer(&message_id, &message["content"]);
         self.give(Input::Steer { message_id, message: message.clone() })
     }
 
@@ -75,12 +81,14 @@ impl Stage {
         let was_asked = self.run.as_mut().is_some_and(|run| run.unask(call_id));
         assert!(was_asked, "decided once");
         self.given(format!("decided {call_id}: {verdict:?}"));
+        self.session.decide(call_id, &verdict);
         self.give(Input::Decided { call_id: call_id.clone(), verdict })
     }
 
     pub(super) fn interrupt(&mut self) -> Vec<Effect> {
         self.given("interrupt".to_owned());
         self.is_stopping = self.run.is_some();
+        self.session.interrupt();
         self.give(Input::Interrupt)
     }
 
@@ -99,6 +107,7 @@ impl Stage {
 
     pub(super) fn give(&mut self, input: Input) -> Vec<Effect> {
         self.now = self.now.plus(10);
+        self.session.set_now(self.now);
         let effects = self.backend.on(self.now, input);
         // A few events for a line, whatever it says; closing is what takes most.
         assert!(effects.len() < 400, "{} effects", effects.len());
@@ -116,10 +125,13 @@ impl Stage {
     }
 
     fn carry_out(&mut self, effect: &Effect) {
+        self.session.carry_out(effect);
         match effect {
             Effect::Begin => {
                 assert!(self.run.is_none(), "one run at a time");
-                self.run = Some(Watch::new(self.spare.take().unwrap()));
+                let id = self.spare.take().unwrap();
+                self.session.begin(&id, Trigger::SelfStarted);
+                self.run = Some(Watch::new(id));
             }
             Effect::Emit(event) => self.run.as_mut().expect("a run is open").see(event),
             Effect::Ask { call_id, .. } => self.run.as_mut().unwrap().ask(call_id),

@@ -7,8 +7,10 @@ use backends::{Backend, Effect, Ending, Input, Verdict};
 use serde_json::{Value, json};
 use transcript::{
     Answer, ApprovalOptions, CallId, Decision, ErrorCode, ErrorInfo, Event, MessageId, Millis,
-    Record, ResponseId, RunStatus, Scope, Seq, SessionId, Trigger,
+    Record, ResponseId, RunStatus, Scope, Seq, SessionId, SteerState, Trigger,
 };
+
+use crate::log::Log;
 
 /// No answer to one input may be longer.
 const MAX_EFFECTS: usize = 60;
@@ -35,6 +37,8 @@ pub(crate) struct Stage {
     steered: HashSet<MessageId>,
     /// All that happened, for reading.
     pub(crate) story: String,
+    /// As the server would have written it.
+    pub(crate) session: Log,
 }
 
 struct OpenRun {
@@ -72,6 +76,7 @@ impl Stage {
             steering: HashSet::new(),
             steered: HashSet::new(),
             story: String::new(),
+            session: Log::new("codex"),
         };
         stage.give(Input::Spare(ResponseId::new("self1")));
         stage
@@ -86,6 +91,7 @@ impl Stage {
         self.runs += 1;
         let response_id = ResponseId::new(format!("r{}", self.runs));
         self.open_run(response_id.clone(), Trigger::User);
+        self.session.start(&response_id, &json!(prompt));
         let history = vec![json!({ "role": "user", "content": prompt })];
         self.give(Input::Start { response_id, history });
     }
@@ -97,6 +103,7 @@ impl Stage {
             return;
         }
         self.steering.insert(message_id.clone());
+        self.session.steer(&message_id, &json!(text));
         let message = json!({ "role": "user", "content": text });
         self.give(Input::Steer { message_id, message });
     }
@@ -113,6 +120,7 @@ impl Stage {
             Verdict::TimedOut => (Decision::TimedOut, None),
         };
         self.resolve(call_id.clone(), decision, feedback);
+        self.session.decide(&call_id, &verdict);
         self.give(Input::Decided { call_id, verdict });
     }
 
@@ -134,6 +142,10 @@ impl Stage {
 
     pub(crate) fn give(&mut self, input: Input) {
         self.now = self.now.plus(10);
+        self.session.set_now(self.now);
+        if input == Input::Interrupt {
+            self.session.interrupt();
+        }
         let effects = self.backend.on(self.now, input);
         assert!(effects.len() <= MAX_EFFECTS, "too much at once: {}", effects.len());
         let n_effects = effects.len();
@@ -145,12 +157,15 @@ impl Stage {
 
     fn carry_out(&mut self, effect: Effect, is_last: bool) {
         self.tell(&effect);
+        self.session.carry_out(&effect);
         match effect {
             Effect::Emit(event) => self.emit(event),
             Effect::Write(line) => self.written.push(line),
             Effect::Begin => {
                 assert!(self.run.is_none(), "one run at a time");
-                self.open_run(ResponseId::new("self1"), Trigger::SelfStarted);
+                let id = ResponseId::new("self1");
+                self.session.begin(&id, Trigger::SelfStarted);
+                self.open_run(id, Trigger::SelfStarted);
             }
             Effect::Ask { call_id, can_edit, form } => {
                 assert!(!can_edit, "Codex runs what it asked about, or nothing");
@@ -168,7 +183,7 @@ impl Stage {
                 self.resolve(call_id, Decision::Withdrawn, None);
             }
             Effect::CannotSteer(id) => {
-                assert!(self.steering.remove(&id), "the message waits: {id}");
+                assert!(self.steering.remove(&id), "the message was to be seen: {id}");
             }
             Effect::WakeAt(at) => self.wake_at = Some(at),
             Effect::Quit => self.has_quit = true,
@@ -187,8 +202,8 @@ impl Stage {
         match &event {
             Event::TextDone { text, discarded: false, .. }
             | Event::ThinkingDone { text, discarded: false, .. } => self.said.push(text.clone()),
-            Event::MessageSteered { message_id, .. } => {
-                self.steering.remove(message_id);
+            Event::MessageSteered { message_id, state: SteerState::Seen, .. } => {
+                assert!(self.steering.remove(message_id), "it is seen once: {message_id}");
             }
             Event::ToolResult { call_id, .. } => {
                 assert!(!self.asked.contains(call_id), "what has ended is not asked about");

@@ -45,6 +45,11 @@ impl Recording {
         folder().join(format!("{}.events.txt", self.name))
     }
 
+    /// ... and the outline of its page.
+    pub(super) fn page_file(&self) -> PathBuf {
+        folder().join(format!("{}.page.txt", self.name))
+    }
+
     /// Callboard's extension was not there, or it was told to let everything run.
     pub(super) fn is_without_questions(&self) -> bool {
         let is_question = |it: &(_, Recorded)| match &it.1 {

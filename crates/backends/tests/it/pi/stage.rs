@@ -13,6 +13,7 @@ use transcript::{
 };
 
 use super::recording::{Recorded, Recording};
+use crate::log::Log;
 
 /// Longer than what Pi says in one go takes, shorter than any pause of its own.
 const PAUSE_MS: u64 = 15;
@@ -35,6 +36,8 @@ pub(super) struct Stage {
     /// Inputs and effects, in order.
     pub(super) played: Vec<Played>,
     pub(super) finished: Vec<Finished>,
+    /// As the server would have written it.
+    pub(super) session: Log,
 }
 
 pub(super) enum Played {
@@ -74,6 +77,7 @@ impl Stage {
             is_gone: false,
             played: Vec::new(),
             finished: Vec::new(),
+            session: Log::new("pi"),
         };
         stage.give(Input::Spare(ResponseId::new("self0")));
         stage
@@ -130,6 +134,7 @@ impl Stage {
         self.runs += 1;
         let response_id = ResponseId::new(format!("r{}", self.runs));
         self.open = Some(OpenRun::new(&response_id, Trigger::User, self.now));
+        self.session.start(&response_id, &json!(text));
         let history = vec![json!({ "role": "user", "content": text })];
         self.give(Input::Start { response_id, history });
     }
@@ -137,12 +142,14 @@ impl Stage {
     pub(super) fn steer(&mut self, text: &str) {
         self.steers += 1;
         let message_id = MessageId::new(format!("m{}", self.steers));
+        self.session.steer(&message_id, &json!(text));
         self.give(Input::Steer { message_id, message: json!({ "role": "user", "content": text }) });
     }
 
     pub(super) fn decide(&mut self, verdict: Verdict) {
         if !self.asked.is_empty() {
             let call_id = self.asked.remove(0);
+            self.session.decide(&call_id, &verdict);
             self.give(Input::Decided { call_id, verdict });
         }
     }
@@ -210,6 +217,10 @@ impl Stage {
             _ => 0,
         };
         self.played.push(Played::Given(shown(&input)));
+        self.session.set_now(self.now);
+        if input == Input::Interrupt {
+            self.session.interrupt();
+        }
         let effects = self.pi.on(self.now, input);
         assert!(effects.len() <= 64 + room, "{} effects at once", effects.len());
         let n = effects.len();
@@ -220,6 +231,7 @@ impl Stage {
     }
 
     fn carry_out(&mut self, effect: Effect, is_last: bool) {
+        self.session.carry_out(&effect);
         match effect {
             Effect::Emit(event) if is_of_session(&event) => (),
             Effect::Emit(event) => self.run("an event").take(event),
@@ -232,6 +244,7 @@ impl Stage {
                 assert!(self.open.is_none(), "begins within a run");
                 let id = ResponseId::new(format!("self{}", self.runs));
                 self.open = Some(OpenRun::new(&id, Trigger::SelfStarted, self.now));
+                self.session.begin(&id, Trigger::SelfStarted);
                 self.runs += 1;
                 // The driver gives it when all effects are carried out.
                 let spare = Input::Spare(ResponseId::new(format!("self{}", self.runs)));

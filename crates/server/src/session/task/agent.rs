@@ -6,7 +6,7 @@ use backends::{Effect, Input};
 use serde_json::Value;
 use transcript::{
     Answer, Ending, ErrorCode, ErrorInfo, Event, Message, Record, ResponseId, RunStatus,
-    Transcript, Trigger, close, is_of_session, missing_start, pause,
+    Transcript, Trigger, close, is_of_session, missing_start, pause, settle_result,
 };
 
 use super::{AfterCommit, Next, Task};
@@ -114,8 +114,7 @@ impl Task {
                 Effect::Begin => self.begin_run(),
                 Effect::Ask { call_id, can_edit, form } => self.ask(call_id, can_edit, form),
                 Effect::Withdraw(call_id) => self.withdraw(&call_id),
-                // It is in the queue, where the next run finds it.
-                Effect::CannotSteer(_) => (),
+                Effect::CannotSteer(message_id) => self.take_back(&message_id),
                 Effect::WakeAt(at) => {
                     if let Some(worker) = &mut self.worker {
                         worker.wake_at(at);
@@ -136,6 +135,9 @@ impl Task {
     }
 
     pub(super) fn emit(&mut self, mut event: Event) {
+        if !self.settle_steered(&mut event) {
+            return;
+        }
         if let Event::Unrecognized { raw, .. } = &event {
             self.raw.count_unrecognized(raw);
         }
@@ -149,7 +151,8 @@ impl Task {
         };
         self.settle_validation(&mut event);
         let Some(run) = &mut self.run else { return };
-        run.settle_result(&mut event);
+        settle_result(&run.answer, &mut event);
+        self.own_calls.settle_result(&mut event);
         run.remember_arguments(&event);
         if let Some(start) = missing_start(&run.answer, &event) {
             self.push(Some(&id), start);
@@ -161,6 +164,8 @@ impl Task {
     pub(super) fn end_run(&mut self, ending: &Ending) {
         let Some(run) = &self.run else { return };
         let id = run.id.clone();
+        self.return_what_waits(&id);
+        let Some(run) = &self.run else { return };
         // Its program has stopped working on the answer, and not said that the call has ended too.
         let may_go_on = *ending == Ending::Cancelled && run.has_running_call();
         for event in close(&run.answer, ending, clock::now()) {
@@ -187,6 +192,7 @@ impl Task {
         let awaited = std::mem::take(&mut run.awaited);
         self.after_commit.extend(awaited.into_iter().map(AfterCommit::Reply));
         self.winding_up.extend(run.stop());
+        self.own_calls.stop();
     }
 
     /// The server stops. A run that only waits for a person is left as it is, to go on later.
@@ -195,6 +201,7 @@ impl Task {
         let is_program = self.shared.agents.is_program(&run.answer.agent);
         let paused = pause(&run.answer, clock::now()).filter(|_| !is_program);
         let Some(events) = paused else {
+            self.take_back_all();
             // The end is written when the program has gone.
             self.dismiss();
             return self.end_run(&Ending::Restarted);
@@ -222,6 +229,7 @@ impl Task {
             && !self.shared.agents.is_program(&answer.agent);
         let paused = pause(answer, clock::now()).filter(|_| can_go_on);
         let Some(events) = paused else {
+            self.return_unseen(answer);
             for event in close(answer, ending, clock::now()) {
                 self.push(Some(id), event);
             }
@@ -242,6 +250,7 @@ impl Task {
     pub(super) async fn resume_agent(&mut self, answer: Box<Answer>) {
         if self.hire_or_fail().await {
             self.tell_history(|history| Input::Resume { answer, history }).await;
+            self.steer_what_waits();
         }
     }
 

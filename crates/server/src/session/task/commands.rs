@@ -1,19 +1,13 @@
 //! What people and programs ask of a session.
 
 use backends::Input;
-use serde_json::json;
 use store::{MessageKind, MessageRow, Window};
 use tokio::sync::oneshot;
-use transcript::{
-    Ending, Event, MessageId, Record, ResponseId, RewindReason, SaidBy, SendMode, Trigger,
-};
+use transcript::{Ending, Event, MessageId, Record, ResponseId, RewindReason, Trigger};
 
 use super::{AfterCommit, Stop, Task};
-use crate::clock;
 use crate::import::Addition;
-use crate::session::command::{Command, NewMessage, Refused, Reply, SessionPatch};
-
-const QUEUE_MAX: usize = 100;
+use crate::session::command::{Command, NewMessage, Receipt, Refused, Reply, SessionPatch};
 
 impl Task {
     pub(super) fn handle(&mut self, command: Command) {
@@ -25,8 +19,14 @@ impl Task {
             Command::Continue { reply } => self.go_on(reply),
             Command::Retry { reply } => self.retry(reply),
             Command::Edit { earlier, message, reply } => self.edit(&earlier, message, reply),
-            Command::DropQueued { message_id, reply } => self.drop_queued(message_id, reply),
+            Command::ChangeQueued { message_id, change, reply } => {
+                self.change_queued(&message_id, change, reply);
+            }
+            Command::SteerQueued { message_id, reply } => self.steer_queued(message_id, reply),
+            Command::ReleaseQueue { reply } => self.release_queue(reply),
+            Command::ClearQueue { reply } => self.clear_queue(reply),
             Command::Approve { approval, reply } => self.approve(approval, reply),
+            Command::CallTool { call, reply } => self.own_calls.add(call, reply),
             Command::Delete { reply } => {
                 self.dismiss();
                 self.drop_run();
@@ -55,57 +55,6 @@ impl Task {
         self.reply(reply, ());
     }
 
-    /// A message starts a run, or waits for the one that is active. Sent twice under one client id,
-    /// it is one message.
-    fn send(&mut self, message: NewMessage, reply: Reply<MessageId>) {
-        let known = message.client_id.as_ref().map_or(Ok(None), |client_id| {
-            self.shared.store.message_of_client_id(&self.id, client_id)
-        });
-        let id = match known {
-            Ok(Some(id)) => return self.reply(reply, id),
-            Ok(None) => clock::new_message_id(),
-            Err(error) => return refuse(reply, Refused::Storage(error.to_string())),
-        };
-        if self.queue.messages.len() >= QUEUE_MAX {
-            return refuse(reply, Refused::QueueFull(QUEUE_MAX));
-        }
-        let NewMessage { text, client_id, attachments, mode } = message;
-        if self.run.is_some() || !self.queue.messages.is_empty() {
-            // Files wait: a run that is under way takes words.
-            let steers = mode == SendMode::Steer && self.run.is_some() && attachments.is_empty();
-            let message = json!({ "role": "user", "content": &text });
-            self.push(
-                None,
-                Event::MessageQueued {
-                    message_id: id.clone(),
-                    client_id,
-                    text,
-                    attachments,
-                    position: None,
-                    mode,
-                    from: None,
-                },
-            );
-            if steers {
-                self.tell_agent(Input::Steer { message_id: id.clone(), message });
-            }
-        } else {
-            self.push(
-                None,
-                Event::UserMessage {
-                    message_id: id.clone(),
-                    client_id,
-                    role: SaidBy::User,
-                    text,
-                    attachments,
-                    from: None,
-                },
-            );
-            self.start_run(Trigger::User);
-        }
-        self.reply(reply, id);
-    }
-
     fn cancel(&mut self, by: String, reply: Reply<Option<ResponseId>>) {
         let Some(run) = &mut self.run else { return self.reply(reply, None) };
         let id = run.id.clone();
@@ -117,6 +66,7 @@ impl Task {
         if run.answer.cancel_requested.is_none() {
             let is_unheard = run.is_held_at_its_start();
             self.push(Some(&id), Event::CancelRequested { by });
+            self.hold_queue();
             if is_unheard {
                 self.end_run(&Ending::Cancelled);
             } else {
@@ -152,7 +102,7 @@ impl Task {
     }
 
     /// Only what a person said, and what still counts, can be said again.
-    fn edit(&mut self, earlier: &MessageId, message: NewMessage, reply: Reply<MessageId>) {
+    fn edit(&mut self, earlier: &MessageId, message: NewMessage, reply: Reply<Receipt>) {
         let row = self.shared.store.message_row(&self.id, earlier.as_str());
         let is_said = |it: &MessageRow| it.kind == MessageKind::Said && !it.superseded;
         match row {
@@ -165,14 +115,6 @@ impl Task {
             Ok(_) => refuse(reply, Refused::NoMessage(earlier.to_string())),
             Err(error) => refuse(reply, Refused::Storage(error.to_string())),
         }
-    }
-
-    fn drop_queued(&mut self, message_id: MessageId, reply: Reply<()>) {
-        if !self.queue.messages.iter().any(|it| it.id == message_id) {
-            return refuse(reply, Refused::NoMessage(message_id.to_string()));
-        }
-        self.push(None, Event::MessageDropped { message_id, reason: Some("user".to_owned()) });
-        self.reply(reply, ());
     }
 
     fn stop(&mut self, reply: oneshot::Sender<()>) {

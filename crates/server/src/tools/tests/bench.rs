@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use backends::ToolOutcome;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
-use transcript::{CallId, ErrorCode, Millis};
+use transcript::{CallId, ErrorCode, Millis, ResponseId, SessionId};
 
-use super::super::{Stopped, ToolContext, ToolNews, ToolSettings, Tools, Web};
+use super::super::{Stopped, ToolContext, ToolNews, ToolSettings, Tools};
+use crate::session::{Sessions, Shared};
 
 pub(super) struct Bench {
     folder: TempDir,
@@ -19,16 +19,6 @@ pub(super) struct Bench {
     pub(super) stop: watch::Sender<bool>,
     pub(super) news: mpsc::Receiver<ToolNews>,
     pub(super) tools: Tools,
-}
-
-pub(super) fn settings() -> ToolSettings {
-    ToolSettings {
-        time_limit: Duration::from_secs(60),
-        per_minute: 0,
-        retries: 2,
-        web: Web::public(),
-        environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
-    }
 }
 
 impl Bench {
@@ -40,7 +30,11 @@ impl Bench {
         fs::write(folder.path().join("outside/secret.txt"), "secret\n").unwrap();
         let (stop, stopped) = watch::channel(false);
         let (tell, news) = mpsc::channel(10_000);
+        let shared = Shared::in_folder(&folder.path().join("data"));
         let context = ToolContext {
+            session_id: SessionId::new("s"),
+            response_id: ResponseId::new("r"),
+            sessions: Sessions::new(shared),
             // Found again by it in the environment of processes.
             call_id: CallId::new(folder.path().display().to_string()),
             workspace: folder.path().join("workspace"),
@@ -48,7 +42,7 @@ impl Bench {
             stopped: Stopped(stopped),
             news: tell,
         };
-        Self { folder, context, stop, news, tools: Tools::built_in(settings()) }
+        Self { folder, context, stop, news, tools: Tools::built_in(ToolSettings::for_tests()) }
     }
 
     pub(super) fn with(files: &[(&str, &str)]) -> Self {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use transcript::ErrorCode;
 
-use super::super::{Tool, Tools, Work};
-use super::bench::{Bench, settings};
+use super::super::{Tool, ToolSettings, Tools, Work};
+use super::bench::Bench;
 
 #[test]
 fn every_spec_is_an_object_schema_that_takes_nothing_else() {
@@ -25,7 +25,7 @@ async fn an_unknown_tool_is_not_found() {
     assert_eq!(
         message,
         "There is no tool 'teleport'. There are: time, list_files, read_file, search_files, \
-         write_file, edit_file, shell, http_get."
+         write_file, edit_file, shell, http_get, agents_list, callboard_note."
     );
 }
 
@@ -68,7 +68,7 @@ async fn a_panic_is_an_outcome_too() {
         may_repeat: false,
         work: Work::Blocking(|_, _| -> Result<Value, _> { panic!("as it should") }),
     };
-    let tools = Tools { built_in: vec![BROKEN], ..Tools::built_in(settings()) };
+    let tools = Tools { built_in: vec![BROKEN], ..Tools::built_in(ToolSettings::for_tests()) };
     let bench = Bench::new();
     let outcome = tools.run("broken", "{}", bench.context.clone()).await;
     let error = outcome.error.unwrap();

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use transcript::{ErrorCode, OutputStream};
 
-use super::super::What;
-use super::bench::{Bench, settings};
+use super::super::{ToolSettings, What};
+use super::bench::Bench;
 use crate::processes::Mark;
 use crate::tools::Tools;
 
@@ -98,7 +98,7 @@ async fn what_it_leaves_in_the_background_ends_with_it() {
 async fn stop(command: &str) {
     let mut bench = Bench::new();
     let arguments = bench.command(command);
-    let (tools, context) = (Tools::built_in(settings()), bench.context.clone());
+    let (tools, context) = (Tools::built_in(ToolSettings::for_tests()), bench.context.clone());
     let running = tokio::spawn(async move { tools.run("shell", &arguments, context).await });
     bench.news.recv().await.unwrap();
     assert!(bench.survivors() > 0, "it runs");
@@ -122,7 +122,7 @@ async fn a_stopped_command_leaves_no_process_alive() {
 #[tokio::test]
 async fn a_time_limit_ends_it_too() {
     let bench = Bench::new();
-    let mut settings = settings();
+    let mut settings = ToolSettings::for_tests();
     settings.time_limit = Duration::from_millis(200);
     let tools = Tools::built_in(settings);
     let outcome = tools.run("shell", &bench.command("sleep 600"), bench.context.clone()).await;
@@ -133,7 +133,7 @@ async fn a_time_limit_ends_it_too() {
 #[tokio::test]
 async fn one_that_never_stops_printing_is_stopped() {
     let mut bench = Bench::new();
-    let (tools, context) = (Tools::built_in(settings()), bench.context.clone());
+    let (tools, context) = (Tools::built_in(ToolSettings::for_tests()), bench.context.clone());
     let arguments =
         bench.command("trap '' PIPE; while :; do head -c 100000 /dev/zero | tr '\\0' x; done");
     let running = tokio::spawn(async move { tools.run("shell", &arguments, context).await });

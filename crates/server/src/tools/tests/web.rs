@@ -9,9 +9,9 @@ use futures_util::future::BoxFuture;
 use reqwest::Url;
 use transcript::ErrorCode;
 
-use super::super::What;
 use super::super::http_get::stays_with_host;
-use super::bench::{Bench, settings};
+use super::super::{ToolSettings, What};
+use super::bench::Bench;
 use crate::tools::{Tools, Web};
 
 /// Answers one request after the other with these, and gives its port.
@@ -38,7 +38,7 @@ fn answer(head: &str, body: &str) -> String {
 }
 
 fn private(bench: &mut Bench) {
-    let mut settings = settings();
+    let mut settings = ToolSettings::for_tests();
     settings.web = Web::with_private();
     bench.tools = Tools::built_in(settings);
 }
@@ -123,7 +123,7 @@ fn changing(bench: &mut Bench, answers: &[&[[u8; 4]]]) {
         let found = found.ok_or_else(|| io::Error::other(format!("{name} is asked for again")));
         Box::pin(async { found }) as BoxFuture<'static, io::Result<Vec<IpAddr>>>
     };
-    let mut settings = settings();
+    let mut settings = ToolSettings::for_tests();
     settings.retries = 0;
     settings.web = Web { look_up: Arc::new(look_up), may_ask: |it| it == IpAddr::from(INTERNET) };
     bench.tools = Tools::built_in(settings);

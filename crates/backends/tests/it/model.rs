@@ -1,0 +1,137 @@
+//! A run of a model behind an API, for as long as its service has something to say: each answer is
+//! what was recorded, every tool is run and has the same result.
+
+use std::sync::Arc;
+
+use backends::openai::{Limits, Settings};
+use backends::{Backend, Effect, HowLost, Input, Lost, OpenAi, ToolOutcome};
+use serde_json::{Map, Value, json};
+use transcript::{CallId, Event, Millis, Record, ResponseId};
+
+use crate::log::Log;
+
+/// What a service sent.
+pub(crate) struct Response<'a> {
+    pub(crate) status: u16,
+    pub(crate) body: &'a str,
+    /// The connection was lost after it.
+    pub(crate) is_lost: bool,
+}
+
+/// The model's last word, once it has heard of its tools.
+const FAREWELL: &str = r#"data: {"choices":[{"delta":{"content":"That is all."},"finish_reason":"stop"}]}
+
+data: [DONE]
+
+"#;
+
+/// What is in the log when the service has sent this, and has been asked again if need be.
+pub(crate) fn converse(response: &Response<'_>) -> Vec<Record> {
+    let mut stage = Stage::new();
+    let response_id = ResponseId::new("r1");
+    let said = json!("go");
+    stage.log.start(&response_id, &said);
+    stage.give(Input::Tools(Vec::new()));
+    let history = vec![json!({ "role": "user", "content": said })];
+    stage.give(Input::Start { response_id, history });
+    stage.hear(response);
+    while !stage.has_ended {
+        stage.hear(&Response { status: 200, body: FAREWELL, is_lost: false });
+    }
+    stage.log.records
+}
+
+struct Stage {
+    backend: OpenAi,
+    log: Log,
+    now: Millis,
+    wake_at: Option<Millis>,
+    has_ended: bool,
+    requests: u32,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let settings = Settings {
+            base_url: "http://model/v1".to_owned(),
+            model: "m".to_owned(),
+            api_key: None,
+            api_key_env: None,
+            headers: Vec::new(),
+            body: Map::new(),
+            omit: Vec::new(),
+            limits: Limits::default(),
+            parallel_tools: 4,
+            retries: 1,
+            patience_ms: 1000,
+        };
+        Self {
+            backend: OpenAi::new(Arc::new(settings)),
+            log: Log::new("model"),
+            now: Millis(0),
+            wake_at: None,
+            has_ended: false,
+            requests: 0,
+        }
+    }
+
+    fn hear(&mut self, response: &Response<'_>) {
+        if let Some(at) = self.wake_at.take() {
+            self.now = at;
+            self.give(Input::Wake);
+        }
+        let lost = Lost { how: HowLost::BrokeOff, message: "connection closed".to_owned() };
+        let head = Input::Head { status: response.status, headers: Vec::new() };
+        let events = response.body.split_inclusive("\n\n");
+        let bytes = events.map(|it| Input::Bytes(it.as_bytes().to_vec()));
+        let ended = Input::Ended(if response.is_lost { Err(lost) } else { Ok(()) });
+        let request = self.requests;
+        for input in std::iter::once(head).chain(bytes).chain([ended]) {
+            // The next request cuts this one off.
+            if self.requests == request {
+                self.give(input);
+            }
+        }
+    }
+
+    fn give(&mut self, input: Input) {
+        if self.has_ended {
+            return;
+        }
+        self.now = self.now.plus(10);
+        self.log.set_now(self.now);
+        let mut next = Vec::new();
+        for effect in self.backend.on(self.now, input) {
+            self.log.carry_out(&effect);
+            match effect {
+                Effect::RunTool { call_id, tool_name, .. } => {
+                    next.push(self.run_tool(call_id, tool_name));
+                }
+                Effect::ReadHistory => {
+                    next.push(Input::History(vec![json!({ "role": "user", "content": "go" })]));
+                }
+                Effect::Request(_) => self.requests += 1,
+                Effect::WakeAt(at) => self.wake_at = Some(at),
+                Effect::End(_) => self.has_ended = true,
+                _ => (),
+            }
+        }
+        next.into_iter().for_each(|it| self.give(it));
+    }
+
+    fn run_tool(&mut self, call_id: CallId, tool_name: String) -> Input {
+        self.log.emit(Event::ToolRunning { call_id: call_id.clone() });
+        let result = Value::from("a result");
+        self.log.emit(Event::ToolResult {
+            call_id: call_id.clone(),
+            tool_name,
+            ok: true,
+            result: Some(result.clone()),
+            output: None,
+            error: None,
+            duration_ms: 0,
+            truncated: None,
+        });
+        Input::ToolResult { call_id, outcome: ToolOutcome { ok: true, result, error: None } }
+    }
+}

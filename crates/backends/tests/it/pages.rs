@@ -1,0 +1,70 @@
+//! Every recording as the page that a person sees: its outline, to be read, and the laws that hold for
+//! every page, whatever made it.
+
+mod losses;
+mod messages;
+mod outline;
+
+use std::path::PathBuf;
+
+use expect_test::expect_file;
+use render::testing::{check_every_prefix, check_ids, page};
+use transcript::{Record, Transcript};
+
+use self::outline::outline;
+
+/// A recording that was played, as the server would have written it down.
+pub(crate) struct Session {
+    pub(crate) name: String,
+    /// Where its outline is kept.
+    pub(crate) outline: PathBuf,
+    pub(crate) records: Vec<Record>,
+    /// What the agent said, line by line.
+    pub(crate) said: Vec<String>,
+}
+
+fn all() -> impl Iterator<Item = Session> {
+    let kinds = [
+        crate::claude::sessions,
+        crate::codex::sessions,
+        crate::pi::sessions,
+        crate::captures::sessions,
+        crate::vectors::sessions,
+    ];
+    kinds.into_iter().flat_map(|sessions| sessions())
+}
+
+#[test]
+fn every_recording_is_this_page() {
+    for session in all() {
+        let page = page(&Transcript::replay(&session.records));
+        expect_file![session.outline].assert_eq(&outline(&page));
+    }
+}
+
+/// One test for each kind, since they take long and may run side by side.
+macro_rules! patches_lead_to_every_page_of {
+    ($($kind:ident),*) => {
+        mod law {
+            $(
+                #[test]
+                fn $kind() {
+                    super::check_patches(stringify!($kind), crate::$kind::sessions());
+                }
+            )*
+        }
+    };
+}
+
+patches_lead_to_every_page_of!(claude, codex, pi, captures, vectors);
+
+#[expect(clippy::print_stdout, reason = "how much was compared is part of the result")]
+fn check_patches(kind: &str, sessions: Vec<Session>) {
+    let mut cuts = 0;
+    for session in &sessions {
+        check_ids(&session.records);
+        cuts += check_every_prefix(&session.records);
+    }
+    println!("{kind}: {cuts} cuts compared in {} recordings", sessions.len());
+    assert!(cuts > 5 * sessions.len(), "{cuts} cuts");
+}

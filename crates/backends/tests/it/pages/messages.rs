@@ -1,0 +1,114 @@
+//! Every recording as our own clients read it: a message makes sense after each record, and what has
+//! ended stays as it is.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+use transcript::Transcript;
+
+use super::{Session, all};
+
+#[test]
+fn messages_make_sense_after_every_record() {
+    for session in all() {
+        let mut transcript = Transcript::default();
+        let mut ended = HashMap::new();
+        for record in &session.records {
+            transcript.apply(record);
+            for message in &transcript.messages {
+                let message = serde_json::to_value(formats::callboard::message(message)).unwrap();
+                if message["role"] == "assistant" {
+                    let when = format!("{} after {}", session.name, record.seq);
+                    check(&message, &mut ended, &when);
+                }
+            }
+        }
+        check_end(&session, &transcript);
+    }
+}
+
+fn check(message: &Value, ended: &mut HashMap<String, Value>, when: &str) {
+    let calls = message["toolCalls"].as_array().unwrap();
+    let mut ids = HashSet::new();
+    for call in calls {
+        let id = call["id"].as_str().unwrap();
+        assert!(ids.insert(id), "{when}: {id} is there twice");
+        check_state(call, when);
+        if is_over(call)
+            && let Some(before) = ended.insert(id.to_owned(), call.clone())
+        {
+            assert_eq!(&before, call, "{when}: what is over does not change");
+        }
+        assert!(is_over(call) || !ended.contains_key(id), "{when}: {id} has come to life again");
+    }
+    assert_eq!(message["content"], final_text(message), "{when}");
+    let placed = message["parts"].as_array().unwrap().iter();
+    let placed: HashSet<&str> = placed.filter_map(|it| it["id"].as_str()).collect();
+    assert!(ids.is_subset(&placed), "{when}: every call has a place");
+}
+
+/// The states, and the words for them that others use.
+fn check_state(call: &Value, when: &str) {
+    let (state, status) = (call["state"].as_str().unwrap(), call["status"].as_str().unwrap());
+    let expected = match state {
+        "streaming_input" | "awaiting_approval" | "queued" => "pending",
+        "running" => "running",
+        "succeeded" => "completed",
+        "failed" | "denied" | "interrupted" => "error",
+        other => panic!("{when}: no such state: {other}"),
+    };
+    assert_eq!(status, expected, "{when}: {call}");
+    // Whether a call may run can be decided before the agent says how it ended.
+    assert_eq!(call.get("error").is_some(), is_over(call) && status == "error", "{when}: {call}");
+    assert!(is_over(call) || !matches!(state, "succeeded" | "failed"), "{when}: {call}");
+    assert!(call.get("result").is_none() || is_over(call), "{when}: {call}");
+    assert!(!call["name"].as_str().unwrap().is_empty(), "{when}: {call}");
+}
+
+/// It has its one result.
+fn is_over(call: &Value) -> bool {
+    call.get("durationMs").is_some()
+}
+
+/// Of the parts alone.
+fn final_text(message: &Value) -> String {
+    let is_final = |it: &&Value| it["role"] == "final" && it.get("parentCallId").is_none();
+    let texts = message["parts"].as_array().unwrap().iter().filter(is_final);
+    let texts = texts.filter(|it| it.get("leaked").is_none());
+    let texts: Vec<&str> = texts.map(|it| it["text"].as_str().unwrap()).collect();
+    texts.into_iter().filter(|it| !it.trim().is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+/// When all is said: nothing is open, and words that led to a call stand before it.
+fn check_end(session: &Session, transcript: &Transcript) {
+    for message in &transcript.messages {
+        let message = serde_json::to_value(formats::callboard::message(message)).unwrap();
+        if message["role"] != "assistant" {
+            continue;
+        }
+        let name = &session.name;
+        assert_ne!(message["status"], Value::Null, "{name}: a run is open");
+        assert_eq!(message["toolActivity"]["isActive"], false, "{name}");
+        for call in message["toolCalls"].as_array().unwrap() {
+            assert!(is_over(call), "{name}: {call}");
+        }
+        let parts = message["parts"].as_array().unwrap();
+        for (idx, part) in parts.iter().enumerate() {
+            assert_ne!(part["open"], true, "{name}: {part}");
+            assert_ne!(part["role"], "undecided", "{name}: {part}");
+            if part["role"] == "commentary" && part.get("leaked").is_none() {
+                let call = call_after(&message, &parts[idx..], &part["parentCallId"]);
+                let words = part["text"].as_str().unwrap().trim();
+                let commentary = call["commentary"].as_str().unwrap_or_default();
+                assert!(commentary.contains(words), "{name}: {words:?} led to {call}");
+            }
+        }
+    }
+}
+
+fn call_after<'a>(message: &'a Value, parts: &[Value], parent: &Value) -> &'a Value {
+    let is_next = |it: &&Value| it["type"] == "tool_call" && it["parentCallId"] == *parent;
+    let id = &parts.iter().find(is_next).expect("a call follows")["id"];
+    let calls = message["toolCalls"].as_array().unwrap();
+    calls.iter().find(|it| it["id"] == *id).expect("every call is told")
+}

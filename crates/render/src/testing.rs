@@ -1,0 +1,95 @@
+//! The law of the page, to be tried on logs of any origin: a page of the log up to m, plus the patches
+//! for m+1 to n, is the page of the log up to n. HTML is compared as a browser reads it.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use transcript::{Record, Seq, SessionId, Transcript, stream};
+
+use crate::conversation::{Reach, messages};
+pub use crate::dom::Node;
+use crate::dom::{difference, element};
+use crate::surroundings::Surroundings;
+use crate::{Bodies, Live, Op, View};
+
+pub(crate) fn view() -> View {
+    View::new(SessionId::new("s"), Bodies::Cut)
+}
+
+/// All of a page that comes from the log.
+pub fn page(transcript: &Transcript) -> Node {
+    window(transcript, 0..transcript.messages.len())
+}
+
+/// The same of a page that shows some of the messages.
+pub(crate) fn window(transcript: &Transcript, shown: Range<usize>) -> Node {
+    let view = view();
+    let reach = if shown.end == transcript.messages.len() { Reach::End } else { Reach::Part };
+    let list = messages(&view, &transcript.messages[shown], reach);
+    let Surroundings { heading, queue, now, dock } = Surroundings::new(&view, transcript);
+    let parts = [&heading, &list, &queue, &now, &dock];
+    element("page", &parts.map(crate::Element::to_html).concat())
+}
+
+pub(crate) fn apply(page: &mut Node, ops: &[Op]) {
+    ops.iter().for_each(|op| page.apply(op));
+}
+
+pub(crate) fn assert_same(shown: &Node, expected: &Node, when: &str) {
+    if let Some(difference) = difference(shown, expected) {
+        panic!("{when}: {difference}");
+    }
+}
+
+/// One record at a time: what is shown after each is a fresh page of that log. Gives the number of
+/// cuts that were compared.
+pub fn check_every_prefix(records: &[Record]) -> usize {
+    let mut live = Live::new(view(), Transcript::default());
+    let mut shown = page(live.transcript());
+    let mut fresh = Transcript::default();
+    let mut compared = 0;
+    for (idx, record) in records.iter().enumerate() {
+        fresh.apply(record);
+        match live.apply([record]) {
+            Some(ops) => apply(&mut shown, &ops),
+            None => shown = page(&fresh),
+        }
+        let is_delta = stream::continued_by(&record.event).is_some();
+        if records.len() <= 500 || !is_delta || idx % 7 == 0 {
+            assert_same(&shown, &page(&fresh), &format!("after {}", record.seq));
+            compared += 1;
+        }
+    }
+    assert_same(&shown, &page(&fresh), "at the end");
+    compared
+}
+
+/// From any page to any later one, in one patch or by catching up.
+pub fn check_any_two(records: &[Record], m: usize, n: usize) {
+    let (earlier, between) = (&records[..m], &records[m..n]);
+    let expected = page(&Transcript::replay(&records[..n]));
+
+    let mut live = Live::new(view(), Transcript::replay(earlier));
+    let mut shown = page(live.transcript());
+    if let Some(ops) = live.apply(between) {
+        apply(&mut shown, &ops);
+        assert_same(&shown, &expected, &format!("in one patch from {m} to {n}"));
+    }
+
+    let mut shown = page(&Transcript::replay(earlier));
+    let seen = earlier.last().map_or(Seq(0), |it| it.seq);
+    if let Some(ops) = Live::new(view(), Transcript::replay(&records[..n])).since(seen) {
+        apply(&mut shown, &ops);
+        assert_same(&shown, &expected, &format!("catching up from {m} to {n}"));
+    }
+}
+
+/// The same element twice, and a patch would reach only one of them.
+pub fn check_ids(records: &[Record]) {
+    let mut seen = HashSet::new();
+    for id in
+        page(&Transcript::replay(records)).elements().iter().filter_map(|it| it.attribute("id"))
+    {
+        assert!(seen.insert(id.to_owned()), "{id} is there twice");
+    }
+}

@@ -1,0 +1,126 @@
+//! Messages that wait for their turn: to be looked at, changed, moved, taken back, handed over.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::NoContent;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use transcript::{Attachment, MessageId, Millis, Queued, SendMode, Sender};
+
+use super::App;
+use super::answer::Accepted;
+use super::error::HttpError;
+use super::extract::{Input, Named, NamedMessage};
+use super::sessions::Sent;
+use crate::session::{Command, QueuedChange};
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct QueueObject {
+    /// In the order in which they will start.
+    messages: Vec<QueuedObject>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Queued")]
+#[serde(rename_all = "camelCase")]
+struct QueuedObject {
+    id: MessageId,
+    queued_at: Millis,
+    text: String,
+    attachments: Vec<Attachment>,
+    /// `steer`: it is on its way into the run that is active.
+    mode: SendMode,
+    /// It was stopped, and does not start before the queue is released.
+    held: bool,
+    /// The agent that it comes from, if it comes from one.
+    from: Option<Sender>,
+}
+
+impl From<Queued> for QueuedObject {
+    fn from(message: Queued) -> Self {
+        let Queued { id, at, text, attachments, mode, held, from, .. } = message;
+        Self { id, queued_at: at, text, attachments, mode, held, from }
+    }
+}
+
+pub(super) async fn show(
+    State(app): State<App>,
+    Named(id): Named,
+) -> Result<Json<QueueObject>, HttpError> {
+    if app.store().head(&id)?.is_none() {
+        return Err(HttpError::no_session(id.as_str()));
+    }
+    let queue = app.store().queue(&id)?;
+    Ok(Json(QueueObject { messages: queue.messages.into_iter().map(QueuedObject::from).collect() }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChangeInput {
+    text: Option<String>,
+    /// From 0; beyond the last place is the last place.
+    position: Option<u32>,
+}
+
+pub(super) async fn change(
+    State(app): State<App>,
+    NamedMessage { session, message }: NamedMessage,
+    Input(ChangeInput { text, position }): Input<ChangeInput>,
+) -> Result<NoContent, HttpError> {
+    // Its place first: an agent's message gets another id with another text.
+    let position = position.map(QueuedChange::Position);
+    let text = text.map(words).transpose()?;
+    let changes: Vec<QueuedChange> = position.into_iter().chain(text).collect();
+    if changes.is_empty() {
+        return Err(HttpError::invalid("give a text, a position, or both"));
+    }
+    for change in changes {
+        let message_id = message.clone();
+        let command = |reply| Command::ChangeQueued { message_id, change, reply };
+        app.sessions.ask(&session, command).await?;
+    }
+    Ok(NoContent)
+}
+
+/// What a message is to say instead.
+pub(super) fn words(text: String) -> Result<QueuedChange, HttpError> {
+    if text.trim().is_empty() {
+        return Err(HttpError::invalid("the message would be empty: take it back instead"));
+    }
+    Ok(QueuedChange::Text(text))
+}
+
+pub(super) async fn remove(
+    State(app): State<App>,
+    NamedMessage { session, message: message_id }: NamedMessage,
+) -> Result<NoContent, HttpError> {
+    let change = QueuedChange::Dropped;
+    let command = |reply| Command::ChangeQueued { message_id, change, reply };
+    app.sessions.ask(&session, command).await?;
+    Ok(NoContent)
+}
+
+pub(super) async fn steer(
+    State(app): State<App>,
+    NamedMessage { session, message: message_id }: NamedMessage,
+) -> Result<Accepted<Sent>, HttpError> {
+    let command = |reply| Command::SteerQueued { message_id, reply };
+    let receipt = app.sessions.ask(&session, command).await?;
+    Ok(Accepted(receipt.into()))
+}
+
+pub(super) async fn release(
+    State(app): State<App>,
+    Named(id): Named,
+) -> Result<NoContent, HttpError> {
+    app.sessions.ask(&id, |reply| Command::ReleaseQueue { reply }).await?;
+    Ok(NoContent)
+}
+
+pub(super) async fn clear(
+    State(app): State<App>,
+    Named(id): Named,
+) -> Result<NoContent, HttpError> {
+    app.sessions.ask(&id, |reply| Command::ClearQueue { reply }).await?;
+    Ok(NoContent)
+}
