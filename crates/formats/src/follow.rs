@@ -141,7 +141,8 @@ impl Follow {
     pub(crate) fn waiting(&self) -> Option<Vec<&Call>> {
         let answer = self.answer().filter(|it| it.is_open())?;
         let mut waiting = Vec::new();
-        for part in &answer.parts {
+        // From the end, where a run that is at work has something open: that is seen at once.
+        for part in answer.parts.iter().rev() {
             match &part.kind {
                 PartKind::Text(text) if text.open => return None,
                 PartKind::Thinking(thinking) if thinking.open => return None,
@@ -152,6 +153,7 @@ impl Follow {
                 _ => (),
             }
         }
+        waiting.reverse();
         (!waiting.is_empty()).then_some(waiting)
     }
 }

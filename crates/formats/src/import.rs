@@ -321,7 +321,15 @@ impl<'a> Retelling<'a> {
             Some(id) => MessageId::new(id),
             None => MessageId::new(self.free_id(id, "m")),
         };
-        self.push(Event::MessageSteered { message_id, text: text.to_owned(), state });
+        let mut steer = |state| {
+            let (message_id, text) = (message_id.clone(), text.to_owned());
+            self.push(Event::MessageSteered { message_id, text, state });
+        };
+        // Only what was handed over can be given back.
+        if state == SteerState::Returned && !known {
+            steer(SteerState::HandedOver);
+        }
+        steer(state);
     }
 
     pub(crate) fn push(&mut self, event: Event) {

@@ -47,7 +47,8 @@ fn stored_answer(answer: &Answer) -> Vec<Value> {
             _ => None,
         }));
         messages.extend(parts.iter().filter_map(|part| match &part.kind {
-            PartKind::Steered(it) => {
+            // What was given back is said in its own turn.
+            PartKind::Steered(it) if it.state != SteerState::Returned => {
                 let at = part.started_at.0;
                 Some(json!({ "id": it.id, "role": "user", "content": it.text, "timestamp": at }))
             }

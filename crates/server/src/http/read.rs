@@ -6,7 +6,7 @@ use formats::callboard::ChatMessage;
 use formats::{contract, openai};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use store::{ReadRange, Store, Stored, Window};
 use transcript::{Attachment, Message, Record, Seq, SessionId, Transcript};
 
@@ -111,7 +111,7 @@ enum ShownMessage {
     Callboard(Box<ChatMessage>),
     Contract(Box<contract::Message>),
     /// In the words of the AI SDK or of OpenAI.
-    Foreign(Value),
+    Foreign(Map<String, Value>),
 }
 
 pub(super) async fn messages(
@@ -169,7 +169,11 @@ fn in_words(transcript: &Transcript, params: &MessagesParams) -> Vec<ShownMessag
 }
 
 fn foreign(messages: impl IntoIterator<Item = Value>) -> Vec<ShownMessage> {
-    messages.into_iter().map(ShownMessage::Foreign).collect()
+    let fields = messages.into_iter().filter_map(|message| match message {
+        Value::Object(fields) => Some(fields),
+        _ => None,
+    });
+    fields.map(ShownMessage::Foreign).collect()
 }
 
 /// A page of that many messages that count, see [`formats::ui_v4::page_start`].
