@@ -110,6 +110,21 @@ class Conversation {
     this.#said = messageId;
   }
 
+  /** What waits for its turn. @returns {Promise<any[]>} */
+  async queue() {
+    return (await this.stage.callboard.api(`sessions/${this.id}/queue`)).messages;
+  }
+
+  /** The last answer, when that many have ended. @param {number} count */
+  async lastAnswer(count) {
+    await until(async () => {
+      const events = await this.stage.callboard.events(this.id);
+      return events.filter((it) => it.type === "run_finish").length === count;
+    });
+    const { messages } = await this.stage.callboard.api(`sessions/${this.id}/messages?order=desc&limit=1`);
+    return messages[0];
+  }
+
   /** Says it with a picture. @param {string} text @param {Buffer} png */
   async show(text, png) {
     const { base, token } = this.stage.callboard;

@@ -45,6 +45,8 @@ const DIFFERENCES = {
     tools: { bash: "shell", write: "write", edit: "edit", read: "read" },
     canEdit: true,
     isProgram: true,
+    // It takes what it was handed into its conversation even while it stops.
+    readsWhileItStops: true,
   },
 };
 
@@ -287,6 +289,49 @@ const CASES = {
     }
   },
 
+  "a message can go into the running answer": async ({ stage, open, told, its }) => {
+    const talk = await open();
+    await talk.runs("play:waiting", "until");
+    const before = stage.models.asked("waiting").length;
+    await talk.post("messages", { text: "Do hurry.", mode: "steer" });
+    // Programs take it into a queue of their own; our own loop takes it at its next step.
+    if (its.isProgram) await talk.answerWhen((it) => it.parts.some(isSteered));
+    else assert.deepEqual((await talk.queue()).map((it) => it.mode), ["steer"]);
+    writeFileSync(path.join(talk.workspace, "go"), "");
+    const answer = await talk.answer();
+    assert.deepEqual(told(answer), [
+      "commentary: There is time.",
+      "shell succeeded: gone",
+      "steered: Do hurry.",
+      "final: That was all.",
+    ]);
+    assert.equal(answer.parts.find(isSteered).state, "seen");
+    const asked = stage.models.asked("waiting").slice(before - 1);
+    assert.deepEqual(asked.map((it) => it.includes("Do hurry.")), [false, true]);
+    assert.deepEqual(await talk.queue(), []);
+  },
+
+  "a message for the running answer that it never saw comes back when it is stopped": async ({ stage, open, its }) => {
+    const talk = await open();
+    await talk.runs("play:waiting", "until");
+    await talk.post("messages", { text: "play:hello", mode: "steer" });
+    if (its.isProgram) await talk.answerWhen((it) => it.parts.some(isSteered));
+    await talk.post("cancel");
+    if (its.readsWhileItStops) {
+      assert.equal((await talk.answer()).parts.find(isSteered).state, "seen");
+      assert.deepEqual(await talk.queue(), []);
+      return assertGoesOn(talk, "play:hello", stage);
+    }
+    const waiting = (await talk.queue()).map(({ text, held }) => ({ text, held }));
+    assert.deepEqual(waiting, [{ text: "play:hello", held: true }]);
+    await talk.post("queue/release");
+    const last = await talk.lastAnswer(2);
+    assert.equal(last.content, "Hello! This answer comes in several small pieces.");
+    await assertGoesOn(talk, "play:hello", stage);
+    const said = (await stage.callboard.events(talk.id)).filter((it) => it.type === "user_message");
+    assert.deepEqual(said.map((it) => it.text), ["play:waiting", "play:hello", "play:recall"]);
+  },
+
   "the page shows the same blocks, live and loaded": async ({ t, stage, open, its }) => {
     const talk = await open();
     const page = await openSession(t, browser, stage.callboard, talk.id);
@@ -335,6 +380,10 @@ const CASES = {
     assert.equal(events.filter((it) => it.type === "tool_approval_requested").length, 0);
     assert.equal(events.filter((it) => it.type === "tool_result").length, 2);
     await page.getByText("Half way.", { exact: true }).waitFor();
+    const texts = (/** @type {string} */ part) => page.locator(`.tool-block ${part}`).allTextContents();
+    assert.deepEqual(await texts(".name"), ["agents_list", "callboard_note"]);
+    assert.deepEqual(await texts(".origin"), ["Callboard", "Callboard"]);
+    assert.deepEqual(await texts(".agents b"), ["free", "asking", "demo"]);
     await assertSameAfterReload(page);
     const commands = (await talk.processes()).map((it) => it.command).join("\n");
     assert.doesNotMatch(commands, /Bearer [^$]/, "everybody can read a command line");
@@ -364,21 +413,6 @@ const CASES = {
 
 /** What makes no sense without a program. @type {typeof CASES} */
 const PROGRAM_CASES = {
-  "a message can go into the running answer": async ({ stage, open, told }) => {
-    const talk = await open();
-    await talk.runs("play:waiting", "until");
-    await talk.post("messages", { text: "Do hurry.", mode: "steer" });
-    await talk.answerWhen((it) => it.parts.some((/** @type {any} */ part) => part.type === "steered"));
-    writeFileSync(path.join(talk.workspace, "go"), "");
-    assert.deepEqual(told(await talk.answer()), [
-      "commentary: There is time.",
-      "shell succeeded: gone",
-      "steered: Do hurry.",
-      "final: That was all.",
-    ]);
-    assert.deepEqual(stage.models.asked("waiting").map((it) => it.includes("Do hurry.")), [false, true]);
-  },
-
   "the program is killed in its words: the run says so, and the conversation goes on": async ({ stage, open, told }) => {
     const talk = await open();
     await talk.hear("play:hello");
@@ -425,6 +459,9 @@ for (const kind of KINDS) {
     }
   });
 }
+
+/** @param {any} part */
+const isSteered = (part) => part.type === "steered";
 
 /**
  * A line for each part of an answer.

@@ -16,6 +16,7 @@ interface PageElements {
   menu: HTMLElement;
   query: HTMLInputElement;
   search: HTMLFormElement;
+  send: HTMLElement;
   settings: HTMLDialogElement;
   sidebar: HTMLElement;
   status: HTMLElement;

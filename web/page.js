@@ -85,9 +85,18 @@ function swap(old, fresh) {
   for (const { id } of all("details[open]", old)) fresh.getElementById(id)?.setAttribute("open", "");
   if (old.matches("[open]")) fresh.firstElementChild?.setAttribute("open", "");
   for (const it of all(".fetched", old)) fresh.getElementById(it.parentElement?.id ?? "")?.append(it);
-  const focused = old.contains(document.activeElement) && document.activeElement?.id;
-  old.replaceWith(fresh);
-  if (focused) get(focused)?.focus({ preventScroll: true });
+  for (const { id, value, defaultValue } of /** @type {any[]} */ (all("textarea", old))) {
+    const next = fresh.querySelector(`[id="${id}"]`);
+    if (next && value !== defaultValue) next.value = value;
+  }
+  keepingFocus(() => old.replaceWith(fresh));
+}
+
+/** @param {() => void} change */
+function keepingFocus(change) {
+  const focused = document.activeElement?.id;
+  change();
+  if (focused && document.activeElement === document.body) get(focused)?.focus({ preventScroll: true });
 }
 
 /** @type {Ops} */
@@ -110,14 +119,17 @@ const top = find("main > header") ?? root;
 const foot = find(".foot") ?? root;
 const isRunning = () => !!find(".now:is([data-state=running], [data-state=waiting])", foot);
 let wasRunning = false;
+let wasWaiting = "";
 let settling = 0;
 
 /** @param {Patch} list */
 function patch(list) {
-  for (const [name, id, ...rest] of list) {
-    const it = get(id);
-    if (it) ops[name]?.(it, ...rest);
-  }
+  keepingFocus(() => {
+    for (const [name, id, ...rest] of list) {
+      const it = get(id);
+      if (it) ops[name]?.(it, ...rest);
+    }
+  });
   for (const it of all("#pending > *")) if (find(`.message[data-client-id="${it.id}"]`)) it.remove();
   if (list.some(([, id]) => id.startsWith("sessions"))) listChanged();
   settling ||= setTimeout(settle, 100);
@@ -127,10 +139,14 @@ function patch(list) {
 function settle() {
   settling = 0;
   const title = find("h1", top)?.textContent;
-  const waits = find("#sessions [data-state=waiting]") ?? find("[data-state=waiting]", top);
-  document.title = (waits ? "(!) " : "") + (title ? `${title} · Callboard` : "Callboard");
-  if (wasRunning && !isRunning()) announce("The agent has finished");
-  wasRunning = isRunning();
+  const asks = find("#sessions [data-state=waiting]") ?? find("[data-state=waiting]", top);
+  document.title = (asks ? "(!) " : "") + (title ? `${title} · Callboard` : "Callboard");
+  const runs = isRunning();
+  const waits = find(".held p")?.textContent ?? `${all(".queued").length || "No"} messages wait`;
+  const news = [wasRunning && !runs && "The agent has finished.", wasWaiting && wasWaiting !== waits && waits];
+  if (news.some(Boolean)) announce(news.filter(Boolean).join(" "));
+  [wasRunning, wasWaiting] = [runs, waits];
+  sure("send").ariaLabel = runs ? "Queue" : "Send";
   if (following) dropFar();
   tick(foot);
   tick(sure("sidebar"));
@@ -205,7 +221,7 @@ function connect() {
 // Reading: the page follows its end only while the reader is there, and keeps only what is near
 
 /** So many messages stay. What is dropped is loaded again when the reader comes back. */
-const KEPT = 150;
+const KEPT = 100;
 /** What is nearer than this to the edge of the screen is loaded, in pixels. */
 const NEAR = 1200;
 let following = true;
@@ -267,6 +283,8 @@ function dropFar(isAfter = false) {
   });
   if (!far.length) return;
   for (const it of far) it.remove();
+  // The browser frees them when it believes that memory runs short, or else much later.
+  new ArrayBuffer(32 << 20);
   const side = sure(isAfter ? "later" : "earlier");
   const kept = all(".message", list());
   const from = isAfter ? `?after=${begin(kept.at(-1))}` : `?before=${begin(kept[0])}`;
@@ -414,7 +432,7 @@ function setUploads(next) {
 }
 
 /** What is typed while a message is on its way is the next message. */
-async function send() {
+async function send(mode = "queue") {
   const text = field.value.trim();
   const files = uploads;
   if (!text && !files.length) return;
@@ -432,7 +450,9 @@ async function send() {
   try {
     const attachments = await Promise.all(files.map((it) => it.sent));
     const id = session ?? (await json("POST", "/api/sessions", { agent: sure("agent").value })).id;
-    await request("POST", `/api/sessions/${id}/messages`, { text, clientId, attachments });
+    const body = { text, clientId, attachments, mode };
+    const { state } = await json("POST", `/api/sessions/${id}/messages`, body);
+    if (mode === "steer" && state === "queued") say("The agent cannot take it now: it is queued.");
     if (!session) location.href = `/s/${id}`;
   } catch (error) {
     pending.remove();
@@ -462,8 +482,15 @@ actions.attach = () => sure("attach").click();
 actions.stop = () => ask("/cancel");
 actions.retry = () => ask("/retry");
 actions.continue = () => ask("/continue");
-actions["drop-queued"] = ({ dataset: { messageId } }) =>
-  tell({ type: "drop_queued", sessionId: session, messageId });
+actions.steer = () => send("steer");
+actions.queue = ({ dataset: { type, messageId, position } }) =>
+  tell({ type, sessionId: session, messageId, position: Number(position ?? 0) });
+actions["edit-queued"] = (button) => {
+  const { messageId } = up(button, ".queued").dataset;
+  const box = up(button, ".edit");
+  tell({ type: "edit_queued", sessionId: session, messageId, text: find("textarea", box)?.value });
+  box.removeAttribute("open");
+};
 
 // Copying and opening
 
@@ -509,6 +536,7 @@ async function complete(body, url) {
 
 /** Files get their colours when somebody looks. @param {Event} event */
 function opened({ target }) {
+  find("textarea", target?.closest(".edit[open]") ?? top)?.focus();
   const plain = "[open] > .inside .file[data-src]:not(:has(.fetched))";
   for (const it of all(plain, target?.closest(".tool-block") ?? foot)) report(complete(it, it.dataset.src));
 }
@@ -708,6 +736,8 @@ function searchSoon(ms = 0) {
 
 /** What is open on top closes; only if nothing is, the run stops. @param {KeyboardEvent} event */
 function escape(event) {
+  const box = event.target?.closest(".edit[open]");
+  if (box) return box.removeAttribute("open");
   // The browser closes these.
   if (!tip && find("dialog[open], .menu:popover-open")) return;
   event.preventDefault();
@@ -727,7 +757,7 @@ const clicks = {
   3: ".sheet [data-scope=always]",
   n: ".sheet [data-action=deny]",
   g: "#latest",
-  o: ".message:nth-last-child(1 of :has(.tool-widget)) > .parts > .activity > summary",
+  o: ".message:nth-last-child(1 of [data-activity]:not([data-activity=none])) > .parts > .activity > summary",
   "?": "[data-action=keys]",
 };
 
@@ -738,7 +768,17 @@ function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
     return () => query.select();
   }
   if (altKey && code === "KeyN") return goHome;
-  if (key === "Enter" && !shiftKey && target === field) return () => report(send());
+  const canSteer = "canSteer" in document.body.dataset && (ctrlKey || metaKey);
+  if (key === "Enter" && !shiftKey && target === field) {
+    return () => report(send(canSteer ? "steer" : "queue"));
+  }
+  const item = target?.closest(".queued");
+  if (key === "Enter" && !shiftKey && target?.closest(".edit textarea")) {
+    return () => get(`${item?.id}-save`)?.click();
+  }
+  if (altKey && item && /^Arrow(Up|Down)$/.test(key)) {
+    return () => get(`${item.id}-${key.slice(5).toLowerCase()}`)?.click();
+  }
   if (ctrlKey || metaKey || altKey || target?.closest("input, textarea, select, dialog")) return undefined;
   if (key === "/") return () => field.focus();
   const button = find(clicks[key.toLowerCase()] ?? "no-such");

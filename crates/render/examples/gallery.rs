@@ -40,6 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     std::fs::create_dir_all(&out)?;
     std::fs::write(out.join("home.html"), gallery.draw(None))?;
+    std::fs::write(out.join("terminal.css"), render::ansi::stylesheet())?;
     for (id, records) in &logs {
         let whole = gallery.draw(Some((id, &Transcript::replay(records))));
         std::fs::write(out.join(format!("{id}.html")), whole)?;
@@ -67,7 +68,12 @@ impl Gallery {
                 updated_at: summary.updated_at,
             }
         });
-        let demo = ListedAgent { id: "demo".into(), kind: "demo".into(), problem: None };
+        let demo = ListedAgent {
+            id: "demo".into(),
+            kind: "demo".into(),
+            can_be_steered: true,
+            problem: None,
+        };
         Self { settings: Settings::default(), sessions: sessions.collect(), agents: [demo] }
     }
 

@@ -81,6 +81,7 @@ fn head(call: &Call) -> Markup {
         span.mark { (mark) }
         span.kind { (icon(Kind::of(&call.name).icon())) }
         span.name { (call.label()) }
+        @if let Some(origin) = tool::origin(&call.name) { " " span.origin { (origin) } }
         @if !about.is_empty() { " " code.about { (about) } }
         span.spread {}
         @if let Some(retry) = retry {

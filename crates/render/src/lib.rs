@@ -22,6 +22,7 @@ mod message;
 mod op;
 mod page;
 mod part;
+mod queue;
 mod settings;
 mod sidebar;
 mod surroundings;

@@ -189,8 +189,9 @@ impl Live {
         let Content::Answer(answer) = &item.content else { return };
         let id = self.view.message_id(item);
         let Some(drawn) = self.drawn.get_mut(&idx) else { return };
+        let mut more = more;
         for &part in parts {
-            drawn.update_part(&self.view, &id, answer, part, ops);
+            more |= drawn.update_part(&self.view, &id, answer, part, ops);
         }
         if more {
             let next = frame(&id, answer);
@@ -229,6 +230,7 @@ impl Drawn {
         Self { frame: frame(id, answer), parts }
     }
 
+    /// True if a text now counts as another kind of text, which the frame says too.
     fn update_part(
         &mut self,
         view: &View,
@@ -236,10 +238,9 @@ impl Drawn {
         answer: &Answer,
         idx: usize,
         ops: &mut Vec<Op>,
-    ) {
+    ) -> bool {
         if let Some(drawn) = self.parts.get_mut(idx) {
-            drawn.update(view, id, answer, idx, ops);
-            return;
+            return drawn.update(view, id, answer, idx, ops);
         }
         let list = match parent(answer, idx) {
             Some(call) => nested_id(&part_id(id, call)),
@@ -253,6 +254,7 @@ impl Drawn {
             *badge = None;
         }
         self.parts.push(drawn);
+        true
     }
 
     /// A name that comes late gives later calls of that name another number.
@@ -318,12 +320,15 @@ impl DrawnPart {
         answer: &Answer,
         idx: usize,
         ops: &mut Vec<Op>,
-    ) {
+    ) -> bool {
         let id = part_id(message, idx);
         let part = &answer.parts[idx];
+        let mut is_another_kind = false;
         let (next, is_patched) = match (&mut *self, part::growing(&id, part)) {
             (Self::Growing { shell, growth, sent, open }, Some(next)) => {
+                let before = ops.len();
                 shell.patch(&next.shell, ops);
+                is_another_kind = next.is_markdown && ops.len() > before;
                 *shell = next.shell.clone();
                 (None, grow(growth, sent, open, &next, ops))
             }
@@ -341,6 +346,7 @@ impl DrawnPart {
             ops.push(Op::Put { id, html });
             *self = next.unwrap_or_else(|| Self::new(view, message, answer, idx));
         }
+        is_another_kind
     }
 }
 

@@ -37,6 +37,8 @@ pub struct OpenSession<'a> {
 pub struct ListedAgent {
     pub id: String,
     pub kind: String,
+    /// Messages can be handed to it while it works.
+    pub can_be_steered: bool,
     /// Why it cannot be used now, and what to do.
     pub problem: Option<String>,
 }
@@ -50,7 +52,7 @@ pub fn page(page: &Page<'_>) -> String {
     };
     let open = page.open.as_ref();
     let body = html! {
-        body data-session-id=[open.map(|it| it.id.as_str())]
+        body data-session-id=[open.map(|it| it.id.as_str())] data-can-steer=[can_steer(page).then_some("")]
             data-head=[open.filter(|it| it.at.is_none()).map(|it| it.transcript.head.0)] {
             (symbols())
             a.skip href="#conversation" { "Skip to the conversation" }
@@ -129,7 +131,7 @@ fn welcome(page: &Page<'_>) -> Markup {
         "write a report about lighthouses",
     ];
     html! {
-        header.top {
+        header.top.bare {
             button.quiet.drawer type="button" data-action="drawer" aria-label="Sessions" { (icon("menu")) }
         }
         section #conversation aria-label="Conversation" tabindex="-1" {
@@ -148,6 +150,11 @@ fn welcome(page: &Page<'_>) -> Markup {
         }
         div.foot { (composer(page)) }
     }
+}
+
+fn can_steer(page: &Page<'_>) -> bool {
+    let agent = page.open.as_ref().map(|it| it.transcript.summary.agent.as_str());
+    page.agents.iter().any(|it| Some(it.id.as_str()) == agent && it.can_be_steered)
 }
 
 /// Shown when script is there; reading needs none.
@@ -174,7 +181,9 @@ fn composer(page: &Page<'_>) -> Markup {
                 button.quiet type="button" data-action="attach" aria-label="Attach files" { (icon("clip")) }
                 input #attach type="file" multiple hidden;
                 @if let Some(folder) = workspace { span.meta.folder title=(folder) { (folder) } }
-                span.meta.hint { "Enter to send, Shift+Enter for a new line, Esc to stop" }
+                span.meta.hint.at-rest { "Enter to send, Shift+Enter for a new line" }
+                span.meta.hint.at-work { "Enter to queue" span.steer { ", Ctrl+Enter to steer" } ", Esc to stop" }
+                button #steer.steer type="button" data-action="steer" title="Hand it to the agent while it works (Ctrl+Enter)" { "Steer" }
                 button #stop type="button" data-action="stop" aria-label="Stop" { (icon("stop")) }
                 button #send.primary type="submit" aria-label="Send" { (icon("arrow-up")) }
             }
@@ -198,9 +207,11 @@ fn session_menu() -> Markup {
 
 fn shortcuts() -> Markup {
     let keys = [
-        ("Enter", "send the message"),
+        ("Enter", "send the message; while the agent works, queue it"),
+        ("Ctrl+Enter", "steer: hand the message to the agent while it works"),
         ("Shift+Enter", "new line"),
-        ("Esc", "close what is open; if nothing is, stop the agent"),
+        ("Esc", "close what is open; if nothing is, stop the agent and hold what is queued"),
+        ("Alt+\u{2191}, Alt+\u{2193}", "move the queued message in focus"),
         ("/", "write a message"),
         ("Ctrl+K", "search in all sessions"),
         ("Alt+N", "new session"),

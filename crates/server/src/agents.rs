@@ -140,6 +140,7 @@ impl Agents {
         let listed = self.agents.iter().map(|agent| render::ListedAgent {
             id: agent.id.clone(),
             kind: agent.info().kind.to_owned(),
+            can_be_steered: agent.can_be_steered(),
             problem: agent.problem(),
         });
         listed.collect()
@@ -240,6 +241,15 @@ impl Agent {
                 agent.missing.join(", ")
             )),
             AgentKind::Program(agent) => agent.problem(),
+        }
+    }
+
+    /// A message can be handed to it while it works.
+    fn can_be_steered(&self) -> bool {
+        match &self.kind {
+            AgentKind::Demo { .. } => false,
+            AgentKind::OpenAi(_) => true,
+            AgentKind::Program(agent) => agent.which.can_be_steered(),
         }
     }
 

@@ -159,7 +159,7 @@ impl Run {
                 self.turn_begins(now, process);
                 self.link(init, process);
             }
-            Line::Stream(stream) => self.hear_stream(now, stream, process),
+            Line::Stream(stream) => self.hear_stream(now, stream, raw, process),
             Line::Assistant(said) => self.hear_assistant(now, said, raw),
             Line::User(said) => self.hear_user(now, said, raw),
             Line::Result(result) => self.turn_ended(now, &result, process),
@@ -309,6 +309,12 @@ impl Run {
             return self.stopped(now);
         }
         let has_failed = result.is_error == Some(true) || result.subtype.starts_with("error");
+        let has_words = std::mem::take(&mut self.telling.has_words);
+        // It repeats the answer; some commands have no other.
+        let words = result.result.as_ref().filter(|it| !has_words && !it.trim().is_empty());
+        if let Some(words) = words.filter(|_| !has_failed) {
+            self.telling.text(words.clone());
+        }
         let error = has_failed.then(|| failure::of_turn(result, api_error.as_deref()));
         match (self.goes_on(process), error) {
             (None, None) => self.end(RunStatus::Completed, None),

@@ -14,7 +14,10 @@ pub(super) fn of_turn(error: &Value) -> ErrorInfo {
         None => (info.as_str().unwrap_or_default(), &Value::Null),
     };
     let message = error["message"].as_str().unwrap_or("it did not say why");
-    let said = innermost(message);
+    let mut said = innermost(message);
+    if let Some(more) = error["additionalDetails"].as_str().filter(|it| !said.contains(*it)) {
+        said = format!("{}: {more}", said.trim_end_matches('.'));
+    }
     let status = details["httpStatusCode"].as_u64().or_else(|| status_in(&said));
     of(word, status, &said)
 }

@@ -117,6 +117,14 @@ impl Which {
         }
     }
 
+    /// A message can be handed to it while it works.
+    pub(crate) fn can_be_steered(&self) -> bool {
+        match self {
+            Self::Claude(_) | Self::Pi(_) => true,
+            Self::Codex(settings) => settings.app_server,
+        }
+    }
+
     pub(crate) fn model(&self) -> Option<&str> {
         match self {
             Self::Claude(settings) => settings.model.as_deref(),
