@@ -124,6 +124,11 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     watch_until(caller.server, &id, is_quiet).await;
     let said = caller.call(GET, &messages, &format!("{messages_url}?order=desc"), Body::None).await;
     assert_eq!(said["messages"][0]["toolCalls"].as_array().unwrap().len(), 2);
+    for query in ["contract", "contract&status=all", "ui", "ui-v4&limit=1", "openai", "fullstream"]
+    {
+        let url = format!("{messages_url}?format={query}");
+        caller.call(GET, &messages, &url, Body::None).await;
+    }
     let (events, events_url) = of("/events");
     for query in ["", "?deltas=1&limit=3", "?after=2&deltas=false"] {
         caller.call(GET, &events, &format!("{events_url}{query}"), Body::None).await;

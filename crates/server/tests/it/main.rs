@@ -13,6 +13,7 @@ mod discretion;
 mod disk;
 mod document;
 mod door;
+mod formats;
 mod fuzz;
 mod import;
 mod lock;
