@@ -10,6 +10,7 @@ import { after, before, describe, test } from "node:test";
 
 import { KINDS, startStage } from "./agents.mjs";
 import { useBrowser } from "./browser.mjs";
+import { until } from "./callboard.mjs";
 import { answered, assertSameAfterReload, openSession, say, setRoot } from "./drive.mjs";
 
 /** @typedef {Awaited<ReturnType<typeof startStage>>} Stage */
@@ -407,6 +408,44 @@ const CASES = {
     assert.deepEqual(rest.sort(), twins);
   },
 
+  "an agent asks another of its kind, and that one a third": async ({ t, stage, open, told }) => {
+    const talk = await open();
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:chain");
+    await answered(page);
+    const answer = await talk.lastAnswer();
+    assert.deepEqual(told(answer), [
+      "commentary: I ask another.",
+      "agents_message succeeded",
+      "exchange: play:askDemo",
+      "final: It has asked a third.",
+    ]);
+    const { agent, ok, result, sessionId } = exchangeOf(answer);
+    assert.deepEqual([agent, ok, result], ["asking", true, "Now I know the time."]);
+    const [question, second] = (await stage.callboard.api(`sessions/${sessionId}/messages`)).messages;
+    assert.deepEqual([question.from.agent, question.from.sessionId], ["free", talk.id]);
+    assert.match(exchangeOf(second).result, /In Paris it is/);
+    assert.match(stage.models.asked("chain").at(-1) ?? "", /Now I know the time/, "the model gets the answer");
+    const block = page.locator(".exchange");
+    assert.equal(await block.count(), 1);
+    assert.match((await block.getAttribute("class")) ?? "", /success/);
+    await assertSameAfterReload(page);
+  },
+
+  "stopping who waits stops whom it waits for": async ({ stage, open }) => {
+    const talk = await open();
+    await talk.say("play:askForever");
+    const asked = await talk.answerWhen((it) => exchangeOf(it)?.state === "running");
+    // Both work in the same folder.
+    const tails = async () => (await talk.processes()).filter((it) => it.command.includes("tail"));
+    await until(async () => (await tails()).length > 0);
+    await talk.post("cancel");
+    assert.equal((await talk.answer()).status, "cancelled");
+    const { state } = await stage.callboard.api(`sessions/${exchangeOf(asked).sessionId}`);
+    assert.deepEqual([state, await tails()], ["idle", []]);
+    await assertGoesOn(talk, "play:askForever", stage);
+  },
+
   "a question is answered on the page": async ({ t, stage, open }) => {
     const talk = await open({ asks: true });
     const page = await openSession(t, browser, stage.callboard, talk.id);
@@ -598,6 +637,11 @@ function told(answer, tools) {
     const printed = `${call.output ?? ""}${call.stderr ?? ""}`.trim();
     return [`${tools[call.name] ?? call.name} ${call.state}`, printed].filter(Boolean).join(": ");
   });
+}
+
+/** @param {any} answer */
+function exchangeOf(answer) {
+  return answer.parts.find((/** @type {any} */ it) => it.type === "exchange");
 }
 
 /** How much a command has printed when it is stopped is a matter of luck. @param {string} line */

@@ -108,6 +108,7 @@ const ops = {
     const old = get(fresh.firstElementChild?.id);
     if (old) swap(old, fresh);
     else it.append(fresh);
+    opened({ target: it });
   },
   text: (it, more) => (it.lastChild instanceof Text ? it.lastChild.appendData(more) : it.append(more)),
   attr: (it, name, value) => (value === null ? it.removeAttribute(name) : it.setAttribute(name, value)),
@@ -192,8 +193,11 @@ function subscribe() {
 
 /** @param {any} frame */
 function receive(frame) {
-  if (frame.sessionId && frame.sessionId !== session) return;
   if (frame.type === "patch") patch(frame.ops);
+  if (frame.sessionId && frame.sessionId !== session) {
+    if (frame.type === "reload") embedAgain(`[data-session-id="${frame.sessionId}"]`);
+    return;
+  }
   if (frame.sessionId && frame.seq > seq) document.body.dataset.head = seq = frame.seq;
   else if (frame.type === "reload") report(reload("", Infinity));
   else if (frame.type === "error") say(frame.message);
@@ -208,6 +212,7 @@ function connect() {
     if (lasting) say((lasting = ""));
     tell({ type: "subscribe", sessions: true, view: "html" });
     subscribe();
+    embedAgain();
   };
   socket.onmessage = ({ data }) => receive(JSON.parse(data));
   socket.onclose = () => {
@@ -334,7 +339,7 @@ async function reload(from = "", since = seq) {
   const seen = following ? undefined : firstSeen();
   const fresh = await fetchPage(location.pathname + (from || (seen ? `?after=${begin(seen) - 1}` : "")));
   keepPlace(() => {
-    for (const it of all(".heading, .messages, .queue:not(#pending), .now, .dock, #earlier, #later", fresh)) {
+    for (const it of all(".heading, .sequence, .messages, .queue:not(#pending), .now, .dock, #earlier, #later", fresh)) {
       const old = it.matches(".messages") ? list() : get(it.id);
       if (old) swap(old, parse(it.outerHTML));
     }
@@ -531,21 +536,34 @@ actions["copy-call"] = async (badge) => {
 
 /** All of what was cut, or has no colours yet. @param {HTMLElement} body @param {string | null} [url] */
 async function complete(body, url) {
-  const html = await fetchText(`${url}&format=html`);
-  if (!find(".fetched", body)) body.append(element("div", { class: "fetched" }, parse(html)));
+  const html = await fetchText(url ?? "");
+  if (find(".fetched", body)) return;
+  body.append(element("div", { class: "fetched" }, parse(html)));
+  const { sessionId, head } = find(".embedded", body)?.dataset ?? {};
+  if (head) tell({ type: "subscribe", sessionId, after: Number(head), view: "html" });
 }
 
-/** Files get their colours when somebody looks. @param {Event} event */
+/** Files get their colours, and other sessions' answers come, when somebody looks. @param {{ target: any }} event */
 function opened({ target }) {
   find("textarea", target?.closest(".edit[open]") ?? top)?.focus();
-  const plain = "[open] > .inside .file[data-src]:not(:has(.fetched))";
-  for (const it of all(plain, target?.closest(".tool-block") ?? foot)) report(complete(it, it.dataset.src));
+  for (const it of all(":is(.file, .peer)[data-src]:not(:has(.fetched))", target?.closest(".tool-block") ?? foot)) {
+    if (it.closest("details")?.matches("[open]")) report(complete(it, it.dataset.src));
+  }
+}
+
+/** What is shown of other sessions, where patches do not reach. */
+function embedAgain(which = "") {
+  for (const it of all(`.embedded${which}`)) {
+    const place = up(it, ".peer");
+    find(".fetched", place)?.remove();
+    report(complete(place, place.dataset.src));
+  }
 }
 
 document.addEventListener("toggle", opened, true);
 actions["show-all"] = (link) => {
   following = false;
-  return complete(up(link, ".body"), link.getAttribute("href"));
+  return complete(up(link, ".body"), `${link.getAttribute("href")}&format=html`);
 };
 actions["show-picture"] = (link) => {
   const src = link.getAttribute("href") ?? "";
@@ -558,7 +576,10 @@ actions["show-less"] = (button) => find(".fetched", up(button, ".body"))?.remove
 // Approvals
 
 /** @param {HTMLElement} button @param {object} answer */
-const decide = (button, answer) => ask(`/calls/${up(button, QUESTION).dataset.callId}/approval`, answer);
+const decide = (button, answer) => {
+  const id = up(button, ".embedded").dataset.sessionId ?? session;
+  return request("POST", `/api/sessions/${id}/calls/${up(button, QUESTION).dataset.callId}/approval`, answer);
+};
 const QUESTION = ".sheet, .approval";
 
 actions.allow = (button) => {

@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::Value;
 use transcript::{
     Attachment, CallId, CallState, CancelReason, ClientId, Direction, ErrorInfo, ExchangeId,
-    Executor, Level, MessageId, Millis, PartId, ResponseId, RunStatus, Sender, SessionId,
-    SteerState, Trigger, Truncated, Usage,
+    ExchangeMode, ExchangeState, Executor, Level, MessageId, Millis, PartId, ResponseId, RunStatus,
+    Sender, SessionId, SteerState, Trigger, Truncated, Usage,
 };
 
 pub use from_transcript::message;
@@ -253,6 +253,7 @@ enum TextRole {
 struct Exchange {
     id: ExchangeId,
     direction: Direction,
+    mode: ExchangeMode,
     agent: String,
     /// Of the other side, as is `responseId`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -260,6 +261,9 @@ struct Exchange {
     #[serde(skip_serializing_if = "Option::is_none")]
     response_id: Option<ResponseId>,
     text: String,
+    /// As last heard, while there is no answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<ExchangeState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ok: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -13,6 +13,7 @@ pub mod diff;
 #[cfg(any(test, feature = "testing"))]
 mod dom;
 mod escape;
+mod exchange;
 mod export;
 mod form;
 mod icon;
@@ -25,6 +26,7 @@ mod page;
 mod part;
 mod pulse;
 mod queue;
+mod sequence;
 mod settings;
 mod sidebar;
 mod surroundings;
@@ -39,6 +41,7 @@ mod view;
 mod whole;
 mod words;
 
+pub use exchange::{Peers, embedded};
 pub use export::{Export, export_html, export_markdown};
 pub use live::Live;
 pub use message::is_picture;

@@ -13,14 +13,16 @@ use crate::icon::icon;
 use crate::tree::Element;
 use crate::view::{RawOf, View, call_of};
 use crate::words::{between, count, duration, grouped, size};
-use crate::{badge, call, part, tool};
+use crate::{badge, call, exchange, part, tool};
 
 pub(crate) fn message(view: &View, message: &Message) -> Element {
     let id = view.message_id(message);
     match &message.content {
         Content::Said(said) => self::said(view, &id, said),
         Content::Answer(answer) => self::answer(view, &id, answer),
-        Content::Aside(kind) => article(&id, "system").child(part::aside(&part_id(&id, 0), kind)),
+        Content::Aside(kind) => {
+            article(&id, "system").child(part::aside(view, &part_id(&id, 0), kind))
+        }
     }
 }
 
@@ -39,10 +41,10 @@ fn said(view: &View, id: &str, said: &Said) -> Element {
     }
     let client_id = said.client_id.as_ref().map(|it| it.as_str());
     let from = from.as_ref();
-    article(id, "user").attr_if("data-client-id", client_id).attr("data-message-id", said.id.as_str()).html(html! {
-        @if let Some(from) = from {
-            p.meta.from { (icon("agent")) " From " b { (from.agent) } }
-        }
+    let is_answer = from.is_some_and(|it| it.is_answer);
+    let element = article(id, "user").attr_if("data-callback", is_answer.then_some("true"));
+    element.attr_if("data-client-id", client_id).attr("data-message-id", said.id.as_str()).html(html! {
+        @if let Some(from) = from { (exchange::from(view, from)) }
         (self::attachments(view, attachments))
         @if !text.is_empty() { div.bubble { (text) } }
         div.actions {

@@ -104,6 +104,7 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
             @if let Some(at) = open.at {
                 p.notice.info { "This is the session as it was at record " (at) ". " a href={ "/s/" (open.id.as_str()) } { "Show it as it is now" } }
             }
+            (PreEscaped(around.sequence.to_html()))
             (window(&view, open))
             p.hint.empty { "Nothing said yet. Say something below; try: what time is it in Tokyo?" }
             (PreEscaped(around.queue.to_html()))

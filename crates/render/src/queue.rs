@@ -4,6 +4,7 @@
 use maud::html;
 use transcript::{Queued, SendMode, Transcript};
 
+use crate::exchange;
 use crate::icon::icon;
 use crate::message::attachments;
 use crate::tree::Element;
@@ -33,7 +34,7 @@ fn held(id: &str, transcript: &Transcript) -> Option<Element> {
 fn queued(view: &View, queue: &str, message: &Queued, place: usize, is_running: bool) -> Element {
     let id = format!("{queue}-{}", message.seq);
     let said = Element::div(format!("{id}-b")).class("waiting").html(html! {
-        @if let Some(from) = &message.from { p.meta.from { (icon("agent")) " From " b { (from.agent) } } }
+        @if let Some(from) = &message.from { (exchange::from(view, from)) }
         (attachments(view, &message.attachments))
         @if !message.text.is_empty() { div.bubble { (message.text) } }
     });

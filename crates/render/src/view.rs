@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use maud::{Markup, html};
-use transcript::{Answer, Body, Call, Message, ResponseId, Seq, SessionId};
+use transcript::{Answer, Body, Call, ExchangeId, Message, ResponseId, Seq, SessionId};
 
+use crate::exchange::Peers;
 use crate::tool::File;
 use crate::tree::Element;
 use crate::words::{count, size};
@@ -26,6 +28,7 @@ pub struct View {
     files: Files,
     /// What the agent's program writes is kept beside the log.
     has_raw: bool,
+    peers: Arc<Peers>,
 }
 
 /// Attachments by their blob, as addresses that hold their content: for a file that stands alone.
@@ -60,7 +63,8 @@ impl View {
     pub fn new(session: SessionId, bodies: Bodies) -> Self {
         let id = session.as_str();
         let short = id[id.len().saturating_sub(8)..].to_owned();
-        Self { session, short, bodies, files: Files::new(), has_raw: false }
+        let peers = Arc::default();
+        Self { session, short, bodies, files: Files::new(), has_raw: false, peers }
     }
 
     /// With what is attached in it.
@@ -71,6 +75,23 @@ impl View {
     /// With links to what the agent's program wrote, where that is kept.
     pub fn with_raw(self, has_raw: bool) -> Self {
         Self { has_raw, ..self }
+    }
+
+    /// With what other sessions' agents answered in it.
+    pub(crate) fn with_peers(self, peers: Peers) -> Self {
+        Self { peers: Arc::new(peers), ..self }
+    }
+
+    /// The other side of an exchange, where it is here.
+    pub(crate) fn peer(&self, exchange: &ExchangeId) -> Option<&(SessionId, Message)> {
+        self.peers.get(exchange)
+    }
+
+    /// Of another session, drawn in the same place.
+    pub(crate) fn beside(&self, session: &SessionId) -> Self {
+        let Self { bodies, files, peers, .. } = self;
+        let view = Self::new(session.clone(), *bodies).with_files(files.clone());
+        Self { peers: Arc::clone(peers), ..view }
     }
 
     /// In a file, away from the server.
@@ -133,7 +154,9 @@ impl View {
     /// that they are fetched when the block is opened.
     pub(crate) fn file(&self, id: &str, call: &Call, file: &File) -> Markup {
         let source = match (self.bodies, code::language_of_file(&file.path)) {
-            (Bodies::Cut, Some(_)) => Some(self.body_url(call, BodyKind::File)),
+            (Bodies::Cut, Some(_)) => {
+                Some(format!("{}&format=html", self.body_url(call, BodyKind::File)))
+            }
             _ => None,
         };
         html! {

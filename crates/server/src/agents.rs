@@ -39,6 +39,20 @@ pub(crate) struct Agent {
     pub(crate) kind: AgentKind,
     /// The folder that its tools may touch, unless a session names another.
     pub(crate) workspace: PathBuf,
+    pub(crate) may_ask: Reach,
+}
+
+/// Which other agents an agent may send messages to: what is denied is not allowed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reach {
+    pub(crate) allow: Vec<Pattern>,
+    pub(crate) deny: Vec<Pattern>,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Self { allow: vec![Pattern::new("*")], deny: Vec::new() }
+    }
 }
 
 /// A closed set: the next kind of agent is a variant here and a file in `backends`.
@@ -177,6 +191,11 @@ impl Agents {
                 Hired::Program { backend, command, environment, patience: agent.patience }
             }
         })
+    }
+
+    pub(crate) fn may_ask(&self, asker: &str, asked: &str) -> bool {
+        let fits = |patterns: &[Pattern]| patterns.iter().any(|it| it.fits(asked));
+        self.find(asker).is_some_and(|it| fits(&it.may_ask.allow) && !fits(&it.may_ask.deny))
     }
 
     /// It is a process of its own, with a memory of its own.

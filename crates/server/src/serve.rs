@@ -26,7 +26,7 @@ use crate::live::Hub;
 use crate::mcp::{KeepFile, McpServers};
 use crate::metrics::Metrics;
 use crate::passes::Passes;
-use crate::session::{HttpClient, Pulses, Sessions, Shared, end_survivors};
+use crate::session::{Exchanges, HttpClient, Pulses, Sessions, Shared, end_survivors};
 use crate::tools::Tools;
 
 const UPKEEP: Duration = Duration::from_secs(3600);
@@ -126,6 +126,7 @@ impl Server {
             http: HttpClient::default(),
             keeps_raw: config.raw_days > 0,
             pulses: Pulses::default(),
+            exchanges: Exchanges::new(config.exchanges),
             passes: Arc::clone(&passes),
         });
         // Before any session goes on: nothing of an earlier server may be at work.

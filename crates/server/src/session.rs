@@ -4,6 +4,7 @@
 //! session, and ends when nothing has happened for a while; what it knows is in the log.
 
 mod command;
+mod exchanges;
 mod lines;
 mod own_calls;
 mod process;
@@ -34,6 +35,7 @@ pub(crate) use command::{
     Answered, Approval, Command, MessageState, NewMessage, NewSession, QueuedChange, Receipt,
     Refused, SessionPatch,
 };
+pub(crate) use exchanges::{Asked, Asking, ExchangeLimits, Exchanges, SessionChoice};
 pub(crate) use own_calls::OwnCall;
 pub(crate) use process::end_survivors;
 pub(crate) use pulse::{Pulse, Pulses};
@@ -56,6 +58,7 @@ pub(crate) struct Shared {
     pub(crate) keeps_raw: bool,
     /// Programs that run.
     pub(crate) pulses: Pulses,
+    pub(crate) exchanges: Exchanges,
     /// By which programs may call our tools.
     pub(crate) passes: Arc<Passes>,
 }
@@ -74,6 +77,7 @@ impl Shared {
             http: HttpClient::default(),
             keeps_raw: true,
             pulses: Pulses::default(),
+            exchanges: Exchanges::default(),
             passes: Passes::new(([127, 0, 0, 1], 1).into()),
         })
     }
@@ -248,6 +252,10 @@ impl Sessions {
             self.shared.metrics.sessions_active.dec();
         }
         unwanted
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.active().stopping
     }
 
     fn active(&self) -> MutexGuard<'_, Active> {

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 
 use super::Surroundings;
 use super::agents::AgentSection;
-use crate::agents::{Agent, AgentKind, ProgramAgent, ProgramKind, ProgramSettings};
+use crate::agents::{Agent, AgentKind, ProgramAgent, ProgramKind, ProgramSettings, Reach};
 
 const DEFAULT_IDLE_MINUTES: u64 = 10;
 
@@ -77,7 +77,8 @@ pub(super) fn unconfigured(kind: ProgramKind, around: &Surroundings) -> Agent {
     let mut agent = made(kind, settings, None, around);
     agent.is_optional = true;
     let kind = AgentKind::Program(Arc::new(agent));
-    Agent { id, purpose: None, kind, workspace: around.working_dir.clone() }
+    let (workspace, may_ask) = (around.working_dir.clone(), Reach::default());
+    Agent { id, purpose: None, kind, workspace, may_ask }
 }
 
 fn made(

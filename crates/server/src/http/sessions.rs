@@ -212,7 +212,7 @@ impl SendInput {
         }
         let Self { text, client_id, attachments, mode } = self;
         check_attachments(app, &attachments).await?;
-        Ok(NewMessage { text, client_id, attachments, mode })
+        Ok(NewMessage { text, client_id, attachments, mode, from: None })
     }
 }
 

@@ -160,6 +160,11 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
         caller.call(GET, &output, &format!("{output_url}{query}"), Body::None).await;
     }
     caller.call(GET, &output, &of("/calls/none/output").1, Body::None).await;
+    let answer = said["messages"][0]["id"].as_str().unwrap();
+    for id in [answer, "none"] {
+        let path = format!("{session}/answers/{{answer}}");
+        caller.call(GET, &path, &of(&format!("/answers/{id}")).1, Body::None).await;
+    }
     let (raw, raw_url) = of("/raw");
     for query in ["", "?after=1&limit=2", "?seq=3", "?run=none", "?format=text"] {
         caller.call(GET, &raw, &format!("{raw_url}{query}"), Body::None).await;

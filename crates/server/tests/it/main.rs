@@ -13,6 +13,8 @@ mod discretion;
 mod disk;
 mod document;
 mod door;
+mod exchanges;
+mod exchanges_model;
 mod formats;
 mod fuzz;
 mod import;
