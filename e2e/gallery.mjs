@@ -10,13 +10,16 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const ORIGIN = "http://callboard.test/";
+/** The page's own and, once a gallery is drawn, the colours of terminals: what the server serves as one. */
+let stylesheet = readFileSync(path.join(ROOT, "web/page.css"), "utf8");
 const TYPES = { ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml" };
 
 /**
  * @typedef {{
  *   first: string,
- *   patches: {seq: number, ops: (string | null)[][]}[],
+ *   patches: {seq: number, ops: (string | null)[][] | null}[],
  *   pages: Record<string, string>,
+ *   part: {seq: number, pages: Record<string, string>} | null,
  * }} Replay
  */
 
@@ -31,6 +34,7 @@ export function drawGallery(scope, ...logs) {
   const args = ["run", "--quiet", "--locked", "-p", "render", "--example", "gallery"];
   execFileSync("cargo", [...args, "--", folder, ...logs], { cwd: ROOT, stdio: "inherit" });
   const read = (/** @type {string} */ name) => readFileSync(path.join(folder, name), "utf8");
+  stylesheet += read("terminal.css");
   const names = readdirSync(folder).filter((name) => name.endsWith(".json"));
   return {
     names: names.map((name) => path.basename(name, ".json")),
@@ -59,6 +63,7 @@ export function useGallery() {
 export async function openDrawn(page, name, html) {
   /** @type {import("playwright-core").WebSocketRoute | undefined} */
   let socket;
+  let drawn = html;
   /** @type {{what: string, body: any}[]} */
   const asked = [];
   /** @type {any[]} */
@@ -71,14 +76,16 @@ export async function openDrawn(page, name, html) {
   });
   await page.route("**/*", (route) => {
     const request = route.request();
-    const { origin, pathname } = new URL(request.url());
+    const { origin, pathname, searchParams } = new URL(request.url());
     if (`${origin}/` !== ORIGIN) {
       elsewhere.push(request.url());
       return route.abort();
     }
     if (pathname.startsWith("/assets/")) return sendAsset(route, path.basename(pathname));
+    // Nobody has drawn what is before or after; it is never there.
+    if (searchParams.has("part")) return undefined;
     if (!pathname.startsWith("/api/")) {
-      return route.fulfill({ body: html, contentType: "text/html; charset=utf-8" });
+      return route.fulfill({ body: drawn, contentType: "text/html; charset=utf-8" });
     }
     // Nobody has drawn the colours of files: they stay plain.
     if (pathname.endsWith("/output")) return undefined;
@@ -96,9 +103,13 @@ export async function openDrawn(page, name, html) {
     /** What it wanted from others. */
     elsewhere,
     say,
-    /** Says a patch of the log, and waits until it is there. @param {Replay["patches"][0]} patch */
-    async patch({ seq, ops }) {
-      say({ type: "patch", sessionId: name, seq, ops });
+    /**
+     * Says a patch of the log, and waits until it is there.
+     * @param {Replay["patches"][0]} patch @param {string} [fresh] the page, where patches do not lead to it
+     */
+    async patch({ seq, ops }, fresh = drawn) {
+      drawn = fresh;
+      say(ops ? { type: "patch", sessionId: name, seq, ops } : { type: "reload", sessionId: name });
       await page.waitForFunction((seq) => document.body.dataset.head === String(seq), seq);
     },
   };
@@ -107,6 +118,7 @@ export async function openDrawn(page, name, html) {
 /** @param {import("playwright-core").Route} route @param {string} file */
 function sendAsset(route, file) {
   const contentType = TYPES[/** @type {keyof typeof TYPES} */ (path.extname(file))];
+  if (file === "page.css") return route.fulfill({ body: stylesheet, contentType });
   return route.fulfill({ path: path.join(ROOT, "web", file), contentType });
 }
 
@@ -117,9 +129,8 @@ function sendAsset(route, file) {
  */
 export function fromLog(html) {
   const from = html === null ? document : new DOMParser().parseFromString(html, "text/html");
-  const short = /** @type {HTMLElement} */ (from.querySelector(".messages")).id.replace(/messages$/, "");
-  return ["heading", "messages", "queue", "now", "dock"].map((name) => {
-    const element = from.getElementById(short + name)?.cloneNode(true);
+  return [".heading", ".messages", ".queue", ".foot > .now", ".dock"].map((name) => {
+    const element = from.querySelector(name)?.cloneNode(true);
     if (!(element instanceof Element)) return `no ${name}`;
     for (const it of element.querySelectorAll("details")) it.removeAttribute("open");
     for (const it of element.querySelectorAll(".fetched")) it.remove();

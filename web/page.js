@@ -85,16 +85,29 @@ function swap(old, fresh) {
   for (const { id } of all("details[open]", old)) fresh.getElementById(id)?.setAttribute("open", "");
   if (old.matches("[open]")) fresh.firstElementChild?.setAttribute("open", "");
   for (const it of all(".fetched", old)) fresh.getElementById(it.parentElement?.id ?? "")?.append(it);
-  const focused = old.contains(document.activeElement) && document.activeElement?.id;
-  old.replaceWith(fresh);
-  if (focused) get(focused)?.focus({ preventScroll: true });
+  for (const { id, value, defaultValue } of /** @type {any[]} */ (all("textarea", old))) {
+    const next = fresh.querySelector(`[id="${id}"]`);
+    if (next && value !== defaultValue) next.value = value;
+  }
+  keepingFocus(() => old.replaceWith(fresh));
+}
+
+/** @param {() => void} change */
+function keepingFocus(change) {
+  const focused = document.activeElement?.id;
+  change();
+  if (focused && document.activeElement === document.body) get(focused)?.focus({ preventScroll: true });
 }
 
 /** @type {Ops} */
 const ops = {
   put: (it, html) => swap(it, parse(html)),
-  add: (it, html) => {
-    it.append(parse(html));
+  // What was fetched may be ahead of the patches.
+  add(it, html) {
+    const fresh = parse(html);
+    const old = get(fresh.firstElementChild?.id);
+    if (old) swap(old, fresh);
+    else it.append(fresh);
     opened({ target: it });
   },
   text: (it, more) => (it.lastChild instanceof Text ? it.lastChild.appendData(more) : it.append(more)),
@@ -107,14 +120,17 @@ const top = find("main > header") ?? root;
 const foot = find(".foot") ?? root;
 const isRunning = () => !!find(".now:is([data-state=running], [data-state=waiting])", foot);
 let wasRunning = false;
+let wasWaiting = "";
 let settling = 0;
 
 /** @param {Patch} list */
 function patch(list) {
-  for (const [name, id, ...rest] of list) {
-    const it = get(id);
-    if (it) ops[name]?.(it, ...rest);
-  }
+  keepingFocus(() => {
+    for (const [name, id, ...rest] of list) {
+      const it = get(id);
+      if (it) ops[name]?.(it, ...rest);
+    }
+  });
   for (const it of all("#pending > *")) if (find(`.message[data-client-id="${it.id}"]`)) it.remove();
   if (list.some(([, id]) => id.startsWith("sessions"))) listChanged();
   settling ||= setTimeout(settle, 100);
@@ -124,10 +140,15 @@ function patch(list) {
 function settle() {
   settling = 0;
   const title = find("h1", top)?.textContent;
-  const waits = find("#sessions [data-state=waiting]") ?? find("[data-state=waiting]", top);
-  document.title = (waits ? "(!) " : "") + (title ? `${title} · Callboard` : "Callboard");
-  if (wasRunning && !isRunning()) announce("The agent has finished");
-  wasRunning = isRunning();
+  const asks = find("#sessions [data-state=waiting]") ?? find("[data-state=waiting]", top);
+  document.title = (asks ? "(!) " : "") + (title ? `${title} · Callboard` : "Callboard");
+  const runs = isRunning();
+  const waits = find(".held p")?.textContent ?? `${all(".queued").length || "No"} messages wait`;
+  const news = [wasRunning && !runs && "The agent has finished.", wasWaiting && wasWaiting !== waits && waits];
+  if (news.some(Boolean)) announce(news.filter(Boolean).join(" "));
+  [wasRunning, wasWaiting] = [runs, waits];
+  sure("send").ariaLabel = runs ? "Queue" : "Send";
+  if (following) dropFar();
   tick(foot);
   tick(sure("sidebar"));
 }
@@ -150,18 +171,6 @@ function listChanged() {
     if (next !== last) it.closest("li")?.before(element("li", { class: "day" }, next));
     last = next;
   }
-}
-
-/** Draws everything again, where patches do not reach. */
-async function reload() {
-  const fresh = await fetchPage(location.href);
-  for (const it of all(".heading, .sequence, .messages, .queue:not(#pending), .now, .dock, #earlier", fresh)) {
-    const old = get(it.id);
-    if (old) swap(old, parse(it.outerHTML));
-  }
-  seq = Number((document.body.dataset.head = fresh.body.dataset.head));
-  subscribe();
-  settle();
 }
 
 // The connection
@@ -190,7 +199,7 @@ function receive(frame) {
     return;
   }
   if (frame.sessionId && frame.seq > seq) document.body.dataset.head = seq = frame.seq;
-  else if (frame.type === "reload") report(reload());
+  else if (frame.type === "reload") report(reload("", Infinity));
   else if (frame.type === "error") say(frame.message);
   else if (frame.type === "session_deleted" && frame.id === session) goHome();
   else if (frame.type === "session_deleted") get(`sessions-${frame.id}`)?.remove();
@@ -214,26 +223,34 @@ function connect() {
   };
 }
 
-// Reading: the page follows its end only while the reader is there
+// Reading: the page follows its end only while the reader is there, and keeps only what is near
 
+/** So many messages stay. What is dropped is loaded again when the reader comes back. */
+const KEPT = 100;
+/** What is nearer than this to the edge of the screen is loaded, in pixels. */
+const NEAR = 1200;
 let following = true;
 let lastScroll = 0;
 const latest = get("latest");
-const atEnd = (slack = 80) => innerHeight + scrollY >= root.scrollHeight - slack;
+const list = () => find(".messages") ?? root;
+const hasEnd = () => !list().matches(".partial");
+const atEnd = (slack = 80) => hasEnd() && innerHeight + scrollY >= root.scrollHeight - slack;
 
 function follow() {
   if (following) scrollTo(0, root.scrollHeight);
+  lastScroll = scrollY;
   moved();
 }
 
 function moved() {
   if (latest) latest.hidden = following || atEnd();
-  if (scrollY < 600) report(loadEarlier());
+  if (scrollY < NEAR) report(loadMore("earlier"));
+  if (!following && innerHeight + scrollY > root.scrollHeight - NEAR) report(loadMore("later"));
 }
 
 function followAgain() {
   following = true;
-  follow();
+  return hasEnd() ? follow() : reload();
 }
 
 actions.latest = followAgain;
@@ -247,32 +264,103 @@ addEventListener("scroll", () => {
 addEventListener("resize", follow);
 new ResizeObserver(follow).observe(document.body);
 
-/** Puts older messages before the first, without moving the line that is read. */
-async function loadOlder() {
-  const list = find(".messages");
-  const url = find("#earlier a")?.getAttribute("href");
-  if (!url || !list) return;
-  const fresh = await fetchPage(url);
-  const place = () => list.lastElementChild?.getBoundingClientRect().top ?? 0;
-  const before = place();
-  list.prepend(...all(".messages > *", fresh));
-  get("earlier")?.replaceWith(...all("#earlier", fresh));
-  scrollBy(0, place() - before);
+/** Where in the log a message begins. @param {Element} [message] */
+const begin = (message) => Number(message?.id.match(/\d+$/));
+
+/** The message that is read. */
+const firstSeen = () => all(".message", list()).find((it) => it.getBoundingClientRect().bottom > 0);
+
+/** Whatever it does to the list, the line that is read stays. */
+function keepPlace(change = () => {}) {
+  const id = firstSeen()?.id;
+  const top = () => get(id)?.getBoundingClientRect().top ?? 0;
+  const before = top();
+  change();
+  scrollBy(0, top() - before);
+  lastScroll = scrollY;
+}
+
+/** Drops messages that are far after the reader, or far before. */
+function dropFar(isAfter = false) {
+  const items = [...list().children];
+  const far = (isAfter ? items.slice(KEPT) : items.slice(0, -KEPT)).filter((it) => {
+    const { top, bottom } = it.getBoundingClientRect();
+    return isAfter ? top > 3 * innerHeight : bottom < -2 * innerHeight;
+  });
+  if (!far.length) return;
+  for (const it of far) it.remove();
+  // The browser frees them when it believes that memory runs short, or else much later.
+  new ArrayBuffer(32 << 20);
+  const side = sure(isAfter ? "later" : "earlier");
+  const kept = all(".message", list());
+  const from = isAfter ? `?after=${begin(kept.at(-1))}` : `?before=${begin(kept[0])}`;
+  find("a", side)?.setAttribute("href", from);
+  side.hidden = false;
+  // Without its name nothing is added to the list: it would stand in the wrong place.
+  if (isAfter) Object.assign(list(), { id: "", className: "messages partial" });
+}
+
+/** What was fetched and what is here may be of two moments: patches since the earlier one make them one. */
+function meet(fresh = document, since = seq) {
+  const head = Number(fresh.body.dataset.head);
+  if (head === seq) return;
+  document.body.dataset.head = `${(seq = Math.min(head, since))}`;
+  subscribe();
+}
+
+/** Loads what is before or after what is here, and drops as much on the other side. */
+async function load(side = "") {
+  const link = () => find(`#${side} a`)?.getAttribute("href");
+  const url = link();
+  if (!url) return;
+  const fresh = await fetchPage(`${url}&part=messages`);
+  const more = find(".messages", fresh);
+  // All may have been drawn again meanwhile.
+  if (!more || link() !== url) return;
+  keepPlace(() => {
+    if (side === "earlier") list().prepend(...more.children);
+    else {
+      list().append(...more.children);
+      Object.assign(list(), { id: more.id, className: more.className });
+    }
+    get(side)?.replaceWith(...all(`#${side}`, fresh));
+    dropFar(side === "earlier");
+  });
+  meet(fresh);
 }
 
 /** @type {Promise<void> | undefined} */
 let loading;
-/** Once at a time. After a failure the link is still there. */
-const loadEarlier = () => (loading ??= loadOlder().then(() => (loading = undefined)));
+/** Once at a time. */
+const loadMore = (side = "") => (loading ??= load(side).finally(() => (loading = undefined)));
 
-/** Goes to what a search has found, however far back. */
-async function goToTarget() {
-  const id = location.hash.slice(3);
-  const target = () => find(`[data-message-id="${id}"], [data-response-id="${id}"]`);
-  while (!target() && get("earlier")) await loadEarlier();
-  following = false;
-  target()?.scrollIntoView({ block: "center" });
+/** Draws everything again, where patches do not reach: the end, what is read, or another place. */
+async function reload(from = "", since = seq) {
+  const seen = following ? undefined : firstSeen();
+  const fresh = await fetchPage(location.pathname + (from || (seen ? `?after=${begin(seen) - 1}` : "")));
+  keepPlace(() => {
+    for (const it of all(".heading, .sequence, .messages, .queue:not(#pending), .now, .dock, #earlier, #later", fresh)) {
+      const old = it.matches(".messages") ? list() : get(it.id);
+      if (old) swap(old, parse(it.outerHTML));
+    }
+  });
+  meet(fresh, since);
+  patch([]);
+  follow();
 }
+
+/** Goes to what a search has found, wherever it is. */
+async function goToTarget() {
+  const [, id] = location.hash.split("#m=");
+  if (!id) return;
+  const name = CSS.escape(decodeURIComponent(id));
+  const target = () => find(`[data-message-id=${name}], [data-response-id=${name}]`, list());
+  following = false;
+  if (!target()) await reload(`?message=${id}`);
+  (target() ?? list().firstElementChild)?.scrollIntoView({ block: "center" });
+}
+
+addEventListener("hashchange", () => report(goToTarget()));
 
 /** `12s`, `5m`, `3h`, `2d`. */
 function age(seconds = 0) {
@@ -350,7 +438,7 @@ function setUploads(next) {
 }
 
 /** What is typed while a message is on its way is the next message. */
-async function send() {
+async function send(mode = "queue") {
   const text = field.value.trim();
   const files = uploads;
   if (!text && !files.length) return;
@@ -364,11 +452,13 @@ async function send() {
   get("pending")?.append(pending);
   write();
   setUploads([]);
-  followAgain();
+  report((async () => followAgain())());
   try {
     const attachments = await Promise.all(files.map((it) => it.sent));
     const id = session ?? (await json("POST", "/api/sessions", { agent: sure("agent").value })).id;
-    await request("POST", `/api/sessions/${id}/messages`, { text, clientId, attachments });
+    const body = { text, clientId, attachments, mode };
+    const { state } = await json("POST", `/api/sessions/${id}/messages`, body);
+    if (mode === "steer" && state === "queued") say("The agent cannot take it now: it is queued.");
     if (!session) location.href = `/s/${id}`;
   } catch (error) {
     pending.remove();
@@ -398,8 +488,15 @@ actions.attach = () => sure("attach").click();
 actions.stop = () => ask("/cancel");
 actions.retry = () => ask("/retry");
 actions.continue = () => ask("/continue");
-actions["drop-queued"] = ({ dataset: { messageId } }) =>
-  tell({ type: "drop_queued", sessionId: session, messageId });
+actions.steer = () => send("steer");
+actions.queue = ({ dataset: { type, messageId, position } }) =>
+  tell({ type, sessionId: session, messageId, position: Number(position ?? 0) });
+actions["edit-queued"] = (button) => {
+  const { messageId } = up(button, ".queued").dataset;
+  const box = up(button, ".edit");
+  tell({ type: "edit_queued", sessionId: session, messageId, text: find("textarea", box)?.value });
+  box.removeAttribute("open");
+};
 
 // Copying and opening
 
@@ -448,6 +545,7 @@ async function complete(body, url) {
 
 /** Files get their colours, and other sessions' answers come, when somebody looks. @param {{ target: any }} event */
 function opened({ target }) {
+  find("textarea", target?.closest(".edit[open]") ?? top)?.focus();
   for (const it of all(":is(.file, .peer)[data-src]:not(:has(.fetched))", target?.closest(".tool-block") ?? foot)) {
     if (it.closest("details")?.matches("[open]")) report(complete(it, it.dataset.src));
   }
@@ -495,6 +593,15 @@ actions.deny = (button) => {
   note.hidden = false;
   note.onkeydown = ({ key }) => void (key === "Enter" && button.click());
   return note.focus();
+};
+/** Other words win over a choice, and stand beside several. */
+actions.answer = (button) => {
+  const answers = all("fieldset", up(button, "form")).map((it) => {
+    const given = all("input:checked, [type=text]", it).flatMap(({ value }) => value.trim() || []);
+    return [it.dataset.question, it.dataset.many ? given.join(", ") : given.at(-1)];
+  });
+  if (!answers.every(([, it]) => it)) throw new Error("please answer every question.");
+  return decide(button, { decision: "accepted", arguments: { answers: Object.fromEntries(answers) } });
 };
 
 // Sessions: rename, archive, delete
@@ -571,6 +678,17 @@ actions.delete = () => {
 };
 addEventListener("pagehide", () => deleteNow());
 
+/** @param {File} file */
+async function importFile(file) {
+  const line = element("li", {}, `${file.name}: `);
+  sure("imported").append(line);
+  const path = `/api/sessions/import?format=${sure("format").value}`;
+  const made = await json("POST", path, undefined, { body: file }).catch((error) => line.append(error.message));
+  if (!made) return;
+  const words = made.goesOnHere ? "goes on here, nothing added" : `turns added: ${made.addedTurns}`;
+  line.append(element("a", { href: `/s/${made.id}` }, made.title), `, ${words}`);
+}
+
 // The frame: drawer, dialogs, and what all buttons share
 
 const setDrawer = (open = false) => document.body.classList.toggle("drawer-open", open);
@@ -579,6 +697,7 @@ const isDrawerOpen = () => document.body.classList.contains("drawer-open");
 actions.drawer = () => setDrawer(!isDrawerOpen());
 actions.settings = () => sure("settings").showModal();
 actions.keys = () => sure("keys").showModal();
+actions.import = () => sure("import").showModal();
 // The answer leads to a page that is closed now.
 actions["sign-out"] = () => fetch("/sign-out", { method: "POST" }).then(goHome);
 
@@ -639,7 +758,7 @@ let searchDelay = 0;
 function foundLine({ sessionId, messageId, snippet }) {
   const title = find(`#sessions-${sessionId} .title`)?.textContent ?? "Session";
   const pieces = snippet.map((it) => (it.match ? element("mark", {}, it.text) : it.text));
-  const href = `/s/${sessionId}${messageId ? `#m=${messageId}` : ""}`;
+  const href = `/s/${sessionId}${messageId ? `#m=${encodeURIComponent(messageId)}` : ""}`;
   return element("li", {}, element("a", { href }, title, element("span", { class: "snippet" }, ...pieces)));
 }
 
@@ -660,6 +779,8 @@ function searchSoon(ms = 0) {
 
 /** What is open on top closes; only if nothing is, the run stops. @param {KeyboardEvent} event */
 function escape(event) {
+  const box = event.target?.closest(".edit[open]");
+  if (box) return box.removeAttribute("open");
   // The browser closes these.
   if (!tip && find("dialog[open], .menu:popover-open")) return;
   event.preventDefault();
@@ -679,7 +800,7 @@ const clicks = {
   3: ".sheet [data-scope=always]",
   n: ".sheet [data-action=deny]",
   g: "#latest",
-  o: ".message:nth-last-child(1 of :has(.tool-widget)) > .parts > .activity > summary",
+  o: ".message:nth-last-child(1 of [data-activity]:not([data-activity=none])) > .parts > .activity > summary",
   "?": "[data-action=keys]",
 };
 
@@ -690,7 +811,17 @@ function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
     return () => query.select();
   }
   if (altKey && code === "KeyN") return goHome;
-  if (key === "Enter" && !shiftKey && target === field) return () => report(send());
+  const canSteer = "canSteer" in document.body.dataset && (ctrlKey || metaKey);
+  if (key === "Enter" && !shiftKey && target === field) {
+    return () => report(send(canSteer ? "steer" : "queue"));
+  }
+  const item = target?.closest(".queued");
+  if (key === "Enter" && !shiftKey && target?.closest(".edit textarea")) {
+    return () => get(`${item?.id}-save`)?.click();
+  }
+  if (altKey && item && /^Arrow(Up|Down)$/.test(key)) {
+    return () => get(`${item.id}-${key.slice(5).toLowerCase()}`)?.click();
+  }
   if (ctrlKey || metaKey || altKey || target?.closest("input, textarea, select, dialog")) return undefined;
   if (key === "/") return () => field.focus();
   const button = find(clicks[key.toLowerCase()] ?? "no-such");
@@ -721,6 +852,10 @@ sure("attach").onchange = () => {
   attach(sure("attach").files ?? []);
   sure("attach").value = "";
 };
+sure("transcripts").onchange = async ({ target }) => {
+  for (const file of /** @type {any} */ (target).files) await importFile(file);
+  sure("transcripts").value = "";
+};
 addEventListener("dragover", (event) => event.preventDefault());
 addEventListener("drop", takeFiles);
 query.addEventListener("input", () => searchSoon(200));
@@ -740,5 +875,5 @@ settle();
 listChanged();
 setInterval(() => tick(document), 1000);
 setInterval(listChanged, 60_000);
-if (location.hash.startsWith("#m=")) report(goToTarget());
+report(goToTarget());
 connect();

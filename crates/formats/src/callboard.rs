@@ -2,6 +2,7 @@
 //! alone, `toolCalls` carry the words that led to them, and `parts` has everything in order.
 
 mod from_transcript;
+mod import;
 
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -14,6 +15,10 @@ use transcript::{
 };
 
 pub use from_transcript::message;
+pub use import::import;
+
+#[cfg(test)]
+mod tests;
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]

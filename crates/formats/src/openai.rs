@@ -8,6 +8,7 @@
 mod attachments;
 mod call_ids;
 mod chunks;
+mod stored;
 
 use serde_json::{Map, Value, json};
 use transcript::{
@@ -16,6 +17,7 @@ use transcript::{
 };
 
 pub use chunks::{Calls, Chunks, Options, completion};
+pub use stored::{Request, import, request, stored};
 
 use self::call_ids::CallIds;
 

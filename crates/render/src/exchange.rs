@@ -38,7 +38,7 @@ pub(crate) fn block(view: &View, id: &str, exchange: &Exchange) -> Element {
         .child(Element::new("blockquote", format!("{id}-q")).text(&exchange.text))
         .child_if(other_side(view, &format!("{id}-p"), exchange))
         .child(end(&format!("{id}-e"), exchange))
-        .child_if(link(&format!("{id}-l"), exchange));
+        .child_if(link(view, &format!("{id}-l"), exchange));
     Element::div(id)
         .class(format!("tool-block exchange agent-callback {class}"))
         .attr("data-exchange-id", exchange.id.as_str())
@@ -104,23 +104,23 @@ fn end(id: &str, exchange: &Exchange) -> Element {
     })
 }
 
-/// A file that stands alone hides it.
-fn link(id: &str, exchange: &Exchange) -> Option<Element> {
-    let (session, run) = place(exchange)?;
-    let link = Element::new("a", id).class("meta").attr("href", format!("/s/{session}#m={run}"));
+/// To where only a server leads.
+fn link(view: &View, id: &str, exchange: &Exchange) -> Option<Element> {
+    let (session, run) = place(exchange).filter(|_| !view.is_alone())?;
+    let link =
+        Element::new("a", id).class("meta there").attr("href", format!("/s/{session}#m={run}"));
     Some(link.text("Open its session"))
 }
 
 /// Above a message that an agent has said.
-pub(crate) fn from(from: &Sender) -> Markup {
+pub(crate) fn from(view: &View, from: &Sender) -> Markup {
     let Sender { session_id, agent, is_answer, .. } = from;
     let words = if *is_answer { "Answer from " } else { "From " };
-    let there = SessionId::parse(session_id.as_str()).map(|it| format!("/s/{it}"));
+    let there = SessionId::parse(session_id.as_str()).filter(|_| !view.is_alone());
     html! {
         p.meta.from {
-            (icon("agent")) " " (words)
-            @if let Some(href) = there { a href=(href) { b { (agent) } } }
-            @else { b { (agent) } }
+            (icon("agent")) " " (words) b { (agent) }
+            @if let Some(session) = there { a.there href={ "/s/" (session) } { "Open its session" } }
         }
     }
 }

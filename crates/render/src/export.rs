@@ -8,7 +8,7 @@ use transcript::{
     Transcript,
 };
 
-use crate::conversation::messages;
+use crate::conversation::{Reach, messages};
 use crate::exchange::Peers;
 use crate::icon::symbols;
 use crate::page::document;
@@ -44,7 +44,7 @@ pub fn export_html(transcript: &Transcript, export: Export<'_>) -> String {
                 header.top { (PreEscaped(around.heading.to_html())) }
                 section #conversation aria-label="Conversation" {
                     (PreEscaped(around.sequence.to_html()))
-                    (PreEscaped(messages(&view, transcript).to_html()))
+                    (PreEscaped(messages(&view, &transcript.messages, Reach::End).to_html()))
                 }
             }
         }

@@ -15,6 +15,7 @@ mod dom;
 mod escape;
 mod exchange;
 mod export;
+mod form;
 mod icon;
 pub mod json;
 mod live;
@@ -23,6 +24,8 @@ mod message;
 mod op;
 mod page;
 mod part;
+mod pulse;
+mod queue;
 mod sequence;
 mod settings;
 mod sidebar;
@@ -32,6 +35,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod tool;
+mod transfer;
 mod tree;
 mod view;
 mod whole;
@@ -42,7 +46,10 @@ pub use export::{Export, export_html, export_markdown};
 pub use live::Live;
 pub use message::is_picture;
 pub use op::Op;
-pub use page::{ListedAgent, OpenSession, Page, error_page, page, sign_in_page};
+pub use page::{
+    ListedAgent, OpenSession, Page, Unknown, error_page, messages_page, page, sign_in_page,
+};
+pub use pulse::Pulse;
 pub use settings::{ListedServer, Reveal, Settings, Theme, ToolDisplay};
 pub use sidebar::{ListedSession, session_list};
 pub use tree::Element;

@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use transcript::{Answer, Change, Content, Event, Record, Seq, Transcript};
 
 use crate::call::nested_id;
-use crate::conversation::{Group, groups};
 use crate::markdown::Stream;
 use crate::message::{badge_id, badges_id, frame, list_id, message, parent, part_id};
 use crate::op::Op;
 use crate::part::Growing;
+use crate::pulse::Pulse;
 use crate::surroundings::Surroundings;
 use crate::tree::{Element, clean};
 use crate::view::{View, call_of};
@@ -26,7 +26,7 @@ pub struct Live {
     surroundings: Surroundings,
     /// Answers that are being drawn, by the index of their message.
     drawn: HashMap<usize, Drawn>,
-    /// Pages from before this have their messages grouped in another way.
+    /// Only a fresh page shows what an earlier one has to look like since this.
     rewound: Seq,
 }
 
@@ -73,32 +73,37 @@ impl Live {
         &self.transcript
     }
 
+    /// The op that shows how the agent's program is.
+    pub fn pulse(&self, pulse: Option<&Pulse>) -> Op {
+        crate::pulse::pulse(&self.view, pulse).put()
+    }
+
     pub fn head(&self) -> Seq {
         self.transcript.head
     }
 
-    /// Takes in records and gives the patch that shows them.
-    pub fn apply<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<Op> {
+    /// Takes in records and gives the patch that shows them. None where messages were replaced: how that
+    /// looks depends on which of them a page shows, so that it has to load itself again.
+    pub fn apply<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Option<Vec<Op>> {
         let mut touched = Touched::default();
-        let mut ops = Vec::new();
+        let before = self.rewound;
         for record in records {
             if matches!(record.event, Event::HistoryRewound { .. }) {
-                self.show(&mut touched, &mut ops);
-                self.rewind(record, &mut ops);
-                continue;
+                self.rewound = record.seq;
             }
             self.draw_what_is_touched(record);
             let grows = self.only_grows(record);
             touched.note(self.transcript.apply(record), grows);
             touched.around |= !grows || self.surroundings.has_questions();
         }
-        self.show(&mut touched, &mut ops);
+        let mut ops = Vec::new();
+        self.show(touched, &mut ops);
         self.forget_finished();
-        ops
+        (self.rewound == before).then_some(ops)
     }
 
-    fn show(&mut self, touched: &mut Touched, ops: &mut Vec<Op>) {
-        let Touched { added, updated, around } = std::mem::take(touched);
+    fn show(&mut self, touched: Touched, ops: &mut Vec<Op>) {
+        let Touched { added, updated, around } = touched;
         self.add_messages(&added, ops);
         for (idx, (parts, more)) in &updated {
             if !added.contains(idx) {
@@ -106,22 +111,10 @@ impl Live {
             }
         }
         if around {
-            self.show_around(ops);
+            let next = Surroundings::new(&self.view, &self.transcript);
+            self.surroundings.patch(&next, ops);
+            self.surroundings = next;
         }
-    }
-
-    fn show_around(&mut self, ops: &mut Vec<Op>) {
-        let next = Surroundings::new(&self.view, &self.transcript);
-        self.surroundings.patch(&next, ops);
-        self.surroundings = next;
-    }
-
-    fn rewind(&mut self, record: &Record, ops: &mut Vec<Op>) {
-        let before = groups(&self.transcript);
-        self.transcript.apply(record);
-        self.rewound = record.seq;
-        self.regroup(&before, ops);
-        self.show_around(ops);
     }
 
     /// What brings a page of an earlier log here; none if only a fresh page will do.
@@ -202,11 +195,12 @@ impl Live {
         let Content::Answer(answer) = &item.content else { return };
         let id = self.view.message_id(item);
         let Some(drawn) = self.drawn.get_mut(&idx) else { return };
+        let mut more = more;
         for &part in parts {
-            drawn.update_part(&self.view, &id, answer, part, ops);
+            more |= drawn.update_part(&self.view, &id, answer, part, ops);
         }
         if more {
-            let next = frame(&id, answer);
+            let next = frame(&self.view, &id, answer);
             drawn.frame.patch(&next, ops);
             drawn.frame = next;
             drawn.update_badges(&self.view, &id, answer, parts, ops);
@@ -216,23 +210,6 @@ impl Live {
     fn forget_finished(&mut self) {
         let messages = &self.transcript.messages;
         self.drawn.retain(|&idx, _| messages[idx].answer().is_some_and(Answer::is_open));
-    }
-
-    /// Messages that were rewound move behind a link: what follows the first of them is replaced.
-    fn regroup(&mut self, before: &[Group], ops: &mut Vec<Op>) {
-        let after = groups(&self.transcript);
-        let kept = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
-        for group in &before[kept..] {
-            ops.push(Op::Drop { id: group.id(&self.view, &self.transcript) });
-        }
-        for group in &after[kept..] {
-            let html = group.draw(&self.view, &self.transcript).to_html();
-            ops.push(Op::Add { parent: self.view.id("messages"), html });
-        }
-        self.drawn.clear();
-        for idx in 0..self.transcript.messages.len() {
-            self.draw_if_open(idx);
-        }
     }
 }
 
@@ -256,9 +233,10 @@ impl Drawn {
     fn new(view: &View, id: &str, answer: &Answer) -> Self {
         let parts = 0..answer.parts.len();
         let parts = parts.map(|idx| DrawnPart::new(view, id, answer, idx)).collect();
-        Self { frame: frame(id, answer), parts }
+        Self { frame: frame(view, id, answer), parts }
     }
 
+    /// True if a text now counts as another kind of text, which the frame says too.
     fn update_part(
         &mut self,
         view: &View,
@@ -266,10 +244,9 @@ impl Drawn {
         answer: &Answer,
         idx: usize,
         ops: &mut Vec<Op>,
-    ) {
+    ) -> bool {
         if let Some(drawn) = self.parts.get_mut(idx) {
-            drawn.update(view, id, answer, idx, ops);
-            return;
+            return drawn.update(view, id, answer, idx, ops);
         }
         let list = match parent(answer, idx) {
             Some(call) => nested_id(&part_id(id, call)),
@@ -283,6 +260,7 @@ impl Drawn {
             *badge = None;
         }
         self.parts.push(drawn);
+        true
     }
 
     /// A name that comes late gives later calls of that name another number.
@@ -348,12 +326,15 @@ impl DrawnPart {
         answer: &Answer,
         idx: usize,
         ops: &mut Vec<Op>,
-    ) {
+    ) -> bool {
         let id = part_id(message, idx);
         let part = &answer.parts[idx];
+        let mut is_another_kind = false;
         let (next, is_patched) = match (&mut *self, part::growing(&id, part)) {
             (Self::Growing { shell, growth, sent, open }, Some(next)) => {
+                let before = ops.len();
                 shell.patch(&next.shell, ops);
+                is_another_kind = next.is_markdown && ops.len() > before;
                 *shell = next.shell.clone();
                 (None, grow(growth, sent, open, &next, ops))
             }
@@ -371,6 +352,7 @@ impl DrawnPart {
             ops.push(Op::Put { id, html });
             *self = next.unwrap_or_else(|| Self::new(view, message, answer, idx));
         }
+        is_another_kind
     }
 }
 

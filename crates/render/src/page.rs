@@ -4,12 +4,15 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use transcript::{SessionId, Transcript};
 
-use crate::conversation::messages;
+use crate::conversation::{Reach, messages};
 use crate::icon::{icon, symbols};
+use crate::pulse::{Pulse, pulse};
 use crate::settings::{self, ListedServer, Settings};
 use crate::sidebar::{ListedSession, sidebar};
 use crate::surroundings::Surroundings;
+use crate::transfer;
 use crate::view::{Bodies, View};
+use crate::words::count;
 
 pub struct Page<'a> {
     pub settings: &'a Settings,
@@ -22,18 +25,39 @@ pub struct Page<'a> {
 
 pub struct OpenSession<'a> {
     pub id: &'a SessionId,
+    /// The messages that are shown.
     pub transcript: &'a Transcript,
-    /// Where the messages before these end, if there are any.
+    /// The session's end, of the same moment: what stands around the messages is about that.
+    pub end: &'a Transcript,
+    /// Messages that begin before this are not shown, if there are any.
     pub earlier: Option<u64>,
+    /// Messages that begin after this are not shown, if there are any.
+    pub later: Option<u64>,
     /// The log is shown as it was at this number: nothing can be said there.
     pub at: Option<u64>,
+    /// What its program writes is kept beside the log.
+    pub has_raw: bool,
+    /// Its program, while it is at work.
+    pub pulse: Option<Pulse>,
+    /// What its program has said and nobody could read.
+    pub unknown: Option<Unknown>,
+}
+
+pub struct Unknown {
+    /// With its version.
+    pub program: String,
+    pub kinds: Vec<String>,
 }
 
 pub struct ListedAgent {
     pub id: String,
     pub kind: String,
+    /// Messages can be handed to it while it works.
+    pub can_be_steered: bool,
     /// Why it cannot be used now, and what to do.
     pub problem: Option<String>,
+    /// What it cannot do as it is installed.
+    pub limits: Option<&'static str>,
 }
 
 pub fn page(page: &Page<'_>) -> String {
@@ -45,7 +69,7 @@ pub fn page(page: &Page<'_>) -> String {
     };
     let open = page.open.as_ref();
     let body = html! {
-        body data-session-id=[open.map(|it| it.id.as_str())]
+        body data-session-id=[open.map(|it| it.id.as_str())] data-can-steer=[can_steer(page).then_some("")]
             data-head=[open.filter(|it| it.at.is_none()).map(|it| it.transcript.head.0)] {
             (symbols())
             a.skip href="#conversation" { "Skip to the conversation" }
@@ -60,6 +84,7 @@ pub fn page(page: &Page<'_>) -> String {
             div #announcer.sr aria-live="polite" {}
             (session_menu())
             (settings::dialog(page.settings, page.servers))
+            (transfer::dialog())
             (shortcuts())
         }
     };
@@ -67,8 +92,8 @@ pub fn page(page: &Page<'_>) -> String {
 }
 
 fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
-    let view = View::new(open.id.clone(), Bodies::Cut);
-    let around = Surroundings::new(&view, open.transcript);
+    let view = View::new(open.id.clone(), Bodies::Cut).with_raw(open.has_raw);
+    let around = Surroundings::new(&view, open.end);
     html! {
         header.top {
             button.quiet.drawer type="button" data-action="drawer" aria-label="Sessions" { (icon("menu")) }
@@ -79,20 +104,43 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
             @if let Some(at) = open.at {
                 p.notice.info { "This is the session as it was at record " (at) ". " a href={ "/s/" (open.id.as_str()) } { "Show it as it is now" } }
             }
-            @if let Some(before) = open.earlier {
-                p #earlier { a href={ "/s/" (open.id.as_str()) "?before=" (before) } data-before=(before) { "Earlier messages" } }
-            }
             (PreEscaped(around.sequence.to_html()))
-            (PreEscaped(messages(&view, open.transcript).to_html()))
+            (window(&view, open))
             p.hint.empty { "Nothing said yet. Say something below; try: what time is it in Tokyo?" }
             (PreEscaped(around.queue.to_html()))
             div #pending.queue {}
         }
         div.foot {
             button #latest type="button" data-action="latest" hidden { (icon("arrow-down")) " Jump to latest" }
-            (PreEscaped(around.now.to_html()))
+            div.doing {
+                (PreEscaped(around.now.to_html()))
+                (PreEscaped(pulse(&view, open.pulse.as_ref()).to_html()))
+            }
             (PreEscaped(around.dock.to_html()))
             (composer(page))
+        }
+    }
+}
+
+/// The messages that are shown, alone: for a page that has others already.
+pub fn messages_page(open: &OpenSession<'_>) -> String {
+    let view = View::new(open.id.clone(), Bodies::Cut);
+    let body = html! { body data-head=(open.transcript.head.0) { (window(&view, open)) } };
+    document(open.transcript.summary.title(), None, &html! {}, &body)
+}
+
+/// Messages, and the ways to those before and after them. The script moves both, so they are always there.
+fn window(view: &View, open: &OpenSession<'_>) -> Markup {
+    let reach = if open.later.is_some() { Reach::Part } else { Reach::End };
+    let list = messages(view, &open.transcript.messages, reach);
+    let url = |side: &str, number: u64| format!("/s/{}?{side}={number}", open.id);
+    html! {
+        p #earlier hidden[open.earlier.is_none()] {
+            a href=[open.earlier.map(|it| url("before", it))] { "Earlier messages" }
+        }
+        (PreEscaped(list.to_html()))
+        p #later hidden[open.later.is_none()] {
+            a href=[open.later.map(|it| url("after", it))] { "Later messages" }
         }
     }
 }
@@ -105,7 +153,7 @@ fn welcome(page: &Page<'_>) -> Markup {
         "write a report about lighthouses",
     ];
     html! {
-        header.top {
+        header.top.bare {
             button.quiet.drawer type="button" data-action="drawer" aria-label="Sessions" { (icon("menu")) }
         }
         section #conversation aria-label="Conversation" tabindex="-1" {
@@ -118,7 +166,9 @@ fn welcome(page: &Page<'_>) -> Markup {
                     ul.examples { @for text in examples { li { button type="button" data-action="example" { (text) } } } }
                 }
                 @for agent in page.agents {
-                    @if let Some(problem) = &agent.problem { p.notice.info { b { (agent.id) } ": " (problem) } }
+                    @for words in agent.problem.as_deref().into_iter().chain(agent.limits) {
+                        p.notice.info { b { (agent.id) } ": " (words) }
+                    }
                 }
             }
         }
@@ -126,11 +176,17 @@ fn welcome(page: &Page<'_>) -> Markup {
     }
 }
 
+fn can_steer(page: &Page<'_>) -> bool {
+    let agent = page.open.as_ref().map(|it| it.transcript.summary.agent.as_str());
+    page.agents.iter().any(|it| Some(it.id.as_str()) == agent && it.can_be_steered)
+}
+
 /// Shown when script is there; reading needs none.
 fn composer(page: &Page<'_>) -> Markup {
     let open = page.open.as_ref();
     let agent = open.map(|it| it.transcript.summary.agent.as_str());
     let workspace = open.and_then(|it| it.transcript.summary.workspace.as_deref());
+    let limits = page.agents.iter().find(|it| Some(&*it.id) == agent).and_then(|it| it.limits);
     html! {
         form #composer hidden[open.is_some_and(|it| it.at.is_some())] {
             div #editing hidden {
@@ -150,9 +206,18 @@ fn composer(page: &Page<'_>) -> Markup {
                 button.quiet type="button" data-action="attach" aria-label="Attach files" { (icon("clip")) }
                 input #attach type="file" multiple hidden;
                 @if let Some(folder) = workspace { span.meta.folder title=(folder) { (folder) } }
-                span.meta.hint { "Enter to send, Shift+Enter for a new line, Esc to stop" }
+                span.meta.hint.at-rest { "Enter to send, Shift+Enter for a new line" }
+                span.meta.hint.at-work { "Enter to queue" span.steer { ", Ctrl+Enter to steer" } ", Esc to stop" }
+                button #steer.steer type="button" data-action="steer" title="Hand it to the agent while it works (Ctrl+Enter)" { "Steer" }
                 button #stop type="button" data-action="stop" aria-label="Stop" { (icon("stop")) }
                 button #send.primary type="submit" aria-label="Send" { (icon("arrow-up")) }
+            }
+        }
+        @if let Some(limits) = limits { p.remark { (limits) } }
+        @if let Some(Unknown { program, kinds }) = open.and_then(|it| it.unknown.as_ref()) {
+            p.remark title=(kinds.join(", ")) {
+                (program) ": " (count(kinds.len() as u64, "unknown message type"))
+                ", shown as " @if kinds.len() == 1 { "it" } @else { "they" } " came"
             }
         }
         noscript { p.hint { "Reading works without JavaScript; to answer, please turn it on." } }
@@ -174,9 +239,11 @@ fn session_menu() -> Markup {
 
 fn shortcuts() -> Markup {
     let keys = [
-        ("Enter", "send the message"),
+        ("Enter", "send the message; while the agent works, queue it"),
+        ("Ctrl+Enter", "steer: hand the message to the agent while it works"),
         ("Shift+Enter", "new line"),
-        ("Esc", "close what is open; if nothing is, stop the agent"),
+        ("Esc", "close what is open; if nothing is, stop the agent and hold what is queued"),
+        ("Alt+\u{2191}, Alt+\u{2193}", "move the queued message in focus"),
         ("/", "write a message"),
         ("Ctrl+K", "search in all sessions"),
         ("Alt+N", "new session"),

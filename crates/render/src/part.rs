@@ -3,6 +3,7 @@
 use maud::{Markup, PreEscaped, html};
 use transcript::{Level, Part, PartKind, SteerState, Steered, Text, TextRole, Thinking};
 
+use crate::icon::icon;
 use crate::tree::Element;
 use crate::view::View;
 use crate::words::between;
@@ -59,8 +60,19 @@ pub(crate) fn thought_id(part: &str) -> String {
     format!("{part}-t")
 }
 
+pub(crate) fn text(part: &Part) -> Option<&Text> {
+    match &part.kind {
+        PartKind::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+pub(crate) fn is_long(text: &Text) -> bool {
+    text.text.chars().nth(SHORT_CHARS).is_some()
+}
+
 fn text_classes(part: &Part, text: &Text) -> String {
-    let is_long = text.text.chars().nth(SHORT_CHARS).is_some();
+    let is_long = is_long(text);
     let mut classes = match text.role {
         TextRole::Undecided => "text undecided",
         TextRole::Commentary { .. } => "text commentary",
@@ -112,7 +124,8 @@ pub(crate) fn aside(view: &View, id: &str, kind: &PartKind) -> Element {
             Element::div(id).class("notice info").text(text)
         }
         PartKind::Notice { level: Level::Error, text } => {
-            Element::div(id).class("notice error").attr("role", "alert").text(text)
+            let markup = html! { (icon("alert")) span { (text) } };
+            Element::div(id).class("notice error").attr("role", "alert").html(markup)
         }
         PartKind::Unrecognized { source, raw } => Element::new("details", id)
             .class("unrecognized")

@@ -38,6 +38,7 @@ pub(crate) fn sidebar(sessions: &[ListedSession], open: Option<&SessionId>) -> M
             (maud::PreEscaped(session_list(sessions, open).to_html()))
             div.bottom {
                 button.quiet type="button" data-action="settings" { (icon("gear")) " Settings" }
+                button.quiet type="button" data-action="import" { (icon("arrow-down")) " Import" }
                 button.quiet type="button" data-action="keys" aria-label="Keyboard shortcuts" { kbd { "?" } }
             }
         }

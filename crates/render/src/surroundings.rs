@@ -8,8 +8,8 @@ use transcript::{
 
 use crate::call::question;
 use crate::icon::icon;
-use crate::message::queued;
 use crate::op::Op;
+use crate::queue::queue;
 use crate::sequence::sequence;
 use crate::tool;
 use crate::tree::Element;
@@ -74,13 +74,6 @@ fn heading(id: &str, transcript: &Transcript) -> Element {
         .attr_if("data-archived", summary.archived.then_some("true"))
         .child(title)
         .child(about)
-}
-
-fn queue(view: &View, transcript: &Transcript) -> Element {
-    let id = view.id("queue");
-    let waiting = transcript.queue.messages.iter().enumerate();
-    let waiting = waiting.map(|(idx, it)| queued(view, &format!("{id}-{idx}"), it));
-    Element::div(&*id).class("queue").children(waiting)
 }
 
 /// Why it is still running: what the run waits for, and since when.

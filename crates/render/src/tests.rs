@@ -2,6 +2,7 @@
 
 mod badges;
 mod bodies;
+mod claude;
 mod corpus;
 mod laws;
 mod search;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use maud::{Markup, html};
-use transcript::{Answer, Body, Call, ExchangeId, Message, Seq, SessionId};
+use transcript::{Answer, Body, Call, ExchangeId, Message, ResponseId, Seq, SessionId};
 
 use crate::exchange::Peers;
 use crate::tool::File;
@@ -26,6 +26,8 @@ pub struct View {
     short: String,
     bodies: Bodies,
     files: Files,
+    /// What the agent's program writes is kept beside the log.
+    has_raw: bool,
     peers: Arc<Peers>,
 }
 
@@ -51,16 +53,28 @@ pub enum BodyKind {
     File,
 }
 
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RawOf<'a> {
+    Record(Seq),
+    Run(&'a ResponseId),
+}
+
 impl View {
     pub fn new(session: SessionId, bodies: Bodies) -> Self {
         let id = session.as_str();
         let short = id[id.len().saturating_sub(8)..].to_owned();
-        Self { session, short, bodies, files: Files::new(), peers: Arc::default() }
+        let peers = Arc::default();
+        Self { session, short, bodies, files: Files::new(), has_raw: false, peers }
     }
 
     /// With what is attached in it.
     pub(crate) fn with_files(self, files: Files) -> Self {
         Self { files, ..self }
+    }
+
+    /// With links to what the agent's program wrote, where that is kept.
+    pub fn with_raw(self, has_raw: bool) -> Self {
+        Self { has_raw, ..self }
     }
 
     /// With what other sessions' agents answered in it.
@@ -108,9 +122,13 @@ impl View {
         format!("/api/sessions/{}/calls/{}/output?stream={stream}", self.session, call.id)
     }
 
-    /// What a record was made of.
-    pub(crate) fn raw_url(&self, record: Seq) -> String {
-        format!("/api/sessions/{}/raw?seq={record}", self.session)
+    /// Where to read what the agent's program wrote of it.
+    pub(crate) fn raw_url(&self, of: RawOf<'_>) -> Option<String> {
+        let of = match of {
+            RawOf::Record(record) => format!("seq={record}"),
+            RawOf::Run(id) => format!("run={id}"),
+        };
+        self.has_raw.then(|| format!("/api/sessions/{}/raw?{of}&format=text", self.session))
     }
 
     /// A body as plain text that grows, or its ends and the way to the rest.

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use backends::ToolOutcome;
 use store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot};
-use transcript::{Event, Record, Seq, SessionId, Summary};
+use transcript::{Event, Record, Seq, SessionId, SessionState, Summary, Transcript};
 
 use crate::agents::Agents;
 use crate::approvals::Approvals;
@@ -80,6 +80,25 @@ impl Shared {
             exchanges: Exchanges::default(),
             passes: Passes::new(([127, 0, 0, 1], 1).into()),
         })
+    }
+}
+
+impl Shared {
+    /// Whether what the session's agent writes can be read back.
+    pub(crate) fn keeps_raw_of(&self, transcript: &Transcript) -> bool {
+        self.keeps_raw && self.agents.is_program(&transcript.summary.agent)
+    }
+
+    /// The session's program, while a run is open.
+    pub(crate) fn pulse_of(
+        &self,
+        id: &SessionId,
+        transcript: &Transcript,
+    ) -> Option<render::Pulse> {
+        let state = transcript.summary.state();
+        let is_at_work = matches!(state, SessionState::Running | SessionState::Waiting);
+        let pulse = self.pulses.of(id).filter(|_| is_at_work)?;
+        Some(render::Pulse { pid: pulse.pid, heard_at: pulse.heard_at() })
     }
 }
 

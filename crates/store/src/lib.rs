@@ -250,6 +250,16 @@ impl Store {
         self.in_session(session, |db, key| message::window(db, key, window))
     }
 
+    /// The window that has the oldest `limit` messages that begin after a number.
+    pub fn window_after(
+        &self,
+        session: &SessionId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Window, Error> {
+        self.in_session(session, |db, key| message::window_after(db, key, after, limit))
+    }
+
     pub fn message_row(&self, session: &SessionId, id: &str) -> Result<Option<MessageRow>, Error> {
         self.in_session(session, |db, key| message::by_id(db, key, id))
     }

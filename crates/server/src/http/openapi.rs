@@ -138,12 +138,13 @@ impl Operation<'_> {
         self.gives(status, Some(("application/json", schema)));
     }
 
+    /// Said twice for a status, it is one or the other.
     pub(super) fn gives(&mut self, status: StatusCode, content: Option<(&str, Schema)>) {
-        let mut answer = json!({ "description": status.canonical_reason() });
+        let described = || json!({ "description": status.canonical_reason() });
+        let answer = self.answers.entry(status.as_u16()).or_insert_with(described);
         if let Some((media_type, schema)) = content {
-            answer["content"] = json!({ media_type: { "schema": schema } });
+            answer["content"][media_type] = json!({ "schema": schema });
         }
-        self.answers.insert(status.as_u16(), answer);
     }
 
     pub(super) fn refuses(&mut self, codes: &[RequestCode]) {

@@ -43,8 +43,9 @@ pub(super) struct SessionObject {
 struct ProgramObject {
     pid: u32,
     started_at: Millis,
-    /// When it last wrote something.
-    last_line_at: Millis,
+    /// When it last wrote something; none if it has written nothing yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_line_at: Option<Millis>,
 }
 
 impl SessionObject {

@@ -5,6 +5,7 @@
 mod api;
 mod approvals;
 mod cancel;
+mod codex_exec;
 mod conformance;
 mod crash;
 mod crowd;
@@ -14,6 +15,7 @@ mod document;
 mod door;
 mod exchanges;
 mod exchanges_model;
+mod formats;
 mod fuzz;
 mod import;
 mod lock;

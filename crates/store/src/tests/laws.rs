@@ -145,6 +145,11 @@ fn check_derived(store: &Store, id: &SessionId, records: &[Record]) {
     let window = store.messages(id, Window { before, limit: 2 }).unwrap();
     let older = &rows[..rows.len().saturating_sub(1)];
     assert_eq!(window, older[older.len().saturating_sub(2)..]);
+    for (idx, row) in rows.iter().enumerate() {
+        let later = &rows[idx + 1..];
+        let window = store.window_after(id, row.first, 2).unwrap();
+        assert_eq!(store.messages(id, window).unwrap(), later[..later.len().min(2)]);
+    }
 }
 
 fn check_client_ids(store: &Store, id: &SessionId, records: &[Record]) {

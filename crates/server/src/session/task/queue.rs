@@ -85,7 +85,12 @@ impl Task {
         let message_id = message.id.clone();
         match change {
             QueuedChange::Position(position) => {
-                self.push(None, Event::MessageMoved { message_id, position });
+                let last = self.queue.messages.len() - 1;
+                let position = (position as usize).min(last);
+                if self.queue.messages[position].id != message_id {
+                    let position = u32::try_from(position).unwrap_or(u32::MAX);
+                    self.push(None, Event::MessageMoved { message_id, position });
+                }
             }
             QueuedChange::Dropped => self.drop_message(&message),
             QueuedChange::Text(text) if message.from.is_some() => {
