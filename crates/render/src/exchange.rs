@@ -104,12 +104,14 @@ fn end(id: &str, exchange: &Exchange) -> Element {
     })
 }
 
-/// To where only a server leads.
+/// A file that stands alone leads nowhere.
 fn link(view: &View, id: &str, exchange: &Exchange) -> Option<Element> {
-    let (session, run) = place(exchange).filter(|_| !view.is_alone())?;
-    let link =
-        Element::new("a", id).class("meta there").attr("href", format!("/s/{session}#m={run}"));
-    Some(link.text("Open its session"))
+    let (session, run) = place(exchange)?;
+    let link = Element::new("a", id).class("meta there");
+    Some(match view.is_alone() {
+        true => link,
+        false => link.attr("href", format!("/s/{session}#m={run}")).text("Open its session"),
+    })
 }
 
 /// Above a message that an agent has said.
@@ -117,10 +119,11 @@ pub(crate) fn from(view: &View, from: &Sender) -> Markup {
     let Sender { session_id, agent, is_answer, .. } = from;
     let words = if *is_answer { "Answer from " } else { "From " };
     let there = SessionId::parse(session_id.as_str()).filter(|_| !view.is_alone());
+    let there = there.map(|it| format!("/s/{it}"));
     html! {
         p.meta.from {
             (icon("agent")) " " (words) b { (agent) }
-            @if let Some(session) = there { a.there href={ "/s/" (session) } { "Open its session" } }
+            a.there href=[&there] { @if there.is_some() { "Open its session" } }
         }
     }
 }
