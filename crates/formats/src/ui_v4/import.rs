@@ -88,13 +88,18 @@ fn phases(parts: &[Value], content: &str) -> Vec<Option<Phase>> {
     let texts = parts.iter().filter(|it| it["type"] == "text");
     let texts = texts.map(|it| it["text"].as_str().unwrap_or_default()).rev();
     let mut rest = content;
-    let phase = |text: &str| match rest.strip_suffix(text).filter(|_| !text.trim().is_empty()) {
-        Some(before) => {
-            rest = before.strip_suffix("\n\n").unwrap_or(before);
-            Some(Phase::Final)
+    let phase = |text: &str| {
+        let before = rest.strip_suffix(text).filter(|_| !text.trim().is_empty());
+        let joint =
+            before.and_then(|it| if it.is_empty() { Some("") } else { it.strip_suffix("\n\n") });
+        match joint {
+            Some(before) => {
+                rest = before;
+                Some(Phase::Final)
+            }
+            None if serde_json::from_str::<Value>(text).is_ok() => None,
+            None => Some(Phase::Commentary),
         }
-        None if serde_json::from_str::<Value>(text).is_ok() => None,
-        None => Some(Phase::Commentary),
     };
     let mut phases: Vec<Option<Phase>> = texts.map(phase).collect();
     phases.reverse();
