@@ -216,7 +216,7 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
               |
             7 | max_step = 1
               | ^^^^^^^^
-            unknown field `max_step`, expected one of `id`, `kind`, `description`, `workspace`, `base_url`, `model`, `api_key_env`, `headers`, `system`, `tools`, `vision`, `max_steps`, `max_tokens`, `max_seconds`, `max_tool_calls`, `parallel_tools`, `retries`, `timeout_seconds`, `temperature`, `top_p`, `seed`, `max_output_tokens`, `extra`, `omit`, `command`, `args`, `env`, `permission_mode`, `idle_minutes`
+            unknown field `max_step`, expected one of `id`, `kind`, `description`, `workspace`, `agents_allow`, `agents_deny`, `base_url`, `model`, `api_key_env`, `headers`, `system`, `tools`, `vision`, `max_steps`, `max_tokens`, `max_seconds`, `max_tool_calls`, `parallel_tools`, `retries`, `timeout_seconds`, `temperature`, `top_p`, `seed`, `max_output_tokens`, `extra`, `omit`, `command`, `args`, `env`, `permission_mode`, `idle_minutes`
 
         "#]],
     );
