@@ -62,6 +62,12 @@ impl Scene {
         call.unwrap()
     }
 
+    /// An answer of the session that is known.
+    fn answer(&self) -> String {
+        let answer = self.known.1.iter().find_map(|record| record.response_id.as_ref());
+        answer.unwrap().to_string()
+    }
+
     /// Nothing is lost, the server still works, and it has not panicked.
     async fn check(self) {
         let Self { server, witness: (witness, log), known: (known, beginning), .. } = self;
@@ -127,6 +133,7 @@ fn known_strings(scene: &Scene, operation: &Operation) -> Vec<String> {
         // Where copies are allowed to go, and where they are not.
         "/api/backup" => vec![path("copy.db"), path("no/such/folder.db"), path("")],
         "/api/sessions/{session}/calls/{call}/output" => vec![scene.call(); 2],
+        "/api/sessions/{session}/answers/{answer}" => vec![scene.answer(); 2],
         "/api/sessions" => vec![path(""), "made-by-nonsense".to_owned(), "demo".to_owned()],
         _ => vec!["made-by-nonsense".to_owned(), "page.js".to_owned(), "correct horse".to_owned()],
     };
