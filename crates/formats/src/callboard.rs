@@ -136,6 +136,9 @@ struct ToolCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     args: Option<Value>,
     args_text: String,
+    /// What the agent had proposed, where a person changed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proposed_args_text: Option<String>,
     #[serde(skip_serializing_if = "is_false")]
     args_incomplete: bool,
     summary: String,

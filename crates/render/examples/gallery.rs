@@ -9,7 +9,9 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use render::{Bodies, ListedAgent, ListedSession, Live, OpenSession, Page, Settings, View, page};
+use render::{
+    Bodies, ListedAgent, ListedSession, Live, OpenSession, Page, SessionList, Settings, View, page,
+};
 use serde_json::{Map, Value, json};
 use transcript::{Record, SessionId, Transcript, stream};
 
@@ -47,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 struct Gallery {
     settings: Settings,
-    sessions: Vec<ListedSession>,
+    sessions: SessionList,
     agents: [ListedAgent; 1],
 }
 
@@ -61,18 +63,25 @@ impl Gallery {
                 agent: summary.agent.clone(),
                 state: summary.state(),
                 archived: summary.archived,
+                leaving: false,
                 updated_at: summary.updated_at,
             }
         });
+        let sessions = SessionList { sessions: sessions.collect(), ..SessionList::default() };
         let demo = ListedAgent { id: "demo".into(), kind: "demo".into(), problem: None };
-        Self { settings: Settings::default(), sessions: sessions.collect(), agents: [demo] }
+        Self { settings: Settings::default(), sessions, agents: [demo] }
     }
 
     fn draw(&self, open: Option<(&SessionId, &Transcript)>) -> String {
         let Self { settings, sessions, agents } = self;
-        let open =
-            open.map(|(id, transcript)| OpenSession { id, transcript, earlier: None, at: None });
-        page(&Page { settings, sessions, agents, servers: &[], open })
+        let open = open.map(|(id, transcript)| OpenSession {
+            id,
+            transcript,
+            earlier: None,
+            folder: None,
+            at: None,
+        });
+        page(&Page { settings, sessions, agents, servers: &[], grants: &[], open })
     }
 
     fn replay(&self, id: &SessionId, records: &[Record]) -> Value {

@@ -6,16 +6,17 @@ use transcript::{SessionId, Transcript};
 
 use crate::conversation::messages;
 use crate::icon::{icon, symbols};
-use crate::settings::{self, ListedServer, Settings};
-use crate::sidebar::{ListedSession, sidebar};
+use crate::settings::{self, ListedGrant, ListedServer, Settings};
+use crate::sidebar::{SessionList, sidebar};
 use crate::surroundings::Surroundings;
 use crate::view::{Bodies, View};
 
 pub struct Page<'a> {
     pub settings: &'a Settings,
-    pub sessions: &'a [ListedSession],
+    pub sessions: &'a SessionList,
     pub agents: &'a [ListedAgent],
     pub servers: &'a [ListedServer],
+    pub grants: &'a [ListedGrant],
     /// The session that is open, if one is.
     pub open: Option<OpenSession<'a>>,
 }
@@ -25,6 +26,8 @@ pub struct OpenSession<'a> {
     pub transcript: &'a Transcript,
     /// Where the messages before these end, if there are any.
     pub earlier: Option<u64>,
+    /// Where its agent works.
+    pub folder: Option<&'a str>,
     /// The log is shown as it was at this number: nothing can be said there.
     pub at: Option<u64>,
 }
@@ -59,7 +62,7 @@ pub fn page(page: &Page<'_>) -> String {
             p #status role="status" aria-live="polite" {}
             div #announcer.sr aria-live="polite" {}
             (session_menu())
-            (settings::dialog(page.settings, page.servers))
+            (settings::dialog(page.settings, page.servers, page.grants))
             (shortcuts())
         }
     };
@@ -67,7 +70,7 @@ pub fn page(page: &Page<'_>) -> String {
 }
 
 fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
-    let view = View::new(open.id.clone(), Bodies::Cut);
+    let view = View::new(open.id.clone(), Bodies::Cut).in_folder(open.folder);
     let around = Surroundings::new(&view, open.transcript);
     html! {
         header.top {
@@ -83,12 +86,14 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
                 p #earlier { a href={ "/s/" (open.id.as_str()) "?before=" (before) } data-before=(before) { "Earlier messages" } }
             }
             (PreEscaped(messages(&view, open.transcript).to_html()))
-            p.hint.empty { "Nothing said yet. Say something below; try: what time is it in Tokyo?" }
+            p.hint.empty { "Nothing said yet." span.scripted { " Say something below." } }
             (PreEscaped(around.queue.to_html()))
             div #pending.queue {}
         }
         div.foot {
-            button #latest type="button" data-action="latest" hidden { (icon("arrow-down")) " Jump to latest" }
+            button #latest type="button" data-action="latest" aria-label="Jump to latest" title="Jump to latest" hidden {
+                (icon("arrow-down"))
+            }
             (PreEscaped(around.now.to_html()))
             (PreEscaped(around.dock.to_html()))
             (composer(page))
@@ -103,6 +108,7 @@ fn welcome(page: &Page<'_>) -> Markup {
         "list the files, then read README.md",
         "write a report about lighthouses",
     ];
+    let demo = page.agents.iter().find(|it| it.kind == "demo" && it.problem.is_none());
     html! {
         header.top {
             button.quiet.drawer type="button" data-action="drawer" aria-label="Sessions" { (icon("menu")) }
@@ -113,15 +119,37 @@ fn welcome(page: &Page<'_>) -> Markup {
                 @if page.agents.is_empty() {
                     p { "No agent is configured. Add one to callboard.toml, then start the server again; " code { "callboard doctor" } " says what was found." }
                 } @else {
-                    p { "Say something below to begin. The demo agent needs no key and no network; try:" }
-                    ul.examples { @for text in examples { li { button type="button" data-action="example" { (text) } } } }
+                    p.scripted { "Say something below to begin." }
                 }
-                @for agent in page.agents {
-                    @if let Some(problem) = &agent.problem { p.notice.info { b { (agent.id) } ": " (problem) } }
+                @if let Some(demo) = demo {
+                    div.scripted {
+                        p { "Or see how it works with the " b { (demo.id) } " agent, which needs no key and no network:" }
+                        ul.examples {
+                            @for text in examples {
+                                li { button type="button" data-action="example" data-agent=(demo.id) { (text) } }
+                            }
+                        }
+                    }
                 }
+                (missing(page.agents))
             }
         }
         div.foot { (composer(page)) }
+    }
+}
+
+/// Agents that cannot be used: one line, and how to change that behind it.
+fn missing(agents: &[ListedAgent]) -> Markup {
+    let missing: Vec<(&str, &str)> =
+        agents.iter().filter_map(|it| Some((&*it.id, it.problem.as_deref()?))).collect();
+    let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
+    html! {
+        @if !missing.is_empty() {
+            details.missing.meta {
+                summary { "Not ready: " (names.join(", ")) " · " span.link { "how to get them" } }
+                ul { @for (name, problem) in missing { li { b { (name) } ": " (problem) } } }
+            }
+        }
     }
 }
 
@@ -145,6 +173,8 @@ fn composer(page: &Page<'_>) -> Markup {
                     select #agent {
                         @for it in page.agents { option value=(it.id) disabled[it.problem.is_some()] { (it.id) } }
                     }
+                    label.sr for="folder" { "Folder" }
+                    input #folder type="text" placeholder="Folder (its own if empty)" autocomplete="off" spellcheck="false";
                 } @else { span.meta.agent { (agent.unwrap_or_default()) } }
                 button.quiet type="button" data-action="attach" aria-label="Attach files" { (icon("clip")) }
                 input #attach type="file" multiple hidden;
@@ -165,6 +195,7 @@ fn session_menu() -> Markup {
             button type="button" role="menuitem" data-action="rename" autofocus { "Rename" }
             button #archive type="button" role="menuitem" data-action="archive" { "Archive" }
             a role="menuitem" data-format="html" { "Export as HTML" }
+            a role="menuitem" data-format="md" { "Export as Markdown" }
             a role="menuitem" data-format="json" { "Export as JSON" }
             button.danger type="button" role="menuitem" data-action="delete" { "Delete" }
         }
@@ -204,18 +235,32 @@ pub fn error_page(title: &str, message: &str) -> String {
     document(title, None, &stylesheet(), &body)
 }
 
-/// The form for the password.
-pub fn sign_in_page(message: &str) -> String {
+/// What somebody sees who is not let in yet, and the ways in.
+pub struct SignIn<'a> {
+    pub message: &'a str,
+    /// There is a password.
+    pub takes_password: bool,
+}
+
+pub fn sign_in_page(SignIn { message, takes_password }: &SignIn<'_>) -> String {
     let body = html! {
         body.plain {
             main {
                 h1 { "Sign in to Callboard" }
                 p role="alert" { (message) }
-                form method="post" action="/sign-in" {
-                    label for="password" { "Password" }
-                    input #password type="password" name="password" required autofocus
-                        autocomplete="current-password";
-                    button.primary type="submit" { "Sign in" }
+                @if *takes_password {
+                    form method="post" action="/sign-in" {
+                        label for="password" { "Password" }
+                        input #password type="password" name="password" required autofocus
+                            autocomplete="current-password";
+                        button.primary type="submit" { "Sign in" }
+                    }
+                }
+                form method="get" action="/" {
+                    label for="token" { "Token" }
+                    input #token type="password" name="token" required autofocus[!*takes_password] autocomplete="off";
+                    button type="submit" { "Sign in with the token" }
+                    p.hint { "It is the end of the address that the server printed when it started: " code { "/?token=…" } }
                 }
             }
         }

@@ -24,6 +24,8 @@ pub struct View {
     short: String,
     bodies: Bodies,
     files: Files,
+    /// Where an agent works whose session does not say so.
+    pub(crate) folder: Option<String>,
 }
 
 /// Attachments by their blob, as addresses that hold their content: for a file that stands alone.
@@ -40,7 +42,10 @@ pub enum Bodies {
 /// Which of a call's texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyKind {
+    /// What the tool got.
     Arguments,
+    /// What the agent wanted it to get, where somebody changed that.
+    Proposed,
     Stdout,
     Stderr,
     Result,
@@ -52,7 +57,12 @@ impl View {
     pub fn new(session: SessionId, bodies: Bodies) -> Self {
         let id = session.as_str();
         let short = id[id.len().saturating_sub(8)..].to_owned();
-        Self { session, short, bodies, files: Files::new() }
+        Self { session, short, bodies, files: Files::new(), folder: None }
+    }
+
+    /// Where its agent works, unless the session says otherwise.
+    pub fn in_folder(self, folder: Option<&str>) -> Self {
+        Self { folder: folder.map(str::to_owned), ..self }
     }
 
     /// With what is attached in it.
@@ -127,6 +137,20 @@ impl View {
         }
     }
 
+    /// One that is too long for the page: fetched when it is asked for.
+    pub(crate) fn long_file(&self, id: &str, call: &Call, body: &Body) -> Markup {
+        html! {
+            div id=(id) .body.file.cut tabindex="0" {
+                p.gap {
+                    a.show-all href=(self.body_url(call, BodyKind::File)) data-action="show-all" {
+                        "Show the file (" (size(body.bytes())) ")"
+                    }
+                    button.quiet.show-less type="button" data-action="show-less" { "Show less" }
+                }
+            }
+        }
+    }
+
     fn ends(&self, call: &Call, kind: BodyKind, body: &Body) -> Markup {
         let (head, tail) = (head(body.head()), tail(body.tail()));
         html! {
@@ -146,6 +170,7 @@ impl BodyKind {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Arguments => "arguments",
+            Self::Proposed => "proposed",
             Self::Stdout => "stdout",
             Self::Stderr => "stderr",
             Self::Result => "result",

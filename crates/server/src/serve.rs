@@ -25,7 +25,7 @@ use crate::http::{self, App, Edge};
 use crate::live::Hub;
 use crate::mcp::{KeepFile, McpServers};
 use crate::metrics::Metrics;
-use crate::session::{HttpClient, Pulses, Sessions, Shared, end_survivors};
+use crate::session::{HttpClient, Leaving, Pulses, Sessions, Shared, end_survivors};
 use crate::tools::Tools;
 
 const UPKEEP: Duration = Duration::from_secs(3600);
@@ -118,6 +118,7 @@ impl Server {
             http: HttpClient::default(),
             keeps_raw: config.raw_days > 0,
             pulses: Pulses::default(),
+            leaving: Leaving::default(),
         });
         // Before any session goes on: nothing of an earlier server may be at work.
         end_survivors(&store).await?;

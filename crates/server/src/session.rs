@@ -4,6 +4,7 @@
 //! session, and ends when nothing has happened for a while; what it knows is in the log.
 
 mod command;
+mod leaving;
 mod lines;
 mod process;
 mod pulse;
@@ -31,6 +32,7 @@ pub(crate) use command::{
     Answered, Approval, Command, MessageState, NewMessage, NewSession, QueuedChange, Receipt,
     Refused, SessionPatch,
 };
+pub(crate) use leaving::Leaving;
 pub(crate) use process::end_survivors;
 pub(crate) use pulse::{Pulse, Pulses};
 pub(crate) use request::HttpClient;
@@ -52,6 +54,7 @@ pub(crate) struct Shared {
     pub(crate) keeps_raw: bool,
     /// Programs that run.
     pub(crate) pulses: Pulses,
+    pub(crate) leaving: Leaving,
 }
 
 #[cfg(test)]
@@ -68,6 +71,7 @@ impl Shared {
             http: HttpClient::default(),
             keeps_raw: true,
             pulses: Pulses::default(),
+            leaving: Leaving::default(),
         })
     }
 }
@@ -125,6 +129,9 @@ impl Sessions {
         session: &SessionId,
         command: impl FnOnce(oneshot::Sender<Result<T, Refused>>) -> Command,
     ) -> Result<T, Refused> {
+        if self.shared.leaving.contains(session) {
+            return Err(Refused::Leaving);
+        }
         let (reply, answer) = oneshot::channel();
         let inbox = self.inbox(session).ok_or(Refused::Stopping)?;
         inbox.send(command(reply)).await.map_err(|_| Refused::Stopping)?;

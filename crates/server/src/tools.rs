@@ -17,6 +17,7 @@ mod shell;
 mod time;
 mod workspace;
 mod write_file;
+mod write_target;
 
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,7 @@ use crate::session::Sessions;
 
 pub(crate) use addresses::Web;
 pub(crate) use workspace::plain;
+pub(crate) use write_target::write_target;
 
 /// What a model is told about a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

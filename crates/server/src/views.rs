@@ -142,7 +142,9 @@ impl<'a> Drawing<'a> {
         let window = store::Window { before: None, limit: MESSAGES };
         let read = shared.store.off_thread(move |store| window::read(store, &id, window));
         let transcript = read.await?.map(|it| it.transcript).unwrap_or_default();
-        Ok(Live::new(View::new(session.clone(), Bodies::Cut), transcript))
+        let folder = shared.agents.workspace(&transcript.summary.agent);
+        let view = View::new(session.clone(), Bodies::Cut).in_folder(folder.to_str());
+        Ok(Live::new(view, transcript))
     }
 
     /// Draws first what waits, so that the page that joins and the patches that follow meet.

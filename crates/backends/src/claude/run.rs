@@ -244,7 +244,8 @@ impl Run {
         let asked = call_id.clone();
         let question = Question { request_id, call_id, provider_call_id: tool_use_id, input };
         if self.questions.add(question) {
-            let ask = Effect::Ask { call_id: asked, can_edit: true, form: form.flatten() };
+            let ask =
+                Effect::Ask { call_id: asked, can_edit: true, form: form.flatten(), reason: None };
             self.telling.effects.push(ask);
         }
     }

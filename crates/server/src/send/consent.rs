@@ -88,7 +88,11 @@ mod tests {
     use super::*;
 
     fn question(scopes: &[Scope]) -> Question {
-        let options = ApprovalOptions { scopes: scopes.to_vec(), can_edit: true, form: None };
+        let options = ApprovalOptions {
+            scopes: scopes.to_vec(),
+            can_edit: true,
+            ..ApprovalOptions::default()
+        };
         Question::new(CallId::new("c"), &options)
     }
 

@@ -178,6 +178,8 @@ pub(crate) enum Answered {
 pub(crate) enum Refused {
     #[error("there is no such session")]
     NoSession,
+    #[error("the session was deleted; take that back first to go on with it")]
+    Leaving,
     #[error("a session of that id exists already")]
     Exists,
     #[error("the agent is working; stop it or wait until it has finished")]
