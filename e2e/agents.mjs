@@ -130,6 +130,12 @@ class Conversation {
     return this.answerWhen((it) => it.status !== undefined);
   }
 
+  /** The last answer there is, whoever asked for it. */
+  async lastAnswer() {
+    const { messages } = await this.stage.callboard.api(`sessions/${this.id}/messages?order=desc&limit=5`);
+    return messages.find((/** @type {any} */ it) => it.role === "assistant");
+  }
+
   /** The answer to what was said last, as soon as it is like this. @param {(answer: any) => boolean} isSo */
   async answerWhen(isSo) {
     /** @type {any} */

@@ -311,6 +311,44 @@ const CASES = {
     await assertSameAfterReload(page);
   },
 
+  "Callboard's own tools have one name, one result and no question": async ({ t, stage, open, told }) => {
+    const talk = await open({ asks: true });
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:ownTools");
+    await answered(page);
+    const answer = await talk.lastAnswer();
+    assert.deepEqual(told(answer), [
+      "commentary: Who is there?",
+      "agents_list succeeded",
+      "commentary: I leave a note.",
+      "callboard_note succeeded",
+      "notice: Half way.",
+      "final: All is noted.",
+    ]);
+    const [list, note] = answer.toolCalls;
+    const ids = list.result.agents.map((/** @type {any} */ it) => [it.id, it.kind, it.you ?? false]);
+    const kind = stage.kind;
+    assert.deepEqual(ids, [["free", kind, false], ["asking", kind, true], ["demo", "demo", false]]);
+    assert.deepEqual(note.result, { noted: true });
+    assert.match(stage.models.asked("ownTools").at(-1) ?? "", /noted/);
+    const events = await stage.callboard.events(talk.id);
+    assert.equal(events.filter((it) => it.type === "tool_approval_requested").length, 0);
+    assert.equal(events.filter((it) => it.type === "tool_result").length, 2);
+    await page.getByText("Half way.", { exact: true }).waitFor();
+    await assertSameAfterReload(page);
+    const commands = (await talk.processes()).map((it) => it.command).join("\n");
+    assert.doesNotMatch(commands, /Bearer [^$]/, "everybody can read a command line");
+  },
+
+  "two calls that are the same are two": async ({ open, told }) => {
+    const answer = await (await open()).hear("play:twins");
+    const [first, ...rest] = told(answer);
+    const last = rest.pop();
+    assert.deepEqual([first, last], ["commentary: The same twice.", "final: Both are noted."]);
+    const twins = ["callboard_note succeeded", "callboard_note succeeded", "notice: Twin.", "notice: Twin."];
+    assert.deepEqual(rest.sort(), twins);
+  },
+
   "a question is answered on the page": async ({ t, stage, open }) => {
     const talk = await open({ asks: true });
     const page = await openSession(t, browser, stage.callboard, talk.id);

@@ -46,7 +46,7 @@ test("the arguments can be changed before it is allowed", async (t) => {
   const opened = await open(t);
   await opened.sheet.getByText("Change the arguments").click();
   const edited = opened.sheet.getByRole("textbox", { name: "Arguments" });
-  assert.equal(await edited.inputValue(), '{"command": "rm -r build"}');
+  assert.equal(await edited.inputValue(), '{\n  "command": "rm -r build"\n}');
   await edited.fill('{"command": "rm -r build/tmp"}');
   // Digits that are written are no answer.
   await edited.press("End");

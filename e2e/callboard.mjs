@@ -199,6 +199,26 @@ export function logLines(sessionId, records) {
   return lines.join("\n");
 }
 
+/** A log of so many messages, each with its number. */
+export function longLog(count = 120) {
+  /** @type {object[]} */
+  const log = [{ type: "session_created", agent: "demo", title: "A long talk" }];
+  for (let idx = 0; idx < count / 2; idx += 1) {
+    const responseId = `r${idx}`;
+    const text = `Answer ${idx}. ${"The sea is wide. ".repeat(12)}`;
+    log.push(
+      { type: "user_message", messageId: `m${idx}`, text: `Question ${idx}` },
+      { type: "run_start", responseId, agent: "demo", trigger: "user" },
+      { type: "step_start", responseId, index: 0 },
+      { type: "text_start", responseId, partId: `${responseId}.0` },
+      { type: "text_done", responseId, partId: `${responseId}.0`, text },
+      { type: "step_finish", responseId, index: 0, finishReason: "stop" },
+      { type: "run_finish", responseId, status: "completed", durationMs: 1 },
+    );
+  }
+  return log;
+}
+
 /**
  * Asks until the answer is yes.
  * @param {() => Promise<boolean>} isTrue

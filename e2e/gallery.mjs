@@ -15,8 +15,9 @@ const TYPES = { ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg
 /**
  * @typedef {{
  *   first: string,
- *   patches: {seq: number, ops: (string | null)[][]}[],
+ *   patches: {seq: number, ops: (string | null)[][] | null}[],
  *   pages: Record<string, string>,
+ *   part: {seq: number, pages: Record<string, string>} | null,
  * }} Replay
  */
 
@@ -59,6 +60,7 @@ export function useGallery() {
 export async function openDrawn(page, name, html) {
   /** @type {import("playwright-core").WebSocketRoute | undefined} */
   let socket;
+  let drawn = html;
   /** @type {{what: string, body: any}[]} */
   const asked = [];
   /** @type {any[]} */
@@ -71,14 +73,16 @@ export async function openDrawn(page, name, html) {
   });
   await page.route("**/*", (route) => {
     const request = route.request();
-    const { origin, pathname } = new URL(request.url());
+    const { origin, pathname, searchParams } = new URL(request.url());
     if (`${origin}/` !== ORIGIN) {
       elsewhere.push(request.url());
       return route.abort();
     }
     if (pathname.startsWith("/assets/")) return sendAsset(route, path.basename(pathname));
+    // Nobody has drawn what is before or after; it is never there.
+    if (searchParams.has("part")) return undefined;
     if (!pathname.startsWith("/api/")) {
-      return route.fulfill({ body: html, contentType: "text/html; charset=utf-8" });
+      return route.fulfill({ body: drawn, contentType: "text/html; charset=utf-8" });
     }
     // Nobody has drawn the colours of files: they stay plain.
     if (pathname.endsWith("/output")) return undefined;
@@ -96,9 +100,13 @@ export async function openDrawn(page, name, html) {
     /** What it wanted from others. */
     elsewhere,
     say,
-    /** Says a patch of the log, and waits until it is there. @param {Replay["patches"][0]} patch */
-    async patch({ seq, ops }) {
-      say({ type: "patch", sessionId: name, seq, ops });
+    /**
+     * Says a patch of the log, and waits until it is there.
+     * @param {Replay["patches"][0]} patch @param {string} [fresh] the page, where patches do not lead to it
+     */
+    async patch({ seq, ops }, fresh = drawn) {
+      drawn = fresh;
+      say(ops ? { type: "patch", sessionId: name, seq, ops } : { type: "reload", sessionId: name });
       await page.waitForFunction((seq) => document.body.dataset.head === String(seq), seq);
     },
   };
@@ -117,9 +125,8 @@ function sendAsset(route, file) {
  */
 export function fromLog(html) {
   const from = html === null ? document : new DOMParser().parseFromString(html, "text/html");
-  const short = /** @type {HTMLElement} */ (from.querySelector(".messages")).id.replace(/messages$/, "");
-  return ["heading", "messages", "queue", "now", "dock"].map((name) => {
-    const element = from.getElementById(short + name)?.cloneNode(true);
+  return [".heading", ".messages", ".queue", ".foot > .now", ".dock"].map((name) => {
+    const element = from.querySelector(name)?.cloneNode(true);
     if (!(element instanceof Element)) return `no ${name}`;
     for (const it of element.querySelectorAll("details")) it.removeAttribute("open");
     for (const it of element.querySelectorAll(".fetched")) it.remove();

@@ -129,10 +129,10 @@ test("X5.4 while a run is on, every look shows that it is, and none does afterwa
   const signs = ".typing, .tool-widget:not([data-state=complete]), .approval";
   for (const name of ["tools", "stopped", "queue", "subagent"]) {
     const page = await browser.newPage(t);
-    const { first, patches } = gallery.replay(name);
+    const { first, patches, pages } = gallery.replay(name);
     const { patch } = await openDrawn(page, name, first);
     for (const step of patches) {
-      await patch(step);
+      await patch(step, pages[step.seq]);
       const missing = await page.evaluate(
         ([looks, signs]) => {
           const root = document.documentElement;

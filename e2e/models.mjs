@@ -37,6 +37,10 @@ const write = (path, content) => ({ kind: "use", tool: "write", args: { path, co
 const edit = (path, before, after) => ({ kind: "use", tool: "edit", args: { path, before, after } });
 /** @param {string} path @returns {Part} */
 const read = (path) => ({ kind: "use", tool: "read", args: { path } });
+/** @type {Part} */
+const listAgents = { kind: "use", tool: "agents", args: {} };
+/** @param {string} words @returns {Part} */
+const note = (words) => ({ kind: "use", tool: "note", args: { text: words } });
 
 /** What the model does, turn by turn. @type {Record<string, (Part[] | Refusal)[]>} */
 const SCENARIOS = {
@@ -64,6 +68,12 @@ const SCENARIOS = {
   colours: [[text("As it is:"), shell(String.raw`printf '\033[31mred\033[0m \303\244\342\202\254\n'`)], [text("Grün, 绿, 🟢.")]],
   forever: [[text("This never ends."), shell("echo started; tail -f /dev/null")], [text("It ended.")]],
   asking: [[text("I need a file."), shell("touch asked.txt")], [text("So be it.")]],
+  ownTools: [
+    [text("Who is there?"), listAgents],
+    [text("I leave a note."), note("Half way.")],
+    [text("All is noted.")],
+  ],
+  twins: [[text("The same twice."), note("Twin."), note("Twin.")], [text("Both are noted.")]],
   recall: [[text("I remember all of it.")]],
   refused401: [{ refusal: 401, message: "This key opens nothing." }],
   refused429: [{ refusal: 429, message: "Too many questions today." }],
@@ -105,6 +115,9 @@ const TOOLS = {
     read_file: ({ path }) => ({ path }),
     exec_command: ({ path }) => ({ cmd: `cat ${path}` }),
   },
+  // Callboard's own, which programs know as those of an MCP server.
+  agents: { mcp__callboard__agents_list: () => ({}), agents_list: () => ({}) },
+  note: { mcp__callboard__callboard_note: ({ text }) => ({ text }), callboard_note: ({ text }) => ({ text }) },
 };
 
 /** @param {string} head @param {string} body */
@@ -194,7 +207,11 @@ class Models {
    * @returns {import("./protocols.mjs").Call}
    */
   #call({ tool, args }, turn, tools, body) {
-    const name = Object.keys(TOOLS[tool]).find((it) => tools.includes(it));
+    const names = Object.keys(TOOLS[tool]);
+    // Codex has a search for those of MCP servers, and takes a call of one that was not searched for.
+    const isOffered = (/** @type {string} */ it) =>
+      tools.includes(it) || (it.startsWith("mcp__") && tools.includes("tool_search"));
+    const name = names.find(isOffered);
     assert.ok(name, `there is nothing to ${tool} with among ${tools}`);
     const given = TOOLS[tool][name](args, folderIn(body));
     const id = `call_s${turn}_${++this.#count}`;

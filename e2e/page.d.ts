@@ -7,10 +7,13 @@ interface PageElements {
   archive: HTMLElement;
   attach: HTMLInputElement;
   composer: HTMLFormElement;
+  earlier: HTMLElement;
   editing: HTMLElement;
   files: HTMLElement;
+  folder: HTMLInputElement;
   found: HTMLElement;
   keys: HTMLDialogElement;
+  later: HTMLElement;
   menu: HTMLElement;
   query: HTMLInputElement;
   search: HTMLFormElement;

@@ -124,7 +124,13 @@ function readResponses({ input, tools = [] }) {
     if (it.type.endsWith("_output")) return [{ result: it.call_id }];
     return it.type === "message" && it.role === "user" ? saidIn(it.content) : [];
   });
-  return { entries, tools: tools.map((/** @type {any} */ it) => it.name ?? it.type) };
+  return { entries, tools: tools.flatMap(responseTools) };
+}
+
+/** Those of an MCP server are together in one namespace. @param {any} tool @returns {string[]} */
+function responseTools(tool) {
+  if (tool.type !== "namespace") return [tool.name ?? tool.type];
+  return tool.tools.map((/** @type {any} */ it) => `${tool.name}__${it.name}`);
 }
 
 /** @param {number} status @param {string} message */
@@ -199,7 +205,9 @@ function responseItem(part, id, hasCall) {
 
 /** @param {Call} call @param {string} itemId */
 function responseCall({ id, name, args, text }, itemId) {
-  const item = { id: `fc_${itemId}`, status: "in_progress", call_id: id, name };
+  const [, namespace, own] = /^(mcp__.+?)__(.+)$/.exec(name) ?? [];
+  const called = namespace ? { namespace, name: own } : { name };
+  const item = { id: `fc_${itemId}`, status: "in_progress", call_id: id, ...called };
   if (text !== undefined) {
     return {
       item: { ...item, type: "custom_tool_call", input: "" },

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 
 import { useBrowser } from "./browser.mjs";
-import { startCallboard } from "./callboard.mjs";
+import { longLog, startCallboard } from "./callboard.mjs";
 import { LOOKS, contentWidth, conversationText, openAll, openSession, seen, setRoot } from "./drive.mjs";
 import { openDrawn, useGallery } from "./gallery.mjs";
 
@@ -73,55 +73,6 @@ test("opening a block, also at the end of the page, does not move the line that 
     await page.evaluate(() => new Promise((resume) => requestAnimationFrame(() => setTimeout(resume))));
     assert.equal((await block.boundingBox())?.y, before);
   }
-});
-
-/** So many messages, each with its number. */
-function longLog(count = 120) {
-  /** @type {object[]} */
-  const log = [{ type: "session_created", agent: "demo", title: "A long talk" }];
-  for (let idx = 0; idx < count / 2; idx += 1) {
-    const responseId = `r${idx}`;
-    const text = `Answer ${idx}. ${"The sea is wide. ".repeat(12)}`;
-    log.push(
-      { type: "user_message", messageId: `m${idx}`, text: `Question ${idx}` },
-      { type: "run_start", responseId, agent: "demo", trigger: "user" },
-      { type: "step_start", responseId, index: 0 },
-      { type: "text_start", responseId, partId: `${responseId}.0` },
-      { type: "text_done", responseId, partId: `${responseId}.0`, text },
-      { type: "step_finish", responseId, index: 0, finishReason: "stop" },
-      { type: "run_finish", responseId, status: "completed", durationMs: 1 },
-    );
-  }
-  return log;
-}
-
-test("earlier messages load when the reader goes back, and nothing jumps", async (t) => {
-  const callboard = await startCallboard(t);
-  await callboard.importLog("talk", longLog());
-  const page = await openSession(t, browser, callboard, "talk");
-  const messages = page.locator(".messages > .message");
-  assert.equal(await messages.count(), 50);
-  await atEnd(page);
-
-  for (let known = 50; known < 120; known = await messages.count()) {
-    const oldest = await messages.first().getAttribute("id");
-    await page.evaluate(() => scrollTo(0, 0));
-    await page.waitForFunction((known) => document.querySelectorAll(".message").length > known, known);
-    const kept = page.locator(`[id="${oldest}"]`);
-    assert.ok(((await kept.boundingBox())?.y ?? -1) >= 0, "what was at the top is still in sight");
-  }
-  assert.equal(await messages.count(), 120);
-  assert.equal(await page.locator("#earlier").count(), 0);
-  const numbers = await page.locator(".bubble").allTextContents();
-  assert.deepEqual(numbers, Array.from({ length: 60 }, (_, idx) => `Question ${idx}`));
-});
-
-test("without script, earlier messages are a link away", async (t) => {
-  const callboard = await startCallboard(t);
-  await callboard.importLog("talk", longLog());
-  const page = await openSession(t, browser, callboard, "talk", { javaScriptEnabled: false });
-  await page.getByRole("link", { name: "Earlier messages" }).click();
-  await page.locator(".bubble", { hasText: /^Question 20$/ }).waitFor();
 });
 
 test("?at= shows the session as it was, and leads back", async (t) => {

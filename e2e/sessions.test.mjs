@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
-import { NATURAL, startCallboard, until } from "./callboard.mjs";
+import { NATURAL, startCallboard } from "./callboard.mjs";
 import {
   answered,
   assertSameAfterReload,
@@ -129,38 +129,6 @@ test("a session is renamed in its place, everywhere at once; Escape leaves it", 
   await page.locator("#sessions .title", { hasText: "Watches" }).waitFor();
   await page.reload();
   assert.equal(await page.getByRole("heading", { level: 1 }).innerText(), "Watches");
-});
-
-test("deleting can be undone for ten seconds", async (t) => {
-  const callboard = await startCallboard(t);
-  const session = await callboard.converse("help");
-  const page = await browser.newPage(t);
-  await page.clock.install();
-  await page.goto(callboard.url);
-  const line = page.locator(`#sessions-${session}`);
-  const exists = async () => (await callboard.api("sessions")).sessions.length === 1;
-  await choose(page, "help", "Delete");
-  await line.waitFor({ state: "hidden" });
-  await page.getByRole("button", { name: "Undo" }).click();
-  await line.waitFor();
-  await page.clock.fastForward(11_000);
-  assert.ok(await exists(), "it was taken back");
-
-  await choose(page, "help", "Delete");
-  await page.clock.fastForward(9_000);
-  assert.ok(await exists(), "not yet");
-  await page.clock.fastForward(2_000);
-  await until(async () => !(await exists()));
-  await line.waitFor({ state: "detached" });
-});
-
-test("whoever leaves the page meant to delete", async (t) => {
-  const callboard = await startCallboard(t);
-  const session = await callboard.converse("help");
-  const page = await openSession(t, browser, callboard, session);
-  await choose(page, "help", "Delete");
-  await page.goto("about:blank");
-  await until(async () => (await callboard.api("sessions")).sessions.length === 0);
 });
 
 test("an archived session says so, leaves the list, and can be brought back", async (t) => {

@@ -93,7 +93,13 @@ function swap(old, fresh) {
 /** @type {Ops} */
 const ops = {
   put: (it, html) => swap(it, parse(html)),
-  add: (it, html) => it.append(parse(html)),
+  // What was fetched may be ahead of the patches.
+  add(it, html) {
+    const fresh = parse(html);
+    const old = get(fresh.firstElementChild?.id);
+    if (old) swap(old, fresh);
+    else it.append(fresh);
+  },
   text: (it, more) => (it.lastChild instanceof Text ? it.lastChild.appendData(more) : it.append(more)),
   attr: (it, name, value) => (value === null ? it.removeAttribute(name) : it.setAttribute(name, value)),
   drop: (it) => it.remove(),
@@ -105,6 +111,8 @@ const foot = find(".foot") ?? root;
 const isRunning = () => !!find(".now:is([data-state=running], [data-state=waiting])", foot);
 let wasRunning = false;
 let settling = 0;
+/** The reader has answered a question, and will want to write when it is gone. */
+let refocuses = false;
 
 /** @param {Patch} list */
 function patch(list) {
@@ -125,6 +133,11 @@ function settle() {
   document.title = (waits ? "(!) " : "") + (title ? `${title} · Callboard` : "Callboard");
   if (wasRunning && !isRunning()) announce("The agent has finished");
   wasRunning = isRunning();
+  if (following) dropFar();
+  if (refocuses && !find(".sheet", foot)) {
+    refocuses = false;
+    field.focus({ preventScroll: true });
+  }
   tick(foot);
   tick(sure("sidebar"));
 }
@@ -147,18 +160,6 @@ function listChanged() {
     if (next !== last) it.closest("li")?.before(element("li", { class: "day" }, next));
     last = next;
   }
-}
-
-/** Draws everything again, where patches do not reach. */
-async function reload() {
-  const fresh = await fetchPage(location.href);
-  for (const it of all(".heading, .messages, .queue:not(#pending), .now, .dock, #earlier", fresh)) {
-    const old = get(it.id);
-    if (old) swap(old, parse(it.outerHTML));
-  }
-  seq = Number((document.body.dataset.head = fresh.body.dataset.head));
-  subscribe();
-  settle();
 }
 
 // The connection
@@ -184,88 +185,192 @@ function receive(frame) {
   if (frame.sessionId && frame.sessionId !== session) return;
   if (frame.type === "patch") patch(frame.ops);
   if (frame.sessionId && frame.seq > seq) document.body.dataset.head = seq = frame.seq;
-  else if (frame.type === "reload") report(reload());
+  else if (frame.type === "reload") report(reload("", Infinity));
   else if (frame.type === "error") say(frame.message);
   else if (frame.type === "session_deleted" && frame.id === session) goHome();
   else if (frame.type === "session_deleted") get(`sessions-${frame.id}`)?.remove();
 }
+
+/** How much of the list is shown. */
+let listed = 100;
+
+function watchList() {
+  const archived = !!find("#sessions[data-archived]");
+  tell({ type: "subscribe", sessions: true, view: "html", archived, limit: listed });
+}
+
+actions["more-sessions"] = () => {
+  listed += 100;
+  watchList();
+};
 
 function connect() {
   socket = new WebSocket(`ws${location.protocol.slice(4)}//${location.host}/ws`);
   socket.onopen = () => {
     delay = 250;
     if (lasting) say((lasting = ""));
-    tell({ type: "subscribe", sessions: true, view: "html" });
+    document.body.classList.remove("offline");
+    watchList();
     subscribe();
   };
   socket.onmessage = ({ data }) => receive(JSON.parse(data));
   socket.onclose = () => {
     // The first try comes so soon that a short break needs no words.
-    if (delay > 250) say((lasting = "The server is gone; trying to reach it again…"));
+    if (delay > 250) {
+      document.body.classList.add("offline");
+      say((lasting = "The server is gone; trying to reach it again…"));
+    }
     setTimeout(connect, delay * (0.75 + Math.random() / 2));
     delay = Math.min(delay * 2, 5000);
   };
 }
 
-// Reading: the page follows its end only while the reader is there
+// Reading: the page follows its end only while the reader is there, and keeps only what is near
 
+/** So many messages stay. What is dropped is loaded again when the reader comes back. */
+const KEPT = 150;
+/** What is nearer than this to the edge of the screen is loaded, in pixels. */
+const NEAR = 1200;
 let following = true;
 let lastScroll = 0;
+/** The reader has done something that scrolls. The page also moves by itself: what is drawn may shrink, and
+    the browser tells of it only when it has grown again. */
+let scrolls = false;
 const latest = get("latest");
-const atEnd = (slack = 80) => innerHeight + scrollY >= root.scrollHeight - slack;
+const list = () => find(".messages") ?? root;
+const hasEnd = () => !list().matches(".partial");
+const atEnd = (slack = 80) => hasEnd() && innerHeight + scrollY >= root.scrollHeight - slack;
 
 function follow() {
   if (following) scrollTo(0, root.scrollHeight);
+  lastScroll = scrollY;
   moved();
 }
 
 function moved() {
   if (latest) latest.hidden = following || atEnd();
-  if (scrollY < 600) report(loadEarlier());
+  if (scrollY < NEAR) report(loadMore("earlier"));
+  if (innerHeight + scrollY > root.scrollHeight - NEAR) report(loadMore("later"));
 }
 
 function followAgain() {
   following = true;
-  follow();
+  scrolls = false;
+  return hasEnd() ? follow() : reload();
 }
 
 actions.latest = followAgain;
 addEventListener("scroll", () => {
-  // Only going back is the reader's wish; that the end has moved away is not.
-  if (atEnd()) following = true;
-  else if (scrollY < lastScroll) following = false;
+  // Only the reader's going back ends it.
+  if (scrolls && scrollY < lastScroll) following = false;
+  if (atEnd()) {
+    following = true;
+    scrolls = false;
+  }
   lastScroll = scrollY;
   moved();
 });
+addEventListener("wheel", ({ deltaY }) => (scrolls ||= deltaY < 0), { passive: true });
+addEventListener("touchmove", () => (scrolls = true), { passive: true });
+addEventListener("pointerdown", ({ x }) => (scrolls ||= x >= root.clientWidth));
+addEventListener("keydown", ({ key, target }) => (scrolls ||= !isWriting(target) || /^(Page|Tab)/.test(key)));
 addEventListener("resize", follow);
 new ResizeObserver(follow).observe(document.body);
 
-/** Puts older messages before the first, without moving the line that is read. */
-async function loadOlder() {
-  const list = find(".messages");
-  const url = find("#earlier a")?.getAttribute("href");
-  if (!url || !list) return;
-  const fresh = await fetchPage(url);
-  const place = () => list.lastElementChild?.getBoundingClientRect().top ?? 0;
-  const before = place();
-  list.prepend(...all(".messages > *", fresh));
-  get("earlier")?.replaceWith(...all("#earlier", fresh));
-  scrollBy(0, place() - before);
+/** Where in the log a message begins. @param {Element} [message] */
+const begin = (message) => Number(message?.id.match(/\d+$/));
+
+/** The message that is read. */
+const firstSeen = () => all(".message", list()).find((it) => it.getBoundingClientRect().bottom > 0);
+
+/** Whatever it does to the list, the line that is read stays. */
+function keepPlace(change = () => {}) {
+  const id = firstSeen()?.id;
+  const top = () => get(id)?.getBoundingClientRect().top ?? 0;
+  const before = top();
+  change();
+  scrollBy(0, top() - before);
+}
+
+/** Drops messages that are far after the reader, or far before. */
+function dropFar(isAfter = false) {
+  const items = [...list().children];
+  const far = (isAfter ? items.slice(KEPT) : items.slice(0, -KEPT)).filter((it) => {
+    const { top, bottom } = it.getBoundingClientRect();
+    return isAfter ? top > 3 * innerHeight : bottom < -2 * innerHeight;
+  });
+  if (!far.length) return;
+  for (const it of far) it.remove();
+  const side = sure(isAfter ? "later" : "earlier");
+  const kept = all(".message", list());
+  const from = isAfter ? `?after=${begin(kept.at(-1))}` : `?before=${begin(kept[0])}`;
+  find("a", side)?.setAttribute("href", from);
+  side.hidden = false;
+  // Without its name nothing is added to the list: it would stand in the wrong place.
+  if (isAfter) Object.assign(list(), { id: "", className: "messages partial" });
+}
+
+/** What was fetched and what is here may be of two moments: patches since the earlier one make them one. */
+function meet(fresh = document, since = seq) {
+  const head = Number(fresh.body.dataset.head);
+  if (head === seq) return;
+  document.body.dataset.head = `${(seq = Math.min(head, since))}`;
+  subscribe();
+}
+
+/** Loads what is before or after what is here, and drops as much on the other side. */
+async function load(side = "") {
+  const link = () => find(`#${side} a`)?.getAttribute("href");
+  const url = link();
+  if (!url) return;
+  const fresh = await fetchPage(`${url}&part=messages`);
+  const more = find(".messages", fresh);
+  // All may have been drawn again meanwhile.
+  if (!more || link() !== url) return;
+  keepPlace(() => {
+    if (side === "earlier") list().prepend(...more.children);
+    else {
+      list().append(...more.children);
+      Object.assign(list(), { id: more.id, className: more.className });
+    }
+    get(side)?.replaceWith(...all(`#${side}`, fresh));
+    dropFar(side === "earlier");
+  });
+  meet(fresh);
 }
 
 /** @type {Promise<void> | undefined} */
 let loading;
-/** Once at a time. After a failure the link is still there. */
-const loadEarlier = () => (loading ??= loadOlder().then(() => (loading = undefined)));
+/** Once at a time. */
+const loadMore = (side = "") => (loading ??= load(side).finally(() => (loading = undefined)));
 
-/** Goes to what a search has found, however far back. */
-async function goToTarget() {
-  const id = location.hash.slice(3);
-  const target = () => find(`[data-message-id="${id}"], [data-response-id="${id}"]`);
-  while (!target() && get("earlier")) await loadEarlier();
-  following = false;
-  target()?.scrollIntoView({ block: "center" });
+/** Draws everything again, where patches do not reach: the end, what is read, or another place. */
+async function reload(from = "", since = seq) {
+  const seen = following ? undefined : firstSeen();
+  const fresh = await fetchPage(location.pathname + (from || (seen ? `?after=${begin(seen) - 1}` : "")));
+  keepPlace(() => {
+    for (const it of all(".heading, .messages, .queue:not(#pending), .now, .dock, #earlier, #later", fresh)) {
+      const old = it.matches(".messages") ? list() : get(it.id);
+      if (old) swap(old, parse(it.outerHTML));
+    }
+  });
+  meet(fresh, since);
+  patch([]);
+  follow();
 }
+
+/** Goes to what a search has found, wherever it is. */
+async function goToTarget() {
+  const [, id] = location.hash.split("#m=");
+  if (!id) return;
+  const name = CSS.escape(decodeURIComponent(id));
+  const target = () => find(`[data-message-id=${name}], [data-response-id=${name}]`, list());
+  following = false;
+  if (!target()) await reload(`?message=${id}`);
+  (target() ?? list().firstElementChild)?.scrollIntoView({ block: "center" });
+}
+
+addEventListener("hashchange", () => report(goToTarget()));
 
 /** `12s`, `5m`, `3h`, `2d`. */
 function age(seconds = 0) {
@@ -276,6 +381,7 @@ function age(seconds = 0) {
 
 /** @param {ParentNode} within */
 function tick(within) {
+  if (within !== sure("sidebar") && document.body.classList.contains("offline")) return;
   for (const it of all("[data-since], [data-at]", within)) {
     const words = age((Date.now() - Number(it.dataset.since ?? it.dataset.at)) / 1000);
     if (it.textContent !== words) it.textContent = words;
@@ -334,7 +440,8 @@ function takeFiles(event) {
 function setUploads(next) {
   uploads = next;
   const chips = next.map((upload) => {
-    const chip = element("button", { type: "button", title: "Remove" }, `${upload.name} ×`);
+    const name = element("span", { class: "name" }, upload.name);
+    const chip = element("button", { type: "button", title: `Remove ${upload.name}` }, name, "×");
     chip.onclick = () => setUploads(uploads.filter((it) => it !== upload));
     return chip;
   });
@@ -348,7 +455,8 @@ async function send() {
   const files = uploads;
   if (!text && !files.length) return;
   if (edited) {
-    tell({ type: "edit_message", sessionId: session, messageId: edited, text });
+    const attachments = await Promise.all(files.map((it) => it.sent));
+    tell({ type: "edit_message", sessionId: session, messageId: edited, text, attachments });
     return edit();
   }
   const clientId = `${Date.now()}-${Math.random().toString(36).slice(2)}`;
@@ -357,10 +465,11 @@ async function send() {
   get("pending")?.append(pending);
   write();
   setUploads([]);
-  followAgain();
+  report((async () => followAgain())());
   try {
     const attachments = await Promise.all(files.map((it) => it.sent));
-    const id = session ?? (await json("POST", "/api/sessions", { agent: sure("agent").value })).id;
+    const start = () => ({ agent: sure("agent").value, workspace: sure("folder").value.trim() || undefined });
+    const id = session ?? (await json("POST", "/api/sessions", start())).id;
     await request("POST", `/api/sessions/${id}/messages`, { text, clientId, attachments });
     if (!session) location.href = `/s/${id}`;
   } catch (error) {
@@ -371,19 +480,23 @@ async function send() {
   }
 }
 
-/** Another message, or none. */
-function edit(id = "", text = localStorage.getItem(draft) ?? "") {
+/** Another message, or none. @param {Upload[]} files */
+function edit(id = "", text = localStorage.getItem(draft) ?? "", files = []) {
   edited = id;
   sure("editing").hidden = !id;
+  setUploads(files);
   write(text);
 }
 
 actions["stop-editing"] = () => edit();
 actions.edit = (button) => {
   const message = up(button, ".message");
-  edit(message.dataset.messageId, find(".bubble", message)?.textContent ?? "");
+  const had = all("[data-file]", message).map((it) => JSON.parse(it.dataset.file ?? ""));
+  const files = had.map((it) => ({ name: it.name, sent: Promise.resolve(it) }));
+  edit(message.dataset.messageId, find(".bubble", message)?.textContent ?? "", files);
 };
 actions.example = (button) => {
+  sure("agent").value = button.dataset.agent ?? "";
   write(button.innerText);
   return send();
 };
@@ -458,7 +571,12 @@ actions["show-less"] = (button) => find(".fetched", up(button, ".body"))?.remove
 // Approvals
 
 /** @param {HTMLElement} button @param {object} answer */
-const decide = (button, answer) => ask(`/calls/${up(button, QUESTION).dataset.callId}/approval`, answer);
+function decide(button, answer) {
+  // On a phone that would open the keyboard.
+  refocuses = matchMedia("(pointer: fine)").matches;
+  return ask(`/calls/${up(button, QUESTION).dataset.callId}/approval`, answer);
+}
+
 const QUESTION = ".sheet, .approval";
 
 actions.allow = (button) => {
@@ -479,7 +597,7 @@ actions.deny = (button) => {
 const menu = sure("menu");
 /** The session that the menu is about. */
 let subject = "";
-const isArchived = () => !!get(`sessions-${subject}`)?.dataset.archived;
+const isArchived = () => !!(get(`sessions-${subject}`) ?? find(".heading", top))?.dataset.archived;
 
 const update = (id = "", change = {}) => request("PATCH", `/api/sessions/${id}`, change);
 
@@ -523,30 +641,21 @@ function rename(id = "") {
 }
 
 actions.rename = (button) => rename(button.role === "menuitem" ? subject : session);
-actions.archive = () => update(subject, { archived: !isArchived() });
-
-let deleteNow = () => {};
-
-/** In ten seconds or when the page is left; until then it can be undone. */
-actions.delete = () => {
-  deleteNow();
-  const id = subject;
-  const line = get(`sessions-${id}`);
-  const end = (isWanted = false) => {
-    clearTimeout(timer);
-    deleteNow = () => {};
-    if (line) line.hidden = isWanted;
-    say();
-    if (isWanted) report(request("DELETE", `/api/sessions/${id}`, undefined, { keepalive: true }));
-  };
-  deleteNow = () => end(true);
-  const timer = setTimeout(() => end(true), 10_000);
+actions.archive = async () => {
+  const [id, archived] = [subject, !isArchived()];
+  await update(id, { archived });
   const undo = element("button", { type: "button" }, "Undo");
-  undo.onclick = () => end(false);
-  if (line) line.hidden = true;
-  say("The session will be deleted.", 10_000, undo);
+  undo.onclick = () => report(update(id, { archived: !archived }).then(() => say()));
+  say(archived ? "Archived" : "No longer archived", 10_000, undo);
 };
-addEventListener("pagehide", () => deleteNow());
+
+/** The server waits ten seconds; until then the list has the way back, on every page. */
+actions.delete = async () => {
+  await request("DELETE", `/api/sessions/${subject}?seconds=10`);
+  if (subject === session) goHome();
+};
+actions.restore = (button) =>
+  request("POST", `/api/sessions/${up(button, "li").dataset.sessionId}/restore`);
 
 // The frame: drawer, dialogs, and what all buttons share
 
@@ -554,7 +663,15 @@ const setDrawer = (open = false) => document.body.classList.toggle("drawer-open"
 const isDrawerOpen = () => document.body.classList.contains("drawer-open");
 
 actions.drawer = () => setDrawer(!isDrawerOpen());
-actions.settings = () => sure("settings").showModal();
+actions.settings = async () => {
+  sure("settings").showModal();
+  const fresh = (await fetchPage("/")).getElementById("grants");
+  if (fresh) get("grants")?.replaceWith(fresh);
+};
+actions.revoke = async (button) => {
+  await request("DELETE", `/api/grants/${button.dataset.grant}`);
+  up(button, "li").remove();
+};
 actions.keys = () => sure("keys").showModal();
 // The answer leads to a page that is closed now.
 actions["sign-out"] = () => fetch("/sign-out", { method: "POST" }).then(goHome);
@@ -616,7 +733,7 @@ let searchDelay = 0;
 function foundLine({ sessionId, messageId, snippet }) {
   const title = find(`#sessions-${sessionId} .title`)?.textContent ?? "Session";
   const pieces = snippet.map((it) => (it.match ? element("mark", {}, it.text) : it.text));
-  const href = `/s/${sessionId}${messageId ? `#m=${messageId}` : ""}`;
+  const href = `/s/${sessionId}${messageId ? `#m=${encodeURIComponent(messageId)}` : ""}`;
   return element("li", {}, element("a", { href }, title, element("span", { class: "snippet" }, ...pieces)));
 }
 
@@ -660,6 +777,9 @@ const clicks = {
   "?": "[data-action=keys]",
 };
 
+/** @param {any} target */
+const isWriting = (target) => !!target?.closest?.("input, textarea, select, dialog");
+
 /** What a key does. @param {KeyboardEvent} event */
 function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
   if ((ctrlKey || metaKey) && key === "k") {
@@ -668,7 +788,7 @@ function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
   }
   if (altKey && code === "KeyN") return goHome;
   if (key === "Enter" && !shiftKey && target === field) return () => report(send());
-  if (ctrlKey || metaKey || altKey || target?.closest("input, textarea, select, dialog")) return undefined;
+  if (ctrlKey || metaKey || altKey || isWriting(target)) return undefined;
   if (key === "/") return () => field.focus();
   const button = find(clicks[key.toLowerCase()] ?? "no-such");
   return button && (() => button.click());
@@ -717,5 +837,5 @@ settle();
 listChanged();
 setInterval(() => tick(document), 1000);
 setInterval(listChanged, 60_000);
-if (location.hash.startsWith("#m=")) report(goToTarget());
+report(goToTarget());
 connect();

@@ -1,4 +1,5 @@
-// A session of 10,000 messages with 20,000 tool calls is opened, then read back to its beginning.
+// A session of 10,000 messages with 20,000 tool calls is opened, read back to its beginning, down again for a
+// while, and left for its end. It takes some two minutes, a round of opening two seconds more.
 
 import { inWords, median, memory, noteLongTasks, openMeter, paints, withPage } from "./measure.mjs";
 import { ROUNDS, longSession, withCallboard } from "./server.mjs";
@@ -7,6 +8,8 @@ import { ROUNDS, longSession, withCallboard } from "./server.mjs";
 const EXCHANGES = Number(process.argv[3] ?? 5_000);
 const CALLS = 4;
 const MESSAGES = 2 * EXCHANGES;
+/** How often memory is looked at while messages are loaded. */
+const LOADS_A_LOOK = 10;
 
 /** @typedef {import("playwright-core").Page} Page */
 
@@ -33,31 +36,67 @@ async function open(page, url) {
   return { fcp, ready, heapMb, kb: bytes / 1e3, ...(await memory(page)) };
 }
 
-/** Goes to the top until nothing is left to load. @param {Page} page @param {string} url */
+/**
+ * Goes to the top until nothing is left to load, down again by a tenth of that, and then to the end.
+ * @param {Page} page @param {string} url
+ */
 async function readBack(page, url) {
   const longTasks = await noteLongTasks(page);
   await page.goto(url);
-  const shown = () => page.locator(".messages > .message").count();
+  await goOn(page, "earlier", Infinity);
+  await tellTasks(longTasks);
+  await goOn(page, "later", MESSAGES / 500);
+  await tellTasks(longTasks);
+  const asked = performance.now();
+  await page.getByRole("button", { name: "Jump to latest" }).click();
+  await page.waitForFunction(
+    () =>
+      document.querySelector("#later")?.hasAttribute("hidden") &&
+      innerHeight + scrollY >= document.documentElement.scrollHeight - 2,
+  );
+  console.log(`jump to latest: ${(performance.now() - asked).toFixed(0)} ms`);
+  await tellTasks(longTasks);
+}
+
+/**
+ * Scrolls to one end of what is there, again and again, as often as something is left to load.
+ * @param {Page} page @param {"earlier" | "later"} side @param {number} most loads
+ */
+async function goOn(page, side, most) {
   const waits = [];
-  let before = await shown();
+  let [footprint, resident, held] = [0, 0, 0];
   const began = performance.now();
-  while (before < MESSAGES) {
-    const asked = performance.now();
-    await page.evaluate(() => scrollTo(0, 0));
-    await page.waitForFunction(
-      (before) => document.querySelectorAll(".messages > .message").length > before,
-      before,
-    );
-    waits.push(performance.now() - asked);
-    before = await shown();
+  for (let isOver = false; !isOver; ) {
+    // In the page, so that asking for it costs nothing.
+    const { took, isLast, messages } = await page.evaluate(loadOne, side);
+    waits.push(took);
+    isOver = isLast || waits.length >= most;
+    held = Math.max(held, messages);
+    if (!isOver && waits.length % LOADS_A_LOOK) continue;
+    const now = await memory(page);
+    [footprint, resident] = [Math.max(footprint, now.footprint), Math.max(resident, now.resident)];
   }
-  const { footprint, resident } = await memory(page);
-  const calls = await page.locator(".tool-block").count();
   const seconds = (performance.now() - began) / 1000;
   const [first, last] = [waits.slice(0, 20), waits.slice(-20)].map(median);
-  console.log(`read back to the first of ${before} messages, ${calls} calls, in ${seconds.toFixed(1)} s:`);
-  console.log(`  ${waits.length} loads, median of the first 20 ${first.toFixed(0)} ms, of the last 20 ${last.toFixed(0)} ms`);
-  console.log(`  memory of the tab ${footprint.toFixed(0)} MB, resident ${resident.toFixed(0)} MB`);
+  console.log(`${side} messages, ${waits.length} loads of at most 50 in ${seconds.toFixed(1)} s:`);
+  console.log(`  median of the first 20 ${first.toFixed(0)} ms, of the last 20 ${last.toFixed(0)} ms`);
+  console.log(`  at most ${held} messages there, memory of the tab ${footprint.toFixed(0)} MB, resident ${resident.toFixed(0)} MB`);
+}
+
+/** Runs in the browser. @param {string} side */
+async function loadOne(side) {
+  const link = () => document.querySelector(`#${side} a`)?.getAttribute("href");
+  const before = link();
+  const asked = performance.now();
+  scrollTo(0, side === "earlier" ? 0 : document.documentElement.scrollHeight);
+  while (link() === before) await new Promise(requestAnimationFrame);
+  const isLast = document.querySelector(`#${side}`)?.hasAttribute("hidden") ?? true;
+  const messages = document.querySelectorAll(".messages > .message").length;
+  return { took: performance.now() - asked, isLast, messages };
+}
+
+/** @param {Awaited<ReturnType<typeof noteLongTasks>>} longTasks */
+async function tellTasks(longTasks) {
   const tasks = (await longTasks.take()).sort((a, b) => b - a);
   console.log(`  ${tasks.length} tasks over 50 ms, the longest ${tasks[0] ?? 0} ms`);
 }

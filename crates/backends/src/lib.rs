@@ -44,6 +44,7 @@ pub mod codex;
 mod demo;
 pub mod import;
 pub mod openai;
+mod own_tools;
 pub mod pi;
 
 use std::fmt;

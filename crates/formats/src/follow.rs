@@ -46,7 +46,8 @@ pub(crate) enum News<'a> {
     ApprovalAsked(&'a Call),
     ApprovalSettled(&'a Call),
     CallEnded(&'a Call),
-    /// A steered message, an exchange, a notice or something unrecognized; again when it has changed.
+    /// A steered message, an exchange, a notice or something unrecognized, with its number among what
+    /// is told; again when it has changed.
     Aside(usize, &'a PartKind),
     Ended(&'a Answer),
 }
@@ -134,16 +135,28 @@ impl Follow {
         news
     }
 
-    /// The run does nothing but wait for the other side: for decisions, or for tools that it runs.
-    pub(crate) fn is_waiting(&self) -> bool {
-        let Some(answer) = self.answer() else { return false };
-        let mut open_calls = answer.calls().filter(|call| call.is_open()).peekable();
-        answer.is_open() && open_calls.peek().is_some() && open_calls.all(waits_for_client)
+    /// The calls that wait for the other side, where the run does nothing else: for decisions, or for
+    /// tools that the client runs.
+    pub(crate) fn waiting(&self) -> Option<Vec<&Call>> {
+        let answer = self.answer().filter(|it| it.is_open())?;
+        let mut waiting = Vec::new();
+        for part in &answer.parts {
+            match &part.kind {
+                PartKind::Text(text) if text.open => return None,
+                PartKind::Thinking(thinking) if thinking.open => return None,
+                PartKind::Call(call) if call.is_open() => {
+                    let is_told = part.parent.is_none();
+                    waiting.push(Some(&**call).filter(|it| is_told && waits_for_client(it))?);
+                }
+                _ => (),
+            }
+        }
+        (!waiting.is_empty()).then_some(waiting)
     }
 }
 
 /// Nothing happens to it until the other side has acted.
-pub(crate) fn waits_for_client(call: &Call) -> bool {
+fn waits_for_client(call: &Call) -> bool {
     let is_theirs = call.executor == Executor::Client && call.arguments_done && call.is_open();
     call.waits_for_approval() || is_theirs
 }
@@ -275,7 +288,10 @@ impl Told {
                 news.extend((!thinking.open).then_some(News::ThinkingEnded(thinking)));
             }
             (ToldPart::Call(told), PartKind::Call(call)) => told.tell_more(call, news),
-            (ToldPart::Aside, kind) => news.push(News::Aside(idx, kind)),
+            (ToldPart::Aside, kind) => {
+                let told = self.parts[..idx].iter().filter(|it| !matches!(it, ToldPart::Hidden));
+                news.push(News::Aside(told.count(), kind));
+            }
             _ => (),
         }
     }
@@ -283,7 +299,7 @@ impl Told {
 
 impl ToldCall {
     fn tell_more<'a>(&mut self, call: &'a Call, news: &mut Vec<News<'a>>) {
-        let is_written = call.arguments_done || call.outcome.is_some();
+        let is_written = call.arguments_done || call.approval.is_some() || call.outcome.is_some();
         if !self.written {
             // A whole transcript keeps all of a body in its head.
             let more = more(&mut self.arguments, call.arguments.head(), !call.arguments_done);

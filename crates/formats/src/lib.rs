@@ -4,11 +4,17 @@
 //! nowhere else. One module a format: what is kept, what is streamed, what comes in. All streams are
 //! translations of one telling, see `follow.rs`.
 
+pub mod agui;
 mod call;
 pub mod callboard;
 pub mod contract;
 mod follow;
+pub mod import;
+pub mod incoming;
 pub mod openai;
+mod turns;
+pub mod ui;
+pub mod ui_v4;
 
 #[cfg(test)]
 mod tests;

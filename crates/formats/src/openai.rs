@@ -7,12 +7,15 @@
 
 mod attachments;
 mod call_ids;
+mod chunks;
 
 use serde_json::{Map, Value, json};
 use transcript::{
     Answer, Attachment, Body, Call, CancelReason, Content, Part, PartKind, Said, SaidBy,
     SteerState, TextRole, Transcript,
 };
+
+pub use chunks::{Calls, Chunks, Options, completion};
 
 use self::call_ids::CallIds;
 

@@ -4,7 +4,8 @@
 //!     cargo run -p render --example gallery -- OUT [LOGS]
 //!
 //! `NAME.html` is the page of the whole log. `NAME.json` is how it came to be: the page of an empty
-//! log, the patch of each record, and the page as it must look after some of them.
+//! log, the patch of each record (none where the page has to load itself again), and the page as it must
+//! look after some of them; and the same of a page that does not show the last message that it knows of.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ const DELTAS: usize = 7;
 /// ... and of all records in a log that is longer than this, every so many.
 const LONG: usize = 500;
 const OF_LONG: usize = 100;
+/// So many messages there must be for a page that does not show the last of them.
+const PART_OF: usize = 3;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
@@ -74,13 +77,17 @@ impl Gallery {
 
     fn draw(&self, open: Option<(&SessionId, &Transcript)>) -> String {
         let Self { settings, sessions, agents } = self;
-        let open = open.map(|(id, transcript)| OpenSession {
-            id,
-            transcript,
-            earlier: None,
-            folder: None,
-            at: None,
-        });
+        let open = open.map(|(id, transcript)| whole(id, transcript));
+        page(&Page { settings, sessions, agents, servers: &[], grants: &[], open })
+    }
+
+    /// With the first messages alone.
+    fn draw_part(&self, id: &SessionId, end: &Transcript, messages: usize) -> String {
+        let Self { settings, sessions, agents } = self;
+        let mut shown = end.clone();
+        shown.messages.truncate(messages);
+        let later = shown.messages.last().map(|it| it.first.0);
+        let open = Some(OpenSession { transcript: &shown, later, ..whole(id, end) });
         page(&Page { settings, sessions, agents, servers: &[], grants: &[], open })
     }
 
@@ -88,20 +95,43 @@ impl Gallery {
         let mut live = Live::new(View::new(id.clone(), Bodies::Cut), Transcript::default());
         let first = self.draw(Some((id, live.transcript())));
         let (mut patches, mut pages) = (Vec::new(), Map::new());
+        let (mut part_from, mut parts) = (None, Map::new());
         for (idx, record) in records.iter().enumerate() {
             let ops = live.apply([record]);
-            patches.push(json!({ "seq": record.seq, "ops": ops }));
             let is_delta = stream::continued_by(&record.event).is_some();
             let every = match (records.len() > LONG, is_delta) {
                 (true, _) => OF_LONG,
                 (false, true) => DELTAS,
                 (false, false) => 1,
             };
-            if idx % every == 0 {
-                let html = self.draw(Some((id, live.transcript())));
-                pages.insert(record.seq.to_string(), html.into());
+            let known = live.transcript().messages.len();
+            let is_first = part_from.is_none() && known >= PART_OF;
+            if is_first {
+                part_from = Some(record.seq);
             }
+            if idx % every == 0 || ops.is_none() || is_first {
+                let seq = record.seq.to_string();
+                pages.insert(seq.clone(), self.draw(Some((id, live.transcript()))).into());
+                if part_from.is_some() {
+                    let part = self.draw_part(id, live.transcript(), PART_OF - 1);
+                    parts.insert(seq, part.into());
+                }
+            }
+            patches.push(json!({ "seq": record.seq, "ops": ops }));
         }
-        json!({ "first": first, "patches": patches, "pages": pages })
+        let part = part_from.map(|seq| json!({ "seq": seq, "pages": parts }));
+        json!({ "first": first, "patches": patches, "pages": pages, "part": part })
+    }
+}
+
+fn whole<'a>(id: &'a SessionId, transcript: &'a Transcript) -> OpenSession<'a> {
+    OpenSession {
+        id,
+        transcript,
+        end: transcript,
+        earlier: None,
+        later: None,
+        folder: None,
+        at: None,
     }
 }

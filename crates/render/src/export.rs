@@ -7,7 +7,7 @@ use transcript::{
     Answer, Call, Content, Message, PartKind, SaidBy, SessionId, SteerState, TextRole, Transcript,
 };
 
-use crate::conversation::messages;
+use crate::conversation::{Reach, messages};
 use crate::icon::symbols;
 use crate::page::document;
 use crate::settings::Settings;
@@ -40,7 +40,7 @@ pub fn export_html(transcript: &Transcript, export: Export<'_>) -> String {
             main {
                 header.top { (PreEscaped(around.heading.to_html())) }
                 section #conversation aria-label="Conversation" {
-                    (PreEscaped(messages(&view, transcript).to_html()))
+                    (PreEscaped(messages(&view, &transcript.messages, Reach::End).to_html()))
                 }
             }
         }

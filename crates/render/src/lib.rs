@@ -39,7 +39,9 @@ pub use export::{Export, export_html, export_markdown};
 pub use live::Live;
 pub use message::is_picture;
 pub use op::Op;
-pub use page::{ListedAgent, OpenSession, Page, SignIn, error_page, page, sign_in_page};
+pub use page::{
+    ListedAgent, OpenSession, Page, SignIn, error_page, messages_page, page, sign_in_page,
+};
 pub use settings::{ListedGrant, ListedServer, Reveal, Settings, Theme, ToolDisplay};
 pub use sidebar::{ListedSession, SessionList, session_list};
 pub use tree::Element;

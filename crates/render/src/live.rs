@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use transcript::{Answer, Change, Content, Event, Record, Seq, Transcript};
 
 use crate::call::nested_id;
-use crate::conversation::{Group, groups};
 use crate::markdown::Stream;
 use crate::message::{badge_id, badges_id, frame, list_id, message, parent, part_id};
 use crate::op::Op;
@@ -26,7 +25,7 @@ pub struct Live {
     surroundings: Surroundings,
     /// Answers that are being drawn, by the index of their message.
     drawn: HashMap<usize, Drawn>,
-    /// Pages from before this have their messages grouped in another way.
+    /// Only a fresh page shows what an earlier one has to look like since this.
     rewound: Seq,
 }
 
@@ -77,28 +76,28 @@ impl Live {
         self.transcript.head
     }
 
-    /// Takes in records and gives the patch that shows them.
-    pub fn apply<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<Op> {
+    /// Takes in records and gives the patch that shows them. None where messages were replaced: how that
+    /// looks depends on which of them a page shows, so that it has to load itself again.
+    pub fn apply<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Option<Vec<Op>> {
         let mut touched = Touched::default();
-        let mut ops = Vec::new();
+        let before = self.rewound;
         for record in records {
             if matches!(record.event, Event::HistoryRewound { .. }) {
-                self.show(&mut touched, &mut ops);
-                self.rewind(record, &mut ops);
-                continue;
+                self.rewound = record.seq;
             }
             self.draw_what_is_touched(record);
             let grows = self.only_grows(record);
             touched.note(self.transcript.apply(record), grows);
             touched.around |= !grows || self.surroundings.has_questions();
         }
-        self.show(&mut touched, &mut ops);
+        let mut ops = Vec::new();
+        self.show(touched, &mut ops);
         self.forget_finished();
-        ops
+        (self.rewound == before).then_some(ops)
     }
 
-    fn show(&mut self, touched: &mut Touched, ops: &mut Vec<Op>) {
-        let Touched { added, updated, around } = std::mem::take(touched);
+    fn show(&mut self, touched: Touched, ops: &mut Vec<Op>) {
+        let Touched { added, updated, around } = touched;
         self.add_messages(&added, ops);
         for (idx, (parts, more)) in &updated {
             if !added.contains(idx) {
@@ -106,22 +105,10 @@ impl Live {
             }
         }
         if around {
-            self.show_around(ops);
+            let next = Surroundings::new(&self.view, &self.transcript);
+            self.surroundings.patch(&next, ops);
+            self.surroundings = next;
         }
-    }
-
-    fn show_around(&mut self, ops: &mut Vec<Op>) {
-        let next = Surroundings::new(&self.view, &self.transcript);
-        self.surroundings.patch(&next, ops);
-        self.surroundings = next;
-    }
-
-    fn rewind(&mut self, record: &Record, ops: &mut Vec<Op>) {
-        let before = groups(&self.transcript);
-        self.transcript.apply(record);
-        self.rewound = record.seq;
-        self.regroup(&before, ops);
-        self.show_around(ops);
     }
 
     /// What brings a page of an earlier log here; none if only a fresh page will do.
@@ -216,23 +203,6 @@ impl Live {
     fn forget_finished(&mut self) {
         let messages = &self.transcript.messages;
         self.drawn.retain(|&idx, _| messages[idx].answer().is_some_and(Answer::is_open));
-    }
-
-    /// Messages that were rewound move behind a link: what follows the first of them is replaced.
-    fn regroup(&mut self, before: &[Group], ops: &mut Vec<Op>) {
-        let after = groups(&self.transcript);
-        let kept = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
-        for group in &before[kept..] {
-            ops.push(Op::Drop { id: group.id(&self.view, &self.transcript) });
-        }
-        for group in &after[kept..] {
-            let html = group.draw(&self.view, &self.transcript).to_html();
-            ops.push(Op::Add { parent: self.view.id("messages"), html });
-        }
-        self.drawn.clear();
-        for idx in 0..self.transcript.messages.len() {
-            self.draw_if_open(idx);
-        }
     }
 }
 

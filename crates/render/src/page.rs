@@ -4,7 +4,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use transcript::{SessionId, Transcript};
 
-use crate::conversation::messages;
+use crate::conversation::{Reach, messages};
 use crate::icon::{icon, symbols};
 use crate::settings::{self, ListedGrant, ListedServer, Settings};
 use crate::sidebar::{SessionList, sidebar};
@@ -23,11 +23,16 @@ pub struct Page<'a> {
 
 pub struct OpenSession<'a> {
     pub id: &'a SessionId,
+    /// The messages that are shown.
     pub transcript: &'a Transcript,
-    /// Where the messages before these end, if there are any.
+    /// The session's end, of the same moment: what stands around the messages is about that.
+    pub end: &'a Transcript,
+    /// Messages that begin before this are not shown, if there are any.
     pub earlier: Option<u64>,
     /// Where its agent works.
     pub folder: Option<&'a str>,
+    /// Messages that begin after this are not shown, if there are any.
+    pub later: Option<u64>,
     /// The log is shown as it was at this number: nothing can be said there.
     pub at: Option<u64>,
 }
@@ -71,7 +76,7 @@ pub fn page(page: &Page<'_>) -> String {
 
 fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
     let view = View::new(open.id.clone(), Bodies::Cut).in_folder(open.folder);
-    let around = Surroundings::new(&view, open.transcript);
+    let around = Surroundings::new(&view, open.end);
     html! {
         header.top {
             button.quiet.drawer type="button" data-action="drawer" aria-label="Sessions" { (icon("menu")) }
@@ -82,10 +87,7 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
             @if let Some(at) = open.at {
                 p.notice.info { "This is the session as it was at record " (at) ". " a href={ "/s/" (open.id.as_str()) } { "Show it as it is now" } }
             }
-            @if let Some(before) = open.earlier {
-                p #earlier { a href={ "/s/" (open.id.as_str()) "?before=" (before) } data-before=(before) { "Earlier messages" } }
-            }
-            (PreEscaped(messages(&view, open.transcript).to_html()))
+            (window(&view, open))
             p.hint.empty { "Nothing said yet." span.scripted { " Say something below." } }
             (PreEscaped(around.queue.to_html()))
             div #pending.queue {}
@@ -97,6 +99,29 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
             (PreEscaped(around.now.to_html()))
             (PreEscaped(around.dock.to_html()))
             (composer(page))
+        }
+    }
+}
+
+/// The messages that are shown, alone: for a page that has others already.
+pub fn messages_page(open: &OpenSession<'_>) -> String {
+    let view = View::new(open.id.clone(), Bodies::Cut);
+    let body = html! { body data-head=(open.transcript.head.0) { (window(&view, open)) } };
+    document(open.transcript.summary.title(), None, &html! {}, &body)
+}
+
+/// Messages, and the ways to those before and after them. The script moves both, so they are always there.
+fn window(view: &View, open: &OpenSession<'_>) -> Markup {
+    let reach = if open.later.is_some() { Reach::Part } else { Reach::End };
+    let list = messages(view, &open.transcript.messages, reach);
+    let url = |side: &str, number: u64| format!("/s/{}?{side}={number}", open.id);
+    html! {
+        p #earlier hidden[open.earlier.is_none()] {
+            a href=[open.earlier.map(|it| url("before", it))] { "Earlier messages" }
+        }
+        (PreEscaped(list.to_html()))
+        p #later hidden[open.later.is_none()] {
+            a href=[open.later.map(|it| url("after", it))] { "Later messages" }
         }
     }
 }

@@ -62,7 +62,7 @@ fn heading(view: &View, id: &str, transcript: &Transcript) -> Element {
     let about = Element::new("p", format!("{id}-m")).class("meta").html(html! {
         span.agent { (summary.agent) }
         @if let Some(model) = model { " · " (model) }
-        " · " (state_word(summary.state()))
+        " · " span.state { (state_word(summary.state())) }
         @if summary.total_tokens > 0 { " · " (grouped(summary.total_tokens)) " tokens" }
         @if summary.archived { " · archived" }
         @if let Some(folder) = folder { " · " span.folder title=(folder) { (folder) } }

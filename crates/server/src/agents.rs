@@ -145,6 +145,10 @@ impl Agents {
         listed.collect()
     }
 
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.agents.iter().map(|it| it.id.as_str()).collect()
+    }
+
     /// Why it could not work.
     pub(crate) fn check(&self, id: &str) -> Result<(), ErrorInfo> {
         self.able(id).map(drop)

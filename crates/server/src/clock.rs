@@ -36,6 +36,11 @@ pub(crate) fn new_mark() -> String {
     Uuid::new_v4().to_string()
 }
 
+/// For a program that may call our tools: nobody can guess it.
+pub(crate) fn new_pass() -> String {
+    Uuid::new_v4().simple().to_string()
+}
+
 /// Ids rise with time, which keeps neighbours in the store's indexes together.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 fn new_id() -> String {

@@ -15,6 +15,7 @@ mod listener;
 mod look;
 mod openapi;
 mod operation;
+mod own_tools;
 mod pages;
 mod queue;
 mod raw;
@@ -49,6 +50,7 @@ use error::RequestCode::{
 use route::Route;
 
 pub(crate) use listener::serve;
+pub(crate) use own_tools::OwnTools;
 
 /// What requests share.
 #[derive(Clone)]

@@ -18,6 +18,7 @@ mod import;
 mod live;
 mod mcp;
 mod metrics;
+mod passes;
 mod password;
 mod processes;
 mod send;

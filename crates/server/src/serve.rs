@@ -21,10 +21,11 @@ use crate::agents::SHIPPED;
 use crate::clock;
 use crate::config::Config;
 use crate::files::write_private;
-use crate::http::{self, App, Edge};
+use crate::http::{self, App, Edge, OwnTools};
 use crate::live::Hub;
 use crate::mcp::{KeepFile, McpServers};
 use crate::metrics::Metrics;
+use crate::passes::Passes;
 use crate::session::{HttpClient, Leaving, Pulses, Sessions, Shared, end_survivors};
 use crate::tools::Tools;
 
@@ -93,6 +94,7 @@ pub(crate) struct Server {
     sessions: Sessions,
     mcp: McpServers,
     serving: JoinHandle<()>,
+    serving_tools: JoinHandle<std::io::Result<()>>,
     stop: watch::Sender<bool>,
 }
 
@@ -100,7 +102,7 @@ impl Server {
     /// What an earlier one left undone is not touched until somebody asks for it.
     pub(crate) async fn start(store: Store, config: Config) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(config.listen).await.with_context(|| {
-            format!("listening on {}: choose another address with --listen", config.listen)
+            format!("{} cannot be listened on; choose another with --listen", config.listen)
         })?;
         let address = listener.local_addr()?;
         let token = settle_token(&config, address)?;
@@ -108,6 +110,9 @@ impl Server {
 
         let owner = config.data.display().to_string();
         let mcp = McpServers::new(config.mcp_servers, &owner, &keep_in(&store));
+        let tools_listener =
+            OwnTools::bind().await.context("listening on loopback for programs")?;
+        let passes = Passes::new(tools_listener.local_addr()?);
         let shared = Arc::new(Shared {
             store: store.clone(),
             hub: Hub::new(),
@@ -119,6 +124,7 @@ impl Server {
             keeps_raw: config.raw_days > 0,
             pulses: Pulses::default(),
             leaving: Leaving::default(),
+            passes: Arc::clone(&passes),
         });
         // Before any session goes on: nothing of an earlier server may be at work.
         end_survivors(&store).await?;
@@ -132,10 +138,12 @@ impl Server {
             allowed_origins: config.allowed_origins,
             data: config.data,
         };
+        let own_tools = OwnTools::serve(tools_listener, sessions.clone(), passes, stopping.clone());
+        let serving_tools = tokio::spawn(own_tools);
         let (alive, all_gone) = mpsc::channel(1);
         let app = App::new(shared, sessions.clone(), edge, alive, stopping.clone())?;
         let serving = tokio::spawn(http::serve(listener, http::router(app), stopping, all_gone));
-        Ok(Self { address, token, store, sessions, mcp, serving, stop })
+        Ok(Self { address, token, store, sessions, mcp, serving, serving_tools, stop })
     }
 
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
@@ -144,6 +152,7 @@ impl Server {
         self.mcp.stop().await;
         let _ = self.stop.send(true);
         self.serving.await.context("serving")?;
+        self.serving_tools.await.context("serving programs")??;
         self.store.close().await;
         Ok(())
     }

@@ -6,6 +6,7 @@
 mod command;
 mod leaving;
 mod lines;
+mod own_calls;
 mod process;
 mod pulse;
 mod raw;
@@ -17,6 +18,7 @@ mod worker;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use backends::ToolOutcome;
 use store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot};
 use transcript::{Event, Record, Seq, SessionId, Summary};
@@ -26,13 +28,15 @@ use crate::approvals::Approvals;
 use crate::clock;
 use crate::live::{Hub, ListChange};
 use crate::metrics::Metrics;
-use crate::tools::Tools;
+use crate::passes::Passes;
+use crate::tools::{Tools, failed, tool_error};
 
 pub(crate) use command::{
     Answered, Approval, Command, MessageState, NewMessage, NewSession, QueuedChange, Receipt,
     Refused, SessionPatch,
 };
 pub(crate) use leaving::Leaving;
+pub(crate) use own_calls::OwnCall;
 pub(crate) use process::end_survivors;
 pub(crate) use pulse::{Pulse, Pulses};
 pub(crate) use request::HttpClient;
@@ -55,6 +59,8 @@ pub(crate) struct Shared {
     /// Programs that run.
     pub(crate) pulses: Pulses,
     pub(crate) leaving: Leaving,
+    /// By which programs may call our tools.
+    pub(crate) passes: Arc<Passes>,
 }
 
 #[cfg(test)]
@@ -72,6 +78,7 @@ impl Shared {
             keeps_raw: true,
             pulses: Pulses::default(),
             leaving: Leaving::default(),
+            passes: Passes::new(([127, 0, 0, 1], 1).into()),
         })
     }
 }
@@ -106,6 +113,10 @@ impl Sessions {
 
     pub(crate) fn agents(&self) -> &Agents {
         &self.shared.agents
+    }
+
+    pub(crate) fn tools(&self) -> &Tools {
+        &self.shared.tools
     }
 
     pub(crate) fn agent_of(&self, session: &SessionId) -> Result<Option<String>, store::Error> {
@@ -143,7 +154,8 @@ impl Sessions {
     pub(crate) async fn create(&self, session: NewSession) -> Result<(), Refused> {
         let NewSession { id, agent, title, workspace } = session;
         if !self.shared.agents.knows(&agent) {
-            return Err(Refused::NoAgent(agent));
+            let known = self.shared.agents.names().join(", ");
+            return Err(Refused::NoAgent { name: agent, known });
         }
         let event = Event::SessionCreated { agent, workspace, title };
         let record = Record::new(Seq(1), clock::now(), id.clone(), None, event);
@@ -170,6 +182,14 @@ impl Sessions {
         message: NewMessage,
     ) -> Result<Receipt, Refused> {
         self.ask(session, |reply| Command::Send { message, reply }).await
+    }
+
+    /// Runs a tool of ours for the session's program. Dropping this gives the call up.
+    pub(crate) async fn call_tool(&self, session: &SessionId, call: OwnCall) -> ToolOutcome {
+        let outcome = self.ask(session, |reply| Command::CallTool { call, reply }).await;
+        outcome.unwrap_or_else(|refused| {
+            failed(tool_error(format!("The tool could not be called: {refused}.")))
+        })
     }
 
     /// Ends all runs in good order and waits until every task has written what it had to write.

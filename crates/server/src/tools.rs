@@ -168,6 +168,9 @@ const BUILT_IN: [Tool; 10] = [
     callboard_note::TOOL,
 ];
 
+/// What makes sense inside a program too, which has tools of its own for all else.
+const FOR_PROGRAMS: [&str; 2] = [agents_list::TOOL.name, callboard_note::TOOL.name];
+
 /// A tool, and what it is called with.
 enum Prepared {
     BuiltIn(Tool, Arguments),
@@ -201,6 +204,11 @@ impl Tools {
             parameters: it.parameters.clone(),
         });
         self.built_in.iter().map(Tool::spec).chain(of_servers).collect()
+    }
+
+    /// Those that programs are offered.
+    pub(crate) fn for_programs(&self) -> impl Iterator<Item = ToolSpec> {
+        self.built_in.iter().filter(|it| FOR_PROGRAMS.contains(&it.name)).map(Tool::spec)
     }
 
     /// Why such a call could not run, whoever agreed to it.
@@ -435,7 +443,7 @@ fn describe_fields(schema: &Value) -> String {
     described.collect::<Vec<_>>().join(", ")
 }
 
-fn tool_error(message: impl Into<String>) -> ErrorInfo {
+pub(crate) fn tool_error(message: impl Into<String>) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolError, message)
 }
 

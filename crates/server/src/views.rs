@@ -44,9 +44,16 @@ struct Join {
 
 /// What a page gets that looks at a session from now on.
 pub(crate) struct Joined {
-    /// What changed since the page was made; none if it has to load itself again.
-    pub(crate) patch: Option<Utf8Bytes>,
-    pub(crate) live: broadcast::Receiver<Utf8Bytes>,
+    pub(crate) first: Shown,
+    pub(crate) live: broadcast::Receiver<Shown>,
+}
+
+/// What a page is told.
+#[derive(Clone)]
+pub(crate) enum Shown {
+    Frame(Utf8Bytes),
+    /// Patches do not lead from here to there: it has to load itself again.
+    Reload,
 }
 
 impl Views {
@@ -100,7 +107,7 @@ struct Drawing<'a> {
     /// Committed and not drawn yet.
     waiting: Vec<Record>,
     drawn_at: Instant,
-    watchers: broadcast::Sender<Utf8Bytes>,
+    watchers: broadcast::Sender<Shown>,
 }
 
 impl<'a> Drawing<'a> {
@@ -151,9 +158,9 @@ impl<'a> Drawing<'a> {
     fn join(&mut self, Join { seen, reply }: Join) {
         self.draw_waiting();
         let live = self.watchers.subscribe();
-        let patch = self.page.since(seen).map(|ops| self.frame(&ops));
+        let first = self.shown(self.page.since(seen));
         // A page that has gone needs no answer.
-        let _ = reply.send(Joined { patch, live });
+        let _ = reply.send(Joined { first, live });
     }
 
     /// False when there is nothing more to draw.
@@ -213,23 +220,22 @@ impl<'a> Drawing<'a> {
         if waiting.is_empty() {
             return;
         }
-        let ops = self.page.apply(&waiting);
-        let frame = self.frame(&ops);
+        let patch = self.page.apply(&waiting);
         // Nobody listening is no error.
-        let _ = self.watchers.send(frame);
+        let _ = self.watchers.send(self.shown(patch));
     }
 
-    fn frame(&self, ops: &[Op]) -> Utf8Bytes {
+    fn shown(&self, patch: Option<Vec<Op>>) -> Shown {
+        let Some(ops) = patch else { return Shown::Reload };
         let seq = self.page.head();
-        json!({ "type": "patch", "sessionId": self.session, "seq": seq, "ops": ops })
-            .to_string()
-            .into()
+        let frame = json!({ "type": "patch", "sessionId": self.session, "seq": seq, "ops": ops });
+        Shown::Frame(frame.to_string().into())
     }
 
     fn tell_failure(&self, why: &str) {
         let frame = json!({
             "type": "error", "sessionId": self.session, "code": "storage", "message": why, "retryable": true,
         });
-        let _ = self.watchers.send(frame.to_string().into());
+        let _ = self.watchers.send(Shown::Frame(frame.to_string().into()));
     }
 }

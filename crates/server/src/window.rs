@@ -5,8 +5,10 @@ use transcript::{Record, Seq, SessionId, Transcript};
 
 pub(crate) struct Opened {
     pub(crate) transcript: Transcript,
-    /// Where the messages before these end, if there are any.
+    /// Where the first of them begins, if there are others before it.
     pub(crate) earlier: Option<Seq>,
+    /// Where the last of them begins, if there are others after it.
+    pub(crate) later: Option<Seq>,
 }
 
 const PAGE: usize = 1000;
@@ -21,6 +23,16 @@ pub(crate) fn read(
     Ok(found.map(|it| open(it, Transcript::default())))
 }
 
+/// Two windows of one moment.
+pub(crate) fn read_both(
+    store: &Store,
+    session: &SessionId,
+    windows: [Window; 2],
+) -> Result<Option<[Opened; 2]>, store::Error> {
+    let found = store.conversations(session, windows)?;
+    Ok(found.map(|both| both.map(|it| open(it, Transcript::default()))))
+}
+
 /// With everything in it.
 pub(crate) fn read_whole(
     store: &Store,
@@ -32,13 +44,14 @@ pub(crate) fn read_whole(
 }
 
 fn open(conversation: Conversation, mut transcript: Transcript) -> Opened {
-    let Conversation { summary, head, rows, records, queue } = conversation;
+    let Conversation { summary, head, rows, records, count, queue } = conversation;
     let records: Vec<Record> = records.iter().map(Stored::record).collect();
     transcript.extend(&records);
     (transcript.queue, transcript.summary, transcript.head) = (queue, summary, head);
     transcript.supersede(rows.iter().filter(|row| row.superseded).map(|row| row.id.as_str()));
     let earlier = rows.first().filter(|first| first.number > 1).map(|first| first.first);
-    Opened { transcript, earlier }
+    let later = rows.last().filter(|last| last.number < count).map(|last| last.first);
+    Opened { transcript, earlier, later }
 }
 
 /// The whole session, as it was at a number. None if there is no such session.

@@ -348,9 +348,12 @@ impl Session {
         Ok(())
     }
 
+    /// A place in the queue is one among those that waited then, so it is read from where it was last
+    /// empty.
     fn enqueue(&self, db: &Connection, message_id: &MessageId, first: Seq) -> Result<(), Error> {
         db.prepare_cached(
-            "INSERT OR IGNORE INTO queue (session, message_id, first_seq) VALUES (?1, ?2, ?3)",
+            "INSERT OR IGNORE INTO queue (session, message_id, first_seq)
+             SELECT ?1, ?2, ifnull(min(first_seq), ?3) FROM queue WHERE session = ?1",
         )?
         .execute(params![self.key, message_id.as_str(), int(first)])?;
         Ok(())

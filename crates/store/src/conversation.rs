@@ -15,6 +15,8 @@ pub struct Conversation {
     pub rows: Vec<MessageRow>,
     /// Of those messages.
     pub records: Vec<Stored>,
+    /// Of all messages of the session.
+    pub count: u64,
     pub queue: Queue,
 }
 
@@ -27,16 +29,19 @@ impl Store {
         id: &SessionId,
         window: Window,
     ) -> Result<Option<Conversation>, Error> {
+        Ok(self.conversations(id, [window])?.map(|[it]| it))
+    }
+
+    /// Several windows of one moment.
+    pub fn conversations<const N: usize>(
+        &self,
+        id: &SessionId,
+        windows: [Window; N],
+    ) -> Result<Option<[Conversation; N]>, Error> {
         self.in_session(id, |db, key| {
-            let summary = session::summary(db, key)?;
-            let rows = message::window(db, key, window)?;
-            Ok(Some(Conversation {
-                head: session::head(db, key)?,
-                records: message::records(db, id, key, &rows)?,
-                queue: queue(db, id, key)?,
-                rows,
-                summary,
-            }))
+            let read = windows.map(|window| conversation(db, id, key, window));
+            let read: Vec<Conversation> = read.into_iter().collect::<Result<_, _>>()?;
+            Ok(read.try_into().ok())
         })
     }
 
@@ -46,7 +51,25 @@ impl Store {
     }
 }
 
-/// What the records since its oldest message make of it.
+fn conversation(
+    db: &Connection,
+    id: &SessionId,
+    key: i64,
+    window: Window,
+) -> Result<Conversation, Error> {
+    let summary = session::summary(db, key)?;
+    let rows = message::window(db, key, window)?;
+    Ok(Conversation {
+        head: session::head(db, key)?,
+        records: message::records(db, id, key, &rows)?,
+        count: message::count(db, key)?,
+        queue: queue(db, id, key)?,
+        rows,
+        summary,
+    })
+}
+
+/// What the records since it was last empty make of it.
 fn queue(db: &Connection, id: &SessionId, key: i64) -> Result<Queue, Error> {
     let mut queue = Queue::default();
     let Some(first) = session::queue_start(db, key)? else { return Ok(queue) };

@@ -240,6 +240,16 @@ impl Store {
         self.in_session(session, |db, key| message::window(db, key, window))
     }
 
+    /// The window that has the oldest `limit` messages that begin after a number.
+    pub fn window_after(
+        &self,
+        session: &SessionId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Window, Error> {
+        self.in_session(session, |db, key| message::window_after(db, key, after, limit))
+    }
+
     pub fn message_row(&self, session: &SessionId, id: &str) -> Result<Option<MessageRow>, Error> {
         self.in_session(session, |db, key| message::by_id(db, key, id))
     }
@@ -273,7 +283,7 @@ impl Store {
         self.in_session(session, |db, key| session::message_of_client_id(db, key, client_id))
     }
 
-    /// Where the oldest message that waits was queued.
+    /// Where the first message was queued of those that led to what waits now.
     pub fn queue_start(&self, session: &SessionId) -> Result<Option<Seq>, Error> {
         self.in_session(session, session::queue_start)
     }

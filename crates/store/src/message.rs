@@ -33,7 +33,7 @@ pub enum MessageKind {
 }
 
 /// The newest `limit` messages that begin before a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Window {
     pub before: Option<Seq>,
     pub limit: usize,
@@ -85,6 +85,37 @@ pub(crate) fn window(
     let mut rows: Vec<_> = rows.collect::<Result<_, _>>()?;
     rows.reverse();
     Ok(rows)
+}
+
+/// The window that has the oldest `limit` messages that begin after a number. It has the same messages
+/// for ever: later ones do not move it.
+pub(crate) fn window_after(
+    db: &Connection,
+    session: i64,
+    after: Seq,
+    limit: usize,
+) -> Result<Window, Error> {
+    let mut find = db.prepare_cached(
+        "SELECT count(*), max(first_seq) FROM (SELECT first_seq FROM messages
+         WHERE session = ?1 AND first_seq > ?2 ORDER BY first_seq LIMIT ?3)",
+    )?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let found = find.query_row(params![session, int(after), limit], |row| {
+        let (count, last): (i64, Option<i64>) = (row.get(0)?, row.get(1)?);
+        Ok(Window {
+            before: Some(last.map_or(Seq(0), |it| Seq(seq(it).0 + 1))),
+            limit: usize::try_from(count).unwrap_or(usize::MAX),
+        })
+    })?;
+    Ok(found)
+}
+
+/// How many there are.
+pub(crate) fn count(db: &Connection, session: i64) -> Result<u64, Error> {
+    let mut find =
+        db.prepare_cached("SELECT ifnull(max(number), 0) FROM messages WHERE session = ?1")?;
+    let count: i64 = find.query_row(params![session], |row| row.get(0))?;
+    Ok(count.cast_unsigned())
 }
 
 pub(crate) fn by_id(db: &Connection, session: i64, id: &str) -> Result<Option<MessageRow>, Error> {

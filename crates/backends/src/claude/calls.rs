@@ -2,7 +2,8 @@
 //!
 //! The program says neither when a call begins to run nor that it will ask about one. It asks soon
 //! after a call's block is finished, while the rest of the message comes, so that a call of a message
-//! that has ended, and that was not asked about, counts as running.
+//! that has ended, and that was not asked about, counts as running. How long it ran is counted from when
+//! its block was finished, which is when the program starts it.
 
 use std::collections::HashMap;
 
@@ -12,6 +13,7 @@ use transcript::{CallId, ErrorCode, ErrorInfo, Event, Executor, Millis, OutputSt
 use super::outcome::Outcome;
 use super::telling::Telling;
 use crate::arguments_summary;
+use crate::own_tools::plain_name;
 
 #[derive(Default)]
 pub(super) struct Calls {
@@ -36,9 +38,14 @@ enum Arguments {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
-    Ready,
+    /// Since when it could run, unless somebody had to agree first.
+    Ready {
+        since: Option<Millis>,
+    },
     Asking,
-    Running { since: Millis },
+    Running {
+        since: Millis,
+    },
 }
 
 impl Calls {
@@ -61,6 +68,7 @@ impl Calls {
         if self.ids.contains_key(provider_id) {
             return;
         }
+        let name = plain_name(name);
         let id = telling.next_call();
         telling.emit(Event::ToolCallStart {
             call_id: id.clone(),
@@ -75,7 +83,7 @@ impl Calls {
             id,
             name: name.to_owned(),
             arguments: Arguments::Coming(String::new()),
-            phase: Phase::Ready,
+            phase: Phase::Ready { since: None },
             refusal: None,
         };
         self.open.insert(provider_id.to_owned(), call);
@@ -101,6 +109,7 @@ impl Calls {
         &mut self,
         provider_id: &str,
         input: &Value,
+        now: Millis,
         telling: &mut Telling,
     ) {
         let Some(call) = self.open.get_mut(provider_id) else { return };
@@ -112,7 +121,7 @@ impl Calls {
             Value::Null => "{}".to_owned(),
             input => input.to_string(),
         };
-        call.end_arguments(arguments, false, telling);
+        call.end_arguments(arguments, false, now, telling);
     }
 
     /// No more of the message that made the call will come.
@@ -122,7 +131,7 @@ impl Calls {
             Arguments::Done => call.run(now, telling),
             Arguments::Coming(text) => {
                 let text = std::mem::take(text);
-                call.end_arguments(text, true, telling);
+                call.end_arguments(text, true, now, telling);
                 let why = "The message broke off before the call was complete; nothing ran.";
                 let error = ErrorInfo::new(ErrorCode::ToolInterrupted, why);
                 self.end(provider_id, now, Outcome::failed(error), telling);
@@ -147,7 +156,7 @@ impl Calls {
     /// Somebody agreed.
     pub(super) fn allow(&mut self, provider_id: &str, now: Millis, telling: &mut Telling) {
         if let Some(call) = self.open.get_mut(provider_id) {
-            call.phase = Phase::Ready;
+            call.phase = Phase::Ready { since: None };
             call.run(now, telling);
         }
     }
@@ -176,7 +185,7 @@ impl Calls {
         let Some(mut call) = self.open.remove(provider_id) else { return };
         if let Arguments::Coming(text) = &mut call.arguments {
             let text = std::mem::take(text);
-            call.end_arguments(text, false, telling);
+            call.end_arguments(text, false, now, telling);
         }
         if outcome.has_run {
             call.run(now, telling);
@@ -194,7 +203,7 @@ impl Calls {
             error: outcome.error,
             duration_ms: match phase {
                 Phase::Running { since } => now.since(since),
-                Phase::Ready | Phase::Asking => 0,
+                Phase::Ready { .. } | Phase::Asking => 0,
             },
             truncated: None,
         });
@@ -203,14 +212,21 @@ impl Calls {
 
 impl Call {
     fn run(&mut self, now: Millis, telling: &mut Telling) {
-        if self.phase == Phase::Ready && matches!(self.arguments, Arguments::Done) {
-            self.phase = Phase::Running { since: now };
+        if let (Phase::Ready { since }, Arguments::Done) = (self.phase, &self.arguments) {
+            self.phase = Phase::Running { since: since.unwrap_or(now) };
             telling.emit(Event::ToolRunning { call_id: self.id.clone() });
         }
     }
 
-    fn end_arguments(&mut self, arguments: String, incomplete: bool, telling: &mut Telling) {
+    fn end_arguments(
+        &mut self,
+        arguments: String,
+        incomplete: bool,
+        now: Millis,
+        telling: &mut Telling,
+    ) {
         self.arguments = Arguments::Done;
+        self.phase = Phase::Ready { since: Some(now) };
         telling.emit(Event::ToolArgumentsDone {
             call_id: self.id.clone(),
             summary: arguments_summary(&arguments),

@@ -11,12 +11,12 @@ use transcript::{
 
 use super::calls::Calls;
 use super::questions::{Question, Questions};
-use super::settings::TOOL_SERVER;
 use super::speaker::Speaker;
 use super::telling::{Telling, shortened, usage};
 use super::unread::{Steered, UserLine, uuid_of};
 use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TurnResult};
 use super::{Process, failure, notices, stdin};
+use crate::own_tools::TOOL_SERVER;
 use crate::{Effect, Ending, Exit, Verdict};
 
 /// How long the program may take to stop, or to go on by itself.
@@ -163,7 +163,7 @@ impl Run {
             Line::Assistant(said) => self.hear_assistant(now, said, raw),
             Line::User(said) => self.hear_user(now, said, raw),
             Line::Result(result) => self.turn_ended(now, &result, process),
-            Line::Request(request) => self.hear_request(request, raw),
+            Line::Request(request) => self.hear_request(now, request, raw),
             Line::RequestCancelled(cancelled) => {
                 self.withdraw(|it| it.request_id == cancelled.request_id);
             }
@@ -175,7 +175,10 @@ impl Run {
                 self.calls.run(&call, now, &mut self.telling);
             }
             Line::TaskEnded(it) => {
-                self.sub_agent_ended(now, &it.tool_use_id.unwrap_or_default());
+                self.sub_agent_ended(now, it.tool_use_id.as_deref().unwrap_or_default());
+                if let Some(text) = it.trouble().filter(|_| self.interrupted.is_none()) {
+                    self.telling.notice(Level::Info, shortened(text));
+                }
             }
             Line::Retry(it) => self.telling.notice(Level::Info, notices::of_retry(&it)),
             Line::Compacted(it) => self.telling.notice(Level::Info, notices::of_compacted(it)),
@@ -225,16 +228,16 @@ impl Run {
         }
     }
 
-    fn hear_request(&mut self, request: Request, raw: &str) {
+    fn hear_request(&mut self, now: Millis, request: Request, raw: &str) {
         let request_id = request.request_id.clone();
         let Some(about) = request.about_call() else {
             self.telling.unrecognized(raw);
             return self.telling.write(stdin::refuse(&request_id));
         };
-        let AboutCall { tool_use_id, tool_name, input } = about;
+        let AboutCall { tool_use_id, tool_name, input, decision_reason } = about;
         // It may ask before it has said what it wants to call.
         self.calls.start(&tool_use_id, &tool_name, None, &mut self.telling);
-        self.calls.finish_arguments(&tool_use_id, &input, &mut self.telling);
+        self.calls.finish_arguments(&tool_use_id, &input, now, &mut self.telling);
         let call_id = self.calls.id(&tool_use_id).filter(|_| self.calls.is_open(&tool_use_id));
         let Some(call_id) = call_id.cloned() else {
             return self.telling.write(stdin::deny(&request_id, "This call has a result already."));
@@ -244,8 +247,8 @@ impl Run {
         let asked = call_id.clone();
         let question = Question { request_id, call_id, provider_call_id: tool_use_id, input };
         if self.questions.add(question) {
-            let ask =
-                Effect::Ask { call_id: asked, can_edit: true, form: form.flatten(), reason: None };
+            let reason = decision_reason.map(|it| shortened(&it));
+            let ask = Effect::Ask { call_id: asked, can_edit: true, form: form.flatten(), reason };
             self.telling.effects.push(ask);
         }
     }

@@ -4,10 +4,8 @@ use std::fmt;
 
 use serde_json::json;
 
+use crate::own_tools::{SECONDS, TOKEN_ENV, TOOL_SERVER};
 use crate::{Launch, Program};
-
-/// Under this name the program knows Callboard's own tools.
-pub(super) const TOOL_SERVER: &str = "callboard";
 
 #[derive(Clone)]
 pub struct Settings {
@@ -49,7 +47,7 @@ impl fmt::Debug for Settings {
 
 /// What to run.
 pub fn program(settings: &Settings, launch: &Launch) -> Program {
-    let mut command = settings.command.clone();
+    let (mut command, mut env) = (settings.command.clone(), settings.env.clone());
     let mut add = |words: &[&str]| command.extend(words.iter().map(|&it| it.to_owned()));
     add(&["-p", "--input-format", "stream-json", "--output-format", "stream-json"]);
     add(&["--verbose", "--include-partial-messages", "--permission-prompt-tool", "stdio"]);
@@ -57,12 +55,16 @@ pub fn program(settings: &Settings, launch: &Launch) -> Program {
         let server = json!({
             "type": "http",
             "url": tools.url,
-            "headers": { "Authorization": format!("Bearer {}", tools.token) },
+            // The program puts the variable's value there.
+            "headers": { "Authorization": format!("Bearer ${{{TOKEN_ENV}}}") },
+            "timeout": SECONDS * 1000,
             // Else the model would have to search for the tools before it can see them.
             "alwaysLoad": true,
         });
         add(&["--mcp-config", &json!({ "mcpServers": { TOOL_SERVER: server } }).to_string()]);
+        // Callboard decides when the call comes.
         add(&["--allowedTools", &format!("mcp__{TOOL_SERVER}")]);
+        env.push((TOKEN_ENV.to_owned(), tools.token.clone()));
     }
     let mode = match settings.permission_mode.as_str() {
         "ask" => "default",
@@ -80,5 +82,5 @@ pub fn program(settings: &Settings, launch: &Launch) -> Program {
         }
     }
     command.extend(settings.args.iter().cloned());
-    Program { command, env: settings.env.clone() }
+    Program { command, env }
 }

@@ -94,7 +94,7 @@ impl Speaker {
             Block::Thinking { thinking } => self.finish_words(true, thinking, telling),
             Block::ToolUse { id, name, input } => {
                 self.add_call(None, &id, &name, calls, telling);
-                calls.finish_arguments(&id, &input, telling);
+                calls.finish_arguments(&id, &input, now, telling);
                 // The end of a sub-agent's message is not heard of.
                 if self.parent.is_some() {
                     calls.run(&id, now, telling);

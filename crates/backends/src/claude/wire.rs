@@ -22,7 +22,7 @@ pub(super) enum Line {
     CommandOutput(Remark),
     Background(Background),
     TaskStarted(TaskOf),
-    TaskEnded(TaskOf),
+    TaskEnded(TaskEnd),
     Stream(Stream),
     Assistant(Said),
     User(Said),
@@ -187,6 +187,24 @@ impl Task {
 pub(super) struct TaskOf {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) tool_use_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct TaskEnd {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) tool_use_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    status: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    summary: Option<String>,
+}
+
+impl TaskEnd {
+    /// What a person should know of it: an agent that has finished has said so itself.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        let is_well = self.status.as_deref().is_none_or(|it| it == "completed");
+        self.summary.as_deref().filter(|it| !is_well && !it.trim().is_empty())
+    }
 }
 
 #[derive(Deserialize)]
@@ -358,6 +376,9 @@ pub(super) struct AboutCall {
     pub(super) tool_name: String,
     #[serde(default)]
     pub(super) input: Value,
+    /// Why it asks, where the call itself does not say it.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) decision_reason: Option<String>,
 }
 
 #[derive(Deserialize)]

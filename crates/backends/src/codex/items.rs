@@ -69,7 +69,7 @@ impl Telling {
         }
         // Codex asks about a patch after it has told of it, and is done with it at once.
         if !waits && item["type"] != "fileChange" {
-            self.running(id);
+            self.running(now, id);
         }
     }
 
@@ -82,8 +82,8 @@ impl Telling {
             self.set_output(id, whole);
         }
         let outcome = outcome(item);
-        if outcome.ok && self.open_call(id).is_some_and(|it| !it.has_run) {
-            self.running(id);
+        if outcome.ok {
+            self.running(now, id);
         }
         self.finish_call(now, id, outcome);
     }

@@ -168,7 +168,7 @@ impl Run {
         let item = asked_item.or_else(|| own_item.clone()).unwrap_or_default();
         let (name, arguments) = kind.as_call(method, params, &self.telling.workspace);
         let Some(call) = self.telling.call(now, &item, &name) else { return false };
-        call.was_asked = true;
+        call.ask();
         let call_id = call.id.clone();
         self.telling.set_arguments(&item, &arguments);
         let reason = params["reason"].as_str().filter(|it| !it.trim().is_empty());
@@ -227,7 +227,7 @@ impl Run {
             let outcome = Outcome { ok, result, error: None, duration_ms: None };
             self.telling.finish_call(now, &item, outcome);
         } else if ok {
-            self.telling.running(&item);
+            self.telling.running(now, &item);
         }
         Some(name)
     }

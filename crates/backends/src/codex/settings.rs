@@ -4,12 +4,8 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+use crate::own_tools::{SECONDS, TOKEN_ENV, TOOL_SERVER};
 use crate::{Launch, Program};
-
-/// The name under which Codex knows Callboard's own tools.
-const TOOL_SERVER: &str = "callboard";
-/// Where `codex exec` finds the token: a command line can be read by everybody on the machine.
-const TOKEN_ENV: &str = "CALLBOARD_TOOLS_TOKEN";
 
 #[derive(Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -105,6 +101,7 @@ fn exec_arguments(settings: &Settings, launch: &Launch) -> Vec<String> {
         set(&format!("{prefix}.url"), &server.url);
         set(&format!("{prefix}.bearer_token_env_var"), TOKEN_ENV);
         set(&format!("{prefix}.default_tools_approval_mode"), "approve");
+        arguments.extend(["-c".to_owned(), format!("{prefix}.tool_timeout_sec={SECONDS}")]);
     }
     arguments.extend(settings.args.iter().cloned());
     arguments.push("-".to_owned());
@@ -119,6 +116,7 @@ pub(super) fn thread_config(launch: &Launch) -> Option<Value> {
         "url": server.url,
         "http_headers": { "Authorization": format!("Bearer {}", server.token) },
         "default_tools_approval_mode": "approve",
+        "tool_timeout_sec": SECONDS,
     }}}))
 }
 

@@ -12,6 +12,7 @@ use transcript::{
     Usage, Validation,
 };
 
+use crate::own_tools::plain_name;
 use crate::{Effect, arguments_summary};
 
 pub(super) struct Telling {
@@ -59,11 +60,19 @@ pub(super) struct Call {
     pub(super) arguments: Option<String>,
     began_at: Millis,
     output: String,
-    pub(super) has_run: bool,
+    /// None: it may not run yet.
+    runs_since: Option<Millis>,
     /// A person was asked about it.
     pub(super) was_asked: bool,
     /// Why it did not run, where we said that it must not.
     pub(super) refusal: Option<ErrorInfo>,
+}
+
+impl Call {
+    /// It waits for a person, whatever was said of it before.
+    pub(super) fn ask(&mut self) {
+        (self.was_asked, self.runs_since) = (true, None);
+    }
 }
 
 /// How a call ended.
@@ -229,7 +238,7 @@ impl Telling {
             self.emit(Event::ToolCallStart {
                 call_id: id.clone(),
                 provider_call_id: Some(item.to_owned()),
-                tool_name: name.to_owned(),
+                tool_name: plain_name(name).to_owned(),
                 arguments: None,
                 parent_call_id: None,
                 executor: Executor::Agent,
@@ -241,7 +250,7 @@ impl Telling {
                 arguments: None,
                 began_at: now,
                 output: String::new(),
-                has_run: false,
+                runs_since: None,
                 was_asked: false,
                 refusal: None,
             });
@@ -272,9 +281,10 @@ impl Telling {
         });
     }
 
-    pub(super) fn running(&mut self, item: &str) {
-        let Some(call) = self.open_call(item) else { return };
-        call.has_run = true;
+    /// From `now`, or, where nobody was asked, from when Codex told of it.
+    pub(super) fn running(&mut self, now: Millis, item: &str) {
+        let Some(call) = self.open_call(item).filter(|it| it.runs_since.is_none()) else { return };
+        call.runs_since = Some(if call.was_asked { now } else { call.began_at });
         let call_id = call.id.clone();
         self.emit(Event::ToolRunning { call_id });
     }
@@ -305,14 +315,18 @@ impl Telling {
             step.has_results = true;
         }
         let Outcome { ok, result, error, duration_ms } = outcome;
+        // Codex says 0 also of what took longer than that.
+        let duration_ms = duration_ms.filter(|it| *it > 0);
+        let duration_ms =
+            duration_ms.or_else(|| Some(now.since(call.runs_since?))).unwrap_or_default();
         self.emit(Event::ToolResult {
             call_id: call.id,
-            tool_name: call.name,
+            tool_name: plain_name(&call.name).to_owned(),
             ok,
             result,
             output: None,
             error: if ok { None } else { call.refusal.or(error) },
-            duration_ms: duration_ms.unwrap_or_else(|| now.since(call.began_at)),
+            duration_ms,
             truncated: None,
         });
     }

@@ -10,6 +10,8 @@ pub(super) struct Ran {
     /// What Pi says of a command that did not end well: `Command aborted`.
     pub(super) note: Option<String>,
     pub(super) truncated: Option<Truncated>,
+    /// The file that has all of it, where it is cut.
+    pub(super) kept_at: Option<String>,
 }
 
 impl Ran {
@@ -29,7 +31,9 @@ impl Ran {
             Some(whole) => (whole.to_owned(), None),
             None => (printed(text).to_owned(), truncated(said)),
         };
-        Some(Self { output, exit_code, note: note.map(str::to_owned), truncated })
+        let file = said.details.as_ref().and_then(|it| it.get("fullOutputPath")?.as_str());
+        let kept_at = file.filter(|_| truncated.is_some()).map(str::to_owned);
+        Some(Self { output, exit_code, note: note.map(str::to_owned), truncated, kept_at })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::own_tools::TOKEN_ENV;
 use crate::{Launch, Program};
 
 /// Callboard's extension for Pi. It is to be found in the folder of shipped files, under
@@ -65,7 +66,7 @@ fn environment(settings: &Settings, launch: &Launch) -> Vec<(String, String)> {
     let mut ours = vec![("CALLBOARD_PERMISSION_MODE", mode)];
     if let Some(tools) = &launch.tools {
         ours.push(("CALLBOARD_TOOLS_URL", &tools.url));
-        ours.push(("CALLBOARD_TOOLS_TOKEN", &tools.token));
+        ours.push((TOKEN_ENV, &tools.token));
     }
     let configured = settings.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());

@@ -108,7 +108,10 @@ impl Call {
         let error = is_error.then(|| self.what_failed(&said, ran.as_ref(), is_interrupted));
         let (result, output, truncated) = match ran {
             Some(ran) => {
-                let result = ran.exit_code.map(|code| json!({ "exitCode": code }));
+                let result = ran.exit_code.map(|code| match &ran.kept_at {
+                    Some(file) => json!({ "exitCode": code, "fullOutputPath": file }),
+                    None => json!({ "exitCode": code }),
+                });
                 (result, (ran.output != self.output).then_some(ran.output), ran.truncated)
             }
             None if is_error => (None, None, None),

@@ -47,6 +47,7 @@ struct Stage {
     now: Millis,
     wake_at: Option<Millis>,
     has_ended: bool,
+    requests: u32,
 }
 
 impl Stage {
@@ -70,6 +71,7 @@ impl Stage {
             now: Millis(0),
             wake_at: None,
             has_ended: false,
+            requests: 0,
         }
     }
 
@@ -78,12 +80,18 @@ impl Stage {
             self.now = at;
             self.give(Input::Wake);
         }
-        self.give(Input::Head { status: response.status, headers: Vec::new() });
-        for event in response.body.split_inclusive("\n\n") {
-            self.give(Input::Bytes(event.as_bytes().to_vec()));
-        }
         let lost = Lost { how: HowLost::BrokeOff, message: "connection closed".to_owned() };
-        self.give(Input::Ended(if response.is_lost { Err(lost) } else { Ok(()) }));
+        let head = Input::Head { status: response.status, headers: Vec::new() };
+        let events = response.body.split_inclusive("\n\n");
+        let bytes = events.map(|it| Input::Bytes(it.as_bytes().to_vec()));
+        let ended = Input::Ended(if response.is_lost { Err(lost) } else { Ok(()) });
+        let request = self.requests;
+        for input in std::iter::once(head).chain(bytes).chain([ended]) {
+            // The next request cuts this one off.
+            if self.requests == request {
+                self.give(input);
+            }
+        }
     }
 
     fn give(&mut self, input: Input) {
@@ -102,6 +110,7 @@ impl Stage {
                 Effect::ReadHistory => {
                     next.push(Input::History(vec![json!({ "role": "user", "content": "go" })]));
                 }
+                Effect::Request(_) => self.requests += 1,
                 Effect::WakeAt(at) => self.wake_at = Some(at),
                 Effect::End(_) => self.has_ended = true,
                 _ => (),

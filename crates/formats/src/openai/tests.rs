@@ -1,5 +1,7 @@
 //! The history of any log, cut anywhere, is one that a strict provider accepts.
 
+mod chunks;
+
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use transcript::logs::any_log;
 use transcript::{
     Answer, Call, CallId, CallState, Decision, Ending, ErrorCode, ErrorInfo, Event, Executor,
-    Message, Millis, PartId, PartKind, Record, ResponseId, Seq, SessionId, Transcript, Trigger,
-    Validation, close, event_from_body, is_of_session,
+    Message, MessageId, Millis, PartId, PartKind, Record, ResponseId, Seq, SessionId, Transcript,
+    Trigger, Validation, close, event_from_body, is_of_session,
 };
 
 macro_rules! files {
@@ -46,23 +46,37 @@ pub(crate) fn read(log: &str) -> Vec<Record> {
 /// Random logs as a server writes them: everything has its start and its one end, in a step, and what
 /// closes only adds to what was said.
 pub(crate) fn sound_log(len: usize) -> impl Strategy<Value = Vec<Record>> {
-    any_log(len).prop_map(|records| {
-        let mut sound = Sound::default();
-        for record in records {
-            sound.now = record.at;
-            match record.response_id.filter(|_| !is_of_session(&record.event)) {
-                None => sound.push(None, record.event),
-                Some(run) => sound.take(&run, record.event),
-            }
+    any_log(len).prop_map(|records| made_sound(records, Speech::SideBySide))
+}
+
+/// The same, where one thing is said after the other, as models speak.
+pub(crate) fn spoken_log(len: usize) -> impl Strategy<Value = Vec<Record>> {
+    any_log(len).prop_map(|records| made_sound(records, Speech::InTurn))
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Speech {
+    #[default]
+    SideBySide,
+    InTurn,
+}
+
+fn made_sound(records: Vec<Record>, speech: Speech) -> Vec<Record> {
+    let mut sound = Sound { speech, ..Sound::default() };
+    for record in records {
+        sound.now = record.at;
+        match record.response_id.filter(|_| !is_of_session(&record.event)) {
+            None => sound.push(None, record.event),
+            Some(run) => sound.take(&run, record.event),
         }
-        for run in ["r1", "r2"].map(ResponseId::new) {
-            if sound.answer(&run).is_some() {
-                let error = ErrorInfo::new(ErrorCode::UpstreamError, "gone");
-                sound.close(&run, &Ending::Failed { error, usage: None });
-            }
+    }
+    for run in ["r1", "r2"].map(ResponseId::new) {
+        if sound.answer(&run).is_some() {
+            let error = ErrorInfo::new(ErrorCode::UpstreamError, "gone");
+            sound.close(&run, &Ending::Failed { error, usage: None });
         }
-        sound.records
-    })
+    }
+    sound.records
 }
 
 #[derive(Default)]
@@ -70,6 +84,7 @@ struct Sound {
     transcript: Transcript,
     records: Vec<Record>,
     now: Millis,
+    speech: Speech,
     open_step: std::collections::HashMap<(ResponseId, Option<CallId>), u32>,
 }
 
@@ -112,6 +127,10 @@ impl Sound {
             Event::RunFinish { .. } => self.close(run, &Ending::Completed { usage: None }),
             Event::OutputCancelled { .. } => self.close(run, &Ending::Cancelled),
             Event::RunStart { .. } | Event::Other(_) => (),
+            Event::MessageSteered { message_id, text, state } => {
+                let message_id = MessageId::new(format!("{run}.{message_id}"));
+                self.push(Some(run), Event::MessageSteered { message_id, text, state });
+            }
             Event::StepStart { parent_call_id, .. } => self.start_step(run, parent_call_id),
             Event::StepFinish { parent_call_id, .. } => self.finish_step(run, parent_call_id),
             Event::TextStart { part_id, parent_call_id } => {
@@ -145,6 +164,17 @@ impl Sound {
 
     fn finish_step(&mut self, run: &ResponseId, parent: Option<CallId>) {
         let Some(index) = self.open_step.remove(&(run.clone(), parent.clone())) else { return };
+        self.close_parts(run);
+        let event = Event::StepFinish {
+            index,
+            finish_reason: "stop".into(),
+            usage: None,
+            parent_call_id: parent,
+        };
+        self.push(Some(run), event);
+    }
+
+    fn close_parts(&mut self, run: &ResponseId) {
         let answer = self.answer(run).unwrap();
         let closing = close(answer, &Ending::Cancelled, self.now);
         let closing: Vec<Event> = closing
@@ -157,16 +187,12 @@ impl Sound {
         for event in closing {
             self.push(Some(run), event);
         }
-        let event = Event::StepFinish {
-            index,
-            finish_reason: "stop".into(),
-            usage: None,
-            parent_call_id: parent,
-        };
-        self.push(Some(run), event);
     }
 
     fn in_step(&mut self, run: &ResponseId, parent: Option<&CallId>) {
+        if self.speech == Speech::InTurn {
+            self.close_parts(run);
+        }
         if !self.open_step.contains_key(&(run.clone(), parent.cloned())) {
             self.start_step(run, parent.cloned());
         }

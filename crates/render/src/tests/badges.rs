@@ -5,7 +5,7 @@ use transcript::{
     CallId, Event, Executor, Millis, Record, ResponseId, Seq, SessionId, Transcript, Validation,
 };
 
-use crate::conversation::messages;
+use crate::conversation::{Reach, messages};
 use crate::dom::{Node, element};
 use crate::{Bodies, View};
 
@@ -19,7 +19,10 @@ fn badges(events: Vec<Event>) -> String {
         })
         .collect();
     let view = View::new(SessionId::new("s"), Bodies::Cut);
-    let page = element("page", &messages(&view, &Transcript::replay(&records)).to_html());
+    let page = element(
+        "page",
+        &messages(&view, &Transcript::replay(&records).messages, Reach::End).to_html(),
+    );
     let has_class = |node: &Node, class: &str| {
         node.attribute("class").is_some_and(|it| it.split(' ').any(|it| it == class))
     };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use transcript::{Record, Transcript};
 
-use crate::conversation::messages;
+use crate::conversation::{Reach, messages};
 use crate::dom::{Node, element};
 use crate::{Bodies, View};
 
@@ -32,7 +32,10 @@ fn shown(result: &Value) -> Vec<String> {
         ),
     ];
     let view = View::new(transcript::SessionId::new("s"), Bodies::Cut);
-    let page = element("page", &messages(&view, &Transcript::replay(&records)).to_html());
+    let page = element(
+        "page",
+        &messages(&view, &Transcript::replay(&records).messages, Reach::End).to_html(),
+    );
     let is_file = |node: &Node| node.attribute("class").is_some_and(|it| it.contains("matches"));
     let lines = |file: &Node| {
         let lines: Vec<String> = file.children().iter().map(|it| it.text()).collect();

@@ -148,7 +148,7 @@ impl From<Refused> for HttpError {
             Refused::NoCall(_) => RequestCode::CallNotFound,
             Refused::Decided { .. } => RequestCode::AlreadyDecided,
             Refused::BadArguments(_) | Refused::OnlyOnce => RequestCode::InvalidRequest,
-            Refused::NoAgent(_) => RequestCode::AgentNotFound,
+            Refused::NoAgent { .. } => RequestCode::AgentNotFound,
             Refused::QueueFull(_) => RequestCode::QueueFull,
             Refused::NothingRuns => RequestCode::CannotSteer,
             Refused::Storage(_) => RequestCode::Storage,

@@ -14,6 +14,7 @@ use super::frames::Notice;
 use super::pages::{ListPart, listed_sessions};
 use super::watch::Outbox;
 use crate::live::ListChange;
+use crate::views::{Joined, Shown};
 
 /// The list is drawn no more often: many sessions may be at work at once.
 const LIST_EVERY: Duration = Duration::from_millis(100);
@@ -36,22 +37,20 @@ impl Look {
                 return;
             }
         };
-        let (patch, mut live) = (joined.patch, joined.live);
+        let Joined { first, mut live } = joined;
         let session_id = self.session.clone();
-        let Some(patch) = patch else {
-            let _ = self.send(Notice::Reload { session_id }.to_frame()).await;
-            return;
-        };
-        let mut next = Some(patch);
-        while let Some(frame) = next {
+        let mut next = Some(first);
+        while let Some(shown) = next {
+            let Shown::Frame(frame) = shown else {
+                let _ = self.send(Notice::Reload { session_id }.to_frame()).await;
+                return;
+            };
             if self.send(frame).await.is_err() {
                 return;
             }
             next = match live.recv().await {
-                Ok(frame) => Some(frame),
-                Err(RecvError::Lagged(_)) => {
-                    Some(Notice::Reload { session_id: session_id.clone() }.to_frame())
-                }
+                Ok(shown) => Some(shown),
+                Err(RecvError::Lagged(_)) => Some(Shown::Reload),
                 Err(RecvError::Closed) => None,
             };
         }

@@ -11,7 +11,7 @@ use render::{
 };
 use schemars::{JsonSchema, json_schema};
 use serde::Deserialize;
-use store::Window;
+use store::{Store, Window};
 use transcript::{Millis, Seq, SessionId, Transcript};
 
 use super::App;
@@ -49,8 +49,20 @@ pub(super) async fn home(
 pub(super) struct PageParams {
     /// The session as it was at this number of its log.
     at: Option<u64>,
-    /// Messages that begin before this number.
+    /// The newest messages that begin before this number.
     before: Option<u64>,
+    /// The oldest messages that begin after this number.
+    after: Option<u64>,
+    /// This message and those after it.
+    message: Option<String>,
+    part: Option<PagePart>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum PagePart {
+    /// Nothing but the messages.
+    Messages,
 }
 
 pub(super) async fn session(
@@ -58,26 +70,64 @@ pub(super) async fn session(
     named: Result<Named, HttpError>,
     params: Result<Params<PageParams>, HttpError>,
 ) -> Result<Html, PageError> {
-    let (Named(id), Params(PageParams { at, before })) = (named?, params?);
+    let (Named(id), Params(params)) = (named?, params?);
+    let (at, part) = (params.at, params.part);
     let session = id.clone();
-    let read = app.store().off_thread(move |store| match at {
-        Some(at) => {
-            let found = window::read_all(store, &session, Some(Seq(at)), Transcript::default())?;
-            Ok(found.map(|transcript| Opened { transcript, earlier: None }))
-        }
-        None => {
-            let window = Window { before: before.map(Seq), limit: MESSAGES };
-            window::read(store, &session, window)
-        }
-    });
+    let read = app.store().off_thread(move |store| params.read(store, &session));
     let opened: Result<_, store::Error> = read.await;
-    let opened = opened?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
-    let page = PageData::load(&app, &ListPart::default())?;
-    let folder = app.shared.agents.workspace(&opened.transcript.summary.agent);
-    let folder = folder.to_str();
-    let earlier = opened.earlier.map(|it| it.0);
-    let open = OpenSession { id: &id, transcript: &opened.transcript, earlier, folder, at };
-    Ok(page.draw(Some(open)))
+    let (shown, end) = opened?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+    let folder = app.shared.agents.workspace(&shown.transcript.summary.agent);
+    let open = OpenSession {
+        id: &id,
+        transcript: &shown.transcript,
+        end: &end.as_ref().unwrap_or(&shown).transcript,
+        earlier: shown.earlier.map(|it| it.0),
+        later: shown.later.map(|it| it.0),
+        folder: folder.to_str(),
+        at,
+    };
+    match part {
+        Some(PagePart::Messages) => Ok(Html::new(render::messages_page(&open))),
+        None => Ok(PageData::load(&app, &ListPart::default())?.draw(Some(open))),
+    }
+}
+
+impl PageParams {
+    /// What is shown, and the session's end where that is something else and needed.
+    fn read(
+        &self,
+        store: &Store,
+        session: &SessionId,
+    ) -> Result<Option<(Opened, Option<Opened>)>, store::Error> {
+        if let Some(at) = self.at {
+            let found = window::read_all(store, session, Some(Seq(at)), Transcript::default())?;
+            let whole = |transcript| Opened { transcript, earlier: None, later: None };
+            return Ok(found.map(|it| (whole(it), None)));
+        }
+        let window = self.window(store, session)?;
+        if window.before.is_none() || self.part.is_some() {
+            return Ok(window::read(store, session, window)?.map(|it| (it, None)));
+        }
+        let end = Window { before: None, limit: MESSAGES };
+        let both = window::read_both(store, session, [window, end])?;
+        Ok(both.map(|[shown, end]| (shown, Some(end))))
+    }
+
+    /// A place that is not there is the end.
+    fn window(&self, store: &Store, session: &SessionId) -> Result<Window, store::Error> {
+        let message = match &self.message {
+            Some(id) => store.message_row(session, id)?,
+            None => None,
+        };
+        let message = message.map(|row| Seq(row.first.0.saturating_sub(1)));
+        if let Some(after) = self.after.map(Seq).or(message) {
+            let window = store.window_after(session, after, MESSAGES)?;
+            if window.limit > 0 {
+                return Ok(window);
+            }
+        }
+        Ok(Window { before: self.before.map(Seq), limit: MESSAGES })
+    }
 }
 
 /// What every page shows.

@@ -100,7 +100,7 @@ pub(super) async fn messages(
     let session = id.clone();
     let read = app.store().off_thread(move |store| window::read_whole(store, &session, window));
     let found = read.await?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
-    let Opened { transcript, earlier: next } = found;
+    let Opened { transcript, earlier: next, .. } = found;
     let shown = transcript.messages.iter().filter(|message| !message.superseded);
     let mut messages: Vec<ChatMessage> = shown
         .map(|message| match params.format {

@@ -1,5 +1,6 @@
 //! What can be asked of a session, and how it may be refused.
 
+use backends::ToolOutcome;
 use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
@@ -8,6 +9,7 @@ use transcript::{
     Attachment, CallId, ClientId, MessageId, Millis, ResponseId, Scope, SendMode, SessionId,
 };
 
+use super::own_calls::OwnCall;
 use crate::import::Addition;
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refused>>;
@@ -69,6 +71,11 @@ pub(crate) enum Command {
         approval: Approval,
         reply: Reply<()>,
     },
+    /// The session's program calls a tool of ours. It is given up when nobody waits for the answer.
+    CallTool {
+        call: OwnCall,
+        reply: Reply<ToolOutcome>,
+    },
     /// Forgets everything about the session, whatever it is doing.
     Delete {
         reply: Reply<()>,
@@ -96,6 +103,7 @@ impl Command {
             | Self::SteerQueued { reply, .. } => drop(reply.send(Err(why))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
             Self::Continue { reply } | Self::Retry { reply } => drop(reply.send(Err(why))),
+            Self::CallTool { reply, .. } => drop(reply.send(Err(why))),
             Self::Stop { reply } => {
                 let _ = reply.send(());
             }
@@ -186,8 +194,8 @@ pub(crate) enum Refused {
     Busy,
     #[error("there is nothing to {0}: the agent has not answered yet")]
     Nothing(&'static str),
-    #[error("no agent is called '{0}'; see /api/agents for those there are")]
-    NoAgent(String),
+    #[error("no agent is called '{name}'; there are: {known}")]
+    NoAgent { name: String, known: String },
     #[error("the session has no message {0:?} that could be changed")]
     NoMessage(String),
     #[error("the session has no call {0:?} that waits or waited for a decision")]

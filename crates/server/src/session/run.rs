@@ -217,6 +217,14 @@ impl Run {
         self.settled.push_back(RunInput::Heard(decided));
     }
 
+    /// False if it does not run.
+    pub(super) fn stop_tool(&mut self, call_id: &CallId) -> bool {
+        let Some(tool) = self.tools.get(call_id) else { return false };
+        // It may have ended, and nobody has heard yet.
+        let _ = tool.stop.send(true);
+        true
+    }
+
     pub(super) fn tool_ended(&mut self, call_id: &CallId) {
         self.tools.remove(call_id);
     }

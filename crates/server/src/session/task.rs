@@ -9,6 +9,7 @@ mod agent;
 mod asking;
 mod calls;
 mod commands;
+mod own_calls;
 mod program;
 mod queue;
 
@@ -26,6 +27,7 @@ use transcript::{
 };
 
 use super::command::{Command, Refused, Reply};
+use super::own_calls::OwnCalls;
 use super::raw::RawLines;
 use super::run::{Awaited, Run, RunInput};
 use super::worker::{Deed, Worker, sleep_if};
@@ -100,6 +102,8 @@ struct Task {
     run: Option<Run>,
     /// The agent, while it works, and between runs if it is a program.
     worker: Option<Worker>,
+    /// What its program wants of our tools.
+    own_calls: OwnCalls,
     /// How often in a row a program could not go on with its own conversation.
     failed_resumes: u32,
     /// What the program has written and is not stored yet.
@@ -158,6 +162,7 @@ impl Task {
             queue,
             run: None,
             worker: None,
+            own_calls: OwnCalls::default(),
             failed_resumes: 0,
             raw: RawLines::default(),
             touched: None,
@@ -193,6 +198,7 @@ impl Task {
             self.handle(command);
         }
         loop {
+            self.tie_own_calls();
             if let Err(stop) = self.settle().await {
                 return stop;
             }
@@ -205,6 +211,7 @@ impl Task {
                     None => return Stop::Done,
                 },
                 next = next_of(&mut self.run, &mut self.worker) => self.take_round(next),
+                news = self.own_calls.next() => self.hear_own(news),
                 () = sleep_if(self.raw.due()) => (),
                 () = tokio::time::sleep(IDLE), if self.run.is_none() && self.worker.is_none() => {
                     if self.sessions.release(&self.id, commands) {

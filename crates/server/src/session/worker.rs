@@ -13,6 +13,7 @@ use transcript::{Millis, ResponseId};
 use super::lines::Line;
 use super::process::{Heard, Process};
 use crate::clock;
+use crate::passes::Pass;
 
 pub(super) struct Worker {
     /// Whose it is.
@@ -25,6 +26,8 @@ pub(super) struct Worker {
 /// What goes with a process.
 pub(super) struct Program {
     pub(super) process: Process,
+    /// By which it may call our tools.
+    _pass: Option<Pass>,
     /// For the next run that the agent begins by itself. None until it has been told.
     spare: Option<ResponseId>,
     /// It goes on with its earlier conversation, or so it was told: no run has ended well yet.
@@ -58,9 +61,11 @@ impl Worker {
         process: Process,
         patience: Duration,
         is_resumed: bool,
+        pass: Option<Pass>,
     ) -> Self {
         let program = Program {
             process,
+            _pass: pass,
             spare: None,
             is_doubtful: is_resumed,
             is_silent: false,

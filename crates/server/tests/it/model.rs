@@ -20,6 +20,7 @@ pub(crate) struct Asked {
     pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Value,
+    has_begun: bool,
     connection: BufReader<TcpStream>,
 }
 
@@ -62,15 +63,19 @@ impl Asked {
         }
         let mut body = vec![0; headers["content-length"].parse().unwrap()];
         connection.read_exact(&mut body).await.unwrap();
-        Self { path, headers, body: serde_json::from_slice(&body).unwrap(), connection }
+        let body = serde_json::from_slice(&body).unwrap();
+        Self { path, headers, body, has_begun: false, connection }
     }
 
     pub(crate) fn messages(&self) -> &[Value] {
         self.body["messages"].as_array().unwrap()
     }
 
-    /// The answer begins well.
+    /// The answer begins well, if it has not begun yet.
     pub(crate) async fn begin(&mut self) {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return;
+        }
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
                     transfer-encoding: chunked\r\nconnection: close\r\n\r\n";
         self.write(head).await;

@@ -12,7 +12,7 @@ use crate::strict;
 use crate::watcher::{Watcher, is_quiet, watch_until};
 
 /// A server with one agent that talks to this model.
-fn start(model: &Model, more: &str) -> (Home, Server) {
+pub(crate) fn start(model: &Model, more: &str) -> (Home, Server) {
     let base_url = &model.base_url;
     let home = Home::new(&format!(
         "demo = false\n[[agents]]\nid = \"m\"\nkind = \"openai\"\nbase_url = \"{base_url}\"\n\

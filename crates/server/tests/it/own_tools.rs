@@ -8,7 +8,7 @@ use crate::openai::{create_session, last_answer};
 use crate::program::{Home, Server};
 
 /// Notes of an answer, in their order.
-fn notes(answer: &Answer) -> Vec<(Level, &str)> {
+pub(crate) fn notes(answer: &Answer) -> Vec<(Level, &str)> {
     let note = |kind| match kind {
         &PartKind::Notice { level, ref text } => Some((level, text.as_str())),
         _ => None,

@@ -145,6 +145,19 @@ impl Server {
         (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
+    /// Sends it, whatever becomes of it. It is on its way when this returns.
+    pub(crate) fn say(&self, method: Method, path: &str, body: Option<Value>) {
+        let address = self.base.strip_prefix("http://").unwrap();
+        let body = body.map_or(String::new(), |it| it.to_string());
+        let length = body.len();
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: {BEARER}\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Value {
         let (status, body) = self.request(Method::GET, path, None).await;
         assert_eq!(status, StatusCode::OK, "{path}: {body}");

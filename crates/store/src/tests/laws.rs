@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use transcript::{ClientId, Event, OutputStream, Record, ResponseId, Seq, SessionId, Summary};
+use transcript::{
+    ClientId, Event, OutputStream, Record, ResponseId, Seq, SessionId, Summary, Transcript,
+};
 
 use super::log::{Log, Step, steps, without_covered};
 use super::{append, json, open, read_all, session, stored_json};
@@ -121,6 +123,7 @@ fn check_derived(store: &Store, id: &SessionId, records: &[Record]) {
     assert_eq!(store.summary(id).unwrap(), Some((summary, head)));
     assert_eq!(store.head(id).unwrap(), Some(head));
     check_client_ids(store, id, records);
+    assert_eq!(store.queue(id).unwrap(), Transcript::replay(records).queue);
 
     let rows = rows(store, id);
     assert!(rows.is_sorted_by_key(|it| it.first));
@@ -142,6 +145,11 @@ fn check_derived(store: &Store, id: &SessionId, records: &[Record]) {
     let window = store.messages(id, Window { before, limit: 2 }).unwrap();
     let older = &rows[..rows.len().saturating_sub(1)];
     assert_eq!(window, older[older.len().saturating_sub(2)..]);
+    for (idx, row) in rows.iter().enumerate() {
+        let later = &rows[idx + 1..];
+        let window = store.window_after(id, row.first, 2).unwrap();
+        assert_eq!(store.messages(id, window).unwrap(), later[..later.len().min(2)]);
+    }
 }
 
 fn check_client_ids(store: &Store, id: &SessionId, records: &[Record]) {

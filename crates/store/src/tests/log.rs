@@ -64,6 +64,10 @@ pub(super) enum Step {
         id: u8,
         how: u8,
     },
+    Move {
+        id: u8,
+        position: u32,
+    },
     Hold(bool),
     Rewind(u8),
     Notice,
@@ -118,8 +122,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (id.clone(), size()).prop_map(|(call, size)| Step::Result { call, size }),
         2 => (0..9u8, client(), size())
             .prop_map(|(id, client, size)| Step::Say { id, client, size }),
-        1 => (0..9u8, client()).prop_map(|(id, client)| Step::Queue { id, client }),
+        3 => (0..9u8, client()).prop_map(|(id, client)| Step::Queue { id, client }),
         1 => (0..9u8, 0..5u8).prop_map(|(id, how)| Step::Unqueue { id, how }),
+        1 => (0..9u8, 0..4u32).prop_map(|(id, position)| Step::Move { id, position }),
         1 => any::<bool>().prop_map(Step::Hold),
         1 => (0..9u8).prop_map(Step::Rewind),
         1 => Just(Step::Notice),
@@ -273,6 +278,9 @@ impl Log {
                 from: None,
             },
             Step::Unqueue { id, how } => unqueue(message_id(id), how),
+            Step::Move { id, position } => {
+                Event::MessageMoved { message_id: message_id(id), position }
+            }
             Step::Hold(true) => Event::QueueHeld { reason: None },
             Step::Hold(false) => Event::QueueReleased {},
             Step::Rewind(id) => Event::HistoryRewound {

@@ -136,7 +136,7 @@ async fn messages_have_their_place() {
 }
 
 #[tokio::test]
-async fn the_queue_starts_at_the_oldest_that_waits() {
+async fn the_queue_starts_where_it_was_last_empty() {
     let dir = TempDir::new().unwrap();
     let (store, id) = (open(dir.path()), session("s"));
     let message_id = MessageId::new;
@@ -145,16 +145,35 @@ async fn the_queue_starts_at_the_oldest_that_waits() {
         (queued("m1"), Some(2)),
         (queued("m2"), Some(2)),
         (queued("m3"), Some(2)),
-        (Event::MessageDequeued { message_id: message_id("m1") }, Some(3)),
-        (steered("m2", SteerState::Seen), Some(3)),
-        (steered("m2", SteerState::HandedOver), Some(4)),
+        (Event::MessageDequeued { message_id: message_id("m1") }, Some(2)),
+        (steered("m2", SteerState::Seen), Some(2)),
+        (steered("m2", SteerState::HandedOver), Some(2)),
         (Event::MessageDropped { message_id: message_id("m3"), reason: None }, None),
+        (queued("m4"), Some(9)),
     ];
     let log = records(&id, steps.iter().map(|it| it.0.clone()));
     for (record, (_, start)) in log.chunks(1).zip(&steps) {
         append(&store, record).await.unwrap();
         assert_eq!(store.queue_start(&id).unwrap(), start.map(Seq), "{record:?}");
     }
+}
+
+#[tokio::test]
+async fn a_message_that_was_moved_keeps_its_place_when_others_have_gone() {
+    let dir = TempDir::new().unwrap();
+    let (store, id) = (open(dir.path()), session("s"));
+    let events = [
+        created(),
+        queued("m1"),
+        queued("m2"),
+        queued("m3"),
+        Event::MessageMoved { message_id: MessageId::new("m3"), position: 1 },
+        Event::MessageDequeued { message_id: MessageId::new("m1") },
+    ];
+    append(&store, &records(&id, events)).await.unwrap();
+    let queue = store.queue(&id).unwrap();
+    let waiting: Vec<&str> = queue.messages.iter().map(|it| it.id.as_str()).collect();
+    assert_eq!(waiting, ["m3", "m2"]);
 }
 
 #[tokio::test]

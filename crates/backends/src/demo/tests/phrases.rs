@@ -294,7 +294,7 @@ fn a_run_that_broke_off_goes_on() {
         {"type":"text_start","partId":"r.1"}
           13 deltas
         done r.1
-            I'll go on where I stopped. Let me look at the files first.
+            I'll do it again, from the beginning. Let me look at the files first.
         {"type":"tool_call_start","callId":"r.2","toolName":"list_files","executor":"server"}
           2 deltas
         {"type":"tool_arguments_done","callId":"r.2","arguments":"{\"path\":\".\"}","summary":"path: '.'","validation":"not_required"}

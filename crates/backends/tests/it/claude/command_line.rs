@@ -52,7 +52,7 @@ fn everything_is_configured() {
         --permission-prompt-tool
         stdio
         --mcp-config
-        {"mcpServers":{"callboard":{"type":"http","url":"http://127.0.0.1:4520/mcp","headers":{"Authorization":"Bearer secret"},"alwaysLoad":true}}}
+        {"mcpServers":{"callboard":{"type":"http","url":"http://127.0.0.1:4520/mcp","headers":{"Authorization":"Bearer ${CALLBOARD_TOOLS_TOKEN}"},"timeout":86400000,"alwaysLoad":true}}}
         --allowedTools
         mcp__callboard
         --permission-mode
@@ -66,7 +66,9 @@ fn everything_is_configured() {
         --max-turns
         9"#]];
     check(&settings, &launch, expect);
-    assert_eq!(program(&settings, &launch).env, settings.env);
+    let env = program(&settings, &launch).env;
+    let token = ("CALLBOARD_TOOLS_TOKEN".to_owned(), "secret".to_owned());
+    assert_eq!(env, [settings.env[0].clone(), token], "not where everybody can read it");
 }
 
 #[test]

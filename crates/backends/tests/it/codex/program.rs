@@ -45,7 +45,8 @@ fn the_app_server_is_told_by_its_thread() {
                 "http_headers": {
                   "Authorization": "Bearer secret"
                 },
-                "default_tools_approval_mode": "approve"
+                "default_tools_approval_mode": "approve",
+                "tool_timeout_sec": 86400
               }
             }
           }
@@ -77,6 +78,8 @@ fn exec_is_told_by_its_arguments_and_no_secret_is_among_them() {
         mcp_servers.callboard.bearer_token_env_var="CALLBOARD_TOOLS_TOKEN"
         -c
         mcp_servers.callboard.default_tools_approval_mode="approve"
+        -c
+        mcp_servers.callboard.tool_timeout_sec=86400
         -c
         a=1
         -"#]]

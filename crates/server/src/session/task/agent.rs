@@ -155,6 +155,7 @@ impl Task {
         self.settle_validation(&mut event);
         let Some(run) = &mut self.run else { return };
         settle_result(&run.answer, &mut event);
+        self.own_calls.settle_result(&mut event);
         run.remember_arguments(&event);
         if let Some(start) = missing_start(&run.answer, &event) {
             self.push(Some(&id), start);
@@ -194,6 +195,7 @@ impl Task {
         let awaited = std::mem::take(&mut run.awaited);
         self.after_commit.extend(awaited.into_iter().map(AfterCommit::Reply));
         self.winding_up.extend(run.stop());
+        self.own_calls.stop();
     }
 
     /// The server stops. A run that only waits for a person is left as it is, to go on later.
@@ -202,6 +204,7 @@ impl Task {
         let is_program = self.shared.agents.is_program(&run.answer.agent);
         let paused = pause(&run.answer, clock::now()).filter(|_| !is_program);
         let Some(events) = paused else {
+            self.take_back_all();
             // The end is written when the program has gone.
             self.dismiss();
             return self.end_run(&Ending::Restarted);

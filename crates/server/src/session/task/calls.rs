@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use backends::Input;
 use backends::Verdict as ForProgram;
+use backends::{Input, ToolOutcome};
 use formats::openai::with_output;
 use serde_json::Value;
 use store::Grant;
 use transcript::{
-    Answer, ApprovalOptions, Call, CallId, Decision, ErrorCode, ErrorInfo, Event, Executor, Millis,
-    Record, ResponseId, Scope, Truncated, Validation,
+    Answer, ApprovalOptions, Call, CallId, CallState, Decision, ErrorCode, ErrorInfo, Event,
+    Executor, Millis, Record, ResponseId, Scope, Truncated, Validation,
 };
 
 use super::commands::refuse;
@@ -56,7 +56,7 @@ impl Task {
     }
 
     /// Nobody is asked about a call that cannot run.
-    fn judge(&self, tool: &str, arguments: &str) -> Verdict {
+    pub(super) fn judge(&self, tool: &str, arguments: &str) -> Verdict {
         let Some(run) = &self.run else { return Verdict::Ask };
         if !self.may_use(tool) || self.shared.tools.check(tool, arguments).is_err() {
             return Verdict::Allow;
@@ -115,8 +115,7 @@ impl Task {
                 });
             }
             None if self.judge(&tool_name, &arguments) == Verdict::Deny => {
-                let message = "The policy of this server does not allow this call. Do without it.";
-                self.refuse_call(call_id, ErrorInfo::new(ErrorCode::ToolDenied, message));
+                self.refuse_call(call_id, not_allowed());
             }
             None => self.start_call(call_id, tool_name, arguments),
         }
@@ -155,7 +154,7 @@ impl Task {
         }
     }
 
-    fn start_call(&mut self, call_id: CallId, tool_name: String, arguments: String) {
+    pub(super) fn start_call(&mut self, call_id: CallId, tool_name: String, arguments: String) {
         let Some(run) = &self.run else { return };
         let id = run.id.clone();
         let limit = self.shared.tools.settings.per_minute;
@@ -166,8 +165,16 @@ impl Task {
             );
             return self.refuse_call(call_id, ErrorInfo::new(ErrorCode::RateLimitTools, message));
         }
-        self.push(Some(&id), Event::ToolRunning { call_id: call_id.clone() });
+        // A program may have said so already.
+        if !self.is_running(&call_id) {
+            self.push(Some(&id), Event::ToolRunning { call_id: call_id.clone() });
+        }
         self.after_commit.push(AfterCommit::RunTool { call_id, tool_name, arguments });
+    }
+
+    fn is_running(&self, call_id: &CallId) -> bool {
+        let call = self.run.as_ref().and_then(|run| run.answer.call(call_id));
+        call.is_some_and(|it| it.state == CallState::Running)
     }
 
     fn may_call_now(&mut self, limit: usize) -> bool {
@@ -181,7 +188,7 @@ impl Task {
         may
     }
 
-    fn refuse_call(&mut self, call_id: CallId, error: ErrorInfo) {
+    pub(super) fn refuse_call(&mut self, call_id: CallId, error: ErrorInfo) {
         if let Some(run) = &mut self.run {
             run.refuse(call_id, error);
         }
@@ -214,8 +221,29 @@ impl Task {
         }
     }
 
-    /// The one way for the result of a tool that the server ran, or refused to run.
-    fn end_call(&mut self, id: &ResponseId, call_id: CallId, mut outcome: backends::ToolOutcome) {
+    /// The one way for the result of a tool that the server ran, or refused to run. Where a program
+    /// called it, the program gets it, and says so itself if the call is one that it told of.
+    fn end_call(&mut self, id: &ResponseId, call_id: CallId, outcome: ToolOutcome) {
+        let own = self.own_calls.end(&call_id);
+        let is_own = own.is_some();
+        if let Some(reply) = own.flatten() {
+            self.reply(reply, outcome.clone());
+        }
+        let call = self.run.as_ref().and_then(|run| run.answer.call(&call_id));
+        match call.map(|it| it.executor) {
+            Some(Executor::Agent) => self.own_calls.remember(call_id, outcome),
+            Some(_) => self.tell_result(id, call_id, outcome, is_own),
+            None => (),
+        }
+    }
+
+    fn tell_result(
+        &mut self,
+        id: &ResponseId,
+        call_id: CallId,
+        mut outcome: ToolOutcome,
+        is_own: bool,
+    ) {
         let Some(call) = self.run.as_ref().and_then(|run| run.answer.call(&call_id)) else {
             return;
         };
@@ -232,7 +260,9 @@ impl Task {
         };
         outcome.result = with_output(outcome.result, call);
         self.push(Some(id), result);
-        self.tell_agent(Input::ToolResult { call_id, outcome });
+        if !is_own {
+            self.tell_agent(Input::ToolResult { call_id, outcome });
+        }
     }
 
     pub(super) fn approve(&mut self, approval: Approval, reply: Reply<()>) {
@@ -367,6 +397,11 @@ impl Task {
             tracing::error!(session = %self.id, %error, "a grant could not be stored");
         }
     }
+}
+
+pub(super) fn not_allowed() -> ErrorInfo {
+    let message = "The policy of this server does not allow this call. Do without it.";
+    ErrorInfo::new(ErrorCode::ToolDenied, message)
 }
 
 fn denied(feedback: Option<&str>) -> ErrorInfo {

@@ -26,6 +26,7 @@ impl Task {
             Command::ReleaseQueue { reply } => self.release_queue(reply),
             Command::ClearQueue { reply } => self.clear_queue(reply),
             Command::Approve { approval, reply } => self.approve(approval, reply),
+            Command::CallTool { call, reply } => self.own_calls.add(call, reply),
             Command::Delete { reply } => {
                 self.dismiss();
                 self.drop_run();

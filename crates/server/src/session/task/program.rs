@@ -8,6 +8,7 @@ use transcript::{Ending, ErrorCode, ErrorInfo, Event, Level, Trigger};
 use super::{AfterCommit, Task};
 use crate::agents::Hired;
 use crate::clock;
+use crate::passes::Pass;
 use crate::session::lines::Line;
 use crate::session::process::{Process, Start};
 use crate::session::raw::RawLines;
@@ -27,7 +28,9 @@ impl Task {
         for program in std::mem::take(&mut self.leaving) {
             let _ = program.await;
         }
-        let launch = self.launch();
+        let pass =
+            self.shared.agents.is_program(&agent).then(|| self.shared.passes.issue(&self.id));
+        let launch = self.launch(pass.as_ref());
         let worker = match self.shared.agents.hire(&agent, &launch)? {
             Hired::ForOneRun(backend) => Worker::for_one_run(agent, backend),
             Hired::Program { backend, command, environment, patience } => {
@@ -35,7 +38,7 @@ impl Task {
                 let process = Process::start(&self.shared.store, start).await?;
                 self.shared.pulses.add(&self.id, &process.pulse);
                 let is_resumed = launch.resume.is_some();
-                Worker::with_process(agent, backend, process, patience, is_resumed)
+                Worker::with_process(agent, backend, process, patience, is_resumed, pass)
             }
         };
         let spare = self.worker.insert(worker).new_spare();
@@ -46,7 +49,7 @@ impl Task {
     }
 
     /// The program's own conversation goes on, unless it has turned out that it cannot.
-    fn launch(&mut self) -> Launch {
+    fn launch(&mut self, pass: Option<&Pass>) -> Launch {
         let linked = self.summary.linked.as_ref().map(|it| it.cli_session_id.clone());
         let resume = linked.filter(|_| self.failed_resumes < MAX_FAILED_RESUMES);
         if resume.is_none() && self.summary.linked.is_some() {
@@ -59,7 +62,7 @@ impl Task {
         Launch {
             workspace: self.workspace().display().to_string(),
             resume,
-            tools: None,
+            tools: pass.map(Pass::server),
             shipped: self.shared.agents.shipped.display().to_string(),
         }
     }

@@ -1,0 +1,35 @@
+//! Callboard's own tools inside a program: what the program calls them, and how it finds them.
+
+/// Under this name programs know the server of Callboard's tools.
+pub(crate) const TOOL_SERVER: &str = "callboard";
+/// Where a program finds its token: everybody on the machine can read its command line.
+pub(crate) const TOKEN_ENV: &str = "CALLBOARD_TOOLS_TOKEN";
+/// Callboard ends its tools itself. A program's own limit must never come first.
+pub(crate) const SECONDS: u64 = 24 * 60 * 60;
+
+/// The tool's own name where it is one of Callboard's, whoever calls it: `agents_list` for
+/// `mcp__callboard__agents_list`.
+pub(crate) fn plain_name(tool: &str) -> &str {
+    let qualified = tool.strip_prefix("mcp__").unwrap_or(tool);
+    let own = qualified.strip_prefix(TOOL_SERVER).and_then(|it| it.strip_prefix("__"));
+    own.filter(|it| !it.is_empty()).unwrap_or(tool)
+}
+
+#[cfg(test)]
+mod tests {
+    //! Whose a tool is, by its name.
+
+    use super::plain_name;
+
+    #[test]
+    fn ours_have_one_name_everywhere() {
+        for name in ["agents_list", "callboard__agents_list", "mcp__callboard__agents_list"] {
+            assert_eq!(plain_name(name), "agents_list");
+        }
+        for name in
+            ["Bash", "mcp__files__read", "callboard__", "callboard_note", "callboards__x", ""]
+        {
+            assert_eq!(plain_name(name), name);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A run as AG-UI events, each one `data:` frame.
+//!
+//! A run that waits for decisions ends there, for the client, with an interrupt; what comes after the
+//! decisions is a new run of the same thread. [`Stream::is_over`] says when one has ended.
+
+use serde_json::{Value, json};
+use transcript::{Answer, Call, Record, ResponseId, RunStatus};
+
+use super::{Parents, interrupt_id, result_id, result_text};
+use crate::follow::{Follow, News};
+use crate::ui;
+
+#[derive(Debug)]
+pub struct Stream {
+    follow: Follow,
+    voice: Voice,
+}
+
+#[derive(Debug)]
+struct Voice {
+    response: ResponseId,
+    thread: String,
+    run: String,
+    run_is_open: bool,
+    open_step: Option<usize>,
+    parents: Parents,
+}
+
+impl Stream {
+    /// `thread` and `run` are the client's names.
+    pub fn new(response: ResponseId, thread: &str, run: &str) -> Self {
+        let voice = Voice {
+            response: response.clone(),
+            thread: thread.to_owned(),
+            run: run.to_owned(),
+            run_is_open: false,
+            open_step: None,
+            parents: Parents::default(),
+        };
+        Self { follow: Follow::new(response), voice }
+    }
+
+    /// What this record adds. To go on after an interrupt, give it the records so far, drop what comes
+    /// of them, and begin the [next run](Self::next_run).
+    pub fn apply(&mut self, record: &Record) -> Vec<Value> {
+        self.follow.take_in(record);
+        let Self { follow, voice } = self;
+        let mut events = Vec::new();
+        for news in follow.news() {
+            voice.say(&news, &mut events);
+        }
+        if let Some(calls) = follow.waiting() {
+            voice.pause(&calls, &mut events);
+        }
+        events
+    }
+
+    /// What the client calls the run that it goes on with.
+    pub fn next_run(&mut self, run: &str) {
+        run.clone_into(&mut self.voice.run);
+    }
+
+    /// The client's run has ended, with the run itself or with an interrupt.
+    pub fn is_over(&self) -> bool {
+        !self.voice.run_is_open
+    }
+}
+
+impl Voice {
+    fn say(&mut self, news: &News<'_>, events: &mut Vec<Value>) {
+        let said = self.events(news);
+        let is_end = matches!(news, News::Ended(_));
+        if (!said.is_empty() || matches!(news, News::Begun(_)))
+            && !std::mem::replace(&mut self.run_is_open, true)
+        {
+            let (thread, run) = (&self.thread, &self.run);
+            events.push(json!({ "type": "RUN_STARTED", "threadId": thread, "runId": run }));
+        }
+        events.extend(said);
+        if is_end {
+            self.run_is_open = false;
+        }
+    }
+
+    fn events(&mut self, news: &News<'_>) -> Vec<Value> {
+        match news {
+            News::Begun(_) | News::ApprovalAsked(_) | News::ApprovalSettled(_) => Vec::new(),
+            News::StepBegun { number } => {
+                self.open_step = Some(*number);
+                self.parents.start_step();
+                vec![json!({ "type": "STEP_STARTED", "stepName": step_name(*number) })]
+            }
+            News::StepEnded { .. } => self.finish_step().into_iter().collect(),
+            News::TextBegun(text) => {
+                self.parents.start_text(text.id.as_str());
+                let id = &text.id;
+                let role = "assistant";
+                vec![json!({ "type": "TEXT_MESSAGE_START", "messageId": id, "role": role })]
+            }
+            News::TextGrown(text, delta) => {
+                vec![of_message("TEXT_MESSAGE_CONTENT", text.id.as_str(), Some(delta))]
+            }
+            News::TextEnded(text) => vec![of_message("TEXT_MESSAGE_END", text.id.as_str(), None)],
+            News::ThinkingBegun(it) => {
+                let mut start = of_message("REASONING_MESSAGE_START", it.id.as_str(), None);
+                start["role"] = json!("reasoning");
+                vec![of_message("REASONING_START", it.id.as_str(), None), start]
+            }
+            News::ThinkingGrown(it, delta) => {
+                vec![of_message("REASONING_MESSAGE_CONTENT", it.id.as_str(), Some(delta))]
+            }
+            News::ThinkingEnded(it) => ["REASONING_MESSAGE_END", "REASONING_END"]
+                .map(|kind| of_message(kind, it.id.as_str(), None))
+                .into(),
+            News::CallBegun(call) => vec![json!({
+                "type": "TOOL_CALL_START",
+                "toolCallId": call.id,
+                "toolCallName": call.label(),
+                "parentMessageId": self.parents.of_call(call),
+            })],
+            News::ArgumentsGrown(call, delta) => {
+                vec![json!({ "type": "TOOL_CALL_ARGS", "toolCallId": call.id, "delta": delta })]
+            }
+            News::CallWritten(call) => {
+                vec![json!({ "type": "TOOL_CALL_END", "toolCallId": call.id })]
+            }
+            News::CallEnded(call) => vec![json!({
+                "type": "TOOL_CALL_RESULT",
+                "messageId": result_id(call),
+                "toolCallId": call.id,
+                "content": result_text(call),
+                "role": "tool",
+            })],
+            News::Aside(idx, kind) => {
+                let data = ui::data(&self.response, *idx, kind);
+                let (name, value) = (&data["type"], &data["data"]);
+                vec![json!({ "type": "CUSTOM", "name": name, "value": value })]
+            }
+            News::Ended(answer) => self.end(answer),
+        }
+    }
+
+    fn finish_step(&mut self) -> Option<Value> {
+        let step = self.open_step.take()?;
+        Some(json!({ "type": "STEP_FINISHED", "stepName": step_name(step) }))
+    }
+
+    /// Tools that the client runs need no word: it sees that they have no result.
+    fn pause(&mut self, calls: &[&Call], events: &mut Vec<Value>) {
+        if !self.run_is_open {
+            return;
+        }
+        events.extend(self.finish_step());
+        let mut finished = self.finished();
+        let asked = calls.iter().filter(|call| call.waits_for_approval());
+        let interrupts: Vec<Value> = asked.map(|call| interrupt(call)).collect();
+        if !interrupts.is_empty() {
+            finished["outcome"] = json!({ "type": "interrupt", "interrupts": interrupts });
+        }
+        events.push(finished);
+        self.run_is_open = false;
+    }
+
+    fn end(&mut self, answer: &Answer) -> Vec<Value> {
+        let mut events: Vec<Value> = self.finish_step().into_iter().collect();
+        let finish = answer.finish.as_ref();
+        events.push(match finish.map(|it| it.status) {
+            Some(RunStatus::Completed) | None => self.finished(),
+            Some(RunStatus::Cancelled) => {
+                let mut finished = self.finished();
+                finished["result"] = json!({ "status": "cancelled" });
+                finished
+            }
+            Some(RunStatus::Failed) => {
+                let error = finish.and_then(|it| it.error.as_ref());
+                let message = error.map_or("The run failed.", |it| it.message.as_str());
+                let code = error.map_or("internal_error", |it| it.code.as_str());
+                json!({ "type": "RUN_ERROR", "message": message, "code": code })
+            }
+        });
+        events
+    }
+
+    fn finished(&self) -> Value {
+        json!({ "type": "RUN_FINISHED", "threadId": self.thread, "runId": self.run })
+    }
+}
+
+fn step_name(number: usize) -> String {
+    format!("step {number}")
+}
+
+fn of_message(kind: &str, id: &str, delta: Option<&str>) -> Value {
+    let mut event = json!({ "type": kind, "messageId": id });
+    if let Some(delta) = delta {
+        event["delta"] = json!(delta);
+    }
+    event
+}
+
+fn interrupt(call: &Call) -> Value {
+    let can_edit = call.approval.as_ref().and_then(|it| it.options.as_ref());
+    let can_edit = can_edit.is_some_and(|it| it.can_edit);
+    let mut properties =
+        json!({ "approved": { "type": "boolean" }, "reason": { "type": "string" } });
+    if can_edit {
+        properties["editedArgs"] = json!({ "type": "object" });
+    }
+    json!({
+        "id": interrupt_id(call),
+        "reason": "tool_call",
+        "message": format!("May {} run?", call.label()),
+        "toolCallId": call.id,
+        "responseSchema": {
+            "type": "object",
+            "properties": properties,
+            "required": ["approved"],
+        },
+    })
+}

@@ -1,0 +1,391 @@
+//! Conversations of others, retold as events for a new session.
+//!
+//! Nothing is too odd to be read: what makes no sense is kept as `unrecognized`, missing ids are made,
+//! and a call that was still running when it was written down is interrupted. Everything that is
+//! opened gets its end. What each format cannot say is said by its module.
+//!
+//! Summaries of arguments are left to the caller, who has the one way to make them.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+use transcript::{
+    Answer, ApprovalOptions, Attachment, CallId, CancelReason, Decision, ErrorCode, ErrorInfo,
+    Event, Executor, Level, Message, MessageId, Millis, PartId, Phase, Record, ResponseId,
+    RunStatus, SaidBy, Scope, Sender, Seq, SessionId, SteerState, Transcript, Trigger, Usage,
+    Validation,
+};
+
+use crate::incoming::File;
+
+/// A record without its number and its session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    pub at: Millis,
+    pub response_id: Option<ResponseId>,
+    pub event: Event,
+}
+
+/// What the reader of a file cannot know by itself.
+pub struct Setting<'a> {
+    /// What the agent is called here, where the file does not say.
+    pub agent: &'a str,
+    /// For what has no time of its own.
+    pub now: Millis,
+    /// Takes in a file that a message names.
+    pub attach: &'a dyn Fn(&File) -> Option<Attachment>,
+}
+
+/// Tells a conversation, in order.
+pub(crate) struct Retelling<'a> {
+    setting: &'a Setting<'a>,
+    entries: Vec<Entry>,
+    /// What the entries make so far.
+    transcript: Transcript,
+    now: Millis,
+    run: Option<ResponseId>,
+    used_ids: HashSet<String>,
+    n_parts: u32,
+    step: Option<u32>,
+}
+
+/// What is known of a run when it begins.
+#[derive(Debug, Default)]
+pub(crate) struct Beginning<'a> {
+    pub(crate) id: Option<&'a str>,
+    pub(crate) agent: Option<&'a str>,
+    pub(crate) model: Option<&'a str>,
+}
+
+/// What is known of it when it ends.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) status: RunStatus,
+    pub(crate) error: Option<ErrorInfo>,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) cost: Option<f64>,
+    pub(crate) duration_ms: u64,
+    /// Why the model stopped.
+    pub(crate) finish_reason: Option<String>,
+}
+
+impl Ending {
+    pub(crate) fn of(status: RunStatus) -> Self {
+        Self { status, error: None, usage: None, cost: None, duration_ms: 0, finish_reason: None }
+    }
+}
+
+/// How a call ended.
+pub(crate) enum Came {
+    Out(Value),
+    Failed(ErrorInfo),
+}
+
+impl<'a> Retelling<'a> {
+    pub(crate) fn new(setting: &'a Setting<'a>) -> Self {
+        Self {
+            setting,
+            entries: Vec::new(),
+            transcript: Transcript::whole(),
+            now: setting.now,
+            run: None,
+            used_ids: HashSet::new(),
+            n_parts: 0,
+            step: None,
+        }
+    }
+
+    /// Everything has its end.
+    pub(crate) fn into_entries(mut self) -> Vec<Entry> {
+        self.end(Ending::of(RunStatus::Completed));
+        self.entries
+    }
+
+    /// What follows happened then.
+    pub(crate) fn at(&mut self, moment: &Value) {
+        let moment = match moment {
+            Value::String(text) => Millis::parse(text),
+            Value::Number(ms) => ms.as_i64().map(Millis),
+            _ => None,
+        };
+        self.now = moment.unwrap_or(self.now);
+    }
+
+    pub(crate) fn moment(&self) -> Millis {
+        self.now
+    }
+
+    /// Goes on some time later.
+    pub(crate) fn set_moment(&mut self, now: Millis) {
+        self.now = now;
+    }
+
+    pub(crate) fn said(&mut self, id: Option<&str>, role: SaidBy, text: &str, files: &[File]) {
+        self.said_from(id, role, text, files, None);
+    }
+
+    pub(crate) fn said_from(
+        &mut self,
+        id: Option<&str>,
+        role: SaidBy,
+        text: &str,
+        files: &[File],
+        from: Option<Sender>,
+    ) {
+        self.end(Ending::of(RunStatus::Completed));
+        let message_id = MessageId::new(self.free_id(id, "m"));
+        let attachments: Vec<Attachment> =
+            files.iter().filter_map(|file| (self.setting.attach)(file)).collect();
+        let n_lost = files.len() - attachments.len();
+        self.push(Event::UserMessage {
+            message_id,
+            client_id: None,
+            role,
+            text: text.to_owned(),
+            attachments,
+            from,
+        });
+        if n_lost > 0 {
+            let text = format!("Files that did not come along: {n_lost}");
+            self.push(Event::Notice { level: Level::Info, text });
+        }
+    }
+
+    /// A new run; the one before has ended well.
+    pub(crate) fn begin(&mut self, beginning: &Beginning<'_>) {
+        self.end(Ending::of(RunStatus::Completed));
+        let run = ResponseId::new(self.free_id(beginning.id, "r"));
+        (self.run, self.n_parts, self.step) = (Some(run), 0, None);
+        let agent = beginning.agent.unwrap_or(self.setting.agent).to_owned();
+        let model = beginning.model.map(str::to_owned);
+        self.push(Event::RunStart { agent, model, trigger: Trigger::User, exchange_id: None });
+    }
+
+    /// Whether that run is being told.
+    pub(crate) fn is_in(&self, run: &str) -> bool {
+        self.run.as_ref().is_some_and(|it| it.as_str() == run)
+    }
+
+    pub(crate) fn is_in_run(&self) -> bool {
+        self.run.is_some()
+    }
+
+    fn in_run(&mut self) {
+        if self.run.is_none() {
+            self.begin(&Beginning::default());
+        }
+    }
+
+    pub(crate) fn step(&mut self) {
+        self.in_run();
+        self.end_step(None, None);
+        let index = self.answer().map_or(0, |it| it.steps.len() as u32);
+        self.step = Some(index);
+        self.push(Event::StepStart { index, parent_call_id: None });
+    }
+
+    /// Ends the step, if one is open. Where nobody says why, it is seen from its calls.
+    pub(crate) fn end_step(&mut self, reason: Option<&str>, usage: Option<Usage>) {
+        let Some(index) = self.step.take() else { return };
+        let has_calls = self.answer().is_some_and(|answer| {
+            let step = answer.steps.len().checked_sub(1);
+            let mut parts = answer.parts.iter().filter(|part| part.step == step);
+            parts.any(|part| matches!(part.kind, transcript::PartKind::Call(_)))
+        });
+        let seen = if has_calls { "tool-calls" } else { "stop" };
+        let finish_reason = reason.unwrap_or(seen).to_owned();
+        self.push(Event::StepFinish { index, finish_reason, usage, parent_call_id: None });
+    }
+
+    pub(crate) fn text(&mut self, text: &str, phase: Option<Phase>, discarded: bool) {
+        let part_id = self.part_id();
+        self.push(Event::TextStart { part_id: part_id.clone(), parent_call_id: None });
+        let text = text.to_owned();
+        self.push(Event::TextDone { part_id, parent_call_id: None, text, phase, discarded });
+    }
+
+    pub(crate) fn thinking(&mut self, text: &str, discarded: bool) {
+        let part_id = self.part_id();
+        self.push(Event::ThinkingStart { part_id: part_id.clone(), parent_call_id: None });
+        let text = text.to_owned();
+        self.push(Event::ThinkingDone { part_id, parent_call_id: None, text, discarded });
+    }
+
+    /// A call with all its arguments. It keeps its id, if no other call has it.
+    pub(crate) fn call(&mut self, id: Option<&str>, name: &str, arguments: &str) -> CallId {
+        self.in_run();
+        let known = |id: &&str| {
+            let call_id = CallId::new(*id);
+            let mut answers = self.transcript.messages.iter().filter_map(Message::answer);
+            answers.all(|answer| answer.call(&call_id).is_none())
+        };
+        let own = id.filter(|id| !id.is_empty()).filter(known).map(CallId::new);
+        let call_id = own.unwrap_or_else(|| CallId::new(self.part_id().as_str()));
+        self.push(Event::ToolCallStart {
+            call_id: call_id.clone(),
+            provider_call_id: id.map(str::to_owned),
+            tool_name: name.trim().to_owned(),
+            arguments: None,
+            parent_call_id: None,
+            executor: Executor::Agent,
+        });
+        self.push(Event::ToolArgumentsDone {
+            call_id: call_id.clone(),
+            arguments: arguments.to_owned(),
+            summary: String::new(),
+            incomplete: false,
+            validation: Validation::NotRequired,
+            provider_data: None,
+        });
+        call_id
+    }
+
+    /// Somebody was asked about a call, and decided.
+    pub(crate) fn decided(&mut self, call: &CallId, accepted: bool, feedback: Option<&str>) {
+        let options = ApprovalOptions { scopes: vec![Scope::Once], ..ApprovalOptions::default() };
+        self.push(Event::ToolApprovalRequested { call_id: call.clone(), options });
+        self.push(Event::ToolApprovalResolved {
+            call_id: call.clone(),
+            decision: if accepted { Decision::Accepted } else { Decision::Rejected },
+            scope: None,
+            arguments: None,
+            feedback: feedback.map(str::to_owned),
+            covers: None,
+            by: "import".to_owned(),
+        });
+    }
+
+    /// The oldest open call of that id or, where there is none, of that name.
+    pub(crate) fn open_call(&self, id: Option<&str>, name: Option<&str>) -> Option<CallId> {
+        let open = || self.answer().into_iter().flat_map(Answer::calls).filter(|it| it.is_open());
+        let is_same = |it: &transcript::Call, id: &str| {
+            it.id.as_str() == id || it.provider_call_id.as_deref() == Some(id)
+        };
+        let by_id = id.and_then(|id| open().find(|it| is_same(it, id)));
+        let by_name = || name.and_then(|name| open().find(|it| it.label() == name));
+        by_id.or_else(|| if id.is_none() { by_name() } else { None }).map(|it| it.id.clone())
+    }
+
+    pub(crate) fn result(&mut self, call: &CallId, came: Came, duration_ms: u64) {
+        let name = self.answer().and_then(|it| Some(it.call(call)?.name.clone()));
+        let (ok, result, error) = match came {
+            Came::Out(Value::Null) => (true, None, None),
+            Came::Out(value) => (true, Some(value), None),
+            Came::Failed(error) => (false, None, Some(error)),
+        };
+        self.push(Event::ToolResult {
+            call_id: call.clone(),
+            tool_name: name.unwrap_or_default(),
+            ok,
+            result,
+            output: None,
+            error,
+            duration_ms,
+            truncated: None,
+        });
+    }
+
+    /// A result that no call is known for gets one of its own.
+    pub(crate) fn orphan(&mut self, id: Option<&str>, name: &str, came: Came) {
+        let call = self.call(id, name, "");
+        self.result(&call, came, 0);
+    }
+
+    pub(crate) fn steered(&mut self, id: Option<&str>, text: &str, state: SteerState) {
+        self.in_run();
+        let message_id = MessageId::new(self.free_id(id, "m"));
+        self.push(Event::MessageSteered { message_id, text: text.to_owned(), state });
+    }
+
+    pub(crate) fn push(&mut self, event: Event) {
+        let is_outside = matches!(event, Event::UserMessage { .. });
+        let response_id = self.run.clone().filter(|_| !is_outside);
+        let seq = Seq(self.entries.len() as u64 + 1);
+        let session = SessionId::new("import");
+        let record = Record::new(seq, self.now, session, response_id.clone(), event);
+        self.transcript.apply(&record);
+        self.entries.push(Entry { at: self.now, response_id, event: record.event });
+    }
+
+    pub(crate) fn unrecognized(&mut self, source: &str, raw: &str) {
+        self.push(Event::Unrecognized { source: source.to_owned(), raw: raw.to_owned() });
+    }
+
+    /// Ends the run, if one is open. Calls that had no result when they were written down never get one.
+    pub(crate) fn end(&mut self, ending: Ending) {
+        if self.run.is_none() {
+            return;
+        }
+        let answer = self.answer().into_iter();
+        let open: Vec<CallId> = answer
+            .flat_map(Answer::calls)
+            .filter(|it| it.is_open())
+            .map(|it| it.id.clone())
+            .collect();
+        for call in open {
+            let why = "The call had no result when the conversation was written down.";
+            let error = ErrorInfo::new(ErrorCode::ToolInterrupted, why);
+            self.result(&call, Came::Failed(error), 0);
+        }
+        self.end_step(ending.finish_reason.as_deref(), None);
+        let reason = match ending.status {
+            RunStatus::Completed => None,
+            RunStatus::Failed => Some(CancelReason::Error),
+            RunStatus::Cancelled => Some(CancelReason::UserCancel),
+        };
+        if let Some(reason) = reason {
+            self.push(Event::OutputCancelled { reason, audio_truncated_at_ms: None });
+        }
+        let Ending { status, error, usage, cost, duration_ms, .. } = ending;
+        self.push(Event::RunFinish { status, error, usage, cost, duration_ms });
+        self.run = None;
+    }
+
+    fn answer(&self) -> Option<&Answer> {
+        self.transcript.message(self.run.as_ref()?.as_str()).and_then(Message::answer)
+    }
+
+    fn part_id(&mut self) -> PartId {
+        self.in_run();
+        let Some(run) = &self.run else { return PartId::new("") };
+        self.n_parts += 1;
+        PartId::numbered(run, self.n_parts - 1)
+    }
+
+    /// That id, if it is there and new, else one of ours.
+    fn free_id(&mut self, id: Option<&str>, letter: &str) -> String {
+        let own = id.map(str::to_owned).filter(|it| !it.is_empty() && !self.used_ids.contains(it));
+        let made = (1..).map(|n| format!("{letter}{n}"));
+        let made = || made.into_iter().find(|it| !self.used_ids.contains(it)).unwrap_or_default();
+        let id = own.unwrap_or_else(made);
+        self.used_ids.insert(id.clone());
+        id
+    }
+}
+
+/// An input as the text of arguments; reading that text gives the input again.
+pub(crate) fn arguments_text(input: &Value) -> String {
+    match input {
+        Value::Null => String::new(),
+        Value::String(text) if serde_json::from_str::<Value>(text).is_err() => text.clone(),
+        input => input.to_string(),
+    }
+}
+
+pub(crate) fn as_text<'v>(value: &'v Value, field: &str) -> Option<&'v str> {
+    value[field].as_str().filter(|it| !it.is_empty())
+}
+
+/// A value that says what failed.
+pub(crate) fn error_info(error: &Value) -> ErrorInfo {
+    match error {
+        Value::String(text) => ErrorInfo::new(ErrorCode::ToolError, text.clone()),
+        error => serde_json::from_value(error.clone()).unwrap_or_else(|_| {
+            let text = as_text(error, "message").map(str::to_owned);
+            ErrorInfo::new(ErrorCode::ToolError, text.unwrap_or_else(|| error.to_string()))
+        }),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,52 @@
+//! Words that stream side by side, for vocabularies in which one thing is said at a time: who began
+//! first speaks, and the others are held until it is their turn.
+
+use std::collections::VecDeque;
+
+use transcript::PartId;
+
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    /// The first one speaks.
+    speakers: VecDeque<Speaker>,
+}
+
+#[derive(Debug)]
+struct Speaker {
+    id: PartId,
+    held: String,
+    has_ended: bool,
+}
+
+/// What may be said, and whose words they are.
+pub(crate) type Words = (PartId, String);
+
+impl Turns {
+    pub(crate) fn begin(&mut self, id: &PartId) {
+        let held = String::new();
+        self.speakers.push_back(Speaker { id: id.clone(), held, has_ended: false });
+    }
+
+    pub(crate) fn grow(&mut self, id: &PartId, delta: &str) -> Option<Words> {
+        let idx = self.speakers.iter().position(|it| it.id == *id)?;
+        if idx == 0 {
+            return Some((id.clone(), delta.to_owned()));
+        }
+        self.speakers[idx].held.push_str(delta);
+        None
+    }
+
+    /// What has waited for this one to end.
+    pub(crate) fn end(&mut self, id: &PartId) -> Vec<Words> {
+        if let Some(speaker) = self.speakers.iter_mut().find(|it| it.id == *id) {
+            speaker.has_ended = true;
+        }
+        let mut said = Vec::new();
+        while self.speakers.front().is_some_and(|it| it.has_ended) {
+            self.speakers.pop_front();
+            let next = self.speakers.front_mut().filter(|it| !it.held.is_empty());
+            said.extend(next.map(|it| (it.id.clone(), std::mem::take(&mut it.held))));
+        }
+        said
+    }
+}

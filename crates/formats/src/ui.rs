@@ -1,0 +1,268 @@
+//! `format=ui`: messages as the AI SDK (5 to 7) keeps them, `UIMessage`.
+//!
+//! `stream.rs` tells a run as the chunks that its client folds into the same message, `incoming.rs`
+//! reads what the client sends. What has no part of its own in that vocabulary is a data part:
+//! `data-steered`, `data-exchange`, `data-notice` and `data-unrecognized`. Left out are what happened
+//! outside any run and what sub-agents did.
+
+pub(crate) mod import;
+mod incoming;
+mod stream;
+
+use serde_json::{Map, Value, json};
+use transcript::{
+    Answer, Attachment, Call, CallState, Content, Decision, Message, Part, PartKind, ResponseId,
+    Said, SaidBy, TextRole,
+};
+
+pub use import::import;
+pub use incoming::{Request, Trigger, request};
+pub use stream::Stream;
+
+use crate::call;
+
+#[cfg(test)]
+mod tests;
+
+/// What the client understands, by its major version. Its requests do not tell, so anything but the
+/// default is for the server's user to choose.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// 5.0.0 on: no approvals and no reason for the end.
+    V5,
+    /// 6.0.0 on.
+    #[default]
+    V6,
+    /// 7.0.0 on: decisions that others made are told.
+    V7,
+}
+
+impl Profile {
+    fn knows_approvals(self) -> bool {
+        self != Self::V5
+    }
+}
+
+/// Where a file can be fetched.
+pub type FileUrl<'a> = &'a dyn Fn(&Attachment) -> String;
+
+/// None for what happened outside any run.
+pub fn message(message: &Message, profile: Profile, file_url: FileUrl<'_>) -> Option<Value> {
+    let id = message.id();
+    match &message.content {
+        Content::Said(said) => {
+            let role = match said.role {
+                SaidBy::User => "user",
+                SaidBy::System => "system",
+            };
+            let mut metadata = json!({ "createdAt": message.created_at });
+            if let Some(from) = &said.from {
+                metadata["from"] = json!(from);
+            }
+            let parts = said_parts(said, file_url);
+            Some(json!({ "id": id, "role": role, "metadata": metadata, "parts": parts }))
+        }
+        Content::Answer(answer) => {
+            let parts = parts(answer, profile);
+            let metadata = metadata(answer);
+            Some(json!({ "id": id, "role": "assistant", "metadata": metadata, "parts": parts }))
+        }
+        Content::Aside(_) => None,
+    }
+}
+
+/// Files first, as the client sends them.
+fn said_parts(said: &Said, file_url: FileUrl<'_>) -> Vec<Value> {
+    let files = said.attachments.iter().map(|file| {
+        json!({
+            "type": "file",
+            "mediaType": file.media_type,
+            "filename": file.name,
+            "url": file_url(file),
+        })
+    });
+    files.chain([json!({ "type": "text", "text": said.text })]).collect()
+}
+
+fn parts(answer: &Answer, profile: Profile) -> Vec<Value> {
+    let mut parts = Vec::new();
+    let mut n_steps = 0;
+    let mut start_steps = |up_to: usize, parts: &mut Vec<Value>| {
+        let passed = answer.steps.get(n_steps..up_to).unwrap_or_default();
+        let outer = passed.iter().filter(|step| step.parent.is_none());
+        parts.extend(outer.map(|_| json!({ "type": "step-start" })));
+        n_steps = n_steps.max(up_to);
+    };
+    let outer = answer.parts.iter().filter(|part| part.parent.is_none());
+    for (idx, part) in outer.enumerate() {
+        start_steps(part.step.map_or(0, |step| step + 1), &mut parts);
+        parts.push(self::part(answer, idx, part, profile));
+    }
+    start_steps(answer.steps.len(), &mut parts);
+    parts
+}
+
+fn part(answer: &Answer, idx: usize, part: &Part, profile: Profile) -> Value {
+    let state = |open| if open { "streaming" } else { "done" };
+    let (mut value, discarded) = match &part.kind {
+        PartKind::Text(text) => {
+            let value = json!({ "type": "text", "text": text.text, "state": state(text.open) });
+            (value, text.role == TextRole::Discarded)
+        }
+        PartKind::Thinking(it) => {
+            (json!({ "type": "reasoning", "text": it.text, "state": state(it.open) }), it.discarded)
+        }
+        PartKind::Call(call) => (tool_part(call, profile), false),
+        kind => (data(&answer.id, idx, kind), false),
+    };
+    if discarded {
+        value["providerMetadata"] = discarded_mark();
+    }
+    value
+}
+
+/// The client has shown it and cannot take it back.
+fn discarded_mark() -> Value {
+    json!({ "callboard": { "discarded": true } })
+}
+
+fn tool_part(call: &Call, profile: Profile) -> Value {
+    let mut part = Map::new();
+    let mut set = |name: &str, value: Value| part.insert(name.to_owned(), value);
+    set("type", json!(format!("tool-{}", call.label())));
+    set("toolCallId", json!(call.id));
+    let approval = approval(call).filter(|_| profile.knows_approvals());
+    let is_refused = approval.as_ref().is_some_and(|it| it["approved"] == false);
+    let state = match &call.outcome {
+        Some(outcome) if outcome.ok => {
+            set("output", call::output(call));
+            "output-available"
+        }
+        Some(_) if is_refused && call.state == CallState::Denied => "output-denied",
+        Some(_) => {
+            set("errorText", json!(call::error_text(call)));
+            "output-error"
+        }
+        None if !call.arguments_done => "input-streaming",
+        None if approval.as_ref().is_some_and(|it| it.get("approved").is_none()) => {
+            "approval-requested"
+        }
+        None if approval.is_some() => "approval-responded",
+        None => "input-available",
+    };
+    set("state", json!(state));
+    if state != "input-streaming" {
+        set("input", call::input(call));
+    }
+    if let Some(approval) = approval {
+        set("approval", approval);
+    }
+    Value::Object(part)
+}
+
+fn approval_id(call: &Call) -> String {
+    format!("approval_{}", call.id)
+}
+
+fn approval(call: &Call) -> Option<Value> {
+    let asked = call.approval.as_ref()?;
+    let mut approval = json!({ "id": approval_id(call) });
+    if let Some(resolved) = &asked.resolved {
+        approval["approved"] = json!(resolved.decision == Decision::Accepted);
+        if let Some(reason) = reason(call) {
+            approval["reason"] = json!(reason);
+        }
+    }
+    Some(approval)
+}
+
+/// What the person said who decided, or why nobody did.
+fn reason(call: &Call) -> Option<String> {
+    let resolved = call::resolution(call)?;
+    let why = match resolved.decision {
+        Decision::Accepted | Decision::Rejected => None,
+        Decision::TimedOut => Some("Nobody decided in time.".to_owned()),
+        Decision::Withdrawn => Some("The run ended first.".to_owned()),
+    };
+    resolved.feedback.clone().or(why)
+}
+
+pub(crate) fn data(run: &ResponseId, idx: usize, kind: &PartKind) -> Value {
+    let numbered = format!("{run}.aside{idx}");
+    let (name, id, data) = match kind {
+        PartKind::Steered(it) => {
+            ("steered", it.id.to_string(), json!({ "text": it.text, "state": it.state }))
+        }
+        PartKind::Exchange(it) => {
+            let mut data = json!({ "direction": it.direction, "agent": it.agent, "text": it.text });
+            if let Some(outcome) = &it.outcome {
+                data["ok"] = json!(outcome.ok);
+                data["result"] = json!(outcome.result);
+                data["error"] = json!(outcome.error);
+            }
+            ("exchange", it.id.to_string(), data)
+        }
+        PartKind::Notice { level, text } => {
+            ("notice", numbered, json!({ "level": level, "text": text }))
+        }
+        PartKind::Unrecognized { source, raw } => {
+            ("unrecognized", numbered, json!({ "source": source, "raw": raw }))
+        }
+        PartKind::Text(_) | PartKind::Thinking(_) | PartKind::Call(_) => {
+            ("part", numbered, Value::Null)
+        }
+    };
+    json!({ "type": format!("data-{name}"), "id": id, "data": data })
+}
+
+/// What is known when a run begins.
+fn first_metadata(answer: &Answer) -> Map<String, Value> {
+    let metadata = json!({
+        "createdAt": answer.started_at,
+        "agent": answer.agent,
+        "model": answer.model,
+    });
+    without_nulls(metadata)
+}
+
+/// What is known when it has ended.
+fn last_metadata(answer: &Answer) -> Map<String, Value> {
+    let Some(finish) = &answer.finish else { return Map::new() };
+    without_nulls(json!({
+        "status": finish.status,
+        "finishReason": finish_reason(answer),
+        "usage": answer.usage(),
+        "cost": finish.cost,
+        "durationMs": finish.duration_ms,
+        "error": finish.error,
+    }))
+}
+
+fn metadata(answer: &Answer) -> Map<String, Value> {
+    let mut metadata = first_metadata(answer);
+    metadata.extend(last_metadata(answer));
+    metadata
+}
+
+/// Why the model stopped, in the words that every client takes.
+pub(crate) fn finish_reason(answer: &Answer) -> Option<&'static str> {
+    let mut outer = answer.steps.iter().filter(|step| step.parent.is_none());
+    let last = outer.next_back()?.finished.as_ref()?;
+    Some(known_reason(&last.reason))
+}
+
+pub(crate) fn known_reason(reason: &str) -> &'static str {
+    match reason.replace('_', "-").as_str() {
+        "stop" => "stop",
+        "length" => "length",
+        "content-filter" => "content-filter",
+        "tool-calls" => "tool-calls",
+        "error" => "error",
+        _ => "other",
+    }
+}
+
+fn without_nulls(value: Value) -> Map<String, Value> {
+    let fields = value.as_object().cloned().unwrap_or_default();
+    fields.into_iter().filter(|(_, value)| !value.is_null()).collect()
+}

@@ -1,0 +1,156 @@
+//! `UIMessage`s as events.
+//!
+//! They do not say: which words led to which call, how long calls took, why a call was refused, what a
+//! sub-agent did. Sources and data of others are kept as `unrecognized`.
+
+use serde_json::{Map, Value};
+use transcript::{
+    Direction, ErrorCode, ErrorInfo, Event, ExchangeId, Level, RunStatus, SaidBy, SteerState,
+};
+
+use crate::import::{
+    Beginning, Came, Ending, Entry, Retelling, Setting, arguments_text, as_text, error_info,
+};
+use crate::incoming::File;
+
+pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
+    let mut retelling = Retelling::new(setting);
+    for message in messages.as_array().map(Vec::as_slice).unwrap_or_default() {
+        retelling.at(&message["metadata"]["createdAt"]);
+        match message["role"].as_str() {
+            Some("user") => said(message, SaidBy::User, &mut retelling),
+            Some("system") => said(message, SaidBy::System, &mut retelling),
+            Some("assistant") => answer(message, &mut retelling),
+            _ => {
+                retelling.end(Ending::of(RunStatus::Completed));
+                retelling.unrecognized("message", &message.to_string());
+            }
+        }
+    }
+    retelling.into_entries()
+}
+
+fn parts(message: &Value) -> &[Value] {
+    message["parts"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn said(message: &Value, role: SaidBy, retelling: &mut Retelling<'_>) {
+    let texts = parts(message).iter().filter(|it| it["type"] == "text");
+    let texts: Vec<&str> = texts.filter_map(|it| it["text"].as_str()).collect();
+    let files = parts(message).iter().filter(|it| it["type"] == "file").map(|it| File {
+        media_type: as_text(it, "mediaType").unwrap_or("application/octet-stream").to_owned(),
+        name: as_text(it, "filename").map(str::to_owned),
+        url: as_text(it, "url").unwrap_or_default().to_owned(),
+    });
+    let files: Vec<File> = files.collect();
+    let from = serde_json::from_value(message["metadata"]["from"].clone()).ok();
+    retelling.said_from(as_text(message, "id"), role, &texts.join("\n\n"), &files, from);
+}
+
+fn answer(message: &Value, retelling: &mut Retelling<'_>) {
+    let metadata = &message["metadata"];
+    let (agent, model) = (as_text(metadata, "agent"), as_text(metadata, "model"));
+    retelling.begin(&Beginning { id: as_text(message, "id"), agent, model });
+    for part in parts(message) {
+        let text = part["text"].as_str().unwrap_or_default();
+        let discarded = part["providerMetadata"]["callboard"]["discarded"] == true;
+        match part["type"].as_str().unwrap_or_default() {
+            "step-start" => retelling.step(),
+            "text" => retelling.text(text, None, discarded),
+            "reasoning" => retelling.thinking(text, discarded),
+            "dynamic-tool" => {
+                call(part, as_text(part, "toolName").unwrap_or_default(), retelling);
+            }
+            kind => match (kind.strip_prefix("tool-"), kind.strip_prefix("data-")) {
+                (Some(name), _) => call(part, name, retelling),
+                (None, Some(name)) => data(part, name, retelling),
+                (None, None) => retelling.unrecognized("part", &part.to_string()),
+            },
+        }
+    }
+    retelling.end(ending(metadata));
+}
+
+fn ending(metadata: &Value) -> Ending {
+    let read = |field: &str| metadata[field].clone();
+    Ending {
+        status: serde_json::from_value(read("status")).unwrap_or(RunStatus::Completed),
+        error: serde_json::from_value(read("error")).ok(),
+        usage: serde_json::from_value(read("usage")).ok(),
+        cost: metadata["cost"].as_f64(),
+        duration_ms: metadata["durationMs"].as_u64().unwrap_or(0),
+        finish_reason: as_text(metadata, "finishReason").map(str::to_owned),
+    }
+}
+
+fn call(part: &Value, name: &str, retelling: &mut Retelling<'_>) {
+    let input = part.get("input").or_else(|| part.get("rawInput")).unwrap_or(&Value::Null);
+    let call = retelling.call(as_text(part, "toolCallId"), name, &arguments_text(input));
+    let approval = &part["approval"];
+    if let Some(approved) = approval["approved"].as_bool() {
+        retelling.decided(&call, approved, as_text(approval, "reason"));
+    }
+    match part["state"].as_str() {
+        Some("output-available") => retelling.result(&call, Came::Out(part["output"].clone()), 0),
+        Some("output-error") => {
+            retelling.result(&call, Came::Failed(error_info(&part["errorText"])), 0);
+        }
+        Some("output-denied") => {
+            let why = as_text(approval, "reason").unwrap_or("The call was refused.");
+            let error = ErrorInfo::new(ErrorCode::ToolDenied, why);
+            retelling.result(&call, Came::Failed(error), 0);
+        }
+        // It was still running: the end of the run interrupts it.
+        _ => (),
+    }
+}
+
+/// What we have said ourselves with data parts.
+pub(crate) fn data(part: &Value, name: &str, retelling: &mut Retelling<'_>) {
+    let data = &part["data"];
+    let text = || data["text"].as_str().unwrap_or_default().to_owned();
+    match name {
+        "steered" => {
+            let state = serde_json::from_value(data["state"].clone()).unwrap_or(SteerState::Seen);
+            retelling.steered(as_text(part, "id"), &text(), state);
+        }
+        "notice" => {
+            let level = serde_json::from_value(data["level"].clone()).unwrap_or(Level::Info);
+            retelling.push(Event::Notice { level, text: text() });
+        }
+        "unrecognized" => {
+            let field = |name: &str| data[name].as_str().unwrap_or_default();
+            retelling.unrecognized(field("source"), field("raw"));
+        }
+        "exchange" => exchange(part, data, retelling),
+        _ => retelling.unrecognized("part", &part.to_string()),
+    }
+}
+
+fn exchange(part: &Value, data: &Value, retelling: &mut Retelling<'_>) {
+    let exchange_id = ExchangeId::new(as_text(part, "id").unwrap_or_default());
+    let direction = serde_json::from_value(data["direction"].clone()).unwrap_or(Direction::Sent);
+    let agent = as_text(data, "agent").unwrap_or_default().to_owned();
+    retelling.push(Event::AgentMessage {
+        exchange_id: exchange_id.clone(),
+        direction,
+        agent: agent.clone(),
+        peer_session_id: None,
+        peer_response_id: None,
+        text: data["text"].as_str().unwrap_or_default().to_owned(),
+    });
+    let no_fields = Map::new();
+    let fields = data.as_object().unwrap_or(&no_fields);
+    if let Some(ok) = fields.get("ok").and_then(Value::as_bool) {
+        retelling.push(Event::AgentCallbackResult {
+            exchange_id,
+            direction,
+            agent,
+            peer_session_id: None,
+            peer_response_id: None,
+            ok,
+            result: fields.get("result").filter(|it| !it.is_null()).cloned(),
+            error: fields.get("error").and_then(|it| serde_json::from_value(it.clone()).ok()),
+        });
+    }
+}

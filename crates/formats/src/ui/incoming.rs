@@ -1,0 +1,145 @@
+//! What an AI SDK client sends: the chat, of which only the end is new.
+//!
+//! The log is the truth here, so the messages that the client repeats are not read: of a user's last
+//! message its text and files, of an assistant's last message the decisions and results that the
+//! client has put into it.
+
+use serde_json::{Map, Value};
+
+use crate::incoming::{BadRequest, Decided, File, Given, Said};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The client's name for the chat.
+    pub chat: Option<String>,
+    pub trigger: Trigger,
+    /// The message that is to be edited, answered anew or continued.
+    pub message_id: Option<String>,
+    pub given: Given,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    Submit,
+    Regenerate,
+}
+
+/// Reads the body of a chat request: all messages, or only the new one under `message`.
+pub fn request(body: &Value) -> Result<Request, BadRequest> {
+    let fields = body.as_object().ok_or_else(|| BadRequest::new("The body is no JSON object."))?;
+    let trigger = match fields.get("trigger").map(|it| it.as_str()) {
+        None | Some(Some("submit-message")) => Trigger::Submit,
+        Some(Some("regenerate-message")) => Trigger::Regenerate,
+        Some(_) => {
+            let why = "`trigger` is neither \"submit-message\" nor \"regenerate-message\".";
+            return Err(BadRequest::new(why));
+        }
+    };
+    let given = match (fields.get("message"), fields.get("messages")) {
+        (Some(message), _) => read_message(message, "message")?,
+        (None, Some(Value::Array(messages))) => match messages.last() {
+            Some(last) => read_message(last, &format!("messages[{}]", messages.len() - 1))?,
+            None => Given::Nothing,
+        },
+        (None, Some(_)) => return Err(BadRequest::new("`messages` is no array.")),
+        (None, None) => return Err(BadRequest::new("Neither `messages` nor `message` is there.")),
+    };
+    if given == Given::Nothing && trigger == Trigger::Submit {
+        return Err(BadRequest::new("There is no message to answer."));
+    }
+    let chat = optional_text(fields, "id", "")?;
+    let message_id = optional_text(fields, "messageId", "")?;
+    Ok(Request { chat, trigger, message_id, given })
+}
+
+fn read_message(message: &Value, place: &str) -> Result<Given, BadRequest> {
+    let fields =
+        message.as_object().ok_or_else(|| BadRequest::new(format!("`{place}` is no object.")))?;
+    let Some(Value::Array(parts)) = fields.get("parts") else {
+        return Err(BadRequest::new(format!("`{place}.parts` is no array.")));
+    };
+    match fields.get("role").and_then(Value::as_str) {
+        Some("user") => Ok(Given::Said(said(fields, parts, place)?)),
+        Some("assistant") => {
+            let decided: Result<Vec<_>, _> = parts
+                .iter()
+                .enumerate()
+                .map(|(idx, part)| decided(part, &format!("{place}.parts[{idx}]")))
+                .collect();
+            Ok(Given::Decided(decided?.into_iter().flatten().collect()))
+        }
+        Some("system") => Ok(Given::Nothing),
+        _ => {
+            let why = format!("`{place}.role` is none of \"user\", \"assistant\" and \"system\".");
+            Err(BadRequest::new(why))
+        }
+    }
+}
+
+fn said(fields: &Map<String, Value>, parts: &[Value], place: &str) -> Result<Said, BadRequest> {
+    let mut texts = Vec::new();
+    let mut files = Vec::new();
+    for (idx, part) in parts.iter().enumerate() {
+        let place = format!("{place}.parts[{idx}]");
+        match part["type"].as_str() {
+            Some("text") => texts.push(text(part, "text", &place)?),
+            Some("file") => files.push(File {
+                media_type: text(part, "mediaType", &place)?,
+                name: part["filename"].as_str().map(str::to_owned),
+                url: text(part, "url", &place)?,
+            }),
+            // Data and sources of the client's own are nothing to an agent.
+            Some(_) => (),
+            None => return Err(BadRequest::new(format!("`{place}` has no `type`."))),
+        }
+    }
+    let id = optional_text(fields, "id", place)?;
+    if texts.iter().all(|it| it.trim().is_empty()) && files.is_empty() {
+        return Err(BadRequest::new(format!("`{place}` has neither text nor files.")));
+    }
+    Ok(Said { id, text: texts.join("\n\n"), files })
+}
+
+/// What the client has put into a tool part, whoever runs the tool.
+fn decided(part: &Value, place: &str) -> Result<Option<Decided>, BadRequest> {
+    let kind = part["type"].as_str().unwrap_or_default();
+    if !kind.starts_with("tool-") && kind != "dynamic-tool" {
+        return Ok(None);
+    }
+    let call = text(part, "toolCallId", place)?;
+    Ok(match part["state"].as_str() {
+        Some("approval-responded") => {
+            let approved = part["approval"]["approved"].as_bool().ok_or_else(|| {
+                BadRequest::new(format!("`{place}.approval.approved` is no boolean."))
+            })?;
+            let reason = part["approval"]["reason"].as_str().map(str::to_owned);
+            Some(Decided::Approval { call, approved, reason, arguments: None })
+        }
+        Some("output-available") => Some(Decided::Output { call, output: part["output"].clone() }),
+        Some("output-error") => {
+            Some(Decided::Error { call, error: text(part, "errorText", place)? })
+        }
+        Some(_) => None,
+        None => return Err(BadRequest::new(format!("`{place}.state` is no text."))),
+    })
+}
+
+fn text(part: &Value, field: &str, place: &str) -> Result<String, BadRequest> {
+    let found = part[field].as_str().map(str::to_owned);
+    found.ok_or_else(|| BadRequest::new(format!("`{place}.{field}` is no text.")))
+}
+
+fn optional_text(
+    fields: &Map<String, Value>,
+    field: &str,
+    place: &str,
+) -> Result<Option<String>, BadRequest> {
+    match fields.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => {
+            let dot = if place.is_empty() { "" } else { "." };
+            Err(BadRequest::new(format!("`{place}{dot}{field}` is no text.")))
+        }
+    }
+}

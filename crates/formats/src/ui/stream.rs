@@ -1,0 +1,267 @@
+//! A run as the chunks of a UI message stream (`x-vercel-ai-ui-message-stream: v1`).
+//!
+//! A run that waits for the client ends its *response*, though not itself: the client decides and asks
+//! again, and what comes then is the next response, under the same message id. So a stream is in
+//! responses, each from `start` to `finish`, `error` or `abort`; [`Stream::is_over`] says when one has
+//! ended. A server sends what [`Stream::apply`] gives, each chunk as one event, and closes the
+//! connection when it is over.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+use transcript::{
+    Answer, Call, CallId, CallState, CancelReason, Decision, Record, ResponseId, RunStatus,
+};
+
+use super::{
+    Profile, approval_id, data, discarded_mark, finish_reason, first_metadata, last_metadata,
+    reason,
+};
+use crate::call;
+use crate::follow::{Follow, News};
+
+#[derive(Debug)]
+pub struct Stream {
+    follow: Follow,
+    voice: Voice,
+}
+
+#[derive(Debug)]
+struct Voice {
+    run: ResponseId,
+    profile: Profile,
+    /// What each response begins with.
+    start: Value,
+    response_is_open: bool,
+    step_is_open: bool,
+    /// Calls that the client was asked about.
+    asked: HashSet<CallId>,
+}
+
+impl Stream {
+    pub fn new(run: ResponseId, profile: Profile) -> Self {
+        let voice = Voice {
+            run: run.clone(),
+            profile,
+            start: Value::Null,
+            response_is_open: false,
+            step_is_open: false,
+            asked: HashSet::new(),
+        };
+        Self { follow: Follow::new(run), voice }
+    }
+
+    /// What this record adds. To go on after a response has ended, give it the run's records so far
+    /// and drop what comes of them.
+    pub fn apply(&mut self, record: &Record) -> Vec<Value> {
+        self.follow.take_in(record);
+        self.tell()
+    }
+
+    /// A run from its beginning to where it stands, told in one response: for a client that comes back.
+    pub fn replay<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<Value> {
+        records.into_iter().for_each(|record| self.follow.take_in(record));
+        self.tell()
+    }
+
+    /// The response has ended: the run too, or it waits for the client.
+    pub fn is_over(&self) -> bool {
+        !self.voice.response_is_open
+    }
+
+    fn tell(&mut self) -> Vec<Value> {
+        let Self { follow, voice } = self;
+        let mut chunks = Vec::new();
+        for news in follow.news() {
+            voice.say(&news, &mut chunks);
+        }
+        if let Some(calls) = follow.waiting() {
+            voice.pause(&calls, &mut chunks);
+        }
+        chunks
+    }
+}
+
+impl Voice {
+    fn say(&mut self, news: &News<'_>, chunks: &mut Vec<Value>) {
+        if let News::Begun(answer) = news {
+            let metadata = first_metadata(answer);
+            self.start =
+                json!({ "type": "start", "messageId": answer.id, "messageMetadata": metadata });
+        }
+        let said = self.chunks(news);
+        let is_end = matches!(news, News::Ended(_));
+        if (!said.is_empty() || matches!(news, News::Begun(_)))
+            && !std::mem::replace(&mut self.response_is_open, true)
+        {
+            chunks.push(self.start.clone());
+        }
+        chunks.extend(said);
+        if is_end {
+            self.response_is_open = false;
+        }
+    }
+
+    fn chunks(&mut self, news: &News<'_>) -> Vec<Value> {
+        match news {
+            News::Begun(_) | News::ApprovalAsked(_) => Vec::new(),
+            News::StepBegun { .. } => {
+                self.step_is_open = true;
+                vec![json!({ "type": "start-step" })]
+            }
+            News::StepEnded { .. } => self.finish_step().into_iter().collect(),
+            News::TextBegun(text) => vec![json!({ "type": "text-start", "id": text.id })],
+            News::TextGrown(text, delta) => {
+                vec![json!({ "type": "text-delta", "id": text.id, "delta": delta })]
+            }
+            News::TextEnded(text) => {
+                let discarded = text.role == transcript::TextRole::Discarded;
+                vec![words_end("text-end", text.id.as_str(), discarded)]
+            }
+            News::ThinkingBegun(it) => vec![json!({ "type": "reasoning-start", "id": it.id })],
+            News::ThinkingGrown(it, delta) => {
+                vec![json!({ "type": "reasoning-delta", "id": it.id, "delta": delta })]
+            }
+            News::ThinkingEnded(it) => {
+                vec![words_end("reasoning-end", it.id.as_str(), it.discarded)]
+            }
+            News::CallBegun(call) => vec![json!({
+                "type": "tool-input-start",
+                "toolCallId": call.id,
+                "toolName": call.label(),
+            })],
+            News::ArgumentsGrown(call, delta) => vec![json!({
+                "type": "tool-input-delta",
+                "toolCallId": call.id,
+                "inputTextDelta": delta,
+            })],
+            News::CallWritten(call) => vec![input_available(call)],
+            News::ApprovalSettled(call) => self.approval_settled(call),
+            News::CallEnded(call) => vec![self.call_ended(call)],
+            News::Aside(idx, kind) => vec![data(&self.run, *idx, kind)],
+            News::Ended(answer) => self.ended(answer),
+        }
+    }
+
+    fn finish_step(&mut self) -> Option<Value> {
+        let was_open = std::mem::take(&mut self.step_is_open);
+        was_open.then(|| json!({ "type": "finish-step" }))
+    }
+
+    /// The client that was asked knows its own decision; what others decided can be told to the newest.
+    fn approval_settled(&mut self, call: &Call) -> Vec<Value> {
+        let mut chunks = Vec::new();
+        if self.profile == Profile::V7 && self.asked.insert(call.id.clone()) {
+            chunks.push(approval_request(call));
+            let approved = call::accepted(call).is_some();
+            let mut response = json!({
+                "type": "tool-approval-response",
+                "approvalId": approval_id(call),
+                "approved": approved,
+            });
+            if let Some(reason) = reason(call) {
+                response["reason"] = json!(reason);
+            }
+            chunks.push(response);
+        }
+        if call::resolution(call)
+            .is_some_and(|it| it.decision == Decision::Accepted && it.arguments.is_some())
+        {
+            chunks.push(input_available(call));
+        }
+        chunks
+    }
+
+    fn call_ended(&self, call: &Call) -> Value {
+        let id = &call.id;
+        match call::error_text(call) {
+            None => {
+                let output = call::output(call);
+                json!({ "type": "tool-output-available", "toolCallId": id, "output": output })
+            }
+            Some(_) if call.state == CallState::Denied && self.asked.contains(id) => {
+                json!({ "type": "tool-output-denied", "toolCallId": id })
+            }
+            Some(error) => {
+                json!({ "type": "tool-output-error", "toolCallId": id, "errorText": error })
+            }
+        }
+    }
+
+    /// Ends the response: it is the client's turn. Requests are told here and not before, because one
+    /// that was decided elsewhere in the meantime could not be taken back.
+    fn pause(&mut self, calls: &[&Call], chunks: &mut Vec<Value>) {
+        if !self.profile.knows_approvals() || !self.response_is_open {
+            return;
+        }
+        for call in calls.iter().filter(|call| call.waits_for_approval()) {
+            if self.asked.insert(call.id.clone()) {
+                chunks.push(approval_request(call));
+            }
+        }
+        chunks.extend(self.finish_step());
+        chunks.push(json!({ "type": "finish", "finishReason": "tool-calls" }));
+        self.response_is_open = false;
+    }
+
+    fn ended(&mut self, answer: &Answer) -> Vec<Value> {
+        let mut chunks: Vec<Value> = self.finish_step().into_iter().collect();
+        let metadata = last_metadata(answer);
+        let status = answer.finish.as_ref().map(|it| it.status);
+        match status {
+            Some(RunStatus::Completed) | None => {
+                let mut finish = Map::from_iter([("type".to_owned(), json!("finish"))]);
+                let reason = finish_reason(answer).filter(|_| self.profile != Profile::V5);
+                finish.extend(reason.map(|it| ("finishReason".to_owned(), json!(it))));
+                finish.insert("messageMetadata".to_owned(), Value::Object(metadata));
+                chunks.push(Value::Object(finish));
+            }
+            Some(RunStatus::Failed) => {
+                let error = answer.finish.as_ref().and_then(|it| it.error.as_ref());
+                let text = error.map_or("The run failed.", |it| it.message.as_str());
+                chunks.push(json!({ "type": "message-metadata", "messageMetadata": metadata }));
+                chunks.push(json!({ "type": "error", "errorText": text }));
+            }
+            Some(RunStatus::Cancelled) => {
+                chunks.push(json!({ "type": "message-metadata", "messageMetadata": metadata }));
+                let mut abort = json!({ "type": "abort" });
+                if self.profile == Profile::V7 {
+                    abort["reason"] = json!(abort_reason(answer.cancelled));
+                }
+                chunks.push(abort);
+            }
+        }
+        chunks
+    }
+}
+
+fn abort_reason(reason: Option<CancelReason>) -> &'static str {
+    match reason {
+        Some(CancelReason::UserCancel) | None => "user_cancel",
+        Some(CancelReason::Timeout) => "timeout",
+        Some(CancelReason::Error) => "error",
+        Some(CancelReason::Restart) => "restart",
+    }
+}
+
+fn words_end(kind: &str, id: &str, discarded: bool) -> Value {
+    let mut end = json!({ "type": kind, "id": id });
+    if discarded {
+        end["providerMetadata"] = discarded_mark();
+    }
+    end
+}
+
+fn input_available(call: &Call) -> Value {
+    json!({
+        "type": "tool-input-available",
+        "toolCallId": call.id,
+        "toolName": call.label(),
+        "input": call::input(call),
+    })
+}
+
+fn approval_request(call: &Call) -> Value {
+    let approval = approval_id(call);
+    json!({ "type": "tool-approval-request", "approvalId": approval, "toolCallId": call.id })
+}

@@ -1,0 +1,69 @@
+//! What is kept of a conversation can be read again.
+
+use expect_test::expect;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use transcript::{Message, Record, Transcript};
+
+use crate::import::tests::{lines, setting, transcript};
+use crate::tests::logs::{corpus, sound_log};
+use crate::tests::{any_json, whole};
+use crate::ui::{self, Profile};
+
+/// Those that have ended: what still ran when it was written down has been interrupted since.
+fn exported(transcript: &Transcript) -> Value {
+    let file_url = |file: &transcript::Attachment| format!("/api/blobs/{}", file.blob);
+    let ended = transcript.messages.iter().filter(|it| it.answer().is_none_or(|a| !a.is_open()));
+    ended.filter_map(|it: &Message| ui::message(it, Profile::V6, &file_url)).collect()
+}
+
+fn check_law(log: &[Record]) {
+    let once = exported(&whole(log));
+    let twice = exported(&transcript(ui::import(&once, &setting())));
+    assert_eq!(twice, once);
+}
+
+#[test]
+fn a_conversation_exported_and_imported_is_the_same() {
+    for (_, log) in corpus() {
+        check_law(&log);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn a_random_conversation_exported_and_imported_is_the_same(log in sound_log(60)) {
+        check_law(&log);
+    }
+
+    #[test]
+    fn nothing_is_too_odd_to_be_imported(messages in any_json()) {
+        transcript(ui::import(&json!([messages.clone(), messages]), &setting()));
+    }
+}
+
+#[test]
+fn what_others_have_kept() {
+    let messages = json!([
+        { "id": "u1", "role": "user", "parts": [{ "type": "text", "text": "hi" }, { "type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA==" }] },
+        { "id": "a1", "role": "assistant", "parts": [
+            { "type": "step-start" },
+            { "type": "source-url", "sourceId": "s1", "url": "https://e.com" },
+            { "type": "dynamic-tool", "toolName": "mcp_x", "toolCallId": "c1", "state": "input-available", "input": { "k": 1 } },
+        ] },
+    ]);
+    expect![[r#"
+        - {"type":"user_message","messageId":"u1","text":"hi"}
+        - {"type":"notice","level":"info","text":"Files that did not come along: 1"}
+        a1 {"type":"run_start","agent":"demo","trigger":"user"}
+        a1 {"type":"step_start","index":0}
+        a1 {"type":"unrecognized","source":"part","raw":"{\"type\":\"source-url\",\"sourceId\":\"s1\",\"url\":\"https://e.com\"}"}
+        a1 {"type":"tool_call_start","callId":"c1","providerCallId":"c1","toolName":"mcp_x","executor":"agent"}
+        a1 {"type":"tool_arguments_done","callId":"c1","arguments":"{\"k\":1}","summary":"","validation":"not_required"}
+        a1 {"type":"tool_result","callId":"c1","toolName":"mcp_x","ok":false,"error":{"code":"tool_interrupted","message":"The call had no result when the conversation was written down."},"durationMs":0}
+        a1 {"type":"step_finish","index":0,"finishReason":"tool-calls"}
+        a1 {"type":"run_finish","status":"completed","durationMs":0}
+    "#]].assert_eq(&lines(&ui::import(&messages, &setting())));
+}

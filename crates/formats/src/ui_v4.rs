@@ -1,0 +1,163 @@
+//! `format=ui-v4`: messages as version 4 of the AI SDK shows them, with annotations that say how far
+//! each call and each message is.
+//!
+//! An answer is one message however many steps it took: what its steps said and called is gathered
+//! until the final text comes (`content`), which also brings the message's own annotation. An answer
+//! without one, because it still runs or broke off, is a placeholder with empty content, under the
+//! same id. What that vocabulary has no part for stands among the annotations, as data parts of
+//! `format=ui`. Texts that were taken back and what sub-agents did are left out.
+
+mod import;
+mod incoming;
+mod stream;
+
+use serde_json::{Value, json};
+use transcript::{
+    Answer, Call, CallState, Content, Decision, Message, PartKind, RunStatus, Said, SaidBy,
+    TextRole, Validation,
+};
+
+pub use import::{import, import_rows};
+pub use incoming::request;
+pub use stream::Stream;
+
+use crate::call;
+use crate::ui::{self, FileUrl};
+
+#[cfg(test)]
+mod tests;
+
+/// None for what happened outside any run.
+pub fn message(message: &Message, file_url: FileUrl<'_>) -> Option<Value> {
+    let created_at = message.created_at;
+    let mut value = match &message.content {
+        Content::Said(said) => said_message(said, file_url),
+        Content::Answer(answer) => json!({
+            "id": answer.id,
+            "role": "assistant",
+            "content": answer.content(),
+            "parts": parts(answer),
+            "annotations": annotations(answer),
+        }),
+        Content::Aside(_) => return None,
+    };
+    value["createdAt"] = json!(created_at);
+    Some(value)
+}
+
+/// Where a page of that many messages begins, the newest last. Placeholders come along and are not
+/// counted: what a page is cut by must not depend on how many calls stand between two answers.
+pub fn page_start(messages: &[Message], limit: usize) -> usize {
+    let counts = |message: &Message| match &message.content {
+        Content::Said(said) => said.role == SaidBy::User,
+        Content::Answer(answer) => has_final_text(answer),
+        Content::Aside(_) => false,
+    };
+    let counted = messages.iter().enumerate().rev().filter(|(_, message)| counts(message));
+    counted.take(limit).last().map_or(0, |(idx, _)| idx)
+}
+
+fn said_message(said: &Said, file_url: FileUrl<'_>) -> Value {
+    let role = match said.role {
+        SaidBy::User => "user",
+        SaidBy::System => "system",
+    };
+    let mut value = json!({
+        "id": said.id,
+        "role": role,
+        "content": said.text,
+        "parts": [{ "type": "text", "text": said.text }],
+    });
+    if !said.attachments.is_empty() {
+        let files = said.attachments.iter().map(|file| {
+            json!({ "name": file.name, "contentType": file.media_type, "url": file_url(file) })
+        });
+        value["experimental_attachments"] = files.collect();
+    }
+    value
+}
+
+fn parts(answer: &Answer) -> Vec<Value> {
+    let outer = answer.parts.iter().filter(|part| part.parent.is_none());
+    let parts = outer.filter_map(|part| match &part.kind {
+        PartKind::Text(text) if text.role != TextRole::Discarded && !text.text.is_empty() => {
+            Some(json!({ "type": "text", "text": text.text }))
+        }
+        PartKind::Thinking(it) if !it.discarded && !it.text.is_empty() => Some(json!({
+            "type": "reasoning",
+            "reasoning": it.text,
+            "details": [{ "type": "text", "text": it.text }],
+        })),
+        PartKind::Call(call) => {
+            Some(json!({ "type": "tool-invocation", "toolInvocation": invocation(call) }))
+        }
+        _ => None,
+    });
+    parts.collect()
+}
+
+fn invocation(call: &Call) -> Value {
+    let mut invocation = json!({ "toolCallId": call.id, "toolName": call.label() });
+    if call.arguments_done || call.outcome.is_some() {
+        invocation["args"] = call::input_object(call);
+    }
+    let state = match &call.outcome {
+        Some(_) => {
+            invocation["result"] = result(call);
+            "result"
+        }
+        None if call.arguments_done => "call",
+        None => "partial-call",
+    };
+    invocation["state"] = json!(state);
+    invocation
+}
+
+/// A failure is a result that says so: there is no other word for it.
+fn result(call: &Call) -> Value {
+    let Some(text) = call::error_text(call) else { return call::output(call) };
+    let error = call.outcome.as_ref().and_then(|it| it.error.as_ref());
+    let code = error.map_or("tool_failed", |it| it.code.as_str());
+    json!({ "error": { "code": code, "message": text } })
+}
+
+fn annotations(answer: &Answer) -> Vec<Value> {
+    let outer = answer.parts.iter().filter(|part| part.parent.is_none());
+    let of_parts = outer.enumerate().filter_map(|(idx, part)| match &part.kind {
+        PartKind::Text(_) | PartKind::Thinking(_) => None,
+        PartKind::Call(call) => Some(tool_annotation(call)),
+        kind => Some(ui::data(&answer.id, idx, kind)),
+    });
+    of_parts.chain(message_annotation(answer)).collect()
+}
+
+fn tool_annotation(call: &Call) -> Value {
+    json!({
+        "toolCallId": call.id,
+        "validated": validated(call),
+        "isComplete": call.outcome.is_some() && call.state != CallState::Interrupted,
+        "toolState": call.state,
+    })
+}
+
+fn validated(call: &Call) -> &'static str {
+    let decision = call::resolution(call).map(|it| it.decision);
+    match (call.validation, decision) {
+        (_, Some(Decision::Accepted)) => "accepted",
+        (_, Some(Decision::Rejected | Decision::TimedOut | Decision::Withdrawn)) => "rejected",
+        (Some(Validation::Pending), None) => "pending",
+        (_, None) if call.waits_for_approval() => "pending",
+        (Some(Validation::NotRequired) | None, None) => "not_required",
+    }
+}
+
+/// Only a message with a final text is one of its own.
+fn message_annotation(answer: &Answer) -> Option<Value> {
+    let completed =
+        answer.finish.as_ref().is_some_and(|finish| finish.status == RunStatus::Completed);
+    has_final_text(answer).then(|| json!({ "messageId": answer.id, "isComplete": completed }))
+}
+
+fn has_final_text(answer: &Answer) -> bool {
+    !answer.content().trim().is_empty()
+}

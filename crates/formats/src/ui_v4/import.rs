@@ -1,0 +1,231 @@
+//! Messages of version 4 as events, and the rows of a database that such messages were made from.
+//!
+//! They do not say: steps, how long calls took, what a sub-agent did, why a run without a final text
+//! ended. Where our own `toolState` is absent, a result is a success: nothing is guessed from words.
+
+use serde_json::Value;
+use transcript::{CallId, ErrorCode, ErrorInfo, Phase, RunStatus, SaidBy};
+
+use crate::import::{
+    Beginning, Came, Ending, Entry, Retelling, Setting, arguments_text, as_text, error_info,
+};
+use crate::incoming::File;
+use crate::ui::import::data;
+
+pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
+    let mut retelling = Retelling::new(setting);
+    for message in items(messages) {
+        retelling.at(&message["createdAt"]);
+        match message["role"].as_str() {
+            Some("user") => said(message, SaidBy::User, &mut retelling),
+            Some("system") => said(message, SaidBy::System, &mut retelling),
+            Some("assistant") => answer(message, &mut retelling),
+            _ => {
+                retelling.end(Ending::of(RunStatus::Completed));
+                retelling.unrecognized("message", &message.to_string());
+            }
+        }
+    }
+    retelling.into_entries()
+}
+
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn said(message: &Value, role: SaidBy, retelling: &mut Retelling<'_>) {
+    let files = items(&message["experimental_attachments"]).iter().map(|it| File {
+        media_type: as_text(it, "contentType").unwrap_or("application/octet-stream").to_owned(),
+        name: as_text(it, "name").map(str::to_owned),
+        url: as_text(it, "url").unwrap_or_default().to_owned(),
+    });
+    let files: Vec<File> = files.collect();
+    let text = message["content"].as_str().unwrap_or_default();
+    retelling.said(as_text(message, "id"), role, text, &files);
+}
+
+fn answer(message: &Value, retelling: &mut Retelling<'_>) {
+    retelling.begin(&Beginning { id: as_text(message, "id"), ..Beginning::default() });
+    let parts = items(&message["parts"]);
+    let content = message["content"].as_str().unwrap_or_default();
+    let mut phases = phases(parts, content).into_iter();
+    for part in parts {
+        match part["type"].as_str() {
+            Some("text") => {
+                let text = part["text"].as_str().unwrap_or_default();
+                retelling.text(text, phases.next(), false);
+            }
+            Some("reasoning") => {
+                retelling.thinking(part["reasoning"].as_str().unwrap_or_default(), false);
+            }
+            Some("tool-invocation") => {
+                let id = part["toolInvocation"]["toolCallId"].clone();
+                let annotation = items(&message["annotations"]).iter();
+                let annotation = annotation.rev().find(|it| it["toolCallId"] == id);
+                call(&part["toolInvocation"], annotation.unwrap_or(&Value::Null), retelling);
+            }
+            Some("step-start") => (),
+            _ => retelling.unrecognized("part", &part.to_string()),
+        }
+    }
+    if parts.is_empty() && !content.is_empty() {
+        retelling.text(content, Some(Phase::Final), false);
+    }
+    for annotation in items(&message["annotations"]) {
+        if let Some(name) = annotation["type"].as_str().and_then(|it| it.strip_prefix("data-")) {
+            data(annotation, name, retelling);
+        }
+    }
+    let mut own = items(&message["annotations"]).iter().filter(|it| it["messageId"].is_string());
+    let broke_off = own.next_back().is_some_and(|it| it["isComplete"] == false);
+    let status = if broke_off { RunStatus::Cancelled } else { RunStatus::Completed };
+    retelling.end(Ending::of(status));
+}
+
+/// Which texts are the answer: those that `content` is made of, looked for from its end.
+fn phases(parts: &[Value], content: &str) -> Vec<Phase> {
+    let texts = parts.iter().filter(|it| it["type"] == "text");
+    let texts = texts.map(|it| it["text"].as_str().unwrap_or_default()).rev();
+    let mut rest = content;
+    let phase = |text: &str| match rest.strip_suffix(text).filter(|_| !text.trim().is_empty()) {
+        Some(before) => {
+            rest = before.strip_suffix("\n\n").unwrap_or(before);
+            Phase::Final
+        }
+        None => Phase::Commentary,
+    };
+    let mut phases: Vec<Phase> = texts.map(phase).collect();
+    phases.reverse();
+    phases
+}
+
+fn call(invocation: &Value, annotation: &Value, retelling: &mut Retelling<'_>) {
+    let name = as_text(invocation, "toolName").unwrap_or_default();
+    let arguments = arguments_text(&invocation["args"]);
+    let call = retelling.call(as_text(invocation, "toolCallId"), name, &arguments);
+    validated(&annotation["validated"], &call, retelling);
+    if invocation["state"] == "result" {
+        let state = annotation["toolState"].as_str().unwrap_or_default();
+        let has_failed = ["failed", "denied", "interrupted"].contains(&state);
+        let result = &invocation["result"];
+        let came = match has_failed {
+            true => Came::Failed(error_info(&result["error"])),
+            false => Came::Out(result.clone()),
+        };
+        retelling.result(&call, came, 0);
+    }
+}
+
+fn validated(word: &Value, call: &CallId, retelling: &mut Retelling<'_>) {
+    match word.as_str() {
+        Some("accepted") => retelling.decided(call, true, None),
+        Some("rejected") => retelling.decided(call, false, None),
+        _ => (),
+    }
+}
+
+/// Rows with an `entity`: `USER`, `AI_TOOL`, `TOOL` and `AI_MESSAGE`, in any order that their
+/// `creationDate` tells; the oldest first, where it does not.
+pub fn import_rows(rows: &Value, setting: &Setting<'_>) -> Vec<Entry> {
+    let mut rows: Vec<&Value> = items(rows).iter().collect();
+    if rows.iter().all(|row| row["creationDate"].is_string()) {
+        rows.sort_by_key(|row| row["creationDate"].as_str());
+    }
+    let mut retelling = Retelling::new(setting);
+    for (idx, row) in rows.iter().enumerate() {
+        retelling.at(&row["creationDate"]);
+        let content = content(row);
+        let text = text(&content);
+        match entity(row).as_str() {
+            "USER" => retelling.said(as_text(row, "id"), SaidBy::User, &text, &[]),
+            "AI_TOOL" => {
+                continue_run(&rows[idx..], &mut retelling);
+                retelling.step();
+                say(&content, &text, &mut retelling);
+                row_calls(row, &mut retelling);
+            }
+            "TOOL" => row_result(row, &content, &mut retelling),
+            "AI_MESSAGE" => {
+                continue_run(&rows[idx..], &mut retelling);
+                retelling.step();
+                say(&content, &text, &mut retelling);
+                let is_complete = row["isComplete"] != false;
+                let status = if is_complete { RunStatus::Completed } else { RunStatus::Cancelled };
+                retelling.end(Ending::of(status));
+            }
+            _ => retelling.unrecognized("entity", &row.to_string()),
+        }
+    }
+    retelling.into_entries()
+}
+
+fn entity(row: &Value) -> String {
+    row["entity"].as_str().unwrap_or_default().to_ascii_uppercase()
+}
+
+/// An answer is called by the message that it ends with, and one without by its first row.
+fn continue_run(rows: &[&Value], retelling: &mut Retelling<'_>) {
+    if !retelling.is_in_run() {
+        let mut of_answer = rows.iter().take_while(|row| entity(row) != "USER");
+        let named = of_answer.find(|row| entity(row) == "AI_MESSAGE").or(rows.first());
+        let id = named.and_then(|row| as_text(row, "id"));
+        retelling.begin(&Beginning { id, ..Beginning::default() });
+    }
+}
+
+/// A row's content may be JSON written down as a text.
+fn content(row: &Value) -> Value {
+    match &row["content"] {
+        Value::String(text) => {
+            let read = serde_json::from_str(text).ok().filter(Value::is_object);
+            read.unwrap_or_else(|| Value::String(text.clone()))
+        }
+        content => content.clone(),
+    }
+}
+
+fn text(content: &Value) -> String {
+    let text = content.as_str().or_else(|| content["content"].as_str());
+    text.unwrap_or_default().to_owned()
+}
+
+fn say(content: &Value, text: &str, retelling: &mut Retelling<'_>) {
+    if let Some(thinking) = as_text(content, "reasoning") {
+        retelling.thinking(thinking, false);
+    }
+    if !text.is_empty() {
+        retelling.text(text, None, false);
+    }
+}
+
+fn row_calls(row: &Value, retelling: &mut Retelling<'_>) {
+    let calls = row.get("toolCalls").or_else(|| row.get("tool_calls"));
+    for call in calls.map(items).unwrap_or_default() {
+        let arguments = match &call["arguments"] {
+            Value::String(text) => text.clone(),
+            other => arguments_text(other),
+        };
+        let name = as_text(call, "name").unwrap_or_default();
+        let id = retelling.call(as_text(call, "id"), name, &arguments);
+        if let Some(accepted) = call["validated"].as_bool() {
+            retelling.decided(&id, accepted, None);
+        }
+    }
+}
+
+/// Results that are zero, false or empty are results. One that broke off is none.
+fn row_result(row: &Value, content: &Value, retelling: &mut Retelling<'_>) {
+    let id = as_text(content, "tool_call_id").or_else(|| as_text(content, "toolCallId"));
+    let result = content.get("content").or_else(|| content.get("result"));
+    let came = match row["isComplete"] == false {
+        true => {
+            let why = result.and_then(Value::as_str).unwrap_or("The call was interrupted.");
+            Came::Failed(ErrorInfo::new(ErrorCode::ToolInterrupted, why))
+        }
+        false => Came::Out(result.cloned().unwrap_or(Value::String(String::new()))),
+    };
+    match retelling.open_call(id, as_text(content, "name")) {
+        Some(call) => retelling.result(&call, came, 0),
+        None => retelling.orphan(id, as_text(content, "name").unwrap_or_default(), came),
+    }
+}

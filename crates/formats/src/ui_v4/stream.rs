@@ -1,0 +1,207 @@
+//! A run as the lines of a v4 data stream (`x-vercel-ai-data-stream: v1`): a code, a colon, JSON.
+//!
+//! The client has one text and one thinking at a time, which end with their step. So before another
+//! begins within a step the step is ended, and words that stream side by side are told in turn. Nothing
+//! can be taken back. The client appends every annotation; the last one of each id counts.
+
+use serde_json::{Value, json};
+use transcript::{Answer, PartId, Record, ResponseId, RunStatus, Step, Usage};
+
+use super::{message_annotation, result, tool_annotation};
+use crate::call;
+use crate::follow::{Follow, News};
+use crate::turns::{Turns, Words};
+use crate::ui::{self, known_reason};
+
+#[derive(Debug)]
+pub struct Stream {
+    follow: Follow,
+    voice: Voice,
+}
+
+#[derive(Debug)]
+struct Voice {
+    run: ResponseId,
+    has_steps: bool,
+    step_is_open: bool,
+    texts: Kind,
+    thinkings: Kind,
+}
+
+/// Texts or thinkings.
+#[derive(Debug)]
+struct Kind {
+    code: char,
+    turns: Turns,
+    /// Whose words the client's current part has.
+    last: Option<PartId>,
+}
+
+impl Stream {
+    pub fn new(run: ResponseId) -> Self {
+        let kind = |code| Kind { code, turns: Turns::default(), last: None };
+        let voice = Voice {
+            run: run.clone(),
+            has_steps: false,
+            step_is_open: false,
+            texts: kind('0'),
+            thinkings: kind('g'),
+        };
+        Self { follow: Follow::new(run), voice }
+    }
+
+    /// The lines that this record adds, each with its newline.
+    pub fn apply(&mut self, record: &Record) -> Vec<String> {
+        self.replay([record])
+    }
+
+    /// The run as far as these records go, for a client that comes back.
+    pub fn replay<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<String> {
+        records.into_iter().for_each(|record| self.follow.take_in(record));
+        let Self { follow, voice } = self;
+        let mut lines = Vec::new();
+        for news in follow.news() {
+            voice.say(&news, &mut lines);
+        }
+        lines
+    }
+}
+
+impl Voice {
+    fn say(&mut self, news: &News<'_>, lines: &mut Vec<String>) {
+        match news {
+            News::Begun(_) => (),
+            News::StepBegun { .. } => self.start_step(lines),
+            News::StepEnded { step, .. } => self.finish_step(Some(step), lines),
+            News::TextBegun(text) => self.texts.turns.begin(&text.id),
+            News::TextGrown(text, delta) => {
+                let words = self.texts.turns.grow(&text.id, delta);
+                self.say_words(|it| &mut it.texts, words, lines);
+            }
+            News::TextEnded(text) => {
+                let words = self.texts.turns.end(&text.id);
+                self.say_words(|it| &mut it.texts, words, lines);
+            }
+            News::ThinkingBegun(it) => self.thinkings.turns.begin(&it.id),
+            News::ThinkingGrown(it, delta) => {
+                let words = self.thinkings.turns.grow(&it.id, delta);
+                self.say_words(|it| &mut it.thinkings, words, lines);
+            }
+            News::ThinkingEnded(it) => {
+                let words = self.thinkings.turns.end(&it.id);
+                self.say_words(|it| &mut it.thinkings, words, lines);
+            }
+            News::CallBegun(call) => {
+                self.ensure_step(lines);
+                let call = json!({ "toolCallId": call.id, "toolName": call.label() });
+                lines.push(line('b', &call));
+            }
+            News::ArgumentsGrown(call, delta) => {
+                lines.push(line('c', &json!({ "toolCallId": call.id, "argsTextDelta": delta })));
+            }
+            News::CallWritten(call) => {
+                let name = call.label();
+                let args = call::input_object(call);
+                let written = json!({ "toolCallId": call.id, "toolName": name, "args": args });
+                lines.extend([line('9', &written), line('8', &json!([tool_annotation(call)]))]);
+            }
+            News::ApprovalAsked(call) => lines.push(line('8', &json!([tool_annotation(call)]))),
+            News::ApprovalSettled(call) => {
+                if call::accepted(call).is_some_and(|it| it.arguments.is_some()) {
+                    let (name, args) = (call.label(), call::input_object(call));
+                    let written = json!({ "toolCallId": call.id, "toolName": name, "args": args });
+                    lines.push(line('9', &written));
+                }
+                lines.push(line('8', &json!([tool_annotation(call)])));
+            }
+            News::CallEnded(call) => {
+                let ended = json!({ "toolCallId": call.id, "result": result(call) });
+                lines.extend([line('a', &ended), line('8', &json!([tool_annotation(call)]))]);
+            }
+            News::Aside(idx, kind) => {
+                self.ensure_step(lines);
+                lines.push(line('8', &json!([ui::data(&self.run, *idx, kind)])));
+            }
+            News::Ended(answer) => self.end(answer, lines),
+        }
+    }
+
+    fn say_words(
+        &mut self,
+        kind: fn(&mut Self) -> &mut Kind,
+        words: impl IntoIterator<Item = Words>,
+        lines: &mut Vec<String>,
+    ) {
+        for (id, text) in words {
+            if kind(self).last.as_ref().is_some_and(|last| *last != id) {
+                self.finish_step(None, lines);
+            }
+            self.ensure_step(lines);
+            let kind = kind(self);
+            kind.last = Some(id);
+            lines.push(line(kind.code, &json!(text)));
+        }
+    }
+
+    fn ensure_step(&mut self, lines: &mut Vec<String>) {
+        if !self.step_is_open {
+            self.start_step(lines);
+        }
+    }
+
+    fn start_step(&mut self, lines: &mut Vec<String>) {
+        (self.has_steps, self.step_is_open) = (true, true);
+        lines.push(line('f', &json!({ "messageId": self.run })));
+    }
+
+    /// Of a step that is only ours there is nothing to say.
+    fn finish_step(&mut self, step: Option<&Step>, lines: &mut Vec<String>) {
+        if !std::mem::take(&mut self.step_is_open) {
+            return;
+        }
+        (self.texts.last, self.thinkings.last) = (None, None);
+        let finished = step.and_then(|it| it.finished.as_ref());
+        let reason = finished.map_or("unknown", |it| known_reason(&it.reason));
+        let usage = finished.and_then(|it| it.usage);
+        let mut end = ending(reason, usage);
+        end["isContinued"] = json!(false);
+        lines.push(line('e', &end));
+    }
+
+    fn end(&mut self, answer: &Answer, lines: &mut Vec<String>) {
+        // The client learns the message's id from a step.
+        if !self.has_steps {
+            self.start_step(lines);
+        }
+        self.finish_step(None, lines);
+        lines.extend(message_annotation(answer).map(|it| line('8', &json!([it]))));
+        let finish = answer.finish.as_ref();
+        match finish.map(|it| it.status) {
+            Some(RunStatus::Failed) => {
+                let error = finish.and_then(|it| it.error.as_ref());
+                let text = error.map_or("The run failed.", |it| it.message.as_str());
+                lines.push(line('3', &json!(text)));
+            }
+            Some(RunStatus::Cancelled) => {
+                lines.push(line('d', &ending("unknown", answer.usage())));
+            }
+            Some(RunStatus::Completed) | None => {
+                let reason = ui::finish_reason(answer).unwrap_or("unknown");
+                lines.push(line('d', &ending(reason, answer.usage())));
+            }
+        }
+    }
+}
+
+fn ending(reason: &str, usage: Option<Usage>) -> Value {
+    let mut ending = json!({ "finishReason": reason });
+    if let Some(usage) = usage {
+        ending["usage"] =
+            json!({ "promptTokens": usage.input_tokens, "completionTokens": usage.output_tokens });
+    }
+    ending
+}
+
+fn line(code: char, value: &Value) -> String {
+    format!("{code}:{value}\n")
+}

@@ -1,0 +1,532 @@
+//! Messages that wait, against a model of them: whatever people do, and however often the server is
+//! killed, no message is lost, none runs twice, and they run in the order that people gave them.
+//!
+//! The agent is a loop around a model service that says nothing unless the test tells it to, so the
+//! test knows at every moment what must be in the queue, what runs, and what was said.
+
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use transcript::{Content, PartKind, SendMode, Seq, SteerState, Transcript};
+
+use crate::crash::Dice;
+use crate::log::check_log;
+use crate::model::{Asked, Model};
+use crate::openai::{create_session, start};
+use crate::program::{Home, Server};
+use crate::watcher::{Watcher, as_record};
+
+const SEEDS: u64 = 8;
+const DEEDS: usize = 50;
+/// What has not happened by then never will.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What somebody does. Messages are named by their place in the queue.
+#[derive(Debug, Clone)]
+enum Deed {
+    Send(String, SendMode),
+    Edit(usize, String),
+    Move(usize, usize),
+    Drop(usize),
+    Steer(usize),
+    Release,
+    Clear,
+    Cancel,
+    /// The model says a word, calls a tool, or ends its answer.
+    Say,
+    Call,
+    Answer,
+    /// The server is stopped and started again.
+    Stop,
+    Kill,
+    /// The server is killed while that is being done.
+    KillDuring(Box<Deed>),
+}
+
+/// What must be true.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct World {
+    queue: Vec<Waiting>,
+    run: Option<Running>,
+    /// What got a run of its own, in order.
+    said: Vec<String>,
+    /// What went into runs, and whether their model has seen it.
+    steered: Vec<(String, SteerState)>,
+    dropped: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Waiting {
+    /// Edits change the text, never this.
+    name: usize,
+    text: String,
+    held: bool,
+    mode: SendMode,
+}
+
+/// Messages by name, in the order in which the agent was told.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Running {
+    to_be_told: Vec<usize>,
+    handed_over: Vec<Waiting>,
+}
+
+impl World {
+    fn after(&self, deed: &Deed) -> Self {
+        let mut world = self.clone();
+        world.take(deed);
+        world
+    }
+
+    fn take(&mut self, deed: &Deed) {
+        match deed {
+            Deed::Send(text, mode) => self.send(text, *mode),
+            Deed::Edit(at, text) => self.queue[*at].text.clone_from(text),
+            Deed::Move(from, to) => {
+                let message = self.queue.remove(*from);
+                self.queue.insert((*to).min(self.queue.len()), message);
+            }
+            Deed::Drop(at) => self.dropped.push(self.queue.remove(*at).text),
+            Deed::Steer(at) => self.steer(*at),
+            Deed::Release => {
+                self.queue.iter_mut().for_each(|it| it.held = false);
+                self.start_next();
+            }
+            Deed::Clear => self.dropped.extend(self.queue.drain(..).map(|it| it.text)),
+            Deed::Cancel => {
+                if self.run.is_some() {
+                    self.queue.iter_mut().for_each(|it| it.held = true);
+                    self.break_off(true);
+                }
+            }
+            Deed::Say => self.saw(),
+            Deed::Call => {
+                self.saw();
+                self.hand_over();
+            }
+            Deed::Answer => {
+                self.saw();
+                self.break_off(false);
+                self.start_next();
+            }
+            Deed::Stop | Deed::Kill => {
+                self.break_off(false);
+                self.start_next();
+            }
+            Deed::KillDuring(_) => unreachable!("it has more than one outcome"),
+        }
+    }
+
+    fn send(&mut self, text: &str, mode: SendMode) {
+        let names = self.said.len() + self.steered.len() + self.dropped.len() + self.queue.len();
+        let message = Waiting { name: names, text: text.to_owned(), held: false, mode };
+        if self.run.is_none() {
+            self.begin(message);
+        } else {
+            self.queue.push(message);
+            if mode == SendMode::Steer {
+                self.run.as_mut().unwrap().to_be_told.push(names);
+            }
+        }
+    }
+
+    fn begin(&mut self, message: Waiting) {
+        self.said.push(message.text);
+        self.run = Some(Running::default());
+    }
+
+    fn start_next(&mut self) {
+        if self.run.is_none()
+            && let Some(at) = self.queue.iter().position(|it| !it.held)
+        {
+            let message = self.queue.remove(at);
+            self.begin(message);
+        }
+    }
+
+    fn steer(&mut self, at: usize) {
+        let Some(run) = &mut self.run else { return };
+        let message = &mut self.queue[at];
+        if message.mode == SendMode::Queue {
+            message.mode = SendMode::Steer;
+            run.to_be_told.push(message.name);
+        }
+    }
+
+    fn saw(&mut self) {
+        self.run.as_mut().unwrap().handed_over.clear();
+        self.steered.iter_mut().for_each(|it| it.1 = SteerState::Seen);
+    }
+
+    fn hand_over(&mut self) {
+        let run = self.run.as_mut().unwrap();
+        for name in std::mem::take(&mut run.to_be_told) {
+            if let Some(at) = self.queue.iter().position(|it| it.name == name) {
+                let message = self.queue.remove(at);
+                self.steered.push((message.text.clone(), SteerState::HandedOver));
+                run.handed_over.push(message);
+            }
+        }
+    }
+
+    /// The run is over; what its model has not seen waits again, before all else.
+    fn break_off(&mut self, is_stopped: bool) {
+        let Some(run) = self.run.take() else { return };
+        self.queue.iter_mut().for_each(|it| it.mode = SendMode::Queue);
+        self.steered.truncate(self.steered.len() - run.handed_over.len());
+        let back = |it| Waiting { held: is_stopped, mode: SendMode::Queue, ..it };
+        self.queue.splice(0..0, run.handed_over.into_iter().map(back));
+    }
+
+    /// The server dies. It may have come this far with it, or not at all.
+    fn after_dying_in(&self, deed: &Deed) -> Vec<Self> {
+        let mut worlds = vec![self.clone(), self.after(deed)];
+        let mut between = self.clone();
+        match deed {
+            // The model was heard, and what it has led to is not in the log.
+            Deed::Say | Deed::Call | Deed::Answer => {
+                between.saw();
+                worlds.push(between.clone());
+                // The answer has ended, and the next message has not begun.
+                if let Deed::Answer = deed {
+                    between.break_off(false);
+                    worlds.push(between);
+                }
+            }
+            Deed::Release => {
+                between.queue.iter_mut().for_each(|it| it.held = false);
+                worlds.push(between);
+            }
+            _ => (),
+        }
+        worlds.iter().map(|it| it.after(&Deed::Kill)).collect()
+    }
+
+    fn is_shown_by(&self, transcript: &Transcript) -> bool {
+        let queue: Vec<_> = self.queue.iter().map(|it| (&*it.text, it.held, it.mode)).collect();
+        let steered: Vec<_> = self.steered.iter().map(|(text, state)| (&**text, *state)).collect();
+        let shown = Shown::of(transcript);
+        (shown.queue, shown.steered) == (queue, steered)
+            && shown.said == self.said
+            && shown.is_running == self.run.is_some()
+    }
+}
+
+/// What the log says of the same.
+#[derive(Debug)]
+struct Shown<'a> {
+    queue: Vec<(&'a str, bool, SendMode)>,
+    is_running: bool,
+    said: Vec<&'a str>,
+    steered: Vec<(&'a str, SteerState)>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(transcript: &'a Transcript) -> Self {
+        let queue = transcript.queue.messages.iter();
+        let mut shown = Self {
+            queue: queue.map(|it| (&*it.text, it.held, it.mode)).collect(),
+            is_running: transcript.summary.open_run.is_some(),
+            said: Vec::new(),
+            steered: Vec::new(),
+        };
+        for message in &transcript.messages {
+            match &message.content {
+                Content::Said(said) => shown.said.push(&said.text),
+                Content::Answer(answer) => {
+                    let steered = answer.parts.iter().filter_map(|part| match &part.kind {
+                        PartKind::Steered(it) => Some((&*it.text, it.state)),
+                        _ => None,
+                    });
+                    shown.steered.extend(steered.filter(|it| it.1 != SteerState::Returned));
+                }
+                Content::Aside(_) => (),
+            }
+        }
+        shown
+    }
+}
+
+/// The real thing.
+struct Stage {
+    home: Home,
+    model: Model,
+    session: String,
+    server: Option<Server>,
+    watcher: Watcher,
+    transcript: Transcript,
+    /// What the model was asked last, and has not answered.
+    asked: Option<Asked>,
+    world: World,
+    done: Vec<Deed>,
+    seed: u64,
+}
+
+impl Stage {
+    async fn new(seed: u64) -> Self {
+        let model = Model::start().await;
+        let (home, server) = start(&model, "tools = [\"time\"]");
+        let session = create_session(&server).await;
+        let mut watcher = Watcher::connect(&server).await;
+        watcher.subscribe(&session, Seq(0), true).await;
+        let (transcript, world) = (Transcript::default(), World::default());
+        let (asked, done, server) = (None, Vec::new(), Some(server));
+        Self { home, model, session, server, watcher, transcript, asked, world, done, seed }
+    }
+
+    fn server(&self) -> &Server {
+        self.server.as_ref().unwrap()
+    }
+
+    /// Something that can be done now.
+    fn choose(&self, dice: &mut Dice, n: usize) -> Deed {
+        let waiting = self.world.queue.len();
+        // The moment in which a message is nowhere but on its way.
+        let is_delicate = self.world.run.as_ref().is_some_and(|it| !it.handed_over.is_empty());
+        if is_delicate && dice.roll(3) == 0 {
+            return [Deed::Stop, Deed::Kill, Deed::Cancel][dice.roll(3)].clone();
+        }
+        let mode = if dice.roll(3) == 0 { SendMode::Queue } else { SendMode::Steer };
+        let new = |dice: &mut Dice| Deed::Send(format!("m{n}.{}", dice.roll(1000)), mode);
+        let deed = match dice.roll(28) {
+            0..=4 => new(dice),
+            6 | 7 if waiting > 0 => Deed::Edit(dice.roll(waiting), format!("e{n}")),
+            8 | 9 if waiting > 0 => Deed::Move(dice.roll(waiting), dice.roll(waiting + 1)),
+            10 | 11 if waiting > 0 => Deed::Drop(dice.roll(waiting)),
+            12 | 13 if waiting > 0 => Deed::Steer(dice.roll(waiting)),
+            14 | 15 => Deed::Release,
+            16 => Deed::Cancel,
+            17 if dice.roll(4) == 0 => Deed::Clear,
+            18 if dice.roll(2) == 0 => Deed::Stop,
+            19 if dice.roll(2) == 0 => Deed::Kill,
+            20 if self.asked.is_some() => Deed::Say,
+            21..=25 if self.asked.is_some() => Deed::Call,
+            26 | 27 if self.asked.is_some() => Deed::Answer,
+            _ => new(dice),
+        };
+        match deed {
+            Deed::Stop | Deed::Kill => deed,
+            deed if dice.roll(10) == 0 => Deed::KillDuring(Box::new(deed)),
+            deed => deed,
+        }
+    }
+
+    async fn play(&mut self, deed: Deed) {
+        self.done.push(deed.clone());
+        let before = self.world.clone();
+        match &deed {
+            Deed::KillDuring(inner) => {
+                self.die_in(inner).await;
+                let worlds = before.after_dying_in(inner);
+                self.settle(&worlds).await;
+            }
+            deed => {
+                let (status, answer) = self.carry_out(deed).await;
+                let world = before.after(deed);
+                check_answer(deed, &before, &world, status, &answer);
+                self.settle(std::slice::from_ref(&world)).await;
+            }
+        }
+        let has_new_run = self.world.said.len() > before.said.len();
+        if self.world.run.is_none() {
+            self.asked = None;
+        } else if has_new_run || matches!(deed, Deed::Call) {
+            self.hear_request().await;
+        }
+    }
+
+    /// What the model is asked: the conversation, and at its end what this step is about.
+    async fn hear_request(&mut self) {
+        let run = self.world.run.as_ref().unwrap();
+        let mut texts: Vec<&str> = run.handed_over.iter().map(|it| &*it.text).collect();
+        if texts.is_empty() {
+            texts.push(self.world.said.last().unwrap());
+        }
+        let expected = texts.join("\n\n");
+        let is_step = matches!(self.done.last(), Some(Deed::Call)) && run.handed_over.is_empty();
+        loop {
+            let asked = self.patiently(self.seed, "a request").await;
+            let last = asked.messages().last().unwrap();
+            let words = last["content"].as_str().unwrap_or_default();
+            // A server that was killed may have asked, too. Messages that nobody answered are one.
+            if is_step && last["role"] == "tool" || words.ends_with(&expected) {
+                assert_eq!(crate::strict::check(asked.messages()), Ok(()), "{:#}", asked.body);
+                self.asked = Some(asked);
+                return;
+            }
+        }
+    }
+
+    async fn patiently(&mut self, seed: u64, what: &str) -> Asked {
+        let asked = tokio::time::timeout(PATIENCE, self.model.asked()).await;
+        asked.unwrap_or_else(|_| panic!("seed {seed}: {what} never came; {:#?}", self.done))
+    }
+
+    async fn carry_out(&mut self, deed: &Deed) -> (StatusCode, Value) {
+        match deed {
+            Deed::Say => {
+                let asked = self.asked.as_mut().unwrap();
+                asked.begin().await;
+                asked.say(json!({ "content": "word " })).await;
+            }
+            Deed::Call => self.asked.take().unwrap().call("time", &json!({})).await,
+            Deed::Answer => self.asked.take().unwrap().answer("Done.").await,
+            Deed::Stop => {
+                self.server.take().unwrap().stop();
+                self.start_again().await;
+            }
+            Deed::Kill => {
+                self.server.take().unwrap().kill();
+                self.start_again().await;
+            }
+            deed => return self.ask(deed).await,
+        }
+        (StatusCode::OK, Value::Null)
+    }
+
+    async fn ask(&self, deed: &Deed) -> (StatusCode, Value) {
+        let (method, rest, body) = self.request(deed);
+        let path = format!("/api/sessions/{}/{rest}", self.session);
+        self.server().request(method, &path, body).await
+    }
+
+    fn request(&self, deed: &Deed) -> (Method, String, Option<Value>) {
+        let of = |at: &usize, rest: &str| {
+            format!("queue/{}{rest}", self.transcript.queue.messages[*at].id)
+        };
+        match deed {
+            Deed::Send(text, mode) => {
+                let body = json!({ "text": text, "mode": mode });
+                (Method::POST, "messages".to_owned(), Some(body))
+            }
+            Deed::Edit(at, text) => (Method::PATCH, of(at, ""), Some(json!({ "text": text }))),
+            Deed::Move(at, to) => (Method::PATCH, of(at, ""), Some(json!({ "position": to }))),
+            Deed::Drop(at) => (Method::DELETE, of(at, ""), None),
+            Deed::Steer(at) => (Method::POST, of(at, "/steer"), None),
+            Deed::Release => (Method::POST, "queue/release".to_owned(), None),
+            Deed::Clear => (Method::DELETE, "queue".to_owned(), None),
+            Deed::Cancel => (Method::POST, "cancel".to_owned(), None),
+            other => unreachable!("nobody asks the server for {other:?}"),
+        }
+    }
+
+    /// The server may be killed before, while or after it does it.
+    async fn die_in(&mut self, deed: &Deed) {
+        match deed {
+            Deed::Say | Deed::Call | Deed::Answer => {
+                self.carry_out(deed).await;
+            }
+            deed => {
+                let (method, rest, body) = self.request(deed);
+                let path = format!("/api/sessions/{}/{rest}", self.session);
+                self.server().say(method, &path, body);
+            }
+        }
+        self.server.take().unwrap().kill();
+        self.start_again().await;
+    }
+
+    async fn start_again(&mut self) {
+        let mut command = self.home.command();
+        command.env("MODEL_KEY", "key-of-the-tests").env("TEAM", "ours");
+        let server = Server::start(command);
+        self.watcher = Watcher::connect(&server).await;
+        self.watcher.subscribe(&self.session, self.transcript.head, true).await;
+        // It is answered when all is done that follows from what the log said.
+        let title = format!("started again at {}", self.done.len());
+        let path = format!("/api/sessions/{}", self.session);
+        server.request(Method::PATCH, &path, Some(json!({ "title": title }))).await;
+        while self.transcript.summary.title() != title {
+            self.hear_record().await;
+        }
+        self.server = Some(server);
+    }
+
+    async fn hear_record(&mut self) {
+        let frame = self.watcher.next().await.expect("the connection should be open");
+        if let Some(record) = as_record(&frame) {
+            self.transcript.apply(&record);
+        }
+    }
+
+    /// Waits until the log shows one of these worlds.
+    async fn settle(&mut self, worlds: &[World]) {
+        let seen = tokio::time::timeout(PATIENCE, async {
+            loop {
+                let shown = worlds.iter().find(|it| it.is_shown_by(&self.transcript));
+                if let Some(world) = shown {
+                    return world.clone();
+                }
+                self.hear_record().await;
+            }
+        });
+        match seen.await {
+            Ok(world) => self.world = world,
+            Err(_) => panic!(
+                "seed {}: {:#?}\nafter {:#?}\nthe log shows {:#?}\nand should show {worlds:#?}",
+                self.seed,
+                self.done.last(),
+                self.done,
+                Shown::of(&self.transcript),
+            ),
+        }
+    }
+}
+
+/// What the sender is told is what has become of it.
+fn check_answer(deed: &Deed, before: &World, after: &World, status: StatusCode, answer: &Value) {
+    match deed {
+        Deed::Send(_, mode) => {
+            let state = match (before.run.is_some(), mode) {
+                (false, _) => "started",
+                (true, SendMode::Queue) => "queued",
+                (true, SendMode::Steer) => "steering",
+            };
+            assert_eq!((status, &answer["state"]), (StatusCode::ACCEPTED, &json!(state)));
+        }
+        Deed::Steer(_) if before.run.is_none() => {
+            assert_eq!(
+                (status, &answer["error"]["code"]),
+                (StatusCode::CONFLICT, &json!("cannot_steer"))
+            );
+        }
+        Deed::Steer(_) => assert_eq!(answer["state"], "steering"),
+        Deed::Cancel => {
+            assert_eq!(answer["cancelled"], json!(before.run.is_some()));
+            assert!(after.run.is_none());
+        }
+        _ => assert!(status.is_success(), "{deed:?}: {answer}"),
+    }
+}
+
+async fn tell_a_story(seed: u64) {
+    println!("seed {seed}");
+    let mut dice = Dice(seed);
+    let mut stage = Stage::new(seed).await;
+    for n in 0..DEEDS {
+        let deed = stage.choose(&mut dice, n);
+        stage.play(deed).await;
+    }
+    stage.play(Deed::Release).await;
+    while stage.world.run.is_some() {
+        stage.play(Deed::Answer).await;
+    }
+    let World { queue, said, steered, dropped, .. } = &stage.world;
+    assert!(queue.is_empty(), "{queue:?}");
+    let mut texts: Vec<&String> = said.iter().chain(dropped).collect();
+    texts.extend(steered.iter().map(|it| &it.0));
+    let n_texts = texts.len();
+    texts.sort();
+    texts.dedup();
+    assert_eq!(texts.len(), n_texts, "each message went one way");
+    check_log(&stage.server().log(&stage.session).await, |_| false);
+    assert!(stage.model.is_unasked(), "nothing else was asked");
+}
+
+#[tokio::test]
+async fn no_message_is_lost_and_none_runs_twice() {
+    for seed in 1..=SEEDS {
+        tell_a_story(seed).await;
+    }
+}

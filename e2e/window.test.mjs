@@ -1,0 +1,225 @@
+// A long conversation: the page keeps what is near the reader, in both directions.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { useBrowser } from "./browser.mjs";
+import { NATURAL, longLog, startCallboard, until } from "./callboard.mjs";
+import { field, openSession, say } from "./drive.mjs";
+import { fromLog } from "./gallery.mjs";
+
+const browser = useBrowser();
+
+/** @typedef {import("playwright-core").Page} Page */
+
+/** So many messages a page may hold: those that it keeps, and those of one load. */
+const MOST = 200;
+
+/** @param {any} t @param {Parameters<typeof startCallboard>[1]} [options] */
+async function openLong(t, messages = 600, options) {
+  const callboard = await startCallboard(t, options);
+  await callboard.importLog("talk", longLog(messages));
+  return { callboard, page: await openSession(t, browser, callboard, "talk") };
+}
+
+/** The numbers of the questions that are there. @param {Page} page @returns {Promise<number[]>} */
+function numbers(page) {
+  return page.evaluate(() =>
+    [...document.querySelectorAll(".messages .bubble")].map((it) => Number(it.textContent?.split(" ")[1])),
+  );
+}
+
+/**
+ * Goes to one end of what is there, and waits until more of it has come.
+ * @param {Page} page @param {"earlier" | "later"} side
+ */
+async function goOn(page, side) {
+  await page.evaluate(async (side) => {
+    const link = () => document.querySelector(`#${side} a`)?.getAttribute("href");
+    const before = link();
+    scrollTo(0, side === "earlier" ? 0 : document.documentElement.scrollHeight);
+    while (link() === before) await new Promise(requestAnimationFrame);
+  }, side);
+}
+
+const hasMore = (/** @type {Page} */ page, /** @type {string} */ side) => page.locator(`#${side}`).isVisible();
+
+/** @param {Page} page */
+async function goToTop(page) {
+  while (await hasMore(page, "earlier")) await goOn(page, "earlier");
+}
+
+const expected = (from = 0, to = 300) => Array.from({ length: to - from }, (_, idx) => from + idx);
+
+test("all of a long conversation can be read, up and down again, and the page stays small", async (t) => {
+  const { page } = await openLong(t);
+  assert.equal(await page.locator(".message").count(), 50);
+  for (const side of /** @type {const} */ (["earlier", "later"])) {
+    /** @type {Set<number>} */
+    const read = new Set(await numbers(page));
+    while (await hasMore(page, side)) {
+      await goOn(page, side);
+      const there = await numbers(page);
+      assert.deepEqual(there, expected(there[0], (there.at(-1) ?? 0) + 1), "in order, and none is missing");
+      assert.ok((await page.locator(".message").count()) <= MOST);
+      for (const it of there) read.add(it);
+    }
+    assert.deepEqual([...read].sort((a, b) => a - b), expected());
+  }
+});
+
+test("the line that is read stays where it is, whatever is loaded before or after it and dropped", async (t) => {
+  const { page } = await openLong(t);
+  /** @type {(() => void) | undefined} */
+  let letThrough;
+  await page.route(/part=messages/, async (route) => {
+    await new Promise((resume) => (letThrough = () => resume(undefined)));
+    await route.continue();
+  });
+  let loads = 0;
+  for (const side of /** @type {const} */ (["earlier", "later"])) {
+    while (await hasMore(page, side)) {
+      const before = await page.evaluate(standNear, side);
+      await until(async () => letThrough !== undefined);
+      letThrough?.();
+      letThrough = undefined;
+      const after = await page.evaluate(whereAfterLoad, { side, ...before });
+      assert.ok(Math.abs(after - before.top) < 2, `${side}: from ${before.top} to ${after} px`);
+      loads += 1;
+    }
+  }
+  assert.ok(loads > 15, `${loads} loads`);
+});
+
+/** Goes where more is loaded, and waits until nothing moves. Runs in the browser. @param {string} side */
+async function standNear(side) {
+  const end = document.documentElement.scrollHeight - innerHeight;
+  scrollTo(0, side === "earlier" ? 700 : end - 700);
+  const top = (/** @type {Element | undefined} */ it) => it?.getBoundingClientRect().top ?? NaN;
+  const line = [...document.querySelectorAll(".messages > *")].find((it) => top(it) > 100);
+  for (let still = 0, last = NaN; still < 5; last = top(line)) {
+    await new Promise(requestAnimationFrame);
+    still = top(line) === last ? still + 1 : 0;
+  }
+  const link = document.querySelector(`#${side} a`)?.getAttribute("href");
+  return { link, line: line?.id ?? "", top: top(line) };
+}
+
+/** Runs in the browser. @param {{side: string, link: string | null | undefined, line: string}} before */
+async function whereAfterLoad({ side, link, line }) {
+  while (document.querySelector(`#${side} a`)?.getAttribute("href") === link) {
+    await new Promise(requestAnimationFrame);
+  }
+  await new Promise(requestAnimationFrame);
+  return document.getElementById(line)?.getBoundingClientRect().top ?? NaN;
+}
+
+test("what is said at the end does not show up where the end is not; it is one click away", async (t) => {
+  const { page, callboard } = await openLong(t);
+  await goToTop(page);
+  assert.deepEqual(await numbers(page), expected(0, (await numbers(page)).length));
+  const shown = () => page.locator(".messages").textContent();
+  const before = await shown();
+  await callboard.api("sessions/talk/messages", { body: { text: "help" } });
+  const head = () => page.evaluate(() => Number(document.body.dataset.head));
+  const done = async () => (await callboard.api("sessions/talk")).state === "idle";
+  await until(done);
+  const { head: last } = await callboard.api("sessions/talk");
+  await until(async () => (await head()) === last);
+  assert.equal(await shown(), before);
+  await page.getByRole("button", { name: "Jump to latest" }).click();
+  await page.locator(".bubble", { hasText: /^help$/ }).waitFor();
+  assert.equal(await hasMore(page, "later"), false);
+  assert.equal(await page.locator(".message").count(), 50);
+  await page.waitForFunction(() => innerHeight + scrollY >= document.documentElement.scrollHeight - 2);
+});
+
+test("who says something is led to the end", async (t) => {
+  const { page } = await openLong(t);
+  await goToTop(page);
+  await say(page, "help");
+  await page.locator(".messages .bubble", { hasText: /^help$/ }).waitFor();
+  await page.locator(".sending").waitFor({ state: "detached" });
+  await page.waitForFunction(() => innerHeight + scrollY >= document.documentElement.scrollHeight - 2);
+  await field(page).waitFor();
+});
+
+test("back at the end of a running session, the page is the one that would be loaded", async (t) => {
+  const { page, callboard } = await openLong(t, 300, { config: NATURAL });
+  const text = "write a report about lamps";
+  for (const comeBack of [
+    () => page.getByRole("button", { name: "Jump to latest" }).click(),
+    async () => {
+      while (await hasMore(page, "later")) await goOn(page, "later");
+    },
+  ]) {
+    await goToTop(page);
+    await callboard.api("sessions/talk/messages", { body: { text } });
+    await until(async () => (await callboard.api("sessions/talk")).state === "running");
+    await comeBack();
+    await page.locator(".messages .typing").waitFor();
+    await until(async () => (await callboard.api("sessions/talk")).state === "idle");
+    await page.locator(".messages .typing").waitFor({ state: "detached" });
+    const [shown, fresh] = await page.evaluate(`(async () => {
+      const first = document.querySelector(".messages > :nth-last-child(40)");
+      while (first.previousElementSibling) first.previousElementSibling.remove();
+      const url = "/s/talk?after=" + (first.id.match(/\\d+$/)[0] - 1);
+      const fresh = await (await fetch(url)).text();
+      return [(${fromLog})(null), (${fromLog})(fresh)];
+    })()`);
+    assert.deepEqual(shown, fresh);
+    await page.reload();
+  }
+});
+
+test("a link to a message leads to it, however far back, and on from there", async (t) => {
+  const { page, callboard } = await openLong(t);
+  for (const [id, bubble] of [["m40", "Question 40"], ["r41", "Question 41"], ["m299", "Question 299"]]) {
+    await page.goto(`${callboard.base}s/talk#m=${id}`);
+    const target = page.locator(".bubble", { hasText: new RegExp(`^${bubble}$`) });
+    await page.waitForFunction((text) => {
+      const all = [...document.querySelectorAll(".bubble")];
+      const { top = -1 } = all.find((it) => it.textContent === text)?.getBoundingClientRect() ?? {};
+      return top > 0 && top < innerHeight;
+    }, bubble);
+    assert.equal(await target.count(), 1);
+    const there = await numbers(page);
+    assert.deepEqual(there, expected(there[0], (there.at(-1) ?? 0) + 1));
+  }
+});
+
+test("without script, earlier and later messages are links away", async (t) => {
+  const callboard = await startCallboard(t);
+  await callboard.importLog("talk", longLog(120));
+  const page = await openSession(t, browser, callboard, "talk", { javaScriptEnabled: false });
+  const bubbles = page.locator(".bubble");
+  const first = async () => bubbles.first().innerText();
+  assert.equal(await hasMore(page, "later"), false);
+  await page.getByRole("link", { name: "Earlier messages" }).click();
+  assert.equal(await first(), "Question 10");
+  await page.getByRole("link", { name: "Earlier messages" }).click();
+  assert.equal(await first(), "Question 0");
+  assert.equal(await hasMore(page, "earlier"), false);
+  assert.equal(await page.getByRole("button", { name: "Answer again" }).count(), 0);
+  await page.getByRole("link", { name: "Later messages" }).click();
+  assert.equal(await first(), "Question 10");
+  await page.getByRole("link", { name: "Later messages" }).click();
+  assert.equal(await first(), "Question 35");
+  assert.equal(await bubbles.last().innerText(), "Question 59");
+  assert.equal(await hasMore(page, "later"), false);
+});
+
+test("a message replaced far away leaves what is read in sight", async (t) => {
+  const { page, callboard } = await openLong(t, 300);
+  await goToTop(page);
+  const line = page.locator(".bubble", { hasText: /^Question 12$/ });
+  await line.evaluate((it) => it.scrollIntoView({ block: "center" }));
+  await callboard.api("sessions/talk/retry", { method: "POST" });
+  await until(async () => (await callboard.api("sessions/talk")).state === "idle");
+  const { head } = await callboard.api("sessions/talk");
+  await page.waitForFunction((head) => Number(document.body.dataset.head) >= head, head);
+  const { y = -1 } = (await line.boundingBox()) ?? {};
+  assert.ok(y > 0 && y < (page.viewportSize()?.height ?? 0), `at ${y}`);
+  await page.getByRole("button", { name: "Jump to latest" }).click();
+  await page.getByText("replaced by what follows").waitFor();
+});
