@@ -262,8 +262,8 @@ function followAgain() {
 actions.latest = followAgain;
 addEventListener("scroll", () => {
   // Only the reader's going back ends it.
-  if (scrolls && scrollY < lastScroll) following = false;
-  if (atEnd()) {
+  if (scrollY < lastScroll) following &&= !scrolls;
+  else if (atEnd()) {
     following = true;
     scrolls = false;
   }

@@ -214,11 +214,12 @@ pub(super) async fn restore(
     State(app): State<App>,
     Named(id): Named,
 ) -> Result<Json<SessionObject>, HttpError> {
+    let session = session_object(&app, id.clone())?;
     if !app.sessions.restore(&id) {
         let message = "the session is not about to be deleted; what is gone cannot be had back";
         return Err(HttpError::new(RequestCode::NothingToDo, message));
     }
-    session_object(&app, id).map(Json)
+    Ok(Json(session))
 }
 
 #[derive(Default, Deserialize, JsonSchema)]

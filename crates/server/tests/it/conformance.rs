@@ -289,6 +289,7 @@ async fn refuse_everything(caller: &mut Caller<'_>) {
         }
     }
     caller.call(GET, "/ws", "/ws", Body::None).await;
+    caller.call(GET, "/", "/?before=nonsense", Body::None).await;
     caller.call(GET, "/api/search", "/api/search?q=x&sessionId=a%2Fb", Body::None).await;
     for wrong in [json!({ "agent": "nobody" }), json!({ "id": "twin" }), json!({ "id": "twin" })] {
         caller.call(POST, "/api/sessions", "/api/sessions", Body::Json(wrong)).await;
