@@ -1,6 +1,6 @@
 // Callboard with one agent of a kind, and a scripted model behind it.
 
-import { mkdtemp, readdir, readFile, readlink, realpath, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, readlink, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -9,11 +9,11 @@ import { startModels } from "./models.mjs";
 import { PROGRAMS, installed, settle } from "./programs.mjs";
 
 /** @typedef {import("./programs.mjs").Program} Program */
-/** @typedef {Program | "openai"} Kind */
+/** @typedef {Program | "openai" | "codexExec"} Kind */
 /** @typedef {{after: (end: () => Promise<void>) => void}} Scope */
 
 /** All that a person can talk to, except the demo agent. @type {Kind[]} */
-export const KINDS = ["openai", ...PROGRAMS];
+export const KINDS = ["openai", ...PROGRAMS, "codexExec"];
 
 /** The agent that does what it wants, and the one that has to ask. */
 const FREE = "free";
@@ -48,14 +48,23 @@ function modelConfig(models) {
   return [...agents, ...approvals].join("\n");
 }
 
-/** @param {Program} kind @param {string} home @param {string} models */
-async function programConfig(kind, home, models) {
-  const command = [await installed(kind)];
+/** @param {Exclude<Kind, "openai">} agent @param {string} home @param {string} models */
+async function programConfig(agent, home, models) {
+  const kind = agent === "codexExec" ? "codex" : agent;
+  const file = await installed(kind);
+  const command = [agent === "codexExec" ? await withoutAppServer(file, home) : file];
   const { env, model } = await settle(kind, home, models);
   const modes = Object.entries({ [FREE]: "auto", [ASKING]: "ask" });
   return modes
     .map(([id, mode]) => table("[[agents]]", { id, kind, command, env, permission_mode: mode, ...(model && { model }) }))
     .join("\n");
+}
+
+/** A Codex from before it had an app-server. @param {string} file @param {string} home */
+async function withoutAppServer(file, home) {
+  const old = path.join(home, "old-codex");
+  await writeFile(old, `#!/bin/sh\n[ "$1" != app-server ] || exit 2\nexec '${file}' "$@"\n`, { mode: 0o755 });
+  return old;
 }
 
 /** @param {string} head @param {Record<string, any>} values */
@@ -108,6 +117,21 @@ class Conversation {
   async say(text, attachments = []) {
     const { messageId } = await this.post("messages", { text, attachments });
     this.#said = messageId;
+  }
+
+  /** What waits for its turn. @returns {Promise<any[]>} */
+  async queue() {
+    return (await this.stage.callboard.api(`sessions/${this.id}/queue`)).messages;
+  }
+
+  /** The last answer, when that many have ended. @param {number} count */
+  async lastAnswer(count) {
+    await until(async () => {
+      const events = await this.stage.callboard.events(this.id);
+      return events.filter((it) => it.type === "run_finish").length === count;
+    });
+    const { messages } = await this.stage.callboard.api(`sessions/${this.id}/messages?order=desc&limit=1`);
+    return messages[0];
   }
 
   /** Says it with a picture. @param {string} text @param {Buffer} png */

@@ -10,6 +10,7 @@ import { after, before, describe, test } from "node:test";
 
 import { KINDS, startStage } from "./agents.mjs";
 import { useBrowser } from "./browser.mjs";
+import { until } from "./callboard.mjs";
 import { answered, assertSameAfterReload, openSession, say, setRoot } from "./drive.mjs";
 
 /** @typedef {Awaited<ReturnType<typeof startStage>>} Stage */
@@ -20,7 +21,7 @@ const TIMEOUT_MS = 60_000;
 const PICTURE =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** What cannot be the same for all, and why. */
+/** What cannot be the same for all, and why. @type {Record<string, any>} */
 const DIFFERENCES = {
   openai: {
     tools: { shell: "shell", write_file: "write", edit_file: "edit", read_file: "read" },
@@ -41,10 +42,21 @@ const DIFFERENCES = {
     canEdit: false,
     isProgram: true,
   },
+  codexExec: {
+    tools: { shell: "shell", apply_patch: "write" },
+    filesTold: ["write succeeded", "write succeeded", "shell succeeded: alpha\ngamma"],
+    isProgram: true,
+    isOneWay: true,
+    // Said before all else, in the first answer.
+    limits:
+      "notice: Codex is driven without its app-server: its words come whole, and it does what its sandbox allows without asking.",
+  },
   pi: {
     tools: { bash: "shell", write: "write", edit: "edit", read: "read" },
     canEdit: true,
     isProgram: true,
+    // It takes what it was handed into its conversation even while it stops.
+    readsWhileItStops: true,
   },
 };
 
@@ -223,7 +235,7 @@ const CASES = {
     const refusals = {
       refused401: ["upstream_auth", /log in|login|key/i],
       refused429: ["rate_limit_upstream", /slow down/],
-      refused500: ["upstream_error", /service/],
+      refused500: ["upstream_error", /service|high demand/],
     };
     const talk = await open();
     for (const [scenario, [code, words]] of Object.entries(refusals)) {
@@ -287,6 +299,49 @@ const CASES = {
     }
   },
 
+  "a message can go into the running answer": async ({ stage, open, told, its }) => {
+    const talk = await open();
+    await talk.runs("play:waiting", "until");
+    const before = stage.models.asked("waiting").length;
+    await talk.post("messages", { text: "Do hurry.", mode: "steer" });
+    // Programs take it into a queue of their own; our own loop takes it at its next step.
+    if (its.isProgram) await talk.answerWhen((it) => it.parts.some(isSteered));
+    else assert.deepEqual((await talk.queue()).map((it) => it.mode), ["steer"]);
+    writeFileSync(path.join(talk.workspace, "go"), "");
+    const answer = await talk.answer();
+    assert.deepEqual(told(answer), [
+      "commentary: There is time.",
+      "shell succeeded: gone",
+      "steered: Do hurry.",
+      "final: That was all.",
+    ]);
+    assert.equal(answer.parts.find(isSteered).state, "seen");
+    const asked = stage.models.asked("waiting").slice(before - 1);
+    assert.deepEqual(asked.map((it) => it.includes("Do hurry.")), [false, true]);
+    assert.deepEqual(await talk.queue(), []);
+  },
+
+  "a message for the running answer that it never saw comes back when it is stopped": async ({ stage, open, its }) => {
+    const talk = await open();
+    await talk.runs("play:waiting", "until");
+    await talk.post("messages", { text: "play:hello", mode: "steer" });
+    if (its.isProgram) await talk.answerWhen((it) => it.parts.some(isSteered));
+    await talk.post("cancel");
+    if (its.readsWhileItStops) {
+      assert.equal((await talk.answer()).parts.find(isSteered).state, "seen");
+      assert.deepEqual(await talk.queue(), []);
+      return assertGoesOn(talk, "play:hello", stage);
+    }
+    const waiting = (await talk.queue()).map(({ text, held }) => ({ text, held }));
+    assert.deepEqual(waiting, [{ text: "play:hello", held: true }]);
+    await talk.post("queue/release");
+    const last = await talk.lastAnswer(2);
+    assert.equal(last.content, "Hello! This answer comes in several small pieces.");
+    await assertGoesOn(talk, "play:hello", stage);
+    const said = (await stage.callboard.events(talk.id)).filter((it) => it.type === "user_message");
+    assert.deepEqual(said.map((it) => it.text), ["play:waiting", "play:hello", "play:recall"]);
+  },
+
   "the page shows the same blocks, live and loaded": async ({ t, stage, open, its }) => {
     const talk = await open();
     const page = await openSession(t, browser, stage.callboard, talk.id);
@@ -335,6 +390,10 @@ const CASES = {
     assert.equal(events.filter((it) => it.type === "tool_approval_requested").length, 0);
     assert.equal(events.filter((it) => it.type === "tool_result").length, 2);
     await page.getByText("Half way.", { exact: true }).waitFor();
+    const texts = (/** @type {string} */ part) => page.locator(`.tool-block ${part}`).allTextContents();
+    assert.deepEqual(await texts(".name"), ["agents_list", "callboard_note"]);
+    assert.deepEqual(await texts(".origin"), ["Callboard", "Callboard"]);
+    assert.deepEqual(await texts(".agents b"), ["free", "asking", "demo"]);
     await assertSameAfterReload(page);
     const commands = (await talk.processes()).map((it) => it.command).join("\n");
     assert.doesNotMatch(commands, /Bearer [^$]/, "everybody can read a command line");
@@ -347,6 +406,44 @@ const CASES = {
     assert.deepEqual([first, last], ["commentary: The same twice.", "final: Both are noted."]);
     const twins = ["callboard_note succeeded", "callboard_note succeeded", "notice: Twin.", "notice: Twin."];
     assert.deepEqual(rest.sort(), twins);
+  },
+
+  "an agent asks another of its kind, and that one a third": async ({ t, stage, open, told }) => {
+    const talk = await open();
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:chain");
+    await answered(page);
+    const answer = await talk.lastAnswer();
+    assert.deepEqual(told(answer), [
+      "commentary: I ask another.",
+      "agents_message succeeded",
+      "exchange: play:askDemo",
+      "final: It has asked a third.",
+    ]);
+    const { agent, ok, result, sessionId } = exchangeOf(answer);
+    assert.deepEqual([agent, ok, result], ["asking", true, "Now I know the time."]);
+    const [question, second] = (await stage.callboard.api(`sessions/${sessionId}/messages`)).messages;
+    assert.deepEqual([question.from.agent, question.from.sessionId], ["free", talk.id]);
+    assert.match(exchangeOf(second).result, /In Paris it is/);
+    assert.match(stage.models.asked("chain").at(-1) ?? "", /Now I know the time/, "the model gets the answer");
+    const block = page.locator(".exchange");
+    assert.equal(await block.count(), 1);
+    assert.match((await block.getAttribute("class")) ?? "", /success/);
+    await assertSameAfterReload(page);
+  },
+
+  "stopping who waits stops whom it waits for": async ({ stage, open }) => {
+    const talk = await open();
+    await talk.say("play:askForever");
+    const asked = await talk.answerWhen((it) => exchangeOf(it)?.state === "running");
+    // Both work in the same folder.
+    const tails = async () => (await talk.processes()).filter((it) => it.command.includes("tail"));
+    await until(async () => (await tails()).length > 0);
+    await talk.post("cancel");
+    assert.equal((await talk.answer()).status, "cancelled");
+    const { state } = await stage.callboard.api(`sessions/${exchangeOf(asked).sessionId}`);
+    assert.deepEqual([state, await tails()], ["idle", []]);
+    await assertGoesOn(talk, "play:askForever", stage);
   },
 
   "a question is answered on the page": async ({ t, stage, open }) => {
@@ -364,19 +461,19 @@ const CASES = {
 
 /** What makes no sense without a program. @type {typeof CASES} */
 const PROGRAM_CASES = {
-  "a message can go into the running answer": async ({ stage, open, told }) => {
+  "how the program is can be seen while it works": async ({ t, stage, open }) => {
     const talk = await open();
-    await talk.runs("play:waiting", "until");
-    await talk.post("messages", { text: "Do hurry.", mode: "steer" });
-    await talk.answerWhen((it) => it.parts.some((/** @type {any} */ part) => part.type === "steered"));
-    writeFileSync(path.join(talk.workspace, "go"), "");
-    assert.deepEqual(told(await talk.answer()), [
-      "commentary: There is time.",
-      "shell succeeded: gone",
-      "steered: Do hurry.",
-      "final: That was all.",
-    ]);
-    assert.deepEqual(stage.models.asked("waiting").map((it) => it.includes("Do hurry.")), [false, true]);
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:story");
+    await stage.models.reached("story");
+    const pulse = page.locator(".pulse-line");
+    await pulse.getByText(/^pid \d+$/).waitFor();
+    const pids = (await talk.processes()).map((it) => `pid ${it.pid}`);
+    assert.ok(pids.includes(await pulse.locator("span").first().innerText()), `${pids}`);
+    await pulse.getByText(/^last line \d+s ago$/).waitFor();
+    stage.models.open("story");
+    await answered(page);
+    await pulse.waitFor({ state: "hidden" });
   },
 
   "the program is killed in its words: the run says so, and the conversation goes on": async ({ stage, open, told }) => {
@@ -396,6 +493,99 @@ const PROGRAM_CASES = {
   },
 };
 
+/** What Claude Code asks of a person, with a form. @type {typeof CASES} */
+const CLAUDE_CASES = {
+  "questions are answered with a form": async ({ t, stage, open, told }) => {
+    const talk = await open({ asks: true });
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:choosing");
+    const sheet = page.getByRole("alertdialog");
+    const question = (/** @type {string} */ name) => sheet.getByRole("group", { name });
+    await question("Which colour?").getByRole("radio", { name: "Blue" }).check();
+    await sheet.getByRole("button", { name: "Answer", exact: true }).click();
+    await page.getByText("please answer every question").waitFor();
+    for (const name of ["Apple", "Pear"]) await question("Which fruits?").getByRole("checkbox", { name }).check();
+    await question("Which name?").getByRole("radio", { name: "Bob" }).check();
+    await question("Which name?").getByRole("textbox").fill("Somebody else");
+    await sheet.getByRole("button", { name: "Answer", exact: true }).click();
+    await answered(page);
+    const answers = { "Which colour?": "Blue", "Which fruits?": "Apple, Pear", "Which name?": "Somebody else" };
+    const events = await stage.callboard.events(talk.id);
+    const { arguments: given } = /** @type {any} */ (events.find((it) => it.type === "tool_approval_resolved"));
+    assert.deepEqual(JSON.parse(given), { answers });
+    const [heard] = stage.models.asked("choosing").slice(-1);
+    for (const it of Object.values(answers)) assert.ok(heard?.includes(it), it);
+    const { messages } = await stage.callboard.api(`sessions/${talk.id}/messages`);
+    assert.deepEqual(told(messages.at(-1)), [
+      "commentary: I have to know.",
+      "AskUserQuestion succeeded",
+      "final: As you wish.",
+    ]);
+    await page.locator(".activity > summary").click();
+    assert.match(await page.locator(".decision").innerText(), /Answered by user:\s+Which colour\? Blue/);
+    await assertSameAfterReload(page);
+  },
+
+  "questions need not be answered": async ({ t, stage, open, told }) => {
+    const talk = await open({ asks: true });
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:choosing");
+    const sheet = page.getByRole("alertdialog");
+    const refuse = sheet.getByRole("button", { name: "Do not answer" });
+    await refuse.click();
+    await sheet.getByRole("textbox", { name: "Why not" }).fill("Choose yourself.");
+    await refuse.click();
+    await answered(page);
+    const { messages } = await stage.callboard.api(`sessions/${talk.id}/messages`);
+    assert.equal(told(messages.at(-1))[1], "AskUserQuestion denied");
+    assert.match(stage.models.asked("choosing").at(-1) ?? "", /Choose yourself\./);
+  },
+
+  "stopped while it asks with a form": async ({ open, told }) => {
+    const talk = await open({ asks: true });
+    await talk.question("play:choosing");
+    await talk.post("cancel");
+    const answer = await talk.answer();
+    assert.deepEqual(told(answer), ["commentary: I have to know.", "AskUserQuestion interrupted"]);
+    assertStopped(answer, "user_cancel");
+  },
+
+  "a change is shown as the program tells it, with the lines around it": async ({ t, stage, open }) => {
+    const talk = await open();
+    await talk.hear("play:files");
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await setRoot(page, { toolDisplay: "timeline" });
+    const edit = page.locator(".tool-block", { hasText: "Edit" }).first();
+    await edit.locator("summary").first().click();
+    const shown = await edit.locator(".view .diff").innerText();
+    assert.match(shown, /@@ -1,2 \+1,2 @@[^]*alpha[^]*beta[^]*gamma/);
+  },
+};
+
+/** What is left where words come whole, nothing is asked and a program hears nothing once it runs. */
+const ONE_WAY_CASES = {
+  ...pick(CASES, [
+    "commentary, call, commentary, call, answer",
+    "calls side by side",
+    "thinking is told apart from words",
+    "files are written, changed and read",
+    "a call that fails",
+    "what a command prints comes as it is",
+    "stopped in a call: nothing of it is left",
+    "a service that refuses is told apart, in words that help",
+    "the model sees what was said before",
+    "the server is killed in a call: the run is closed, and the conversation goes on",
+  ]),
+
+  "the page says what it cannot do": async (/** @type {Case} */ { t, stage, open }) => {
+    const talk = await open();
+    await talk.hear("play:hello");
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    assert.match(await page.locator(".remark").innerText(), /no app-server.*come whole.*without asking/);
+    assert.match(await page.locator(".notice").innerText(), /without its app-server/);
+  },
+};
+
 const browser = useBrowser();
 
 for (const kind of KINDS) {
@@ -410,7 +600,8 @@ for (const kind of KINDS) {
     after(() => end());
 
     const its = DIFFERENCES[kind];
-    const cases = its.isProgram ? { ...CASES, ...PROGRAM_CASES } : CASES;
+    const programCases = its.isOneWay ? ONE_WAY_CASES : { ...CASES, ...PROGRAM_CASES };
+    const cases = kind === "claude" ? { ...programCases, ...CLAUDE_CASES } : its.isProgram ? programCases : CASES;
     for (const [name, play] of Object.entries(cases)) {
       test(name, { timeout: TIMEOUT_MS }, async (t) => {
         /** @type {Conversation[]} */
@@ -419,11 +610,19 @@ for (const kind of KINDS) {
           opened.push(await stage.open(options));
           return /** @type {Conversation} */ (opened.at(-1));
         };
-        await play({ t, stage, open, its, told: (answer) => told(answer, its.tools) });
+        await play({ t, stage, open, its, told: (answer) => told(answer, its.tools).filter((/** @type {string} */ it) => it !== its.limits) });
         for (const it of opened) assertAllClosed(await stage.callboard.events(it.id));
       });
     }
   });
+}
+
+/** @param {any} part */
+const isSteered = (part) => part.type === "steered";
+
+/** @template T @param {Record<string, T>} all @param {string[]} names @returns {Record<string, T>} */
+function pick(all, names) {
+  return Object.fromEntries(names.map((name) => [name, all[name]]));
 }
 
 /**
@@ -438,6 +637,11 @@ function told(answer, tools) {
     const printed = `${call.output ?? ""}${call.stderr ?? ""}`.trim();
     return [`${tools[call.name] ?? call.name} ${call.state}`, printed].filter(Boolean).join(": ");
   });
+}
+
+/** @param {any} answer */
+function exchangeOf(answer) {
+  return answer.parts.find((/** @type {any} */ it) => it.type === "exchange");
 }
 
 /** How much a command has printed when it is stopped is a matter of luck. @param {string} line */

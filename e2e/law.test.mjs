@@ -3,23 +3,37 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { listFaults, useBrowser } from "./browser.mjs";
 import { NATURAL, startCallboard } from "./callboard.mjs";
-import { fromLog, openDrawn, useGallery } from "./gallery.mjs";
+import { drawGallery, fromLog, openDrawn, useGallery } from "./gallery.mjs";
 
 const browser = useBrowser();
 const gallery = useGallery();
 
 test("every hand-written log, patch by patch, is the page that would be loaded", async (t) => {
+  assert.ok((await followPatches(t, gallery)) > 300);
+});
+
+test("recordings of real agents, patch by patch, are the pages that would be loaded", async (t) => {
+  const logs = fileURLToPath(new URL("../crates/backends/fixtures/logs", import.meta.url));
+  assert.ok((await followPatches(t, drawGallery(t, logs))) > 200);
+});
+
+/**
+ * Gives the number of cuts that were compared.
+ * @param {import("node:test").TestContext} t @param {ReturnType<typeof drawGallery>} gallery
+ */
+async function followPatches(t, gallery) {
   let cuts = 0;
   for (const name of gallery.names) {
     const { first, patches, pages } = gallery.replay(name);
     cuts += await checkPatches(t, name, first, patches, pages);
   }
   t.diagnostic(`${cuts} cuts compared in ${gallery.names.length} logs`);
-  assert.ok(cuts > 300);
-});
+  return cuts;
+}
 
 test("so is a page that does not reach the end: what comes there leaves it alone", async (t) => {
   let cuts = 0;

@@ -42,6 +42,12 @@ const listAgents = { kind: "use", tool: "agents", args: {} };
 /** @param {string} words @returns {Part} */
 const note = (words) => ({ kind: "use", tool: "note", args: { text: words } });
 
+/** Something to be chosen by a person. @type {Part} */
+const choice = { kind: "use", tool: "choose", args: {} };
+
+/** @param {string} agent @param {string} words @returns {Part} */
+const ask = (agent, words) => ({ kind: "use", tool: "ask", args: { agent, text: words, session: "new" } });
+
 /** What the model does, turn by turn. @type {Record<string, (Part[] | Refusal)[]>} */
 const SCENARIOS = {
   hello: [[text("Hello! This answer comes in several small pieces.")]],
@@ -74,6 +80,10 @@ const SCENARIOS = {
     [text("All is noted.")],
   ],
   twins: [[text("The same twice."), note("Twin."), note("Twin.")], [text("Both are noted.")]],
+  choosing: [[text("I have to know."), choice], [text("As you wish.")]],
+  askDemo: [[text("The demo agent knows."), ask("demo", "time in Paris")], [text("Now I know the time.")]],
+  chain: [[text("I ask another."), ask("asking", "play:askDemo")], [text("It has asked a third.")]],
+  askForever: [[text("I ask another."), ask("free", "play:forever")], [text("It ended.")]],
   recall: [[text("I remember all of it.")]],
   refused401: [{ refusal: 401, message: "This key opens nothing." }],
   refused429: [{ refusal: 429, message: "Too many questions today." }],
@@ -109,6 +119,15 @@ const TOOLS = {
     edit: ({ path, before, after }) => ({ path, edits: [{ oldText: before, newText: after }] }),
     edit_file: ({ path, before, after }) => ({ path, old_string: before, new_string: after }),
   },
+  choose: {
+    AskUserQuestion: () => ({
+      questions: [
+        { question: "Which colour?", header: "Colour", multiSelect: false, options: options("Red", "Blue") },
+        { question: "Which fruits?", header: "Fruit", multiSelect: true, options: options("Apple", "Plum", "Pear") },
+        { question: "Which name?", header: "Name", multiSelect: false, options: options("Ann", "Bob") },
+      ],
+    }),
+  },
   read: {
     Read: ({ path }, folder) => ({ file_path: `${folder}/${path}` }),
     read: ({ path }) => ({ path }),
@@ -117,8 +136,14 @@ const TOOLS = {
   },
   // Callboard's own, which programs know as those of an MCP server.
   agents: { mcp__callboard__agents_list: () => ({}), agents_list: () => ({}) },
+  ask: { mcp__callboard__agents_message: (args) => args, agents_message: (args) => args },
   note: { mcp__callboard__callboard_note: ({ text }) => ({ text }), callboard_note: ({ text }) => ({ text }) },
 };
+
+/** @param {string[]} labels */
+function options(...labels) {
+  return labels.map((label) => ({ label, description: `Choose ${label}` }));
+}
 
 /** @param {string} head @param {string} body */
 function patch(head, body) {

@@ -11,16 +11,21 @@ interface PageElements {
   editing: HTMLElement;
   files: HTMLElement;
   folder: HTMLInputElement;
+  format: HTMLSelectElement;
   found: HTMLElement;
+  import: HTMLDialogElement;
+  imported: HTMLElement;
   keys: HTMLDialogElement;
   later: HTMLElement;
   menu: HTMLElement;
   query: HTMLInputElement;
   search: HTMLFormElement;
+  send: HTMLElement;
   settings: HTMLDialogElement;
   sidebar: HTMLElement;
   status: HTMLElement;
   text: HTMLTextAreaElement;
+  transcripts: HTMLInputElement;
 }
 
 /** What a button does, by its data-action. */
@@ -49,7 +54,7 @@ interface Field extends HTMLElement {
 }
 interface ParentNode {
   querySelector(selector: string): Field | null;
-  querySelectorAll(selector: string): NodeListOf<HTMLElement>;
+  querySelectorAll(selector: string): NodeListOf<Field>;
 }
 interface Document {
   createElement(tag: "template"): HTMLTemplateElement;

@@ -13,7 +13,7 @@ const browser = useBrowser();
 /** @typedef {import("playwright-core").Page} Page */
 
 /** So many messages a page may hold: those that it keeps, and those of one load. */
-const MOST = 200;
+const MOST = 150;
 
 /** @param {any} t @param {Parameters<typeof startCallboard>[1]} [options] */
 async function openLong(t, messages = 600, options) {

@@ -85,9 +85,18 @@ function swap(old, fresh) {
   for (const { id } of all("details[open]", old)) fresh.getElementById(id)?.setAttribute("open", "");
   if (old.matches("[open]")) fresh.firstElementChild?.setAttribute("open", "");
   for (const it of all(".fetched", old)) fresh.getElementById(it.parentElement?.id ?? "")?.append(it);
-  const focused = old.contains(document.activeElement) && document.activeElement?.id;
-  old.replaceWith(fresh);
-  if (focused) get(focused)?.focus({ preventScroll: true });
+  for (const { id, value, defaultValue } of /** @type {any[]} */ (all("textarea", old))) {
+    const next = fresh.querySelector(`[id="${id}"]`);
+    if (next && value !== defaultValue) next.value = value;
+  }
+  keepingFocus(() => old.replaceWith(fresh));
+}
+
+/** @param {() => void} change */
+function keepingFocus(change) {
+  const focused = document.activeElement?.id;
+  change();
+  if (focused && document.activeElement === document.body) get(focused)?.focus({ preventScroll: true });
 }
 
 /** @type {Ops} */
@@ -99,6 +108,7 @@ const ops = {
     const old = get(fresh.firstElementChild?.id);
     if (old) swap(old, fresh);
     else it.append(fresh);
+    opened({ target: it });
   },
   text: (it, more) => (it.lastChild instanceof Text ? it.lastChild.appendData(more) : it.append(more)),
   attr: (it, name, value) => (value === null ? it.removeAttribute(name) : it.setAttribute(name, value)),
@@ -110,16 +120,19 @@ const top = find("main > header") ?? root;
 const foot = find(".foot") ?? root;
 const isRunning = () => !!find(".now:is([data-state=running], [data-state=waiting])", foot);
 let wasRunning = false;
+let wasWaiting = "";
 let settling = 0;
 /** The reader has answered a question, and will want to write when it is gone. */
 let refocuses = false;
 
 /** @param {Patch} list */
 function patch(list) {
-  for (const [name, id, ...rest] of list) {
-    const it = get(id);
-    if (it) ops[name]?.(it, ...rest);
-  }
+  keepingFocus(() => {
+    for (const [name, id, ...rest] of list) {
+      const it = get(id);
+      if (it) ops[name]?.(it, ...rest);
+    }
+  });
   for (const it of all("#pending > *")) if (find(`.message[data-client-id="${it.id}"]`)) it.remove();
   if (list.some(([, id]) => id.startsWith("sessions"))) listChanged();
   settling ||= setTimeout(settle, 100);
@@ -129,10 +142,14 @@ function patch(list) {
 function settle() {
   settling = 0;
   const title = find("h1", top)?.textContent;
-  const waits = find("#sessions [data-state=waiting]") ?? find("[data-state=waiting]", top);
-  document.title = (waits ? "(!) " : "") + (title ? `${title} · Callboard` : "Callboard");
-  if (wasRunning && !isRunning()) announce("The agent has finished");
-  wasRunning = isRunning();
+  const asks = find("#sessions [data-state=waiting]") ?? find("[data-state=waiting]", top);
+  document.title = (asks ? "(!) " : "") + (title ? `${title} · Callboard` : "Callboard");
+  const runs = isRunning();
+  const waits = find(".held p")?.textContent ?? `${all(".queued").length || "No"} messages wait`;
+  const news = [wasRunning && !runs && "The agent has finished.", wasWaiting && wasWaiting !== waits && waits];
+  if (news.some(Boolean)) announce(news.filter(Boolean).join(" "));
+  [wasRunning, wasWaiting] = [runs, waits];
+  sure("send").ariaLabel = runs ? "Queue" : "Send";
   if (following) dropFar();
   if (refocuses && !find(".sheet", foot)) {
     refocuses = false;
@@ -182,8 +199,11 @@ function subscribe() {
 
 /** @param {any} frame */
 function receive(frame) {
-  if (frame.sessionId && frame.sessionId !== session) return;
   if (frame.type === "patch") patch(frame.ops);
+  if (frame.sessionId && frame.sessionId !== session) {
+    if (frame.type === "reload") embedAgain(`[data-session-id="${frame.sessionId}"]`);
+    return;
+  }
   if (frame.sessionId && frame.seq > seq) document.body.dataset.head = seq = frame.seq;
   else if (frame.type === "reload") report(reload("", Infinity));
   else if (frame.type === "error") say(frame.message);
@@ -212,6 +232,7 @@ function connect() {
     document.body.classList.remove("offline");
     watchList();
     subscribe();
+    embedAgain();
   };
   socket.onmessage = ({ data }) => receive(JSON.parse(data));
   socket.onclose = () => {
@@ -228,7 +249,7 @@ function connect() {
 // Reading: the page follows its end only while the reader is there, and keeps only what is near
 
 /** So many messages stay. What is dropped is loaded again when the reader comes back. */
-const KEPT = 150;
+const KEPT = 100;
 /** What is nearer than this to the edge of the screen is loaded, in pixels. */
 const NEAR = 1200;
 let following = true;
@@ -250,7 +271,7 @@ function follow() {
 function moved() {
   if (latest) latest.hidden = following || atEnd();
   if (scrollY < NEAR) report(loadMore("earlier"));
-  if (innerHeight + scrollY > root.scrollHeight - NEAR) report(loadMore("later"));
+  if (!following && innerHeight + scrollY > root.scrollHeight - NEAR) report(loadMore("later"));
 }
 
 function followAgain() {
@@ -290,6 +311,7 @@ function keepPlace(change = () => {}) {
   const before = top();
   change();
   scrollBy(0, top() - before);
+  lastScroll = scrollY;
 }
 
 /** Drops messages that are far after the reader, or far before. */
@@ -301,6 +323,8 @@ function dropFar(isAfter = false) {
   });
   if (!far.length) return;
   for (const it of far) it.remove();
+  // The browser frees them when it believes that memory runs short, or else much later.
+  new ArrayBuffer(32 << 20);
   const side = sure(isAfter ? "later" : "earlier");
   const kept = all(".message", list());
   const from = isAfter ? `?after=${begin(kept.at(-1))}` : `?before=${begin(kept[0])}`;
@@ -349,7 +373,7 @@ async function reload(from = "", since = seq) {
   const seen = following ? undefined : firstSeen();
   const fresh = await fetchPage(location.pathname + (from || (seen ? `?after=${begin(seen) - 1}` : "")));
   keepPlace(() => {
-    for (const it of all(".heading, .messages, .queue:not(#pending), .now, .dock, #earlier, #later", fresh)) {
+    for (const it of all(".heading, .sequence, .messages, .queue:not(#pending), .now, .dock, #earlier, #later", fresh)) {
       const old = it.matches(".messages") ? list() : get(it.id);
       if (old) swap(old, parse(it.outerHTML));
     }
@@ -450,7 +474,7 @@ function setUploads(next) {
 }
 
 /** What is typed while a message is on its way is the next message. */
-async function send() {
+async function send(mode = "queue") {
   const text = field.value.trim();
   const files = uploads;
   if (!text && !files.length) return;
@@ -470,7 +494,9 @@ async function send() {
     const attachments = await Promise.all(files.map((it) => it.sent));
     const start = () => ({ agent: sure("agent").value, workspace: sure("folder").value.trim() || undefined });
     const id = session ?? (await json("POST", "/api/sessions", start())).id;
-    await request("POST", `/api/sessions/${id}/messages`, { text, clientId, attachments });
+    const body = { text, clientId, attachments, mode };
+    const { state } = await json("POST", `/api/sessions/${id}/messages`, body);
+    if (mode === "steer" && state === "queued") say("The agent cannot take it now: it is queued.");
     if (!session) location.href = `/s/${id}`;
   } catch (error) {
     pending.remove();
@@ -504,8 +530,15 @@ actions.attach = () => sure("attach").click();
 actions.stop = () => ask("/cancel");
 actions.retry = () => ask("/retry");
 actions.continue = () => ask("/continue");
-actions["drop-queued"] = ({ dataset: { messageId } }) =>
-  tell({ type: "drop_queued", sessionId: session, messageId });
+actions.steer = () => send("steer");
+actions.queue = ({ dataset: { type, messageId, position } }) =>
+  tell({ type, sessionId: session, messageId, position: Number(position ?? 0) });
+actions["edit-queued"] = (button) => {
+  const { messageId } = up(button, ".queued").dataset;
+  const box = up(button, ".edit");
+  tell({ type: "edit_queued", sessionId: session, messageId, text: find("textarea", box)?.value });
+  box.removeAttribute("open");
+};
 
 // Copying and opening
 
@@ -545,20 +578,34 @@ actions["copy-call"] = async (badge) => {
 
 /** All of what was cut, or has no colours yet. @param {HTMLElement} body @param {string | null} [url] */
 async function complete(body, url) {
-  const html = await fetchText(`${url}&format=html`);
-  if (!find(".fetched", body)) body.append(element("div", { class: "fetched" }, parse(html)));
+  const html = await fetchText(url ?? "");
+  if (find(".fetched", body)) return;
+  body.append(element("div", { class: "fetched" }, parse(html)));
+  const { sessionId, head } = find(".embedded", body)?.dataset ?? {};
+  if (head) tell({ type: "subscribe", sessionId, after: Number(head), view: "html" });
 }
 
-/** Files get their colours when somebody looks. @param {Event} event */
+/** Files get their colours, and other sessions' answers come, when somebody looks. @param {{ target: any }} event */
 function opened({ target }) {
-  const plain = "[open] > .inside .file[data-src]:not(:has(.fetched))";
-  for (const it of all(plain, target?.closest(".tool-block") ?? foot)) report(complete(it, it.dataset.src));
+  find("textarea", target?.closest(".edit[open]") ?? top)?.focus();
+  for (const it of all(":is(.file, .peer)[data-src]:not(:has(.fetched))", target?.closest(".tool-block") ?? foot)) {
+    if (it.closest("details")?.matches("[open]")) report(complete(it, it.dataset.src));
+  }
+}
+
+/** What is shown of other sessions, where patches do not reach. */
+function embedAgain(which = "") {
+  for (const it of all(`.embedded${which}`)) {
+    const place = up(it, ".peer");
+    find(".fetched", place)?.remove();
+    report(complete(place, place.dataset.src));
+  }
 }
 
 document.addEventListener("toggle", opened, true);
 actions["show-all"] = (link) => {
   following = false;
-  return complete(up(link, ".body"), link.getAttribute("href"));
+  return complete(up(link, ".body"), `${link.getAttribute("href")}&format=html`);
 };
 actions["show-picture"] = (link) => {
   const src = link.getAttribute("href") ?? "";
@@ -574,7 +621,8 @@ actions["show-less"] = (button) => find(".fetched", up(button, ".body"))?.remove
 function decide(button, answer) {
   // On a phone that would open the keyboard.
   refocuses = matchMedia("(pointer: fine)").matches;
-  return ask(`/calls/${up(button, QUESTION).dataset.callId}/approval`, answer);
+  const id = up(button, ".embedded").dataset.sessionId ?? session;
+  return request("POST", `/api/sessions/${id}/calls/${up(button, QUESTION).dataset.callId}/approval`, answer);
 }
 
 const QUESTION = ".sheet, .approval";
@@ -590,6 +638,15 @@ actions.deny = (button) => {
   note.hidden = false;
   note.onkeydown = ({ key }) => void (key === "Enter" && button.click());
   return note.focus();
+};
+/** Other words win over a choice, and stand beside several. */
+actions.answer = (button) => {
+  const answers = all("fieldset", up(button, "form")).map((it) => {
+    const given = all("input:checked, [type=text]", it).flatMap(({ value }) => value.trim() || []);
+    return [it.dataset.question, it.dataset.many ? given.join(", ") : given.at(-1)];
+  });
+  if (!answers.every(([, it]) => it)) throw new Error("please answer every question.");
+  return decide(button, { decision: "accepted", arguments: { answers: Object.fromEntries(answers) } });
 };
 
 // Sessions: rename, archive, delete
@@ -657,6 +714,17 @@ actions.delete = async () => {
 actions.restore = (button) =>
   request("POST", `/api/sessions/${up(button, "li").dataset.sessionId}/restore`);
 
+/** @param {File} file */
+async function importFile(file) {
+  const line = element("li", {}, `${file.name}: `);
+  sure("imported").append(line);
+  const path = `/api/sessions/import?format=${sure("format").value}`;
+  const made = await json("POST", path, undefined, { body: file }).catch((error) => line.append(error.message));
+  if (!made) return;
+  const words = made.goesOnHere ? "goes on here, nothing added" : `turns added: ${made.addedTurns}`;
+  line.append(element("a", { href: `/s/${made.id}` }, made.title), `, ${words}`);
+}
+
 // The frame: drawer, dialogs, and what all buttons share
 
 const setDrawer = (open = false) => document.body.classList.toggle("drawer-open", open);
@@ -673,6 +741,7 @@ actions.revoke = async (button) => {
   up(button, "li").remove();
 };
 actions.keys = () => sure("keys").showModal();
+actions.import = () => sure("import").showModal();
 // The answer leads to a page that is closed now.
 actions["sign-out"] = () => fetch("/sign-out", { method: "POST" }).then(goHome);
 
@@ -754,6 +823,8 @@ function searchSoon(ms = 0) {
 
 /** What is open on top closes; only if nothing is, the run stops. @param {KeyboardEvent} event */
 function escape(event) {
+  const box = event.target?.closest(".edit[open]");
+  if (box) return box.removeAttribute("open");
   // The browser closes these.
   if (!tip && find("dialog[open], .menu:popover-open")) return;
   event.preventDefault();
@@ -773,7 +844,7 @@ const clicks = {
   3: ".sheet [data-scope=always]",
   n: ".sheet [data-action=deny]",
   g: "#latest",
-  o: ".message:nth-last-child(1 of :has(.tool-widget)) > .parts > .activity > summary",
+  o: ".message:nth-last-child(1 of [data-activity]:not([data-activity=none])) > .parts > .activity > summary",
   "?": "[data-action=keys]",
 };
 
@@ -787,7 +858,17 @@ function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
     return () => query.select();
   }
   if (altKey && code === "KeyN") return goHome;
-  if (key === "Enter" && !shiftKey && target === field) return () => report(send());
+  const canSteer = "canSteer" in document.body.dataset && (ctrlKey || metaKey);
+  if (key === "Enter" && !shiftKey && target === field) {
+    return () => report(send(canSteer ? "steer" : "queue"));
+  }
+  const item = target?.closest(".queued");
+  if (key === "Enter" && !shiftKey && target?.closest(".edit textarea")) {
+    return () => get(`${item?.id}-save`)?.click();
+  }
+  if (altKey && item && /^Arrow(Up|Down)$/.test(key)) {
+    return () => get(`${item.id}-${key.slice(5).toLowerCase()}`)?.click();
+  }
   if (ctrlKey || metaKey || altKey || isWriting(target)) return undefined;
   if (key === "/") return () => field.focus();
   const button = find(clicks[key.toLowerCase()] ?? "no-such");
@@ -817,6 +898,10 @@ addEventListener("paste", takeFiles);
 sure("attach").onchange = () => {
   attach(sure("attach").files ?? []);
   sure("attach").value = "";
+};
+sure("transcripts").onchange = async ({ target }) => {
+  for (const file of /** @type {any} */ (target).files) await importFile(file);
+  sure("transcripts").value = "";
 };
 addEventListener("dragover", (event) => event.preventDefault());
 addEventListener("drop", takeFiles);

@@ -17,6 +17,7 @@
 mod command;
 mod exec;
 mod failure;
+mod help;
 mod items;
 mod patch;
 mod questions;
@@ -34,6 +35,7 @@ use transcript::{
 };
 
 pub use self::exec::CodexExec;
+pub use self::help::{HELP, has_app_server};
 pub use self::settings::{Settings, program};
 use self::turn::Run;
 use crate::{Backend, Effect, Ending, Exit, Input, Launch, Verdict};

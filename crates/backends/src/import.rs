@@ -14,6 +14,7 @@ mod branch;
 mod claude;
 mod codex;
 mod pi;
+mod pictures;
 mod retelling;
 
 use serde_json::Value;

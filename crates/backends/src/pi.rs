@@ -87,8 +87,7 @@ impl Pi {
         match (&mut self.run, line) {
             (Some(run), Some(line)) => run.hear(now, line, &mut self.out),
             (Some(_), None) => {
-                let (source, raw) = ("pi".to_owned(), text.to_owned());
-                self.out.emit(Event::Unrecognized { source, raw });
+                self.out.unrecognized(text.to_owned());
             }
             // Nobody is there to answer; who asks would wait for ever.
             (None, Some(Line::Dialog(dialog))) => dialog.decline(&mut self.out),
@@ -128,7 +127,9 @@ impl Backend for Pi {
             }
             (Input::Interrupt, Some(run)) => run.interrupt(now, &mut self.out),
             (Input::Wake, Some(run)) => run.wake(now, &mut self.out),
-            (Input::Exited(exit), Some(run)) => run.exited(&exit, &mut self.out),
+            (Input::Exited(exit), Some(run)) => {
+                run.exited(&exit, self.conversation.known.is_some(), &mut self.out);
+            }
             (Input::Decided { .. } | Input::Interrupt | Input::Wake | Input::Exited(_), None) => (),
             // What only models behind an API get.
             (
@@ -169,6 +170,10 @@ impl Conversation {
 impl Out {
     fn emit(&mut self, event: Event) {
         self.effects.push(Effect::Emit(event));
+    }
+
+    fn unrecognized(&mut self, raw: String) {
+        self.emit(Event::Unrecognized { source: "pi".to_owned(), raw });
     }
 
     fn notice(&mut self, level: Level, text: impl Into<String>) {

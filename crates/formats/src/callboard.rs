@@ -2,6 +2,7 @@
 //! alone, `toolCalls` carry the words that led to them, and `parts` has everything in order.
 
 mod from_transcript;
+mod import;
 
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -9,11 +10,15 @@ use serde::Serialize;
 use serde_json::Value;
 use transcript::{
     Attachment, CallId, CallState, CancelReason, ClientId, Direction, ErrorInfo, ExchangeId,
-    Executor, Level, MessageId, Millis, PartId, ResponseId, RunStatus, Sender, SessionId,
-    SteerState, Trigger, Truncated, Usage,
+    ExchangeMode, ExchangeState, Executor, Level, MessageId, Millis, PartId, ResponseId, RunStatus,
+    Sender, SessionId, SteerState, Trigger, Truncated, Usage,
 };
 
 pub use from_transcript::message;
+pub use import::import;
+
+#[cfg(test)]
+mod tests;
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -251,6 +256,7 @@ enum TextRole {
 struct Exchange {
     id: ExchangeId,
     direction: Direction,
+    mode: ExchangeMode,
     agent: String,
     /// Of the other side, as is `responseId`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -258,6 +264,9 @@ struct Exchange {
     #[serde(skip_serializing_if = "Option::is_none")]
     response_id: Option<ResponseId>,
     text: String,
+    /// As last heard, while there is no answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<ExchangeState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ok: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,7 @@
 //! "completed" are given. `stream.rs` tells the same as events.
 
 mod from_transcript;
+mod import;
 mod stream;
 
 #[cfg(feature = "schema")]
@@ -14,6 +15,7 @@ use serde_json::{Map, Value};
 use transcript::Millis;
 
 pub use from_transcript::messages;
+pub use import::import;
 pub use stream::{Envelope, Stream};
 
 #[cfg(test)]

@@ -82,7 +82,8 @@ enum ToldPart {
         ended: bool,
     },
     Call(ToldCall),
-    Aside,
+    /// As it was told last.
+    Aside(Option<Box<PartKind>>),
 }
 
 #[derive(Debug, Clone, Default)]
@@ -140,7 +141,8 @@ impl Follow {
     pub(crate) fn waiting(&self) -> Option<Vec<&Call>> {
         let answer = self.answer().filter(|it| it.is_open())?;
         let mut waiting = Vec::new();
-        for part in &answer.parts {
+        // From the end, where a run that is at work has something open: that is seen at once.
+        for part in answer.parts.iter().rev() {
             match &part.kind {
                 PartKind::Text(text) if text.open => return None,
                 PartKind::Thinking(thinking) if thinking.open => return None,
@@ -151,8 +153,16 @@ impl Follow {
                 _ => (),
             }
         }
+        waiting.reverse();
         (!waiting.is_empty()).then_some(waiting)
     }
+}
+
+/// A run as it stands, told at once.
+pub(crate) fn tell_all(answer: &Answer) -> Vec<News<'_>> {
+    let mut news = Vec::new();
+    Told::default().tell(answer, &BTreeSet::new(), &mut news);
+    news
 }
 
 /// Nothing happens to it until the other side has acted.
@@ -264,7 +274,7 @@ impl Told {
             PartKind::Steered(_)
             | PartKind::Exchange(_)
             | PartKind::Notice { .. }
-            | PartKind::Unrecognized { .. } => (ToldPart::Aside, None),
+            | PartKind::Unrecognized { .. } => (ToldPart::Aside(None), None),
         };
         self.parts.push(told);
         news.extend(begun);
@@ -288,7 +298,8 @@ impl Told {
                 news.extend((!thinking.open).then_some(News::ThinkingEnded(thinking)));
             }
             (ToldPart::Call(told), PartKind::Call(call)) => told.tell_more(call, news),
-            (ToldPart::Aside, kind) => {
+            (ToldPart::Aside(last), kind) if last.as_deref() != Some(kind) => {
+                *last = Some(Box::new(kind.clone()));
                 let told = self.parts[..idx].iter().filter(|it| !matches!(it, ToldPart::Hidden));
                 news.push(News::Aside(told.count(), kind));
             }

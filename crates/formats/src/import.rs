@@ -111,15 +111,6 @@ impl<'a> Retelling<'a> {
         self.now = moment.unwrap_or(self.now);
     }
 
-    pub(crate) fn moment(&self) -> Millis {
-        self.now
-    }
-
-    /// Goes on some time later.
-    pub(crate) fn set_moment(&mut self, now: Millis) {
-        self.now = now;
-    }
-
     pub(crate) fn said(&mut self, id: Option<&str>, role: SaidBy, text: &str, files: &[File]) {
         self.said_from(id, role, text, files, None);
     }
@@ -164,6 +155,24 @@ impl<'a> Retelling<'a> {
     /// Whether that run is being told.
     pub(crate) fn is_in(&self, run: &str) -> bool {
         self.run.as_ref().is_some_and(|it| it.as_str() == run)
+    }
+
+    /// A step of a run that its message names: of the run that is being told, or of a new one.
+    pub(crate) fn step_of(&mut self, message_id: Option<&str>) {
+        let run = message_id.map(|id| run_of_step(id).unwrap_or(id));
+        let goes_on = run.is_none_or(|run| self.is_in(run));
+        if !goes_on || self.run.is_none() {
+            self.begin(&Beginning { id: run, ..Beginning::default() });
+        }
+        self.step();
+    }
+
+    /// Something was said to a run that goes on: `later` are the messages that follow.
+    pub(crate) fn is_steered(&self, later: &[Value]) -> bool {
+        let mut of_runs = later.iter().filter(|it| it["role"] != "user" && it["role"] != "tool");
+        let next = of_runs.next().and_then(|it| it["id"].as_str());
+        let run = next.and_then(|id| run_of_status(id).or_else(|| run_of_step(id)));
+        run.is_some_and(|run| self.is_in(run))
     }
 
     pub(crate) fn is_in_run(&self) -> bool {
@@ -211,15 +220,22 @@ impl<'a> Retelling<'a> {
         self.push(Event::ThinkingDone { part_id, parent_call_id: None, text, discarded });
     }
 
-    /// A call with all its arguments. It keeps its id, if no other call has it.
+    /// A call with all its arguments.
     pub(crate) fn call(&mut self, id: Option<&str>, name: &str, arguments: &str) -> CallId {
+        let call = self.start_call(id, name);
+        self.write_call(&call, arguments, "");
+        call
+    }
+
+    /// A call keeps its id, if no other call has it.
+    pub(crate) fn start_call(&mut self, id: Option<&str>, name: &str) -> CallId {
         self.in_run();
-        let known = |id: &&str| {
+        let is_new = |id: &&str| {
             let call_id = CallId::new(*id);
             let mut answers = self.transcript.messages.iter().filter_map(Message::answer);
             answers.all(|answer| answer.call(&call_id).is_none())
         };
-        let own = id.filter(|id| !id.is_empty()).filter(known).map(CallId::new);
+        let own = id.filter(|id| !id.is_empty()).filter(is_new).map(CallId::new);
         let call_id = own.unwrap_or_else(|| CallId::new(self.part_id().as_str()));
         self.push(Event::ToolCallStart {
             call_id: call_id.clone(),
@@ -229,15 +245,18 @@ impl<'a> Retelling<'a> {
             parent_call_id: None,
             executor: Executor::Agent,
         });
+        call_id
+    }
+
+    pub(crate) fn write_call(&mut self, call: &CallId, arguments: &str, summary: &str) {
         self.push(Event::ToolArgumentsDone {
-            call_id: call_id.clone(),
+            call_id: call.clone(),
             arguments: arguments.to_owned(),
-            summary: String::new(),
+            summary: summary.to_owned(),
             incomplete: false,
             validation: Validation::NotRequired,
             provider_data: None,
         });
-        call_id
     }
 
     /// Somebody was asked about a call, and decided.
@@ -293,8 +312,24 @@ impl<'a> Retelling<'a> {
 
     pub(crate) fn steered(&mut self, id: Option<&str>, text: &str, state: SteerState) {
         self.in_run();
-        let message_id = MessageId::new(self.free_id(id, "m"));
-        self.push(Event::MessageSteered { message_id, text: text.to_owned(), state });
+        let is_same = |part: &transcript::Part| match &part.kind {
+            transcript::PartKind::Steered(it) => Some(it.id.as_str()) == id,
+            _ => false,
+        };
+        let known = self.answer().is_some_and(|answer| answer.parts.iter().any(is_same));
+        let message_id = match id.filter(|_| known) {
+            Some(id) => MessageId::new(id),
+            None => MessageId::new(self.free_id(id, "m")),
+        };
+        let mut steer = |state| {
+            let (message_id, text) = (message_id.clone(), text.to_owned());
+            self.push(Event::MessageSteered { message_id, text, state });
+        };
+        // Only what was handed over can be given back.
+        if state == SteerState::Returned && !known {
+            steer(SteerState::HandedOver);
+        }
+        steer(state);
     }
 
     pub(crate) fn push(&mut self, event: Event) {
@@ -361,6 +396,17 @@ impl<'a> Retelling<'a> {
         self.used_ids.insert(id.clone());
         id
     }
+}
+
+/// The run of a step's message, which is called `run.number`.
+pub(crate) fn run_of_step(id: &str) -> Option<&str> {
+    let (run, number) = id.rsplit_once('.')?;
+    number.parse::<u32>().ok().map(|_| run)
+}
+
+/// The run that a status message is about.
+pub(crate) fn run_of_status(id: &str) -> Option<&str> {
+    id.strip_prefix("status_cont_").or_else(|| id.strip_prefix("status_error_"))
 }
 
 /// An input as the text of arguments; reading that text gives the input again.

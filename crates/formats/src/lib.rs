@@ -9,6 +9,7 @@ mod call;
 pub mod callboard;
 pub mod contract;
 mod follow;
+pub mod fullstream;
 pub mod import;
 pub mod incoming;
 pub mod openai;

@@ -8,6 +8,7 @@
 mod attachments;
 mod call_ids;
 mod chunks;
+mod stored;
 
 use serde_json::{Map, Value, json};
 use transcript::{
@@ -16,6 +17,7 @@ use transcript::{
 };
 
 pub use chunks::{Calls, Chunks, Options, completion};
+pub use stored::{Request, import, request, stored};
 
 use self::call_ids::CallIds;
 
@@ -86,7 +88,9 @@ fn entries<'a>(transcript: &'a Transcript, reader: &Reader<'_>) -> Vec<Entry<'a>
 fn said_entry<'a>(said: &Said, files: &Files<'_>) -> Option<Entry<'a>> {
     let mut content = Vec::new();
     if !said.text.trim().is_empty() {
-        content.push(text_piece(&said.text));
+        // A model has no other way to know that no person speaks.
+        let introduced = said.from.as_ref().map(|it| it.introduce(&said.text));
+        content.push(text_piece(introduced.as_ref().unwrap_or(&said.text)));
     }
     if let Files::GoAlong { sees, read } = files {
         content.extend(said.attachments.iter().map(|it| attachments::piece(it, *sees, *read)));

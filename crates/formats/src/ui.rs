@@ -122,7 +122,7 @@ fn part(answer: &Answer, idx: usize, part: &Part, profile: Profile) -> Value {
 }
 
 /// The client has shown it and cannot take it back.
-fn discarded_mark() -> Value {
+pub(crate) fn discarded_mark() -> Value {
     json!({ "callboard": { "discarded": true } })
 }
 
@@ -160,7 +160,7 @@ fn tool_part(call: &Call, profile: Profile) -> Value {
     Value::Object(part)
 }
 
-fn approval_id(call: &Call) -> String {
+pub(crate) fn approval_id(call: &Call) -> String {
     format!("approval_{}", call.id)
 }
 
@@ -177,7 +177,7 @@ fn approval(call: &Call) -> Option<Value> {
 }
 
 /// What the person said who decided, or why nobody did.
-fn reason(call: &Call) -> Option<String> {
+pub(crate) fn reason(call: &Call) -> Option<String> {
     let resolved = call::resolution(call)?;
     let why = match resolved.decision {
         Decision::Accepted | Decision::Rejected => None,

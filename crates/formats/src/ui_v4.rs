@@ -45,16 +45,16 @@ pub fn message(message: &Message, file_url: FileUrl<'_>) -> Option<Value> {
     Some(value)
 }
 
-/// Where a page of that many messages begins, the newest last. Placeholders come along and are not
-/// counted: what a page is cut by must not depend on how many calls stand between two answers.
-pub fn page_start(messages: &[Message], limit: usize) -> usize {
+/// Where the last page of that many messages begins; none if there are fewer. Placeholders come along
+/// and are not counted: what a page holds must not depend on how many calls stand between two answers.
+pub fn page_start(messages: &[&Message], limit: usize) -> Option<usize> {
     let counts = |message: &Message| match &message.content {
         Content::Said(said) => said.role == SaidBy::User,
         Content::Answer(answer) => has_final_text(answer),
         Content::Aside(_) => false,
     };
-    let counted = messages.iter().enumerate().rev().filter(|(_, message)| counts(message));
-    counted.take(limit).last().map_or(0, |(idx, _)| idx)
+    let mut counted = messages.iter().enumerate().rev().filter(|(_, message)| counts(message));
+    counted.nth(limit.checked_sub(1)?).map(|(idx, _)| idx)
 }
 
 fn said_message(said: &Said, file_url: FileUrl<'_>) -> Value {

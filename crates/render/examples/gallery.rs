@@ -42,6 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     std::fs::create_dir_all(&out)?;
     std::fs::write(out.join("home.html"), gallery.draw(None))?;
+    std::fs::write(out.join("terminal.css"), render::ansi::stylesheet())?;
     for (id, records) in &logs {
         let whole = gallery.draw(Some((id, &Transcript::replay(records))));
         std::fs::write(out.join(format!("{id}.html")), whole)?;
@@ -71,7 +72,13 @@ impl Gallery {
             }
         });
         let sessions = SessionList { sessions: sessions.collect(), ..SessionList::default() };
-        let demo = ListedAgent { id: "demo".into(), kind: "demo".into(), problem: None };
+        let demo = ListedAgent {
+            id: "demo".into(),
+            kind: "demo".into(),
+            can_be_steered: true,
+            problem: None,
+            limits: None,
+        };
         Self { settings: Settings::default(), sessions, agents: [demo] }
     }
 
@@ -133,5 +140,8 @@ fn whole<'a>(id: &'a SessionId, transcript: &'a Transcript) -> OpenSession<'a> {
         later: None,
         folder: None,
         at: None,
+        has_raw: false,
+        pulse: None,
+        unknown: None,
     }
 }

@@ -10,9 +10,9 @@ use crate::icon::icon;
 use crate::message::attachments;
 use crate::tool::{self, Kind};
 use crate::tree::Element;
-use crate::view::{BodyKind, INLINE_MAX, View, inline, one_line};
+use crate::view::{BodyKind, INLINE_MAX, RawOf, View, inline, one_line};
 use crate::words::duration;
-use crate::{json, whole};
+use crate::{form, json, whole};
 
 /// The block without what happened underneath it; see [`nested_id`]. `changed` is the number of the last
 /// record about it.
@@ -81,6 +81,7 @@ fn head(call: &Call) -> Markup {
         span.mark { (mark) }
         span.kind { (icon(Kind::of(&call.name).icon())) }
         span.name { (call.label()) }
+        @if let Some(origin) = tool::origin(&call.name) { " " span.origin { (origin) } }
         @if !about.is_empty() { " " code.about { (about) } }
         span.spread {}
         @if let Some(retry) = retry {
@@ -137,12 +138,12 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
     parts
 }
 
-/// To what the agent's own program wrote of the call's end. A file that stands alone hides it.
+/// To what the agent's own program wrote of the call's end.
 fn raw_link(view: &View, id: &str, call: &Call, changed: Seq) -> Option<Element> {
     let is_of_program = call.executor == Executor::Agent && call.outcome.is_some();
-    let link = Element::new("a", id).class("raw-link").attr("href", view.raw_url(changed));
-    let link = link.attr("target", "_blank").attr("rel", "noopener");
-    is_of_program.then(|| link.text("What the program wrote"))
+    let url = view.raw_url(RawOf::Record(changed)).filter(|_| is_of_program)?;
+    let link = Element::new("a", id).class("raw-link").attr("href", url);
+    Some(link.attr("target", "_blank").attr("rel", "noopener").text("What the program wrote"))
 }
 
 fn section(id: &str, title: &str, body: Element) -> Element {
@@ -184,7 +185,7 @@ fn result(view: &View, id: &str, call: &Call) -> Option<Element> {
 
 /// The words or the file in the result of a tool that is known, where they did not come as output.
 fn shown_result(view: &View, id: &str, call: &Call) -> Option<Element> {
-    if !call.stdout.is_empty() {
+    if !call.stdout.is_empty() || tool::tells_changes(call) {
         return None;
     }
     let element = Element::div(format!("{id}-c")).class("section");
@@ -307,6 +308,12 @@ fn approval(view: &View, id: &str, call: &Call) -> Element {
             };
             let by = matches!(resolution.decision, Decision::Accepted | Decision::Rejected)
                 .then_some(&*resolution.by);
+            let has_form = approval.options.as_ref().is_some_and(|it| it.form.is_some());
+            let answers = resolution.arguments.as_deref().filter(|_| has_form);
+            if let Some(answers) = answers.and_then(form::answers) {
+                let by = &resolution.by;
+                return element.class("decision").html(html! { "Answered by " (by) ":" (answers) });
+            }
             let words = Element::new("span", format!("{id}-w")).html(html! {
                 (word) (scope) @if let Some(by) = by { " by " (by) }
                 @if let Some(words) = &resolution.feedback { ": “" (words) "”" }
@@ -341,6 +348,9 @@ pub(crate) fn question(view_id: &str, call: &Call, why: Option<String>) -> Marku
     };
     let can_edit = options.is_some_and(|it| it.can_edit);
     let reason = options.and_then(|it| it.reason.as_deref());
+    if let Some(form) = options.and_then(|it| it.form.as_ref()).and_then(form::form) {
+        return html! { @if let Some(why) = why { blockquote.why { (why) } } (form) };
+    }
     html! {
         p.question { (icon("alert")) " Waiting for you: " b { (call.label()) } }
         @match what {

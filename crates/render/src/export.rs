@@ -4,10 +4,12 @@ use std::fmt::Write;
 
 use maud::{PreEscaped, html};
 use transcript::{
-    Answer, Call, Content, Message, PartKind, SaidBy, SessionId, SteerState, TextRole, Transcript,
+    Answer, Call, Content, Exchange, Message, PartKind, SaidBy, SessionId, SteerState, TextRole,
+    Transcript,
 };
 
 use crate::conversation::{Reach, messages};
+use crate::exchange::Peers;
 use crate::icon::symbols;
 use crate::page::document;
 use crate::settings::Settings;
@@ -21,13 +23,14 @@ pub struct Export<'a> {
     pub settings: &'a Settings,
     pub stylesheet: &'a str,
     pub files: Files,
+    pub peers: Peers,
 }
 
 /// The page with all its messages, all their bodies and what is attached, with its own style, and
 /// nothing that could reach out of the file.
 pub fn export_html(transcript: &Transcript, export: Export<'_>) -> String {
-    let Export { session, settings, stylesheet, files } = export;
-    let view = View::new(session.clone(), Bodies::Whole).with_files(files);
+    let Export { session, settings, stylesheet, files, peers } = export;
+    let view = View::new(session.clone(), Bodies::Whole).with_files(files).with_peers(peers);
     let around = Surroundings::new(&view, transcript);
     let policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
     let links = html! {
@@ -40,6 +43,7 @@ pub fn export_html(transcript: &Transcript, export: Export<'_>) -> String {
             main {
                 header.top { (PreEscaped(around.heading.to_html())) }
                 section #conversation aria-label="Conversation" {
+                    (PreEscaped(around.sequence.to_html()))
                     (PreEscaped(messages(&view, &transcript.messages, Reach::End).to_html()))
                 }
             }
@@ -94,9 +98,7 @@ fn write_part(kind: &PartKind, out: &mut String) {
         // It is said again when its turn comes.
         PartKind::Steered(steered) if steered.state == SteerState::Returned => Ok(()),
         PartKind::Steered(steered) => write!(out, "\n**You:** {}\n", steered.text),
-        PartKind::Exchange(it) => {
-            write!(out, "\n**To {}:**\n\n{}\n", it.agent, quoted(&it.text))
-        }
+        PartKind::Exchange(it) => write_exchange(it, out),
         PartKind::Notice { text, .. } => write!(out, "\n*{text}*\n"),
         PartKind::Unrecognized { source, raw } => {
             write!(out, "\nNot understood, from {source}:\n\n{}\n", fenced(raw))
@@ -119,6 +121,19 @@ fn write_call(call: &Call, out: &mut String) -> std::fmt::Result {
         write!(out, "\nChanged before it was allowed; proposed was:\n\n{}\n", fenced(&proposed))?;
     }
     match call.outcome.as_ref().and_then(|it| it.error.as_ref()) {
+        Some(error) => write!(out, "\n{} (`{}`)\n", error.message, error.code.as_str()),
+        None => Ok(()),
+    }
+}
+
+fn write_exchange(exchange: &Exchange, out: &mut String) -> std::fmt::Result {
+    let Exchange { agent, text, outcome, .. } = exchange;
+    write!(out, "\n**To {agent}:**\n\n{}\n", quoted(text))?;
+    let Some(outcome) = outcome else { return Ok(()) };
+    if let Some(words) = outcome.result.as_ref().and_then(|it| it.as_str()) {
+        write!(out, "\n**From {agent}:**\n\n{}\n", quoted(words))?;
+    }
+    match &outcome.error {
         Some(error) => write!(out, "\n{} (`{}`)\n", error.message, error.code.as_str()),
         None => Ok(()),
     }

@@ -13,7 +13,9 @@ pub mod diff;
 #[cfg(any(test, feature = "testing"))]
 mod dom;
 mod escape;
+mod exchange;
 mod export;
+mod form;
 mod icon;
 pub mod json;
 mod live;
@@ -22,6 +24,9 @@ mod message;
 mod op;
 mod page;
 mod part;
+mod pulse;
+mod queue;
+mod sequence;
 mod settings;
 mod sidebar;
 mod surroundings;
@@ -30,18 +35,21 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod tool;
+mod transfer;
 mod tree;
 mod view;
 mod whole;
 mod words;
 
+pub use exchange::{Peers, embedded};
 pub use export::{Export, export_html, export_markdown};
 pub use live::Live;
 pub use message::is_picture;
 pub use op::Op;
 pub use page::{
-    ListedAgent, OpenSession, Page, SignIn, error_page, messages_page, page, sign_in_page,
+    ListedAgent, OpenSession, Page, SignIn, Unknown, error_page, messages_page, page, sign_in_page,
 };
+pub use pulse::Pulse;
 pub use settings::{ListedGrant, ListedServer, Reveal, Settings, Theme, ToolDisplay};
 pub use sidebar::{ListedSession, SessionList, session_list};
 pub use tree::Element;

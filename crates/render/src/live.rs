@@ -14,6 +14,7 @@ use crate::markdown::Stream;
 use crate::message::{badge_id, badges_id, frame, list_id, message, parent, part_id};
 use crate::op::Op;
 use crate::part::Growing;
+use crate::pulse::Pulse;
 use crate::surroundings::Surroundings;
 use crate::tree::{Element, clean};
 use crate::view::{View, call_of};
@@ -70,6 +71,11 @@ impl Live {
 
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
+    }
+
+    /// The op that shows how the agent's program is.
+    pub fn pulse(&self, pulse: Option<&Pulse>) -> Op {
+        crate::pulse::pulse(&self.view, pulse).put()
     }
 
     pub fn head(&self) -> Seq {
@@ -189,11 +195,12 @@ impl Live {
         let Content::Answer(answer) = &item.content else { return };
         let id = self.view.message_id(item);
         let Some(drawn) = self.drawn.get_mut(&idx) else { return };
+        let mut more = more;
         for &part in parts {
-            drawn.update_part(&self.view, &id, answer, part, ops);
+            more |= drawn.update_part(&self.view, &id, answer, part, ops);
         }
         if more {
-            let next = frame(&id, answer);
+            let next = frame(&self.view, &id, answer);
             drawn.frame.patch(&next, ops);
             drawn.frame = next;
             drawn.update_badges(&self.view, &id, answer, parts, ops);
@@ -226,9 +233,10 @@ impl Drawn {
     fn new(view: &View, id: &str, answer: &Answer) -> Self {
         let parts = 0..answer.parts.len();
         let parts = parts.map(|idx| DrawnPart::new(view, id, answer, idx)).collect();
-        Self { frame: frame(id, answer), parts }
+        Self { frame: frame(view, id, answer), parts }
     }
 
+    /// True if a text now counts as another kind of text, which the frame says too.
     fn update_part(
         &mut self,
         view: &View,
@@ -236,10 +244,9 @@ impl Drawn {
         answer: &Answer,
         idx: usize,
         ops: &mut Vec<Op>,
-    ) {
+    ) -> bool {
         if let Some(drawn) = self.parts.get_mut(idx) {
-            drawn.update(view, id, answer, idx, ops);
-            return;
+            return drawn.update(view, id, answer, idx, ops);
         }
         let list = match parent(answer, idx) {
             Some(call) => nested_id(&part_id(id, call)),
@@ -253,6 +260,7 @@ impl Drawn {
             *badge = None;
         }
         self.parts.push(drawn);
+        true
     }
 
     /// A name that comes late gives later calls of that name another number.
@@ -318,12 +326,15 @@ impl DrawnPart {
         answer: &Answer,
         idx: usize,
         ops: &mut Vec<Op>,
-    ) {
+    ) -> bool {
         let id = part_id(message, idx);
         let part = &answer.parts[idx];
+        let mut is_another_kind = false;
         let (next, is_patched) = match (&mut *self, part::growing(&id, part)) {
             (Self::Growing { shell, growth, sent, open }, Some(next)) => {
+                let before = ops.len();
                 shell.patch(&next.shell, ops);
+                is_another_kind = next.is_markdown && ops.len() > before;
                 *shell = next.shell.clone();
                 (None, grow(growth, sent, open, &next, ops))
             }
@@ -341,6 +352,7 @@ impl DrawnPart {
             ops.push(Op::Put { id, html });
             *self = next.unwrap_or_else(|| Self::new(view, message, answer, idx));
         }
+        is_another_kind
     }
 }
 

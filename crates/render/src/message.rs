@@ -5,22 +5,24 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 use transcript::{
-    Answer, Attachment, Call, CallState, CancelReason, Content, Message, Queued, RunStatus, Said,
-    SaidBy,
+    Answer, Attachment, Call, CallState, CancelReason, Content, Message, RunStatus, Said, SaidBy,
+    Text, TextRole,
 };
 
 use crate::icon::icon;
 use crate::tree::Element;
-use crate::view::{View, call_of};
+use crate::view::{RawOf, View, call_of};
 use crate::words::{between, count, duration, grouped, size};
-use crate::{badge, call, part, tool};
+use crate::{badge, call, exchange, part, tool};
 
 pub(crate) fn message(view: &View, message: &Message) -> Element {
     let id = view.message_id(message);
     match &message.content {
         Content::Said(said) => self::said(view, &id, said),
         Content::Answer(answer) => self::answer(view, &id, answer),
-        Content::Aside(kind) => article(&id, "system").child(part::aside(&part_id(&id, 0), kind)),
+        Content::Aside(kind) => {
+            article(&id, "system").child(part::aside(view, &part_id(&id, 0), kind))
+        }
     }
 }
 
@@ -39,10 +41,10 @@ fn said(view: &View, id: &str, said: &Said) -> Element {
     }
     let client_id = said.client_id.as_ref().map(|it| it.as_str());
     let from = from.as_ref();
-    article(id, "user").attr_if("data-client-id", client_id).attr("data-message-id", said.id.as_str()).html(html! {
-        @if let Some(from) = from {
-            p.meta.from { (icon("agent")) " From " b { (from.agent) } }
-        }
+    let is_answer = from.is_some_and(|it| it.is_answer);
+    let element = article(id, "user").attr_if("data-callback", is_answer.then_some("true"));
+    element.attr_if("data-client-id", client_id).attr("data-message-id", said.id.as_str()).html(html! {
+        @if let Some(from) = from { (exchange::from(view, from)) }
         (self::attachments(view, attachments))
         @if !text.is_empty() { div.bubble { (text) } }
         div.actions {
@@ -80,19 +82,6 @@ pub fn is_picture(media_type: &str, bytes: u64) -> bool {
     PICTURES.contains(&media_type) && bytes <= 4 * 1024 * 1024
 }
 
-pub(crate) fn queued(view: &View, id: &str, message: &Queued) -> Element {
-    let client_id = message.client_id.as_ref().map(|it| it.as_str());
-    let element = Element::new("article", id).class("message queued").attr("data-role", "user");
-    element.attr_if("data-client-id", client_id).html(html! {
-        (attachments(view, &message.attachments))
-        div.bubble { (message.text) }
-        p.meta {
-            "Queued: starts when the agent has finished"
-            button.quiet type="button" data-action="drop-queued" data-message-id=(message.id.as_str()) { "Remove" }
-        }
-    })
-}
-
 fn answer(view: &View, id: &str, answer: &Answer) -> Element {
     let mut top = Vec::new();
     let mut nested: HashMap<usize, Vec<usize>> = HashMap::new();
@@ -103,31 +92,35 @@ fn answer(view: &View, id: &str, answer: &Answer) -> Element {
     let badges = answer.parts.iter().enumerate().filter_map(|(idx, _)| {
         Some(badge::badge(view, &badge_id(id, idx), answer, call_of(answer, idx)?))
     });
-    assemble(id, answer, drawn, badges)
+    assemble(view, id, answer, drawn, badges)
 }
 
 /// The answer without its parts and its badges: what is drawn again when anything but text, output
 /// or arguments has come.
-pub(crate) fn frame(id: &str, answer: &Answer) -> Element {
-    assemble(id, answer, [], [])
+pub(crate) fn frame(view: &View, id: &str, answer: &Answer) -> Element {
+    assemble(view, id, answer, [], [])
 }
 
 fn assemble(
+    view: &View,
     id: &str,
     answer: &Answer,
     parts: impl IntoIterator<Item = Element>,
     badges: impl IntoIterator<Item = Element>,
 ) -> Element {
-    let activity = Element::new("details", format!("{id}-a")).class("activity").child(
+    let line = Element::new("details", format!("{id}-a")).class("activity").child(
         Element::new("summary", format!("{id}-as")).child(widget(&format!("{id}-w"), answer)),
     );
-    let list = Element::div(list_id(id)).class("parts").child(activity).children(parts);
+    let list = Element::div(list_id(id)).class("parts").child(line).children(parts);
+    let words = words(answer);
     article(id, "assistant")
         .attr("data-response-id", answer.id.as_str())
+        .attr("data-activity", activity(answer))
+        .attr_if("data-words", (!words.is_empty()).then_some(words))
         .child(list)
         .child(tail(&format!("{id}-t"), answer))
         .child_if(badge::list(&badges_id(id), answer).map(|it| it.children(badges)))
-        .child(footer(&format!("{id}-f"), answer))
+        .child(footer(view, &format!("{id}-f"), answer))
 }
 
 pub(crate) fn list_id(message: &str) -> String {
@@ -163,6 +156,40 @@ pub(crate) fn parent(answer: &Answer, idx: usize) -> Option<usize> {
     answer.call_index(call).filter(|&it| it < idx)
 }
 
+/// What the run is at, for the stylesheet. It asks for no children of a message: that would make the browser
+/// look at whole messages again with every word that comes.
+fn activity(answer: &Answer) -> &'static str {
+    let mut calls = answer.calls().peekable();
+    match (answer.is_open(), calls.peek().is_some()) {
+        (false, false) => "none",
+        (false, true) => "complete",
+        (true, false) => "thinking",
+        (true, true) if calls.any(Call::waits_for_approval) => "waiting",
+        (true, true) => "working",
+    }
+}
+
+/// The same for what is said: whether nothing can be seen, and while it runs, which texts are there and
+/// whether one of them comes last.
+fn words(answer: &Answer) -> String {
+    let top = || (0..answer.parts.len()).filter(|&it| parent(answer, it).is_none());
+    let texts = || top().filter_map(|it| part::text(&answer.parts[it]));
+    let is_last = top().next_back().is_some_and(|it| part::text(&answer.parts[it]).is_some());
+    let undecided = |text: &Text| text.role == TextRole::Undecided;
+    let settled =
+        |text: &Text| text.role == TextRole::Final || undecided(text) && part::is_long(text);
+    let is_open = answer.is_open();
+    let words = [
+        ("none", top().all(|it| part::text(&answer.parts[it]).is_some_and(|it| it.leaked))),
+        ("last", is_open && is_last),
+        ("settled", is_open && texts().any(settled)),
+        ("undecided", is_open && texts().any(undecided)),
+        ("short", is_open && texts().any(|it| undecided(it) && !part::is_long(it))),
+    ];
+    let words: Vec<&str> = words.into_iter().filter(|(_, is)| *is).map(|(word, _)| word).collect();
+    words.join(" ")
+}
+
 /// One line: what the agent is doing, or what it did.
 fn widget(id: &str, answer: &Answer) -> Element {
     let element = Element::new("span", id);
@@ -191,7 +218,21 @@ fn widget(id: &str, answer: &Answer) -> Element {
         ),
     };
     let markup = html! { (markup) span.chevron { (icon("chevron")) } };
-    element.class("tool-widget").attr("data-state", state).html(markup)
+    element
+        .class("tool-widget")
+        .attr("data-state", state)
+        .attr_if("data-outcome", outcome(&calls))
+        .html(markup)
+}
+
+/// What became of the call that went worst; none where all went well.
+fn outcome(calls: &[&Call]) -> Option<&'static str> {
+    let worst = [CallState::Failed, CallState::Interrupted, CallState::Denied];
+    worst.into_iter().find(|state| number(calls, *state) > 0).map(CallState::as_str)
+}
+
+fn number(calls: &[&Call], state: CallState) -> usize {
+    calls.iter().filter(|it| it.state == state).count()
 }
 
 fn named(call: &Call) -> Markup {
@@ -203,10 +244,9 @@ fn used(calls: &[&Call]) -> String {
 }
 
 fn outcomes(calls: &[&Call]) -> Markup {
-    let number = |state: CallState| calls.iter().filter(|it| it.state == state).count();
-    let failed = number(CallState::Failed);
-    let denied = number(CallState::Denied);
-    let interrupted = number(CallState::Interrupted);
+    let failed = number(calls, CallState::Failed);
+    let denied = number(calls, CallState::Denied);
+    let interrupted = number(calls, CallState::Interrupted);
     html! {
         @if failed > 0 { " · " span.failed { (failed) " failed" } }
         @if denied > 0 { " · " span.denied { (denied) " denied" } }
@@ -216,12 +256,11 @@ fn outcomes(calls: &[&Call]) -> Markup {
 
 /// The icon of the call that went worst.
 fn worst(calls: &[&Call]) -> &'static str {
-    let any = |state: CallState| calls.iter().any(|it| it.state == state);
-    match () {
-        () if any(CallState::Failed) => "alert",
-        () if any(CallState::Interrupted) => "warning",
-        () if any(CallState::Denied) => "cross",
-        () => "check",
+    match outcome(calls) {
+        Some("failed") => "alert",
+        Some("interrupted") => "warning",
+        Some(_) => "cross",
+        None => "check",
     }
 }
 
@@ -265,6 +304,8 @@ fn tail(id: &str, answer: &Answer) -> Element {
         .continuation
         .as_ref()
         .filter(|it| !it.should_continue && it.stop_reason != "completed");
+    let can_retry = finish.status == RunStatus::Failed || answer.was_interrupted();
+    let can_continue = stopped.is_some() || answer.was_interrupted();
     element.html(html! {
         @if answer.was_interrupted() { (interrupted(answer)) }
         @if let Some(stop) = stopped.filter(|_| !answer.was_interrupted()) {
@@ -278,12 +319,10 @@ fn tail(id: &str, answer: &Answer) -> Element {
                 } @else { span { "The run failed and did not say why." } }
             }
         }
-        div.offers {
-            @if finish.status == RunStatus::Failed || answer.was_interrupted() {
-                button type="button" data-action="retry" { (icon("retry")) " Try again" }
-            }
-            @if stopped.is_some() || answer.was_interrupted() {
-                button type="button" data-action="continue" { "Continue" }
+        @if can_retry || can_continue {
+            div.offers {
+                @if can_retry { button type="button" data-action="retry" { (icon("retry")) " Try again" } }
+                @if can_continue { button type="button" data-action="continue" { "Continue" } }
             }
         }
     })
@@ -307,10 +346,12 @@ fn interrupted(answer: &Answer) -> Markup {
 }
 
 /// Time and tokens, and what can be done with the answer.
-fn footer(id: &str, answer: &Answer) -> Element {
+fn footer(view: &View, id: &str, answer: &Answer) -> Element {
     let element = Element::new("footer", id).class("meta");
     let Some(finish) = &answer.finish else { return element };
     let tokens = answer.usage().map(|it| it.total_tokens).filter(|it| *it > 0);
+    let mut texts = answer.parts.iter().filter_map(part::text);
+    let has_text = texts.any(|it| it.role == TextRole::Final && !it.text.trim().is_empty());
     let trace = answer.continuation.as_ref().map(|it| &it.evaluations).filter(|it| !it.is_empty());
     element.html(html! {
         span.timing {
@@ -318,8 +359,13 @@ fn footer(id: &str, answer: &Answer) -> Element {
             @if let Some(tokens) = tokens { " · " (grouped(tokens)) " tokens" }
             @if let Some(cost) = finish.cost { " · $" (format!("{cost:.4}")) }
         }
-        button.quiet type="button" data-action="copy-answer" aria-label="Copy answer" { (icon("copy")) }
+        @if has_text {
+            button.quiet type="button" data-action="copy-answer" aria-label="Copy answer" { (icon("copy")) }
+        }
         button.quiet.regenerate type="button" data-action="retry" aria-label="Answer again" { (icon("retry")) }
+        @if let Some(url) = view.raw_url(RawOf::Run(&answer.id)) {
+            a.raw-link href=(url) target="_blank" rel="noopener" title="What the program wrote" { "Raw" }
+        }
         @if let Some(trace) = trace {
             details.trace {
                 summary { "Why it stopped" }

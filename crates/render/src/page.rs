@@ -6,10 +6,13 @@ use transcript::{SessionId, Transcript};
 
 use crate::conversation::{Reach, messages};
 use crate::icon::{icon, symbols};
+use crate::pulse::{Pulse, pulse};
 use crate::settings::{self, ListedGrant, ListedServer, Settings};
 use crate::sidebar::{SessionList, sidebar};
 use crate::surroundings::Surroundings;
+use crate::transfer;
 use crate::view::{Bodies, View};
+use crate::words::count;
 
 pub struct Page<'a> {
     pub settings: &'a Settings,
@@ -35,13 +38,29 @@ pub struct OpenSession<'a> {
     pub later: Option<u64>,
     /// The log is shown as it was at this number: nothing can be said there.
     pub at: Option<u64>,
+    /// What its program writes is kept beside the log.
+    pub has_raw: bool,
+    /// Its program, while it is at work.
+    pub pulse: Option<Pulse>,
+    /// What its program has said and nobody could read.
+    pub unknown: Option<Unknown>,
+}
+
+pub struct Unknown {
+    /// With its version.
+    pub program: String,
+    pub kinds: Vec<String>,
 }
 
 pub struct ListedAgent {
     pub id: String,
     pub kind: String,
+    /// Messages can be handed to it while it works.
+    pub can_be_steered: bool,
     /// Why it cannot be used now, and what to do.
     pub problem: Option<String>,
+    /// What it cannot do as it is installed.
+    pub limits: Option<&'static str>,
 }
 
 pub fn page(page: &Page<'_>) -> String {
@@ -53,7 +72,7 @@ pub fn page(page: &Page<'_>) -> String {
     };
     let open = page.open.as_ref();
     let body = html! {
-        body data-session-id=[open.map(|it| it.id.as_str())]
+        body data-session-id=[open.map(|it| it.id.as_str())] data-can-steer=[can_steer(page).then_some("")]
             data-head=[open.filter(|it| it.at.is_none()).map(|it| it.transcript.head.0)] {
             (symbols())
             a.skip href="#conversation" { "Skip to the conversation" }
@@ -68,6 +87,7 @@ pub fn page(page: &Page<'_>) -> String {
             div #announcer.sr aria-live="polite" {}
             (session_menu())
             (settings::dialog(page.settings, page.servers, page.grants))
+            (transfer::dialog())
             (shortcuts())
         }
     };
@@ -76,6 +96,7 @@ pub fn page(page: &Page<'_>) -> String {
 
 fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
     let view = View::new(open.id.clone(), Bodies::Cut).in_folder(open.folder);
+    let view = view.with_raw(open.has_raw);
     let around = Surroundings::new(&view, open.end);
     html! {
         header.top {
@@ -87,6 +108,7 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
             @if let Some(at) = open.at {
                 p.notice.info { "This is the session as it was at record " (at) ". " a href={ "/s/" (open.id.as_str()) } { "Show it as it is now" } }
             }
+            (PreEscaped(around.sequence.to_html()))
             (window(&view, open))
             p.hint.empty { "Nothing said yet." span.scripted { " Say something below." } }
             (PreEscaped(around.queue.to_html()))
@@ -96,7 +118,10 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
             button #latest type="button" data-action="latest" aria-label="Jump to latest" title="Jump to latest" hidden {
                 (icon("arrow-down"))
             }
-            (PreEscaped(around.now.to_html()))
+            div.doing {
+                (PreEscaped(around.now.to_html()))
+                (PreEscaped(pulse(&view, open.pulse.as_ref()).to_html()))
+            }
             (PreEscaped(around.dock.to_html()))
             (composer(page))
         }
@@ -135,7 +160,7 @@ fn welcome(page: &Page<'_>) -> Markup {
     ];
     let demo = page.agents.iter().find(|it| it.kind == "demo" && it.problem.is_none());
     html! {
-        header.top {
+        header.top.bare {
             button.quiet.drawer type="button" data-action="drawer" aria-label="Sessions" { (icon("menu")) }
         }
         section #conversation aria-label="Conversation" tabindex="-1" {
@@ -168,7 +193,9 @@ fn missing(agents: &[ListedAgent]) -> Markup {
     let missing: Vec<(&str, &str)> =
         agents.iter().filter_map(|it| Some((&*it.id, it.problem.as_deref()?))).collect();
     let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
+    let limited = agents.iter().filter_map(|it| Some((&it.id, it.limits?)));
     html! {
+        @for (name, limits) in limited { p.notice.info { b { (name) } ": " (limits) } }
         @if !missing.is_empty() {
             details.missing.meta {
                 summary { "Not ready: " (names.join(", ")) " · " span.link { "how to get them" } }
@@ -178,11 +205,17 @@ fn missing(agents: &[ListedAgent]) -> Markup {
     }
 }
 
+fn can_steer(page: &Page<'_>) -> bool {
+    let agent = page.open.as_ref().map(|it| it.transcript.summary.agent.as_str());
+    page.agents.iter().any(|it| Some(it.id.as_str()) == agent && it.can_be_steered)
+}
+
 /// Shown when script is there; reading needs none.
 fn composer(page: &Page<'_>) -> Markup {
     let open = page.open.as_ref();
     let agent = open.map(|it| it.transcript.summary.agent.as_str());
     let workspace = open.and_then(|it| it.transcript.summary.workspace.as_deref());
+    let limits = page.agents.iter().find(|it| Some(&*it.id) == agent).and_then(|it| it.limits);
     html! {
         form #composer hidden[open.is_some_and(|it| it.at.is_some())] {
             div #editing hidden {
@@ -204,9 +237,18 @@ fn composer(page: &Page<'_>) -> Markup {
                 button.quiet type="button" data-action="attach" aria-label="Attach files" { (icon("clip")) }
                 input #attach type="file" multiple hidden;
                 @if let Some(folder) = workspace { span.meta.folder title=(folder) { (folder) } }
-                span.meta.hint { "Enter to send, Shift+Enter for a new line, Esc to stop" }
+                span.meta.hint.at-rest { "Enter to send, Shift+Enter for a new line" }
+                span.meta.hint.at-work { "Enter to queue" span.steer { ", Ctrl+Enter to steer" } ", Esc to stop" }
+                button #steer.steer type="button" data-action="steer" title="Hand it to the agent while it works (Ctrl+Enter)" { "Steer" }
                 button #stop type="button" data-action="stop" aria-label="Stop" { (icon("stop")) }
                 button #send.primary type="submit" aria-label="Send" { (icon("arrow-up")) }
+            }
+        }
+        @if let Some(limits) = limits { p.remark { (limits) } }
+        @if let Some(Unknown { program, kinds }) = open.and_then(|it| it.unknown.as_ref()) {
+            p.remark title=(kinds.join(", ")) {
+                (program) ": " (count(kinds.len() as u64, "unknown message type"))
+                ", shown as " @if kinds.len() == 1 { "it" } @else { "they" } " came"
             }
         }
         noscript { p.hint { "Reading works without JavaScript; to answer, please turn it on." } }
@@ -229,9 +271,11 @@ fn session_menu() -> Markup {
 
 fn shortcuts() -> Markup {
     let keys = [
-        ("Enter", "send the message"),
+        ("Enter", "send the message; while the agent works, queue it"),
+        ("Ctrl+Enter", "steer: hand the message to the agent while it works"),
         ("Shift+Enter", "new line"),
-        ("Esc", "close what is open; if nothing is, stop the agent"),
+        ("Esc", "close what is open; if nothing is, stop the agent and hold what is queued"),
+        ("Alt+\u{2191}, Alt+\u{2193}", "move the queued message in focus"),
         ("/", "write a message"),
         ("Ctrl+K", "search in all sessions"),
         ("Alt+N", "new session"),

@@ -1,13 +1,13 @@
 //! One part of an answer as one element.
 
 use maud::{Markup, PreEscaped, html};
-use transcript::{Exchange, Level, Part, PartKind, SteerState, Steered, Text, TextRole, Thinking};
+use transcript::{Level, Part, PartKind, SteerState, Steered, Text, TextRole, Thinking};
 
 use crate::icon::icon;
 use crate::tree::Element;
 use crate::view::View;
 use crate::words::between;
-use crate::{call, json, markdown};
+use crate::{call, exchange, markdown};
 
 /// Undecided text that is longer is shown at once, where reveal is `smart`.
 const SHORT_CHARS: usize = 240;
@@ -29,7 +29,7 @@ pub(crate) fn part(view: &View, id: &str, part: &Part) -> Element {
         }
         PartKind::Thinking(thinking) => thought(id, part, thinking, &thinking.text),
         PartKind::Call(it) => call::block(view, id, it, part.changed),
-        kind => aside(id, kind),
+        kind => aside(view, id, kind),
     }
 }
 
@@ -60,8 +60,19 @@ pub(crate) fn thought_id(part: &str) -> String {
     format!("{part}-t")
 }
 
+pub(crate) fn text(part: &Part) -> Option<&Text> {
+    match &part.kind {
+        PartKind::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+pub(crate) fn is_long(text: &Text) -> bool {
+    text.text.chars().nth(SHORT_CHARS).is_some()
+}
+
 fn text_classes(part: &Part, text: &Text) -> String {
-    let is_long = text.text.chars().nth(SHORT_CHARS).is_some();
+    let is_long = is_long(text);
     let mut classes = match text.role {
         TextRole::Undecided => "text undecided",
         TextRole::Commentary { .. } => "text commentary",
@@ -107,13 +118,14 @@ fn last_words(text: &str) -> &str {
 }
 
 /// What happened beside text, thoughts and calls; also outside any run.
-pub(crate) fn aside(id: &str, kind: &PartKind) -> Element {
+pub(crate) fn aside(view: &View, id: &str, kind: &PartKind) -> Element {
     match kind {
         PartKind::Notice { level: Level::Info, text } => {
             Element::div(id).class("notice info").text(text)
         }
         PartKind::Notice { level: Level::Error, text } => {
-            Element::div(id).class("notice error").attr("role", "alert").text(text)
+            let markup = html! { (icon("alert")) span { (text) } };
+            Element::div(id).class("notice error").attr("role", "alert").html(markup)
         }
         PartKind::Unrecognized { source, raw } => Element::new("details", id)
             .class("unrecognized")
@@ -125,7 +137,7 @@ pub(crate) fn aside(id: &str, kind: &PartKind) -> Element {
             };
             Element::div(id).class(class).html(said_meanwhile(steered))
         }
-        PartKind::Exchange(exchange) => exchange_block(id, exchange),
+        PartKind::Exchange(it) => exchange::block(view, id, it),
         PartKind::Text(_) | PartKind::Thinking(_) | PartKind::Call(_) => Element::div(id),
     }
 }
@@ -139,38 +151,4 @@ fn said_meanwhile(steered: &Steered) -> Markup {
         }
     };
     html! { div.bubble { (steered.text) } p.meta { (state) } }
-}
-
-fn exchange_block(id: &str, exchange: &Exchange) -> Element {
-    let Exchange { agent, text, outcome, peer_session_id, .. } = exchange;
-    let (class, word) = match outcome {
-        None => ("pending", "waiting for the answer"),
-        Some(outcome) if outcome.ok => ("success", "answered"),
-        Some(_) => ("error", "failed"),
-    };
-    let result = outcome.as_ref().and_then(|it| it.result.as_ref());
-    let error = outcome.as_ref().and_then(|it| it.error.as_ref());
-    let summary = html! {
-        span.kind { (icon("agent")) }
-        span.name { "Message to " (agent) }
-        span.spread {}
-        span.state { (word) }
-        span.chevron { (icon("chevron")) }
-    };
-    let inside = html! {
-        blockquote { (text) }
-        @if let Some(result) = result {
-            div.body tabindex="0" {
-                @if let Some(words) = result.as_str() { (words) }
-                @else { (json::pretty(&result.to_string())) }
-            }
-        }
-        @if let Some(error) = error { div.failure { (error.message) " " code { (error.code.as_str()) } } }
-        @if let Some(session) = peer_session_id { p.meta { a href={ "/s/" (session.as_str()) } { "Open its session" } } }
-    };
-    Element::div(id).class(format!("tool-block exchange agent-callback {class}")).child(
-        Element::new("details", format!("{id}-d"))
-            .child(Element::new("summary", format!("{id}-s")).html(summary))
-            .child(Element::div(format!("{id}-i")).class("inside").html(inside)),
-    )
 }

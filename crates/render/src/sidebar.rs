@@ -53,6 +53,7 @@ pub(crate) fn sidebar(list: &SessionList, open: Option<&SessionId>) -> Markup {
             div.bottom {
                 a.quiet href=(other) { (icon("archive")) " " (word) }
                 button.quiet type="button" data-action="settings" { (icon("gear")) " Settings" }
+                button.quiet type="button" data-action="import" { (icon("arrow-down")) " Import" }
                 button.quiet type="button" data-action="keys" aria-label="Keyboard shortcuts" { kbd { "?" } }
             }
         }

@@ -1,5 +1,5 @@
-//! What stands around the messages and changes with them: the heading, what waits in the queue, what
-//! the run waits for, and what it asks.
+//! What stands around the messages and changes with them: the heading, the picture of who asked whom,
+//! what waits in the queue, what the run waits for, and what it asks.
 
 use maud::{Markup, html};
 use transcript::{
@@ -8,8 +8,9 @@ use transcript::{
 
 use crate::call::question;
 use crate::icon::icon;
-use crate::message::queued;
 use crate::op::Op;
+use crate::queue::queue;
+use crate::sequence::sequence;
 use crate::tool;
 use crate::tree::Element;
 use crate::view::View;
@@ -17,6 +18,7 @@ use crate::words::grouped;
 
 pub(crate) struct Surroundings {
     pub(crate) heading: Element,
+    pub(crate) sequence: Element,
     pub(crate) queue: Element,
     pub(crate) now: Element,
     pub(crate) dock: Element,
@@ -26,14 +28,15 @@ impl Surroundings {
     pub(crate) fn new(view: &View, transcript: &Transcript) -> Self {
         Self {
             heading: heading(view, &view.id("heading"), transcript),
+            sequence: sequence(view, transcript),
             queue: queue(view, transcript),
             now: now(&view.id("now"), transcript),
             dock: dock(view, transcript),
         }
     }
 
-    fn all(&self) -> [&Element; 4] {
-        [&self.heading, &self.queue, &self.now, &self.dock]
+    fn all(&self) -> [&Element; 5] {
+        [&self.heading, &self.sequence, &self.queue, &self.now, &self.dock]
     }
 
     pub(crate) fn patch(&self, next: &Self, ops: &mut Vec<Op>) {
@@ -73,13 +76,6 @@ fn heading(view: &View, id: &str, transcript: &Transcript) -> Element {
         .attr_if("data-archived", summary.archived.then_some("true"))
         .child(title)
         .child(about)
-}
-
-fn queue(view: &View, transcript: &Transcript) -> Element {
-    let id = view.id("queue");
-    let waiting = transcript.queue.messages.iter().enumerate();
-    let waiting = waiting.map(|(idx, it)| queued(view, &format!("{id}-{idx}"), it));
-    Element::div(&*id).class("queue").children(waiting)
 }
 
 /// Why it is still running: what the run waits for, and since when.

@@ -13,7 +13,7 @@ use crate::surroundings::Surroundings;
 use crate::{Bodies, Live, Op, View};
 
 pub(crate) fn view() -> View {
-    View::new(SessionId::new("s"), Bodies::Cut)
+    View::new(SessionId::new("s"), Bodies::Cut).with_raw(true)
 }
 
 /// All of a page that comes from the log.
@@ -26,8 +26,8 @@ pub(crate) fn window(transcript: &Transcript, shown: Range<usize>) -> Node {
     let view = view();
     let reach = if shown.end == transcript.messages.len() { Reach::End } else { Reach::Part };
     let list = messages(&view, &transcript.messages[shown], reach);
-    let Surroundings { heading, queue, now, dock } = Surroundings::new(&view, transcript);
-    let parts = [&heading, &list, &queue, &now, &dock];
+    let Surroundings { heading, sequence, queue, now, dock } = Surroundings::new(&view, transcript);
+    let parts = [&heading, &sequence, &list, &queue, &now, &dock];
     element("page", &parts.map(crate::Element::to_html).concat())
 }
 

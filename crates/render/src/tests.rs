@@ -3,6 +3,7 @@
 mod approvals;
 mod badges;
 mod bodies;
+mod claude;
 mod corpus;
 mod laws;
 mod search;

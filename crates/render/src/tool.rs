@@ -22,10 +22,11 @@ pub(crate) enum Kind {
     Fetch,
     Plan,
     Agent,
+    Agents,
     Other,
 }
 
-const NAMES: [(Kind, &[&str]); 9] = [
+const NAMES: [(Kind, &[&str]); 10] = [
     (
         Kind::Shell,
         &["shell", "bash", "exec_command", "local_shell", "command_execution", "run_command"],
@@ -38,7 +39,16 @@ const NAMES: [(Kind, &[&str]); 9] = [
     (Kind::Fetch, &["http_get", "webfetch", "websearch", "web_fetch", "web_search"]),
     (Kind::Plan, &["todowrite", "update_plan", "todo_list", "plan"]),
     (Kind::Agent, &["task", "agent", "agents_message", "spawn_agent"]),
+    (Kind::Agents, &["agents_list"]),
 ];
+
+/// Tools of ours that programs have too, beside their own.
+const OURS: [&str; 3] = ["agents_list", "agents_message", "callboard_note"];
+
+/// Whose tool it is, where that is not plain from the agent.
+pub(crate) fn origin(tool: &str) -> Option<&'static str> {
+    OURS.contains(&tool).then_some("Callboard")
+}
 
 impl Kind {
     /// A tool of an MCP server is known by its own name.
@@ -56,7 +66,7 @@ impl Kind {
             Self::Search => "search",
             Self::Fetch => "globe",
             Self::Plan => "list",
-            Self::Agent => "agent",
+            Self::Agent | Self::Agents => "agent",
             Self::Other => "wrench",
         }
     }
@@ -71,11 +81,14 @@ pub(crate) fn view(id: &str, call: &Call, file: impl Fn(&File) -> Markup) -> Opt
         Kind::Shell => command(&arguments)?,
         Kind::Read => path_line(text(PATHS)?, lines(&arguments)),
         Kind::List => path_line(text(PATHS).unwrap_or("."), None),
-        Kind::Edit => edit(&arguments)?,
-        Kind::Write => {
-            let written = written(&arguments)?;
-            html! { (path_line(&written.path, None)) (file(&written)) }
-        }
+        Kind::Edit => changes(call, &arguments).or_else(|| edit(&arguments))?,
+        Kind::Write => match changes(call, &arguments) {
+            Some(changes) => changes,
+            None => {
+                let written = written(&arguments)?;
+                html! { (path_line(&written.path, None)) (file(&written)) }
+            }
+        },
         Kind::Search => {
             let pattern = text(&["pattern", "query", "glob", "regex"])?;
             html! {
@@ -89,6 +102,7 @@ pub(crate) fn view(id: &str, call: &Call, file: impl Fn(&File) -> Markup) -> Opt
             let words = text(&["prompt", "content", "message", "text"])?;
             html! { p.subject { "To " b { (to) } } blockquote { (words) } }
         }
+        Kind::Agents => agents(call),
         Kind::Other => return None,
     };
     Some(Element::div(id).class("view").html(markup))
@@ -130,7 +144,7 @@ pub(crate) fn subject(call: &Call) -> Option<String> {
         Kind::Search => &["pattern", "query", "glob", "regex"],
         Kind::Fetch => &["url", "query"],
         Kind::Agent => &["agent", "agentId", "subagent_type", "description"],
-        Kind::Plan | Kind::Other => return None,
+        Kind::Plan | Kind::Agents | Kind::Other => return None,
     };
     first_text(&arguments, names).map(|it| one_line(it, 200).into_owned())
 }
@@ -250,6 +264,36 @@ fn address(text: &str) -> Markup {
     }
 }
 
+/// What a call has changed, as it says itself: with the lines around it and their numbers, which the
+/// arguments do not have.
+fn changes(call: &Call, arguments: &Value) -> Option<Markup> {
+    let Diff { html, added, removed } = patched(call)?;
+    Some(html! { (changed(first_text(arguments, PATHS), added, removed)) (html) })
+}
+
+/// What the result says in words is shown as a change, or as the file that was written.
+pub(crate) fn tells_changes(call: &Call) -> bool {
+    result(call).is_some_and(|it| it.get("structuredPatch").is_some())
+}
+
+/// Claude Code gives hunks.
+fn patched(call: &Call) -> Option<Diff> {
+    let result = result(call)?;
+    let hunks = result.get("structuredPatch")?.as_array()?;
+    let mut patch = String::new();
+    for hunk in hunks {
+        let number = |name: &str| hunk.get(name).and_then(Value::as_u64);
+        let (old, n_old) = (number("oldStart")?, number("oldLines")?);
+        let (new, n_new) = (number("newStart")?, number("newLines")?);
+        patch += &format!("@@ -{old},{n_old} +{new},{n_new} @@\n");
+        for line in hunk.get("lines")?.as_array()? {
+            patch += line.as_str()?;
+            patch.push('\n');
+        }
+    }
+    diff::patch(&patch)
+}
+
 /// One edit, several, a patch, or a list of changed files.
 fn edit(arguments: &Value) -> Option<Markup> {
     if let Some(patch) = first_text(arguments, &["patch", "input", "diff", "unified_diff"]) {
@@ -282,6 +326,23 @@ fn changed(path: Option<&str>, added: usize, removed: usize) -> Markup {
         p.subject {
             @if let Some(path) = path { code { (path) } " " }
             span.added { "+" (added) } " " span.removed { "−" (removed) }
+        }
+    }
+}
+
+/// Empty while the answer has not come.
+fn agents(call: &Call) -> Markup {
+    let result = result(call).unwrap_or_default();
+    let agents = result.get("agents").and_then(Value::as_array);
+    let field = |agent, name| first_text(agent, &[name]).unwrap_or_default().to_owned();
+    html! {
+        ul.agents {
+            @for agent in agents.into_iter().flatten() {
+                li {
+                    b { (field(agent, "id")) } " "
+                    span.state { (field(agent, "state")) } " " (field(agent, "description"))
+                }
+            }
         }
     }
 }

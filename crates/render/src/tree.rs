@@ -187,15 +187,23 @@ impl Element {
             return true;
         }
         let pairs = self.children.iter().zip(&next.children);
+        let same = pairs.take_while(|(old, new)| old.can_become(new)).count();
+        // What is gone makes room for what stood after it.
+        let (old, new) = (&self.children[same..], &next.children[same..]);
+        let stays = |it: &&Node| it.id().is_none() || new.iter().any(|next| it.can_become(next));
+        let staying: Vec<&Node> = old.iter().filter(stays).collect();
+        let pairs = staying.iter().zip(new);
         let kept = pairs.take_while(|(old, new)| old.can_become(new)).count();
-        let (gone, added) = (&self.children[kept..], &next.children[kept..]);
-        if gone.iter().chain(added).any(|it| it.id().is_none()) {
+        let (displaced, added) = (&staying[kept..], &new[kept..]);
+        if displaced.iter().copied().chain(added).any(|it| it.id().is_none()) {
             return false;
         }
-        for (old, new) in self.children.iter().zip(&next.children).take(kept) {
+        let unmoved = self.children[..same].iter().chain(staying[..kept].iter().copied());
+        for (old, new) in unmoved.zip(&next.children) {
             old.patch(new, ops);
         }
-        for id in gone.iter().filter_map(Node::id) {
+        let gone = old.iter().filter(|it| !stays(it)).chain(displaced.iter().copied());
+        for id in gone.filter_map(Node::id) {
             ops.push(Op::Drop { id: id.to_owned() });
         }
         for node in added {

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use maud::{Markup, html};
-use transcript::{Answer, Body, Call, Message, Seq, SessionId};
+use transcript::{Answer, Body, Call, ExchangeId, Message, ResponseId, Seq, SessionId};
 
+use crate::exchange::Peers;
 use crate::tool::File;
 use crate::tree::Element;
 use crate::words::{count, size};
@@ -26,6 +28,9 @@ pub struct View {
     files: Files,
     /// Where an agent works whose session does not say so.
     pub(crate) folder: Option<String>,
+    /// What the agent's program writes is kept beside the log.
+    has_raw: bool,
+    peers: Arc<Peers>,
 }
 
 /// Attachments by their blob, as addresses that hold their content: for a file that stands alone.
@@ -53,11 +58,18 @@ pub enum BodyKind {
     File,
 }
 
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RawOf<'a> {
+    Record(Seq),
+    Run(&'a ResponseId),
+}
+
 impl View {
     pub fn new(session: SessionId, bodies: Bodies) -> Self {
         let id = session.as_str();
         let short = id[id.len().saturating_sub(8)..].to_owned();
-        Self { session, short, bodies, files: Files::new(), folder: None }
+        let peers = Arc::default();
+        Self { session, short, bodies, files: Files::new(), folder: None, has_raw: false, peers }
     }
 
     /// Where its agent works, unless the session says otherwise.
@@ -68,6 +80,28 @@ impl View {
     /// With what is attached in it.
     pub(crate) fn with_files(self, files: Files) -> Self {
         Self { files, ..self }
+    }
+
+    /// With links to what the agent's program wrote, where that is kept.
+    pub fn with_raw(self, has_raw: bool) -> Self {
+        Self { has_raw, ..self }
+    }
+
+    /// With what other sessions' agents answered in it.
+    pub(crate) fn with_peers(self, peers: Peers) -> Self {
+        Self { peers: Arc::new(peers), ..self }
+    }
+
+    /// The other side of an exchange, where it is here.
+    pub(crate) fn peer(&self, exchange: &ExchangeId) -> Option<&(SessionId, Message)> {
+        self.peers.get(exchange)
+    }
+
+    /// Of another session, drawn in the same place.
+    pub(crate) fn beside(&self, session: &SessionId) -> Self {
+        let Self { bodies, files, peers, .. } = self;
+        let view = Self::new(session.clone(), *bodies).with_files(files.clone());
+        Self { peers: Arc::clone(peers), ..view }
     }
 
     /// In a file, away from the server.
@@ -98,9 +132,13 @@ impl View {
         format!("/api/sessions/{}/calls/{}/output?stream={stream}", self.session, call.id)
     }
 
-    /// What a record was made of.
-    pub(crate) fn raw_url(&self, record: Seq) -> String {
-        format!("/api/sessions/{}/raw?seq={record}", self.session)
+    /// Where to read what the agent's program wrote of it.
+    pub(crate) fn raw_url(&self, of: RawOf<'_>) -> Option<String> {
+        let of = match of {
+            RawOf::Record(record) => format!("seq={record}"),
+            RawOf::Run(id) => format!("run={id}"),
+        };
+        self.has_raw.then(|| format!("/api/sessions/{}/raw?{of}&format=text", self.session))
     }
 
     /// A body as plain text that grows, or its ends and the way to the rest.
@@ -126,7 +164,9 @@ impl View {
     /// that they are fetched when the block is opened.
     pub(crate) fn file(&self, id: &str, call: &Call, file: &File) -> Markup {
         let source = match (self.bodies, code::language_of_file(&file.path)) {
-            (Bodies::Cut, Some(_)) => Some(self.body_url(call, BodyKind::File)),
+            (Bodies::Cut, Some(_)) => {
+                Some(format!("{}&format=html", self.body_url(call, BodyKind::File)))
+            }
             _ => None,
         };
         html! {

@@ -1,5 +1,6 @@
 //! The agents that are configured, and how to make one that works.
 
+mod help;
 mod program;
 
 use std::ffi::OsString;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use backends::openai::Settings;
 use backends::{Backend, Demo, Launch, OpenAi, Pace};
+use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -37,6 +39,20 @@ pub(crate) struct Agent {
     pub(crate) kind: AgentKind,
     /// The folder that its tools may touch, unless a session names another.
     pub(crate) workspace: PathBuf,
+    pub(crate) may_ask: Reach,
+}
+
+/// Which other agents an agent may send messages to: what is denied is not allowed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reach {
+    pub(crate) allow: Vec<Pattern>,
+    pub(crate) deny: Vec<Pattern>,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Self { allow: vec![Pattern::new("*")], deny: Vec::new() }
+    }
 }
 
 /// A closed set: the next kind of agent is a variant here and a file in `backends`.
@@ -118,6 +134,9 @@ pub(crate) struct AgentInfo {
     /// Why it cannot work, and what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
+    /// What it cannot do as it is installed here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<&'static str>,
 }
 
 impl Agents {
@@ -140,7 +159,9 @@ impl Agents {
         let listed = self.agents.iter().map(|agent| render::ListedAgent {
             id: agent.id.clone(),
             kind: agent.info().kind.to_owned(),
+            can_be_steered: agent.can_be_steered(),
             problem: agent.problem(),
+            limits: agent.limits(),
         });
         listed.collect()
     }
@@ -149,14 +170,22 @@ impl Agents {
         self.agents.iter().map(|it| it.id.as_str()).collect()
     }
 
+    /// Finds out what the installed programs can do: it takes a moment, and nobody should wait for it
+    /// when a page is opened.
+    pub(crate) async fn examine(&self) {
+        join_all(self.agents.iter().map(Agent::examine)).await;
+    }
+
     /// Why it could not work.
     pub(crate) fn check(&self, id: &str) -> Result<(), ErrorInfo> {
         self.able(id).map(drop)
     }
 
     /// One that is ready to work, or why there is none.
-    pub(crate) fn hire(&self, id: &str, launch: &Launch) -> Result<Hired, ErrorInfo> {
-        Ok(match &self.able(id)?.kind {
+    pub(crate) async fn hire(&self, id: &str, launch: &Launch) -> Result<Hired, ErrorInfo> {
+        let agent = self.able(id)?;
+        agent.examine().await;
+        Ok(match &agent.kind {
             AgentKind::Demo { pace } => Hired::ForOneRun(Box::new(Demo::new(*pace))),
             AgentKind::OpenAi(agent) => {
                 Hired::ForOneRun(Box::new(OpenAi::new(Arc::clone(&agent.settings))))
@@ -168,9 +197,22 @@ impl Agents {
         })
     }
 
+    pub(crate) fn may_ask(&self, asker: &str, asked: &str) -> bool {
+        let fits = |patterns: &[Pattern]| patterns.iter().any(|it| it.fits(asked));
+        self.find(asker).is_some_and(|it| fits(&it.may_ask.allow) && !fits(&it.may_ask.deny))
+    }
+
     /// It is a process of its own, with a memory of its own.
     pub(crate) fn is_program(&self, id: &str) -> bool {
-        self.find(id).is_some_and(|it| matches!(it.kind, AgentKind::Program(_)))
+        self.program_name(id).is_some()
+    }
+
+    /// What the program calls itself, if the agent is one.
+    pub(crate) fn program_name(&self, id: &str) -> Option<&'static str> {
+        match &self.find(id)?.kind {
+            AgentKind::Program(agent) => Some(agent.which.kind().about().name),
+            AgentKind::Demo { .. } | AgentKind::OpenAi(_) => None,
+        }
     }
 
     fn able(&self, id: &str) -> Result<&Agent, ErrorInfo> {
@@ -247,6 +289,29 @@ impl Agent {
         }
     }
 
+    /// A message can be handed to it while it works.
+    fn can_be_steered(&self) -> bool {
+        match &self.kind {
+            AgentKind::Demo { .. } => false,
+            AgentKind::OpenAi(_) => true,
+            AgentKind::Program(agent) => agent.which.can_be_steered(),
+        }
+    }
+
+    pub(crate) async fn examine(&self) {
+        if let AgentKind::Program(agent) = &self.kind {
+            agent.examine().await;
+        }
+    }
+
+    /// What it cannot do as it is installed here, as far as that is known.
+    pub(crate) fn limits(&self) -> Option<&'static str> {
+        match &self.kind {
+            AgentKind::Program(agent) => agent.limits(),
+            AgentKind::Demo { .. } | AgentKind::OpenAi(_) => None,
+        }
+    }
+
     /// Nobody has asked for it, so it is no mistake that it is not there.
     pub(crate) fn is_optional(&self) -> bool {
         matches!(&self.kind, AgentKind::Program(agent) if agent.is_optional)
@@ -290,6 +355,7 @@ impl Agent {
             workspace: self.workspace.display().to_string(),
             model: self.model().map(str::to_owned),
             problem: self.problem(),
+            limits: self.limits(),
         }
     }
 }

@@ -132,7 +132,7 @@ fn may_match(pattern: &Pattern, tool: &str, subject: &str) -> bool {
 fn by_default(call: &Proposed<'_>, subject: &str) -> Verdict {
     match call.tool {
         "time" | "list_files" | "read_file" | "search_files" => Verdict::Allow,
-        "agents_list" | "callboard_note" => Verdict::Allow,
+        "agents_list" | "agents_message" | "callboard_note" => Verdict::Allow,
         "shell" if read_only::is_read_only(subject, call.workspace) => Verdict::Allow,
         _ => Verdict::Ask,
     }

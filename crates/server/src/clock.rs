@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use transcript::{ClientId, MessageId, Millis, ResponseId, SessionId};
+use transcript::{ClientId, ExchangeId, MessageId, Millis, ResponseId, SessionId};
 use uuid::Uuid;
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
@@ -25,6 +25,10 @@ pub(crate) fn new_message_id() -> MessageId {
 
 pub(crate) fn new_client_id() -> ClientId {
     ClientId::new(new_id())
+}
+
+pub(crate) fn new_exchange_id() -> ExchangeId {
+    ExchangeId::new(new_id())
 }
 
 pub(crate) fn new_grant_id() -> String {

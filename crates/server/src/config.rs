@@ -23,6 +23,7 @@ use crate::approvals::Approvals;
 use crate::cli::ServeArgs;
 use crate::mcp::McpSettings;
 use crate::password;
+use crate::session::ExchangeLimits;
 use crate::tools::ToolSettings;
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:4520";
@@ -43,6 +44,7 @@ pub(crate) struct Config {
     pub(crate) agents: Agents,
     pub(crate) approvals: Approvals,
     pub(crate) tools: ToolSettings,
+    pub(crate) exchanges: ExchangeLimits,
     pub(crate) mcp_servers: Vec<McpSettings>,
     pub(crate) log: LevelFilter,
 }
@@ -68,6 +70,7 @@ struct File {
     demo: DemoSection,
     approvals: policy::ApprovalsSection,
     tools: policy::ToolsSection,
+    exchanges: policy::ExchangesSection,
     mcp_servers: mcp::Sections,
 }
 
@@ -171,6 +174,7 @@ impl Config {
             raw_days: file.server.raw_days.unwrap_or(DEFAULT_RAW_DAYS),
             approvals: policy::approvals(&file.approvals).with_context(|| source.shown.clone())?,
             tools: policy::tools(&file, around).with_context(|| source.shown.clone())?,
+            exchanges: policy::exchanges(&file.exchanges).with_context(|| source.shown.clone())?,
             mcp_servers: mcp::servers(&file, source, around)?,
             log: args.log.unwrap_or(LevelFilter::INFO),
         })

@@ -61,6 +61,7 @@ async fn examine(args: ServeArgs, around: &Surroundings) -> Vec<Finding> {
             findings.push(data_folder(&config.data));
             findings.push(listening(&config, server.as_deref()));
             findings.push(exposure(&config));
+            config.agents.examine().await;
             findings.extend(agents(&config));
             findings.extend(unrecognized(&config.data));
             findings.extend(mcp_servers(config.mcp_servers).await);
@@ -147,7 +148,8 @@ fn agents(config: &Config) -> Vec<Finding> {
             Some(problem) => format!("{}: {problem}", agent.id),
             None => {
                 let (id, what) = (&agent.id, agent.description());
-                format!("{id}, works in {}. {what}", agent.workspace.display())
+                let limits = agent.limits().map_or(String::new(), |it| format!(" {it}"));
+                format!("{id}, works in {}. {what}{limits}", agent.workspace.display())
             }
         },
     };

@@ -8,12 +8,12 @@ use std::sync::LazyLock;
 use anyhow::{Context, bail};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use clap::ValueEnum;
-use render::{Export, Files, Settings};
+use render::{Export, Files, Peers, Settings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use store::{ReadRange, Store, Stored};
-use transcript::{Attachment, Content, Seq, SessionId, Transcript};
+use transcript::{Answer, Attachment, Content, Message, Record, Seq, SessionId, Transcript};
 
 use crate::cli::ExportArgs;
 use crate::config::Config;
@@ -72,7 +72,8 @@ pub(crate) fn write(
         Format::Html => {
             let settings = &page_settings(store)?;
             let files = attached(store, &transcript)?;
-            let export = Export { session, settings, stylesheet: &STYLESHEET, files };
+            let peers = peers(store, &transcript)?;
+            let export = Export { session, settings, stylesheet: &STYLESHEET, files, peers };
             render::export_html(&transcript, export)
         }
         Format::Md => render::export_markdown(&transcript),
@@ -107,6 +108,31 @@ fn attached(store: &Store, transcript: &Transcript) -> Result<Files, store::Erro
         files.insert(blob.clone(), format!("data:{kind};base64,{}", BASE64_STANDARD.encode(bytes)));
     }
     Ok(files)
+}
+
+/// What the agents of other sessions answered, as it stands now, and what those asked in turn.
+fn peers(store: &Store, transcript: &Transcript) -> Result<Peers, store::Error> {
+    let mut peers = Peers::new();
+    let mut asking: Vec<Message> = transcript.messages.clone();
+    while let Some(message) = asking.pop() {
+        for exchange in message.answer().into_iter().flat_map(Answer::exchanges) {
+            let (Some(session), Some(run)) =
+                (&exchange.peer_session_id, &exchange.peer_response_id)
+            else {
+                continue;
+            };
+            let mut other = Transcript::whole();
+            let records = store.records_of_run(session, run)?;
+            let records: Vec<Record> = records.iter().map(Stored::record).collect();
+            other.extend(&records);
+            let Some(answer) = other.message(run.as_str()) else { continue };
+            let known = peers.insert(exchange.id.clone(), (session.clone(), answer.clone()));
+            if known.is_none() {
+                asking.push(answer.clone());
+            }
+        }
+    }
+    Ok(peers)
 }
 
 /// What was set; what cannot be read any more is as if it had never been set.

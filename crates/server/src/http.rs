@@ -210,6 +210,12 @@ fn routes() -> Vec<Route> {
             "The whole of what a tool call was given or gave",
         )
         .gives(StatusCode::OK, "*/*"),
+        Route::get(
+            "/api/sessions/{session}/answers/{answer}",
+            bodies::answer,
+            "An answer as HTML, to stand within the page of another session",
+        )
+        .gives(StatusCode::OK, "text/html"),
         Route::post(
             "/api/sessions/{session}/calls/{call}/approval",
             approvals::decide,

@@ -11,11 +11,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use backends::import::{Imported, Kept, Kind, SideFile, Tail, read};
-use store::{ReadRange, Store};
-use transcript::{Event, Record, ResponseId, Seq, SessionId};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use store::{AppendError, ReadRange, Store};
+use transcript::{Attachment, Event, Record, ResponseId, Seq, SessionId};
 
 pub(crate) use self::command::run;
 use crate::agents::{Agents, ProgramKind};
+use crate::clock;
 
 const PAGE: usize = 1000;
 
@@ -108,6 +111,31 @@ fn addition(
         add(entry.at, entry.response_id, entry.event);
     }
     Plan::Add(Addition { head, turns, records: records.into(), session })
+}
+
+impl Addition {
+    /// Keeps the pictures that messages hold, so that they can name them like any others.
+    pub(crate) async fn with_pictures_kept(mut self, store: &Store) -> Result<Self, AppendError> {
+        let mut records = self.records.to_vec();
+        for record in &mut records {
+            let Event::UserMessage { attachments, .. } = &mut record.event else { continue };
+            for attachment in std::mem::take(attachments) {
+                // One that cannot be read is no reason to lose the message.
+                let Some(picture) = held(&attachment.blob) else { continue };
+                let size = picture.len() as u64;
+                let blob = store.put_blob(picture, clock::now()).await?;
+                attachments.push(Attachment { blob, size, ..attachment });
+            }
+        }
+        self.records = records.into();
+        Ok(self)
+    }
+}
+
+/// What an address holds.
+fn held(address: &str) -> Option<Vec<u8>> {
+    let (_, data) = address.strip_prefix("data:")?.split_once(";base64,")?;
+    BASE64_STANDARD.decode(data).ok()
 }
 
 /// The program's id, as far as it fits into a name.

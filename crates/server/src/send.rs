@@ -215,6 +215,13 @@ impl Turn {
                 self.stage = Stage::Queued(message_id.clone());
                 self.note(Ink::Dim, "waiting for what is running in this session")?;
             }
+            Event::QueueHeld { .. } if matches!(self.stage, Stage::Queued(_)) => {
+                let place = self.client.address();
+                let words = format!(
+                    "the run was stopped; the message is held until it is sent, at {place} for one"
+                );
+                self.note(Ink::Yellow, &words)?;
+            }
             Event::MessageDropped { message_id, .. }
                 if self.stage == Stage::Queued(message_id.clone()) =>
             {

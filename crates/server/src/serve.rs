@@ -26,7 +26,7 @@ use crate::live::Hub;
 use crate::mcp::{KeepFile, McpServers};
 use crate::metrics::Metrics;
 use crate::passes::Passes;
-use crate::session::{HttpClient, Leaving, Pulses, Sessions, Shared, end_survivors};
+use crate::session::{Exchanges, HttpClient, Leaving, Pulses, Sessions, Shared, end_survivors};
 use crate::tools::Tools;
 
 const UPKEEP: Duration = Duration::from_secs(3600);
@@ -78,6 +78,8 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
         tracing::info!(sessions = recovered, "taking up what was left undone");
     }
     let upkeep = tokio::spawn(upkeep(server.store.clone(), raw_days));
+    let shared = Arc::clone(&server.shared);
+    tokio::spawn(async move { shared.agents.examine().await });
     announce(server.address, &server.token)?;
 
     told_to_stop.await;
@@ -91,6 +93,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
     store: Store,
+    shared: Arc<Shared>,
     sessions: Sessions,
     mcp: McpServers,
     serving: JoinHandle<()>,
@@ -124,6 +127,7 @@ impl Server {
             keeps_raw: config.raw_days > 0,
             pulses: Pulses::default(),
             leaving: Leaving::default(),
+            exchanges: Exchanges::new(config.exchanges),
             passes: Arc::clone(&passes),
         });
         // Before any session goes on: nothing of an earlier server may be at work.
@@ -141,9 +145,9 @@ impl Server {
         let own_tools = OwnTools::serve(tools_listener, sessions.clone(), passes, stopping.clone());
         let serving_tools = tokio::spawn(own_tools);
         let (alive, all_gone) = mpsc::channel(1);
-        let app = App::new(shared, sessions.clone(), edge, alive, stopping.clone())?;
+        let app = App::new(Arc::clone(&shared), sessions.clone(), edge, alive, stopping.clone())?;
         let serving = tokio::spawn(http::serve(listener, http::router(app), stopping, all_gone));
-        Ok(Self { address, token, store, sessions, mcp, serving, serving_tools, stop })
+        Ok(Self { address, token, store, shared, sessions, mcp, serving, serving_tools, stop })
     }
 
     pub(crate) async fn stop(self) -> anyhow::Result<()> {

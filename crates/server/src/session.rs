@@ -4,6 +4,7 @@
 //! session, and ends when nothing has happened for a while; what it knows is in the log.
 
 mod command;
+mod exchanges;
 mod leaving;
 mod lines;
 mod own_calls;
@@ -21,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use backends::ToolOutcome;
 use store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot};
-use transcript::{Event, Record, Seq, SessionId, Summary};
+use transcript::{Event, Record, Seq, SessionId, SessionState, Summary, Transcript};
 
 use crate::agents::Agents;
 use crate::approvals::Approvals;
@@ -35,6 +36,7 @@ pub(crate) use command::{
     Answered, Approval, Command, MessageState, NewMessage, NewSession, QueuedChange, Receipt,
     Refused, SessionPatch,
 };
+pub(crate) use exchanges::{Asked, Asking, ExchangeLimits, Exchanges, SessionChoice};
 pub(crate) use leaving::Leaving;
 pub(crate) use own_calls::OwnCall;
 pub(crate) use process::end_survivors;
@@ -58,6 +60,7 @@ pub(crate) struct Shared {
     pub(crate) keeps_raw: bool,
     /// Programs that run.
     pub(crate) pulses: Pulses,
+    pub(crate) exchanges: Exchanges,
     pub(crate) leaving: Leaving,
     /// By which programs may call our tools.
     pub(crate) passes: Arc<Passes>,
@@ -77,9 +80,29 @@ impl Shared {
             http: HttpClient::default(),
             keeps_raw: true,
             pulses: Pulses::default(),
+            exchanges: Exchanges::default(),
             leaving: Leaving::default(),
             passes: Passes::new(([127, 0, 0, 1], 1).into()),
         })
+    }
+}
+
+impl Shared {
+    /// Whether what the session's agent writes can be read back.
+    pub(crate) fn keeps_raw_of(&self, transcript: &Transcript) -> bool {
+        self.keeps_raw && self.agents.is_program(&transcript.summary.agent)
+    }
+
+    /// The session's program, while a run is open.
+    pub(crate) fn pulse_of(
+        &self,
+        id: &SessionId,
+        transcript: &Transcript,
+    ) -> Option<render::Pulse> {
+        let state = transcript.summary.state();
+        let is_at_work = matches!(state, SessionState::Running | SessionState::Waiting);
+        let pulse = self.pulses.of(id).filter(|_| is_at_work)?;
+        Some(render::Pulse { pid: pulse.pid, heard_at: pulse.heard_at() })
     }
 }
 
@@ -237,6 +260,10 @@ impl Sessions {
             self.shared.metrics.sessions_active.dec();
         }
         unwanted
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.active().stopping
     }
 
     fn active(&self) -> MutexGuard<'_, Active> {

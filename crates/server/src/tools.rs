@@ -6,6 +6,7 @@
 
 mod addresses;
 mod agents_list;
+mod agents_message;
 mod callboard_note;
 mod edit_file;
 mod http_get;
@@ -89,7 +90,6 @@ impl ToolSettings {
 pub(crate) struct ToolContext {
     /// The session and the run that the call belongs to.
     pub(crate) session_id: SessionId,
-    #[expect(dead_code, reason = "what one agent says to another names the run it was said in")]
     pub(crate) response_id: ResponseId,
     pub(crate) call_id: CallId,
     /// All sessions and, through them, all agents.
@@ -152,10 +152,14 @@ struct Tool {
 enum Work {
     /// May block and may panic: it has a thread to itself.
     Blocking(fn(&Arguments, &ToolContext) -> Result<Value, ErrorInfo>),
-    Waiting(fn(Arguments, ToolContext, Arc<ToolSettings>) -> BoxFuture<'static, ToolOutcome>),
+    Waiting(Wait),
+    /// Knows itself when it has waited long enough.
+    WaitingForOthers(Wait),
 }
 
-const BUILT_IN: [Tool; 10] = [
+type Wait = fn(Arguments, ToolContext, Arc<ToolSettings>) -> BoxFuture<'static, ToolOutcome>;
+
+const BUILT_IN: [Tool; 11] = [
     time::TOOL,
     list_files::TOOL,
     read_file::TOOL,
@@ -165,11 +169,13 @@ const BUILT_IN: [Tool; 10] = [
     shell::TOOL,
     http_get::TOOL,
     agents_list::TOOL,
+    agents_message::TOOL,
     callboard_note::TOOL,
 ];
 
 /// What makes sense inside a program too, which has tools of its own for all else.
-const FOR_PROGRAMS: [&str; 2] = [agents_list::TOOL.name, callboard_note::TOOL.name];
+const FOR_PROGRAMS: [&str; 3] =
+    [agents_list::TOOL.name, agents_message::TOOL.name, callboard_note::TOOL.name];
 
 /// A tool, and what it is called with.
 enum Prepared {
@@ -294,6 +300,7 @@ impl Prepared {
 
     fn time_limit(&self, settings: &ToolSettings) -> Duration {
         match self {
+            Self::BuiltIn(Tool { work: Work::WaitingForOthers(_), .. }, _) => Duration::MAX,
             Self::BuiltIn(..) => settings.time_limit,
             Self::Mcp(tool, _) => tool.time_limit(),
         }
@@ -325,7 +332,9 @@ impl Tool {
         settings: Arc<ToolSettings>,
     ) -> ToolOutcome {
         match self.work {
-            Work::Waiting(run) => run(arguments, context, settings).await,
+            Work::Waiting(run) | Work::WaitingForOthers(run) => {
+                run(arguments, context, settings).await
+            }
             Work::Blocking(run) => {
                 let work = tokio::task::spawn_blocking(move || run(&arguments, &context));
                 outcome(work.await.unwrap_or_else(|error| Err(broke_off(self.name, &error))))

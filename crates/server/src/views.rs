@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
-use render::{Bodies, Live, Op, View};
+use render::{Bodies, Live, Op, Pulse, View};
 use serde_json::json;
 use store::{ReadRange, Stored};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
-use transcript::{Record, Seq, SessionId};
+use transcript::{Record, Seq, SessionId, SessionState};
 
 use crate::live::News;
 use crate::session::Shared;
@@ -24,6 +24,8 @@ use crate::window;
 /// What a patch costs the browser, layout and paint, hardly depends on how many words are in it, and words
 /// that come thirty times a second look as smooth as sixty.
 const FRAME: Duration = Duration::from_millis(33);
+/// How often is looked for a sign of life.
+const LOOK: Duration = Duration::from_secs(1);
 /// Messages that are kept drawn; as many as a page shows at first.
 const MESSAGES: usize = 50;
 /// Patches that a page may be behind before it has to load itself again.
@@ -107,6 +109,9 @@ struct Drawing<'a> {
     /// Committed and not drawn yet.
     waiting: Vec<Record>,
     drawn_at: Instant,
+    /// The program as it was shown last, and when it was looked at.
+    pulse: Option<Pulse>,
+    looked_at: Instant,
     watchers: broadcast::Sender<Shown>,
 }
 
@@ -121,9 +126,11 @@ impl<'a> Drawing<'a> {
         let page = Self::load(shared, &session).await?;
         let (watchers, _) = broadcast::channel(PATCHES_KEPT);
         let (waiting, drawn_at) = (Vec::new(), Instant::now());
-        let mut drawing = Self { shared, session, page, waiting, drawn_at, watchers };
+        let (pulse, looked_at) = (None, drawn_at);
+        let mut drawing =
+            Self { shared, session, page, waiting, drawn_at, pulse, looked_at, watchers };
         loop {
-            let due = drawing.drawn_at + FRAME;
+            let (due, look) = (drawing.drawn_at + FRAME, drawing.looked_at + LOOK);
             tokio::select! {
                 join = joining.recv() => match join {
                     Some(join) => drawing.join(join),
@@ -140,7 +147,25 @@ impl<'a> Drawing<'a> {
                         return Ok(());
                     }
                 }
+                () = sleep_until(look), if drawing.is_watched_at_work() => drawing.look(),
             }
+        }
+    }
+
+    fn is_watched_at_work(&self) -> bool {
+        let state = self.page.transcript().summary.state();
+        let is_at_work = matches!(state, SessionState::Running | SessionState::Waiting);
+        (is_at_work || self.pulse.is_some()) && self.watchers.receiver_count() > 0
+    }
+
+    /// The program writes lines that become no records, too.
+    fn look(&mut self) {
+        self.looked_at = Instant::now();
+        let pulse = self.shared.pulse_of(&self.session, self.page.transcript());
+        if pulse != self.pulse {
+            let shown = self.shown(Some(vec![self.page.pulse(pulse.as_ref())]));
+            let _ = self.watchers.send(shown);
+            self.pulse = pulse;
         }
     }
 
@@ -151,6 +176,7 @@ impl<'a> Drawing<'a> {
         let transcript = read.await?.map(|it| it.transcript).unwrap_or_default();
         let folder = shared.agents.workspace(&transcript.summary.agent);
         let view = View::new(session.clone(), Bodies::Cut).in_folder(folder.to_str());
+        let view = view.with_raw(shared.keeps_raw_of(&transcript));
         Ok(Live::new(view, transcript))
     }
 
@@ -158,7 +184,14 @@ impl<'a> Drawing<'a> {
     fn join(&mut self, Join { seen, reply }: Join) {
         self.draw_waiting();
         let live = self.watchers.subscribe();
-        let first = self.shown(self.page.since(seen));
+        let transcript = self.page.transcript();
+        let is_program = self.shared.agents.is_program(&transcript.summary.agent);
+        let pulse = self.shared.pulse_of(&self.session, transcript);
+        let pulse = is_program.then(|| self.page.pulse(pulse.as_ref()));
+        let first = self.shown(self.page.since(seen).map(|mut ops| {
+            ops.extend(pulse);
+            ops
+        }));
         // A page that has gone needs no answer.
         let _ = reply.send(Joined { first, live });
     }

@@ -146,6 +146,7 @@ fn texts(db: &Connection, at: At<'_>, event: &Event) -> Result<Vec<(ItemKind, St
         | Event::OutputCancelled { .. }
         | Event::RunFinish { .. }
         | Event::AgentMessage { .. }
+        | Event::AgentProgress { .. }
         | Event::AgentCallbackResult { .. }
         | Event::Unrecognized { .. }
         | Event::Other(_) => Vec::new(),

@@ -230,7 +230,17 @@ impl Store {
         self.inner.readers.read(|db| session::list(db, archived, limit, before))
     }
 
-    /// Sessions with an open run, an unanswered message, or a queue.
+    /// The session with that agent that was changed last, apart from one.
+    pub fn latest_session_of(
+        &self,
+        agent: &str,
+        but: &SessionId,
+    ) -> Result<Option<SessionId>, Error> {
+        self.inner.readers.read(|db| session::latest_of(db, agent, but))
+    }
+
+    /// Sessions with an open run, an unanswered message, a queue, or a question to another agent
+    /// that has no answer yet.
     pub fn needing_attention(&self) -> Result<Vec<SessionId>, Error> {
         self.inner.readers.read(|db| session::needing_attention(db))
     }

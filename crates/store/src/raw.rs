@@ -3,7 +3,9 @@
 //! Lines come in batches and are compressed together: neighbours are much alike. Each says which
 //! records were made of it. They are kept for some time and then removed; the log does not need them.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use std::ops::RangeInclusive;
+
+use rusqlite::{Connection, OptionalExtension, Rows, params};
 use transcript::{Millis, Seq, SessionId};
 
 use crate::sql::{int, seq};
@@ -17,6 +19,16 @@ pub struct RawLine {
     pub from: Seq,
     pub to: Seq,
     pub text: String,
+}
+
+impl RawLine {
+    fn is_of(&self, records: &RangeInclusive<Seq>) -> bool {
+        let made_any = self.from <= self.to;
+        let begins_before_end = self.from <= *records.end();
+        // What made none stands before the record that would have been its own.
+        begins_before_end
+            && if made_any { self.to >= *records.start() } else { self.from > *records.start() }
+    }
 }
 
 /// With its number in the session: 1, 2, 3, ...
@@ -53,24 +65,32 @@ impl Store {
         after: u64,
         limit: usize,
     ) -> Result<Vec<NumberedLine>, Error> {
-        self.in_session(session, |db, key| page(db, key, after, limit))
-    }
-
-    /// Those that the record was made of.
-    pub fn raw_of(&self, session: &SessionId, record: Seq) -> Result<Vec<NumberedLine>, Error> {
         self.in_session(session, |db, key| {
             let mut find = db.prepare_cached(
-                "SELECT first, lines FROM raw_lines
-                 WHERE session = ?1 AND first_seq <= ?2 AND last_seq >= ?2 ORDER BY first",
+                "SELECT first, lines FROM raw_lines WHERE session = ?1 AND last > ?2 ORDER BY first",
             )?;
-            let mut rows = find.query(params![key, int(record)])?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                let lines = unpack(row.get(0)?, &row.get::<_, Vec<u8>>(1)?)?;
-                let is_of = |it: &RawLine| (it.from..=it.to).contains(&record);
-                found.extend(lines.into_iter().filter(|it| is_of(&it.line)));
-            }
-            Ok(found)
+            page(find.query(params![key, number(after)])?, limit, |it| it.number > after)
+        })
+    }
+
+    /// Those that the records from one to the other were made of, with what made none in between.
+    pub fn raw_of(
+        &self,
+        session: &SessionId,
+        records: &RangeInclusive<Seq>,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<NumberedLine>, Error> {
+        let (first, last) = (int(*records.start()), int(*records.end()));
+        self.in_session(session, |db, key| {
+            // A batch may begin with a line that made no record, and so stands before the batch's first.
+            let mut find = db.prepare_cached(
+                "SELECT first, lines FROM raw_lines
+                 WHERE session = ?1 AND last > ?2 AND first_seq - 1 <= ?4 AND last_seq >= ?3
+                 ORDER BY first",
+            )?;
+            let rows = find.query(params![key, number(after), first, last])?;
+            page(rows, limit, |it| it.number > after && it.line.is_of(records))
         })
     }
 
@@ -118,19 +138,14 @@ fn add(db: &Connection, session: i64, lines: &[RawLine]) -> Result<(), Error> {
 }
 
 fn page(
-    db: &Connection,
-    session: i64,
-    after: u64,
+    mut rows: Rows<'_>,
     limit: usize,
+    is_wanted: impl Fn(&NumberedLine) -> bool,
 ) -> Result<Vec<NumberedLine>, Error> {
-    let mut find = db.prepare_cached(
-        "SELECT first, lines FROM raw_lines WHERE session = ?1 AND last > ?2 ORDER BY first",
-    )?;
-    let mut rows = find.query(params![session, i64::try_from(after).unwrap_or(i64::MAX)])?;
     let (mut found, mut bytes) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
         let lines = unpack(row.get(0)?, &row.get::<_, Vec<u8>>(1)?)?;
-        for line in lines.into_iter().filter(|it| it.number > after) {
+        for line in lines.into_iter().filter(&is_wanted) {
             if found.len() >= limit || bytes >= PAGE_BYTES {
                 return Ok(found);
             }
@@ -139,6 +154,10 @@ fn page(
         }
     }
     Ok(found)
+}
+
+fn number(line: u64) -> i64 {
+    i64::try_from(line).unwrap_or(i64::MAX)
 }
 
 /// Time, records and text of each line.
@@ -154,9 +173,9 @@ fn unpack(first: i64, packed: &[u8]) -> Result<Vec<NumberedLine>, Error> {
     let json = blob::decompress(packed)?;
     let lines: Packed =
         serde_json::from_slice(&json).map_err(|it| Error::Damaged(it.to_string()))?;
-    let number = |(n, (at, from, to, text)): (u64, (i64, u64, u64, String))| {
+    let numbered = |(n, (at, from, to, text)): (u64, (i64, u64, u64, String))| {
         let line = RawLine { at: Millis(at), from: Seq(from), to: Seq(to), text };
         NumberedLine { number: n, line }
     };
-    Ok((seq(first).0..).zip(lines).map(number).collect())
+    Ok((seq(first).0..).zip(lines).map(numbered).collect())
 }

@@ -87,6 +87,22 @@ pub(crate) fn list(
     Ok(listed)
 }
 
+/// That was changed last, of those that are not archived.
+pub(crate) fn latest_of(
+    db: &Connection,
+    agent: &str,
+    but: &SessionId,
+) -> Result<Option<SessionId>, Error> {
+    let mut find = db.prepare_cached(
+        "SELECT id FROM sessions
+         WHERE archived = 0 AND id <> ?2 AND json_extract(summary, '$.agent') = ?1
+         ORDER BY updated_at DESC, id DESC LIMIT 1",
+    )?;
+    let id: Option<String> =
+        find.query_row(params![agent, but.as_str()], |row| row.get(0)).optional()?;
+    Ok(id.map(SessionId::new))
+}
+
 pub(crate) fn needing_attention(db: &Connection) -> Result<Vec<SessionId>, Error> {
     let mut find = db.prepare_cached("SELECT id FROM sessions WHERE attention = 1 ORDER BY key")?;
     let rows = find.query_map([], |row| Ok(SessionId::new(row.get::<_, String>(0)?)))?;
@@ -113,7 +129,10 @@ pub(crate) fn queue_start(db: &Connection, session: i64) -> Result<Option<Seq>, 
 }
 
 fn needs_attention(summary: &Summary) -> bool {
-    summary.open_run.is_some() || summary.unanswered || summary.queued > 0
+    summary.open_run.is_some()
+        || summary.unanswered
+        || summary.queued > 0
+        || !summary.open_exchanges.is_empty()
 }
 
 fn json(summary: &Summary) -> Result<String, Error> {

@@ -264,6 +264,9 @@ impl Answer {
             Event::AgentMessage { .. } | Event::AgentCallbackResult { .. } => {
                 self.exchange(event, at)
             }
+            Event::AgentProgress { exchange_id, state } => {
+                self.exchange_progress(exchange_id, *state)
+            }
             Event::Notice { .. } | Event::Unrecognized { .. } => self.aside(event, at),
             Event::SessionCreated { .. }
             | Event::SessionUpdated { .. }

@@ -1,12 +1,13 @@
 //! The events that end whatever of a run is still open: every opened thing gets exactly one end.
 //!
 //! Used when a run is cancelled, when its agent dies, when the server stops or has crashed, and, to
-//! be sure, when it ends well. Always in the same order: parts, arguments, approvals, results in
-//! call order, steps, the cancellation, the run.
+//! be sure, when it ends well. Always in the same order: parts, arguments, approvals, answers that
+//! were waited for, results in call order, steps, the cancellation, the run. An answer that nobody
+//! waits for may come after the run.
 
 use crate::{
-    Answer, Call, CancelReason, Decision, ErrorCode, ErrorInfo, Event, Millis, PartKind, RunStatus,
-    Usage, Validation,
+    Answer, Call, CancelReason, Decision, ErrorCode, ErrorInfo, Event, Exchange, ExchangeMode,
+    Millis, PartKind, RunStatus, Usage, Validation,
 };
 
 /// How a run ends.
@@ -99,6 +100,7 @@ pub fn close(answer: &Answer, ending: &Ending, now: Millis) -> Vec<Event> {
     let open_calls = || answer.calls().filter(|call| call.is_open());
     events.extend(open_calls().filter(|call| !call.arguments_done).map(close_arguments));
     events.extend(open_calls().filter(|call| call.waits_for_approval()).map(withdraw_approval));
+    events.extend(awaited_exchanges(answer).map(|exchange| close_exchange(exchange, ending)));
     events.extend(open_calls().map(|call| close_call(call, ending, now)));
     events.extend(close_steps(answer, ending));
     events.extend(
@@ -128,9 +130,10 @@ pub fn pause(answer: &Answer, now: Millis) -> Option<Vec<Event>> {
         return None;
     }
     let is_running = |call: &&Call| call.is_open() && call.running_since.is_some();
-    let running = answer.calls().filter(is_running);
-    (waits && is_written && is_silent)
-        .then(|| running.map(|call| close_call(call, &Ending::Restarted, now)).collect())
+    let ending = &Ending::Restarted;
+    let exchanges = awaited_exchanges(answer).map(|exchange| close_exchange(exchange, ending));
+    let running = answer.calls().filter(is_running).map(|call| close_call(call, ending, now));
+    (waits && is_written && is_silent).then(|| exchanges.chain(running).collect())
 }
 
 fn close_part(kind: &PartKind, parent_call_id: Option<crate::CallId>) -> Option<Event> {
@@ -173,6 +176,33 @@ fn withdraw_approval(call: &Call) -> Event {
         feedback: None,
         covers: None,
         by: "callboard".to_owned(),
+    }
+}
+
+fn awaited_exchanges(answer: &Answer) -> impl Iterator<Item = &Exchange> {
+    let is_awaited = |it: &&Exchange| it.outcome.is_none() && it.mode == ExchangeMode::Sync;
+    answer.exchanges().filter(is_awaited)
+}
+
+/// Nobody waits for the answer any more: the other side is told to stop.
+fn close_exchange(exchange: &Exchange, ending: &Ending) -> Event {
+    let Exchange { id, direction, agent, peer_session_id, peer_response_id, .. } = exchange;
+    let message = match ending {
+        Ending::Completed { .. } => "The run ended without waiting for the answer.",
+        Ending::Failed { .. } => "The run that asked failed before the answer came.",
+        Ending::Cancelled => "The run that asked was stopped before the answer came.",
+        Ending::TimedOut => "The run that asked took longer than its time limit allows.",
+        Ending::Restarted => "The server was stopped before the answer came.",
+    };
+    Event::AgentCallbackResult {
+        exchange_id: id.clone(),
+        direction: *direction,
+        agent: agent.clone(),
+        peer_session_id: peer_session_id.clone(),
+        peer_response_id: peer_response_id.clone(),
+        ok: false,
+        result: None,
+        error: Some(ErrorInfo::new(ErrorCode::AgentCancelled, message)),
     }
 }
 

@@ -3,14 +3,15 @@
 //! Text belongs to the step it came in and is undecided while that step is open. A call takes the
 //! text before it, since the call before that one, as its commentary. A step that ends without a
 //! call makes its text final. Text after the last call of a step is carried into the next step and
-//! decided there, or becomes final with the run. What a sub-agent says is decided among its own
+//! decided there, or becomes final with the run; so does what its provider calls commentary, where
+//! no call follows it and there is no answer. What a sub-agent says is decided among its own
 //! steps and calls: each parent call is a scope of its own.
 
 use std::collections::HashMap;
 
 use crate::answer::Touched;
 use crate::call::as_json;
-use crate::{Answer, CallId, Millis, PartKind, Phase, Text, TextRole};
+use crate::{Answer, CallId, Millis, Part, PartKind, Phase, Text, TextRole};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Scopes {
@@ -93,11 +94,30 @@ impl Answer {
         let mut touched = 0..0;
         for scope in scopes.nested.values_mut().chain([&mut scopes.outer]) {
             scope.open_step = None;
-            let (finals, _) = self.make_final(std::mem::take(&mut scope.pending), at);
+            let (finals, kept) = self.make_final(std::mem::take(&mut scope.pending), at);
             touched = crate::answer::union(touched, finals);
+            touched = crate::answer::union(touched, self.answer_with(&kept, at));
         }
         self.index.scopes = scopes;
         touched
+    }
+
+    /// Commentary that led to no call, where there is no answer: it is all there is of one.
+    fn answer_with(&mut self, commentary: &[usize], at: Millis) -> Touched {
+        let Some(&first) = commentary.first() else { return 0..0 };
+        let parent = &self.parts[first].parent;
+        let mut beside = self.parts.iter().filter(|it| it.parent == *parent);
+        let is_final = |it: &Part| match &it.kind {
+            PartKind::Text(text) => text.role == TextRole::Final,
+            _ => false,
+        };
+        if beside.any(is_final) {
+            return 0..0;
+        }
+        for &idx in commentary {
+            self.decide(idx, TextRole::Final, at);
+        }
+        first..self.parts.len()
     }
 
     /// What only its provider calls commentary stays that, and waits for a call: the second value.

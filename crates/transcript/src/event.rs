@@ -303,6 +303,14 @@ pub enum Event {
     AgentMessage {
         exchange_id: ExchangeId,
         direction: Direction,
+        /// The call that asks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<CallId>,
+        #[serde(default, skip_serializing_if = "ExchangeMode::is_sync")]
+        mode: ExchangeMode,
+        /// Of the message, see [`Sender::depth`].
+        #[serde(default, skip_serializing_if = "is_zero")]
+        depth: u32,
         agent: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         peer_session_id: Option<SessionId>,
@@ -310,7 +318,13 @@ pub enum Event {
         peer_response_id: Option<ResponseId>,
         text: String,
     },
-    /// The end of an exchange, good or bad.
+    /// How it stands with a question that has no answer yet.
+    AgentProgress {
+        exchange_id: ExchangeId,
+        state: ExchangeState,
+    },
+    /// The end of an exchange, good or bad. It belongs to the run that asked, also where that has
+    /// ended.
     AgentCallbackResult {
         exchange_id: ExchangeId,
         direction: Direction,
@@ -368,6 +382,9 @@ words! {
     CancelReason { UserCancel, Timeout, Error, Restart }
     RunStatus { Completed, Failed, Cancelled }
     Direction { Sent, Received }
+    /// Where a question to another agent is: in that agent's queue, at work, or at work and held up
+    /// until a person decides.
+    ExchangeState { Queued, Running, AwaitingApproval }
 }
 
 /// Whose voice a `user_message` is; a system message shows as a quiet line.
@@ -402,6 +419,22 @@ impl SendMode {
     }
 }
 
+/// Whether the one who asks waits for the answer, or is called back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ExchangeMode {
+    #[default]
+    Sync,
+    Async,
+}
+
+impl ExchangeMode {
+    fn is_sync(&self) -> bool {
+        *self == Self::Sync
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -420,6 +453,12 @@ pub struct Sender {
     pub session_id: SessionId,
     pub agent: String,
     pub exchange_id: ExchangeId,
+    /// How many questions of agents have led to this message since a person said something.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u32,
+    /// What was asked is answered; else it is a question.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_answer: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -485,6 +524,10 @@ pub struct Evaluation {
     pub criterion: String,
     pub decision: String,
     pub reason: String,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 fn is_false(flag: &bool) -> bool {

@@ -78,6 +78,49 @@ fn message() -> impl Strategy<Value = MessageId> {
     (0..3u8).prop_map(|n| MessageId::new(format!("m{n}")))
 }
 
+fn exchange() -> impl Strategy<Value = ExchangeId> {
+    (0..3u8).prop_map(|n| ExchangeId::new(format!("x{n}")))
+}
+
+fn exchange_event() -> impl Strategy<Value = Event> {
+    let mode = prop_oneof![Just(ExchangeMode::Sync), Just(ExchangeMode::Async)];
+    let state = prop_oneof![
+        Just(ExchangeState::Queued),
+        Just(ExchangeState::Running),
+        Just(ExchangeState::AwaitingApproval)
+    ];
+    let (direction, agent) = (Direction::Sent, "other");
+    prop_oneof![
+        (exchange(), parent(), mode, text()).prop_map(move |(exchange_id, call_id, mode, text)| {
+            Event::AgentMessage {
+                peer_session_id: Some(SessionId::new("peer")),
+                peer_response_id: Some(ResponseId::new(exchange_id.as_str())),
+                exchange_id,
+                direction,
+                call_id,
+                mode,
+                depth: 1,
+                agent: agent.into(),
+                text,
+            }
+        }),
+        (exchange(), state)
+            .prop_map(|(exchange_id, state)| Event::AgentProgress { exchange_id, state }),
+        (exchange(), any::<bool>(), error(), text()).prop_map(
+            move |(exchange_id, ok, error, text)| Event::AgentCallbackResult {
+                exchange_id,
+                direction,
+                agent: agent.into(),
+                peer_session_id: None,
+                peer_response_id: None,
+                ok,
+                result: ok.then(|| text.into()),
+                error: (!ok).then_some(error),
+            }
+        ),
+    ]
+}
+
 fn provider_id() -> impl Strategy<Value = Option<String>> {
     prop_oneof![Just(None), "(call_[01])?".prop_map(Some)]
 }
@@ -91,7 +134,13 @@ fn error() -> impl Strategy<Value = ErrorInfo> {
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
-    prop_oneof![2 => session_event(), 3 => run_event(), 6 => part_event(), 8 => call_event()]
+    prop_oneof![
+        2 => session_event(),
+        3 => run_event(),
+        6 => part_event(),
+        8 => call_event(),
+        2 => exchange_event(),
+    ]
 }
 
 fn session_event() -> impl Strategy<Value = Event> {

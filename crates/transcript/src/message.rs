@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use crate::{
     ApprovalOptions, Attachment, Body, CallId, CancelReason, ClientId, Decision, Direction,
-    ErrorCode, ErrorInfo, Evaluation, ExchangeId, Executor, Level, MessageId, Millis, PartId,
-    Phase, ResponseId, RunStatus, SaidBy, Scope, Sender, Seq, SessionId, SteerState, Trigger,
-    Truncated, Usage, Validation,
+    ErrorCode, ErrorInfo, Evaluation, ExchangeId, ExchangeMode, ExchangeState, Executor, Level,
+    MessageId, Millis, PartId, Phase, ResponseId, RunStatus, SaidBy, Scope, Sender, Seq, SessionId,
+    SteerState, Trigger, Truncated, Usage, Validation,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -164,10 +164,15 @@ pub struct Steered {
 pub struct Exchange {
     pub id: ExchangeId,
     pub direction: Direction,
+    /// The call that asks.
+    pub call_id: Option<CallId>,
+    pub mode: ExchangeMode,
     pub agent: String,
     pub peer_session_id: Option<SessionId>,
     pub peer_response_id: Option<ResponseId>,
     pub text: String,
+    /// As last heard; none until the other side has taken the message.
+    pub state: Option<ExchangeState>,
     pub outcome: Option<ExchangeOutcome>,
 }
 
@@ -316,6 +321,17 @@ impl Answer {
             PartKind::Call(call) => Some(call),
             _ => None,
         }
+    }
+
+    pub fn has_exchanges(&self) -> bool {
+        !self.index.exchanges.is_empty()
+    }
+
+    pub fn exchanges(&self) -> impl Iterator<Item = &Exchange> {
+        self.parts.iter().filter_map(|part| match &part.kind {
+            PartKind::Exchange(exchange) => Some(&**exchange),
+            _ => None,
+        })
     }
 
     pub fn texts(&self) -> impl Iterator<Item = (&Part, &Text)> {

@@ -6,8 +6,9 @@ use crate::answer::Touched;
 use crate::call::new_call;
 use crate::commentary::Scopes;
 use crate::{
-    Answer, Call, CallId, Event, Exchange, ExchangeId, ExchangeOutcome, MessageId, Millis, Part,
-    PartId, PartKind, Seq, SteerState, Steered, Text, TextRole, Thinking,
+    Answer, Call, CallId, Event, Exchange, ExchangeId, ExchangeMode, ExchangeOutcome,
+    ExchangeState, MessageId, Millis, Part, PartId, PartKind, Seq, SteerState, Steered, Text,
+    TextRole, Thinking,
 };
 
 /// Where things are, so that a record costs the same however long the answer is.
@@ -17,7 +18,7 @@ pub(crate) struct Index {
     thinkings: HashMap<PartId, usize>,
     calls: HashMap<CallId, usize>,
     steered: HashMap<MessageId, usize>,
-    exchanges: HashMap<ExchangeId, usize>,
+    pub(crate) exchanges: HashMap<ExchangeId, usize>,
     pub(crate) scopes: Scopes,
     /// Closed texts that are JSON: candidates for leaked arguments.
     pub(crate) json_texts: Vec<usize>,
@@ -182,10 +183,23 @@ impl Answer {
                 idx..idx + 1
             }
             None => {
-                let touched = self.push(PartKind::Exchange(news), None, at);
+                let call = news.call_id.clone();
+                let touched = self.push(PartKind::Exchange(news), call.as_ref(), at);
                 self.index.exchanges.insert(id, touched.start);
                 touched
             }
+        }
+    }
+
+    /// Of an exchange that never began, or that has ended, nothing is to be told.
+    pub(crate) fn exchange_progress(&mut self, id: &ExchangeId, state: ExchangeState) -> Touched {
+        let Some(idx) = self.index.exchanges.get(id).copied() else { return 0..0 };
+        match &mut self.parts[idx].kind {
+            PartKind::Exchange(exchange) if exchange.outcome.is_none() => {
+                exchange.state = Some(state);
+                idx..idx + 1
+            }
+            _ => 0..0,
         }
     }
 
@@ -216,6 +230,7 @@ impl Exchange {
         if self.text.is_empty() {
             self.text = news.text;
         }
+        self.state = self.state.or(news.state);
         // The first outcome stands.
         self.outcome = self.outcome.take().or(news.outcome);
     }
@@ -233,6 +248,9 @@ pub(crate) fn aside(event: &Event, at: Millis) -> Option<PartKind> {
         Event::AgentMessage {
             exchange_id,
             direction,
+            call_id,
+            mode,
+            depth: _,
             agent,
             peer_session_id,
             peer_response_id,
@@ -240,10 +258,13 @@ pub(crate) fn aside(event: &Event, at: Millis) -> Option<PartKind> {
         } => Some(PartKind::Exchange(Box::new(Exchange {
             id: exchange_id.clone(),
             direction: *direction,
+            call_id: call_id.clone(),
+            mode: *mode,
             agent: agent.clone(),
             peer_session_id: peer_session_id.clone(),
             peer_response_id: peer_response_id.clone(),
             text: text.clone(),
+            state: None,
             outcome: None,
         }))),
         Event::AgentCallbackResult {
@@ -258,10 +279,13 @@ pub(crate) fn aside(event: &Event, at: Millis) -> Option<PartKind> {
         } => Some(PartKind::Exchange(Box::new(Exchange {
             id: exchange_id.clone(),
             direction: *direction,
+            call_id: None,
+            mode: ExchangeMode::default(),
             agent: agent.clone(),
             peer_session_id: peer_session_id.clone(),
             peer_response_id: peer_response_id.clone(),
             text: String::new(),
+            state: None,
             outcome: Some(ExchangeOutcome {
                 at,
                 ok: *ok,

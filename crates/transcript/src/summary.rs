@@ -2,11 +2,14 @@
 //!
 //! Deltas never change it, so keeping it in the store costs nothing while a reply streams.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, Decision, Event, Millis, Record, ResponseId, RunStatus, Scope};
+use crate::{
+    CallId, Decision, Direction, Event, ExchangeId, ExchangeMode, ExchangeState, Millis, Record,
+    ResponseId, RunStatus, Scope, Sender, SessionId,
+};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -31,6 +34,10 @@ pub struct Summary {
     pub queued: u32,
     /// The newest message has no run yet.
     pub unanswered: bool,
+    /// The agent that the newest message is from; none if a person said it.
+    pub from: Option<Sender>,
+    /// Questions to other agents that have no answer yet.
+    pub open_exchanges: BTreeMap<ExchangeId, OpenExchange>,
     /// Of all runs that have said so.
     pub total_tokens: u64,
     /// Where the agent is a program: its own conversation, to go on with.
@@ -43,6 +50,20 @@ pub struct Summary {
 pub struct Linked {
     pub cli_session_id: String,
     pub version: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenExchange {
+    /// The run that asked.
+    pub response_id: Option<ResponseId>,
+    /// Who was asked.
+    pub agent: String,
+    pub mode: ExchangeMode,
+    /// As in [`Sender::depth`].
+    pub depth: u32,
+    pub peer_session_id: Option<SessionId>,
+    pub state: Option<ExchangeState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +94,16 @@ impl Summary {
         }
     }
 
+    /// Its run goes on only when a person has decided: about a call of its own, or of an agent that
+    /// it waits for.
+    pub fn waits_for_a_person(&self) -> bool {
+        let is_held_up = |it: &OpenExchange| {
+            it.mode == ExchangeMode::Sync && it.state == Some(ExchangeState::AwaitingApproval)
+        };
+        self.open_run.is_some()
+            && (!self.open_approvals.is_empty() || self.open_exchanges.values().any(is_held_up))
+    }
+
     /// Takes in one record; true if anything but the time of the last change is different now.
     pub fn apply(&mut self, record: &Record) -> bool {
         let changed = self.take_in(record);
@@ -100,9 +131,10 @@ impl Summary {
                 self.given_title = title.clone().or_else(|| self.given_title.take());
                 self.archived = archived.unwrap_or(self.archived);
             }
-            Event::UserMessage { text, .. } => {
+            Event::UserMessage { text, from, .. } => {
                 self.message_count += 1;
                 self.unanswered = true;
+                self.from.clone_from(from);
                 if self.first_words.is_none() {
                     self.first_words = first_words(text);
                 }
@@ -139,7 +171,36 @@ impl Summary {
                 let (cli_session_id, version) = (cli_session_id.clone(), version.clone());
                 self.linked = Some(Linked { cli_session_id, version });
             }
-            Event::MessageEdited { .. }
+            Event::AgentMessage {
+                exchange_id,
+                direction: Direction::Sent,
+                agent,
+                mode,
+                depth,
+                peer_session_id,
+                ..
+            } => {
+                let exchange = OpenExchange {
+                    response_id: record.response_id.clone(),
+                    agent: agent.clone(),
+                    mode: *mode,
+                    depth: *depth,
+                    peer_session_id: peer_session_id.clone(),
+                    state: None,
+                };
+                self.open_exchanges.insert(exchange_id.clone(), exchange);
+            }
+            Event::AgentProgress { exchange_id, state } => {
+                let Some(exchange) = self.open_exchanges.get_mut(exchange_id) else {
+                    return false;
+                };
+                exchange.state = Some(*state);
+            }
+            Event::AgentCallbackResult { exchange_id, .. } => {
+                return self.open_exchanges.remove(exchange_id).is_some();
+            }
+            Event::AgentMessage { .. }
+            | Event::MessageEdited { .. }
             | Event::MessageMoved { .. }
             | Event::MessageSteered { .. }
             | Event::QueueHeld { .. }
@@ -164,8 +225,6 @@ impl Summary {
             | Event::Notice { .. }
             | Event::CancelRequested { .. }
             | Event::OutputCancelled { .. }
-            | Event::AgentMessage { .. }
-            | Event::AgentCallbackResult { .. }
             | Event::Unrecognized { .. }
             | Event::Other(_) => return false,
         }

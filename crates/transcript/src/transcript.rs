@@ -228,6 +228,7 @@ pub fn is_of_session(event: &Event) -> bool {
         | Event::OutputCancelled { .. }
         | Event::RunFinish { .. }
         | Event::AgentMessage { .. }
+        | Event::AgentProgress { .. }
         | Event::AgentCallbackResult { .. }
         | Event::Unrecognized { .. }
         | Event::Other(_) => false,

@@ -43,6 +43,11 @@ impl Outcome {
                 if fields.contains_key("interrupted") {
                     fields.retain(|name, value| name != "noOutputExpected" && !is_blank(value));
                 }
+                // Words beside a picture are in no field.
+                if fields.get("type").is_some_and(|it| it == "image") {
+                    let words = Some(text_of(&content)).filter(|it| !it.is_empty());
+                    fields.extend(words.map(|it| ("text".to_owned(), it.into())));
+                }
                 match tidy(fields) {
                     fields if !fields.is_empty() => Some(Value::Object(fields)),
                     _ if !output.is_empty() => None,

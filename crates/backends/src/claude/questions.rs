@@ -1,6 +1,6 @@
 //! What the program wants to know before a call runs, and what it is told.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use transcript::{CallId, ErrorCode, ErrorInfo};
 
 use super::stdin;
@@ -16,6 +16,8 @@ pub(super) struct Question {
     pub(super) provider_call_id: String,
     /// What the call would run with.
     pub(super) input: Value,
+    /// It takes answers, which go into the input.
+    pub(super) has_form: bool,
 }
 
 impl Questions {
@@ -48,12 +50,19 @@ impl Question {
         }
     }
 
+    fn answered(&self, answers: Map<String, Value>) -> Value {
+        let mut input = self.input.as_object().cloned().unwrap_or_default();
+        input.extend(answers);
+        Value::Object(input)
+    }
+
     fn allowed_input(&self, verdict: Verdict) -> Result<Value, ErrorInfo> {
         let denied = |why: &str| Err(ErrorInfo::new(ErrorCode::ToolDenied, why));
         match verdict {
             Verdict::Allowed { arguments: None, .. } => Ok(self.input.clone()),
             Verdict::Allowed { arguments: Some(edited), .. } => match serde_json::from_str(&edited)
             {
+                Ok(Value::Object(answers)) if self.has_form => Ok(self.answered(answers)),
                 Ok(edited @ Value::Object(_)) => Ok(edited),
                 // What somebody changed for a reason must not run as it was.
                 _ => denied("The arguments were edited into something that is no JSON object."),

@@ -159,7 +159,7 @@ impl Run {
                 self.turn_begins(now, process);
                 self.link(init, process);
             }
-            Line::Stream(stream) => self.hear_stream(now, stream, process),
+            Line::Stream(stream) => self.hear_stream(now, stream, raw, process),
             Line::Assistant(said) => self.hear_assistant(now, said, raw),
             Line::User(said) => self.hear_user(now, said, raw),
             Line::Result(result) => self.turn_ended(now, &result, process),
@@ -243,12 +243,12 @@ impl Run {
             return self.telling.write(stdin::deny(&request_id, "This call has a result already."));
         };
         self.calls.ask(&tool_use_id);
-        let form = (tool_name == "AskUserQuestion").then(|| input.get("questions").cloned());
-        let asked = call_id.clone();
-        let question = Question { request_id, call_id, provider_call_id: tool_use_id, input };
-        if self.questions.add(question) {
+        let form = input.get("questions").filter(|_| tool_name == "AskUserQuestion").cloned();
+        let (asked, has_form) = (call_id.clone(), form.is_some());
+        let provider_call_id = tool_use_id;
+        if self.questions.add(Question { request_id, call_id, provider_call_id, input, has_form }) {
             let reason = decision_reason.map(|it| shortened(&it));
-            let ask = Effect::Ask { call_id: asked, can_edit: true, form: form.flatten(), reason };
+            let ask = Effect::Ask { call_id: asked, can_edit: true, form, reason };
             self.telling.effects.push(ask);
         }
     }
@@ -306,6 +306,12 @@ impl Run {
             return self.stopped(now);
         }
         let has_failed = result.is_error == Some(true) || result.subtype.starts_with("error");
+        let has_words = std::mem::take(&mut self.telling.has_words);
+        // It repeats the answer; some commands have no other.
+        let words = result.result.as_ref().filter(|it| !has_words && !it.trim().is_empty());
+        if let Some(words) = words.filter(|_| !has_failed) {
+            self.telling.text(words.clone());
+        }
         let error = has_failed.then(|| failure::of_turn(result, api_error.as_deref()));
         match (self.goes_on(process), error) {
             (None, None) => self.end(RunStatus::Completed, None),

@@ -50,7 +50,7 @@ impl Speaker {
         Self { parent: Some(parent), ..Self::default() }
     }
 
-    /// `cut_off` is why, where the message broke off.
+    /// `cut_off` is why, where the message broke off. False if there is no place for what was said.
     pub(super) fn hear(
         &mut self,
         now: Millis,
@@ -58,7 +58,7 @@ impl Speaker {
         cut_off: Option<&'static str>,
         calls: &mut Calls,
         telling: &mut Telling,
-    ) {
+    ) -> bool {
         match event {
             ApiEvent::MessageStart { message } => {
                 self.finish_message(now, None, calls, telling);
@@ -68,12 +68,13 @@ impl Speaker {
                 self.start_block(index, content_block, calls, telling);
             }
             ApiEvent::ContentBlockDelta { index, delta } => {
-                self.grow(index, delta, calls, telling);
+                return self.grow(index, delta, calls, telling);
             }
             ApiEvent::MessageDelta { delta, usage } => self.take_counts(delta.stop_reason, usage),
             ApiEvent::MessageStop {} => self.finish_message(now, cut_off, calls, telling),
             ApiEvent::ContentBlockStop {} | ApiEvent::Ping {} => (),
         }
+        true
     }
 
     /// A finished block. False if it is of a kind that we do not know.
@@ -189,10 +190,12 @@ impl Speaker {
         }
     }
 
-    fn grow(&mut self, index: u64, delta: Delta, calls: &mut Calls, telling: &mut Telling) {
-        let Some(message) = &mut self.message else { return };
-        let Some((_, piece)) = message.pieces.iter_mut().find(|(it, _)| *it == index) else {
-            return;
+    fn grow(&mut self, index: u64, delta: Delta, calls: &mut Calls, telling: &mut Telling) -> bool {
+        let pieces = self.message.as_mut().map(|it| &mut it.pieces);
+        let Some((_, piece)) = pieces.and_then(|it| it.iter_mut().find(|(it, _)| *it == index))
+        else {
+            // A block that we do not know is heard of when it is finished.
+            return !matches!(delta, Delta::Text { .. } | Delta::Thinking { .. });
         };
         match (piece, delta) {
             (Piece::Words(words), Delta::Text { text: delta }) if !words.is_thinking => {
@@ -206,6 +209,7 @@ impl Speaker {
             }
             _ => (),
         }
+        true
     }
 
     fn finish_words(&mut self, is_thinking: bool, text: String, telling: &mut Telling) {

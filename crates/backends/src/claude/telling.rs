@@ -10,14 +10,17 @@ pub(super) struct Telling {
     response_id: ResponseId,
     ids_given: u32,
     pub(super) effects: Vec<Effect>,
+    /// Since it was last looked at.
+    pub(super) has_words: bool,
 }
 
 impl Telling {
     pub(super) fn new(response_id: ResponseId) -> Self {
-        Self { response_id, ids_given: 0, effects: Vec::new() }
+        Self { response_id, ids_given: 0, effects: Vec::new(), has_words: false }
     }
 
     pub(super) fn emit(&mut self, event: Event) {
+        self.has_words |= matches!(event, Event::TextStart { parent_call_id: None, .. });
         self.effects.push(Effect::Emit(event));
     }
 

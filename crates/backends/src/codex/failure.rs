@@ -14,7 +14,10 @@ pub(super) fn of_turn(error: &Value) -> ErrorInfo {
         None => (info.as_str().unwrap_or_default(), &Value::Null),
     };
     let message = error["message"].as_str().unwrap_or("it did not say why");
-    let said = innermost(message);
+    let mut said = innermost(message);
+    if let Some(more) = error["additionalDetails"].as_str().filter(|it| !said.contains(*it)) {
+        said = format!("{}: {more}", said.trim_end_matches('.'));
+    }
     let status = details["httpStatusCode"].as_u64().or_else(|| status_in(&said));
     of(word, status, &said)
 }
@@ -38,8 +41,7 @@ pub(super) fn of_exit(exit: &Exit, had_spoken: bool) -> ErrorInfo {
         message += &format!(" Its last words: {last_words}");
     }
     if !had_spoken {
-        message +=
-            " If this Codex has no `codex app-server`, update it, or set `app_server = false`.";
+        message += " If `codex app-server` does not work in a terminal either, update Codex.";
     }
     ErrorInfo::new(ErrorCode::AgentExited, message)
 }

@@ -28,8 +28,19 @@ impl Telling {
                 self.finish_words(id, false, phase(item), text);
             }
             "reasoning" => self.finish_words(id, true, None, thoughts(item)),
-            // What we said comes back; what hooks say and sub-agents do is not this agent's.
-            "userMessage" | "hookPrompt" | "subAgentActivity" => (),
+            // What we said comes back.
+            "userMessage" => (),
+            "hookPrompt" => {
+                let fragments = item["fragments"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let texts: Vec<&str> =
+                    fragments.iter().filter_map(|it| it["text"].as_str()).collect();
+                self.notice(Level::Info, format!("A hook told the model: {}", texts.join("\n")));
+            }
+            "subAgentActivity" => {
+                let word = |name: &str| item[name].as_str().unwrap_or_default();
+                let text = format!("Codex's agent {}: {}", word("agentPath"), word("kind"));
+                self.notice(Level::Info, text);
+            }
             "contextCompaction" => {
                 self.notice(Level::Info, "Codex has shortened the conversation to make room.");
             }

@@ -12,6 +12,7 @@ use transcript::{
     Usage, Validation,
 };
 
+use crate::openai::FinishReason;
 use crate::own_tools::plain_name;
 use crate::{Effect, arguments_summary};
 
@@ -344,10 +345,11 @@ impl Telling {
 
     pub(super) fn finish_step(&mut self, usage: Option<Usage>) {
         let Some(step) = self.step.take() else { return };
-        let finish_reason = if step.has_calls { "tool_calls" } else { "stop" };
+        let finish_reason =
+            if step.has_calls { FinishReason::ToolCalls } else { FinishReason::Stop };
         self.emit(Event::StepFinish {
             index: self.steps - 1,
-            finish_reason: finish_reason.to_owned(),
+            finish_reason: finish_reason.as_str().to_owned(),
             usage,
             parent_call_id: None,
         });

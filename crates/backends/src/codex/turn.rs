@@ -73,7 +73,13 @@ impl Run {
                 telling.output(item, &format!("{message}\n"));
             }
             "turn/plan/updated" => {
-                telling.whole_call(now, "update_plan", &fields(params, &["explanation", "plan"]));
+                let mut plan = fields(params, &["explanation", "plan"]);
+                let steps = plan["plan"].as_array_mut().into_iter().flatten();
+                for step in steps.filter(|it| it["status"] == "inProgress") {
+                    // As the tool itself has it.
+                    step["status"] = json!("in_progress");
+                }
+                telling.whole_call(now, "update_plan", &plan);
             }
             "serverRequest/resolved" => self.withdraw(now, &params["requestId"]),
             "error" => self.failed(params),
@@ -110,7 +116,7 @@ impl Codex {
             "thread/status/changed" => self.status_changed(&params["status"]),
             "thread/tokenUsage/updated" => self.usage_updated(params),
             "mcpServer/startupStatus/updated" => self.tool_server_changed(params),
-            "model/rerouted" | "warning" => self.warned(method, params),
+            "model/rerouted" | "warning" | "guardianWarning" => self.warned(method, params),
             "item/completed" if params["item"]["type"] == "userMessage" => {
                 self.message_seen(&params["item"]);
             }
@@ -237,7 +243,7 @@ impl Codex {
         let Some(run) = &mut self.run else { return };
         let field = |name: &str| params[name].as_str().unwrap_or_default();
         let text = match method {
-            "warning" => field("message").to_owned(),
+            "warning" | "guardianWarning" => field("message").to_owned(),
             _ => format!(
                 "The service answers with {} instead of {}.",
                 field("toModel"),

@@ -100,7 +100,6 @@ pub(super) fn is_silent(method: &str) -> bool {
     const NAMES: &[&str] = &[
         "configWarning",
         "deprecationNotice",
-        "guardianWarning",
         "item/autoApprovalReview/completed",
         "item/autoApprovalReview/started",
         "item/commandExecution/terminalInteraction",

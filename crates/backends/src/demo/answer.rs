@@ -55,6 +55,7 @@ fn section(wish: &Wish, results: &[&Task]) -> String {
         Wish::Break => script::HELD.to_owned(),
         Wish::Help => script::HELP.to_owned(),
         Wish::Greeting => format!("{}{}", script::HELLO, script::HELP),
+        Wish::Heard { agent, text } => told(agent, text),
         Wish::NotUnderstood { said } => {
             format!("I did not understand “{said}”. Say `help` to see what I can do.")
         }
@@ -90,6 +91,10 @@ fn finding(task: &Task) -> String {
         )),
         Call::ListAgents => agents(result),
         Call::Note { .. } => Some("The note stands in the conversation.".to_owned()),
+        Call::AskAgent { agent, in_background: true, .. } => {
+            Some(format!("I have asked {}, and will say what it answers.", code(agent)))
+        }
+        Call::AskAgent { agent, .. } => result["answer"].as_str().map(|it| told(agent, it)),
         Call::Shell { .. } => None,
     };
     found.unwrap_or_else(|| unexpected(&task.call, result))
@@ -106,6 +111,7 @@ fn failure(call: &Call, message: &str) -> String {
         Call::Shell { command } => format!("run {}", code(command)),
         Call::ListAgents => "list the agents".to_owned(),
         Call::Note { .. } => "note that".to_owned(),
+        Call::AskAgent { agent, .. } => format!("ask {}", code(agent)),
     };
     format!("I could not {tried}: {message}")
 }
@@ -178,6 +184,11 @@ fn matches(query: &str, result: &Value) -> Option<String> {
     lines.extend(matches.iter().take(MAX_MATCHES).map(one_match));
     lines.extend(and_more(total, matches.len().min(MAX_MATCHES)));
     Some(lines.join("\n"))
+}
+
+fn told(agent: &str, text: &str) -> String {
+    let quoted: Vec<String> = text.lines().map(|it| format!("> {it}")).collect();
+    format!("{} says:\n\n{}", code(agent), quoted.join("\n"))
 }
 
 fn agents(result: &Value) -> Option<String> {

@@ -12,6 +12,7 @@ pub(super) enum Call {
     Shell { command: String },
     ListAgents,
     Note { text: String },
+    AskAgent { agent: String, text: String, in_background: bool },
 }
 
 /// A place as people call it, and its time zone. No zone is the server's own choice.
@@ -32,6 +33,7 @@ impl Call {
             Self::Shell { .. } => "shell",
             Self::ListAgents => "agents_list",
             Self::Note { .. } => "callboard_note",
+            Self::AskAgent { .. } => "agents_message",
         }
     }
 
@@ -46,6 +48,10 @@ impl Call {
             Self::Shell { command } => object([("command", Some(command))]),
             Self::ListAgents => object([]),
             Self::Note { text } => object([("text", Some(text))]),
+            Self::AskAgent { agent, text, in_background } => {
+                let mode = in_background.then(|| "async".to_owned());
+                object([("agent", Some(agent)), ("text", Some(text)), ("mode", mode.as_ref())])
+            }
         }
     }
 }

@@ -66,7 +66,8 @@ pub(super) fn plan(history: History) -> Plan {
                 return plan;
             }
             Wish::Break | Wish::Story { .. } | Wish::Report { .. } | Wish::Help => (),
-            Wish::Greeting | Wish::NotUnderstood { .. } | Wish::TooMany => (),
+            Wish::Greeting | Wish::Heard { .. } => (),
+            Wish::NotUnderstood { .. } | Wish::TooMany => (),
         }
     }
     plan.steps.push_back(Step { thoughts, purpose: Purpose::Answer });

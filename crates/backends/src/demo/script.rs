@@ -25,6 +25,7 @@ I have no model behind me, only rules, but the tools I use are real. Try one of 
 - `write \"some words\" to notes.txt`: asks you before it writes
 - `list the agents`: who else is there
 - `note: tea is ready`: puts a note into the conversation
+- `ask claude: what is in this folder?`, or `ask claude in the background: ...`: asks another agent
 - `think about breakfast`: thoughts first, then the answer
 - `tell me a story`: a long answer, good for trying *Stop*
 - `write a report about tea`: headings, a table, a list and code
@@ -54,6 +55,10 @@ pub(super) fn commentary(calls: &[Call], step: u32) -> String {
         [Call::Shell { command }] => format!("{opening} run `{}`.", command.replace('\n', " ")),
         [Call::ListAgents] => format!("{opening} see who is there."),
         [Call::Note { .. }] => format!("{opening} note that."),
+        [Call::AskAgent { agent, in_background: false, .. }] => format!("{opening} ask {agent}."),
+        [Call::AskAgent { agent, in_background: true, .. }] => {
+            format!("{opening} ask {agent}, and go on meanwhile.")
+        }
         [Call::Time(place)] if place.zone.is_none() => format!("{opening} look at the clock."),
         [Call::Time(place)] => format!("{opening} check what time it is in {}.", place.name),
         several => format!("{opening} check the time in {} at once.", names(several)),
@@ -67,7 +72,7 @@ fn names(calls: &[Call]) -> String {
             Call::Time(place) => Some(place.name.as_str()),
             Call::ListFiles { .. } | Call::ReadFile { .. } | Call::SearchFiles { .. } => None,
             Call::WriteFile { .. } | Call::Shell { .. } => None,
-            Call::ListAgents | Call::Note { .. } => None,
+            Call::ListAgents | Call::Note { .. } | Call::AskAgent { .. } => None,
         })
         .collect();
     match names.split_last() {

@@ -1,6 +1,8 @@
 //! What a message asks the demo agent for. Rules and nothing else: the same message always gives
 //! the same wishes.
 
+use transcript::Introduced;
+
 use super::call::Call;
 use super::places;
 use super::sentence::{Clause, Joint, Word, clauses};
@@ -23,6 +25,11 @@ pub(super) enum Wish {
     NotUnderstood {
         said: String,
     },
+    /// Another agent has answered.
+    Heard {
+        agent: String,
+        text: String,
+    },
     /// The message went on, and the demo agent does not.
     TooMany,
 }
@@ -32,7 +39,18 @@ pub(super) const MAX_WISHES: usize = 20;
 
 /// Empty for a message without a word in it.
 pub(super) fn understand(message: &str) -> Vec<Wish> {
-    let whole = run_command(message).or_else(|| write_file(message)).or_else(|| note(message));
+    let message = match Introduced::read(message) {
+        Some(Introduced { agent, text, is_answer: true }) => {
+            let (agent, text) = (agent.to_owned(), text.to_owned());
+            return vec![Wish::Heard { agent, text }];
+        }
+        Some(question) => question.text,
+        None => message,
+    };
+    let whole = run_command(message)
+        .or_else(|| write_file(message))
+        .or_else(|| note(message))
+        .or_else(|| ask_agent(message));
     if let Some(call) = whole {
         return vec![Wish::Call(call)];
     }
@@ -69,6 +87,18 @@ fn note(message: &str) -> Option<Call> {
     let (first, text) = message.trim().split_once(':')?;
     let text = text.trim().to_owned();
     (first.eq_ignore_ascii_case("note") && !text.is_empty()).then_some(Call::Note { text })
+}
+
+/// "ask AGENT: TEXT" and "ask AGENT in the background: TEXT"; the text may ask for anything.
+fn ask_agent(message: &str) -> Option<Call> {
+    let (whom, text) = after_word(message, "ask")?.split_once(':')?;
+    let (agent, in_background) = match whom.trim().strip_suffix("in the background") {
+        Some(agent) => (agent.trim(), true),
+        None => (whom.trim(), false),
+    };
+    let is_name = !agent.is_empty() && !agent.contains(char::is_whitespace);
+    let (agent, text) = (agent.to_owned(), text.trim().to_owned());
+    (is_name && !text.is_empty()).then_some(Call::AskAgent { agent, text, in_background })
 }
 
 /// "write TEXT to FILE". The file must look like one: a story about going to Paris is a story.
@@ -174,7 +204,7 @@ fn one_more(clause: &Clause, words: &[Word], last: Option<&Wish>) -> Option<Wish
         Call::ReadFile { .. } => single().map(|path| Call::ReadFile { path }),
         // A message with one of these has nothing else in it.
         Call::WriteFile { .. } | Call::Shell { .. } | Call::Note { .. } => None,
-        Call::ListAgents => None,
+        Call::ListAgents | Call::AskAgent { .. } => None,
         Call::SearchFiles { .. } => {
             let is_query = words.len() == 1 || split_at_last(words, WITHIN).is_some();
             is_query.then(|| search_call(&[], words)).flatten()

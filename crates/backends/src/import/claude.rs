@@ -11,10 +11,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use transcript::{Event, Millis, RewindReason};
+use transcript::{Attachment, Event, Millis, RewindReason};
 
 use self::beside::Beside;
 use super::branch::Branch;
+use super::pictures::spoken;
 use super::retelling::{About, Said};
 use super::{Imported, Kept, Kind, Retelling, Tail, lines, moment, owned, words};
 use crate::claude::{Claude, Settings};
@@ -98,11 +99,11 @@ impl<'a> Reader<'a> {
     fn hear_attachment(&mut self, at: Millis, line: &Value) {
         let attachment = &line["attachment"];
         let mode = attachment["commandMode"].as_str().unwrap_or("prompt");
-        let text = words(&attachment["prompt"]);
+        let (text, pictures) = spoken(&attachment["prompt"]);
         if attachment["type"] == "queued_command" && mode == "prompt" && self.told.is_open() {
             let id = owned(&line["uuid"]).unwrap_or_else(|| format!("at-{}", at.0));
             self.is_resting = false;
-            self.told.steer(at, Said { id, text, model: None });
+            self.told.steer(at, Said { id, text, pictures, model: None });
         }
     }
 
@@ -188,7 +189,7 @@ impl<'a> Reader<'a> {
         if has_results {
             return self.hear_results(at, line, inside);
         }
-        let text = words(content);
+        let (text, pictures) = spoken(content);
         let is_for_model = line["isMeta"] == true || line["isCompactSummary"] == true;
         match text.as_str() {
             _ if inside.is_some() => (),
@@ -202,19 +203,19 @@ impl<'a> Reader<'a> {
                 self.told.tell(at, &user(&content));
             }
             _ if is_for_model => (),
-            it => self.said(at, line, command(it).unwrap_or_else(|| it.to_owned())),
+            it => self.said(at, line, command(it).unwrap_or_else(|| it.to_owned()), pictures),
         }
     }
 
     /// A person says something: the turn before is over.
-    fn said(&mut self, at: Millis, line: &Value, text: String) {
+    fn said(&mut self, at: Millis, line: &Value, text: String, pictures: Vec<Attachment>) {
         self.close_turn();
         let id = owned(&line["uuid"]).unwrap_or_else(|| format!("at-{}", at.0));
         if let Some(before_message_id) = self.branch.say(&id) {
             let reason = RewindReason::Edit;
             self.told.note(at, Event::HistoryRewound { before_message_id, reason });
         }
-        self.told.start(at, Said { id, text, model: None });
+        self.told.start(at, Said { id, text, pictures, model: None });
         self.tell_init(at);
     }
 

@@ -15,6 +15,7 @@ use transcript::Millis;
 
 use self::items::{Output, called_item, fields, in_camel_case, live_item, texts};
 
+use super::pictures::spoken;
 use super::retelling::{About, Said};
 use super::{Imported, Kept, Kind, Retelling, Tail, lines, moment, owned, words};
 use crate::codex::{Codex, Settings};
@@ -112,7 +113,10 @@ impl Reader {
             }
             Some("user_message") if !self.has_items => {
                 let id = format!("{}-{}", self.thread.as_deref().unwrap_or_default(), self.n_lines);
-                self.said(at, id, event["message"].as_str().unwrap_or_default().to_owned());
+                let mut content = vec![json!({ "type": "text", "text": event["message"] })];
+                let pictures = event["images"].as_array().into_iter().flatten();
+                content.extend(pictures.map(|it| json!({ "type": "image", "image_url": it })));
+                self.said(at, id, &content.into());
             }
             Some("token_count") if event["info"].is_object() => {
                 let info = &event["info"];
@@ -139,7 +143,7 @@ impl Reader {
         let item = &event["item"];
         let id = item["id"].as_str().unwrap_or_default();
         if item["type"] == "UserMessage" {
-            return self.said(at, id.to_owned(), words(&item["content"]));
+            return self.said(at, id.to_owned(), &item["content"]);
         }
         let Some(item) = live_item(item) else {
             return self.told.unrecognized(&event.to_string());
@@ -216,11 +220,12 @@ impl Reader {
         self.tell(at, "item/completed", json!({ "item": item }));
     }
 
-    fn said(&mut self, at: Millis, id: String, text: String) {
+    fn said(&mut self, at: Millis, id: String, content: &Value) {
         if !self.has_turns {
             self.close_turn();
         }
-        let said = Said { id, text, model: self.model.clone() };
+        let (text, pictures) = spoken(content);
+        let said = Said { id, text, pictures, model: self.model.clone() };
         if self.told.is_open() {
             return self.told.steer(at, said);
         }

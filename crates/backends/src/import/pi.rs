@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use transcript::{Event, Millis, RewindReason};
 
 use super::branch::Branch;
+use super::pictures::spoken;
 use super::retelling::{About, Said};
 use super::{Imported, Kept, Kind, Retelling, Tail, lines, moment, owned, words};
 use crate::pi::{Pi, Settings, failure};
@@ -120,9 +121,11 @@ impl Reader {
             self.end_run();
         }
         let id = entry["id"].as_str().unwrap_or_default();
+        let (text, pictures) = spoken(&entry["message"]["content"]);
         let said = Said {
             id: format!("{}-{id}", self.conversation.as_deref().unwrap_or_default()),
-            text: words(&entry["message"]["content"]),
+            text,
+            pictures,
             model: self.model.clone(),
         };
         // A call without a result has died with the program.

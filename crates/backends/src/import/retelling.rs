@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use transcript::{
-    Answer, Ending, ErrorCode, ErrorInfo, Event, Level, MessageId, Millis, Record, ResponseId,
-    RunStatus, Seq, SessionId, SteerState, Trigger, close,
+    Answer, Attachment, Ending, ErrorCode, ErrorInfo, Event, Level, MessageId, Millis, Record,
+    ResponseId, RunStatus, Seq, SessionId, SteerState, Trigger, close,
 };
 
 use super::{Entry, Imported, Kind, Tail, Turn};
@@ -33,6 +33,7 @@ pub(super) struct Retelling {
 pub(super) struct Said {
     pub(super) id: String,
     pub(super) text: String,
+    pub(super) pictures: Vec<Attachment>,
     pub(super) model: Option<String>,
 }
 
@@ -86,7 +87,7 @@ impl Retelling {
             client_id: None,
             role: Default::default(),
             text: said.text,
-            attachments: Vec::new(),
+            attachments: said.pictures,
             from: None,
         };
         self.open(at, response_id.clone(), Some(message), said.model, Trigger::User);
@@ -102,7 +103,10 @@ impl Retelling {
 
     /// A message that went into the open run.
     pub(super) fn steer(&mut self, at: Millis, said: Said) {
-        let (message_id, text) = (MessageId::new(self.unique(&said.id)), said.text);
+        let message_id = MessageId::new(self.unique(&said.id));
+        // Nothing can be attached to it.
+        let named = said.pictures.iter().map(|_| "[image]");
+        let text = Some(&*said.text).into_iter().chain(named).collect::<Vec<_>>().join("\n");
         self.note(at, Event::MessageSteered { message_id, text, state: SteerState::Seen });
     }
 

@@ -1,6 +1,7 @@
 //! The loop, driven by hand: what it asks for, in which order, and how it ends.
 
 mod resuming;
+mod steering;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -92,6 +93,7 @@ impl Stage {
                     self.requests.push(serde_json::from_str(&request.body).unwrap());
                 }
                 Effect::WakeAt(at) => self.wake_at = Some(at),
+                Effect::CannotSteer(id) => self.asked.push(format!("cannot steer {id}")),
                 Effect::End(ending) => self.ending = Some(ending),
                 other => panic!("it has no process: {other:?}"),
             }

@@ -192,7 +192,13 @@ impl Run {
         self.schedule(out);
     }
 
-    pub(super) fn exited(&mut self, exit: &Exit, out: &mut Out) {
+    /// `is_kept`: Pi has a conversation to go on with.
+    pub(super) fn exited(&mut self, exit: &Exit, is_kept: bool, out: &mut Out) {
+        if !is_kept && !matches!(self.phase, Phase::Prompted) {
+            let text = "Pi keeps a conversation only from its first answer on: the next message begins \
+                        a new one, which knows nothing of this.";
+            out.notice(Level::Error, text);
+        }
         let is_resting = matches!(self.phase, Phase::Resting { .. });
         let has_answered = is_resting && matches!(self.stop, Some(Stop::Done | Stop::Length));
         if has_answered || self.interrupt.is_some() {
@@ -341,6 +347,11 @@ impl Run {
                 let said = ToolSaid { content, details, structured_content: None };
                 let is_interrupted = self.interrupt.is_some();
                 call.end(now, Ended { said, is_error, duration_ms, is_interrupted }, out);
+            }
+            "bashExecution" => {
+                let Message { command, output, .. } = message;
+                let (command, output) = (command.unwrap_or_default(), output.unwrap_or_default());
+                out.notice(Level::Info, format!("Pi was told to run {command}\n{output}"));
             }
             _ => (),
         }

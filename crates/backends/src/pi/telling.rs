@@ -204,7 +204,7 @@ impl Telling {
                     self.calls[idx].finish_arguments(block.arguments.as_ref(), out);
                 }
             }
-            _ => (),
+            _ => out.unrecognized(serde_json::to_string(block).unwrap_or_default()),
         }
     }
 

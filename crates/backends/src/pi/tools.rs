@@ -176,8 +176,12 @@ impl Call {
 
 /// Words where there are only words.
 fn result(said: &ToolSaid) -> Value {
-    if said.content.is_text() {
-        return said.content.text().into();
+    // Most say the same in it.
+    match &said.structured_content {
+        Some(structured) if structured.is_object() => {
+            json!({ "content": said.content.text(), "structuredContent": structured })
+        }
+        _ if said.content.is_text() => said.content.text().into(),
+        _ => json!({ "content": said.content }),
     }
-    json!({ "content": said.content })
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 #[derive(Debug)]
 pub(super) enum Line {
@@ -158,6 +158,9 @@ pub(super) struct Message {
     /// Of what an extension put into the conversation: whether a person is to see it.
     #[serde(default)]
     pub(super) display: bool,
+    /// Of a command that the user ran beside the conversation, as is `output`.
+    pub(super) command: Option<String>,
+    pub(super) output: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -218,6 +221,9 @@ pub(super) struct Block {
     data: Option<String>,
     #[serde(rename = "mimeType", skip_serializing_if = "Option::is_none")]
     mime_type: Option<String>,
+    /// Of blocks that we do not know.
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 impl Block {

@@ -10,6 +10,10 @@ mod snapshots;
 mod stage;
 mod watch;
 
+use backends::Exit;
+use serde_json::json;
+use transcript::Record;
+
 use crate::pages::Session;
 
 /// What each recording becomes, as it was seen live.
@@ -40,4 +44,13 @@ pub(crate) fn sessions() -> Vec<Session> {
         }
     };
     recording::recordings().into_iter().map(session).collect()
+}
+
+/// What is in the log when a program that was asked something has said this, and has ended.
+pub(crate) fn heard(said: &[String]) -> Vec<Record> {
+    let mut stage = stage::Stage::new();
+    stage.start(&json!({ "role": "user", "content": "go" }));
+    said.iter().for_each(|it| drop(stage.line(it)));
+    stage.exit(Exit { code: Some(0), stderr: String::new() });
+    stage.session.records
 }

@@ -10,6 +10,10 @@ mod stage;
 mod stories;
 mod talk;
 
+use backends::{Exit, Input};
+use serde_json::Value;
+use transcript::Record;
+
 use crate::pages::Session;
 
 /// What each recording becomes, as it was seen live.
@@ -34,4 +38,15 @@ pub(crate) fn sessions() -> Vec<Session> {
         }
     };
     recording::recordings().into_iter().map(session).collect()
+}
+
+/// What is in the log when a program that was asked something has said this, and has ended.
+pub(crate) fn heard(said: &[String]) -> Vec<Record> {
+    let mut stage = talk::in_turn();
+    for line in said {
+        let line: Value = serde_json::from_str(line).unwrap();
+        stage.notify(line["method"].as_str().unwrap(), line["params"].clone());
+    }
+    stage.give(Input::Exited(Exit { code: Some(0), stderr: String::new() }));
+    stage.session.records
 }

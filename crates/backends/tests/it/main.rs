@@ -8,6 +8,7 @@ mod codex;
 mod deviations;
 mod import;
 mod log;
+mod made_up;
 mod model;
 mod pages;
 mod pi;

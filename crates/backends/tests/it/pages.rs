@@ -30,6 +30,7 @@ fn all() -> impl Iterator<Item = Session> {
         crate::pi::sessions,
         crate::captures::sessions,
         crate::vectors::sessions,
+        crate::made_up::sessions,
     ];
     kinds.into_iter().flat_map(|sessions| sessions())
 }
@@ -56,7 +57,7 @@ macro_rules! patches_lead_to_every_page_of {
     };
 }
 
-patches_lead_to_every_page_of!(claude, codex, pi, captures, vectors);
+patches_lead_to_every_page_of!(claude, codex, pi, captures, vectors, made_up);
 
 #[expect(clippy::print_stdout, reason = "how much was compared is part of the result")]
 fn check_patches(kind: &str, sessions: Vec<Session>) {
@@ -67,4 +68,33 @@ fn check_patches(kind: &str, sessions: Vec<Session>) {
     }
     println!("{kind}: {cuts} cuts compared in {} recordings", sessions.len());
     assert!(cuts > 5 * sessions.len(), "{cuts} cuts");
+}
+
+/// A few of each program, with all that is hard for a page; `e2e/law.test.mjs` follows them in a browser.
+const FOR_THE_BROWSER: [&str; 12] = [
+    "claude/approve-deny",
+    "claude/maxtok",
+    "claude/parallel",
+    "claude/subagent",
+    "claude/thinktool",
+    "codex/app-middrop",
+    "codex/app-ticks",
+    "made_up/claude/agents-within-agents",
+    "made_up/claude/carriage-returns",
+    "made_up/codex/a-long-output",
+    "pi/0.73/sleep-abort",
+    "pi/0.73/steer",
+];
+
+#[test]
+fn some_recordings_are_these_logs() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/logs");
+    let mut written = 0;
+    for session in all().filter(|it| FOR_THE_BROWSER.contains(&it.name.as_str())) {
+        let file = folder.join(session.name.replace(['/', '.'], "-") + ".jsonl");
+        let line = |it: &Record| serde_json::to_string(it).unwrap() + "\n";
+        expect_file![file].assert_eq(&session.records.iter().map(line).collect::<String>());
+        written += 1;
+    }
+    assert_eq!(written, FOR_THE_BROWSER.len());
 }

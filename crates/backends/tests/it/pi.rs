@@ -7,6 +7,9 @@ mod recording;
 mod snapshots;
 mod stage;
 
+use backends::Exit;
+use transcript::Record;
+
 use crate::pages::Session;
 
 /// What each recording becomes, as it was seen live.
@@ -30,4 +33,13 @@ pub(crate) fn sessions() -> Vec<Session> {
         Session { name: format!("pi/{}", recording.name), outline, records, said: said.collect() }
     };
     recording::Recording::all().into_iter().map(session).collect()
+}
+
+/// What is in the log when a program that was asked something has said this, and has ended.
+pub(crate) fn heard(said: &[String]) -> Vec<Record> {
+    let mut stage = examples::working();
+    said.iter().for_each(|it| stage.said(it));
+    stage.answer_states();
+    stage.exit(Exit { code: Some(0), stderr: String::new() });
+    stage.session.records
 }

@@ -21,9 +21,17 @@ struct Voice {
     response: ResponseId,
     thread: String,
     run: String,
-    run_is_open: bool,
+    state: ClientRun,
     open_step: Option<usize>,
     parents: Parents,
+}
+
+/// What the client takes for the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ClientRun {
+    ToCome,
+    Open,
+    Over,
 }
 
 impl Stream {
@@ -33,7 +41,7 @@ impl Stream {
             response: response.clone(),
             thread: thread.to_owned(),
             run: run.to_owned(),
-            run_is_open: false,
+            state: ClientRun::ToCome,
             open_step: None,
             parents: Parents::default(),
         };
@@ -58,11 +66,12 @@ impl Stream {
     /// What the client calls the run that it goes on with.
     pub fn next_run(&mut self, run: &str) {
         run.clone_into(&mut self.voice.run);
+        self.voice.state = ClientRun::ToCome;
     }
 
     /// The client's run has ended, with the run itself or with an interrupt.
     pub fn is_over(&self) -> bool {
-        !self.voice.run_is_open
+        self.voice.state == ClientRun::Over
     }
 }
 
@@ -70,15 +79,14 @@ impl Voice {
     fn say(&mut self, news: &News<'_>, events: &mut Vec<Value>) {
         let said = self.events(news);
         let is_end = matches!(news, News::Ended(_));
-        if (!said.is_empty() || matches!(news, News::Begun(_)))
-            && !std::mem::replace(&mut self.run_is_open, true)
-        {
+        if (!said.is_empty() || matches!(news, News::Begun(_))) && self.state != ClientRun::Open {
+            self.state = ClientRun::Open;
             let (thread, run) = (&self.thread, &self.run);
             events.push(json!({ "type": "RUN_STARTED", "threadId": thread, "runId": run }));
         }
         events.extend(said);
         if is_end {
-            self.run_is_open = false;
+            self.state = ClientRun::Over;
         }
     }
 
@@ -147,7 +155,7 @@ impl Voice {
 
     /// Tools that the client runs need no word: it sees that they have no result.
     fn pause(&mut self, calls: &[&Call], events: &mut Vec<Value>) {
-        if !self.run_is_open {
+        if self.state != ClientRun::Open {
             return;
         }
         events.extend(self.finish_step());
@@ -158,7 +166,7 @@ impl Voice {
             finished["outcome"] = json!({ "type": "interrupt", "interrupts": interrupts });
         }
         events.push(finished);
-        self.run_is_open = false;
+        self.state = ClientRun::Over;
     }
 
     fn end(&mut self, answer: &Answer) -> Vec<Value> {

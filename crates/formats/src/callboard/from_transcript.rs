@@ -169,10 +169,12 @@ fn exchange(exchange: &transcript::Exchange) -> Exchange {
     Exchange {
         id: exchange.id.clone(),
         direction: exchange.direction,
+        mode: exchange.mode,
         agent: exchange.agent.clone(),
         session_id: exchange.peer_session_id.clone(),
         response_id: exchange.peer_response_id.clone(),
         text: exchange.text.clone(),
+        state: exchange.state.filter(|_| outcome.is_none()),
         ok: outcome.map(|it| it.ok),
         result: outcome.and_then(|it| it.result.clone()),
         error: outcome.and_then(|it| it.error.clone()),

@@ -2,7 +2,7 @@
 
 use transcript::{
     Answer, Call, CallState, CancelReason, Content, Continuation, Level, Millis, Part, PartKind,
-    RunStatus, SaidBy, TextRole,
+    RunStatus, SaidBy, SteerState, TextRole,
 };
 
 use super::{ContinuationInfo, Message, Metadata, Role, StatusType, Statuses, ToolCallInfo};
@@ -135,7 +135,8 @@ fn tool(part: &Part, call: &Call) -> Message {
 
 fn steered(part: &Part) -> Option<Message> {
     let PartKind::Steered(steered) = &part.kind else { return None };
-    Some(Message {
+    // What was given back is said in its own turn.
+    (steered.state != SteerState::Returned).then(|| Message {
         id: steered.id.to_string(),
         role: Role::User,
         content: steered.text.clone(),

@@ -1,5 +1,7 @@
 //! The history, the events that add up to it, and the helpers.
 
+mod imports;
+
 use std::collections::HashMap;
 
 use expect_test::expect;
@@ -153,6 +155,15 @@ fn in_call_order(mut messages: Vec<Message>) -> Vec<Message> {
     messages
 }
 
+/// That a text was a call's arguments may show only when its step is over: then it is for the client to
+/// put right, from the history.
+fn but_for_leaks(mut messages: Vec<Value>, has_leak: bool) -> Value {
+    for step in messages.iter_mut().filter(|it| has_leak && it.get("calls").is_some()) {
+        step["content"] = Value::Null;
+    }
+    Value::from(messages)
+}
+
 #[track_caller]
 fn check_law(log: &[Record]) {
     let mut stream = Stream::default();
@@ -166,7 +177,10 @@ fn check_law(log: &[Record]) {
         let kept = messages(message, Statuses::Lasting);
         let kept = in_call_order(kept).iter().filter_map(shape).collect::<Vec<_>>();
         let client = &clients[&message.id()];
-        assert_eq!(Value::from(client.messages()), Value::from(kept), "{}", message.id());
+        let has_leak = message.answer().unwrap().texts().any(|(_, text)| text.leaked);
+        let (told, kept) =
+            (but_for_leaks(client.messages(), has_leak), but_for_leaks(kept, has_leak));
+        assert_eq!(told, kept, "{}", message.id());
         assert_ne!(client.status, "processing");
     }
 }
@@ -180,7 +194,7 @@ fn the_events_of_any_conversation_add_up_to_its_history() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn the_events_of_a_random_log_add_up_to_its_history(log in sound_log(60)) {

@@ -1,6 +1,7 @@
 //! The history of any log, cut anywhere, is one that a strict provider accepts.
 
 mod chunks;
+mod stored;
 
 use expect_test::expect;
 use proptest::prelude::*;

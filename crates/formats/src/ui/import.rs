@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value};
 use transcript::{
-    Direction, ErrorCode, ErrorInfo, Event, ExchangeId, Level, RunStatus, SaidBy, SteerState,
+    Direction, ErrorCode, ErrorInfo, Event, ExchangeId, ExchangeMode, Level, RunStatus, SaidBy,
+    SteerState,
 };
 
 use crate::import::{
@@ -132,6 +133,9 @@ fn exchange(part: &Value, data: &Value, retelling: &mut Retelling<'_>) {
     let direction = serde_json::from_value(data["direction"].clone()).unwrap_or(Direction::Sent);
     let agent = as_text(data, "agent").unwrap_or_default().to_owned();
     retelling.push(Event::AgentMessage {
+        call_id: None,
+        mode: ExchangeMode::default(),
+        depth: 0,
         exchange_id: exchange_id.clone(),
         direction,
         agent: agent.clone(),

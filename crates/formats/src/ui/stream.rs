@@ -32,10 +32,17 @@ struct Voice {
     profile: Profile,
     /// What each response begins with.
     start: Value,
-    response_is_open: bool,
+    response: Response,
     step_is_open: bool,
     /// Calls that the client was asked about.
     asked: HashSet<CallId>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Response {
+    ToCome,
+    Open,
+    Over,
 }
 
 impl Stream {
@@ -44,15 +51,15 @@ impl Stream {
             run: run.clone(),
             profile,
             start: Value::Null,
-            response_is_open: false,
+            response: Response::ToCome,
             step_is_open: false,
             asked: HashSet::new(),
         };
         Self { follow: Follow::new(run), voice }
     }
 
-    /// What this record adds. To go on after a response has ended, give it the run's records so far
-    /// and drop what comes of them.
+    /// What this record adds. To go on after a response has ended, give it the run's records so far,
+    /// drop what comes of them, and begin the [next response](Self::next_response).
     pub fn apply(&mut self, record: &Record) -> Vec<Value> {
         self.follow.take_in(record);
         self.tell()
@@ -64,9 +71,14 @@ impl Stream {
         self.tell()
     }
 
+    /// The client has asked again: what comes now is for it.
+    pub fn next_response(&mut self) {
+        self.voice.response = Response::ToCome;
+    }
+
     /// The response has ended: the run too, or it waits for the client.
     pub fn is_over(&self) -> bool {
-        !self.voice.response_is_open
+        self.voice.response == Response::Over
     }
 
     fn tell(&mut self) -> Vec<Value> {
@@ -91,14 +103,13 @@ impl Voice {
         }
         let said = self.chunks(news);
         let is_end = matches!(news, News::Ended(_));
-        if (!said.is_empty() || matches!(news, News::Begun(_)))
-            && !std::mem::replace(&mut self.response_is_open, true)
-        {
+        if (!said.is_empty() || matches!(news, News::Begun(_))) && self.response != Response::Open {
+            self.response = Response::Open;
             chunks.push(self.start.clone());
         }
         chunks.extend(said);
         if is_end {
-            self.response_is_open = false;
+            self.response = Response::Over;
         }
     }
 
@@ -191,7 +202,7 @@ impl Voice {
     /// Ends the response: it is the client's turn. Requests are told here and not before, because one
     /// that was decided elsewhere in the meantime could not be taken back.
     fn pause(&mut self, calls: &[&Call], chunks: &mut Vec<Value>) {
-        if !self.profile.knows_approvals() || !self.response_is_open {
+        if !self.profile.knows_approvals() || self.response != Response::Open {
             return;
         }
         for call in calls.iter().filter(|call| call.waits_for_approval()) {
@@ -201,7 +212,7 @@ impl Voice {
         }
         chunks.extend(self.finish_step());
         chunks.push(json!({ "type": "finish", "finishReason": "tool-calls" }));
-        self.response_is_open = false;
+        self.response = Response::Over;
     }
 
     fn ended(&mut self, answer: &Answer) -> Vec<Value> {

@@ -195,7 +195,7 @@ fn a_conversation_streamed_is_the_conversation_kept() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn a_random_run_streamed_is_the_run_kept(log in spoken_log(60)) {
@@ -214,16 +214,17 @@ proptest! {
     /// A page has as many messages of users and final answers as were asked for, or all there are.
     #[test]
     fn placeholders_do_not_count(log in any_log(60), limit in 1..5usize) {
-        let messages = whole(&log).messages;
+        let transcript = whole(&log);
+        let messages: Vec<&Message> = transcript.messages.iter().collect();
         let start = page_start(&messages, limit);
-        let counted = |messages: &[Message]| messages.iter().filter(|it| match &it.content {
+        let counted = |messages: &[&Message]| messages.iter().filter(|it| match &it.content {
             Content::Said(said) => said.role == SaidBy::User,
             Content::Answer(answer) => !answer.content().trim().is_empty(),
             Content::Aside(_) => false,
         }).count();
         let all = counted(&messages);
-        prop_assert_eq!(counted(&messages[start..]), all.min(limit));
-        prop_assert!(all >= limit || start == 0 || counted(&messages[..start]) == 0);
+        prop_assert_eq!(start.is_some(), all >= limit);
+        prop_assert_eq!(counted(&messages[start.unwrap_or(0)..]), all.min(limit));
     }
 }
 

@@ -4,7 +4,7 @@ use transcript::{Call, Content, Message, SessionId, Transcript};
 
 use super::corpus;
 use crate::dom::element;
-use crate::{BodyKind, Export, Files, Settings, export_html, tool, whole_body, whole_text};
+use crate::{BodyKind, Export, Files, Peers, Settings, export_html, tool, whole_body, whole_text};
 
 const KINDS: [BodyKind; 6] = [
     BodyKind::Arguments,
@@ -58,7 +58,10 @@ fn an_export_holds_what_was_attached_and_asks_no_server_for_it() {
     assert!(!blobs.is_empty());
     let export = |files: Files| {
         let (session, settings) = (&SessionId::new("s"), &Settings::default());
-        export_html(&transcript, Export { session, settings, stylesheet: "", files })
+        export_html(
+            &transcript,
+            Export { session, settings, stylesheet: "", files, peers: Peers::new() },
+        )
     };
     let address = |blob: &&str| (blob.to_string(), format!("data:image/png;base64,{blob}"));
     let with = export(blobs.iter().map(address).collect());

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use backends::{Backend, Claude, Launch, Pi, Program, claude, codex, pi};
 
+use super::help::Learned;
+
 /// One program, as configured.
 #[derive(Debug)]
 pub(crate) struct ProgramAgent {
@@ -19,6 +21,8 @@ pub(crate) struct ProgramAgent {
     pub(crate) patience: Duration,
     /// Nobody has configured it: it is there if it is installed.
     pub(crate) is_optional: bool,
+    /// Whether it can be driven the better way, where there are two.
+    learned: Learned,
 }
 
 /// A closed set: the next program is a variant here and in [`Which`], and a file in `backends`.
@@ -117,6 +121,14 @@ impl Which {
         }
     }
 
+    /// A message can be handed to it while it works.
+    pub(crate) fn can_be_steered(&self) -> bool {
+        match self {
+            Self::Claude(_) | Self::Pi(_) => true,
+            Self::Codex(settings) => settings.app_server,
+        }
+    }
+
     pub(crate) fn model(&self) -> Option<&str> {
         match self {
             Self::Claude(settings) => settings.model.as_deref(),
@@ -125,16 +137,18 @@ impl Which {
         }
     }
 
-    fn start(&self, launch: &Launch) -> (Program, Box<dyn Backend>) {
+    /// `is_full`: it has all that we know to use.
+    fn start(&self, launch: &Launch, is_full: bool) -> (Program, Box<dyn Backend>) {
         match self {
             Self::Claude(settings) => (
                 claude::program(settings, launch),
                 Box::new(Claude::new(Arc::clone(settings), launch)),
             ),
-            Self::Codex(settings) => (
-                codex::program(settings, launch),
-                Box::new(codex::Codex::new(Arc::clone(settings), launch)),
-            ),
+            Self::Codex(settings) => {
+                let settings = codex::Settings { app_server: is_full, ..(**settings).clone() };
+                let program = codex::program(&settings, launch);
+                (program, codex::backend(Arc::new(settings), launch))
+            }
             Self::Pi(settings) => {
                 (pi::program(settings, launch), Box::new(Pi::new(Arc::clone(settings), launch)))
             }
@@ -150,8 +164,38 @@ pub(crate) struct Ready {
 }
 
 impl ProgramAgent {
+    pub(crate) fn new(
+        kind: ProgramKind,
+        settings: ProgramSettings,
+        inherited: Vec<(OsString, OsString)>,
+        patience: Duration,
+    ) -> Self {
+        let (command, which) = (settings.command.clone(), kind.with(settings));
+        let learned = Learned::default();
+        Self { which, command, inherited, patience, is_optional: false, learned }
+    }
+
+    /// Finds out what the installed program can do, unless that is known.
+    pub(crate) async fn examine(&self) {
+        let (Which::Codex(_), Some(file)) = (&self.which, self.found()) else { return };
+        let words = self.command.iter().skip(1).map(String::as_str).chain(codex::HELP);
+        self.learned.ask(&file, words, &self.inherited, codex::has_app_server).await;
+    }
+
+    /// What the installed program cannot do, as far as that is known.
+    pub(crate) fn limits(&self) -> Option<&'static str> {
+        (!self.is_full()).then_some(
+            "This Codex has no app-server, or too old a one: its answers come whole, and it does what \
+             its sandbox allows without asking. Get a newer one with npm i -g @openai/codex.",
+        )
+    }
+
+    fn is_full(&self) -> bool {
+        self.found().and_then(|it| self.learned.of(&it)).unwrap_or(true)
+    }
+
     pub(crate) fn start(&self, launch: &Launch) -> Ready {
-        let (Program { mut command, env }, backend) = self.which.start(launch);
+        let (Program { mut command, env }, backend) = self.which.start(launch, self.is_full());
         if let (Some(first), Some(found)) = (command.first_mut(), self.found()) {
             *first = found.display().to_string();
         }

@@ -64,7 +64,7 @@ fn by_default_looking_is_allowed_and_the_rest_is_asked_about() {
     let policy = policy(&[]);
     let nothing = serde_json::json!({});
     let looking = ["time", "list_files", "read_file", "search_files"];
-    for tool in looking.into_iter().chain(["agents_list", "callboard_note"]) {
+    for tool in looking.into_iter().chain(["agents_list", "agents_message", "callboard_note"]) {
         assert_eq!(judge(&policy, tool, &nothing), Verdict::Allow, "{tool}");
     }
     // An address can carry anything out of the house.

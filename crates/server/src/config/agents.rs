@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 
 use super::{File, Source, Surroundings, programs};
-use crate::agents::{Agent, AgentKind, Agents, OpenAiAgent, ProgramKind, ToolChoice};
+use crate::agents::{Agent, AgentKind, Agents, OpenAiAgent, ProgramKind, Reach, ToolChoice};
 use crate::approvals::Pattern;
 use crate::mcp;
 use crate::tools::Tools;
@@ -31,6 +31,8 @@ pub(super) struct AgentSection {
     kind: KindWord,
     description: Option<String>,
     workspace: Option<PathBuf>,
+    agents_allow: Option<Vec<String>>,
+    agents_deny: Option<Vec<String>>,
 
     base_url: Option<String>,
     pub(super) model: Option<String>,
@@ -79,7 +81,7 @@ enum KindWord {
 }
 
 /// Keys that every agent has.
-const COMMON: [&str; 4] = ["id", "kind", "description", "workspace"];
+const COMMON: [&str; 6] = ["id", "kind", "description", "workspace", "agents_allow", "agents_deny"];
 /// Keys of programs, of which models have `model` too.
 const OF_PROGRAMS: [&str; 6] =
     ["command", "args", "model", "env", "permission_mode", "idle_minutes"];
@@ -111,7 +113,7 @@ pub(super) fn agents(
     if demo_wanted && !ids.contains("demo") {
         let (id, kind) = ("demo".to_owned(), AgentKind::Demo { pace });
         let workspace = around.working_dir.clone();
-        agents.push(Agent { id, purpose: None, kind, workspace });
+        agents.push(Agent { id, purpose: None, kind, workspace, may_ask: Reach::default() });
     }
     if file.agents.is_empty() {
         agents.extend(ProgramKind::ALL.map(|kind| programs::unconfigured(kind, around)));
@@ -148,7 +150,18 @@ fn resolve(
         (_, None) => AgentKind::Demo { pace },
     };
     let purpose = section.description.clone();
-    Ok(Agent { id: id.clone(), purpose, kind, workspace })
+    let may_ask = reach(section);
+    Ok(Agent { id: id.clone(), purpose, kind, workspace, may_ask })
+}
+
+fn reach(section: &AgentSection) -> Reach {
+    let patterns =
+        |list: &Vec<String>| -> Vec<Pattern> { list.iter().map(|it| Pattern::new(it)).collect() };
+    let Reach { allow, deny } = Reach::default();
+    Reach {
+        allow: section.agents_allow.as_ref().map_or(allow, patterns),
+        deny: section.agents_deny.as_ref().map_or(deny, patterns),
+    }
 }
 
 impl KindWord {

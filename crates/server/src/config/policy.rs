@@ -1,4 +1,4 @@
-//! `[approvals]` and `[tools]` of the file: what may be written, and what it comes to.
+//! `[approvals]`, `[tools]` and `[exchanges]` of the file: what may be written, and what it comes to.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::{File, Surroundings};
 use crate::agents::is_tool_of_program;
 use crate::approvals::{Approvals, Pattern, Rule, Verdict};
+use crate::session::ExchangeLimits;
 use crate::tools::{ToolSettings, Tools, Web};
 
 const DEFAULT_APPROVAL_SECONDS: u64 = 300;
@@ -62,6 +63,16 @@ pub(super) struct ToolsSection {
     per_minute: Option<u32>,
     retries: Option<u32>,
     http_private: bool,
+}
+
+/// What agents may do to each other without a person.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ExchangesSection {
+    max_depth: Option<u32>,
+    max_per_run: Option<usize>,
+    max_queued: Option<usize>,
+    timeout_seconds: Option<u64>,
 }
 
 impl ToolsSection {
@@ -134,6 +145,18 @@ pub(super) fn tools(file: &File, around: &Surroundings) -> anyhow::Result<ToolSe
         retries: section.retries.unwrap_or(DEFAULT_RETRIES),
         web: if section.http_private { Web::with_private() } else { Web::public() },
         environment: open.collect::<Vec<(OsString, OsString)>>(),
+    })
+}
+
+pub(super) fn exchanges(section: &ExchangesSection) -> anyhow::Result<ExchangeLimits> {
+    let ExchangeLimits { depth, per_run, queued, patience } = ExchangeLimits::default();
+    let patience = section.timeout_seconds.map_or(patience, Duration::from_secs);
+    ensure!(!patience.is_zero(), "[exchanges] `timeout_seconds` must be at least 1");
+    Ok(ExchangeLimits {
+        depth: section.max_depth.unwrap_or(depth),
+        per_run: section.max_per_run.unwrap_or(per_run),
+        queued: section.max_queued.unwrap_or(queued),
+        patience,
     })
 }
 

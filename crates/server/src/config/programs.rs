@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 
 use super::Surroundings;
 use super::agents::AgentSection;
-use crate::agents::{Agent, AgentKind, ProgramAgent, ProgramKind, ProgramSettings};
+use crate::agents::{Agent, AgentKind, ProgramAgent, ProgramKind, ProgramSettings, Reach};
 
 const DEFAULT_IDLE_MINUTES: u64 = 10;
 
@@ -74,9 +74,11 @@ pub(super) fn configured(
 pub(super) fn unconfigured(kind: ProgramKind, around: &Surroundings) -> Agent {
     let id = kind.about().word.to_owned();
     let settings = ProgramSettings { command: vec![id.clone()], ..ProgramSettings::default() };
-    let agent = ProgramAgent { is_optional: true, ..made(kind, settings, None, around) };
+    let mut agent = made(kind, settings, None, around);
+    agent.is_optional = true;
     let kind = AgentKind::Program(Arc::new(agent));
-    Agent { id, purpose: None, kind, workspace: around.working_dir.clone() }
+    let (workspace, may_ask) = (around.working_dir.clone(), Reach::default());
+    Agent { id, purpose: None, kind, workspace, may_ask }
 }
 
 fn made(
@@ -89,13 +91,8 @@ fn made(
     inherited.retain(|(name, _)| settings.env.iter().all(|(it, _)| name != it.as_str()));
     inherited.extend(settings.env.iter().map(|(name, value)| (name.into(), value.into())));
     let minutes = idle_minutes.unwrap_or(DEFAULT_IDLE_MINUTES);
-    ProgramAgent {
-        command: settings.command.clone(),
-        which: kind.with(settings),
-        inherited,
-        is_optional: false,
-        patience: Duration::from_secs(minutes.saturating_mul(60).min(u64::from(u32::MAX))),
-    }
+    let patience = Duration::from_secs(minutes.saturating_mul(60).min(u64::from(u32::MAX)));
+    ProgramAgent::new(kind, settings, inherited, patience)
 }
 
 /// A value `env:NAME` stands for a variable, so that no secret has to be in the file.

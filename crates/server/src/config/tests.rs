@@ -200,7 +200,7 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
     refuses(
         &agent("tools = [\"time\", \"tiem\"]"),
         expect![[r#"
-            callboard.toml, line 2: agent "m": `tools`: there is no tool "tiem"; there are time, list_files, read_file, search_files, write_file, edit_file, shell, http_get, agents_list, callboard_note, and those of MCP servers, like "server__tool" or "server__*"
+            callboard.toml, line 2: agent "m": `tools`: there is no tool "tiem"; there are time, list_files, read_file, search_files, write_file, edit_file, shell, http_get, agents_list, agents_message, callboard_note, and those of MCP servers, like "server__tool" or "server__*"
         "#]],
     );
     refuses(

@@ -1,4 +1,5 @@
-//! The whole of a call's text, where the page shows only its ends.
+//! What a page fetches when somebody looks: the whole of a call's text, where it shows only its ends,
+//! and the answer of another session's agent.
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -11,7 +12,7 @@ use transcript::{CallId, Record, ResponseId, SessionId, Transcript};
 
 use super::App;
 use super::error::{HttpError, RequestCode};
-use super::extract::{NamedCall, Params};
+use super::extract::{NamedAnswer, NamedCall, Params};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct OutputParams {
@@ -80,6 +81,28 @@ pub(super) async fn output(
         }
     };
     Ok(([(CONTENT_TYPE, kind)], text).into_response())
+}
+
+/// As it stands within another session's page.
+pub(super) async fn answer(
+    State(app): State<App>,
+    NamedAnswer { session, run }: NamedAnswer,
+) -> Result<Response, HttpError> {
+    let html = app.store().off_thread(move |store| {
+        // The number first: what is drawn may be newer, and what has changed since is put again.
+        let head = store.head(&session)?.ok_or_else(|| HttpError::no_session(session.as_str()))?;
+        let records = store.records_of_run(&session, &run)?;
+        let records: Vec<Record> = records.iter().map(Stored::record).collect();
+        let transcript = Transcript::replay(&records);
+        let message = transcript.message(run.as_str()).ok_or_else(|| no_answer(&session, &run))?;
+        Ok::<_, HttpError>(render::embedded(&session, head, message))
+    });
+    Ok(([(CONTENT_TYPE, "text/html; charset=utf-8")], html.await?).into_response())
+}
+
+fn no_answer(session: &SessionId, run: &ResponseId) -> HttpError {
+    let message = format!("session {session} has no answer {:?}", run.as_str());
+    HttpError::new(RequestCode::MessageNotFound, message)
 }
 
 /// A call's id begins with its run's.

@@ -29,7 +29,7 @@ use crate::clock;
 /// What needs no key: whether we are alive, and files that are the same on every machine, so that the
 /// page to sign in looks as the others do.
 pub(super) const HEALTH: &str = "/healthz";
-const ASSETS: &str = "/assets/";
+pub(super) const ASSETS: &str = "/assets/";
 /// The one that takes the password instead.
 pub(super) const SIGN_IN: &str = "/sign-in";
 const SOCKET: &str = "/ws";

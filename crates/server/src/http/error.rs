@@ -58,7 +58,7 @@ request_codes! {
     ForbiddenOrigin "forbidden_origin" FORBIDDEN "The request comes from a page of another site."
     NotFound "not_found" NOT_FOUND "There is nothing at this address."
     SessionNotFound "session_not_found" NOT_FOUND "There is no such session."
-    MessageNotFound "message_not_found" NOT_FOUND "The session has no such message that could be changed."
+    MessageNotFound "message_not_found" NOT_FOUND "The session has no such message, or none that could be changed."
     CallNotFound "call_not_found" NOT_FOUND "The session has no such tool call, or none that asks for a decision."
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "The address does not take this method."
     TooSlow "too_slow" REQUEST_TIMEOUT "The body did not come within 30 seconds."

@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use schemars::{JsonSchema, json_schema};
 use serde::de::DeserializeOwned;
-use transcript::{CallId, MessageId, SessionId};
+use transcript::{CallId, MessageId, ResponseId, SessionId};
 
 use super::error::{HttpError, RequestCode};
 use super::openapi::{Operation, Takes};
@@ -178,6 +178,21 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedMessage {
     }
 }
 
+/// An answer of a session, by the names in a path.
+pub(super) struct NamedAnswer {
+    pub(super) session: SessionId,
+    pub(super) run: ResponseId,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NamedAnswer {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
+        let NamedCall { session, call } = NamedCall::from_request_parts(parts, state).await?;
+        Ok(Self { session, run: ResponseId::new(call.as_str()) })
+    }
+}
+
 impl<T: JsonSchema> Takes for Input<T> {
     fn describe(operation: &mut Operation<'_>) {
         operation.takes_json::<T>();
@@ -241,6 +256,13 @@ impl Takes for NamedCall {
 }
 
 impl Takes for NamedMessage {
+    fn describe(operation: &mut Operation<'_>) {
+        Named::describe(operation);
+        operation.refuses(&[RequestCode::MessageNotFound]);
+    }
+}
+
+impl Takes for NamedAnswer {
     fn describe(operation: &mut Operation<'_>) {
         Named::describe(operation);
         operation.refuses(&[RequestCode::MessageNotFound]);

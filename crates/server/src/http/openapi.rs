@@ -12,7 +12,7 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use super::door::{HEALTH, SIGN_IN};
+use super::door::{ASSETS, HEALTH, SIGN_IN};
 use super::error::{ErrorBody, RequestCode};
 use super::frames::{ClientFrame, ServerFrame};
 use super::route::Route;
@@ -97,7 +97,7 @@ fn describe(route: &Route, schemas: &mut Schemas) -> Value {
         segments: Map::new(),
     };
     operation.refuses(&[RequestCode::ForbiddenHost, RequestCode::ForbiddenOrigin]);
-    if route.path != HEALTH {
+    if route.path != HEALTH && !route.path.starts_with(ASSETS) {
         operation.refuses(&[RequestCode::Unauthorized]);
     }
     route.describe(&mut operation);
@@ -138,12 +138,13 @@ impl Operation<'_> {
         self.gives(status, Some(("application/json", schema)));
     }
 
+    /// Said twice for a status, it is one or the other.
     pub(super) fn gives(&mut self, status: StatusCode, content: Option<(&str, Schema)>) {
-        let mut answer = json!({ "description": status.canonical_reason() });
+        let described = || json!({ "description": status.canonical_reason() });
+        let answer = self.answers.entry(status.as_u16()).or_insert_with(described);
         if let Some((media_type, schema)) = content {
-            answer["content"] = json!({ media_type: { "schema": schema } });
+            answer["content"][media_type] = json!({ "schema": schema });
         }
-        self.answers.insert(status.as_u16(), answer);
     }
 
     pub(super) fn refuses(&mut self, codes: &[RequestCode]) {
@@ -181,7 +182,7 @@ impl Operation<'_> {
         if let Some(body) = self.body {
             operation["requestBody"] = body;
         }
-        if [HEALTH, SIGN_IN].contains(&route.path) {
+        if [HEALTH, SIGN_IN].contains(&route.path) || route.path.starts_with(ASSETS) {
             operation["security"] = json!([]);
         }
         operation

@@ -7,12 +7,13 @@ use axum::http::header::{
 };
 use axum::response::{IntoResponse, Response};
 use render::{
-    ListedAgent, ListedGrant, ListedServer, ListedSession, OpenSession, Page, SessionList, Settings,
+    ListedAgent, ListedGrant, ListedServer, ListedSession, OpenSession, Page, SessionList,
+    Settings, Unknown,
 };
 use schemars::{JsonSchema, json_schema};
 use serde::Deserialize;
 use store::{Store, Window};
-use transcript::{Millis, Seq, SessionId, Transcript};
+use transcript::{Millis, Seq, SessionId, Summary, Transcript};
 
 use super::App;
 use super::error::{HttpError, PageError, RequestCode};
@@ -85,6 +86,9 @@ pub(super) async fn session(
         later: shown.later.map(|it| it.0),
         folder: folder.to_str(),
         at,
+        has_raw: app.shared.keeps_raw_of(&shown.transcript),
+        pulse: app.shared.pulse_of(&id, &shown.transcript).filter(|_| at.is_none()),
+        unknown: unknown(&app, &shown.transcript.summary)?,
     };
     match part {
         Some(PagePart::Messages) => Ok(Html::new(render::messages_page(&open))),
@@ -156,6 +160,20 @@ impl PageData {
         let text = render::page(&Page { settings, sessions, agents, servers, grants, open });
         Html { text, pictures_from_elsewhere: settings.remote_images }
     }
+}
+
+/// What the session's program has said in its version and nobody could read.
+fn unknown(app: &App, summary: &Summary) -> Result<Option<Unknown>, store::Error> {
+    let linked = summary.linked.as_ref();
+    let Some(version) = linked.map(|it| it.version.clone().unwrap_or_default()) else {
+        return Ok(None);
+    };
+    let Some(name) = app.shared.agents.program_name(&summary.agent) else { return Ok(None) };
+    let all = app.store().unrecognized()?.into_iter();
+    let kinds = all.filter(|it| it.agent == summary.agent && it.version == version);
+    let kinds: Vec<String> = kinds.map(|it| format!("{} ({})", it.kind, it.n)).collect();
+    let program = format!("{name} {version}").trim_end().to_owned();
+    Ok((!kinds.is_empty()).then_some(Unknown { program, kinds }))
 }
 
 /// Which sessions a list shows.

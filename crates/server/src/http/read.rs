@@ -3,10 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use formats::callboard::ChatMessage;
+use formats::{contract, openai};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use store::{ReadRange, Stored, Window};
-use transcript::{Record, Seq};
+use serde_json::{Map, Value};
+use store::{ReadRange, Store, Stored, Window};
+use transcript::{Attachment, Message, Record, Seq, SessionId, Transcript};
 
 use super::App;
 use super::answer::Written;
@@ -61,33 +63,55 @@ pub(super) async fn events(
 pub(super) struct MessagesParams {
     #[serde(default)]
     format: Format,
-    #[serde(default)]
-    order: Order,
+    /// If left out: `desc` for `ui-v4`, else `asc`.
+    order: Option<Order>,
     /// `next` of the page before: older messages than those.
     before: Option<u64>,
     limit: Option<usize>,
+    /// `all` gives every status message of `format=contract`.
+    status: Option<Status>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+/// Whose words the messages are in; docs/formats.md tells them apart.
+#[derive(Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 enum Format {
     #[default]
     Callboard,
+    Contract,
+    Ui,
+    UiV4,
+    Openai,
+    Fullstream,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Order {
-    #[default]
     Asc,
     Desc,
 }
 
+#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    All,
+}
+
 #[derive(Serialize, JsonSchema)]
 pub(super) struct MessagesPage {
-    messages: Vec<ChatMessage>,
+    messages: Vec<ShownMessage>,
     /// To be given as `before`; none if these are the first.
     next: Option<Seq>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum ShownMessage {
+    Callboard(Box<ChatMessage>),
+    Contract(Box<contract::Message>),
+    /// In the words of the AI SDK or of OpenAI.
+    Foreign(Map<String, Value>),
 }
 
 pub(super) async fn messages(
@@ -98,19 +122,86 @@ pub(super) async fn messages(
     let limit = params.limit.unwrap_or(100).clamp(1, LIMIT);
     let window = Window { before: params.before.map(Seq), limit };
     let session = id.clone();
-    let read = app.store().off_thread(move |store| window::read_whole(store, &session, window));
+    let format = params.format;
+    let read = app.store().off_thread(move |store| match format {
+        Format::UiV4 => read_counted(store, &session, window),
+        _ => window::read_whole(store, &session, window),
+    });
     let found = read.await?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
-    let Opened { transcript, earlier: next, .. } = found;
-    let shown = transcript.messages.iter().filter(|message| !message.superseded);
-    let mut messages: Vec<ChatMessage> = shown
-        .map(|message| match params.format {
-            Format::Callboard => formats::callboard::message(message),
-        })
-        .collect();
-    if params.order == Order::Desc {
+    let Opened { mut transcript, earlier: next, .. } = found;
+    transcript.messages.retain(|message| !message.superseded);
+    let mut messages = in_words(&transcript, &params);
+    let newest_first = params.order.map_or(format == Format::UiV4, |it| it == Order::Desc);
+    if newest_first {
         messages.reverse();
     }
     Ok(Json(MessagesPage { messages, next }))
+}
+
+fn in_words(transcript: &Transcript, params: &MessagesParams) -> Vec<ShownMessage> {
+    let messages = transcript.messages.iter();
+    let file_url = |file: &Attachment| format!("/api/blobs/{}", file.blob);
+    match params.format {
+        Format::Callboard => messages
+            .map(|it| ShownMessage::Callboard(Box::new(formats::callboard::message(it))))
+            .collect(),
+        Format::Contract => {
+            let statuses = match params.status {
+                Some(Status::All) => contract::Statuses::All,
+                None => contract::Statuses::Lasting,
+            };
+            let told = messages.flat_map(|it| contract::messages(it, statuses));
+            told.map(|it| ShownMessage::Contract(Box::new(it))).collect()
+        }
+        Format::Ui => {
+            foreign(messages.filter_map(|it| {
+                formats::ui::message(it, formats::ui::Profile::default(), &file_url)
+            }))
+        }
+        Format::UiV4 => foreign(messages.filter_map(|it| formats::ui_v4::message(it, &file_url))),
+        Format::Openai => {
+            let files = openai::Files::LeftOut;
+            let reader = openai::Reader { agent: "", model: None, system: None, files };
+            foreign(openai::conversation(transcript, &reader))
+        }
+        Format::Fullstream => foreign(messages.filter_map(formats::fullstream::message)),
+    }
+}
+
+fn foreign(messages: impl IntoIterator<Item = Value>) -> Vec<ShownMessage> {
+    let fields = messages.into_iter().filter_map(|message| match message {
+        Value::Object(fields) => Some(fields),
+        _ => None,
+    });
+    fields.map(ShownMessage::Foreign).collect()
+}
+
+/// A page of that many messages that count, see [`formats::ui_v4::page_start`].
+fn read_counted(
+    store: &Store,
+    session: &SessionId,
+    window: Window,
+) -> Result<Option<Opened>, store::Error> {
+    let mut n_read = window.limit;
+    loop {
+        let wider = Window { before: window.before, limit: n_read };
+        let Some(mut found) = window::read_whole(store, session, wider)? else { return Ok(None) };
+        let shown: Vec<&Message> =
+            found.transcript.messages.iter().filter(|it| !it.superseded).collect();
+        let start = formats::ui_v4::page_start(&shown, window.limit);
+        let first = start.map(|idx| shown[idx].first);
+        match first {
+            Some(first) => {
+                let n_before = found.transcript.messages.len();
+                found.transcript.messages.retain(|message| message.first >= first);
+                let has_earlier = found.transcript.messages.len() < n_before;
+                found.earlier = found.earlier.or(has_earlier.then_some(first)).map(|_| first);
+                return Ok(Some(found));
+            }
+            None if found.earlier.is_none() => return Ok(Some(found)),
+            None => n_read = n_read.saturating_mul(2),
+        }
+    }
 }
 
 /// `1` and `true` are yes.

@@ -44,8 +44,9 @@ pub(super) struct SessionObject {
 struct ProgramObject {
     pid: u32,
     started_at: Millis,
-    /// When it last wrote something.
-    last_line_at: Millis,
+    /// When it last wrote something; none if it has written nothing yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_line_at: Option<Millis>,
 }
 
 impl SessionObject {
@@ -245,7 +246,7 @@ impl SendInput {
         }
         let Self { text, client_id, attachments, mode } = self;
         check_attachments(app, &attachments).await?;
-        Ok(NewMessage { text, client_id, attachments, mode })
+        Ok(NewMessage { text, client_id, attachments, mode, from: None })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use backends::import::{Kind, SideFile};
+use backends::import::{Kind, SideFile, detect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use store::{AppendError, Store};
@@ -71,6 +71,8 @@ enum ImportFormat {
     /// A session's log, as an export gave it.
     #[default]
     Jsonl,
+    /// Whichever of these it looks like.
+    Auto,
     /// What the program keeps of a conversation.
     Claude,
     Codex,
@@ -78,15 +80,32 @@ enum ImportFormat {
 }
 
 impl ImportFormat {
-    fn program(&self) -> Option<Kind> {
-        match self {
+    /// None for a log of ours.
+    fn program(&self, text: &str) -> Result<Option<Kind>, HttpError> {
+        Ok(match self {
             Self::Jsonl => None,
+            Self::Auto => {
+                let head =
+                    text.match_indices('\n').nth(TELLING_LINES).map_or(text, |it| &text[..it.0]);
+                let is_ours =
+                    || head.lines().next().is_some_and(|it| Record::from_json(it).is_ok());
+                let kind = detect("", head);
+                if kind.is_none() && !is_ours() {
+                    return Err(HttpError::invalid(
+                        "the file is no conversation of Claude Code, Codex or Pi, and no log of a session",
+                    ));
+                }
+                kind
+            }
             Self::Claude => Some(Kind::Claude),
             Self::Codex => Some(Kind::Codex),
             Self::Pi => Some(Kind::Pi),
-        }
+        })
     }
 }
+
+/// One of a file's first lines says who wrote it.
+const TELLING_LINES: usize = 100;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -107,8 +126,10 @@ pub(super) async fn import(
     let text = std::str::from_utf8(&body)
         .map_err(|error| HttpError::invalid(format!("the file is not text: {error}")))?;
     let name = id.as_deref().map(parse_name).transpose()?;
-    let Some(kind) = format.program() else { return import_log(&app, text, name).await };
     let Envelope { transcript, side_files } = Envelope::read(text);
+    let Some(kind) = format.program(&transcript)? else {
+        return import_log(&app, text, name).await;
+    };
     let conversation = Conversation { kind, text: transcript, side_files, is_final };
     import_conversation(&app, Arc::new(conversation), name).await.map(Created)
 }
@@ -128,7 +149,7 @@ async fn import_conversation(
         let addition = match plan {
             Plan::Nothing { session } => break (session, 0, false),
             Plan::GoesOnHere { session } => break (session, 0, true),
-            Plan::Add(addition) => addition,
+            Plan::Add(addition) => addition.with_pictures_kept(app.store()).await?,
         };
         let (session, turns) = (addition.session.clone(), addition.turns);
         if addition.head == Seq(0) {

@@ -96,7 +96,9 @@ async fn into_folder(
         None => bail!("it does not say which conversation it is"),
         Some(Plan::Nothing { session }) => format!("{session}: nothing new"),
         Some(Plan::GoesOnHere { session }) => format!("{session}: goes on here, nothing added"),
-        Some(Plan::Add(Addition { session, head, turns, records })) => {
+        Some(Plan::Add(addition)) => {
+            let addition = addition.with_pictures_kept(store).await?;
+            let Addition { session, head, turns, records } = addition;
             store.append(&session, head, records).await?;
             format!("{session}: {} added", count(turns))
         }

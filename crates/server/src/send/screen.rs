@@ -205,6 +205,7 @@ impl Screen {
             | Event::Continuation { .. }
             | Event::CancelRequested { .. }
             | Event::OutputCancelled { .. }
+            | Event::AgentProgress { .. }
             | Event::AgentCallbackResult { .. }
             | Event::Unrecognized { .. }
             | Event::SessionCreated { .. }

@@ -6,9 +6,11 @@ use serde::Serialize;
 use thiserror::Error;
 use tokio::sync::oneshot;
 use transcript::{
-    Attachment, CallId, ClientId, MessageId, Millis, ResponseId, Scope, SendMode, SessionId,
+    Attachment, CallId, ClientId, ErrorInfo, ExchangeId, MessageId, Millis, ResponseId, Scope,
+    SendMode, Sender, SessionId,
 };
 
+use super::exchanges::{ExchangeNews, Opening};
 use super::own_calls::OwnCall;
 use crate::import::Addition;
 
@@ -66,6 +68,24 @@ pub(crate) enum Command {
     ClearQueue {
         reply: Reply<()>,
     },
+    /// Writes down a question to another agent, or that it is refused. Gives what the message says
+    /// of where it comes from.
+    OpenExchange {
+        opening: Opening,
+        reply: Reply<Result<Sender, ErrorInfo>>,
+    },
+    /// Writes down what became of a question to another agent.
+    HearExchange {
+        exchange_id: ExchangeId,
+        news: ExchangeNews,
+        reply: Reply<()>,
+    },
+    /// Whoever asked this wants no answer any more. Answers when nothing works on it.
+    Abandon {
+        exchange_id: ExchangeId,
+        by: String,
+        reply: Reply<()>,
+    },
     /// Decides about a call that waits for it.
     Approve {
         approval: Approval,
@@ -94,6 +114,8 @@ impl Command {
             | Self::ChangeQueued { reply, .. }
             | Self::ReleaseQueue { reply }
             | Self::ClearQueue { reply }
+            | Self::HearExchange { reply, .. }
+            | Self::Abandon { reply, .. }
             | Self::Approve { reply, .. }
             | Self::Delete { reply } => {
                 drop(reply.send(Err(why)));
@@ -101,6 +123,7 @@ impl Command {
             Self::Send { reply, .. }
             | Self::Edit { reply, .. }
             | Self::SteerQueued { reply, .. } => drop(reply.send(Err(why))),
+            Self::OpenExchange { reply, .. } => drop(reply.send(Err(why))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
             Self::Continue { reply } | Self::Retry { reply } => drop(reply.send(Err(why))),
             Self::CallTool { reply, .. } => drop(reply.send(Err(why))),
@@ -132,6 +155,8 @@ pub(crate) struct NewMessage {
     pub(crate) attachments: Vec<Attachment>,
     /// What to do with it while a run is active.
     pub(crate) mode: SendMode,
+    /// The agent that says it; none where a person does.
+    pub(crate) from: Option<Sender>,
 }
 
 /// What became of a message, at the moment it was accepted.

@@ -11,21 +11,22 @@ use transcript::{Millis, SessionId};
 pub(crate) struct Pulse {
     pub(crate) pid: u32,
     pub(crate) started_at: Millis,
+    /// Zero until it has written a line.
     heard_at: AtomicI64,
 }
 
 impl Pulse {
     pub(super) fn new(pid: u32, now: Millis) -> Self {
-        Self { pid, started_at: now, heard_at: AtomicI64::new(now.0) }
+        Self { pid, started_at: now, heard_at: AtomicI64::new(0) }
     }
 
     pub(super) fn heard(&self, now: Millis) {
         self.heard_at.store(now.0, Ordering::Relaxed);
     }
 
-    /// When it last wrote a line; when it was started, if it has written none.
-    pub(crate) fn heard_at(&self) -> Millis {
-        Millis(self.heard_at.load(Ordering::Relaxed))
+    /// When it last wrote a line. None if it has written none.
+    pub(crate) fn heard_at(&self) -> Option<Millis> {
+        Some(Millis(self.heard_at.load(Ordering::Relaxed))).filter(|it| it.0 > 0)
     }
 }
 

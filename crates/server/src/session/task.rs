@@ -9,11 +9,12 @@ mod agent;
 mod asking;
 mod calls;
 mod commands;
+mod exchanges;
 mod own_calls;
 mod program;
 mod queue;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,8 +23,8 @@ use store::Grant;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use transcript::{
-    Answer, CallId, Ending, ErrorCode, ErrorInfo, Event, Millis, Queue, Queued, Record, ResponseId,
-    SaidBy, Seq, SessionId, Summary, Trigger, stream,
+    Answer, CallId, Ending, ErrorCode, ErrorInfo, Event, ExchangeId, Millis, OpenExchange, Queue,
+    Queued, Record, ResponseId, SaidBy, Seq, SessionId, Summary, stream,
 };
 
 use super::command::{Command, Refused, Reply};
@@ -135,6 +136,8 @@ pub(super) enum AfterCommit {
     Write(String),
     CloseInput,
     Delete(Reply<()>),
+    /// Goes on with the questions to other agents that the log has left open.
+    ResumeExchanges(BTreeMap<ExchangeId, OpenExchange>),
     RunTool {
         call_id: CallId,
         tool_name: String,
@@ -152,6 +155,7 @@ impl Task {
         let (summary, head) = found.ok_or(Refused::NoSession)?;
         let queue = shared.store.queue(id).map_err(failed)?;
         let open_run = summary.open_run.clone();
+        let open_exchanges = summary.open_exchanges.clone();
         let mut task = Self {
             id: id.clone(),
             sessions: sessions.clone(),
@@ -182,6 +186,7 @@ impl Task {
             let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
             task.take_up(&run, &records, ending);
         }
+        task.take_up_exchanges(open_exchanges);
         Ok(task)
     }
 
@@ -280,6 +285,10 @@ impl Task {
                             worker.close_input();
                         }
                     }
+                    AfterCommit::ResumeExchanges(open) => {
+                        let sessions = self.sessions.clone();
+                        tokio::spawn(sessions.resume_exchanges(self.id.clone(), open));
+                    }
                     AfterCommit::Delete(reply) => return self.delete(reply).await,
                     AfterCommit::RunTool { call_id, tool_name, arguments } => {
                         if let Some(run) = &mut self.run {
@@ -344,7 +353,7 @@ impl Task {
             return false;
         }
         if self.summary.unanswered {
-            self.start_run(Trigger::User);
+            self.answer_message();
             return true;
         }
         let Some(next) = self.queue.next().cloned() else { return false };
@@ -355,7 +364,7 @@ impl Task {
             None,
             Event::UserMessage { message_id, client_id, role, text, attachments, from },
         );
-        self.start_run(Trigger::User);
+        self.answer_message();
         true
     }
 }

@@ -124,6 +124,11 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     watch_until(caller.server, &id, is_quiet).await;
     let said = caller.call(GET, &messages, &format!("{messages_url}?order=desc"), Body::None).await;
     assert_eq!(said["messages"][0]["toolCalls"].as_array().unwrap().len(), 2);
+    for query in ["contract", "contract&status=all", "ui", "ui-v4&limit=1", "openai", "fullstream"]
+    {
+        let url = format!("{messages_url}?format={query}");
+        caller.call(GET, &messages, &url, Body::None).await;
+    }
     let (events, events_url) = of("/events");
     for query in ["", "?deltas=1&limit=3", "?after=2&deltas=false"] {
         caller.call(GET, &events, &format!("{events_url}{query}"), Body::None).await;
@@ -156,8 +161,13 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
         caller.call(GET, &output, &format!("{output_url}{query}"), Body::None).await;
     }
     caller.call(GET, &output, &of("/calls/none/output").1, Body::None).await;
+    let answer = said["messages"][0]["id"].as_str().unwrap();
+    for id in [answer, "none"] {
+        let path = format!("{session}/answers/{{answer}}");
+        caller.call(GET, &path, &of(&format!("/answers/{id}")).1, Body::None).await;
+    }
     let (raw, raw_url) = of("/raw");
-    for query in ["", "?after=1&limit=2", "?seq=3"] {
+    for query in ["", "?after=1&limit=2", "?seq=3", "?run=none", "?format=text"] {
         caller.call(GET, &raw, &format!("{raw_url}{query}"), Body::None).await;
     }
     let (export, export_url) = of("/export");
@@ -227,6 +237,41 @@ async fn interrupt_and_go_on(caller: &mut Caller<'_>, id: &str, watcher: &mut Wa
         full = caller.call(POST, &messages, &messages_url, message()).await;
     }
     assert_eq!(full["error"]["code"], "queue_full");
+    change_the_queue(caller, id).await;
+}
+
+/// What can be done with messages that wait.
+async fn change_the_queue(caller: &mut Caller<'_>, id: &str) {
+    let (queue, url) = ("/api/sessions/{session}/queue", format!("/api/sessions/{id}/queue"));
+    let waiting = caller.call(GET, queue, &url, Body::None).await;
+    let first = waiting["messages"][0]["id"].as_str().unwrap().to_owned();
+    let message = format!("{queue}/{{message}}");
+    let steer = format!("{message}/steer");
+    let change = || Body::Json(json!({ "text": "time in Lima", "position": 3 }));
+    caller.call(Method::PATCH, &message, "/api/sessions/none/queue/none", change()).await;
+    for message_id in [&first, "none"] {
+        caller.call(Method::PATCH, &message, &format!("{url}/{message_id}"), change()).await;
+        let steered = format!("{url}/{message_id}/steer");
+        caller.call(POST, &steer, &steered, Body::None).await;
+    }
+    let waiting = caller.call(GET, queue, &url, Body::None).await;
+    assert_eq!(waiting["messages"][3]["text"], "time in Lima");
+    assert_eq!(waiting["messages"][3]["mode"], "queue", "the demo agent cannot be steered");
+    let cancel = "/api/sessions/{session}/cancel";
+    caller.call(POST, cancel, &format!("/api/sessions/{id}/cancel"), Body::None).await;
+    let waiting = caller.call(GET, queue, &url, Body::None).await;
+    assert_eq!(waiting["messages"][0]["held"], true);
+    let refused = caller.call(POST, &steer, &format!("{url}/{first}/steer"), Body::None).await;
+    assert_eq!(refused["error"]["code"], "cannot_steer");
+    for message_id in [&first, "none"] {
+        let one = format!("{url}/{message_id}");
+        caller.call(Method::DELETE, &message, &one, Body::None).await;
+    }
+    let release = format!("{queue}/release");
+    caller.call(POST, &release, &format!("{url}/release"), Body::None).await;
+    caller.call(Method::DELETE, queue, &url, Body::None).await;
+    let waiting = caller.call(GET, queue, &url, Body::None).await;
+    assert_eq!(waiting["messages"], json!([]));
 }
 
 /// A call that a person must agree to, and what was agreed to for good.

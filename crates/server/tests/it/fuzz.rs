@@ -21,8 +21,17 @@ const FRAMES: usize = 2000;
 const APPROVAL: &str = "post_api_sessions_session_calls_call_approval";
 /// Nonsense does not happen upon an upgrade, nor upon the password in five attempts, and nothing waits
 /// for its decision.
-const NEVER_GOOD: [&str; 5] =
-    ["get_ws", "post_sign_in", "post_api_sessions_import", APPROVAL, "delete_api_grants_grant"];
+const NEVER_GOOD: [&str; 9] = [
+    "get_ws",
+    "post_sign_in",
+    "post_api_sessions_import",
+    APPROVAL,
+    "delete_api_grants_grant",
+    "delete_api_sessions_session_queue",
+    "patch_api_sessions_session_queue_message",
+    "delete_api_sessions_session_queue_message",
+    "post_api_sessions_session_queue_message_steer",
+];
 
 /// A server with sessions whose logs must survive.
 struct Scene {

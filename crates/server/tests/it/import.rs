@@ -34,6 +34,13 @@ fn import(home: &Home, args: &[&str]) -> String {
     stdout
 }
 
+async fn post(server: &Server, query: &str, body: String) -> (StatusCode, Value) {
+    let url = format!("{}/api/sessions/import?{query}", server.base);
+    let request = reqwest::Client::new().post(url).bearer_auth(TOKEN).body(body);
+    let answer = request.send().await.unwrap();
+    (answer.status(), answer.json::<Value>().await.unwrap())
+}
+
 async fn only_session(server: &Server) -> Value {
     let mut sessions = server.get("/api/sessions").await;
     let sessions = sessions["sessions"].as_array_mut().unwrap();
@@ -150,31 +157,73 @@ async fn a_conversation_that_goes_on_here_is_left_alone() {
 async fn a_file_can_be_posted() {
     let home = Home::instant();
     let server = home.start();
-    let post = async |query: &str, body: String| {
-        let url = format!("{}/api/sessions/import?{query}", server.base);
-        let request = reqwest::Client::new().post(url).bearer_auth(TOKEN).body(body);
-        let answer = request.send().await.unwrap();
-        (answer.status(), answer.json::<Value>().await.unwrap())
-    };
     let text = text_of("codex/app-tools.jsonl");
-    let (status, made) = post("format=codex", text.clone()).await;
+    let (status, made) = post(&server, "format=codex", text.clone()).await;
     assert_eq!((status, &made["addedTurns"]), (StatusCode::CREATED, &json!(1)), "{made}");
-    let (status, again) = post("format=codex", json!({ "transcript": text }).to_string()).await;
+    let (status, again) =
+        post(&server, "format=codex", json!({ "transcript": text }).to_string()).await;
     assert_eq!((status, &again["addedTurns"]), (StatusCode::CREATED, &json!(0)), "{again}");
     assert_eq!(again["id"], made["id"]);
 
     // One whose program was killed has no end unless somebody says so.
     let killed = text_of("pi/0.73/kill-1.jsonl");
-    let (status, _) = post("format=pi", killed.clone()).await;
+    let (status, _) = post(&server, "format=pi", killed.clone()).await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
-    let (status, made) = post("format=pi&final=true&id=killed", killed.clone()).await;
+    let (status, made) = post(&server, "format=pi&final=true&id=killed", killed.clone()).await;
     assert_eq!((status, &made["id"]), (StatusCode::CREATED, &json!("killed")), "{made}");
-    let (status, again) = post("format=pi&final=true", killed).await;
+    let (status, again) = post(&server, "format=pi&final=true", killed).await;
     assert_eq!((status, &again["id"]), (StatusCode::CREATED, &json!("killed")), "{again}");
     assert_eq!((&again["addedTurns"], &again["goesOnHere"]), (&json!(0), &json!(false)));
     check_log(&server.log("killed").await, |_| false);
     for nonsense in ["", "nonsense", "{}\n[]\n"] {
-        let (status, refused) = post("format=claude", nonsense.to_owned()).await;
+        let (status, refused) = post(&server, "format=claude", nonsense.to_owned()).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{refused}");
     }
+}
+
+#[tokio::test]
+async fn who_wrote_a_file_is_found_out() {
+    let home = Home::instant();
+    let server = home.start();
+    for (file, kind) in
+        [(TALK, "claude-"), ("codex/app-tools.jsonl", "codex-"), ("pi/0.73/tools.jsonl", "pi-")]
+    {
+        let (status, made) = post(&server, "format=auto", text_of(file)).await;
+        let id = made["id"].as_str().unwrap_or_default().to_owned();
+        assert!(status == StatusCode::CREATED && id.starts_with(kind), "{file}: {made}");
+        let (_, log) = server.get_bytes(&format!("/api/sessions/{id}/export?format=jsonl")).await;
+        let log = String::from_utf8(log).unwrap();
+        let (status, copy) = post(&server, &format!("format=auto&id=copy-{kind}"), log).await;
+        assert_eq!(status, StatusCode::CREATED, "our own log: {copy}");
+    }
+    for nonsense in ["", "nonsense", "{}\n[]\n"] {
+        let (status, refused) = post(&server, "format=auto", nonsense.to_owned()).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_picture_that_was_shown_is_attached() {
+    let home = Home::instant();
+    let server = home.start();
+    let text = text_of(TALK);
+    let said = text.lines().find(|it| it.contains(r#""promptSource":"sdk""#)).unwrap();
+    let mut with_picture: Value = serde_json::from_str(said).unwrap();
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": "UE5H" });
+    with_picture["message"]["content"] = json!([
+        { "type": "text", "text": "Look at this" },
+        { "type": "image", "source": source },
+    ]);
+    let text = text.replacen(said, &with_picture.to_string(), 1);
+    let (status, made) = post(&server, "format=auto", text).await;
+    assert_eq!(status, StatusCode::CREATED, "{made}");
+    let id = made["id"].as_str().unwrap();
+    let messages = server.get(&format!("/api/sessions/{id}/messages")).await;
+    let first = &messages["messages"][0];
+    assert_eq!(first["content"], "Look at this", "{first}");
+    let picture = &first["attachments"][0];
+    assert_eq!((&picture["size"], &picture["mediaType"]), (&json!(3), &json!("image/png")));
+    let (_, bytes) =
+        server.get_bytes(&format!("/api/blobs/{}", picture["blob"].as_str().unwrap())).await;
+    assert_eq!(bytes, b"PNG");
 }

@@ -5,6 +5,7 @@
 mod api;
 mod approvals;
 mod cancel;
+mod codex_exec;
 mod conformance;
 mod crash;
 mod crowd;
@@ -12,6 +13,9 @@ mod discretion;
 mod disk;
 mod document;
 mod door;
+mod exchanges;
+mod exchanges_model;
+mod formats;
 mod fuzz;
 mod import;
 mod lock;

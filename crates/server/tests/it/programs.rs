@@ -441,6 +441,16 @@ async fn what_a_program_wrote_can_be_read_back() {
             _ => (),
         }
     }
+    let page = String::from_utf8(server.get_bytes(&format!("/s/{session}")).await.1).unwrap();
+    let (_, link) = page.split_once(r#"class="raw-link" href=""#).unwrap();
+    let link = link.split_once('"').unwrap().0.replace("&amp;", "&");
+    let (kind, text) = server.get_bytes(&link).await;
+    let lines: String =
+        all.iter().map(|it| format!("{}\n", it["text"].as_str().unwrap())).collect();
+    assert!(kind.starts_with("text/plain"), "{kind}");
+    assert_eq!(String::from_utf8(text).unwrap(), lines, "all of the run, word for word");
+    let says = "Claude Code 9.9.9: 1 unknown message type, shown as it came";
+    assert!(page.contains(says), "{page}");
     let metrics = server.get("/metrics").await;
     let counted =
         r#"callboard_unrecognized_total{agent="claude",version="9.9.9",kind="novelty"} 1"#;
@@ -464,6 +474,11 @@ async fn a_running_program_can_be_seen() {
     let program = server.get(&path).await["program"].clone();
     assert_eq!(alive(&home), [program["pid"].to_string()]);
     assert!(program["startedAt"].is_string() && program["lastLineAt"].is_string(), "{program}");
+    let page = String::from_utf8(server.get_bytes(&format!("/s/{session}")).await.1).unwrap();
+    assert!(page.contains(&format!("pid {}</span>", program["pid"])), "{page}");
+    cancel(&server, &session).await;
+    let page = String::from_utf8(server.get_bytes(&format!("/s/{session}")).await.1).unwrap();
+    assert!(!page.contains("pid "), "{page}");
 }
 
 #[tokio::test]

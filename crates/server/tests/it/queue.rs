@@ -1,6 +1,8 @@
 //! Messages that come while the agent works.
 
-use transcript::{Content, Event};
+use reqwest::Method;
+use serde_json::json;
+use transcript::{Content, Event, Transcript};
 
 use crate::log::{check_log, kinds};
 use crate::program::Home;
@@ -40,6 +42,44 @@ async fn messages_wait_their_turn_and_start_in_order() {
 }
 
 #[tokio::test]
+async fn after_a_stop_new_words_count_at_once_and_what_is_held_waits() {
+    let home = Home::natural();
+    let server = home.start();
+    let session = server.create_session().await;
+    let steer = json!({ "text": "time in Tokyo", "mode": "steer" });
+    server.send(&session, "tell me a story").await;
+    server.send(&session, "time in Paris").await;
+    let messages = format!("/api/sessions/{session}/messages");
+    let (_, steered) = server.post(&messages, steer).await;
+    assert_eq!(steered["state"], "queued", "the demo agent cannot take it");
+    server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
+    server.send(&session, "time in Lima").await;
+    let answered =
+        |n: usize| move |it: &Transcript| it.summary.open_run.is_none() && it.messages.len() == n;
+    let transcript = watch_until(&server, &session, answered(4)).await;
+    let held: Vec<_> =
+        transcript.queue.messages.iter().map(|it| (it.text.as_str(), it.held)).collect();
+    assert_eq!(held, [("time in Paris", true), ("time in Tokyo", true)]);
+
+    server.kill();
+    let server = home.start();
+    let title = json!({ "title": "The queue was looked at" });
+    let path = format!("/api/sessions/{session}");
+    server.request(Method::PATCH, &path, Some(title)).await;
+    let transcript = watch_until(&server, &session, answered(4)).await;
+    assert!(transcript.queue.is_held(), "a restart releases nothing");
+    server.post(&format!("{path}/queue/release"), json!({})).await;
+    let transcript = watch_until(&server, &session, answered(8)).await;
+    let said = transcript.messages.iter().filter_map(|it| match &it.content {
+        Content::Said(said) => Some(said.text.as_str()),
+        _ => None,
+    });
+    let order = ["tell me a story", "time in Lima", "time in Paris", "time in Tokyo"];
+    assert_eq!(said.collect::<Vec<_>>(), order);
+    check_log(&server.log(&session).await, |_| false);
+}
+
+#[tokio::test]
 async fn a_queue_survives_a_stop() {
     let home = Home::natural();
     let server = home.start();
@@ -49,7 +89,7 @@ async fn a_queue_survives_a_stop() {
     server.stop();
 
     let server = home.start();
-    let both = |it: &transcript::Transcript| is_quiet(it) && it.messages.len() == 4;
+    let both = |it: &Transcript| is_quiet(it) && it.messages.len() == 4;
     let transcript = watch_until(&server, &session, both).await;
     let shown: Vec<_> = transcript.messages.iter().filter_map(|it| it.answer()).collect();
     assert!(shown[0].was_interrupted(), "the story ended with the server");

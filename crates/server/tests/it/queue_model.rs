@@ -41,7 +41,7 @@ enum Deed {
     Stop,
     Kill,
     /// The server is killed while that is being done.
-    KillDuring(Box<Deed>),
+    KillDuring(Box<Self>),
 }
 
 /// What must be true.
@@ -121,13 +121,10 @@ impl World {
     fn send(&mut self, text: &str, mode: SendMode) {
         let names = self.said.len() + self.steered.len() + self.dropped.len() + self.queue.len();
         let message = Waiting { name: names, text: text.to_owned(), held: false, mode };
-        if self.run.is_none() {
-            self.begin(message);
-        } else {
-            self.queue.push(message);
-            if mode == SendMode::Steer {
-                self.run.as_mut().unwrap().to_be_told.push(names);
-            }
+        let Some(run) = &mut self.run else { return self.begin(message) };
+        self.queue.push(message);
+        if mode == SendMode::Steer {
+            run.to_be_told.push(names);
         }
     }
 
@@ -500,6 +497,7 @@ fn check_answer(deed: &Deed, before: &World, after: &World, status: StatusCode, 
     }
 }
 
+#[expect(clippy::print_stdout, reason = "a failure is shown with its seed")]
 async fn tell_a_story(seed: u64) {
     println!("seed {seed}");
     let mut dice = Dice(seed);

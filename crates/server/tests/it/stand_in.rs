@@ -84,7 +84,7 @@ pub(crate) fn make_executable(script: &Path) {
     assert!(Command::new("chmod").arg("755").arg(script).status().unwrap().success());
 }
 
-fn make_gate(home: &Home, name: &str) {
+pub(crate) fn make_gate(home: &Home, name: &str) {
     let gate = home.workspace().join(format!("gate-{name}"));
     if !gate.exists() {
         assert!(Command::new("mkfifo").arg(gate).status().unwrap().success());

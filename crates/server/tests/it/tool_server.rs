@@ -73,8 +73,8 @@ impl ToolServer {
 /// The result of a call, when it is there: whether it went well, and its text.
 async fn result(response: Response) -> (bool, String) {
     let body = response.text().await.unwrap();
-    let data = body.lines().filter_map(|it| it.strip_prefix("data: "));
-    let answer: Value = serde_json::from_str(data.last().unwrap()).unwrap();
+    let mut data = body.lines().filter_map(|it| it.strip_prefix("data: "));
+    let answer: Value = serde_json::from_str(data.next_back().unwrap()).unwrap();
     let result = &answer["result"];
     let text = result["content"][0]["text"].as_str().unwrap().to_owned();
     (result["isError"] == false, text)

@@ -52,12 +52,22 @@ async fn lines_come_back_as_they_were_put() {
             assert!(found.iter().zip(1..).all(|(it, n)| it.number == n));
         }
         for n in 1..=20 {
-            let made = store.raw_of(&id, Seq(n)).unwrap();
+            let made = store.raw_of(&id, &(Seq(n)..=Seq(n)), 0, 9).unwrap();
             let expected = usize::from(!n.is_multiple_of(3));
             assert_eq!(made.len(), expected, "record {n} with {batch} a batch");
             assert!(made.iter().all(|it| it.number == n));
         }
-        assert_eq!(store.raw_of(&id, Seq(21)).unwrap(), []);
+        assert_eq!(store.raw_of(&id, &(Seq(21)..=Seq(21)), 0, 9).unwrap(), []);
+        for (first, last) in (1..=20).flat_map(|it| (it..=20).map(move |last| (it, last))) {
+            let records = Seq(first)..=Seq(last);
+            let found = store.raw_of(&id, &records, 0, 100).unwrap();
+            let found: Vec<u64> = found.iter().map(|it| it.number).collect();
+            let made_any = |it: &u64| !it.is_multiple_of(3);
+            let expected = (first..=last).filter(|it| made_any(it) || *it > first);
+            assert_eq!(found, expected.collect::<Vec<_>>(), "{records:?} with {batch} a batch");
+            let rest = store.raw_of(&id, &records, first, 2).unwrap();
+            assert!(rest.len() <= 2 && rest.iter().all(|it| it.number > first));
+        }
     }
 }
 

@@ -203,10 +203,11 @@ fn check_closed(answer: &Answer, ending: &Ending, events: Vec<Event>) {
         Event::TextDone { .. } | Event::ThinkingDone { .. } => 0,
         Event::ToolArgumentsDone { .. } => 1,
         Event::ToolApprovalResolved { .. } => 2,
-        Event::ToolResult { .. } => 3,
-        Event::StepFinish { .. } => 4,
-        Event::OutputCancelled { .. } => 5,
-        Event::RunFinish { .. } => 6,
+        Event::AgentCallbackResult { .. } => 3,
+        Event::ToolResult { .. } => 4,
+        Event::StepFinish { .. } => 5,
+        Event::OutputCancelled { .. } => 6,
+        Event::RunFinish { .. } => 7,
         other => panic!("no way to end anything: {other:?}"),
     };
     assert!(events.is_sorted_by_key(order));
@@ -248,6 +249,8 @@ fn check_closed(answer: &Answer, ending: &Ending, events: Vec<Event>) {
     if was_open {
         assert_eq!(answer.finish.as_ref().unwrap().status, ending.status());
         assert!(answer.calls().all(|call| !call.is_open()));
+        let is_awaited = |it: &Exchange| it.outcome.is_none() && it.mode == ExchangeMode::Sync;
+        assert!(!answer.exchanges().any(is_awaited), "nobody waits for an answer");
         assert!(answer.parts.iter().all(|part| match &part.kind {
             PartKind::Text(it) => !it.open && it.role != TextRole::Undecided,
             PartKind::Thinking(it) => !it.open,

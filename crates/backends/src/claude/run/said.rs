@@ -14,7 +14,13 @@ use crate::claude::telling::shortened;
 use crate::claude::wire::{Block, Content, Said, Stream};
 
 impl Run {
-    pub(super) fn hear_stream(&mut self, now: Millis, stream: Stream, process: &mut Process) {
+    pub(super) fn hear_stream(
+        &mut self,
+        now: Millis,
+        stream: Stream,
+        raw: &str,
+        process: &mut Process,
+    ) {
         let is_cut_off = stream.abandoned_blocks.is_some();
         let why = if self.interrupted.is_some() { "cancelled" } else { "error" };
         let cut_off = is_cut_off.then_some(why);
@@ -29,7 +35,11 @@ impl Run {
         ) else {
             return;
         };
-        speaker.hear(now, stream.event, cut_off, &mut self.calls, &mut self.telling);
+        let has_place =
+            speaker.hear(now, stream.event, cut_off, &mut self.calls, &mut self.telling);
+        if !has_place {
+            self.telling.unrecognized(raw);
+        }
     }
 
     pub(super) fn hear_assistant(&mut self, now: Millis, said: Said, raw: &str) {

@@ -22,6 +22,7 @@ fn help() {
             - `write "some words" to notes.txt`: asks you before it writes
             - `list the agents`: who else is there
             - `note: tea is ready`: puts a note into the conversation
+            - `ask claude: what is in this folder?`, or `ask claude in the background: ...`: asks another agent
             - `think about breakfast`: thoughts first, then the answer
             - `tell me a story`: a long answer, good for trying *Stop*
             - `write a report about tea`: headings, a table, a list and code
@@ -43,6 +44,7 @@ fn help() {
             - `write "some words" to notes.txt`: asks you before it writes
             - `list the agents`: who else is there
             - `note: tea is ready`: puts a note into the conversation
+            - `ask claude: what is in this folder?`, or `ask claude in the background: ...`: asks another agent
             - `think about breakfast`: thoughts first, then the answer
             - `tell me a story`: a long answer, good for trying *Stop*
             - `write a report about tea`: headings, a table, a list and code

@@ -244,7 +244,7 @@ fn greeting() {
         expect![[r#"
             {"type":"step_start","index":0}
             {"type":"text_start","partId":"r.1"}
-              172 deltas
+              190 deltas
             done r.1
                 Hello! I am the demo agent. I have no model behind me, only rules, but the tools I use are real. Try one of these:
 
@@ -256,6 +256,7 @@ fn greeting() {
                 - `write "some words" to notes.txt`: asks you before it writes
                 - `list the agents`: who else is there
                 - `note: tea is ready`: puts a note into the conversation
+                - `ask claude: what is in this folder?`, or `ask claude in the background: ...`: asks another agent
                 - `think about breakfast`: thoughts first, then the answer
                 - `tell me a story`: a long answer, good for trying *Stop*
                 - `write a report about tea`: headings, a table, a list and code
@@ -263,9 +264,9 @@ fn greeting() {
                 - `help`: this list
 
                 You can ask for several things at once, such as `list the files, then read README.md`.
-            {"type":"step_finish","index":0,"finishReason":"stop","usage":{"inputTokens":1,"outputTokens":172,"totalTokens":173}}
+            {"type":"step_finish","index":0,"finishReason":"stop","usage":{"inputTokens":1,"outputTokens":190,"totalTokens":191}}
             {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
-            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 1, output_tokens: 172, total_tokens: 173, cached_tokens: None, reasoning_tokens: None }) }
+            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 1, output_tokens: 190, total_tokens: 191, cached_tokens: None, reasoning_tokens: None }) }
         "#]],
     );
 }

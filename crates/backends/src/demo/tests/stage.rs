@@ -182,6 +182,9 @@ pub(super) fn canned(tool: &str, arguments: &Value) -> ToolOutcome {
             {"id": "coder", "kind": "claude", "description": "Writes code.", "state": "busy"},
         ]})),
         ("callboard_note", ..) => succeeded(json!({ "noted": true })),
+        ("agents_message", ..) => {
+            succeeded(json!({ "agent": "coder", "answer": "Done.\n\nReally." }))
+        }
         (other, ..) => panic!("no such tool: {other}"),
     }
 }

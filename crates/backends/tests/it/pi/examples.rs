@@ -12,7 +12,7 @@ use super::snapshots::shown;
 use super::stage::{Played, Stage};
 
 /// A run whose prompt has been taken up. Of the old package, unless it says otherwise.
-fn working() -> Stage {
+pub(super) fn working() -> Stage {
     let mut stage = prompted();
     stage.say(json!({ "type": "response", "id": "prompt-2", "success": true }));
     stage.say(json!({ "type": "agent_start" }));
@@ -550,5 +550,22 @@ fn calls_of_an_answer_that_is_retried_never_ran() {
         step_finish {"index":0,"finishReason":"error"}
         notice {"level":"info","text":"The model service failed (no). Pi tries again in 2 s (attempt 1 of 3)."}
     "#]],
+    );
+}
+
+#[test]
+fn a_program_that_dies_in_its_first_answer() {
+    let mut stage = working();
+    stage.say(json!({ "type": "message_start", "message": { "role": "assistant" } }));
+    stage.exit(Exit { code: None, stderr: String::new() });
+    check(
+        &stage,
+        1,
+        expect![[r#"
+            > exited None ""
+            notice {"level":"error","text":"Pi keeps a conversation only from its first answer on: the next message begins a new one, which knows nothing of this."}
+            continuation {"shouldContinue":false,"stopReason":"error","resolvedBy":"AgentExited"}
+            end Failed agent_exited: Pi stopped before it had answered (ended by a signal). Send the message again.
+        "#]],
     );
 }

@@ -127,7 +127,7 @@ fn a_conversation_streamed_is_the_answer_at_once() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn a_random_run_streamed_is_the_answer_at_once(log in sound_log(60)) {

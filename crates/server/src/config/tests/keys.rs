@@ -57,6 +57,16 @@ const KEYS: &[(&str, &str, &str, Seen, [&str; 2])] = &[
         |it| format!("{:?}", it.tools.web),
         ["Web { private: false, .. }", "Web { private: true, .. }"],
     ),
+    ("exchanges", "max_depth", "2", |it| it.exchanges.depth.to_string(), ["8", "2"]),
+    ("exchanges", "max_per_run", "2", |it| it.exchanges.per_run.to_string(), ["20", "2"]),
+    ("exchanges", "max_queued", "2", |it| it.exchanges.queued.to_string(), ["20", "2"]),
+    (
+        "exchanges",
+        "timeout_seconds",
+        "7",
+        |it| it.exchanges.patience.as_secs().to_string(),
+        ["300", "7"],
+    ),
     (
         "approvals",
         "timeout_seconds",
@@ -101,7 +111,7 @@ fn keys_of(section: &str) -> BTreeSet<String> {
 
 #[test]
 fn no_key_is_forgotten_here() {
-    for section in ["server", "tools"] {
+    for section in ["server", "tools", "exchanges"] {
         let known = KEYS.iter().filter(|it| it.0 == section).map(|it| it.1.to_owned());
         assert_eq!(known.collect::<BTreeSet<_>>(), keys_of(section), "[{section}]");
     }
@@ -122,6 +132,12 @@ fn model(config: &Config) -> &OpenAiAgent {
         AgentKind::OpenAi(agent) => agent,
         other => panic!("another kind: {other:?}"),
     }
+}
+
+/// Whom the first agent may ask, of some.
+fn reach(config: &Config) -> String {
+    let reached = ["a", "demo"].into_iter().filter(|it| config.agents.may_ask("m", it));
+    reached.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -147,6 +163,8 @@ fn every_key_of_a_model_does_what_it_says() {
             ["None", "Some(\"Be kind.\")"],
         ),
         ("tools", "[]", |it| model(it).tools.takes("time").to_string(), ["true", "false"]),
+        ("agents_allow", "[\"a*\"]", |it| reach(it), ["a demo", "a"]),
+        ("agents_deny", "[\"demo\"]", |it| reach(it), ["a demo", "a"]),
         ("vision", "false", |it| model(it).sees.to_string(), ["true", "false"]),
         (
             "max_steps",

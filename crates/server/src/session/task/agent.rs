@@ -12,6 +12,7 @@ use transcript::{
 use super::asking::Asking;
 use super::{AfterCommit, Next, Task};
 use crate::processes::{Mark, Processes};
+use crate::session::exchanges::answering;
 use crate::session::run::{Run, RunInput};
 use crate::session::worker::{Deed, Worker};
 use crate::{clock, history};
@@ -20,11 +21,26 @@ use crate::{clock, history};
 const ROUND: usize = 256;
 
 impl Task {
+    /// Begins the answer to the newest message, whoever said it.
+    pub(super) fn answer_message(&mut self) {
+        let (id, trigger) = match &self.summary.from {
+            None => (clock::new_response_id(), Trigger::User),
+            Some(from) if from.is_answer => (clock::new_response_id(), Trigger::Callback),
+            Some(from) => (answering(&from.exchange_id), Trigger::Agent),
+        };
+        self.start_run_as(id, trigger);
+    }
+
     pub(super) fn start_run(&mut self, trigger: Trigger) -> ResponseId {
         let id = clock::new_response_id();
+        self.start_run_as(id.clone(), trigger);
+        id
+    }
+
+    fn start_run_as(&mut self, id: ResponseId, trigger: Trigger) {
         match self.shared.agents.check(&self.summary.agent) {
             Ok(()) => {
-                self.open_run(id.clone(), trigger);
+                self.open_run(id, trigger);
                 self.after_commit.push(AfterCommit::StartAgent);
             }
             Err(error) => {
@@ -33,7 +49,6 @@ impl Task {
                 self.fail_unstarted(&id, error, start);
             }
         }
-        id
     }
 
     pub(super) fn open_run(&mut self, id: ResponseId, trigger: Trigger) {
@@ -48,7 +63,12 @@ impl Task {
     fn run_start(&self, trigger: Trigger) -> Event {
         let agent = self.summary.agent.clone();
         let model = self.shared.agents.model(&agent);
-        Event::RunStart { agent, model, trigger, exchange_id: None }
+        let from = match trigger {
+            Trigger::Agent | Trigger::Callback => self.summary.from.as_ref(),
+            Trigger::User | Trigger::Continue | Trigger::Retry | Trigger::SelfStarted => None,
+        };
+        let exchange_id = from.map(|it| it.exchange_id.clone());
+        Event::RunStart { agent, model, trigger, exchange_id }
     }
 
     /// The session's agent cannot work: the run ends before it begins.
@@ -186,6 +206,9 @@ impl Task {
             // It has done its work, or is to go: the end is written when it has gone.
             Some(_) => self.dismiss(),
             None => (),
+        }
+        if *ending == Ending::Cancelled {
+            self.say_what_goes_on();
         }
     }
 

@@ -326,7 +326,7 @@ impl Task {
                 let checked = self.shared.tools.check(&waiting.tool_name, arguments);
                 checked.map_err(|error| error.message)
             }
-            (AskedBy::Program { can_edit: false, .. }, Some(_)) => {
+            (AskedBy::Program { can_edit: false, has_form: false }, Some(_)) => {
                 Err("the program takes only a yes or a no".to_owned())
             }
             (AskedBy::Program { .. }, Some(edited)) => {

@@ -9,6 +9,13 @@ use super::{AfterCommit, Stop, Task};
 use crate::import::Addition;
 use crate::session::command::{Command, NewMessage, Receipt, Refused, Reply, SessionPatch};
 
+/// Who wants a run to stop.
+pub(super) enum StoppedBy {
+    Person(String),
+    /// The agent that asked for it, which says nothing about what others have asked.
+    Asker(String),
+}
+
 impl Task {
     pub(super) fn handle(&mut self, command: Command) {
         match command {
@@ -25,6 +32,12 @@ impl Task {
             Command::SteerQueued { message_id, reply } => self.steer_queued(message_id, reply),
             Command::ReleaseQueue { reply } => self.release_queue(reply),
             Command::ClearQueue { reply } => self.clear_queue(reply),
+            Command::OpenExchange { opening, reply } => self.open_exchange(opening, reply),
+            Command::HearExchange { exchange_id, news, reply } => {
+                self.hear_exchange(&exchange_id, news);
+                self.reply(reply, ());
+            }
+            Command::Abandon { exchange_id, by, reply } => self.abandon(&exchange_id, by, reply),
             Command::Approve { approval, reply } => self.approve(approval, reply),
             Command::CallTool { call, reply } => self.own_calls.add(call, reply),
             Command::Delete { reply } => {
@@ -56,17 +69,33 @@ impl Task {
     }
 
     fn cancel(&mut self, by: String, reply: Reply<Option<ResponseId>>) {
-        let Some(run) = &mut self.run else { return self.reply(reply, None) };
-        let id = run.id.clone();
-        let stopped = id.clone();
-        run.awaited.push(Box::new(move |outcome| {
+        let Some(run) = &self.run else { return self.reply(reply, None) };
+        let stopped = run.id.clone();
+        self.stop_run(StoppedBy::Person(by), move |outcome| {
             let _ = reply.send(outcome.map(|()| Some(stopped)));
-        }));
+        });
+    }
+
+    /// Tells the agent to stop, and whoever wants to know it when the run has ended.
+    pub(super) fn stop_run(
+        &mut self,
+        by: StoppedBy,
+        then: impl FnOnce(Result<(), Refused>) + Send + 'static,
+    ) {
+        let Some(run) = &mut self.run else { return };
+        let id = run.id.clone();
+        run.awaited.push(Box::new(then));
         // Asked for once: a program may take its time.
         if run.answer.cancel_requested.is_none() {
             let is_unheard = run.is_held_at_its_start();
+            let (by, is_person) = match by {
+                StoppedBy::Person(by) => (by, true),
+                StoppedBy::Asker(by) => (by, false),
+            };
             self.push(Some(&id), Event::CancelRequested { by });
-            self.hold_queue();
+            if is_person {
+                self.hold_queue();
+            }
             if is_unheard {
                 self.end_run(&Ending::Cancelled);
             } else {

@@ -31,7 +31,7 @@ impl Task {
         let pass =
             self.shared.agents.is_program(&agent).then(|| self.shared.passes.issue(&self.id));
         let launch = self.launch(pass.as_ref());
-        let worker = match self.shared.agents.hire(&agent, &launch)? {
+        let worker = match self.shared.agents.hire(&agent, &launch).await? {
             Hired::ForOneRun(backend) => Worker::for_one_run(agent, backend),
             Hired::Program { backend, command, environment, patience } => {
                 let start = Start { command, workspace: self.workspace(), environment };

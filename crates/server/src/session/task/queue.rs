@@ -8,7 +8,6 @@ use backends::Input;
 use serde_json::json;
 use transcript::{
     Answer, Event, MessageId, PartKind, Queued, ResponseId, SaidBy, SendMode, SteerState, Steered,
-    Trigger,
 };
 
 use super::Task;
@@ -34,16 +33,23 @@ impl Task {
             Ok(None) => clock::new_message_id(),
             Err(error) => return refuse(reply, Refused::Storage(error.to_string())),
         };
-        let NewMessage { text, client_id, attachments, mode } = message;
-        if self.run.is_none() && self.queue.next().is_none() {
-            let (message_id, role) = (message_id.clone(), SaidBy::User);
-            let said =
-                Event::UserMessage { message_id, client_id, role, text, attachments, from: None };
-            self.push(None, said);
-            self.start_run(Trigger::User);
-        } else if self.queue.messages.len() >= QUEUE_MAX {
-            return refuse(reply, Refused::QueueFull(QUEUE_MAX));
-        } else {
+        let limit = if message.from.is_some() { self.room_for_agents() } else { QUEUE_MAX };
+        if self.must_wait() && self.queue.messages.len() >= limit {
+            return refuse(reply, Refused::QueueFull(limit));
+        }
+        self.take_message(message_id.clone(), message);
+        let state = self.state_of(&message_id);
+        self.reply(reply, Receipt { message_id, state });
+    }
+
+    fn must_wait(&self) -> bool {
+        self.run.is_some() || self.queue.next().is_some()
+    }
+
+    /// Now, or when its turn comes.
+    pub(super) fn take_message(&mut self, message_id: MessageId, message: NewMessage) {
+        let NewMessage { text, client_id, attachments, mode, from } = message;
+        if self.must_wait() {
             let queued = Event::MessageQueued {
                 message_id: message_id.clone(),
                 client_id,
@@ -52,15 +58,18 @@ impl Task {
                 position: None,
                 mode,
                 held: false,
-                from: None,
+                from,
             };
             self.push(None, queued);
             if mode == SendMode::Steer {
                 self.steer(&message_id);
             }
+        } else {
+            let role = SaidBy::User;
+            let said = Event::UserMessage { message_id, client_id, role, text, attachments, from };
+            self.push(None, said);
+            self.answer_message();
         }
-        let state = self.state_of(&message_id);
-        self.reply(reply, Receipt { message_id, state });
     }
 
     pub(super) fn change_queued(
@@ -76,7 +85,12 @@ impl Task {
         let message_id = message.id.clone();
         match change {
             QueuedChange::Position(position) => {
-                self.push(None, Event::MessageMoved { message_id, position });
+                let last = self.queue.messages.len() - 1;
+                let position = (position as usize).min(last);
+                if self.queue.messages[position].id != message_id {
+                    let position = u32::try_from(position).unwrap_or(u32::MAX);
+                    self.push(None, Event::MessageMoved { message_id, position });
+                }
             }
             QueuedChange::Dropped => self.drop_message(&message),
             QueuedChange::Text(text) if message.from.is_some() => {

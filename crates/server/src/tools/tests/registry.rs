@@ -25,7 +25,7 @@ async fn an_unknown_tool_is_not_found() {
     assert_eq!(
         message,
         "There is no tool 'teleport'. There are: time, list_files, read_file, search_files, \
-         write_file, edit_file, shell, http_get, agents_list, callboard_note."
+         write_file, edit_file, shell, http_get, agents_list, agents_message, callboard_note."
     );
 }
 

@@ -8,7 +8,7 @@ pub(super) const OF_NO_USE: Reasons = &[
     ("names of things, for machines", &[
         "*.id", "*Id", "*_id", "*uuid", "*uuids", "*.type", "*.subtype", "*_type", "*.kind",
         "*_kind", "*activeFlags", "*.method", "*.role", "*.object", "*.status", "*.state", "*.source", "*.producer",
-        "*.signature", "*Signature", "*thought_signature", "*.timestamp", "*fingerprint",
+        "*.signature", "*[].data", "*ThreadIds", "*customType", "*extension_error:.event", "*Signature", "*thought_signature", "*.timestamp", "*fingerprint",
     ]),
     ("which model answers, and how it is paid for", &[
         "*.model", "*.responseModel", "*service_tier", "*.speed", "*.api", "*.provider",
@@ -49,6 +49,12 @@ pub(super) const OF_NO_USE: Reasons = &[
         "item/started:.params.item.commandActions", "item/completed:.params.item.commandActions",
     ]),
     ("whether a text is commentary: it stands where it belongs", &["*.phase"]),
+    ("a picture: it is saved, or shown from the result", &["=item/completed:.params.item.result"]),
+    ("for the program's own screen", &[
+        "extension_ui_request:.statusKey", "extension_ui_request:.statusText",
+    ]),
+    ("what a text refers to: the text is there", &["stream_event:.event.delta.citation"]),
+    ("our word for the tool is the model's own", &["item/started:.params.item.tool", "item/completed:.params.item.tool"]),
     ("a patch that the call's arguments say too", &[
         "turn/diff/updated:", "*.details.diff", "*.details.patch",
     ]),
@@ -70,6 +76,11 @@ pub(super) const OF_NO_USE: Reasons = &[
 
 /// Lines of one recording, by a sign of them.
 pub(super) const ELSEWHERE: &[(&str, &str, &str)] = &[
+    (
+        "made_up/codex/said-from-elsewhere",
+        "said in another window",
+        "nobody but us talks to a program that we have started",
+    ),
     ("codex/app-two-threads", "01a1e0a2-6429", "another conversation of the recorder's"),
     ("claude/edit-allow", "partial_json", "Claude Code put the arguments into its own order"),
     ("openai/vector-data-after-done", "ZZ", "the answer had ended"),

@@ -1,0 +1,75 @@
+//! Pictures in what a person has said. A pure reader keeps no files: an attachment names its picture by
+//! an address that holds it, `data:image/png;base64,...`, until whoever imports it has kept it.
+
+use serde_json::Value;
+use transcript::Attachment;
+
+use super::words;
+
+/// The words of a content, and its pictures as far as they are in it.
+pub(super) fn spoken(content: &Value) -> (String, Vec<Attachment>) {
+    let Value::Array(blocks) = content else { return (words(content), Vec::new()) };
+    let (mut pictures, mut rest) = (Vec::new(), Vec::new());
+    for block in blocks {
+        match address(block).and_then(|it| picture(pictures.len() + 1, it)) {
+            Some(picture) => pictures.push(picture),
+            None => rest.push(block.clone()),
+        }
+    }
+    (words(&Value::Array(rest)), pictures)
+}
+
+/// Claude Code has a `source`, Pi has fields, Codex has an address already.
+fn address(block: &Value) -> Option<String> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let source = &block["source"];
+    let (media_type, data) = match block["type"].as_str()? {
+        "image" | "input_image" if block["image_url"].is_string() => {
+            return text(&block["image_url"]);
+        }
+        "image" if source["type"] == "base64" => (&source["media_type"], &source["data"]),
+        "image" => (&block["mimeType"], &block["data"]),
+        _ => return None,
+    };
+    Some(format!("data:{};base64,{}", text(media_type)?, text(data)?))
+}
+
+/// Its size is known when it has been read.
+fn picture(number: usize, address: String) -> Option<Attachment> {
+    let (media_type, _) = address.strip_prefix("data:")?.split_once(";base64,")?;
+    let kind =
+        media_type.strip_prefix("image/").filter(|it| it.chars().all(char::is_alphanumeric))?;
+    let name = format!("picture-{number}.{kind}");
+    let media_type = media_type.to_owned();
+    Some(Attachment { blob: address, name, media_type, size: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::spoken;
+
+    #[test]
+    fn pictures_of_all_programs_are_attached_and_the_rest_is_named() {
+        let text = json!({ "type": "text", "text": "Look:" });
+        let source = json!({ "type": "base64", "media_type": "image/png", "data": "QUJD" });
+        for picture in [
+            json!({ "type": "image", "source": source }),
+            json!({ "type": "image", "mimeType": "image/png", "data": "QUJD" }),
+            json!({ "type": "input_image", "image_url": "data:image/png;base64,QUJD" }),
+            json!({ "type": "image", "image_url": "data:image/png;base64,QUJD" }),
+        ] {
+            let (words, pictures) = spoken(&json!([text, picture]));
+            assert_eq!((words.as_str(), pictures.len()), ("Look:", 1), "{picture}");
+            assert_eq!(pictures[0].blob, "data:image/png;base64,QUJD");
+            assert_eq!(pictures[0].name, "picture-1.png");
+        }
+        for other in [
+            json!({ "type": "image", "source": { "type": "url", "url": "https://x/y.png" } }),
+            json!({ "type": "image", "mimeType": "image/../x", "data": "QUJD" }),
+        ] {
+            assert_eq!(spoken(&json!([text, other])), ("Look:\n[image]".to_owned(), Vec::new()));
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Chat messages of the kind that `format=callboard` extends, as events: `content` with the final text,
+//! `toolCalls` with the words that led to them.
+//!
+//! Older ones have no commentary, or have it within the content as well; calls that were left running
+//! are interrupted. They do not say: in which step what was said, what calls printed, usage.
+
+use serde_json::Value;
+use transcript::{Phase, RunStatus, SaidBy};
+
+use crate::import::{
+    Beginning, Came, Ending, Entry, Retelling, Setting, arguments_text, as_text, error_info,
+};
+
+pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
+    let mut retelling = Retelling::new(setting);
+    for message in messages.as_array().map(Vec::as_slice).unwrap_or_default() {
+        retelling.at(&message["createdAt"]);
+        let content = message["content"].as_str().unwrap_or_default();
+        let id = as_text(message, "id");
+        match message["role"].as_str() {
+            Some("user") => retelling.said(id, SaidBy::User, content, &[]),
+            // Ours has notices of the session as system messages with parts.
+            Some("system") if message.get("parts").is_some() => {
+                retelling.unrecognized("message", &message.to_string());
+            }
+            Some("system") => retelling.said(id, SaidBy::System, content, &[]),
+            Some("assistant") => answer(message, content, &mut retelling),
+            _ => retelling.unrecognized("message", &message.to_string()),
+        }
+    }
+    retelling.into_entries()
+}
+
+fn answer(message: &Value, content: &str, retelling: &mut Retelling<'_>) {
+    let (agent, model) = (as_text(message, "agent"), as_text(message, "model"));
+    retelling.begin(&Beginning { id: as_text(message, "id"), agent, model });
+    if let Some(reasoning) = as_text(message, "reasoning") {
+        retelling.thinking(reasoning, false);
+    }
+    let calls = message["toolCalls"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for call in calls {
+        if let Some(commentary) = as_text(call, "commentary") {
+            retelling.step();
+            retelling.text(commentary, Some(Phase::Commentary), false);
+        }
+        tool_call(call, retelling);
+    }
+    // Only those from before there were parts have commentary within their content.
+    let is_old = message.get("parts").is_none();
+    let text = if is_old { without_commentary(content, calls) } else { content };
+    if !text.is_empty() {
+        retelling.step();
+        retelling.text(text, Some(Phase::Final), false);
+    }
+    let status = serde_json::from_value(message["status"].clone());
+    retelling.end(Ending {
+        error: serde_json::from_value(message["error"].clone()).ok(),
+        ..Ending::of(status.unwrap_or(RunStatus::Completed))
+    });
+}
+
+/// Commentary stands where it was said: at the beginning, in the order of the calls. The same words
+/// further on are the answer's.
+fn without_commentary<'a>(content: &'a str, calls: &[Value]) -> &'a str {
+    let mut rest = content;
+    for commentary in calls.iter().filter_map(|call| as_text(call, "commentary")) {
+        rest = rest.trim_start().strip_prefix(commentary).unwrap_or(rest);
+    }
+    if rest.len() == content.len() { content } else { rest.trim() }
+}
+
+fn tool_call(call: &Value, retelling: &mut Retelling<'_>) {
+    let arguments = match as_text(call, "argsText") {
+        Some(text) => text.to_owned(),
+        None => arguments_text(&call["args"]),
+    };
+    let name = as_text(call, "name").unwrap_or_default();
+    let id = retelling.call(as_text(call, "id"), name, &arguments);
+    let result = call.get("result").cloned();
+    let came = match call["status"].as_str() {
+        Some("error") => Some(Came::Failed(error_info(&call["error"]))),
+        Some("completed") => Some(Came::Out(result.unwrap_or(Value::Null))),
+        _ => result.map(Came::Out),
+    };
+    if let Some(came) = came {
+        retelling.result(&id, came, call["durationMs"].as_u64().unwrap_or(0));
+    }
+}

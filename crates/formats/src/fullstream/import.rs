@@ -1,0 +1,260 @@
+//! Events of `fullStream` as ours: of one run, or messages of `format=fullstream`.
+//!
+//! They do not say: when what happened, beyond the end of steps; how long calls took; what a sub-agent
+//! did.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+use transcript::{CallId, ErrorCode, ErrorInfo, RunStatus, SaidBy, Usage};
+
+use crate::import::{
+    Beginning, Came, Ending, Entry, Retelling, Setting, arguments_text, as_text, error_info,
+};
+use crate::ui::import::data;
+
+pub fn import(stream: &Value, setting: &Setting<'_>) -> Vec<Entry> {
+    let items = stream.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut retelling = Retelling::new(setting);
+    if !items.is_empty() && items.iter().all(|it| it.get("role").is_none()) {
+        run(&json!({ "events": items }), &mut retelling);
+        return retelling.into_entries();
+    }
+    for message in items {
+        retelling.at(&message["createdAt"]);
+        let text = message["content"].as_str().unwrap_or_default();
+        match message["role"].as_str() {
+            Some("user") => retelling.said(as_text(message, "id"), SaidBy::User, text, &[]),
+            Some("system") => retelling.said(as_text(message, "id"), SaidBy::System, text, &[]),
+            Some("assistant") => run(message, &mut retelling),
+            _ => retelling.unrecognized("message", &message.to_string()),
+        }
+    }
+    retelling.into_entries()
+}
+
+fn run(message: &Value, retelling: &mut Retelling<'_>) {
+    let (agent, model) = (as_text(message, "agent"), as_text(message, "model"));
+    retelling.begin(&Beginning { id: as_text(message, "id"), agent, model });
+    let mut hearing = Hearing { retelling, said: Vec::new(), calls: HashMap::new(), ending: None };
+    for event in message["events"].as_array().map(Vec::as_slice).unwrap_or_default() {
+        hearing.hear(event);
+    }
+    hearing.say_all();
+    let ending = hearing.ending.take().unwrap_or_else(|| Ending::of(RunStatus::Completed));
+    let duration_ms = message["durationMs"].as_u64().unwrap_or(0);
+    retelling.end(Ending { duration_ms, ..ending });
+}
+
+struct Hearing<'r, 'a> {
+    retelling: &'r mut Retelling<'a>,
+    /// What is being said, in the order it began, and what was noted meanwhile.
+    said: Vec<Words>,
+    /// By the ids that the stream has for them.
+    calls: HashMap<String, HeardCall>,
+    ending: Option<Ending>,
+}
+
+struct HeardCall {
+    id: CallId,
+    /// The arguments as they streamed.
+    input: String,
+}
+
+struct Words {
+    kind: &'static str,
+    id: Value,
+    text: String,
+    discarded: bool,
+    has_ended: bool,
+}
+
+impl Hearing<'_, '_> {
+    fn hear(&mut self, event: &Value) {
+        match event["type"].as_str().unwrap_or_default() {
+            "start-step" => {
+                self.say_all();
+                self.retelling.step();
+            }
+            "finish-step" => {
+                self.say_all();
+                self.retelling.at(&event["response"]["timestamp"]);
+                let raw = as_text(event, "rawFinishReason");
+                let reason = raw.or_else(|| as_text(event, "finishReason"));
+                self.retelling.end_step(reason, usage(&event["usage"]));
+            }
+            "text-start" => self.begin("text", event),
+            "text-delta" => self.grow("text", event),
+            "text-end" => self.end("text", event),
+            "reasoning-start" => self.begin("reasoning", event),
+            "reasoning-delta" => self.grow("reasoning", event),
+            "reasoning-end" => self.end("reasoning", event),
+            "tool-input-start" => self.start_call(event, "id"),
+            "tool-input-delta" => {
+                let call = as_text(event, "id").and_then(|id| self.calls.get_mut(id));
+                if let (Some(call), Some(delta)) = (call, event["delta"].as_str()) {
+                    call.input.push_str(delta);
+                }
+            }
+            "tool-call" => self.write_call(event),
+            "tool-approval-response" => self.decision(event),
+            "tool-result" if event["preliminary"] != true => {
+                self.result(event, Came::Out(event["output"].clone()));
+            }
+            "tool-error" => self.result(event, Came::Failed(error_info(&event["error"]))),
+            "tool-output-denied" => {
+                let refused = || ErrorInfo::new(ErrorCode::ToolDenied, "The call was refused.");
+                let error = event.get("error").map_or_else(refused, error_info);
+                self.result(event, Came::Failed(error));
+            }
+            "finish" => {
+                let usage = usage(&event["totalUsage"]);
+                self.ending.get_or_insert_with(|| Ending::of(RunStatus::Completed)).usage = usage;
+            }
+            "abort" => {
+                let usage = usage(&event["totalUsage"]);
+                self.ending = Some(Ending { usage, ..Ending::of(RunStatus::Cancelled) });
+            }
+            "error" => {
+                let error = Some(error_info(&event["error"]));
+                self.ending = Some(Ending { error, ..Ending::of(RunStatus::Failed) });
+            }
+            "raw" => self.raw(&event["rawValue"]),
+            // What is said again as a whole, and what says nothing.
+            "start" | "tool-input-end" | "tool-result" | "tool-approval-request" | "ping" => (),
+            _ => self.retelling.unrecognized("fullStream", &event.to_string()),
+        }
+    }
+
+    fn begin(&mut self, kind: &'static str, event: &Value) {
+        let (id, text) = (event["id"].clone(), String::new());
+        self.said.push(Words { kind, id, text, discarded: false, has_ended: false });
+    }
+
+    fn open(&mut self, kind: &str, event: &Value) -> Option<&mut Words> {
+        let mut said = self.said.iter_mut().rev();
+        said.find(|it| it.kind == kind && it.id == event["id"] && !it.has_ended)
+    }
+
+    /// Older streams have deltas alone.
+    fn grow(&mut self, kind: &'static str, event: &Value) {
+        let delta = as_text(event, "text").or_else(|| as_text(event, "delta")).unwrap_or_default();
+        if self.open(kind, event).is_none() {
+            self.begin(kind, event);
+        }
+        if let Some(words) = self.open(kind, event) {
+            words.text.push_str(delta);
+        }
+    }
+
+    fn end(&mut self, kind: &'static str, event: &Value) {
+        let discarded = event["providerMetadata"]["callboard"]["discarded"] == true;
+        if let Some(words) = self.open(kind, event) {
+            (words.discarded, words.has_ended) = (discarded, true);
+        }
+        self.say_ended();
+    }
+
+    fn say_ended(&mut self) {
+        while self.said.first().is_some_and(|it| it.has_ended) {
+            let words = self.said.remove(0);
+            self.say(&words);
+        }
+    }
+
+    fn say(&mut self, words: &Words) {
+        match words.kind {
+            "text" => self.retelling.text(&words.text, None, words.discarded),
+            "raw" => self.note(&words.id),
+            _ => self.retelling.thinking(&words.text, words.discarded),
+        }
+    }
+
+    fn say_all(&mut self) {
+        for words in std::mem::take(&mut self.said) {
+            self.say(&words);
+        }
+    }
+
+    /// Words come before the call that they led to, whether they have ended or not.
+    fn start_call(&mut self, event: &Value, id_field: &str) {
+        self.say_all();
+        let id = as_text(event, id_field);
+        let call = self.retelling.start_call(id, as_text(event, "toolName").unwrap_or_default());
+        let heard = HeardCall { id: call, input: String::new() };
+        self.calls.insert(id.unwrap_or_default().to_owned(), heard);
+    }
+
+    fn call(&mut self, event: &Value) -> Option<CallId> {
+        let name = as_text(event, "toolCallId").unwrap_or_default();
+        if !self.calls.contains_key(name) {
+            self.start_call(event, "toolCallId");
+        }
+        self.calls.get(name).map(|it| it.id.clone())
+    }
+
+    /// The letters that streamed, unless the call says something else.
+    fn write_call(&mut self, event: &Value) {
+        let Some(call) = self.call(event) else { return };
+        let streamed = as_text(event, "toolCallId").and_then(|id| self.calls.get(id));
+        let streamed = streamed.map(|it| it.input.clone()).unwrap_or_default();
+        let written = arguments_text(&event["input"]);
+        let is_same = read_arguments(&streamed) == read_arguments(&written);
+        let arguments = if is_same { streamed } else { written };
+        self.retelling.write_call(&call, &arguments, "");
+    }
+
+    fn decision(&mut self, event: &Value) {
+        let call = as_text(event, "toolCallId").and_then(|id| self.calls.get(id));
+        let call = call.map(|it| it.id.clone());
+        if let (Some(call), Some(approved)) = (call, event["approved"].as_bool()) {
+            self.retelling.decided(&call, approved, as_text(event, "reason"));
+        }
+    }
+
+    fn result(&mut self, event: &Value, came: Came) {
+        if let Some(call) = self.call(event) {
+            self.retelling.result(&call, came, 0);
+        }
+    }
+
+    fn raw(&mut self, value: &Value) {
+        self.said.push(Words {
+            kind: "raw",
+            id: value.clone(),
+            text: String::new(),
+            discarded: false,
+            has_ended: true,
+        });
+        self.say_ended();
+    }
+
+    fn note(&mut self, value: &Value) {
+        match value["type"].as_str().and_then(|it| it.strip_prefix("data-")) {
+            Some(name) => data(value, name, self.retelling),
+            None => self.retelling.unrecognized("fullStream", &value.to_string()),
+        }
+    }
+}
+
+/// No arguments are an empty object.
+fn read_arguments(text: &str) -> Value {
+    let text = if text.trim().is_empty() { "{}" } else { text };
+    serde_json::from_str(text).unwrap_or_else(|_| json!(text))
+}
+
+fn usage(counts: &Value) -> Option<Usage> {
+    let count = |name: &str| counts[name].as_u64();
+    let (input, output) = (count("inputTokens"), count("outputTokens"));
+    if input.is_none() && output.is_none() {
+        return None;
+    }
+    let (input_tokens, output_tokens) = (input.unwrap_or(0), output.unwrap_or(0));
+    Some(Usage {
+        input_tokens,
+        output_tokens,
+        total_tokens: count("totalTokens").unwrap_or(input_tokens.saturating_add(output_tokens)),
+        cached_tokens: count("cachedInputTokens"),
+        reasoning_tokens: count("reasoningTokens"),
+    })
+}

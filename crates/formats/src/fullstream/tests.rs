@@ -1,0 +1,115 @@
+//! A run told, heard and told again is the same, whether it was heard live or afterwards.
+
+use expect_test::expect_file;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use transcript::{Answer, Message, Record};
+
+use super::{Stream, events, import, message};
+use crate::import::tests::{lines, setting, transcript};
+use crate::tests::logs::{corpus, sound_log, spoken_log};
+use crate::tests::{any_json, finished_runs, whole};
+
+fn told_again(heard: &[Value], answer: &Answer) -> Vec<Value> {
+    let mut message = json!({ "id": answer.id, "role": "assistant", "events": heard });
+    if let Some(model) = &answer.model {
+        message["model"] = json!(model);
+    }
+    let again = transcript(import(&json!([message]), &setting()));
+    events(again.messages.first().and_then(Message::answer).unwrap())
+}
+
+/// An edit is told by the call that runs, not by the one that was proposed.
+fn was_edited(answer: &Answer) -> bool {
+    answer.calls().any(|it| crate::call::accepted(it).is_some_and(|it| it.arguments.is_some()))
+}
+
+fn check_whole(log: &[Record]) {
+    let ended = |it: &&Message| it.answer().is_none_or(|it| !it.is_open() && !was_edited(it));
+    let before = whole(log);
+    let once: Value = before.messages.iter().filter(ended).filter_map(message).collect();
+    let after = transcript(import(&once, &setting()));
+    let twice: Value = after.messages.iter().filter_map(message).collect();
+    assert_eq!(twice, once);
+}
+
+fn check_live(log: &[Record]) {
+    for (run, answer) in finished_runs(log).into_iter().filter(|(_, it)| !was_edited(it)) {
+        let mut stream = Stream::new(run.clone());
+        let live: Vec<Value> = log.iter().flat_map(|record| stream.apply(record)).collect();
+        assert_eq!(json!(told_again(&live, &answer)), json!(events(&answer)), "{run}");
+    }
+}
+
+#[test]
+fn a_conversation_told_and_heard_is_the_same() {
+    for (name, log) in corpus() {
+        check_whole(&log);
+        if name != "odd" {
+            check_live(&log);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn a_random_run_told_and_heard_is_the_same(log in sound_log(60)) {
+        check_whole(&log);
+    }
+
+    #[test]
+    fn a_random_run_heard_live_is_the_same(log in spoken_log(60)) {
+        check_live(&log);
+    }
+
+    #[test]
+    fn nothing_is_too_odd_to_be_heard(stream in any_json()) {
+        transcript(import(&json!([stream.clone(), stream]), &setting()));
+    }
+}
+
+/// Streams of the real library: what they mean here.
+#[test]
+fn what_the_real_library_streams() {
+    for line in include_str!("../../fixtures/fullstream/real.jsonl").lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let entries = import(&case["fullStream"], &setting());
+        transcript(entries.clone());
+        let name = case["name"].as_str().unwrap();
+        let path = format!("{}/fixtures/fullstream/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+        expect_file![path].assert_eq(&lines(&entries));
+    }
+}
+
+/// The steps of the document that commentary comes from.
+#[test]
+fn words_before_a_call_are_its_commentary() {
+    let delta = |text: &str| json!({ "type": "text-delta", "text": text });
+    let call = |id: &str, name: &str| json!({ "type": "tool-call", "toolCallId": id, "toolName": name, "input": {} });
+    let result = |id: &str| json!({ "type": "tool-result", "toolCallId": id, "output": 3 });
+    let (start, finish) = (json!({ "type": "start-step" }), json!({ "type": "finish-step" }));
+    let stream = json!([
+        start,
+        delta("I'll search "),
+        delta("for your notes..."),
+        call("1", "search_notes"),
+        result("1"),
+        finish,
+        start,
+        delta("Found 3 notes. Let me read the first one..."),
+        call("2", "get_note"),
+        result("2"),
+        finish,
+        start,
+        delta("Here's what I found"),
+        finish,
+    ]);
+    let transcript = transcript(import(&stream, &setting()));
+    let answer = transcript.messages[0].answer().unwrap();
+    assert_eq!(answer.content(), "Here's what I found");
+    let commentary: Vec<_> = answer.calls().map(|call| answer.commentary(call).unwrap()).collect();
+    let words = ["I'll search for your notes...", "Found 3 notes. Let me read the first one..."];
+    assert_eq!(commentary, words);
+}

@@ -1,0 +1,278 @@
+//! Chat messages as a database keeps them: like those of the API, with the calls as a JSON text under
+//! `toolCalls`; and the reading of both, and of requests.
+//!
+//! Each step is a message of its own, followed by its results. They do not say: how a run ended, how
+//! long anything took, who agreed to a call, what was taken back, what a sub-agent did.
+
+use serde_json::{Value, json};
+use transcript::{
+    Answer, Call, Content, Message, Part, PartKind, RunStatus, SaidBy, SteerState, TextRole,
+};
+
+use crate::call;
+use crate::follow::step_number;
+use crate::import::{Came, Ending, Entry, Retelling, Setting, arguments_text, as_text, error_info};
+use crate::incoming::{BadRequest, File, Said};
+
+/// Under this source a malformed list of calls is kept, and goes out again as it came.
+const SOURCE: &str = "toolCalls";
+
+/// The messages that one of the transcript's becomes.
+pub fn stored(message: &Message) -> Vec<Value> {
+    match &message.content {
+        Content::Said(said) => {
+            let role = match said.role {
+                SaidBy::User => "user",
+                SaidBy::System => "system",
+            };
+            let at = message.created_at.0;
+            vec![json!({ "id": said.id, "role": role, "content": said.text, "timestamp": at })]
+        }
+        Content::Answer(answer) => stored_answer(answer),
+        Content::Aside(_) => Vec::new(),
+    }
+}
+
+fn stored_answer(answer: &Answer) -> Vec<Value> {
+    let outer: Vec<&Part> = answer.parts.iter().filter(|part| part.parent.is_none()).collect();
+    let n_steps = answer.steps.iter().filter(|step| step.parent.is_none()).count();
+    let n_steps = n_steps.max(usize::from(!outer.is_empty()));
+    let mut messages = Vec::new();
+    for number in 1..=n_steps {
+        let parts: Vec<&Part> =
+            outer.iter().filter(|part| step_number(answer, part) == number).copied().collect();
+        messages.push(stored_step(answer, number, &parts));
+        messages.extend(parts.iter().filter_map(|part| match &part.kind {
+            PartKind::Call(call) => stored_result(call),
+            _ => None,
+        }));
+        messages.extend(parts.iter().filter_map(|part| match &part.kind {
+            // What was given back is said in its own turn.
+            PartKind::Steered(it) if it.state != SteerState::Returned => {
+                let at = part.started_at.0;
+                Some(json!({ "id": it.id, "role": "user", "content": it.text, "timestamp": at }))
+            }
+            _ => None,
+        }));
+    }
+    messages
+}
+
+fn stored_step(answer: &Answer, number: usize, parts: &[&Part]) -> Value {
+    let mut outer = answer.steps.iter().filter(|step| step.parent.is_none());
+    let at = outer.nth(number - 1).map_or(answer.started_at, |step| step.started_at);
+    let texts = parts.iter().filter_map(|part| match &part.kind {
+        PartKind::Text(text) if text.role != TextRole::Discarded && !text.leaked => {
+            Some(text.text.as_str())
+        }
+        _ => None,
+    });
+    let thinking = parts.iter().filter_map(|part| match &part.kind {
+        PartKind::Thinking(it) if !it.discarded => Some(it.text.as_str()),
+        _ => None,
+    });
+    let calls = parts.iter().filter_map(|part| match &part.kind {
+        PartKind::Call(call) => Some(stored_call(call)),
+        _ => None,
+    });
+    let malformed = parts.iter().find_map(|part| match &part.kind {
+        PartKind::Unrecognized { source, raw } if source == SOURCE => Some(raw.clone()),
+        _ => None,
+    });
+    let (thinking, calls) = (joined(thinking), calls.collect::<Vec<_>>());
+    let mut message = json!({
+        "id": format!("{}.{number}", answer.id),
+        "role": "assistant",
+        "content": joined(texts),
+        "timestamp": at.0,
+    });
+    if !thinking.is_empty() {
+        message["thinking"] = json!(thinking);
+    }
+    if !calls.is_empty() {
+        message["toolCalls"] = json!(Value::from(calls).to_string());
+    } else if let Some(raw) = malformed {
+        message["toolCalls"] = json!(raw);
+    }
+    message
+}
+
+/// What the provider left out stays out.
+fn stored_call(call: &Call) -> Value {
+    let mut function = json!({});
+    if !call.name.is_empty() {
+        function["name"] = json!(call.name);
+    }
+    if !call.arguments.is_empty() {
+        function["arguments"] = json!(call::text_of(&call.arguments));
+    }
+    json!({ "id": call.id, "type": "function", "function": function })
+}
+
+fn stored_result(call: &Call) -> Option<Value> {
+    let outcome = call.outcome.as_ref()?;
+    let content = match (call::error_text(call), call::output(call)) {
+        (Some(error), _) => error,
+        (None, Value::String(text)) => text,
+        (None, Value::Null) => String::new(),
+        (None, value) => value.to_string(),
+    };
+    let mut message = json!({
+        "id": format!("tool_{}", call.id),
+        "role": "tool",
+        "toolCallId": call.id,
+        "content": content,
+    });
+    if let Some(error) = &outcome.error {
+        message["error"] = json!(error);
+    }
+    Some(message)
+}
+
+fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    texts.filter(|it| !it.trim().is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+/// Reads messages of the API or of such a database; calls may be under `tool_calls` or `toolCalls`, as
+/// an array or as a text.
+pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
+    let messages = messages.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut retelling = Retelling::new(setting);
+    for (idx, message) in messages.iter().enumerate() {
+        let role = message["role"].as_str();
+        let (text, files) = content(&message["content"]);
+        let id = as_text(message, "id");
+        match role {
+            Some("user") if retelling.is_steered(&messages[idx + 1..]) => {
+                retelling.at(&message["timestamp"]);
+                retelling.steered(id, &text, SteerState::Seen);
+            }
+            Some("user" | "system" | "developer") => {
+                retelling.end(Ending::of(RunStatus::Completed));
+                retelling.at(&message["timestamp"]);
+                let role = if role == Some("user") { SaidBy::User } else { SaidBy::System };
+                retelling.said(id, role, &text, &files);
+            }
+            Some("assistant") => {
+                retelling.at(&message["timestamp"]);
+                retelling.step_of(id);
+                assistant(message, &text, &mut retelling);
+            }
+            Some("tool" | "function") => result(message, &text, &mut retelling),
+            _ => retelling.unrecognized("message", &message.to_string()),
+        }
+    }
+    retelling.into_entries()
+}
+
+fn assistant(message: &Value, text: &str, retelling: &mut Retelling<'_>) {
+    let thinking = ["thinking", "reasoning_content", "reasoning"];
+    if let Some(thinking) = thinking.iter().find_map(|it| as_text(message, it)) {
+        retelling.thinking(thinking, false);
+    }
+    if !text.is_empty() {
+        retelling.text(text, None, false);
+    }
+    let Some(kept) = message.get("tool_calls").or_else(|| message.get("toolCalls")) else { return };
+    match calls(kept) {
+        Some(calls) => calls.iter().for_each(|call| {
+            let function = &call["function"];
+            let arguments = match &function["arguments"] {
+                Value::String(text) => text.clone(),
+                other => arguments_text(other),
+            };
+            let name = as_text(function, "name").unwrap_or_default();
+            retelling.call(as_text(call, "id"), name, &arguments);
+        }),
+        None => {
+            let raw = kept.as_str().map_or_else(|| kept.to_string(), str::to_owned);
+            retelling.unrecognized(SOURCE, &raw);
+        }
+    }
+}
+
+/// None for what is no list of calls. Nothing is an empty one.
+fn calls(kept: &Value) -> Option<Vec<Value>> {
+    let calls = match kept {
+        Value::Null => Vec::new(),
+        Value::String(text) if text.trim().is_empty() => Vec::new(),
+        Value::String(text) => serde_json::from_str(text).ok()?,
+        Value::Array(calls) => calls.clone(),
+        _ => return None,
+    };
+    calls.iter().all(Value::is_object).then_some(calls)
+}
+
+fn result(message: &Value, text: &str, retelling: &mut Retelling<'_>) {
+    let id = as_text(message, "tool_call_id").or_else(|| as_text(message, "toolCallId"));
+    let name = as_text(message, "name");
+    let came = match message.get("error").filter(|it| !it.is_null()) {
+        Some(error) => Came::Failed(error_info(error)),
+        None => {
+            let read = serde_json::from_str(text);
+            Came::Out(read.unwrap_or_else(|_| Value::String(text.to_owned())))
+        }
+    };
+    match retelling.open_call(id, name) {
+        Some(call) => retelling.result(&call, came, 0),
+        None => retelling.orphan(id, name.unwrap_or_default(), came),
+    }
+}
+
+/// A text, or pieces of texts and pictures.
+fn content(content: &Value) -> (String, Vec<File>) {
+    let pieces = match content {
+        Value::String(text) => return (text.clone(), Vec::new()),
+        Value::Array(pieces) => pieces,
+        _ => return (String::new(), Vec::new()),
+    };
+    let texts = pieces.iter().filter_map(|it| as_text(it, "text"));
+    let pictures = pieces.iter().filter_map(|it| as_text(&it["image_url"], "url"));
+    let files = pictures.map(|url| {
+        let kind = url.strip_prefix("data:").and_then(|it| it.split(';').next());
+        File { media_type: kind.unwrap_or("image/*").to_owned(), name: None, url: url.to_owned() }
+    });
+    (texts.collect::<Vec<_>>().join("\n\n"), files.collect())
+}
+
+/// A chat completion that is asked for. The client keeps the conversation, so all of it comes along.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    pub model: String,
+    pub stream: bool,
+    pub include_usage: bool,
+    /// The messages before the last, for [`import`].
+    pub before: Value,
+    pub said: Said,
+}
+
+pub fn request(body: &Value) -> Result<Request, BadRequest> {
+    let bad = |why: &str| Err(BadRequest::new(why));
+    if !body.is_object() {
+        return bad("The body is no JSON object.");
+    }
+    let Some(model) = as_text(body, "model") else { return bad("`model` is missing.") };
+    let Value::Array(messages) = &body["messages"] else { return bad("`messages` is no array.") };
+    let Some((last, before)) = messages.split_last() else {
+        return bad("`messages` is empty.");
+    };
+    if last["role"] != "user" {
+        return bad("The last of `messages` is not the user's.");
+    }
+    let stream = match &body["stream"] {
+        Value::Null => false,
+        Value::Bool(stream) => *stream,
+        _ => return bad("`stream` is no boolean."),
+    };
+    let (text, files) = content(&last["content"]);
+    if text.trim().is_empty() && files.is_empty() {
+        return bad("The last of `messages` says nothing.");
+    }
+    Ok(Request {
+        model: model.to_owned(),
+        stream,
+        include_usage: body["stream_options"]["include_usage"] == true,
+        before: Value::Array(before.to_vec()),
+        said: Said { id: None, text, files },
+    })
+}

@@ -1,0 +1,115 @@
+//! What a database has kept, and what clients ask for.
+
+use expect_test::expect;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use transcript::{Record, Transcript};
+
+use crate::import::tests::{lines, setting, transcript};
+use crate::openai::{import, request, stored};
+use crate::tests::logs::{corpus, sound_log};
+use crate::tests::{any_json, whole};
+
+fn exported(transcript: &Transcript) -> Value {
+    let ended = transcript.messages.iter().filter(|it| it.answer().is_none_or(|a| !a.is_open()));
+    ended.flat_map(stored).collect()
+}
+
+fn check_law(log: &[Record]) {
+    let once = exported(&whole(log));
+    let twice = exported(&transcript(import(&once, &setting())));
+    assert_eq!(twice, once);
+}
+
+#[test]
+fn a_conversation_exported_and_imported_is_the_same() {
+    for (_, log) in corpus() {
+        check_law(&log);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn a_random_conversation_exported_and_imported_is_the_same(log in sound_log(60)) {
+        check_law(&log);
+    }
+
+    #[test]
+    fn nothing_is_too_odd_to_be_imported(messages in any_json()) {
+        let _ = request(&messages);
+        transcript(import(&json!([messages.clone(), messages]), &setting()));
+    }
+}
+
+#[test]
+fn what_is_no_list_of_calls_goes_out_as_it_came() {
+    for raw in ["[{\"id\":", "{\"id\":1}", "7", "[7]", "search(weather)"] {
+        let kept = json!([{ "id": "a.1", "role": "assistant", "content": "", "timestamp": 5, "toolCalls": raw }]);
+        let again = transcript(import(&kept, &setting()));
+        assert_eq!(exported(&again), kept, "{raw}");
+        let events = lines(&import(&kept, &setting()));
+        assert!(events.contains(r#""type":"unrecognized","source":"toolCalls""#), "{events}");
+    }
+    for nothing in [json!(null), json!(""), json!("[]"), json!([])] {
+        let kept = json!([{ "id": "a.1", "role": "assistant", "content": "x", "timestamp": 5, "toolCalls": nothing }]);
+        let again = exported(&transcript(import(&kept, &setting())));
+        assert_eq!(again[0].get("toolCalls"), None);
+    }
+}
+
+#[test]
+fn calls_as_text_and_as_array_with_all_and_with_missing_fields() {
+    let text = r#"[{"id":"call_123","type":"function","function":{"name":"search","arguments":"{\"query\":\"weather\"}"}},{"function":{}},{}]"#;
+    let kept = |calls: Value| json!([{ "role": "assistant", "content": null, "toolCalls": calls }, { "role": "tool", "tool_call_id": "call_123", "content": "sunny" }]);
+    let from_text = import(&kept(json!(text)), &setting());
+    let array: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(from_text, import(&kept(array), &setting()));
+    expect![[r#"
+        r1 {"type":"run_start","agent":"demo","trigger":"user"}
+        r1 {"type":"step_start","index":0}
+        r1 {"type":"tool_call_start","callId":"call_123","providerCallId":"call_123","toolName":"search","executor":"agent"}
+        r1 {"type":"tool_arguments_done","callId":"call_123","arguments":"{\"query\":\"weather\"}","summary":"","validation":"not_required"}
+        r1 {"type":"tool_call_start","callId":"r1.0","toolName":"","executor":"agent"}
+        r1 {"type":"tool_arguments_done","callId":"r1.0","arguments":"","summary":"","validation":"not_required"}
+        r1 {"type":"tool_call_start","callId":"r1.1","toolName":"","executor":"agent"}
+        r1 {"type":"tool_arguments_done","callId":"r1.1","arguments":"","summary":"","validation":"not_required"}
+        r1 {"type":"tool_result","callId":"call_123","toolName":"search","ok":true,"result":"sunny","durationMs":0}
+        r1 {"type":"tool_result","callId":"r1.0","toolName":"","ok":false,"error":{"code":"tool_interrupted","message":"The call had no result when the conversation was written down."},"durationMs":0}
+        r1 {"type":"tool_result","callId":"r1.1","toolName":"","ok":false,"error":{"code":"tool_interrupted","message":"The call had no result when the conversation was written down."},"durationMs":0}
+        r1 {"type":"step_finish","index":0,"finishReason":"tool-calls"}
+        r1 {"type":"run_finish","status":"completed","durationMs":0}
+    "#]].assert_eq(&lines(&from_text));
+}
+
+#[test]
+fn what_clients_ask_for() {
+    let messages = json!([{ "role": "system", "content": "Be brief." }, { "role": "user", "content": [{ "type": "text", "text": "look" }, { "type": "image_url", "image_url": { "url": "data:image/png;base64,AA==" } }] }]);
+    let read = request(&json!({ "model": "demo", "messages": messages, "stream": true, "stream_options": { "include_usage": true } })).unwrap();
+    assert!(read.stream && read.include_usage);
+    assert_eq!((read.model.as_str(), read.said.text.as_str()), ("demo", "look"));
+    assert_eq!(read.said.files[0].media_type, "image/png");
+    assert_eq!(read.before.as_array().unwrap().len(), 1);
+    let user = json!([{ "role": "user", "content": "x" }]);
+    let bad = [
+        json!(7),
+        json!({}),
+        json!({ "model": "m" }),
+        json!({ "model": "m", "messages": [] }),
+        json!({ "model": "m", "messages": [{ "role": "assistant", "content": "x" }] }),
+        json!({ "model": "m", "messages": [{ "role": "user", "content": " " }] }),
+        json!({ "model": "m", "messages": user, "stream": "yes" }),
+    ];
+    let whys: Vec<String> = bad.iter().map(|it| request(it).unwrap_err().to_string()).collect();
+    expect![[r#"
+        The body is no JSON object.
+        `model` is missing.
+        `messages` is no array.
+        `messages` is empty.
+        The last of `messages` is not the user's.
+        The last of `messages` says nothing.
+        `stream` is no boolean.
+    "#]]
+    .assert_eq(&(whys.join("\n") + "\n"));
+}

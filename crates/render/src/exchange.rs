@@ -1,0 +1,136 @@
+//! What agents say to each other: the question in the asker's answer, and in the other session the
+//! line that says where a message comes from.
+//!
+//! The block holds the question and how it ended. What the other agent did is that session's own
+//! message: a view of its own within the block, fetched when the block is opened, and drawn in place
+//! where there is nothing to fetch it from.
+
+use std::collections::HashMap;
+
+use maud::{Markup, PreEscaped, html};
+use transcript::{
+    Exchange, ExchangeId, ExchangeMode, ExchangeOutcome, ExchangeState, Message, Sender, Seq,
+    SessionId,
+};
+
+use crate::icon::icon;
+use crate::json;
+use crate::message::message;
+use crate::tree::Element;
+use crate::view::{Bodies, View};
+
+/// The other side's answers, by their exchange: for a file that stands alone.
+pub type Peers = HashMap<ExchangeId, (SessionId, Message)>;
+
+pub(crate) fn block(view: &View, id: &str, exchange: &Exchange) -> Element {
+    let (class, mark, word) = standing(exchange);
+    let summary = html! {
+        span.mark { (mark) }
+        span.kind { (icon("agent")) }
+        span.name { "Message to " (exchange.agent) }
+        span.spread {}
+        @if exchange.mode == ExchangeMode::Async { span.about { "in the background" } }
+        span.state { (word) }
+        span.chevron { (icon("chevron")) }
+    };
+    let inside = Element::div(format!("{id}-i"))
+        .class("inside")
+        .child(Element::new("blockquote", format!("{id}-q")).text(&exchange.text))
+        .child_if(other_side(view, &format!("{id}-p"), exchange))
+        .child(end(&format!("{id}-e"), exchange))
+        .child_if(link(view, &format!("{id}-l"), exchange));
+    Element::div(id)
+        .class(format!("tool-block exchange agent-callback {class}"))
+        .attr("data-exchange-id", exchange.id.as_str())
+        .child(
+            Element::new("details", format!("{id}-d"))
+                .child(Element::new("summary", format!("{id}-s")).html(summary))
+                .child(inside),
+        )
+}
+
+fn standing(exchange: &Exchange) -> (&'static str, Markup, &'static str) {
+    let spinner = html! { span.spinner aria-hidden="true" {} };
+    match (&exchange.outcome, exchange.state) {
+        (Some(outcome), _) if outcome.ok => ("success", icon("check"), "answered"),
+        (Some(_), _) => ("error", icon("alert"), "failed"),
+        (None, Some(ExchangeState::Queued)) => ("pending", spinner, "queued"),
+        (None, Some(ExchangeState::AwaitingApproval)) => {
+            ("pending", icon("alert"), "waiting for a person")
+        }
+        (None, Some(ExchangeState::Running)) => ("pending", spinner, "at work"),
+        (None, None) => ("pending", spinner, "waiting"),
+    }
+}
+
+/// The other side's session and run, as they may stand in an address: a log may come from anywhere.
+fn place(exchange: &Exchange) -> Option<(&str, &str)> {
+    let session = exchange.peer_session_id.as_ref()?.as_str();
+    let run = exchange.peer_response_id.as_ref()?.as_str();
+    [session, run].iter().all(|it| SessionId::parse(it).is_some()).then_some((session, run))
+}
+
+/// Where the other session's own message goes.
+fn other_side(view: &View, id: &str, exchange: &Exchange) -> Option<Element> {
+    let (session, run) = place(exchange)?;
+    let element = Element::div(id).class("peer");
+    match view.peer(&exchange.id) {
+        Some((session, answer)) => Some(element.child(message(&view.beside(session), answer))),
+        None if view.is_alone() || !has_begun(exchange) => None,
+        None => {
+            let source = format!("/api/sessions/{session}/answers/{run}");
+            Some(element.attr("data-src", source))
+        }
+    }
+}
+
+/// There is nothing to see of a question that waits, or that was never asked.
+fn has_begun(exchange: &Exchange) -> bool {
+    use ExchangeState::{AwaitingApproval, Running};
+    matches!(exchange.state, Some(Running | AwaitingApproval))
+}
+
+/// The answer in the words that came back, or why there is none.
+fn end(id: &str, exchange: &Exchange) -> Element {
+    let element = Element::div(id).class("end");
+    let Some(ExchangeOutcome { result, error, .. }) = &exchange.outcome else { return element };
+    element.html(html! {
+        @if let Some(result) = result {
+            div.body tabindex="0" {
+                @if let Some(words) = result.as_str() { (words) }
+                @else { (json::pretty(&result.to_string())) }
+            }
+        }
+        @if let Some(error) = error {
+            div.failure { (error.message) " " code { (error.code.as_str()) } }
+        }
+    })
+}
+
+fn link(view: &View, id: &str, exchange: &Exchange) -> Option<Element> {
+    let (session, run) = place(exchange).filter(|_| !view.is_alone())?;
+    let link = Element::new("a", id).class("meta").attr("href", format!("/s/{session}#m={run}"));
+    Some(link.text("Open its session"))
+}
+
+/// Above a message that an agent has said.
+pub(crate) fn from(view: &View, from: &Sender) -> Markup {
+    let Sender { session_id, agent, is_answer, .. } = from;
+    let words = if *is_answer { "Answer from " } else { "From " };
+    let there = SessionId::parse(session_id.as_str()).filter(|_| !view.is_alone());
+    let there = there.map(|it| format!("/s/{it}"));
+    html! {
+        p.meta.from {
+            (icon("agent")) " " (words)
+            @if let Some(href) = there { a href=(href) { b { (agent) } } }
+            @else { b { (agent) } }
+        }
+    }
+}
+
+/// An answer of another session, to stand within a page: `head` is the number that it is drawn at.
+pub fn embedded(session: &SessionId, head: Seq, answer: &Message) -> String {
+    let view = View::new(session.clone(), Bodies::Cut);
+    let drawn = PreEscaped(message(&view, answer).to_html());
+    html! { div.embedded data-session-id=(session) data-head=(head) { (drawn) } }.into_string()
+}

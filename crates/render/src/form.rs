@@ -1,0 +1,77 @@
+//! Questions that an agent puts to a person: choices, and room for other words. The answers go back
+//! under the words of their questions, as `{"answers": {...}}`.
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::icon::icon;
+
+struct Question<'a> {
+    words: &'a str,
+    header: Option<&'a str>,
+    options: &'a [Value],
+    /// More than one choice may be right.
+    takes_many: bool,
+}
+
+/// None if these are no questions that we know how to show. Claude Code gives them as a list, Codex as
+/// a field.
+pub(crate) fn form(asked: &Value) -> Option<Markup> {
+    let list = asked.as_array().or_else(|| asked.get("questions")?.as_array())?;
+    let questions: Option<Vec<Question<'_>>> = list.iter().map(Question::of).collect();
+    let questions = questions.filter(|it| !it.is_empty())?;
+    Some(html! {
+        p.question { (icon("alert")) " The agent asks you" }
+        form.answers {
+            @for (number, question) in questions.iter().enumerate() { (question.draw(number)) }
+            div.buttons {
+                button.primary type="submit" data-action="answer" { "Answer" }
+                button.danger type="button" data-action="deny" { "Do not answer" kbd { "N" } }
+            }
+        }
+        input.note type="text" placeholder="Why not? Press it again to send." aria-label="Why not" hidden;
+    })
+}
+
+impl<'a> Question<'a> {
+    fn of(asked: &'a Value) -> Option<Self> {
+        Some(Self {
+            words: asked.get("question")?.as_str()?,
+            header: asked.get("header").and_then(Value::as_str).filter(|it| !it.is_empty()),
+            options: asked.get("options").and_then(Value::as_array).map_or(&[], Vec::as_slice),
+            takes_many: asked.get("multiSelect") == Some(&Value::Bool(true)),
+        })
+    }
+
+    fn draw(&self, number: usize) -> Markup {
+        let Self { words, header, options, takes_many } = self;
+        let kind = if *takes_many { "checkbox" } else { "radio" };
+        html! {
+            fieldset data-question=(words) data-many=[takes_many.then_some("true")] {
+                legend {
+                    @if let Some(header) = header { span.meta { (header) } " " }
+                    (words)
+                }
+                @for option in *options {
+                    @let text = |name| option.get(name).and_then(Value::as_str).unwrap_or_default();
+                    label {
+                        input type=(kind) name=(number) value=(text("label"));
+                        span { b { (text("label")) } " " span.meta { (text("description")) } }
+                    }
+                }
+                input type="text" placeholder=(if options.is_empty() { "Your answer" } else { "Other" })
+                    aria-label={ "Other answer to: " (words) };
+            }
+        }
+    }
+}
+
+/// What somebody has answered, if that is what the arguments are.
+pub(crate) fn answers(arguments: &str) -> Option<Markup> {
+    let arguments: Value = serde_json::from_str(arguments).ok()?;
+    let answers = arguments.get("answers")?.as_object()?;
+    let words = |it: &Value| it.as_str().map_or_else(|| it.to_string(), str::to_owned);
+    Some(html! {
+        ul.answered { @for (question, answer) in answers { li { (question) " " b { (words(answer)) } } } }
+    })
+}

@@ -1,0 +1,87 @@
+//! Messages that wait for their turn, below the conversation; what a stop has held, with the choice to
+//! send it or to clear it.
+
+use maud::html;
+use transcript::{Queued, SendMode, Transcript};
+
+use crate::exchange;
+use crate::icon::icon;
+use crate::message::attachments;
+use crate::tree::Element;
+use crate::view::View;
+use crate::words::count;
+
+pub(crate) fn queue(view: &View, transcript: &Transcript) -> Element {
+    let id = view.id("queue");
+    let is_running = transcript.summary.open_run.is_some();
+    let messages = transcript.queue.messages.iter().enumerate();
+    let messages = messages.map(|(place, it)| queued(view, &id, it, place, is_running));
+    Element::div(&*id).class("queue").children(messages).child_if(held(&id, transcript))
+}
+
+fn held(id: &str, transcript: &Transcript) -> Option<Element> {
+    let held = transcript.queue.messages.iter().filter(|it| it.held).count() as u64;
+    (held > 0).then(|| {
+        Element::div(format!("{id}-held")).class("held").html(html! {
+            p { "You stopped the agent. " (count(held, "message")) @if held == 1 { " is" } @else { " are" } " held back." }
+            button type="button" id={ (id) "-release" } data-action="queue" data-type="release_queue" { "Send now" }
+            button.quiet type="button" id={ (id) "-clear" } data-action="queue" data-type="clear_queue" { "Clear" }
+        })
+    })
+}
+
+/// Its pieces are patched one by one: what is being edited stays when the place or the state changes.
+fn queued(view: &View, queue: &str, message: &Queued, place: usize, is_running: bool) -> Element {
+    let id = format!("{queue}-{}", message.seq);
+    let said = Element::div(format!("{id}-b")).class("waiting").html(html! {
+        @if let Some(from) = &message.from { (exchange::from(view, from)) }
+        (attachments(view, &message.attachments))
+        @if !message.text.is_empty() { div.bubble { (message.text) } }
+    });
+    Element::new("article", &*id)
+        .class("message queued")
+        .attr("data-role", "user")
+        .attr("data-message-id", message.id.as_str())
+        .attr_if("data-client-id", message.client_id.as_ref().map(|it| it.as_str()))
+        .child(said)
+        .child(controls(&id, message, place, is_running))
+        .child(editor(&id, message))
+}
+
+fn controls(id: &str, message: &Queued, place: usize, is_running: bool) -> Element {
+    let message_id = message.id.as_str();
+    let can_be_steered = is_running && message.mode == SendMode::Queue;
+    let moves = [("up", "arrow-up", place.saturating_sub(1)), ("down", "arrow-down", place + 1)];
+    Element::new("p", format!("{id}-m")).class("meta").html(html! {
+        span.words { (state(message)) }
+        @if can_be_steered && message.attachments.is_empty() && message.from.is_none() {
+            button.quiet.steer type="button" id={ (id) "-steer" } data-action="queue" data-type="steer_queued"
+                data-message-id=(message_id) title="Hand it to the agent while it works" { "Steer now" }
+        }
+        @for (way, arrow, position) in moves {
+            button.quiet type="button" id={ (id) "-" (way) } data-action="queue" data-type="move_queued"
+                data-message-id=(message_id) data-position=(position) aria-label={ "Move " (way) } { (icon(arrow)) }
+        }
+        button.quiet type="button" id={ (id) "-drop" } data-action="queue" data-type="drop_queued"
+            data-message-id=(message_id) { "Remove" }
+    })
+}
+
+fn state(message: &Queued) -> &'static str {
+    match message {
+        Queued { mode: SendMode::Steer, .. } => "On its way: the agent gets it at its next step",
+        Queued { held: true, .. } => "Held: starts when you send it",
+        Queued { returned: true, .. } => {
+            "The agent could not take it: starts when the agent has finished"
+        }
+        Queued { .. } => "Queued: starts when the agent has finished",
+    }
+}
+
+fn editor(id: &str, message: &Queued) -> Element {
+    Element::new("details", format!("{id}-e")).class("edit").html(html! {
+        summary id={ (id) "-edit" } { "Edit" }
+        textarea id={ (id) "-text" } rows="2" aria-label="Message that waits" autocomplete="off" { (message.text) }
+        button.primary type="button" id={ (id) "-save" } data-action="edit-queued" { "Save" }
+    })
+}

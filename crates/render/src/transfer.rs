@@ -1,0 +1,32 @@
+//! The dialog that makes sessions of files.
+
+use maud::{Markup, html};
+
+pub(crate) fn dialog() -> Markup {
+    let formats = [
+        ("auto", "Find out"),
+        ("claude", "Claude Code"),
+        ("codex", "Codex"),
+        ("pi", "Pi"),
+        ("jsonl", "Callboard (exported as JSON lines)"),
+    ];
+    html! {
+        dialog #import aria-labelledby="import-title" {
+            form method="dialog" {
+                h2 #import-title { "Import conversations" }
+                label {
+                    span { "Written by" }
+                    select #format { @for (word, name) in formats { option value=(word) { (name) } } }
+                }
+                label { span { "Files" } input #transcripts type="file" accept=".jsonl,.json" multiple; }
+                p.hint {
+                    "Claude Code keeps them in " code { "~/.claude/projects" } ", Codex in "
+                    code { "~/.codex/sessions" } ", Pi in " code { "~/.pi/agent/sessions" }
+                    ". What is here already is not added again."
+                }
+                ul #imported role="status" {}
+                div.buttons { button.primary type="submit" { "Done" } }
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! How it stands with a question, as the log of the one who was asked says.
+
+use std::sync::Arc;
+
+use store::{Store, Stored};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use transcript::{
+    Answer, CancelReason, ClientId, ErrorCode, ErrorInfo, ExchangeId, ExchangeState, Record,
+    ResponseId, RunStatus, Sender, SessionId,
+};
+
+use crate::live::ListChange;
+use crate::session::Shared;
+
+/// The final text, or why there is none.
+pub(crate) type Outcome = Result<String, ErrorInfo>;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Standing {
+    /// It is not in that session's log.
+    Unknown,
+    Open(ExchangeState),
+    Ended(Outcome),
+}
+
+/// A watcher of the session that was asked.
+pub(super) struct Following {
+    shared: Arc<Shared>,
+    asked: SessionId,
+    id: ExchangeId,
+    /// What changes the standing of an exchange changes its session's line in the list.
+    changes: Receiver<Arc<ListChange>>,
+    last: Standing,
+}
+
+impl Following {
+    /// First listen, then read: what is committed in between is read or heard, or both.
+    pub(super) fn new(shared: &Arc<Shared>, asked: &SessionId, id: &ExchangeId) -> Self {
+        let changes = shared.hub.watch_list();
+        let (shared, asked, id) = (Arc::clone(shared), asked.clone(), id.clone());
+        Self { shared, asked, id, changes, last: Standing::Unknown }
+    }
+
+    /// The next standing that is another than the one before.
+    pub(super) async fn next(&mut self) -> Standing {
+        loop {
+            match self.read().await {
+                Ok(standing) if standing != self.last => {
+                    self.last = standing.clone();
+                    return standing;
+                }
+                Ok(_) => (),
+                Err(error) => tracing::warn!(exchange = %self.id, %error, "cannot follow"),
+            }
+            self.hear().await;
+        }
+    }
+
+    async fn hear(&mut self) {
+        loop {
+            let about = match self.changes.recv().await {
+                Ok(change) => match &*change {
+                    ListChange::Changed { id, .. } | ListChange::Gone { id } => *id == self.asked,
+                },
+                Err(RecvError::Lagged(_)) => true,
+                Err(RecvError::Closed) => std::future::pending().await,
+            };
+            if about {
+                return;
+            }
+        }
+    }
+
+    async fn read(&self) -> Result<Standing, store::Error> {
+        let (asked, id) = (self.asked.clone(), self.id.clone());
+        self.shared.store.off_thread(move |store| standing(store, &asked, &id)).await
+    }
+}
+
+/// Each look is later than the one before, and a message goes from the queue to its run at once: what
+/// is in neither is gone.
+fn standing(store: &Store, asked: &SessionId, id: &ExchangeId) -> Result<Standing, store::Error> {
+    let ended = |message| Standing::Ended(Err(ErrorInfo::new(ErrorCode::AgentCancelled, message)));
+    if store.head(asked)?.is_none() {
+        return Ok(ended("The session that was asked has been deleted."));
+    }
+    if store.message_of_client_id(asked, &ClientId::new(id.as_str()))?.is_none() {
+        return Ok(Standing::Unknown);
+    }
+    let is_it = |from: &Sender| from.exchange_id == *id && !from.is_answer;
+    if store.queue(asked)?.messages.iter().filter_map(|it| it.from.as_ref()).any(is_it) {
+        return Ok(Standing::Open(ExchangeState::Queued));
+    }
+    let run = answering(id);
+    let records = store.records_of_run(asked, &run)?;
+    if records.is_empty() {
+        return Ok(ended("The message was taken out of the queue before it was answered."));
+    }
+    let records: Vec<Record> = records.iter().map(Stored::record).collect();
+    if let Some(outcome) = outcome(&Answer::replay(&run, &records)) {
+        return Ok(Standing::Ended(outcome));
+    }
+    let summary = store.summary(asked)?.map(|(summary, _)| summary);
+    Ok(Standing::Open(match summary.is_some_and(|it| it.waits_for_a_person()) {
+        true => ExchangeState::AwaitingApproval,
+        false => ExchangeState::Running,
+    }))
+}
+
+/// The run that answers a question has its name, so that both sides know it before it begins.
+pub(crate) fn answering(exchange: &ExchangeId) -> ResponseId {
+    ResponseId::new(exchange.as_str())
+}
+
+/// What the asker is told of a run; none while it is open.
+fn outcome(answer: &Answer) -> Option<Outcome> {
+    let finish = answer.finish.as_ref()?;
+    let agent = &answer.agent;
+    let failed = |code, message: String| Some(Err(ErrorInfo::new(code, message)));
+    match finish.status {
+        RunStatus::Completed => {
+            let content = answer.content();
+            if content.trim().is_empty() {
+                let message = format!("'{agent}' ended its work without saying anything.");
+                return failed(ErrorCode::AgentEmpty, message);
+            }
+            Some(Ok(content))
+        }
+        RunStatus::Failed => {
+            let why = finish.error.as_ref().map(|it| format!(": {} ({})", it.message, it.code));
+            let message = format!("'{agent}' failed{}", why.unwrap_or_default());
+            failed(ErrorCode::AgentFailed, message)
+        }
+        RunStatus::Cancelled => {
+            let how = match (&answer.cancel_requested, answer.cancelled) {
+                (Some((by, _)), _) => format!("by {by}"),
+                (None, Some(CancelReason::Restart)) => "because the server stopped".to_owned(),
+                (None, _) => "before it was done".to_owned(),
+            };
+            failed(ErrorCode::AgentCancelled, format!("'{agent}' was stopped {how}."))
+        }
+    }
+}

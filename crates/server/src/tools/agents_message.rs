@@ -1,0 +1,101 @@
+//! `agents_message`: asks another agent, and waits for its answer or is called back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backends::ToolOutcome;
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use transcript::{ErrorInfo, ExchangeMode};
+
+use super::{Arguments, Tool, ToolContext, ToolSettings, Work, outcome};
+use crate::session::{Asked, Asking, SessionChoice};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "agents_message",
+    description: "Sends a message to another agent, which answers in a session of its own. It knows \
+                  nothing of your conversation, so say all that it needs. See agents_list for who is \
+                  there. In the mode 'sync' the result is its answer; in the mode 'async' you go on \
+                  at once, and the answer comes to you later as a message.",
+    parameters,
+    may_repeat: false,
+    work: Work::WaitingForOthers(run),
+};
+
+/// Nobody waits longer than a day.
+const MAX_SECONDS: u64 = 24 * 60 * 60;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Message {
+    agent: String,
+    text: String,
+    session: Option<String>,
+    #[serde(default)]
+    mode: ExchangeMode,
+    timeout_seconds: Option<u64>,
+}
+
+fn parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "agent": {"type": "string", "description": "What it is called."},
+            "text": {"type": "string", "minLength": 1},
+            "session": {
+                "type": "string",
+                "description": "Which of its sessions: 'latest', 'new', 'latest-or-new', or the id of \
+                                one. 'latest-or-new' if left out.",
+            },
+            "mode": {
+                "type": "string",
+                "enum": ["sync", "async"],
+                "description": "'sync' if left out.",
+            },
+            "timeoutSeconds": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MAX_SECONDS,
+                "description": "How long to wait for the answer, in the mode 'sync'.",
+            },
+        },
+        "required": ["agent", "text"],
+        "additionalProperties": false,
+    })
+}
+
+fn run(
+    arguments: Arguments,
+    context: ToolContext,
+    _: Arc<ToolSettings>,
+) -> BoxFuture<'static, ToolOutcome> {
+    Box::pin(async move { outcome(ask(&arguments, &context).await) })
+}
+
+async fn ask(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo> {
+    let Message { agent, text, session, mode, timeout_seconds } = arguments.parse()?;
+    let choice = SessionChoice::parse(session.as_deref())
+        .ok_or_else(|| arguments.invalid("`session` is neither one of the words nor an id"))?;
+    if mode == ExchangeMode::Async && timeout_seconds.is_some() {
+        return Err(arguments.invalid("`timeoutSeconds` is for the mode 'sync'"));
+    }
+    let asking = Asking {
+        session: context.session_id.clone(),
+        run: context.response_id.clone(),
+        call_id: context.call_id.clone(),
+        agent: agent.clone(),
+        choice,
+        text,
+        mode,
+        patience: timeout_seconds.map(Duration::from_secs),
+    };
+    let asked = context.sessions.ask_agent(asking, &context.stopped).await?;
+    let Asked { exchange_id, session, answer } = asked;
+    let mut result = json!({ "agent": agent, "session": session, "exchangeId": exchange_id });
+    match answer {
+        Some(answer) => result["answer"] = answer.into(),
+        None => result["status"] = "sent; the answer will come as a message".into(),
+    }
+    Ok(result)
+}

@@ -1,0 +1,121 @@
+//! A Codex without an app-server: driven by `codex exec`, one process for each run, and the page says so.
+
+use serde_json::json;
+use transcript::{Answer, CancelReason, ErrorCode, PartKind, RunStatus};
+
+use crate::program::{Home, Server};
+use crate::stand_in::{answer_in, has_reached, left, make_executable, make_gate};
+use crate::watcher::{is_quiet, watch_until};
+
+/// It is asked for help by whoever wants to know what it can do, and says what an old one says.
+const PRELUDE: &str = r#"
+say() { printf '%s\n' "$1"; }
+case "$1" in
+  app-server) echo "error: unrecognized subcommand 'app-server'" >&2; exit 2 ;;
+esac
+echo "$*" >> args
+said=$(cat)
+echo "$said" >> heard
+thread() { say '{"type":"thread.started","thread_id":"thread-1"}'; say '{"type":"turn.started"}'; }
+reached() { : > gate-middle; }
+text() { n=$((n + 1)); say '{"type":"item.completed","item":{"id":"text_'$n'","type":"agent_message","text":"'"$1"'"}}'; }
+command() { say '{"type":"item.'$1'","item":{"id":"item_1","type":"command_execution","command":"/bin/bash -lc '"'echo one'"'","aggregated_output":"'$2'","exit_code":'$3',"status":"'$4'"}}'; }
+done_with() { say '{"type":"turn.completed","usage":{"input_tokens":400,"cached_input_tokens":300,"output_tokens":24,"reasoning_output_tokens":0}}'; }
+"#;
+
+fn playing(scene: &str) -> Home {
+    let home = Home::new("");
+    let script = home.workspace().join("play");
+    std::fs::write(&script, format!("#!/bin/sh\n{PRELUDE}\n{scene}\n")).unwrap();
+    make_executable(&script);
+    make_gate(&home, "middle");
+    let config =
+        "demo = false\n[[agents]]\nid = \"codex\"\nkind = \"codex\"\ncommand = [\"./play\"]\n";
+    std::fs::write(home.workspace().join("callboard.toml"), config).unwrap();
+    home
+}
+
+async fn session(server: &Server) -> String {
+    let (_, made) = server.post("/api/sessions", json!({ "agent": "codex" })).await;
+    made["id"].as_str().unwrap().to_owned()
+}
+
+async fn hear(server: &Server, session: &str, text: &str) -> Answer {
+    server.send(session, text).await;
+    answer_in(&watch_until(server, session, is_quiet).await)
+}
+
+#[tokio::test]
+async fn each_message_is_a_process_that_goes_on_with_the_conversation() {
+    let scene = "thread; text Looking.; command started '' null in_progress
+        command completed 'one\\n' 0 completed; text Done.; done_with";
+    let home = playing(scene);
+    let server = home.start();
+    let session = session(&server).await;
+    for said in ["first words\nin two lines", "second words"] {
+        let answer = hear(&server, &session, said).await;
+        assert_eq!(answer.finish.as_ref().unwrap().status, RunStatus::Completed);
+        assert_eq!(answer.content(), "Done.");
+        let call = answer.calls().next().unwrap();
+        assert_eq!((call.name.as_str(), call.stdout.head()), ("shell", "one\n"));
+    }
+    assert_eq!(left(&home, "heard"), "first words\nin two lines\nsecond words\n");
+    let args = left(&home, "args");
+    let resumed: Vec<bool> = args.lines().map(|it| it.contains("resume thread-1")).collect();
+    assert_eq!(resumed, [false, true], "{args}");
+}
+
+#[tokio::test]
+async fn it_is_known_what_it_cannot_do() {
+    let home = playing("thread; text Hello; done_with");
+    let server = home.start();
+    let session = session(&server).await;
+    let answer = hear(&server, &session, "hello").await;
+    let is_told = |it: &PartKind| matches!(it, PartKind::Notice { text, .. } if text.contains("without asking"));
+    assert!(answer.parts.iter().any(|it| is_told(&it.kind)), "in the log");
+    let agents = server.get("/api/agents").await;
+    let limits = agents["agents"][0]["limits"].as_str().unwrap_or_default().to_owned();
+    assert!(limits.contains("no app-server"), "{agents}");
+    let (_, page) = server.get_bytes(&format!("/s/{session}")).await;
+    let page = String::from_utf8(page).unwrap();
+    assert!(page.contains("class=\"remark\">This Codex has no app-server"), "{page}");
+}
+
+#[tokio::test]
+async fn it_is_ended_when_it_is_stopped_and_goes_on_after() {
+    let home = playing(
+        "thread; case \"$said\" in *wait*) reached; sleep 600 ;; esac
+        text Hello; done_with",
+    );
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "wait").await;
+    has_reached(&home, "middle").await;
+    server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
+    let answer = answer_in(&watch_until(&server, &session, is_quiet).await);
+    assert_eq!(answer.cancelled, Some(CancelReason::UserCancel));
+    let answer = hear(&server, &session, "go on").await;
+    assert_eq!(answer.content(), "Hello");
+    assert!(left(&home, "args").lines().nth(1).unwrap().contains("resume thread-1"));
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_told() {
+    let home = playing(
+        "case \"$said\" in
+          *key*) thread; say '{\"type\":\"turn.failed\",\"error\":{\"message\":\"unexpected status 401 Unauthorized\"}}'; exit 1 ;;
+          *) echo 'no luck today' >&2; exit 3 ;;
+        esac",
+    );
+    let server = home.start();
+    let session = session(&server).await;
+    for (said, code, words) in [
+        ("key", ErrorCode::UpstreamAuth, "codex login"),
+        ("luck", ErrorCode::AgentExited, "no luck today"),
+    ] {
+        let answer = hear(&server, &session, said).await;
+        let error = answer.finish.unwrap().error.unwrap();
+        assert_eq!(error.code, code);
+        assert!(error.message.contains(words), "{}", error.message);
+    }
+}

@@ -1,0 +1,416 @@
+//! Agents talk to agents: answers come back, refusals say why, and a stop leaves nothing behind.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use transcript::{
+    Answer, CallState, Content, Event, Exchange, ExchangeMode, ExchangeState, Message, Record,
+    RunStatus, Said, Transcript, Trigger,
+};
+
+use crate::log::check_log;
+use crate::model::Model;
+use crate::program::{Home, Server};
+use crate::watcher::{is_quiet, watch_until};
+
+/// Demo agents of these names, at this pace.
+pub(crate) fn demos(pace: &str, names: &[&str], more: &str) -> Home {
+    let agents = names.iter().map(|it| format!("[[agents]]\nid = \"{it}\"\nkind = \"demo\"\n"));
+    let agents: String = agents.collect();
+    Home::new(&format!("demo.pace = \"{pace}\"\n{more}\n{agents}"))
+}
+
+pub(crate) async fn session_of(server: &Server, agent: &str) -> String {
+    let (status, session) = server.post("/api/sessions", json!({ "agent": agent })).await;
+    assert_eq!(status, StatusCode::CREATED, "{session}");
+    session["id"].as_str().unwrap().to_owned()
+}
+
+/// Nothing runs, nothing waits, and every question has its end.
+pub(crate) fn is_settled(transcript: &Transcript) -> bool {
+    is_quiet(transcript) && transcript.summary.open_exchanges.is_empty()
+}
+
+async fn settled(server: &Server, session: &str) -> Transcript {
+    let transcript = watch_until(server, session, is_settled).await;
+    check_log(&server.log(session).await, |_| false);
+    transcript
+}
+
+fn answers(transcript: &Transcript) -> Vec<&Answer> {
+    transcript.messages.iter().filter_map(Message::answer).collect()
+}
+
+fn said(transcript: &Transcript) -> Vec<&Said> {
+    let said = transcript.messages.iter().filter_map(|it| match &it.content {
+        Content::Said(said) => Some(said),
+        _ => None,
+    });
+    said.collect()
+}
+
+fn only_exchange(transcript: &Transcript) -> &Exchange {
+    let exchanges: Vec<_> = answers(transcript).iter().flat_map(|it| it.exchanges()).collect();
+    assert_eq!(exchanges.len(), 1);
+    exchanges[0]
+}
+
+fn code(exchange: &Exchange) -> Option<&str> {
+    Some(exchange.outcome.as_ref()?.error.as_ref()?.code.as_str())
+}
+
+fn peer(exchange: &Exchange) -> String {
+    exchange.peer_session_id.as_ref().unwrap().to_string()
+}
+
+#[tokio::test]
+async fn the_answer_of_another_agent_is_the_result_of_the_call() {
+    let home = demos("instant", &["a", "b"], "");
+    let server = home.start();
+    let session = session_of(&server, "a").await;
+    server.send(&session, "ask b: time in Paris").await;
+    let asker = settled(&server, &session).await;
+
+    let exchange = only_exchange(&asker);
+    let answer = answers(&asker)[0];
+    let call = answer.calls().next().unwrap();
+    assert_eq!(call.state, CallState::Succeeded);
+    assert_eq!((exchange.mode, exchange.call_id.as_ref()), (ExchangeMode::Sync, Some(&call.id)));
+    assert!(answer.content().contains("In Paris it is"), "{}", answer.content());
+
+    let asked = settled(&server, &peer(exchange)).await;
+    let run = answers(&asked)[0];
+    assert_eq!((run.trigger, run.exchange_id.as_ref()), (Trigger::Agent, Some(&exchange.id)));
+    assert_eq!(exchange.peer_response_id.as_ref(), Some(&run.id));
+    let result = exchange.outcome.as_ref().unwrap().result.as_ref().unwrap();
+    assert_eq!(result.as_str(), Some(run.content().as_str()));
+    let from = said(&asked)[0].from.as_ref().unwrap();
+    assert_eq!((from.agent.as_str(), from.depth), ("a", 1));
+    assert_eq!((from.session_id.as_str(), &from.exchange_id), (session.as_str(), &exchange.id));
+
+    server.send(&session, "ask b: time in Lima").await;
+    let asker = settled(&server, &session).await;
+    let second = answers(&asker)[1].exchanges().next().unwrap();
+    assert_eq!(peer(second), peer(exchange), "its latest session is gone on with");
+}
+
+#[tokio::test]
+async fn who_asks_in_the_background_is_called_back() {
+    let home = demos("instant", &["a", "b"], "");
+    let server = home.start();
+    let session = session_of(&server, "a").await;
+    server.send(&session, "ask b in the background: time in Paris").await;
+    let asker = watch_until(&server, &session, |it| is_settled(it) && said(it).len() == 2).await;
+    let exchange = only_exchange(&asker);
+    assert_eq!(exchange.mode, ExchangeMode::Async);
+
+    let [first, second] = answers(&asker)[..] else { panic!("two runs") };
+    assert!(first.content().contains("I have asked `b`"), "{}", first.content());
+    assert_eq!(
+        (second.trigger, second.exchange_id.as_ref()),
+        (Trigger::Callback, Some(&exchange.id))
+    );
+    assert!(second.content().contains("In Paris it is"), "{}", second.content());
+    let from = said(&asker)[1].from.as_ref().unwrap();
+    assert_eq!((from.agent.as_str(), from.is_answer), ("b", true));
+
+    let log = server.log(&session).await;
+    let end = position(&log, |it| matches!(it, Event::AgentCallbackResult { .. }));
+    let message = |it: &Event| {
+        matches!(it, Event::UserMessage { from: Some(_), .. } | Event::MessageQueued { .. })
+    };
+    assert_eq!(position(&log, message), end + 1, "told at once, and once");
+}
+
+fn position(log: &[Record], is_it: impl Fn(&Event) -> bool) -> usize {
+    log.iter().position(|it| is_it(&it.event)).unwrap()
+}
+
+#[tokio::test]
+async fn three_ask_each_other_in_a_chain_but_never_in_a_circle() {
+    let home = demos("instant", &["a", "b", "c"], "");
+    let server = home.start();
+    let session = session_of(&server, "a").await;
+    server.send(&session, "ask b: ask c: ask a: help").await;
+    let a = settled(&server, &session).await;
+    let b = settled(&server, &peer(only_exchange(&a))).await;
+    let c = settled(&server, &peer(only_exchange(&b))).await;
+    let refused = only_exchange(&c);
+    assert_eq!(code(refused), Some("agent_cycle"));
+    assert_eq!(peer(refused), session);
+    assert_eq!(said(&c)[0].from.as_ref().unwrap().depth, 2);
+    let answer = answers(&a)[0].content();
+    assert!(answer.contains("I could not ask `a`"), "what is wrong is told all the way: {answer}");
+}
+
+#[tokio::test]
+async fn who_asks_a_busy_agent_waits_in_its_queue() {
+    let home = demos("natural", &["a", "b"], "");
+    let server = home.start();
+    let (asker, busy) = (session_of(&server, "a").await, session_of(&server, "b").await);
+    server.send(&busy, "tell me a story").await;
+    server.send(&asker, "ask b: time in Paris").await;
+    let is_queued = |it: &Transcript| {
+        it.summary.open_exchanges.values().any(|it| it.state == Some(ExchangeState::Queued))
+    };
+    watch_until(&server, &asker, is_queued).await;
+    server.post(&format!("/api/sessions/{busy}/cancel"), json!({})).await;
+    let transcript = settled(&server, &asker).await;
+    assert_eq!(code(only_exchange(&transcript)), None, "it was answered, and never turned async");
+    assert_eq!(answers(&transcript).len(), 1);
+}
+
+#[tokio::test]
+async fn stopping_the_asker_stops_whom_it_waits_for() {
+    let home = demos("natural", &["a", "b", "c"], "");
+    let server = home.start();
+    let session = session_of(&server, "a").await;
+    server.send(&session, "ask b: ask c: tell me a story").await;
+    let works = |it: &Transcript| {
+        it.summary.open_exchanges.values().any(|it| it.state == Some(ExchangeState::Running))
+    };
+    let a = watch_until(&server, &session, works).await;
+    let b = watch_until(&server, &peer(only_exchange(&a)), works).await;
+    server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
+
+    // The stop is answered when nothing is left.
+    for other in [peer(only_exchange(&a)), peer(only_exchange(&b))] {
+        let log = server.log(&other).await;
+        check_log(&log, |_| false);
+        let transcript = Transcript::replay(&log);
+        assert_eq!(answers(&transcript)[0].finish.as_ref().unwrap().status, RunStatus::Cancelled);
+    }
+    let a = settled(&server, &session).await;
+    assert_eq!(code(only_exchange(&a)), Some("agent_cancelled"));
+    assert_eq!(answers(&a)[0].calls().next().unwrap().state, CallState::Interrupted);
+}
+
+#[tokio::test]
+async fn stopping_the_asker_takes_its_question_out_of_the_queue() {
+    let home = demos("natural", &["a", "b"], "");
+    let server = home.start();
+    let (asker, busy) = (session_of(&server, "a").await, session_of(&server, "b").await);
+    server.send(&busy, "tell me a story").await;
+    server.send(&asker, "ask b: time in Paris").await;
+    let queued = |it: &Transcript| it.queue.messages.len() == 1;
+    watch_until(&server, &busy, queued).await;
+    server.post(&format!("/api/sessions/{asker}/cancel"), json!({})).await;
+    let transcript = Transcript::replay(&server.log(&busy).await);
+    assert!(transcript.queue.messages.is_empty());
+    assert!(transcript.summary.open_run.is_some(), "what it does for others goes on");
+}
+
+#[tokio::test]
+async fn what_goes_on_in_the_background_is_said_when_the_asker_is_stopped() {
+    let home = demos("natural", &["a", "b"], "");
+    let server = home.start();
+    let session = session_of(&server, "a").await;
+    server.send(&session, "ask b in the background: tell me a story").await;
+    let is_asked = |it: &Transcript| !it.summary.open_exchanges.is_empty();
+    let a = watch_until(&server, &session, is_asked).await;
+    server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
+    let log = server.log(&session).await;
+    let notice = |it: &Event| matches!(it, Event::Notice { text, .. } if text.contains("in the background: b"));
+    position(&log, notice);
+
+    let other = peer(only_exchange(&a));
+    let works = |it: &Transcript| it.summary.open_run.is_some();
+    watch_until(&server, &other, works).await;
+    server.post(&format!("/api/sessions/{other}/cancel"), json!({})).await;
+    let called_back = |it: &Transcript| is_settled(it) && said(it).len() == 2;
+    let a = watch_until(&server, &session, called_back).await;
+    assert_eq!(code(only_exchange(&a)), Some("agent_cancelled"), "a failure is told too");
+    assert!(said(&a)[1].text.contains("agent_cancelled"));
+}
+
+#[tokio::test]
+async fn a_failure_of_the_other_agent_is_told() {
+    let home = demos("instant", &["a", "b"], "");
+    let server = home.start();
+    let session = session_of(&server, "a").await;
+    server.send(&session, "ask b: break").await;
+    let transcript = settled(&server, &session).await;
+    assert_eq!(code(only_exchange(&transcript)), Some("agent_failed"));
+    let call = answers(&transcript)[0].calls().next().unwrap();
+    let error = call.outcome.as_ref().unwrap().error.as_ref().unwrap();
+    assert_eq!(error.code.as_str(), "agent_failed");
+    assert!(error.message.contains("upstream_error"), "{}", error.message);
+}
+
+#[tokio::test]
+async fn a_session_that_is_deleted_or_emptied_answers_nobody() {
+    let home = demos("natural", &["a", "b"], "");
+    let server = home.start();
+    let busy = session_of(&server, "b").await;
+    server.send(&busy, "tell me a story").await;
+    let (first, second) = (session_of(&server, "a").await, session_of(&server, "a").await);
+    server.send(&first, "ask b: time in Paris").await;
+    let queued = |n: usize| move |it: &Transcript| it.queue.messages.len() == n;
+    let transcript = watch_until(&server, &busy, queued(1)).await;
+    let message = &transcript.queue.messages[0].id;
+    server.send(&second, "ask b: time in Lima").await;
+    watch_until(&server, &busy, queued(2)).await;
+
+    let mut watcher = crate::watcher::Watcher::connect(&server).await;
+    let frame = json!({ "type": "drop_queued", "sessionId": busy, "messageId": message });
+    watcher.say(frame).await;
+    let first = settled(&server, &first).await;
+    assert_eq!(code(only_exchange(&first)), Some("agent_cancelled"));
+
+    server.request(Method::DELETE, &format!("/api/sessions/{busy}"), None).await;
+    let second = settled(&server, &second).await;
+    assert_eq!(code(only_exchange(&second)), Some("agent_cancelled"));
+}
+
+/// Time that a person takes is measured by another exchange that runs out of its own.
+#[tokio::test]
+async fn patience_ends_but_not_while_a_person_is_asked() {
+    use ExchangeState::{AwaitingApproval, Running};
+    let home = demos("natural", &["a", "b", "c", "d"], "exchanges.timeout_seconds = 2");
+    let server = home.start();
+    let patient = session_of(&server, "a").await;
+    server.send(&patient, "ask b: run touch made").await;
+    let is_held_up = |it: &Transcript| {
+        let held = Some(AwaitingApproval);
+        it.summary.open_exchanges.values().any(|it| it.state == held)
+    };
+    let a = watch_until(&server, &patient, is_held_up).await;
+    let other = peer(only_exchange(&a));
+
+    let impatient = session_of(&server, "c").await;
+    server.send(&impatient, "ask d: tell me a story").await;
+    let c = settled(&server, &impatient).await;
+    assert_eq!(code(only_exchange(&c)), Some("agent_timeout"));
+    let d = Transcript::replay(&server.log(&peer(only_exchange(&c))).await);
+    assert_eq!(answers(&d)[0].finish.as_ref().unwrap().status, RunStatus::Cancelled);
+
+    let b = Transcript::replay(&server.log(&other).await);
+    let call = b.summary.open_approvals.first().unwrap();
+    let path = format!("/api/sessions/{other}/calls/{call}/approval");
+    server.post(&path, json!({ "decision": "accepted" })).await;
+    let a = settled(&server, &patient).await;
+    assert_eq!(code(only_exchange(&a)), None, "it had longer than its patience");
+    let log = server.log(&patient).await;
+    let states = log.iter().filter_map(|it| match it.event {
+        Event::AgentProgress { state, .. } => Some(state),
+        _ => None,
+    });
+
+    assert_eq!(states.collect::<Vec<_>>(), [Running, AwaitingApproval, Running]);
+}
+
+/// A model that may call agents_message with anything, and a demo agent `d`.
+async fn with_model(more: &str) -> (Model, Home, Server) {
+    let model = Model::start().await;
+    let home = Home::new(&format!(
+        "demo.pace = \"instant\"\n{more}\n\
+         [[agents]]\nid = \"m\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodel = \"small\"\n\
+         agents_allow = [\"d\", \"m\", \"gone\", \"nobody\"]\n\
+         [[agents]]\nid = \"d\"\nkind = \"demo\"\n\
+         [[agents]]\nid = \"secret\"\nkind = \"demo\"\n\
+         [[agents]]\nid = \"gone\"\nkind = \"claude\"\ncommand = [\"/nowhere/claude\"]\n",
+        model.base_url
+    ));
+    let server = home.start();
+    (model, home, server)
+}
+
+/// Calls the tool, and gives what the model gets for it.
+async fn try_message(model: &mut Model, arguments: Value) -> Value {
+    model.asked().await.call("agents_message", &arguments).await;
+    let asked = model.asked().await;
+    let result = asked.messages().last().unwrap()["content"].as_str().unwrap().to_owned();
+    asked.answer("I see.").await;
+    serde_json::from_str(&result).unwrap()
+}
+
+#[tokio::test]
+async fn every_refusal_has_its_code_in_the_log_and_for_the_model() {
+    let (mut model, _home, server) = with_model("exchanges.max_per_run = 1").await;
+    let (session, other) = (session_of(&server, "m").await, session_of(&server, "secret").await);
+    let cases = [
+        (json!({ "agent": "nobody", "text": "hello" }), "agent_not_found"),
+        (json!({ "agent": "secret", "text": "hello" }), "agent_forbidden"),
+        (json!({ "agent": "gone", "text": "hello" }), "agent_not_installed"),
+        (json!({ "agent": "m", "session": session, "text": "hello" }), "agent_self"),
+        (json!({ "agent": "d", "session": "latest", "text": "hello" }), "invalid_arguments"),
+        (json!({ "agent": "d", "session": other, "text": "hello" }), "invalid_arguments"),
+        (json!({ "agent": "d", "session": "no such", "text": "hello" }), "invalid_arguments"),
+    ];
+    for (n, (arguments, expected)) in cases.into_iter().enumerate() {
+        server.send(&session, "try").await;
+        let result = try_message(&mut model, arguments.clone()).await;
+        assert_eq!(result["error"]["code"], expected, "{arguments}: {result}");
+        let transcript = settled(&server, &session).await;
+        let exchange = answers(&transcript)[n].exchanges().next();
+        // What is no question at all is no exchange.
+        let expected = (arguments["session"] != "no such").then_some(expected);
+        assert_eq!(exchange.and_then(code), expected);
+    }
+
+    server.send(&session, "two questions").await;
+    let question = json!({ "agent": "d", "text": "time in Paris" });
+    model.asked().await.call("agents_message", &question).await;
+    let result = try_message(&mut model, question).await;
+    assert_eq!(result["error"]["code"], "exchange_limit", "{result}");
+    settled(&server, &session).await;
+}
+
+#[tokio::test]
+async fn agents_may_not_lead_each_other_on_for_ever() {
+    let home = demos("instant", &["a", "b", "c"], "exchanges.max_depth = 1");
+    let server = home.start();
+    let session = session_of(&server, "a").await;
+    server.send(&session, "ask b: ask c: help").await;
+    let a = settled(&server, &session).await;
+    let b = settled(&server, &peer(only_exchange(&a))).await;
+    assert_eq!(code(only_exchange(&b)), Some("agent_depth_limit"));
+
+    // Neither does one that was called back begin anew.
+    server.send(&session, "ask b in the background: help").await;
+    let called_back = |it: &Transcript| is_settled(it) && said(it).len() == 3;
+    let a = watch_until(&server, &session, called_back).await;
+    assert_eq!(said(&a)[2].from.as_ref().unwrap().depth, 1);
+}
+
+#[tokio::test]
+async fn a_queue_takes_only_so_many_questions() {
+    let home = demos("natural", &["a", "b"], "exchanges.max_queued = 1");
+    let server = home.start();
+    let (asker, busy) = (session_of(&server, "a").await, session_of(&server, "b").await);
+    server.send(&busy, "tell me a story").await;
+    server.send(&asker, "ask b in the background: help").await;
+    watch_until(&server, &busy, |it| it.queue.messages.len() == 1).await;
+    let second = session_of(&server, "a").await;
+    server.send(&second, "ask b: help").await;
+    let second = settled(&server, &second).await;
+    assert_eq!(code(only_exchange(&second)), Some("queue_full"));
+}
+
+#[tokio::test]
+async fn a_model_learns_who_speaks() {
+    let (mut model, _home, server) = with_model("").await;
+    let session = session_of(&server, "d").await;
+    server.send(&session, "ask m: what is new?").await;
+    let asked = model.asked().await;
+    let question = asked.messages().last().unwrap()["content"].as_str().unwrap().to_owned();
+    assert_eq!(question, "From the agent 'd', which gets your answer:\n\nwhat is new?");
+    asked
+        .call(
+            "agents_message",
+            &json!({ "agent": "d", "session": "new", "mode": "async", "text": "help" }),
+        )
+        .await;
+    let asked = model.asked().await;
+    let result = asked.messages().last().unwrap()["content"].as_str().unwrap().to_owned();
+    let result: Value = serde_json::from_str(&result).unwrap();
+    asked.answer("Nothing yet.").await;
+
+    let asked = model.asked().await;
+    let callback = asked.messages().last().unwrap()["content"].as_str().unwrap().to_owned();
+    let id = result["exchangeId"].as_str().unwrap();
+    let heading = format!("From the agent 'd', about exchange {id}:\n\n");
+    assert!(callback.starts_with(&heading), "{callback}");
+    asked.answer("Now I know.").await;
+    let transcript = settled(&server, &session).await;
+    assert!(answers(&transcript)[0].content().contains("Nothing yet."));
+}

@@ -1,0 +1,281 @@
+//! Agents talk to each other while people stop them, take messages back, and the server is killed:
+//! nothing is lost, nothing runs twice, and every question gets its end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+use transcript::{
+    Answer, Event, ExchangeId, ExchangeMode, Message, Record, RunStatus, Seq, Transcript, Trigger,
+};
+
+use crate::crash::Dice;
+use crate::exchanges::{demos, is_settled, session_of};
+use crate::log::check_log;
+use crate::program::Server;
+use crate::watcher::{Watcher, as_record, watch_until};
+
+const AGENTS: [&str; 4] = ["a", "b", "c", "d"];
+const ROUNDS: usize = 12;
+const SEED: u64 = 20_261_116;
+
+/// What was accepted from people: session and message.
+type Accepted = BTreeSet<(String, String)>;
+
+#[tokio::test]
+async fn every_question_ends_whatever_happens() {
+    let home = demos("natural", &AGENTS, "");
+    let mut dice = Dice(SEED);
+    let mut accepted = Accepted::new();
+    let server = home.start();
+    let mut sessions = Vec::new();
+    for agent in AGENTS {
+        sessions.push(session_of(&server, agent).await);
+    }
+    server.kill();
+    for round in 0..ROUNDS {
+        let server = home.start();
+        say_and_stop(&server, &sessions, &mut dice, &mut accepted).await;
+        // Killed, or stopped in good order.
+        if dice.roll(4) == 0 {
+            drop(server.stop())
+        } else {
+            server.kill()
+        }
+        eprintln!("seed {SEED}, round {round}");
+    }
+    let server = home.start();
+    // What comes after all of that works.
+    for (session, text) in
+        sessions.iter().zip(["ask b: ask c: time in Rome", "ask c in the background: time in Lima"])
+    {
+        accepted.insert((session.clone(), server.send(session, text).await));
+    }
+    check(&let_all_end(&server).await, &accepted);
+}
+
+/// Things happen in random sessions until so many records were seen.
+async fn say_and_stop(
+    server: &Server,
+    sessions: &[String],
+    dice: &mut Dice,
+    accepted: &mut Accepted,
+) {
+    let mut watcher = Watcher::connect(server).await;
+    for session in sessions {
+        watcher.subscribe(session, Seq(0), true).await;
+        watcher.until("caught_up").await;
+    }
+    for _ in 0..2 + dice.roll(3) {
+        let session = &sessions[dice.roll(sessions.len())];
+        let text = sentence(dice);
+        accepted.insert((session.clone(), server.send(session, &text).await));
+    }
+    let mut left = 1 + dice.roll(120);
+    let act_at = dice.roll(left);
+    while left > 0 {
+        let frame = watcher.next().await.expect("the connection should be open");
+        let Some(record) = as_record(&frame) else { continue };
+        left -= 1;
+        if left == act_at {
+            interfere(server, record.session_id.as_str(), dice).await;
+        }
+    }
+}
+
+fn sentence(dice: &mut Dice) -> String {
+    let mut any = || AGENTS[dice.roll(AGENTS.len())];
+    let (first, second) = (any(), any());
+    match dice.roll(6) {
+        0 => "time in Oslo".to_owned(),
+        1 | 2 => format!("ask {first}: time in Paris"),
+        3 | 4 => format!("ask {first} in the background: time in Lima"),
+        _ => format!("ask {first}: ask {second}: time in Rome"),
+    }
+}
+
+/// A person stops a run, or takes a message back.
+async fn interfere(server: &Server, session: &str, dice: &mut Dice) {
+    let queued = Transcript::replay(&server.log(session).await).queue.messages;
+    match (dice.roll(3), queued.first()) {
+        (0, Some(message)) => {
+            let mut watcher = Watcher::connect(server).await;
+            let frame =
+                json!({ "type": "drop_queued", "sessionId": session, "messageId": message.id });
+            watcher.say(frame).await;
+        }
+        (1, _) => {
+            server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
+        }
+        _ => (),
+    }
+}
+
+/// Those of all sessions, also of the ones that agents have made, when nothing is left to do.
+async fn let_all_end(server: &Server) -> BTreeMap<String, Vec<Record>> {
+    let mut logs = BTreeMap::new();
+    loop {
+        let listed = server.get("/api/sessions?limit=1000").await;
+        let ids =
+            listed["sessions"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap());
+        let ids: Vec<String> = ids.map(str::to_owned).collect();
+        let before: Vec<usize> = logs.values().map(Vec::len).collect();
+        for id in ids {
+            watch_until(server, &id, is_settled).await;
+            let log = server.log(&id).await;
+            logs.insert(id, log);
+        }
+        // A session that was quiet may have been called back meanwhile.
+        if before == logs.values().map(Vec::len).collect::<Vec<_>>() {
+            return logs;
+        }
+    }
+}
+
+fn check(logs: &BTreeMap<String, Vec<Record>>, accepted: &Accepted) {
+    for (session, message) in accepted {
+        let said = count(
+            &logs[session],
+            |it| matches!(it, Event::UserMessage { message_id, .. } if message_id.as_str() == message),
+        );
+        let dropped = count(
+            &logs[session],
+            |it| matches!(it, Event::MessageDropped { message_id, .. } if message_id.as_str() == message),
+        );
+        assert_eq!(said + dropped, 1, "message {message} of {session}");
+    }
+    let mut kinds = BTreeSet::new();
+    for (session, log) in logs {
+        check_log(log, |_| false);
+        check_order(log);
+        for record in log {
+            let Event::AgentMessage { exchange_id, mode, peer_session_id, .. } = &record.event
+            else {
+                continue;
+            };
+            let peer = peer_session_id.as_ref().and_then(|it| logs.get(it.as_str()));
+            let kind = check_exchange(log, peer, exchange_id, *mode);
+            kinds.insert(format!("{mode:?} {kind}"));
+        }
+        check_askers(logs, session);
+    }
+    eprintln!("seen: {kinds:?}");
+    let seen = |kind: &str| assert!(kinds.contains(kind), "{kind} was not among {kinds:?}");
+    ["Sync answered", "Async answered"].into_iter().for_each(seen);
+}
+
+fn count(log: &[Record], is_it: impl Fn(&Event) -> bool) -> usize {
+    log.iter().filter(|it| is_it(&it.event)).count()
+}
+
+/// Messages start in the order in which they were queued.
+fn check_order(log: &[Record]) {
+    let started: Vec<_> = log
+        .iter()
+        .filter_map(|it| match &it.event {
+            Event::MessageDequeued { message_id } => Some(message_id),
+            _ => None,
+        })
+        .collect();
+    let queued = log.iter().filter_map(|it| match &it.event {
+        Event::MessageQueued { message_id, .. } if started.contains(&message_id) => {
+            Some(message_id)
+        }
+        _ => None,
+    });
+    assert!(queued.eq(started.iter().copied()), "another order");
+}
+
+/// How it ended, which both logs must say.
+fn check_exchange(
+    log: &[Record],
+    peer: Option<&Vec<Record>>,
+    id: &ExchangeId,
+    mode: ExchangeMode,
+) -> String {
+    let transcript = Transcript::replay(log);
+    let answers = transcript.messages.iter().filter_map(Message::answer);
+    let exchange = answers.flat_map(Answer::exchanges).find(|it| it.id == *id).unwrap();
+    let ends = count(
+        log,
+        |it| matches!(it, Event::AgentCallbackResult { exchange_id, .. } if exchange_id == id),
+    );
+    assert_eq!(ends, 1, "exchange {id}");
+    let outcome = exchange.outcome.as_ref().unwrap();
+    let code = outcome.error.as_ref().map(|it| it.code.as_str().to_owned());
+    let was_sent = peer.is_some_and(|it| !questions(it, id).is_empty());
+    // Nobody is called back for what was refused at once.
+    let is_called_back = mode == ExchangeMode::Async && !is_refused(log, id);
+    assert_eq!(callbacks(log, id), usize::from(is_called_back), "callbacks of {id}, {code:?}");
+    let Some(peer) = peer.filter(|_| was_sent) else {
+        assert!(!outcome.ok);
+        return code.unwrap();
+    };
+    assert_eq!(questions(peer, id).len(), 1, "the message of {id} is there once");
+    let peer = Transcript::replay(peer);
+    let run = peer.message(id.as_str()).and_then(Message::answer);
+    let completed = run.filter(|it| it.finish.as_ref().unwrap().status == RunStatus::Completed);
+    let result = outcome.result.as_ref().and_then(|it| it.as_str());
+    if let Some(result) = result {
+        assert_eq!(completed.map(Answer::content).as_deref(), Some(result));
+    }
+    if mode == ExchangeMode::Async {
+        assert_eq!(completed.is_some(), outcome.ok, "an answer that came is told");
+    }
+    code.unwrap_or_else(|| "answered".to_owned())
+}
+
+/// Its end follows its beginning.
+fn is_refused(log: &[Record], id: &ExchangeId) -> bool {
+    let is_it = |it: &&[Record]| {
+        matches!((&it[0].event, &it[1].event), (
+            Event::AgentMessage { exchange_id: opened, .. },
+            Event::AgentCallbackResult { exchange_id: ended, .. },
+        ) if opened == id && ended == id)
+    };
+    log.windows(2).any(|it| is_it(&it))
+}
+
+fn questions<'a>(log: &'a [Record], id: &ExchangeId) -> BTreeSet<&'a str> {
+    let messages = log.iter().filter_map(|it| match &it.event {
+        Event::UserMessage { message_id, from: Some(from), .. }
+        | Event::MessageQueued { message_id, from: Some(from), .. }
+            if from.exchange_id == *id && !from.is_answer =>
+        {
+            Some(message_id.as_str())
+        }
+        _ => None,
+    });
+    messages.collect()
+}
+
+fn callbacks(log: &[Record], id: &ExchangeId) -> usize {
+    let messages = log.iter().filter_map(|it| match &it.event {
+        Event::UserMessage { message_id, from: Some(from), .. }
+        | Event::MessageQueued { message_id, from: Some(from), .. }
+            if from.exchange_id == *id && from.is_answer =>
+        {
+            Some(message_id)
+        }
+        _ => None,
+    });
+    messages.collect::<BTreeSet<_>>().len()
+}
+
+/// Whatever an agent was asked, somebody has asked.
+fn check_askers(logs: &BTreeMap<String, Vec<Record>>, session: &str) {
+    let transcript = Transcript::replay(&logs[session]);
+    for answer in transcript.messages.iter().filter_map(Message::answer) {
+        let Some(id) = answer.exchange_id.as_ref().filter(|_| answer.trigger == Trigger::Agent)
+        else {
+            continue;
+        };
+        assert_eq!(answer.id.as_str(), id.as_str());
+        let asked = logs.values().filter(|log| {
+            count(
+                log,
+                |it| matches!(it, Event::AgentMessage { exchange_id, .. } if exchange_id == id),
+            ) > 0
+        });
+        assert_eq!(asked.count(), 1, "run {id} answers nobody's question");
+    }
+}

@@ -1,0 +1,86 @@
+//! A session's messages in other people's words.
+
+use serde_json::{Value, json};
+
+use crate::program::Home;
+use crate::watcher::{is_quiet, watch_until};
+
+#[tokio::test]
+async fn a_conversation_in_every_format() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    server.send(&session, "list the files, then read a.txt").await;
+    watch_until(&server, &session, is_quiet).await;
+    let messages = async |query: &str| -> Vec<Value> {
+        let page = server.get(&format!("/api/sessions/{session}/messages?{query}")).await;
+        page["messages"].as_array().unwrap().clone()
+    };
+    let roles = |messages: &[Value]| -> Vec<String> {
+        messages.iter().map(|it| it["role"].as_str().unwrap().to_owned()).collect()
+    };
+    let ours = messages("").await;
+    let (answer, calls) = (&ours[1]["id"], ours[1]["toolCalls"].as_array().unwrap());
+
+    let contract = messages("format=contract").await;
+    let steps = ["user", "assistant", "tool", "assistant", "tool", "assistant"];
+    assert_eq!(roles(&contract), steps);
+    assert_eq!(contract[2]["metadata"]["tool_call_id"], calls[0]["id"]);
+    assert!(contract[2]["metadata"].get("tool_result").is_some());
+    assert_eq!(contract[5]["content"], ours[1]["content"]);
+    let all = messages("format=contract&status=all").await;
+    assert!(all.len() > contract.len(), "the end of the run is a status message");
+
+    let ui = messages("format=ui").await;
+    assert_eq!(roles(&ui), ["user", "assistant"]);
+    assert_eq!(ui[1]["id"], *answer);
+    let parts = ui[1]["parts"].as_array().unwrap();
+    let reads = parts.iter().find(|it| it["type"] == "tool-read_file").unwrap();
+    assert_eq!(reads["state"], "output-available");
+    assert_eq!(reads["output"]["text"], "alpha\nbeta\n");
+
+    let ui_v4 = messages("format=ui-v4").await;
+    assert_eq!(roles(&ui_v4), ["assistant", "user"], "the newest first");
+    assert_eq!(ui_v4[0]["content"], ours[1]["content"]);
+    let complete = json!({ "messageId": answer, "isComplete": true });
+    assert!(ui_v4[0]["annotations"].as_array().unwrap().contains(&complete));
+    assert_eq!(roles(&messages("format=ui-v4&order=asc").await), ["user", "assistant"]);
+
+    let openai = messages("format=openai").await;
+    assert_eq!(roles(&openai), steps);
+
+    let fullstream = messages("format=fullstream").await;
+    let events = fullstream[1]["events"].as_array().unwrap();
+    assert_eq!(events.first().unwrap()["type"], "start");
+    assert_eq!(events.last().unwrap()["type"], "finish");
+}
+
+/// A page of version 4 holds as many messages of users and final answers as were asked for, however
+/// many placeholders stand between them.
+#[tokio::test]
+async fn pages_of_version_4_meet_every_message_once() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    for text in ["help", "time in Lima", "fail", "help"] {
+        server.send(&session, text).await;
+        watch_until(&server, &session, is_quiet).await;
+    }
+    let path = format!("/api/sessions/{session}/messages?format=ui-v4");
+    let id = |it: &Value| it["id"].as_str().unwrap().to_owned();
+    let whole = server.get(&path).await;
+    let whole: Vec<String> = whole["messages"].as_array().unwrap().iter().map(id).collect();
+    assert_eq!(whole.len(), 8);
+    for limit in 1..=5 {
+        let (mut met, mut before) = (Vec::new(), String::new());
+        loop {
+            let page = server.get(&format!("{path}&limit={limit}{before}")).await;
+            met.extend(page["messages"].as_array().unwrap().iter().map(id));
+            match page["next"].as_u64() {
+                Some(next) => before = format!("&before={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(met, whole, "in pages of {limit}");
+    }
+}

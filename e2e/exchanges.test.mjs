@@ -1,0 +1,147 @@
+// Agents talk to agents, on the page: the block in the asker, the message in the other session, the
+// other's answer within the block, the picture of it all, and the exported file.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { listFaults, useBrowser } from "./browser.mjs";
+import { startCallboard, until } from "./callboard.mjs";
+import { answered, assertSameAfterReload, openSession, say } from "./drive.mjs";
+
+const browser = useBrowser();
+
+/** Demo agents of these names. @param {string} pace */
+const demos = (pace) =>
+  [`demo.pace = "${pace}"`, ...["a", "b", "c"].map((id) => `[[agents]]\nid = "${id}"\nkind = "demo"`)].join("\n");
+
+/** @param {any} t @param {string} pace @param {object} [options] */
+async function open(t, pace, options = {}) {
+  const callboard = await startCallboard(t, { config: demos(pace) });
+  const { id } = await callboard.api("sessions", { body: { agent: "a" } });
+  return { callboard, page: await openSession(t, browser, callboard, id, options) };
+}
+
+test("a question to another agent is a block with its answer, live and after a reload", async (t) => {
+  const { page } = await open(t, "instant");
+  await say(page, "ask b: time in Paris");
+  await answered(page);
+  await page.locator(".activity > summary").first().click();
+  const block = page.locator(".exchange");
+  assert.match((await block.getAttribute("class")) ?? "", /agent-callback success/);
+  assert.equal(await block.locator(".state").first().innerText(), "answered");
+  await assertSameAfterReload(page);
+
+  await page.locator(".activity > summary").first().click();
+  await block.locator("summary").first().click();
+  const inside = block.locator(".embedded .message");
+  await inside.getByText("In Paris it is").waitFor();
+  assert.equal(await inside.locator(".tool-block").count(), 1, "what the other agent called is there");
+  await block.getByRole("link", { name: "Open its session" }).click();
+  await page.getByText("From a").waitFor();
+  await page.locator(".from a").click();
+  await page.locator(".exchange").first().waitFor({ state: "attached" });
+});
+
+test("what the other agent does is seen as it happens", async (t) => {
+  const { callboard, page } = await open(t, "natural");
+  await say(page, "ask b: tell me a story");
+  const block = page.locator(".exchange");
+  await page.locator(".activity > summary").click();
+  await block.locator("> details > summary").click();
+  await block.locator(".embedded").getByText("Once there was").waitFor();
+  const shown = () => block.locator(".embedded .text").innerText();
+  const before = await shown();
+  await until(async () => (await shown()).length > before.length + 40);
+
+  // The connection is lost, and with it what was subscribed.
+  const [, other] = (await callboard.api("sessions")).sessions.map((/** @type {any} */ it) => it.id).toSorted();
+  await page.keyboard.press("Escape");
+  await answered(page);
+  assert.equal(await block.locator("> details > summary .state").innerText(), "failed");
+  await block.locator(".embedded .interrupted-mark").waitFor();
+  const live = await shown();
+  await page.goto(`${callboard.base}s/${other}`);
+  assert.equal(await page.locator(".messages .text").innerText(), live, "the same as in its own session");
+});
+
+test("a person answers for the other agent where it was asked", async (t) => {
+  const { page } = await open(t, "instant");
+  await say(page, "ask b: run touch made");
+  const block = page.locator(".exchange");
+  await page.locator(".activity > summary").click();
+  await block.locator("> details > summary", { hasText: "waiting for a person" }).click();
+  await block.getByRole("button", { name: "Allow once" }).click();
+  await answered(page);
+  assert.equal(await block.locator("> details > summary .state").innerText(), "answered");
+});
+
+test("an answer from the background comes as a message of that agent", async (t) => {
+  const { page } = await open(t, "instant");
+  await say(page, "ask b in the background: time in Lima");
+  await answered(page, 2);
+  const message = page.locator(".message[data-callback]");
+  assert.match(await message.innerText(), /Answer from b/);
+  await assertSameAfterReload(page);
+});
+
+test("who asked whom is a picture that can be read aloud", async (t) => {
+  const { page } = await open(t, "instant");
+  assert.equal(await page.locator(".sequence").isVisible(), false);
+  await say(page, "ask b: ask c: time in Paris");
+  await answered(page);
+  await page.locator(".sequence > summary").click();
+  const picture = page.getByRole("img", { name: "Who asked whom, and when" });
+  assert.deepEqual(await picture.locator(".who").allTextContents(), ["You", "a", "b"]);
+  assert.equal(await picture.locator("g").count(), 4);
+  assert.match(await page.locator(".sequence .sr").innerText(), /a to b: ask c: time in Paris/);
+  assert.deepEqual(await listFaults(page), []);
+});
+
+test("without script there is a link to the other session", async (t) => {
+  const { callboard, page } = await open(t, "instant");
+  await say(page, "ask b: time in Paris");
+  await answered(page);
+  const url = page.url();
+  const plain = await browser.newPage(t, { javaScriptEnabled: false });
+  await plain.goto(`${url.split("#")[0]}?token=${callboard.token}`);
+  await plain.locator(".activity > summary").click();
+  await plain.locator(".exchange > details > summary").click();
+  assert.match(await plain.locator(".exchange .end").innerText(), /In Paris it is/);
+  await plain.getByRole("link", { name: "Open its session" }).click();
+  await plain.getByText("From a").waitFor();
+});
+
+test("an exported file has the other agents' answers in it", async (t) => {
+  const { callboard, page } = await open(t, "instant");
+  await say(page, "ask b: ask c: time in Paris");
+  await answered(page);
+  const id = new URL(page.url()).pathname.slice("/s/".length);
+  const headers = { Authorization: `Bearer ${callboard.token}` };
+  const html = await (await fetch(`${callboard.base}api/sessions/${id}/export`, { headers })).text();
+  const file = await browser.newPage(t);
+  await file.setContent(html);
+  assert.equal(await file.locator(".peer > .message").count(), 2, "and what that one asked in turn");
+  assert.equal(await file.locator('a[href^="/"]').count(), 0);
+});
+
+for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
+  for (const width of [390, 1280]) {
+    test(`the block fits a screen of ${width}, ${colorScheme}`, async (t) => {
+      const viewport = { width, height: 900 };
+      const { page } = await open(t, "instant", { viewport, colorScheme });
+      await say(page, "ask b: ask c: time in Paris, then list the files");
+      await answered(page);
+      await page.locator(".sequence > summary").click();
+      await page.locator(".activity > summary").first().click();
+      await page.locator(".exchange > details > summary").first().click();
+      await page.locator(".embedded .activity > summary").click();
+      await page.locator(".embedded .exchange > details > summary").click();
+      await page.locator(".embedded .embedded .message").waitFor();
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
+      assert.deepEqual(await listFaults(page), []);
+      if (process.env.SHOTS) {
+        await page.screenshot({ path: `${process.env.SHOTS}/exchange-${colorScheme}-${width}.png`, fullPage: true });
+      }
+    });
+  }
+}

@@ -1,0 +1,38 @@
+// Conversations that programs have kept become sessions, from the page.
+
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import path from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { listFaults, useBrowser } from "./browser.mjs";
+import { startCallboard } from "./callboard.mjs";
+
+const browser = useBrowser();
+
+/** @param {string} name */
+const kept = (name) => fileURLToPath(new URL(`../crates/backends/fixtures/import/${name}`, import.meta.url));
+
+test("files of all programs become sessions, and what is none is told", async (t) => {
+  const callboard = await startCallboard(t, {});
+  const nothing = path.join(callboard.workspace, "nothing.jsonl");
+  await writeFile(nothing, '{"what": "is this?"}\n');
+  const page = await browser.newPage(t);
+  const faults = listFaults(page);
+  await page.goto(`${callboard.base}?token=${callboard.token}`);
+  await page.getByRole("button", { name: "Import" }).click();
+  const files = ["claude/two-turns.jsonl", "codex/app-tools.jsonl", "pi/0.73/tools.jsonl"].map(kept);
+  await page.getByLabel("Files", { exact: true }).setInputFiles([...files, nothing]);
+  const lines = page.locator("#imported li");
+  await lines.nth(3).getByText("no conversation of Claude Code, Codex or Pi").waitFor();
+  for (const [n, turns] of [2, 1, 1].entries()) {
+    assert.match(await lines.nth(n).innerText(), new RegExp(`, turns added: ${turns}$`));
+  }
+  await page.getByLabel("Files", { exact: true }).setInputFiles(files[0] ?? "");
+  await lines.nth(4).getByText("turns added: 0").waitFor();
+  await lines.first().getByRole("link").click();
+  await page.locator(".messages .message[data-role=assistant]").nth(1).waitFor();
+  // The browser reports the refusal, too.
+  assert.deepEqual(faults.filter((it) => !/400/.test(`${it}`)), []);
+});
