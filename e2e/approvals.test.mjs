@@ -85,7 +85,7 @@ test("what will run, and why, stands in place of the composer and in its block, 
   for (const look of LOOKS) {
     await setRoot(page, { toolDisplay: look });
     const [asked] = await seen(sheet);
-    assert.match(asked ?? "", /Waiting for you: shell .*takes 4 GB.* rm -r build/);
+    assert.match(asked ?? "", /Waiting for you: shell .*rm -r build.*takes 4 GB/);
     assert.equal((await seen(page.locator(".tool-block .approval"))).length, 1, look);
     assert.ok(!(await field(page).isVisible()), look);
   }

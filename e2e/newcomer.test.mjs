@@ -229,7 +229,7 @@ test("whoever has no key finds a page that looks like one, and a way in", async 
   const callboard = await startCallboard(t);
   const page = await browser.newPage(t);
   await page.goto(callboard.base);
-  const button = page.getByRole("button", { name: "Sign in with the token" });
+  const button = page.getByRole("button", { name: "Use the token" });
   const radius = await button.evaluate((it) => getComputedStyle(it).borderRadius);
   assert.equal(radius, "6px");
   await page.getByLabel("Token").fill(callboard.token);

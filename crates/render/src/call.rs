@@ -357,7 +357,7 @@ pub(crate) fn question(view_id: &str, call: &Call, why: Option<String>) -> Marku
             Some(view) => (PreEscaped(view.to_html())),
             None => div.body tabindex="0" { (inline(&call.arguments).unwrap_or_else(|| call.summary.clone())) },
         }
-        @for why in reason.into_iter().chain(why.as_deref()) { blockquote.why tabindex="0" { (why) } }
+        @for why in reason.into_iter().chain(why.as_deref()) { blockquote.why tabindex="0" { (ticked(why)) } }
         @if can_edit {
             details.edit {
                 summary { "Change the arguments" }
@@ -379,6 +379,19 @@ pub(crate) fn question(view_id: &str, call: &Call, why: Option<String>) -> Marku
                 button type="button" data-action="allow" data-scope="always" { "Always allow" kbd { "3" } }
             }
             button.danger type="button" data-action="deny" { "Deny" kbd { "N" } }
+        }
+    }
+}
+
+/// Words with what stands between backticks as code.
+fn ticked(text: &str) -> Markup {
+    let pieces: Vec<&str> = text.split('`').collect();
+    html! {
+        @if pieces.len() % 2 == 0 { (text) }
+        @else {
+            @for (idx, piece) in pieces.iter().enumerate() {
+                @if idx % 2 == 1 { code { (piece) } } @else { (piece) }
+            }
         }
     }
 }

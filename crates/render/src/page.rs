@@ -328,7 +328,7 @@ pub fn sign_in_page(SignIn { message, takes_password }: &SignIn<'_>) -> String {
                 form method="get" action="/" {
                     label for="token" { "Token" }
                     input #token type="password" name="token" required autofocus[!*takes_password] autocomplete="off";
-                    button type="submit" { "Sign in with the token" }
+                    button type="submit" { "Use the token" }
                     p.hint { "It is the end of the address that the server printed when it started: " code { "/?token=…" } }
                 }
             }

@@ -50,8 +50,8 @@ pub(crate) fn sidebar(list: &SessionList, open: Option<&SessionId>) -> Markup {
                 p.hint { "Nothing found. Every word must match; the last may be a beginning." }
             }
             (maud::PreEscaped(session_list(list, open).to_html()))
+            p.elsewhere { a href=(other) { (icon("archive")) " " (word) } }
             div.bottom {
-                a.quiet href=(other) { (icon("archive")) " " (word) }
                 button.quiet type="button" data-action="settings" { (icon("gear")) " Settings" }
                 button.quiet type="button" data-action="import" { (icon("arrow-down")) " Import" }
                 button.quiet type="button" data-action="keys" aria-label="Keyboard shortcuts" { kbd { "?" } }

@@ -111,7 +111,7 @@ fn what_will_run_stands_before_what_the_agent_says_about_it() {
         json!({"type": "text_done", "partId": "r.0", "text": said}),
     ];
     events.extend(call("shell", &json!({"command": "rm -r build"})));
-    events.push(asked(json!({"reason": "Need to clean up"})));
+    events.push(asked(json!({"reason": "Need to `clean` up"})));
     let text = sheet(&transcript(&events)).text();
     let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words:?} in {text}"));
     assert!(place("rm -r build") < place("Need to clean up"));
