@@ -38,6 +38,7 @@ type Patch = [name: string, id: string, ...rest: any][];
 interface Hit {
   sessionId: string;
   messageId?: string;
+  at: string;
   snippet: { text: string; match: boolean }[];
 }
 

@@ -189,6 +189,11 @@ test("search finds words in all sessions and leads to them", async (t) => {
   await hit.waitFor();
   assert.match(await hit.innerText(), /Tokyo/);
   assert.ok((await page.locator("#found mark").count()) > 0, "the word is marked");
+  assert.match((await page.locator("#found .ago").first().textContent()) ?? "", /^\d+[smhd]$/);
+  const titles = await page.locator("#found a").evaluateAll(
+    (hits) => hits.filter((it) => [...it.childNodes].some(({ nodeType }) => nodeType === 3)).length,
+  );
+  assert.equal(titles, 1, "once for its session");
   await hit.click();
   await page.waitForURL(new RegExp(`/s/${clocks}#m=`));
   await page.locator("#query").fill("no-such-word-anywhere");

@@ -798,12 +798,14 @@ document.addEventListener("focusout", hideTip);
 const query = sure("query");
 let searchDelay = 0;
 
-/** @param {Hit} hit */
-function foundLine({ sessionId, messageId, snippet }) {
+/** The title stands over the first of a session's hits. @param {Hit} hit @param {number} at @param {Hit[]} hits */
+function foundLine({ sessionId, messageId, snippet, at: time }, at, hits) {
   const title = find(`#sessions-${sessionId} .title`)?.textContent ?? "Session";
+  const ago = element("span", { class: "ago meta", "data-at": `${Date.parse(time)}` });
+  const head = hits[at - 1]?.sessionId === sessionId ? [ago] : [ago, title];
   const pieces = snippet.map((it) => (it.match ? element("mark", {}, it.text) : it.text));
   const href = `/s/${sessionId}${messageId ? `#m=${encodeURIComponent(messageId)}` : ""}`;
-  return element("li", {}, element("a", { href }, title, element("span", { class: "snippet" }, ...pieces)));
+  return element("li", {}, element("a", { href }, ...head, element("span", { class: "snippet" }, ...pieces)));
 }
 
 async function search() {
@@ -812,6 +814,7 @@ async function search() {
   if (query.value.trim() !== words) return;
   sure("found").hidden = !words;
   if (words) find("#found ol")?.replaceChildren(...answer.hits.map(foundLine));
+  tick(sure("sidebar"));
 }
 
 function searchSoon(ms = 0) {

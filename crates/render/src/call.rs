@@ -317,6 +317,9 @@ fn approval(view: &View, id: &str, call: &Call) -> Element {
             let words = Element::new("span", format!("{id}-w")).html(html! {
                 (word) (scope) @if let Some(by) = by { " by " (by) }
                 @if let Some(words) = &resolution.feedback { ": “" (words) "”" }
+                @if let Some(reason) = approval.options.as_ref().and_then(|it| it.reason.as_ref()) {
+                    " (asked because: " (ticked(reason)) ")"
+                }
                 @if call.edited.is_some() { " " }
             });
             element.class("decision").child(words).child_if(proposed(

@@ -257,9 +257,9 @@ fn a_topic_can_be_what_was_named_before() {
         &["think about lighthouses, then write a report about them", "write a report about it"],
         expect![[r#"
             think about lighthouses, then write a report about them
-                think about lighthouses
-                report about lighthouses
+                Think { about: "lighthouses" }
+                Report { about: Some("lighthouses") }
             write a report about it
-                report about it"#]],
+                Report { about: Some("it") }"#]],
     );
 }
