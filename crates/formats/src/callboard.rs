@@ -144,6 +144,9 @@ struct ToolCall {
     /// What the agent had proposed, where a person changed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     proposed_args_text: Option<String>,
+    /// Why its program asked whether it may run, in the program's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked_because: Option<String>,
     #[serde(skip_serializing_if = "is_false")]
     args_incomplete: bool,
     summary: String,

@@ -77,6 +77,7 @@ fn aside(kind: &transcript::PartKind) -> Aside {
 
 fn tool_call(answer: &transcript::Answer, call: &Call) -> ToolCall {
     let outcome = call.outcome.as_ref();
+    let asked = call.approval.as_ref().and_then(|it| it.options.as_ref());
     let unless_empty = |body: &Body| (!body.is_empty()).then(|| text_of(body));
     ToolCall {
         id: call.id.clone(),
@@ -84,6 +85,7 @@ fn tool_call(answer: &transcript::Answer, call: &Call) -> ToolCall {
         name: call.label(),
         args: parsed_arguments(call.input()),
         args_text: text_of(call.input()),
+        asked_because: asked.and_then(|it| it.reason.clone()),
         proposed_args_text: call.edited.as_ref().map(|_| text_of(&call.arguments)),
         args_incomplete: call.arguments_incomplete,
         summary: call.summary.clone(),
