@@ -390,10 +390,10 @@ pub(crate) fn question(view_id: &str, call: &Call, why: Option<String>) -> Marku
 fn ticked(text: &str) -> Markup {
     let pieces: Vec<&str> = text.split('`').collect();
     html! {
-        @if pieces.len() % 2 == 0 { (text) }
+        @if pieces.len().is_multiple_of(2) { (text) }
         @else {
             @for (idx, piece) in pieces.iter().enumerate() {
-                @if idx % 2 == 1 { code { (piece) } } @else { (piece) }
+                @if !idx.is_multiple_of(2) { code { (piece) } } @else { (piece) }
             }
         }
     }

@@ -183,7 +183,7 @@ async fn mcp_servers(mut servers: Vec<McpSettings>) -> Vec<Finding> {
     servers.try_all().await;
     let infos = servers.infos();
     servers.stop().await;
-    let finding = |it: crate::mcp::McpServerInfo| Finding {
+    let finding = |it: mcp::McpServerInfo| Finding {
         what: "MCP server",
         state: if it.state == mcp::State::Ready { State::Well } else { State::Problem },
         says: match &it.error {

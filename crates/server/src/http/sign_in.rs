@@ -122,8 +122,11 @@ pub(super) fn refusal_page(app: &App, error: HttpError) -> Response {
     let takes_password = password::is_set(&app.data);
     let page = Html::new(render::sign_in_page(&SignIn { message: &error.message, takes_password }));
     let mut response = (error.code.status(), page).into_response();
-    // With no referrer at all a form would come with the Origin `null`.
-    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    if takes_password {
+        // With no referrer at all a form would come with the Origin `null`.
+        let policy = HeaderValue::from_static("same-origin");
+        response.headers_mut().insert(REFERRER_POLICY, policy);
+    }
     response
 }
 
