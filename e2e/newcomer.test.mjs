@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
 import { INSTANT, NATURAL, startCallboard, until } from "./callboard.mjs";
-import { answered, field, openSession, say, seen, setRoot } from "./drive.mjs";
+import { answered, field, openSession, say, seen } from "./drive.mjs";
 import { openDrawn, useGallery } from "./gallery.mjs";
 
 const browser = useBrowser();

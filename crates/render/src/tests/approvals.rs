@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use transcript::{Record, SessionId, Transcript};
 
-use crate::conversation::messages;
+use crate::conversation::{Reach, messages};
 use crate::dom::{Node, element};
 use crate::surroundings::Surroundings;
 use crate::{Bodies, BodyKind, View, export_markdown, whole_text};
@@ -57,7 +57,7 @@ fn texts(page: &Node, class: &str) -> Vec<String> {
 }
 
 fn conversation(transcript: &Transcript) -> Node {
-    element("page", &messages(&view(), transcript).to_html())
+    element("page", &messages(&view(), &transcript.messages, Reach::End).to_html())
 }
 
 fn sheet(transcript: &Transcript) -> Node {

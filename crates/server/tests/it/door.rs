@@ -283,8 +283,7 @@ async fn an_address_that_is_not_there_is_refused_as_it_was_asked_for() {
         ("/s/nope", "There is no such session"),
         ("/?before=nonsense", "That did not work"),
     ] {
-        let request =
-            client.get(format!("{}{path}", server.base)).bearer_auth(crate::program::TOKEN);
+        let request = client.get(format!("{}{path}", server.base)).bearer_auth(TOKEN);
         let answer = request.header("accept", "text/html,*/*;q=0.8").send().await.unwrap();
         assert!(answer.status().is_client_error(), "{path}");
         let page = answer.text().await.unwrap();
