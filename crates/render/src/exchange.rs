@@ -74,13 +74,10 @@ fn place(exchange: &Exchange) -> Option<(&str, &str)> {
 fn other_side(view: &View, id: &str, exchange: &Exchange) -> Option<Element> {
     let (session, run) = place(exchange)?;
     let element = Element::div(id).class("peer");
+    let element = element.attr("data-src", format!("/api/sessions/{session}/answers/{run}"));
     match view.peer(&exchange.id) {
         Some((session, answer)) => Some(element.child(message(&view.beside(session), answer))),
-        None if view.is_alone() || !has_begun(exchange) => None,
-        None => {
-            let source = format!("/api/sessions/{session}/answers/{run}");
-            Some(element.attr("data-src", source))
-        }
+        None => has_begun(exchange).then_some(element),
     }
 }
 
@@ -107,10 +104,14 @@ fn end(id: &str, exchange: &Exchange) -> Element {
     })
 }
 
+/// A file that stands alone leads nowhere.
 fn link(view: &View, id: &str, exchange: &Exchange) -> Option<Element> {
-    let (session, run) = place(exchange).filter(|_| !view.is_alone())?;
-    let link = Element::new("a", id).class("meta").attr("href", format!("/s/{session}#m={run}"));
-    Some(link.text("Open its session"))
+    let (session, run) = place(exchange)?;
+    let link = Element::new("a", id).class("meta there");
+    Some(match view.is_alone() {
+        true => link,
+        false => link.attr("href", format!("/s/{session}#m={run}")).text("Open its session"),
+    })
 }
 
 /// Above a message that an agent has said.
@@ -121,9 +122,8 @@ pub(crate) fn from(view: &View, from: &Sender) -> Markup {
     let there = there.map(|it| format!("/s/{it}"));
     html! {
         p.meta.from {
-            (icon("agent")) " " (words)
-            @if let Some(href) = there { a href=(href) { b { (agent) } } }
-            @else { b { (agent) } }
+            (icon("agent")) " " (words) b { (agent) }
+            a.there href=[&there] { @if there.is_some() { "Open its session" } }
         }
     }
 }

@@ -150,9 +150,9 @@ impl Live {
     /// look different.
     fn only_grows(&self, record: &Record) -> bool {
         let run = record.response_id.as_ref();
-        let Some(answer) = run.and_then(|id| self.transcript.message(id.as_str())?.answer()) else {
-            return false;
-        };
+        let answer = run.and_then(|id| self.transcript.message(id.as_str())?.answer());
+        // What an answer that has ended offers may depend on its words.
+        let Some(answer) = answer.filter(|it| it.is_open()) else { return false };
         match &record.event {
             Event::TextDelta { part_id, .. } => answer.knows_text(part_id),
             Event::ThinkingDelta { part_id, .. } => answer.knows_thinking(part_id),

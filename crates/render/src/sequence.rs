@@ -115,10 +115,11 @@ fn own_answer<'a>(me: &'a str, asker: &'a str, answer: &'a Answer) -> Option<Arr
     let finish = answer.finish.as_ref()?;
     let to = if answer.trigger == Trigger::Agent { asker } else { PERSON };
     let error = finish.error.as_ref().map(|it| it.code.as_str());
-    let cancelled = answer.was_interrupted().then_some("stopped");
-    let said = answer.texts().filter(|(part, _)| part.parent.is_none()).last();
-    let text = error.or(cancelled).or(said.map(|(_, it)| it.text.as_str())).unwrap_or_default();
-    let class = if answer.was_interrupted() || error.is_some() { "fails" } else { "answers" };
+    let (text, class) = match (error, answer.was_interrupted()) {
+        (Some(code), _) => (code, "fails"),
+        (None, true) => ("stopped", "fails"),
+        (None, false) => ("answers", "answers"),
+    };
     Some(Arrow { at: finish.at, from: me, to, text, class })
 }
 

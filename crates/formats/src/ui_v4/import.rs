@@ -53,7 +53,7 @@ fn answer(message: &Value, retelling: &mut Retelling<'_>) {
         match part["type"].as_str() {
             Some("text") => {
                 let text = part["text"].as_str().unwrap_or_default();
-                retelling.text(text, phases.next(), false);
+                retelling.text(text, phases.next().flatten(), false);
             }
             Some("reasoning") => {
                 retelling.thinking(part["reasoning"].as_str().unwrap_or_default(), false);
@@ -82,19 +82,26 @@ fn answer(message: &Value, retelling: &mut Retelling<'_>) {
     retelling.end(Ending::of(status));
 }
 
-/// Which texts are the answer: those that `content` is made of, looked for from its end.
-fn phases(parts: &[Value], content: &str) -> Vec<Phase> {
+/// Which texts are the answer: those that `content` is made of, looked for from its end. What is JSON and
+/// no part of it may be a call's arguments, and is left for the reducer to tell.
+fn phases(parts: &[Value], content: &str) -> Vec<Option<Phase>> {
     let texts = parts.iter().filter(|it| it["type"] == "text");
     let texts = texts.map(|it| it["text"].as_str().unwrap_or_default()).rev();
     let mut rest = content;
-    let phase = |text: &str| match rest.strip_suffix(text).filter(|_| !text.trim().is_empty()) {
-        Some(before) => {
-            rest = before.strip_suffix("\n\n").unwrap_or(before);
-            Phase::Final
+    let phase = |text: &str| {
+        let before = rest.strip_suffix(text).filter(|_| !text.trim().is_empty());
+        let joint =
+            before.and_then(|it| if it.is_empty() { Some("") } else { it.strip_suffix("\n\n") });
+        match joint {
+            Some(before) => {
+                rest = before;
+                Some(Phase::Final)
+            }
+            None if serde_json::from_str::<Value>(text).is_ok() => None,
+            None => Some(Phase::Commentary),
         }
-        None => Phase::Commentary,
     };
-    let mut phases: Vec<Phase> = texts.map(phase).collect();
+    let mut phases: Vec<Option<Phase>> = texts.map(phase).collect();
     phases.reverse();
     phases
 }

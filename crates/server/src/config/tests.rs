@@ -107,7 +107,7 @@ fn a_program_takes_what_is_for_programs() {
         (
             "base_url = \"http://x\"",
             expect![[r#"
-                callboard.toml, line 1: agent "c": a codex agent has no `base_url`; it takes id, kind, description, workspace, command, args, model, env, permission_mode, idle_minutes
+                callboard.toml, line 1: agent "c": a codex agent has no `base_url`; it takes id, kind, description, workspace, agents_allow, agents_deny, command, args, model, env, permission_mode, idle_minutes
             "#]],
         ),
     ] {
@@ -216,7 +216,7 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
               |
             7 | max_step = 1
               | ^^^^^^^^
-            unknown field `max_step`, expected one of `id`, `kind`, `description`, `workspace`, `base_url`, `model`, `api_key_env`, `headers`, `system`, `tools`, `vision`, `max_steps`, `max_tokens`, `max_seconds`, `max_tool_calls`, `parallel_tools`, `retries`, `timeout_seconds`, `temperature`, `top_p`, `seed`, `max_output_tokens`, `extra`, `omit`, `command`, `args`, `env`, `permission_mode`, `idle_minutes`
+            unknown field `max_step`, expected one of `id`, `kind`, `description`, `workspace`, `agents_allow`, `agents_deny`, `base_url`, `model`, `api_key_env`, `headers`, `system`, `tools`, `vision`, `max_steps`, `max_tokens`, `max_seconds`, `max_tool_calls`, `parallel_tools`, `retries`, `timeout_seconds`, `temperature`, `top_p`, `seed`, `max_output_tokens`, `extra`, `omit`, `command`, `args`, `env`, `permission_mode`, `idle_minutes`
 
         "#]],
     );
@@ -240,7 +240,7 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
     refuses(
         "[[agents]]\nid = \"d\"\nkind = \"demo\"\nmodel = \"x\"",
         expect![[r#"
-            callboard.toml, line 1: agent "d": a demo agent has no `model`; it takes id, kind, description, workspace
+            callboard.toml, line 1: agent "d": a demo agent has no `model`; it takes id, kind, description, workspace, agents_allow, agents_deny
         "#]],
     );
 }

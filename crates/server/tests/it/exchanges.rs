@@ -154,6 +154,8 @@ async fn who_asks_a_busy_agent_waits_in_its_queue() {
     };
     watch_until(&server, &asker, is_queued).await;
     server.post(&format!("/api/sessions/{busy}/cancel"), json!({})).await;
+    // Who stops an agent holds what waits for it.
+    server.post(&format!("/api/sessions/{busy}/queue/release"), json!({})).await;
     let transcript = settled(&server, &asker).await;
     assert_eq!(code(only_exchange(&transcript)), None, "it was answered, and never turned async");
     assert_eq!(answers(&transcript).len(), 1);

@@ -179,7 +179,7 @@ async fn what_a_server_of_tools_must_answer() {
     let listed = tools.get("tools/list", json!({})).await["result"]["tools"].clone();
     let listed = listed.as_array().unwrap();
     let names: Vec<&str> = listed.iter().map(|it| it["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["agents_list", "callboard_note"]);
+    assert_eq!(names, ["agents_list", "agents_message", "callboard_note"]);
     assert!(listed.iter().all(|it| it["inputSchema"]["type"] == "object"));
     assert_eq!(tools.get("resources/list", json!({})).await["error"]["code"], -32601);
     let other = tools.get("tools/call", json!({ "name": "shell", "arguments": {} })).await;

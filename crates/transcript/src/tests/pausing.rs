@@ -32,12 +32,15 @@ proptest! {
                 .filter(|it| it.is_open() && it.running_since.is_some())
                 .map(|it| it.id.clone())
                 .collect();
-            let ended = events.iter().map(|it| match it {
-                Event::ToolResult { call_id, ok: false, .. } => call_id.clone(),
+            let ended = events.iter().filter_map(|it| match it {
+                Event::ToolResult { call_id, ok: false, .. } => Some(call_id.clone()),
+                Event::AgentCallbackResult { ok: false, .. } => None,
                 other => panic!("it goes on, so nothing else is said: {other:?}"),
             });
             prop_assert!(ended.eq(ran), "what ran is interrupted");
             let paused = apply(answer, &events);
+            let is_awaited = |it: &Exchange| it.outcome.is_none() && it.mode == ExchangeMode::Sync;
+            prop_assert!(!paused.exchanges().any(is_awaited), "the call that waits for it is gone");
             prop_assert!(paused.is_open() && paused.cancel_requested.is_none());
             let still: Vec<_> =
                 waiting(answer).into_iter().filter(|it| paused.call(it).unwrap().is_open()).collect();

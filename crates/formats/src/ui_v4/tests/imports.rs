@@ -3,7 +3,7 @@
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use transcript::{Message, Record, Transcript};
+use transcript::{Answer, Message, Record, Transcript};
 
 use crate::import::tests::{lines, setting, transcript};
 use crate::tests::logs::{corpus, sound_log};
@@ -13,7 +13,13 @@ use crate::ui_v4;
 fn exported(transcript: &Transcript) -> Vec<Value> {
     let file_url = |file: &transcript::Attachment| format!("/api/blobs/{}", file.blob);
     let ended = transcript.messages.iter().filter(|it| it.answer().is_none_or(|a| !a.is_open()));
-    ended.filter_map(|it: &Message| ui_v4::message(it, &file_url)).collect()
+    let told = ended.filter(|it| it.answer().is_none_or(|a| !leaks_of_a_sub_agent(a)));
+    told.filter_map(|it: &Message| ui_v4::message(it, &file_url)).collect()
+}
+
+/// That a text is the arguments of a call cannot be told without the call.
+fn leaks_of_a_sub_agent(answer: &Answer) -> bool {
+    answer.texts().any(|(_, text)| text.leaked) && answer.parts.iter().any(|it| it.parent.is_some())
 }
 
 /// Which of an answer's annotations stands first is not said, nor is the number of an aside.
