@@ -46,7 +46,7 @@ test("the arguments can be changed before it is allowed", async (t) => {
   const opened = await open(t);
   await opened.sheet.getByText("Change the arguments").click();
   const edited = opened.sheet.getByRole("textbox", { name: "Arguments" });
-  assert.equal(await edited.inputValue(), '{"command": "rm -r build"}');
+  assert.equal(await edited.inputValue(), '{\n  "command": "rm -r build"\n}');
   await edited.fill('{"command": "rm -r build/tmp"}');
   // Digits that are written are no answer.
   await edited.press("End");
@@ -85,7 +85,7 @@ test("what will run, and why, stands in place of the composer and in its block, 
   for (const look of LOOKS) {
     await setRoot(page, { toolDisplay: look });
     const [asked] = await seen(sheet);
-    assert.match(asked ?? "", /Waiting for you: shell .*takes 4 GB.* rm -r build/);
+    assert.match(asked ?? "", /Waiting for you: shell .*rm -r build.*takes 4 GB/);
     assert.equal((await seen(page.locator(".tool-block .approval"))).length, 1, look);
     assert.ok(!(await field(page).isVisible()), look);
   }

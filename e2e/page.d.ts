@@ -10,6 +10,7 @@ interface PageElements {
   earlier: HTMLElement;
   editing: HTMLElement;
   files: HTMLElement;
+  folder: HTMLInputElement;
   format: HTMLSelectElement;
   found: HTMLElement;
   import: HTMLDialogElement;
@@ -37,6 +38,7 @@ type Patch = [name: string, id: string, ...rest: any][];
 interface Hit {
   sessionId: string;
   messageId?: string;
+  at: string;
   snippet: { text: string; match: boolean }[];
 }
 

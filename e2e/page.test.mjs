@@ -41,7 +41,7 @@ test("without the token nothing is shown", async (t) => {
   const callboard = await startCallboard(t);
   const session = await callboard.converse("what time is it in Tokyo");
   const page = await browser.newPage(t);
-  for (const path of ["", "?token=wrong", `s/${session}`, "api/sessions", "assets/page.js"]) {
+  for (const path of ["", "?token=wrong", `s/${session}`, "api/sessions"]) {
     const response = await page.goto(callboard.base + path);
     assert.equal(response?.status(), 401, path);
     assert.doesNotMatch(await page.content(), /Tokyo|What shall we do/, path);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
-import { NATURAL, startCallboard, until } from "./callboard.mjs";
+import { NATURAL, startCallboard } from "./callboard.mjs";
 import {
   answered,
   assertSameAfterReload,
@@ -131,38 +131,6 @@ test("a session is renamed in its place, everywhere at once; Escape leaves it", 
   assert.equal(await page.getByRole("heading", { level: 1 }).innerText(), "Watches");
 });
 
-test("deleting can be undone for ten seconds", async (t) => {
-  const callboard = await startCallboard(t);
-  const session = await callboard.converse("help");
-  const page = await browser.newPage(t);
-  await page.clock.install();
-  await page.goto(callboard.url);
-  const line = page.locator(`#sessions-${session}`);
-  const exists = async () => (await callboard.api("sessions")).sessions.length === 1;
-  await choose(page, "help", "Delete");
-  await line.waitFor({ state: "hidden" });
-  await page.getByRole("button", { name: "Undo" }).click();
-  await line.waitFor();
-  await page.clock.fastForward(11_000);
-  assert.ok(await exists(), "it was taken back");
-
-  await choose(page, "help", "Delete");
-  await page.clock.fastForward(9_000);
-  assert.ok(await exists(), "not yet");
-  await page.clock.fastForward(2_000);
-  await until(async () => !(await exists()));
-  await line.waitFor({ state: "detached" });
-});
-
-test("whoever leaves the page meant to delete", async (t) => {
-  const callboard = await startCallboard(t);
-  const session = await callboard.converse("help");
-  const page = await openSession(t, browser, callboard, session);
-  await choose(page, "help", "Delete");
-  await page.goto("about:blank");
-  await until(async () => (await callboard.api("sessions")).sessions.length === 0);
-});
-
 test("an archived session says so, leaves the list, and can be brought back", async (t) => {
   const callboard = await startCallboard(t);
   const session = await callboard.converse("help");
@@ -221,6 +189,17 @@ test("search finds words in all sessions and leads to them", async (t) => {
   await hit.waitFor();
   assert.match(await hit.innerText(), /Tokyo/);
   assert.ok((await page.locator("#found mark").count()) > 0, "the word is marked");
+  assert.match((await page.locator("#found .ago").first().textContent()) ?? "", /^\d+[smhd]$/);
+  const lines = await page.locator("#found a").evaluateAll((hits) =>
+    hits.map((it) => ({
+      session: it.getAttribute("href")?.split("#")[0],
+      hasTitle: [...it.childNodes].some(({ nodeType }) => nodeType === 3),
+    })),
+  );
+  assert.ok(lines.length > 1);
+  for (const [at, { session, hasTitle }] of lines.entries()) {
+    assert.equal(hasTitle, session !== lines[at - 1]?.session, `hit ${at}`);
+  }
   await hit.click();
   await page.waitForURL(new RegExp(`/s/${clocks}#m=`));
   await page.locator("#query").fill("no-such-word-anywhere");

@@ -122,6 +122,8 @@ const isRunning = () => !!find(".now:is([data-state=running], [data-state=waitin
 let wasRunning = false;
 let wasWaiting = "";
 let settling = 0;
+/** The reader has answered a question, and will want to write when it is gone. */
+let refocuses = false;
 
 /** @param {Patch} list */
 function patch(list) {
@@ -149,6 +151,10 @@ function settle() {
   [wasRunning, wasWaiting] = [runs, waits];
   sure("send").ariaLabel = runs ? "Queue" : "Send";
   if (following) dropFar();
+  if (refocuses && !find(".sheet", foot)) {
+    refocuses = false;
+    field.focus({ preventScroll: true });
+  }
   tick(foot);
   tick(sure("sidebar"));
 }
@@ -205,19 +211,36 @@ function receive(frame) {
   else if (frame.type === "session_deleted") get(`sessions-${frame.id}`)?.remove();
 }
 
+/** How much of the list is shown. */
+let listed = 100;
+
+function watchList() {
+  const archived = !!find("#sessions[data-archived]");
+  tell({ type: "subscribe", sessions: true, view: "html", archived, limit: listed });
+}
+
+actions["more-sessions"] = () => {
+  listed += 100;
+  watchList();
+};
+
 function connect() {
   socket = new WebSocket(`ws${location.protocol.slice(4)}//${location.host}/ws`);
   socket.onopen = () => {
     delay = 250;
     if (lasting) say((lasting = ""));
-    tell({ type: "subscribe", sessions: true, view: "html" });
+    document.body.classList.remove("offline");
+    watchList();
     subscribe();
     embedAgain();
   };
   socket.onmessage = ({ data }) => receive(JSON.parse(data));
   socket.onclose = () => {
     // The first try comes so soon that a short break needs no words.
-    if (delay > 250) say((lasting = "The server is gone; trying to reach it again…"));
+    if (delay > 250) {
+      document.body.classList.add("offline");
+      say((lasting = "The server is gone; trying to reach it again…"));
+    }
     setTimeout(connect, delay * (0.75 + Math.random() / 2));
     delay = Math.min(delay * 2, 5000);
   };
@@ -231,6 +254,9 @@ const KEPT = 100;
 const NEAR = 1200;
 let following = true;
 let lastScroll = 0;
+/** The reader has done something that scrolls. The page also moves by itself: what is drawn may shrink, and
+    the browser tells of it only when it has grown again. */
+let scrolls = false;
 const latest = get("latest");
 const list = () => find(".messages") ?? root;
 const hasEnd = () => !list().matches(".partial");
@@ -250,17 +276,25 @@ function moved() {
 
 function followAgain() {
   following = true;
+  scrolls = false;
   return hasEnd() ? follow() : reload();
 }
 
 actions.latest = followAgain;
 addEventListener("scroll", () => {
-  // Only going back is the reader's wish; that the end has moved away is not.
-  if (atEnd()) following = true;
-  else if (scrollY < lastScroll) following = false;
+  // Only the reader's going back ends it.
+  if (scrollY < lastScroll) following &&= !scrolls;
+  else if (atEnd()) {
+    following = true;
+    scrolls = false;
+  }
   lastScroll = scrollY;
   moved();
 });
+addEventListener("wheel", ({ deltaY }) => (scrolls ||= deltaY < 0), { passive: true });
+addEventListener("touchmove", () => (scrolls = true), { passive: true });
+addEventListener("pointerdown", ({ x }) => (scrolls ||= x >= root.clientWidth));
+addEventListener("keydown", ({ key, target }) => (scrolls ||= !isWriting(target) || /^(Page|Tab)/.test(key)));
 addEventListener("resize", follow);
 new ResizeObserver(follow).observe(document.body);
 
@@ -371,6 +405,7 @@ function age(seconds = 0) {
 
 /** @param {ParentNode} within */
 function tick(within) {
+  if (within !== sure("sidebar") && document.body.classList.contains("offline")) return;
   for (const it of all("[data-since], [data-at]", within)) {
     const words = age((Date.now() - Number(it.dataset.since ?? it.dataset.at)) / 1000);
     if (it.textContent !== words) it.textContent = words;
@@ -429,7 +464,8 @@ function takeFiles(event) {
 function setUploads(next) {
   uploads = next;
   const chips = next.map((upload) => {
-    const chip = element("button", { type: "button", title: "Remove" }, `${upload.name} ×`);
+    const name = element("span", { class: "name" }, upload.name);
+    const chip = element("button", { type: "button", title: `Remove ${upload.name}` }, name, "×");
     chip.onclick = () => setUploads(uploads.filter((it) => it !== upload));
     return chip;
   });
@@ -443,7 +479,8 @@ async function send(mode = "queue") {
   const files = uploads;
   if (!text && !files.length) return;
   if (edited) {
-    tell({ type: "edit_message", sessionId: session, messageId: edited, text });
+    const attachments = await Promise.all(files.map((it) => it.sent));
+    tell({ type: "edit_message", sessionId: session, messageId: edited, text, attachments });
     return edit();
   }
   const clientId = `${Date.now()}-${Math.random().toString(36).slice(2)}`;
@@ -455,7 +492,8 @@ async function send(mode = "queue") {
   report((async () => followAgain())());
   try {
     const attachments = await Promise.all(files.map((it) => it.sent));
-    const id = session ?? (await json("POST", "/api/sessions", { agent: sure("agent").value })).id;
+    const start = () => ({ agent: sure("agent").value, workspace: sure("folder").value.trim() || undefined });
+    const id = session ?? (await json("POST", "/api/sessions", start())).id;
     const body = { text, clientId, attachments, mode };
     const { state } = await json("POST", `/api/sessions/${id}/messages`, body);
     if (mode === "steer" && state === "queued") say("The agent cannot take it now: it is queued.");
@@ -468,19 +506,23 @@ async function send(mode = "queue") {
   }
 }
 
-/** Another message, or none. */
-function edit(id = "", text = localStorage.getItem(draft) ?? "") {
+/** Another message, or none. @param {Upload[]} files */
+function edit(id = "", text = localStorage.getItem(draft) ?? "", files = []) {
   edited = id;
   sure("editing").hidden = !id;
+  setUploads(files);
   write(text);
 }
 
 actions["stop-editing"] = () => edit();
 actions.edit = (button) => {
   const message = up(button, ".message");
-  edit(message.dataset.messageId, find(".bubble", message)?.textContent ?? "");
+  const had = all("[data-file]", message).map((it) => JSON.parse(it.dataset.file ?? ""));
+  const files = had.map((it) => ({ name: it.name, sent: Promise.resolve(it) }));
+  edit(message.dataset.messageId, find(".bubble", message)?.textContent ?? "", files);
 };
 actions.example = (button) => {
+  sure("agent").value = button.dataset.agent ?? "";
   write(button.innerText);
   return send();
 };
@@ -576,10 +618,13 @@ actions["show-less"] = (button) => find(".fetched", up(button, ".body"))?.remove
 // Approvals
 
 /** @param {HTMLElement} button @param {object} answer */
-const decide = (button, answer) => {
+function decide(button, answer) {
+  // On a phone that would open the keyboard.
+  refocuses = matchMedia("(pointer: fine)").matches;
   const id = up(button, ".embedded").dataset.sessionId ?? session;
   return request("POST", `/api/sessions/${id}/calls/${up(button, QUESTION).dataset.callId}/approval`, answer);
-};
+}
+
 const QUESTION = ".sheet, .approval";
 
 actions.allow = (button) => {
@@ -609,7 +654,7 @@ actions.answer = (button) => {
 const menu = sure("menu");
 /** The session that the menu is about. */
 let subject = "";
-const isArchived = () => !!get(`sessions-${subject}`)?.dataset.archived;
+const isArchived = () => !!(get(`sessions-${subject}`) ?? find(".heading", top))?.dataset.archived;
 
 const update = (id = "", change = {}) => request("PATCH", `/api/sessions/${id}`, change);
 
@@ -653,30 +698,21 @@ function rename(id = "") {
 }
 
 actions.rename = (button) => rename(button.role === "menuitem" ? subject : session);
-actions.archive = () => update(subject, { archived: !isArchived() });
-
-let deleteNow = () => {};
-
-/** In ten seconds or when the page is left; until then it can be undone. */
-actions.delete = () => {
-  deleteNow();
-  const id = subject;
-  const line = get(`sessions-${id}`);
-  const end = (isWanted = false) => {
-    clearTimeout(timer);
-    deleteNow = () => {};
-    if (line) line.hidden = isWanted;
-    say();
-    if (isWanted) report(request("DELETE", `/api/sessions/${id}`, undefined, { keepalive: true }));
-  };
-  deleteNow = () => end(true);
-  const timer = setTimeout(() => end(true), 10_000);
+actions.archive = async () => {
+  const [id, archived] = [subject, !isArchived()];
+  await update(id, { archived });
   const undo = element("button", { type: "button" }, "Undo");
-  undo.onclick = () => end(false);
-  if (line) line.hidden = true;
-  say("The session will be deleted.", 10_000, undo);
+  undo.onclick = () => report(update(id, { archived: !archived }).then(() => say()));
+  say(archived ? "Archived" : "No longer archived", 10_000, undo);
 };
-addEventListener("pagehide", () => deleteNow());
+
+/** The server waits ten seconds; until then the list has the way back, on every page. */
+actions.delete = async () => {
+  await request("DELETE", `/api/sessions/${subject}?seconds=10`);
+  if (subject === session) goHome();
+};
+actions.restore = (button) =>
+  request("POST", `/api/sessions/${up(button, "li").dataset.sessionId}/restore`);
 
 /** @param {File} file */
 async function importFile(file) {
@@ -695,7 +731,15 @@ const setDrawer = (open = false) => document.body.classList.toggle("drawer-open"
 const isDrawerOpen = () => document.body.classList.contains("drawer-open");
 
 actions.drawer = () => setDrawer(!isDrawerOpen());
-actions.settings = () => sure("settings").showModal();
+actions.settings = async () => {
+  sure("settings").showModal();
+  const fresh = (await fetchPage("/")).getElementById("grants");
+  if (fresh) get("grants")?.replaceWith(fresh);
+};
+actions.revoke = async (button) => {
+  await request("DELETE", `/api/grants/${button.dataset.grant}`);
+  up(button, "li").remove();
+};
 actions.keys = () => sure("keys").showModal();
 actions.import = () => sure("import").showModal();
 // The answer leads to a page that is closed now.
@@ -754,12 +798,14 @@ document.addEventListener("focusout", hideTip);
 const query = sure("query");
 let searchDelay = 0;
 
-/** @param {Hit} hit */
-function foundLine({ sessionId, messageId, snippet }) {
+/** The title stands over the first of a session's hits. @param {Hit} hit @param {number} at @param {Hit[]} hits */
+function foundLine({ sessionId, messageId, snippet, at: time }, at, hits) {
   const title = find(`#sessions-${sessionId} .title`)?.textContent ?? "Session";
+  const ago = element("span", { class: "ago meta", "data-at": `${Date.parse(time)}` });
+  const head = hits[at - 1]?.sessionId === sessionId ? [ago] : [ago, title];
   const pieces = snippet.map((it) => (it.match ? element("mark", {}, it.text) : it.text));
   const href = `/s/${sessionId}${messageId ? `#m=${encodeURIComponent(messageId)}` : ""}`;
-  return element("li", {}, element("a", { href }, title, element("span", { class: "snippet" }, ...pieces)));
+  return element("li", {}, element("a", { href }, ...head, element("span", { class: "snippet" }, ...pieces)));
 }
 
 async function search() {
@@ -768,6 +814,7 @@ async function search() {
   if (query.value.trim() !== words) return;
   sure("found").hidden = !words;
   if (words) find("#found ol")?.replaceChildren(...answer.hits.map(foundLine));
+  tick(sure("sidebar"));
 }
 
 function searchSoon(ms = 0) {
@@ -804,6 +851,9 @@ const clicks = {
   "?": "[data-action=keys]",
 };
 
+/** @param {any} target */
+const isWriting = (target) => !!target?.closest?.("input, textarea, select, dialog");
+
 /** What a key does. @param {KeyboardEvent} event */
 function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
   if ((ctrlKey || metaKey) && key === "k") {
@@ -822,7 +872,7 @@ function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
   if (altKey && item && /^Arrow(Up|Down)$/.test(key)) {
     return () => get(`${item.id}-${key.slice(5).toLowerCase()}`)?.click();
   }
-  if (ctrlKey || metaKey || altKey || target?.closest("input, textarea, select, dialog")) return undefined;
+  if (ctrlKey || metaKey || altKey || isWriting(target)) return undefined;
   if (key === "/") return () => field.focus();
   const button = find(clicks[key.toLowerCase()] ?? "no-such");
   return button && (() => button.click());

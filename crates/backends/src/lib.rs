@@ -194,6 +194,8 @@ pub enum Effect {
         can_edit: bool,
         /// Questions to a person instead of a yes or no; their answers are the edited arguments.
         form: Option<Value>,
+        /// Why, in the program's words.
+        reason: Option<String>,
     },
     /// The program asks no longer.
     Withdraw(CallId),

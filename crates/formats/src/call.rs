@@ -6,8 +6,7 @@ use transcript::{Body, Call, Decision, Resolution};
 /// What ran: the arguments as a person edited them, else as the model wrote them. A text where they
 /// are no JSON, and an empty object where there are none.
 pub(crate) fn input(call: &Call) -> Value {
-    let edited = accepted(call).and_then(|it| it.arguments.clone());
-    let text = edited.unwrap_or_else(|| text_of(&call.arguments));
+    let text = text_of(call.input());
     if text.trim().is_empty() {
         return json!({});
     }

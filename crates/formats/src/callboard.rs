@@ -141,6 +141,12 @@ struct ToolCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     args: Option<Value>,
     args_text: String,
+    /// What the agent had proposed, where a person changed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proposed_args_text: Option<String>,
+    /// Why its program asked whether it may run, in the program's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked_because: Option<String>,
     #[serde(skip_serializing_if = "is_false")]
     args_incomplete: bool,
     summary: String,

@@ -261,7 +261,7 @@ impl<'a> Retelling<'a> {
 
     /// Somebody was asked about a call, and decided.
     pub(crate) fn decided(&mut self, call: &CallId, accepted: bool, feedback: Option<&str>) {
-        let options = ApprovalOptions { scopes: vec![Scope::Once], can_edit: false, form: None };
+        let options = ApprovalOptions { scopes: vec![Scope::Once], ..ApprovalOptions::default() };
         self.push(Event::ToolApprovalRequested { call_id: call.clone(), options });
         self.push(Event::ToolApprovalResolved {
             call_id: call.clone(),

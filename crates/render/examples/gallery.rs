@@ -10,7 +10,9 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use render::{Bodies, ListedAgent, ListedSession, Live, OpenSession, Page, Settings, View, page};
+use render::{
+    Bodies, ListedAgent, ListedSession, Live, OpenSession, Page, SessionList, Settings, View, page,
+};
 use serde_json::{Map, Value, json};
 use transcript::{Record, SessionId, Transcript, stream};
 
@@ -51,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 struct Gallery {
     settings: Settings,
-    sessions: Vec<ListedSession>,
+    sessions: SessionList,
     agents: [ListedAgent; 1],
 }
 
@@ -65,9 +67,11 @@ impl Gallery {
                 agent: summary.agent.clone(),
                 state: summary.state(),
                 archived: summary.archived,
+                leaving: false,
                 updated_at: summary.updated_at,
             }
         });
+        let sessions = SessionList { sessions: sessions.collect(), ..SessionList::default() };
         let demo = ListedAgent {
             id: "demo".into(),
             kind: "demo".into(),
@@ -75,13 +79,13 @@ impl Gallery {
             problem: None,
             limits: None,
         };
-        Self { settings: Settings::default(), sessions: sessions.collect(), agents: [demo] }
+        Self { settings: Settings::default(), sessions, agents: [demo] }
     }
 
     fn draw(&self, open: Option<(&SessionId, &Transcript)>) -> String {
         let Self { settings, sessions, agents } = self;
         let open = open.map(|(id, transcript)| whole(id, transcript));
-        page(&Page { settings, sessions, agents, servers: &[], open })
+        page(&Page { settings, sessions, agents, servers: &[], grants: &[], open })
     }
 
     /// With the first messages alone.
@@ -91,7 +95,7 @@ impl Gallery {
         shown.messages.truncate(messages);
         let later = shown.messages.last().map(|it| it.first.0);
         let open = Some(OpenSession { transcript: &shown, later, ..whole(id, end) });
-        page(&Page { settings, sessions, agents, servers: &[], open })
+        page(&Page { settings, sessions, agents, servers: &[], grants: &[], open })
     }
 
     fn replay(&self, id: &SessionId, records: &[Record]) -> Value {
@@ -134,6 +138,7 @@ fn whole<'a>(id: &'a SessionId, transcript: &'a Transcript) -> OpenSession<'a> {
         end: transcript,
         earlier: None,
         later: None,
+        folder: None,
         at: None,
         has_raw: false,
         pulse: None,

@@ -28,7 +28,7 @@ pub(crate) fn badge(view: &View, id: &str, answer: &Answer, call: &Call) -> Elem
     let is_fallback = call.name.is_empty() && call.arguments_done && !parses(call);
     let class =
         if is_fallback { "tool-call-badge tool-call-badge--fallback" } else { "tool-call-badge" };
-    let whole = (call.arguments_done && call.arguments.bytes() > INLINE_MAX)
+    let whole = (call.arguments_done && call.input().bytes() > INLINE_MAX)
         .then(|| view.body_url(call, BodyKind::Arguments));
     Element::new("span", id)
         .class("badge")
@@ -54,7 +54,7 @@ pub(crate) fn badge(view: &View, id: &str, answer: &Answer, call: &Call) -> Elem
 /// The name, with a number where it was there before; the raw text of a call that cannot be read.
 fn label_of(answer: &Answer, call: &Call) -> String {
     if call.name.is_empty() {
-        let raw = inline(&call.arguments)
+        let raw = inline(call.input())
             .filter(|it| call.arguments_done && !it.is_empty() && !parses(call));
         return raw.unwrap_or_else(|| call.label());
     }
@@ -66,18 +66,18 @@ fn label_of(answer: &Answer, call: &Call) -> String {
 }
 
 fn parses(call: &Call) -> bool {
-    call.arguments.is_empty()
-        || inline(&call.arguments).is_some_and(|it| serde_json::from_str::<Value>(&it).is_ok())
+    call.input().is_empty()
+        || inline(call.input()).is_some_and(|it| serde_json::from_str::<Value>(&it).is_ok())
 }
 
 /// The call as the provider's API has it, indented by two.
 fn payload(call: &Call) -> String {
-    let arguments = match inline(&call.arguments) {
+    let arguments = match inline(call.input()) {
         _ if !call.arguments_done => json!({}),
         Some(text) if text.is_empty() => json!({}),
         Some(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
         None => {
-            let head = call.arguments.head();
+            let head = call.input().head();
             Value::String(format!("{}…", &head[..head.floor_char_boundary(SHOWN)]))
         }
     };

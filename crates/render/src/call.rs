@@ -10,7 +10,7 @@ use crate::icon::icon;
 use crate::message::attachments;
 use crate::tool::{self, Kind};
 use crate::tree::Element;
-use crate::view::{BodyKind, RawOf, View, inline};
+use crate::view::{BodyKind, INLINE_MAX, RawOf, View, inline, one_line};
 use crate::words::duration;
 use crate::{form, json, whole};
 
@@ -29,7 +29,7 @@ pub(crate) fn block(view: &View, id: &str, call: &Call, changed: Seq) -> Element
         .attr("data-call-id", call.id.as_str())
         .attr("data-state", call.state.as_str())
         .child(details)
-        .child(approval(&format!("{id}-y"), call))
+        .child(approval(view, &format!("{id}-y"), call))
         .child(Element::div(nested_id(id)).class("nested"))
 }
 
@@ -75,7 +75,7 @@ fn state(call: &Call) -> (Markup, &'static str) {
 
 fn head(call: &Call) -> Markup {
     let (mark, word) = state(call);
-    let about = tool::subject(call).unwrap_or_else(|| call.summary.clone());
+    let about = tool::subject(call).unwrap_or_else(|| summary(call));
     let retry = call.retries.last().filter(|_| call.is_open());
     html! {
         span.mark { (mark) }
@@ -95,6 +95,12 @@ fn head(call: &Call) -> Markup {
         @else if let Some(since) = call.running_since { span.clock data-since=(since.0) {} }
         span.chevron { (icon("chevron")) }
     }
+}
+
+/// The agent's own is about what it had proposed.
+fn summary(call: &Call) -> String {
+    let edited = call.edited.as_ref().map(|it| one_line(it.head(), 200).into_owned());
+    edited.unwrap_or_else(|| call.summary.clone())
 }
 
 fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
@@ -156,14 +162,14 @@ fn title_of(id: &str, title: &str) -> Element {
 
 /// Missing ones are `{}`, those that do not parse are shown as they are.
 fn arguments(view: &View, id: &str, call: &Call) -> Element {
-    if call.arguments.is_empty() && call.arguments_done {
+    if call.input().is_empty() && call.arguments_done {
         return Element::div(id).class("body").attr("tabindex", "0").text("{}");
     }
-    match inline(&call.arguments).filter(|_| call.arguments_done) {
+    match inline(call.input()).filter(|_| call.arguments_done) {
         Some(text) => {
             Element::div(id).class("body").attr("tabindex", "0").html(json::pretty(&text))
         }
-        None => view.body(id, call, BodyKind::Arguments, &call.arguments),
+        None => view.body(id, call, BodyKind::Arguments, call.input()),
     }
 }
 
@@ -189,6 +195,15 @@ fn shown_result(view: &View, id: &str, call: &Call) -> Option<Element> {
     {
         return Some(element.html(found(&matches)));
     }
+    if kind == Kind::List
+        && let Some(entries) = tool::entries(call)
+    {
+        return Some(element.html(listed(&entries)));
+    }
+    let body = call.outcome.as_ref()?.result.as_ref()?;
+    if kind == Kind::Read && body.bytes() > INLINE_MAX && !view.is_alone() {
+        return Some(element.html(view.long_file(&format!("{id}-f"), call, body)));
+    }
     let file = tool::file(call).filter(|_| kind == Kind::Read);
     Some(element.html(match file {
         Some(file) => view.file(&format!("{id}-f"), call, &file),
@@ -197,6 +212,26 @@ fn shown_result(view: &View, id: &str, call: &Call) -> Option<Element> {
             html! { div.body tabindex="0" { (text) } }
         }
     }))
+}
+
+/// What is in a folder.
+fn listed(entries: &[serde_json::Value]) -> Markup {
+    let word = |it: &serde_json::Value, name: &str| {
+        it.get(name).and_then(|it| it.as_str()).unwrap_or_default().to_owned()
+    };
+    html! {
+        div.body.listed tabindex="0" {
+            @if entries.is_empty() { "Nothing is in it" }
+            @for entry in entries {
+                @let bytes = entry.get("size").and_then(serde_json::Value::as_u64);
+                div {
+                    span { (word(entry, "name")) @if word(entry, "kind") == "folder" { "/" } }
+                    @if let Some(bytes) = bytes { span.meta { (crate::words::size(bytes)) } }
+                    @else if word(entry, "kind") == "link" { span.meta { "link" } }
+                }
+            }
+        }
+    }
 }
 
 /// The line of a match between those around it, where the tool gave them.
@@ -250,7 +285,7 @@ fn files(view: &View, id: &str, call: &Call) -> Option<Element> {
 }
 
 /// The question and, later, who answered it and how. Empty where nobody was asked.
-fn approval(id: &str, call: &Call) -> Element {
+fn approval(view: &View, id: &str, call: &Call) -> Element {
     let element = Element::div(id);
     let Some(approval) = &call.approval else { return element.class("no-approval") };
     match &approval.resolved {
@@ -274,45 +309,68 @@ fn approval(id: &str, call: &Call) -> Element {
             let by = matches!(resolution.decision, Decision::Accepted | Decision::Rejected)
                 .then_some(&*resolution.by);
             let has_form = approval.options.as_ref().is_some_and(|it| it.form.is_some());
-            let edited = resolution.arguments.as_deref();
-            if let Some(answers) = edited.filter(|_| has_form).and_then(form::answers) {
+            let answers = resolution.arguments.as_deref().filter(|_| has_form);
+            if let Some(answers) = answers.and_then(form::answers) {
                 let by = &resolution.by;
                 return element.class("decision").html(html! { "Answered by " (by) ":" (answers) });
             }
-            element.class("decision").html(html! {
+            let words = Element::new("span", format!("{id}-w")).html(html! {
                 (word) (scope) @if let Some(by) = by { " by " (by) }
                 @if let Some(words) = &resolution.feedback { ": “" (words) "”" }
-                @if let Some(edited) = edited {
-                    " " details { summary { "with changed arguments" } div.body tabindex="0" { (edited) } }
+                @if let Some(reason) = approval.options.as_ref().and_then(|it| it.reason.as_ref()) {
+                    " (asked because: " (ticked(reason)) ")"
                 }
-            })
+                @if call.edited.is_some() { " " }
+            });
+            element.class("decision").child(words).child_if(proposed(
+                view,
+                &format!("{id}-p"),
+                call,
+            ))
         }
     }
 }
 
-/// What will run, all of it; why the agent says it wants it; and the ways to answer.
+/// What the agent wanted, where something else ran.
+fn proposed(view: &View, id: &str, call: &Call) -> Option<Element> {
+    call.edited.as_ref()?;
+    let summary = Element::new("summary", format!("{id}s"));
+    let body = view.body(&format!("{id}b"), call, BodyKind::Proposed, &call.arguments);
+    let details = Element::new("details", id);
+    Some(details.child(summary.text("with changed arguments: see what was proposed")).child(body))
+}
+
+/// What will run, all of it and first of all; why the agent says it wants it; and the ways to answer.
 pub(crate) fn question(view_id: &str, call: &Call, why: Option<String>) -> Markup {
     let options = call.approval.as_ref().and_then(|it| it.options.as_ref());
     let allows = |scope| options.is_none_or(|it| it.scopes.contains(&scope));
-    let what = tool::view(view_id, call, |file| html! { div.body.file { (whole::file(file)) } });
+    let target = options.and_then(|it| it.target.as_ref());
+    let what = match target {
+        Some(target) => tool::overwriting(view_id, call, target),
+        None => tool::view(view_id, call, |file| html! { div.body.file { (whole::file(file)) } }),
+    };
     let can_edit = options.is_some_and(|it| it.can_edit);
+    let reason = options.and_then(|it| it.reason.as_deref());
     if let Some(form) = options.and_then(|it| it.form.as_ref()).and_then(form::form) {
         return html! { @if let Some(why) = why { blockquote.why { (why) } } (form) };
     }
     html! {
         p.question { (icon("alert")) " Waiting for you: " b { (call.label()) } }
-        @if let Some(why) = why { blockquote.why { (why) } }
         @match what {
             Some(view) => (PreEscaped(view.to_html())),
             None => div.body tabindex="0" { (inline(&call.arguments).unwrap_or_else(|| call.summary.clone())) },
         }
+        @for why in reason.into_iter().chain(why.as_deref()) { blockquote.why tabindex="0" { (ticked(why)) } }
         @if can_edit {
             details.edit {
                 summary { "Change the arguments" }
                 textarea.edited aria-label="Arguments" rows="6" spellcheck="false" {
-                    (inline(&call.arguments).unwrap_or_default())
+                    (json::indented(&inline(&call.arguments).unwrap_or_default()))
                 }
             }
+        }
+        @if let Some(covers) = options.and_then(|it| it.covers.as_deref()) {
+            p.covers.meta { "For this session and always: " (covered(covers)) "." }
         }
         input.note type="text" placeholder="Why not? Deny again to send." aria-label="Why not" hidden;
         div.buttons {
@@ -321,9 +379,35 @@ pub(crate) fn question(view_id: &str, call: &Call, why: Option<String>) -> Marku
                 button type="button" data-action="allow" data-scope="session" { "Allow for this session" kbd { "2" } }
             }
             @if allows(Scope::Always) {
-                button type="button" data-action="allow" data-scope="always" { "Always allow…" kbd { "3" } }
+                button type="button" data-action="allow" data-scope="always" { "Always allow" kbd { "3" } }
             }
             button.danger type="button" data-action="deny" { "Deny" kbd { "N" } }
         }
+    }
+}
+
+/// Words with what stands between backticks as code.
+fn ticked(text: &str) -> Markup {
+    let pieces: Vec<&str> = text.split('`').collect();
+    html! {
+        @if pieces.len().is_multiple_of(2) { (text) }
+        @else {
+            @for (idx, piece) in pieces.iter().enumerate() {
+                @if !idx.is_multiple_of(2) { code { (piece) } } @else { (piece) }
+            }
+        }
+    }
+}
+
+/// What a decision for more than once holds for, in words; as the policy names it, a tool, or a tool and
+/// what it is aimed at.
+pub(crate) fn covered(covers: &str) -> Markup {
+    match covers.split_once(": ") {
+        Some(("shell", command)) => html! { "exactly the command " code { (command) } },
+        Some((tool @ ("write_file" | "edit_file"), folder)) => {
+            html! { b { (tool) } " for files in " code { (folder) } " (not in folders below it)" }
+        }
+        Some((tool, aim)) => html! { b { (tool) } " for " code { (aim) } },
+        None => html! { "every call of " b { (covers) } ", whatever its arguments" },
     }
 }

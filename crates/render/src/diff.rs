@@ -34,7 +34,9 @@ pub fn texts(before: &str, after: &str, first_line: Option<usize>) -> Diff {
         Some((head, tail)) => return replaced(before, after, head, tail, first_line),
         None => TextDiff::configure().algorithm(Algorithm::Myers).diff_lines(before, after),
     };
-    let mut rows = Rows::default();
+    // A piece out of the middle of a file often has no newline at its end; only a change of that tells.
+    let newline_changed = before.ends_with('\n') != after.ends_with('\n');
+    let mut rows = Rows { marks_newline: newline_changed, ..Rows::default() };
     for (n, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
         let starts_later = group.first().is_some_and(|it| it.old_range().start > 0);
         if n > 0 || starts_later {
@@ -183,13 +185,16 @@ impl Row {
 #[derive(Default)]
 struct Rows {
     shown: Vec<Row>,
+    /// It is shown which lines end without a newline.
+    marks_newline: bool,
     n_left_out: usize,
     added: usize,
     removed: usize,
 }
 
 impl Rows {
-    fn push(&mut self, row: Row) {
+    fn push(&mut self, mut row: Row) {
+        row.lacks_newline &= self.marks_newline;
         self.added += usize::from(row.kind == Kind::Added);
         self.removed += usize::from(row.kind == Kind::Removed);
         if self.shown.len() < MAX_ROWS {
@@ -200,10 +205,11 @@ impl Rows {
     }
 
     fn finish(self) -> Diff {
+        let has_numbers = self.shown.iter().any(|it| it.numbers != (None, None));
         let html = html! {
             @if self.shown.is_empty() { p.diff-empty { "No change" } }
             @else {
-                table.diff tabindex="0" { tbody { @for row in &self.shown { (row.html()) } } }
+                table.diff.unnumbered[!has_numbers] tabindex="0" { tbody { @for row in &self.shown { (row.html()) } } }
                 @if self.n_left_out > 0 { p.diff-cut { (self.n_left_out) " more lines" } }
             }
         };

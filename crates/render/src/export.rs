@@ -111,9 +111,14 @@ fn write_call(call: &Call, out: &mut String) -> std::fmt::Result {
     let took = call.outcome.as_ref().map(|it| format!(", {}", duration(it.duration_ms)));
     write!(out, "\n**{}** ({state}{})\n", call.label(), took.unwrap_or_default())?;
     let result = call.outcome.as_ref().and_then(|it| it.result.as_ref());
-    let bodies = [Some(&call.arguments), Some(&call.stdout), Some(&call.stderr), result];
+    let bodies = [Some(call.input()), Some(&call.stdout), Some(&call.stderr), result];
     for body in bodies.into_iter().flatten().filter(|it| !it.is_empty()) {
         write!(out, "\n{}\n", fenced(&body.whole().unwrap_or_else(|| body.head().to_owned())))?;
+    }
+    if call.edited.is_some() {
+        let proposed = call.arguments.whole();
+        let proposed = proposed.unwrap_or_else(|| call.arguments.head().to_owned());
+        write!(out, "\nChanged before it was allowed; proposed was:\n\n{}\n", fenced(&proposed))?;
     }
     match call.outcome.as_ref().and_then(|it| it.error.as_ref()) {
         Some(error) => write!(out, "\n{} (`{}`)\n", error.message, error.code.as_str()),

@@ -30,6 +30,50 @@ pub fn pretty(text: &str) -> Markup {
     })
 }
 
+/// The text with a line for each entry, to be edited; as it is if it is not JSON.
+pub(crate) fn indented(text: &str) -> String {
+    if !is_readable(text) {
+        return text.to_owned();
+    }
+    let tokens = tokens(text);
+    let (mut out, mut depth) = (String::new(), 0_usize);
+    let new_line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    };
+    for (at, token) in tokens.iter().enumerate() {
+        let after_open = at > 0 && matches!(tokens[at - 1], Token::Open(_));
+        match token {
+            Token::Close(mark) => {
+                depth = depth.saturating_sub(1);
+                if !after_open {
+                    new_line(&mut out, depth);
+                }
+                out.push(*mark);
+            }
+            Token::Comma => {
+                out.push(',');
+                new_line(&mut out, depth);
+            }
+            Token::Colon => out.push_str(": "),
+            Token::Open(_) | Token::Text(_) | Token::Word(_) => {
+                if after_open {
+                    new_line(&mut out, depth);
+                }
+                match token {
+                    Token::Open(mark) => {
+                        out.push(*mark);
+                        depth += 1;
+                    }
+                    Token::Text(text) | Token::Word(text) => out.push_str(text),
+                    Token::Close(_) | Token::Comma | Token::Colon => (),
+                }
+            }
+        }
+    }
+    out
+}
+
 fn is_readable(text: &str) -> bool {
     text.len() <= MAX_TEXT && serde_json::from_str::<&RawValue>(text).is_ok()
 }

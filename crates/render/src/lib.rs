@@ -47,11 +47,11 @@ pub use live::Live;
 pub use message::is_picture;
 pub use op::Op;
 pub use page::{
-    ListedAgent, OpenSession, Page, Unknown, error_page, messages_page, page, sign_in_page,
+    ListedAgent, OpenSession, Page, SignIn, Unknown, error_page, messages_page, page, sign_in_page,
 };
 pub use pulse::Pulse;
-pub use settings::{ListedServer, Reveal, Settings, Theme, ToolDisplay};
-pub use sidebar::{ListedSession, session_list};
+pub use settings::{ListedGrant, ListedServer, Reveal, Settings, Theme, ToolDisplay};
+pub use sidebar::{ListedSession, SessionList, session_list};
 pub use tree::Element;
 pub use view::{Bodies, BodyKind, Files, View};
 pub use whole::{whole_body, whole_text};

@@ -60,10 +60,12 @@ pub(crate) fn attachments(view: &View, attachments: &[Attachment]) -> Markup {
     html! {
         @if !attachments.is_empty() {
             div.attachments {
-                @for Attachment { blob, name, media_type, size: bytes } in attachments {
+                @for attachment in attachments {
+                    @let Attachment { blob, name, media_type, size: bytes } = attachment;
                     @let url = view.file_url(blob);
                     @let picture = url.as_ref().filter(|_| is_picture(media_type, *bytes));
-                    a.attachment href=[&url] download=[view.is_alone().then_some(name)] target="_blank" rel="noopener" {
+                    a.attachment href=[&url] download=[view.is_alone().then_some(name)] target="_blank" rel="noopener"
+                        data-file=[serde_json::to_string(attachment).ok().filter(|_| !view.is_alone())] {
                         @if let Some(url) = picture { img src=(url) alt=(name) loading="lazy"; }
                         @else { (icon("file")) }
                         span.name { (name) } " " span.meta { (size(*bytes)) }
@@ -197,7 +199,7 @@ fn widget(id: &str, answer: &Answer) -> Element {
         (false, []) => return element.class("no-widget"),
         (false, calls) => (
             "complete",
-            html! { (icon("check")) span.words { (used(calls)) (outcomes(calls)) (took(answer)) } },
+            html! { (icon(worst(calls))) span.words { (used(calls)) (outcomes(calls)) (took(answer)) } },
         ),
         (true, []) => ("thinking", html! { span.pulse { "Thinking..." } }),
         (true, calls) => (
@@ -223,16 +225,14 @@ fn widget(id: &str, answer: &Answer) -> Element {
         .html(markup)
 }
 
+/// What became of the call that went worst; none where all went well.
 fn outcome(calls: &[&Call]) -> Option<&'static str> {
-    let (failed, interrupted) = failures(calls);
-    (failed > 0).then_some("failed").or((interrupted > 0).then_some("interrupted"))
+    let worst = [CallState::Failed, CallState::Interrupted, CallState::Denied];
+    worst.into_iter().find(|state| number(calls, *state) > 0).map(CallState::as_str)
 }
 
-/// How many failed, and how many were interrupted.
-fn failures(calls: &[&Call]) -> (usize, usize) {
-    let number =
-        |states: &[CallState]| calls.iter().filter(|it| states.contains(&it.state)).count();
-    (number(&[CallState::Failed, CallState::Denied]), number(&[CallState::Interrupted]))
+fn number(calls: &[&Call], state: CallState) -> usize {
+    calls.iter().filter(|it| it.state == state).count()
 }
 
 fn named(call: &Call) -> Markup {
@@ -244,16 +244,52 @@ fn used(calls: &[&Call]) -> String {
 }
 
 fn outcomes(calls: &[&Call]) -> Markup {
-    let (failed, interrupted) = failures(calls);
+    let failed = number(calls, CallState::Failed);
+    let denied = number(calls, CallState::Denied);
+    let interrupted = number(calls, CallState::Interrupted);
     html! {
         @if failed > 0 { " · " span.failed { (failed) " failed" } }
+        @if denied > 0 { " · " span.denied { (denied) " denied" } }
         @if interrupted > 0 { " · " span.stopped { (interrupted) " interrupted" } }
     }
 }
 
+/// The icon of the call that went worst.
+fn worst(calls: &[&Call]) -> &'static str {
+    match outcome(calls) {
+        Some("failed") => "alert",
+        Some("interrupted") => "warning",
+        Some(_) => "cross",
+        None => "check",
+    }
+}
+
+/// The time that the agent worked; what it waited for a person stands apart.
 fn took(answer: &Answer) -> Markup {
     let took = answer.finish.as_ref().map(|it| it.duration_ms).filter(|it| *it > 0);
-    html! { @if let Some(ms) = took { span.took { " · " (duration(ms)) } } }
+    let waited = waited(answer);
+    html! {
+        @if let Some(ms) = took { span.took { " · " (duration(ms.saturating_sub(waited))) } }
+        @if waited >= 1000 { span.took { " · waited " (duration(waited)) " for you" } }
+    }
+}
+
+/// How long at least one call waited for a decision.
+fn waited(answer: &Answer) -> u64 {
+    let mut waits: Vec<(i64, i64)> = answer
+        .calls()
+        .filter_map(|call| {
+            let approval = call.approval.as_ref()?;
+            Some((approval.requested_at.0, approval.resolved.as_ref()?.at.0))
+        })
+        .collect();
+    waits.sort_unstable();
+    let (mut total, mut until) = (0_u64, i64::MIN);
+    for (from, to) in waits {
+        total += u64::try_from(to.saturating_sub(from.max(until))).unwrap_or(0);
+        until = until.max(to);
+    }
+    total
 }
 
 /// How it stands with the answer: still coming, stopped, failed; and what can be done.

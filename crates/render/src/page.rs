@@ -7,8 +7,8 @@ use transcript::{SessionId, Transcript};
 use crate::conversation::{Reach, messages};
 use crate::icon::{icon, symbols};
 use crate::pulse::{Pulse, pulse};
-use crate::settings::{self, ListedServer, Settings};
-use crate::sidebar::{ListedSession, sidebar};
+use crate::settings::{self, ListedGrant, ListedServer, Settings};
+use crate::sidebar::{SessionList, sidebar};
 use crate::surroundings::Surroundings;
 use crate::transfer;
 use crate::view::{Bodies, View};
@@ -16,9 +16,10 @@ use crate::words::count;
 
 pub struct Page<'a> {
     pub settings: &'a Settings,
-    pub sessions: &'a [ListedSession],
+    pub sessions: &'a SessionList,
     pub agents: &'a [ListedAgent],
     pub servers: &'a [ListedServer],
+    pub grants: &'a [ListedGrant],
     /// The session that is open, if one is.
     pub open: Option<OpenSession<'a>>,
 }
@@ -31,6 +32,8 @@ pub struct OpenSession<'a> {
     pub end: &'a Transcript,
     /// Messages that begin before this are not shown, if there are any.
     pub earlier: Option<u64>,
+    /// Where its agent works.
+    pub folder: Option<&'a str>,
     /// Messages that begin after this are not shown, if there are any.
     pub later: Option<u64>,
     /// The log is shown as it was at this number: nothing can be said there.
@@ -83,7 +86,7 @@ pub fn page(page: &Page<'_>) -> String {
             p #status role="status" aria-live="polite" {}
             div #announcer.sr aria-live="polite" {}
             (session_menu())
-            (settings::dialog(page.settings, page.servers))
+            (settings::dialog(page.settings, page.servers, page.grants))
             (transfer::dialog())
             (shortcuts())
         }
@@ -92,7 +95,8 @@ pub fn page(page: &Page<'_>) -> String {
 }
 
 fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
-    let view = View::new(open.id.clone(), Bodies::Cut).with_raw(open.has_raw);
+    let view = View::new(open.id.clone(), Bodies::Cut).in_folder(open.folder);
+    let view = view.with_raw(open.has_raw);
     let around = Surroundings::new(&view, open.end);
     html! {
         header.top {
@@ -106,12 +110,14 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
             }
             (PreEscaped(around.sequence.to_html()))
             (window(&view, open))
-            p.hint.empty { "Nothing said yet. Say something below; try: what time is it in Tokyo?" }
+            p.hint.empty { "Nothing said yet." span.scripted { " Say something below." } }
             (PreEscaped(around.queue.to_html()))
             div #pending.queue {}
         }
         div.foot {
-            button #latest type="button" data-action="latest" hidden { (icon("arrow-down")) " Jump to latest" }
+            button #latest type="button" data-action="latest" aria-label="Jump to latest" title="Jump to latest" hidden {
+                (icon("arrow-down"))
+            }
             div.doing {
                 (PreEscaped(around.now.to_html()))
                 (PreEscaped(pulse(&view, open.pulse.as_ref()).to_html()))
@@ -152,6 +158,7 @@ fn welcome(page: &Page<'_>) -> Markup {
         "list the files, then read README.md",
         "write a report about lighthouses",
     ];
+    let demo = page.agents.iter().find(|it| it.kind == "demo" && it.problem.is_none());
     html! {
         header.top.bare {
             button.quiet.drawer type="button" data-action="drawer" aria-label="Sessions" { (icon("menu")) }
@@ -162,17 +169,39 @@ fn welcome(page: &Page<'_>) -> Markup {
                 @if page.agents.is_empty() {
                     p { "No agent is configured. Add one to callboard.toml, then start the server again; " code { "callboard doctor" } " says what was found." }
                 } @else {
-                    p { "Say something below to begin. The demo agent needs no key and no network; try:" }
-                    ul.examples { @for text in examples { li { button type="button" data-action="example" { (text) } } } }
+                    p.scripted { "Say something below to begin." }
                 }
-                @for agent in page.agents {
-                    @for words in agent.problem.as_deref().into_iter().chain(agent.limits) {
-                        p.notice.info { b { (agent.id) } ": " (words) }
+                @if let Some(demo) = demo {
+                    div.scripted {
+                        p { "Or see how it works with the " b { (demo.id) } " agent, which needs no key and no network:" }
+                        ul.examples {
+                            @for text in examples {
+                                li { button type="button" data-action="example" data-agent=(demo.id) { (text) } }
+                            }
+                        }
                     }
                 }
+                (missing(page.agents))
             }
         }
         div.foot { (composer(page)) }
+    }
+}
+
+/// Agents that cannot be used: one line, and how to change that behind it.
+fn missing(agents: &[ListedAgent]) -> Markup {
+    let missing: Vec<(&str, &str)> =
+        agents.iter().filter_map(|it| Some((&*it.id, it.problem.as_deref()?))).collect();
+    let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
+    let limited = agents.iter().filter_map(|it| Some((&it.id, it.limits?)));
+    html! {
+        @for (name, limits) in limited { p.notice.info { b { (name) } ": " (limits) } }
+        @if !missing.is_empty() {
+            details.missing.meta {
+                summary { "Not ready: " (names.join(", ")) " · " span.link { "how to get them" } }
+                ul { @for (name, problem) in missing { li { b { (name) } ": " (problem) } } }
+            }
+        }
     }
 }
 
@@ -202,6 +231,8 @@ fn composer(page: &Page<'_>) -> Markup {
                     select #agent {
                         @for it in page.agents { option value=(it.id) disabled[it.problem.is_some()] { (it.id) } }
                     }
+                    label.sr for="folder" { "Folder" }
+                    input #folder type="text" placeholder="Folder (its own if empty)" autocomplete="off" spellcheck="false";
                 } @else { span.meta.agent { (agent.unwrap_or_default()) } }
                 button.quiet type="button" data-action="attach" aria-label="Attach files" { (icon("clip")) }
                 input #attach type="file" multiple hidden;
@@ -231,6 +262,7 @@ fn session_menu() -> Markup {
             button type="button" role="menuitem" data-action="rename" autofocus { "Rename" }
             button #archive type="button" role="menuitem" data-action="archive" { "Archive" }
             a role="menuitem" data-format="html" { "Export as HTML" }
+            a role="menuitem" data-format="md" { "Export as Markdown" }
             a role="menuitem" data-format="json" { "Export as JSON" }
             button.danger type="button" role="menuitem" data-action="delete" { "Delete" }
         }
@@ -272,18 +304,32 @@ pub fn error_page(title: &str, message: &str) -> String {
     document(title, None, &stylesheet(), &body)
 }
 
-/// The form for the password.
-pub fn sign_in_page(message: &str) -> String {
+/// What somebody sees who is not let in yet, and the ways in.
+pub struct SignIn<'a> {
+    pub message: &'a str,
+    /// There is a password.
+    pub takes_password: bool,
+}
+
+pub fn sign_in_page(SignIn { message, takes_password }: &SignIn<'_>) -> String {
     let body = html! {
         body.plain {
             main {
                 h1 { "Sign in to Callboard" }
                 p role="alert" { (message) }
-                form method="post" action="/sign-in" {
-                    label for="password" { "Password" }
-                    input #password type="password" name="password" required autofocus
-                        autocomplete="current-password";
-                    button.primary type="submit" { "Sign in" }
+                @if *takes_password {
+                    form method="post" action="/sign-in" {
+                        label for="password" { "Password" }
+                        input #password type="password" name="password" required autofocus
+                            autocomplete="current-password";
+                        button.primary type="submit" { "Sign in" }
+                    }
+                }
+                form method="get" action="/" {
+                    label for="token" { "Token" }
+                    input #token type="password" name="token" required autofocus[!*takes_password] autocomplete="off";
+                    button type="submit" { "Use the token" }
+                    p.hint { "It is the end of the address that the server printed when it started: " code { "/?token=…" } }
                 }
             }
         }

@@ -114,7 +114,9 @@ fn thought(id: &str, part: &Part, thinking: &Thinking, shown: &str) -> Element {
 fn last_words(text: &str) -> &str {
     let line = text.trim_end().rsplit('\n').next().unwrap_or_default();
     let start = line.char_indices().rev().take(LAST_WORDS).last().map_or(0, |(at, _)| at);
-    &line[start..]
+    let last = &line[start..];
+    // Not from the middle of a word.
+    last.split_once(' ').filter(|_| start > 0).map_or(last, |(_, rest)| rest)
 }
 
 /// What happened beside text, thoughts and calls; also outside any run.

@@ -4,6 +4,8 @@
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
+use crate::call::covered;
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -113,8 +115,19 @@ pub struct ListedServer {
     pub problem: Option<String>,
 }
 
+/// What somebody has allowed for good.
+pub struct ListedGrant {
+    pub id: String,
+    /// As the policy names it.
+    pub covers: String,
+}
+
 /// The dialog in which they are changed; each control is named as its setting.
-pub(crate) fn dialog(settings: &Settings, servers: &[ListedServer]) -> Markup {
+pub(crate) fn dialog(
+    settings: &Settings,
+    servers: &[ListedServer],
+    grants: &[ListedGrant],
+) -> Markup {
     let displays = [
         ("widget", "One line that opens"),
         ("badges", "Badges under the answer"),
@@ -135,10 +148,28 @@ pub(crate) fn dialog(settings: &Settings, servers: &[ListedServer]) -> Markup {
                 (switch("showTiming", "Show time and tokens", settings.show_timing))
                 (switch("hideToolCallsInArchived", "Hide tool calls in archived sessions", settings.hide_tool_calls_in_archived))
                 (switch("remoteImages", "Show pictures from other servers on a click", settings.remote_images))
+                (self::grants(grants))
                 (self::servers(servers))
                 div.buttons {
                     a.quiet href="/sign-out" data-action="sign-out" { "Sign out" }
                     button.primary type="submit" { "Done" }
+                }
+            }
+        }
+    }
+}
+
+fn grants(grants: &[ListedGrant]) -> Markup {
+    html! {
+        section #grants.servers aria-label="Always allowed" {
+            h3 { "Always allowed" }
+            @if grants.is_empty() { p.meta { "Nothing: agents ask each time, or once a session." } }
+            ul {
+                @for ListedGrant { id, covers } in grants {
+                    li {
+                        span { (covered(covers)) }
+                        button.quiet type="button" data-action="revoke" data-grant=(id) { "Take back" }
+                    }
                 }
             }
         }

@@ -14,12 +14,26 @@ pub struct ListedSession {
     pub agent: String,
     pub state: SessionState,
     pub archived: bool,
+    /// It will be gone in a moment, unless somebody takes that back.
+    pub leaving: bool,
     pub updated_at: Millis,
+}
+
+/// A part of the sessions, the last changed first.
+#[derive(Debug, Clone, Default)]
+pub struct SessionList {
+    pub sessions: Vec<ListedSession>,
+    /// They are those that were put away.
+    pub archived: bool,
+    /// Where the next part is, if there is one.
+    pub more: Option<String>,
 }
 
 const LIST: &str = "sessions";
 
-pub(crate) fn sidebar(sessions: &[ListedSession], open: Option<&SessionId>) -> Markup {
+pub(crate) fn sidebar(list: &SessionList, open: Option<&SessionId>) -> Markup {
+    let (other, word) =
+        if list.archived { ("/", "Sessions") } else { ("/?archived=true", "Archived") };
     html! {
         nav #sidebar aria-label="Sessions" {
             div.top {
@@ -35,7 +49,8 @@ pub(crate) fn sidebar(sessions: &[ListedSession], open: Option<&SessionId>) -> M
                 ol {}
                 p.hint { "Nothing found. Every word must match; the last may be a beginning." }
             }
-            (maud::PreEscaped(session_list(sessions, open).to_html()))
+            (maud::PreEscaped(session_list(list, open).to_html()))
+            p.elsewhere { a href=(other) { (icon("archive")) " " (word) } }
             div.bottom {
                 button.quiet type="button" data-action="settings" { (icon("gear")) " Settings" }
                 button.quiet type="button" data-action="import" { (icon("arrow-down")) " Import" }
@@ -45,28 +60,47 @@ pub(crate) fn sidebar(sessions: &[ListedSession], open: Option<&SessionId>) -> M
     }
 }
 
-pub fn session_list(sessions: &[ListedSession], open: Option<&SessionId>) -> Element {
-    let lines = sessions.iter().map(|it| line(it, open == Some(&it.id)));
-    let list = Element::new("ol", LIST).children(lines);
+pub fn session_list(list: &SessionList, open: Option<&SessionId>) -> Element {
+    let SessionList { sessions, archived, more } = list;
+    let element = Element::new("ol", LIST).attr_if("data-archived", archived.then_some("true"));
     if sessions.is_empty() {
-        return list.html(html! { li.hint { "No sessions yet" } });
+        let words = if *archived { "Nothing is archived" } else { "No sessions yet" };
+        return element.html(html! { li.hint { (words) } });
     }
-    list
+    let lines = sessions.iter().map(|it| line(it, open == Some(&it.id)));
+    let more = more.as_ref().map(|href| {
+        let line = Element::new("li", format!("{LIST}-more")).class("hint");
+        line.html(html! { a href=(href) data-action="more-sessions" { "Older sessions" } })
+    });
+    element.children(lines).children(more)
 }
 
 fn line(session: &ListedSession, is_open: bool) -> Element {
-    let ListedSession { id, title, agent, state, updated_at, archived } = session;
+    let ListedSession { id, title, agent, state, updated_at, archived, leaving } = session;
     let element = Element::new("li", format!("{LIST}-{id}"))
         .attr("data-session-id", id.as_str())
         .attr("data-state", state_id(*state))
         .attr_if("data-archived", archived.then_some("true"));
+    if *leaving {
+        return element.html(html! {
+            p.row.leaving {
+                span.title { (title) } span.meta { "deleted" }
+                button.quiet type="button" data-action="restore" { "Undo" }
+            }
+        });
+    }
     let current = is_open.then_some("page");
     element.html(html! {
         a href={ "/s/" (id.as_str()) } aria-current=[current] {
             span.row { (state_dot(*state)) span.title { (title) } }
-            span.row.meta { span.agent { (agent) } span.ago data-at=(updated_at.0) {} }
+            span.row.meta { span.agent { (agent) } span.ago data-at=(updated_at.0) { noscript { (day(*updated_at)) } } }
         }
         button.quiet.more type="button" data-action="session-menu" aria-haspopup="menu"
             aria-label={ "More for " (title) } { (icon("dots")) }
     })
+}
+
+/// For readers without script, which says how long ago it was.
+fn day(at: Millis) -> String {
+    at.to_string().chars().take(10).collect()
 }

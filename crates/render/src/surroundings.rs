@@ -27,7 +27,7 @@ pub(crate) struct Surroundings {
 impl Surroundings {
     pub(crate) fn new(view: &View, transcript: &Transcript) -> Self {
         Self {
-            heading: heading(&view.id("heading"), transcript),
+            heading: heading(view, &view.id("heading"), transcript),
             sequence: sequence(view, transcript),
             queue: queue(view, transcript),
             now: now(&view.id("now"), transcript),
@@ -55,8 +55,9 @@ impl Surroundings {
     }
 }
 
-fn heading(id: &str, transcript: &Transcript) -> Element {
+fn heading(view: &View, id: &str, transcript: &Transcript) -> Element {
     let summary = &transcript.summary;
+    let folder = summary.workspace.as_ref().or(view.folder.as_ref());
     let model = transcript.messages.iter().rev().find_map(|it| it.answer()?.model.as_deref());
     let rename = Element::new("button", format!("{id}-tb")).attr("type", "button");
     let rename = rename.attr("data-action", "rename").attr("title", "Rename");
@@ -64,9 +65,10 @@ fn heading(id: &str, transcript: &Transcript) -> Element {
     let about = Element::new("p", format!("{id}-m")).class("meta").html(html! {
         span.agent { (summary.agent) }
         @if let Some(model) = model { " · " (model) }
-        " · " (state_word(summary.state()))
+        " · " span.state { (state_word(summary.state())) }
         @if summary.total_tokens > 0 { " · " (grouped(summary.total_tokens)) " tokens" }
         @if summary.archived { " · archived" }
+        @if let Some(folder) = folder { " · " span.folder title=(folder) { (folder) } }
     });
     Element::div(id)
         .class("heading")

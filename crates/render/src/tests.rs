@@ -1,5 +1,6 @@
 //! Laws of the page on a corpus of logs and on random ones, then examples for reading.
 
+mod approvals;
 mod badges;
 mod bodies;
 mod claude;

@@ -3,11 +3,13 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
-use transcript::Call;
+use transcript::{Call, WriteTarget};
 
 use crate::diff::{self, Diff};
 use crate::tree::Element;
 use crate::view::{inline, one_line};
+use crate::whole;
+use crate::words::{count, size};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -106,6 +108,33 @@ pub(crate) fn view(id: &str, call: &Call, file: impl Fn(&File) -> Markup) -> Opt
     Some(Element::div(id).class("view").html(markup))
 }
 
+/// What a call would write, beside what it would write over.
+pub(crate) fn overwriting(id: &str, call: &Call, target: &WriteTarget) -> Option<Element> {
+    let written = written(&arguments(call)?)?;
+    let n_lines = count(written.content.lines().count() as u64, "line");
+    let markup = match (target.size, &target.text) {
+        (None, _) => html! {
+            (path_line(&target.path, None))
+            p.meta { "A new file, " (n_lines) }
+            div.body.file { (whole::file(&written)) }
+        },
+        (Some(_), Some(text)) => {
+            let Diff { html, added, removed } = diff::texts(text, &written.content, Some(1));
+            html! {
+                (changed(Some(&target.path), added, removed))
+                p.overwrites { "Writes over the file that is there:" }
+                (html)
+            }
+        }
+        (Some(bytes), None) => html! {
+            (path_line(&target.path, None))
+            p.overwrites { "Writes over the file that is there (" (size(bytes)) ") with " (n_lines) ":" }
+            div.body.file { (whole::file(&written)) }
+        },
+    };
+    Some(Element::div(id).class("view").html(markup))
+}
+
 /// The command, path, address or pattern: what a person wants to see first.
 pub(crate) fn subject(call: &Call) -> Option<String> {
     let arguments = arguments(call)?;
@@ -149,8 +178,16 @@ pub(crate) fn matches(call: &Call) -> Option<Vec<Value>> {
     }
 }
 
+/// What is in a folder that was listed.
+pub(crate) fn entries(call: &Call) -> Option<Vec<Value>> {
+    match result(call)?.get_mut("entries")?.take() {
+        Value::Array(entries) => Some(entries),
+        _ => None,
+    }
+}
+
 fn result(call: &Call) -> Option<Value> {
-    serde_json::from_str(&inline(call.outcome.as_ref()?.result.as_ref()?)?).ok()
+    serde_json::from_str(&call.outcome.as_ref()?.result.as_ref()?.whole()?).ok()
 }
 
 /// What a result says in words.
@@ -166,7 +203,7 @@ fn arguments(call: &Call) -> Option<Value> {
     if !call.arguments_done {
         return None;
     }
-    let value: Value = serde_json::from_str(&inline(&call.arguments)?).ok()?;
+    let value: Value = serde_json::from_str(&inline(call.input())?).ok()?;
     value.is_object().then_some(value)
 }
 

@@ -26,6 +26,8 @@ pub struct View {
     short: String,
     bodies: Bodies,
     files: Files,
+    /// Where an agent works whose session does not say so.
+    pub(crate) folder: Option<String>,
     /// What the agent's program writes is kept beside the log.
     has_raw: bool,
     peers: Arc<Peers>,
@@ -45,7 +47,10 @@ pub enum Bodies {
 /// Which of a call's texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyKind {
+    /// What the tool got.
     Arguments,
+    /// What the agent wanted it to get, where somebody changed that.
+    Proposed,
     Stdout,
     Stderr,
     Result,
@@ -64,7 +69,12 @@ impl View {
         let id = session.as_str();
         let short = id[id.len().saturating_sub(8)..].to_owned();
         let peers = Arc::default();
-        Self { session, short, bodies, files: Files::new(), has_raw: false, peers }
+        Self { session, short, bodies, files: Files::new(), folder: None, has_raw: false, peers }
+    }
+
+    /// Where its agent works, unless the session says otherwise.
+    pub fn in_folder(self, folder: Option<&str>) -> Self {
+        Self { folder: folder.map(str::to_owned), ..self }
     }
 
     /// With what is attached in it.
@@ -167,6 +177,20 @@ impl View {
         }
     }
 
+    /// One that is too long for the page: fetched when it is asked for.
+    pub(crate) fn long_file(&self, id: &str, call: &Call, body: &Body) -> Markup {
+        html! {
+            div id=(id) .body.file.cut tabindex="0" {
+                p.gap {
+                    a.show-all href=(self.body_url(call, BodyKind::File)) data-action="show-all" {
+                        "Show the file (" (size(body.bytes())) ")"
+                    }
+                    button.quiet.show-less type="button" data-action="show-less" { "Show less" }
+                }
+            }
+        }
+    }
+
     fn ends(&self, call: &Call, kind: BodyKind, body: &Body) -> Markup {
         let (head, tail) = (head(body.head()), tail(body.tail()));
         html! {
@@ -186,6 +210,7 @@ impl BodyKind {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Arguments => "arguments",
+            Self::Proposed => "proposed",
             Self::Stdout => "stdout",
             Self::Stderr => "stderr",
             Self::Result => "result",

@@ -10,7 +10,8 @@ use crate::{ansi, code};
 /// A text as it is; empty where there is none.
 pub fn whole_text(call: &Call, kind: BodyKind) -> String {
     let body = match kind {
-        BodyKind::Arguments => Some(&call.arguments),
+        BodyKind::Arguments => Some(call.input()),
+        BodyKind::Proposed => Some(&call.arguments),
         BodyKind::Stdout => Some(&call.stdout),
         BodyKind::Stderr => Some(&call.stderr),
         BodyKind::Result => call.outcome.as_ref().and_then(|it| it.result.as_ref()),

@@ -166,6 +166,10 @@ impl Agents {
         listed.collect()
     }
 
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.agents.iter().map(|it| it.id.as_str()).collect()
+    }
+
     /// Finds out what the installed programs can do: it takes a moment, and nobody should wait for it
     /// when a page is opened.
     pub(crate) async fn examine(&self) {

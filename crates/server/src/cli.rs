@@ -1,6 +1,6 @@
 //! The command line: what can be typed, and where it goes.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -41,8 +41,8 @@ enum Command {
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct ServeArgs {
-    /// Address to listen on; port 0 takes a free one [default: 127.0.0.1:4520]
-    #[arg(long, value_name = "ADDRESS", env = "CALLBOARD_LISTEN")]
+    /// Address, or port of this machine, to listen on; port 0 takes a free one [default: 127.0.0.1:4520]
+    #[arg(long, alias = "port", value_name = "ADDRESS", env = "CALLBOARD_LISTEN", value_parser = listen)]
     pub(crate) listen: Option<SocketAddr>,
     /// Folder that holds everything [default: the platform's data folder]
     #[arg(long, value_name = "DIR", env = "CALLBOARD_DATA")]
@@ -50,7 +50,7 @@ pub(crate) struct ServeArgs {
     /// Configuration file [default: ./callboard.toml]
     #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// How much to log: error, warn, info or debug [default: info]
+    /// How much the server says about itself: error, warn, info or debug [default: info]
     #[arg(long, value_name = "LEVEL", env = "CALLBOARD_LOG")]
     pub(crate) log: Option<LevelFilter>,
     /// Only from the environment: what is on the command line, every user of the machine can read.
@@ -117,6 +117,13 @@ pub(crate) struct BackupArgs {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) serve: ServeArgs,
+}
+
+/// `127.0.0.1:4520`, or the port alone.
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let address = port.or_else(|_| text.replace("localhost:", "127.0.0.1:").parse());
+    address.map_err(|_| "give an address and a port, such as 127.0.0.1:4520, or a port".to_owned())
 }
 
 pub fn main() -> anyhow::Result<ExitCode> {

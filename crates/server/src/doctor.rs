@@ -7,38 +7,56 @@ use std::time::Duration;
 
 use crate::cli::ServeArgs;
 use crate::config::{Config, Surroundings, config_file};
-use crate::mcp::{KeepFile, McpServers, McpSettings, State};
+use crate::mcp::{self, KeepFile, McpServers, McpSettings};
 use crate::password;
 
 /// How long an MCP server may take to start while somebody waits for our answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What was looked at, whether it is well, and what there is to say.
+/// What was looked at, how it is, and what there is to say.
 struct Finding {
     what: &'static str,
-    ok: bool,
+    state: State,
     says: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Well,
+    /// Not there, which nobody minds.
+    Absent,
+    Problem,
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Well => "ok",
+            Self::Absent => "-",
+            Self::Problem => "PROBLEM",
+        }
+    }
 }
 
 pub(crate) async fn run(args: ServeArgs, around: &Surroundings) -> anyhow::Result<()> {
     let findings = examine(args, around).await;
     #[expect(clippy::print_stdout, reason = "the answer to the command")]
-    for Finding { what, ok, says } in &findings {
-        println!("{} {what:<14} {says}", if *ok { "ok     " } else { "PROBLEM" });
+    for Finding { what, state, says } in &findings {
+        println!("{:<7} {what:<14} {says}", state.word());
     }
-    let n_problems = findings.iter().filter(|it| !it.ok).count();
+    let n_problems = findings.iter().filter(|it| it.state == State::Problem).count();
     anyhow::ensure!(n_problems == 0, "{n_problems} of these need your attention");
     Ok(())
 }
 
 async fn examine(args: ServeArgs, around: &Surroundings) -> Vec<Finding> {
     let version = format!("callboard {}", env!("CARGO_PKG_VERSION"));
-    let mut findings = vec![Finding { what: "version", ok: true, says: version }];
+    let mut findings = vec![Finding { what: "version", state: State::Well, says: version }];
     let file = config_file(&args, around);
     let file = file.map_or("none, the defaults hold".to_owned(), |it| it.display().to_string());
     match Config::load(args, around) {
         Ok(config) => {
-            findings.push(Finding { what: "configuration", ok: true, says: file });
+            findings.push(Finding { what: "configuration", state: State::Well, says: file });
             let server = running_server(&config.data);
             findings.push(data_folder(&config.data));
             findings.push(listening(&config, server.as_deref()));
@@ -49,7 +67,11 @@ async fn examine(args: ServeArgs, around: &Surroundings) -> Vec<Finding> {
             findings.extend(mcp_servers(config.mcp_servers).await);
         }
         Err(error) => {
-            findings.push(Finding { what: "configuration", ok: false, says: format!("{error:#}") });
+            findings.push(Finding {
+                what: "configuration",
+                state: State::Problem,
+                says: format!("{error:#}"),
+            });
         }
     }
     findings
@@ -64,16 +86,20 @@ fn data_folder(data: &Path) -> Finding {
     let shown = data.display();
     let what = "data folder";
     if let Some(holder) = store::holder_of(data) {
-        return Finding { what, ok: true, says: format!("{shown}, in use by {holder}") };
+        return Finding { what, state: State::Well, says: format!("{shown}, in use by {holder}") };
     }
     if !data.exists() {
-        return Finding { what, ok: true, says: format!("{shown}, made at the first start") };
+        return Finding {
+            what,
+            state: State::Well,
+            says: format!("{shown}, made at the first start"),
+        };
     }
     match tempfile_in(data) {
-        Ok(()) => Finding { what, ok: true, says: format!("{shown}") },
+        Ok(()) => Finding { what, state: State::Well, says: format!("{shown}") },
         Err(error) => {
             let says = format!("{shown} cannot be written: {error}. Mend that, or use --data DIR");
-            Finding { what, ok: false, says }
+            Finding { what, state: State::Problem, says }
         }
     }
 }
@@ -89,12 +115,12 @@ fn listening(config: &Config, server: Option<&str>) -> Finding {
     let (what, listen) = ("address", config.listen);
     match (server, TcpListener::bind(listen)) {
         (Some(address), _) => {
-            Finding { what, ok: true, says: format!("a server is running at {address}") }
+            Finding { what, state: State::Well, says: format!("a server is running at {address}") }
         }
-        (None, Ok(_)) => Finding { what, ok: true, says: format!("{listen} is free") },
+        (None, Ok(_)) => Finding { what, state: State::Well, says: format!("{listen} is free") },
         (None, Err(error)) => {
             let says = format!("{listen} cannot be used: {error}. Choose another with --listen");
-            Finding { what, ok: false, says }
+            Finding { what, state: State::Problem, says }
         }
     }
 }
@@ -102,18 +128,22 @@ fn listening(config: &Config, server: Option<&str>) -> Finding {
 fn exposure(config: &Config) -> Finding {
     let password = if password::is_set(&config.data) { "a password is set" } else { "no password" };
     let reach = if config.listen.ip().is_loopback() { "this machine only" } else { "the network" };
-    Finding { what: "reachable from", ok: true, says: format!("{reach}; {password}") }
+    Finding { what: "reachable from", state: State::Well, says: format!("{reach}; {password}") }
 }
 
 fn agents(config: &Config) -> Vec<Finding> {
     if config.agents.agents.is_empty() {
         let says = "none. Add [[agents]] to callboard.toml, or leave out `demo = false`".to_owned();
-        return vec![Finding { what: "agents", ok: false, says }];
+        return vec![Finding { what: "agents", state: State::Problem, says }];
     }
     let agent = |agent: &crate::agents::Agent| Finding {
         what: "agent",
-        // Nobody has asked for a program that was merely looked for.
-        ok: agent.problem().is_none() || agent.is_optional(),
+        state: match agent.problem() {
+            None => State::Well,
+            // Nobody has asked for a program that was merely looked for.
+            Some(_) if agent.is_optional() => State::Absent,
+            Some(_) => State::Problem,
+        },
         says: match agent.problem() {
             Some(problem) => format!("{}: {problem}", agent.id),
             None => {
@@ -131,14 +161,16 @@ fn unrecognized(data: &Path) -> Vec<Finding> {
     let what = "unknown words";
     let found = match store::unrecognized_in(data) {
         Ok(found) => found,
-        Err(error) => return vec![Finding { what, ok: false, says: error.to_string() }],
+        Err(error) => {
+            return vec![Finding { what, state: State::Problem, says: error.to_string() }];
+        }
     };
     let says = |it: &store::Unrecognized| {
         let store::Unrecognized { agent, version, kind, n } = it;
         let things = if *n == 1 { "thing" } else { "things" };
         format!("{agent} {version} said {n} {things} of a kind that is not known: {kind}")
     };
-    found.iter().map(|it| Finding { what, ok: true, says: says(it) }).collect()
+    found.iter().map(|it| Finding { what, state: State::Well, says: says(it) }).collect()
 }
 
 /// Each is started, asked for its tools, and ended: copies of our own, whatever a server has running.
@@ -151,9 +183,9 @@ async fn mcp_servers(mut servers: Vec<McpSettings>) -> Vec<Finding> {
     servers.try_all().await;
     let infos = servers.infos();
     servers.stop().await;
-    let finding = |it: crate::mcp::McpServerInfo| Finding {
+    let finding = |it: mcp::McpServerInfo| Finding {
         what: "MCP server",
-        ok: it.state == State::Ready,
+        state: if it.state == mcp::State::Ready { State::Well } else { State::Problem },
         says: match &it.error {
             Some(error) => format!("{}: {error}", it.id),
             None => format!("{}: {}", it.id, it.in_words()),

@@ -141,9 +141,15 @@ fn routes() -> Vec<Route> {
         Route::delete(
             "/api/sessions/{session}",
             sessions::delete,
-            "Stop the agent and forget everything about the session",
+            "Stop the agent and forget everything about the session, now or in some seconds",
         )
         .refuses(&[Stopping, Storage]),
+        Route::post(
+            "/api/sessions/{session}/restore",
+            sessions::restore,
+            "Keep a session that is about to be deleted",
+        )
+        .refuses(&[NothingToDo]),
         Route::get("/api/sessions/{session}/events", read::events, "The log of a session"),
         Route::get(
             "/api/sessions/{session}/raw",

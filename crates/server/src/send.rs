@@ -92,7 +92,7 @@ fn decider(args: &SendArgs, is_own: bool) -> Decider {
         _ if args.yes => Decider::Yes,
         _ if args.deny => Decider::No,
         (true, _) => Decider::Person,
-        (false, true) => Decider::No,
+        (false, true) => Decider::Nobody,
         (false, false) => Decider::Elsewhere,
     }
 }
@@ -232,7 +232,7 @@ impl Turn {
             }
             Event::RunStart { .. } if self.stage == Stage::Taken => {
                 let run = record.response_id.clone().context("a run without an id")?;
-                self.screen = Screen::new(&run, self.colours);
+                self.screen = Screen::new(&run, self.colours).holding(!io::stdout().is_terminal());
                 self.stage = Stage::Running(run);
                 if self.is_stopping {
                     self.client.say("cancel_output", json!({})).await?;
@@ -275,6 +275,10 @@ impl Turn {
             }
             Decider::Yes => Decided::Allowed(Scope::Once),
             Decider::No => {
+                self.note(Ink::Yellow, &format!("{call}: denied, as --deny says"))?;
+                Decided::Denied { reason: None }
+            }
+            Decider::Nobody => {
                 self.note(Ink::Yellow, &format!("{call}: nobody to ask (--yes would allow it)"))?;
                 Decided::Denied { reason: Some(NOBODY.to_owned()) }
             }

@@ -26,7 +26,7 @@ use crate::live::Hub;
 use crate::mcp::{KeepFile, McpServers};
 use crate::metrics::Metrics;
 use crate::passes::Passes;
-use crate::session::{Exchanges, HttpClient, Pulses, Sessions, Shared, end_survivors};
+use crate::session::{Exchanges, HttpClient, Leaving, Pulses, Sessions, Shared, end_survivors};
 use crate::tools::Tools;
 
 const UPKEEP: Duration = Duration::from_secs(3600);
@@ -105,7 +105,7 @@ impl Server {
     /// What an earlier one left undone is not touched until somebody asks for it.
     pub(crate) async fn start(store: Store, config: Config) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(config.listen).await.with_context(|| {
-            format!("listening on {}: choose another address with --listen", config.listen)
+            format!("{} cannot be listened on; choose another with --listen", config.listen)
         })?;
         let address = listener.local_addr()?;
         let token = settle_token(&config, address)?;
@@ -126,6 +126,7 @@ impl Server {
             http: HttpClient::default(),
             keeps_raw: config.raw_days > 0,
             pulses: Pulses::default(),
+            leaving: Leaving::default(),
             exchanges: Exchanges::new(config.exchanges),
             passes: Arc::clone(&passes),
         });

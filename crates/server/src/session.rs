@@ -5,6 +5,7 @@
 
 mod command;
 mod exchanges;
+mod leaving;
 mod lines;
 mod own_calls;
 mod process;
@@ -36,6 +37,7 @@ pub(crate) use command::{
     Refused, SessionPatch,
 };
 pub(crate) use exchanges::{Asked, Asking, ExchangeLimits, Exchanges, SessionChoice};
+pub(crate) use leaving::Leaving;
 pub(crate) use own_calls::OwnCall;
 pub(crate) use process::end_survivors;
 pub(crate) use pulse::{Pulse, Pulses};
@@ -59,6 +61,7 @@ pub(crate) struct Shared {
     /// Programs that run.
     pub(crate) pulses: Pulses,
     pub(crate) exchanges: Exchanges,
+    pub(crate) leaving: Leaving,
     /// By which programs may call our tools.
     pub(crate) passes: Arc<Passes>,
 }
@@ -78,6 +81,7 @@ impl Shared {
             keeps_raw: true,
             pulses: Pulses::default(),
             exchanges: Exchanges::default(),
+            leaving: Leaving::default(),
             passes: Passes::new(([127, 0, 0, 1], 1).into()),
         })
     }
@@ -159,6 +163,9 @@ impl Sessions {
         session: &SessionId,
         command: impl FnOnce(oneshot::Sender<Result<T, Refused>>) -> Command,
     ) -> Result<T, Refused> {
+        if self.shared.leaving.contains(session) {
+            return Err(Refused::Leaving);
+        }
         let (reply, answer) = oneshot::channel();
         let inbox = self.inbox(session).ok_or(Refused::Stopping)?;
         inbox.send(command(reply)).await.map_err(|_| Refused::Stopping)?;
@@ -170,7 +177,8 @@ impl Sessions {
     pub(crate) async fn create(&self, session: NewSession) -> Result<(), Refused> {
         let NewSession { id, agent, title, workspace } = session;
         if !self.shared.agents.knows(&agent) {
-            return Err(Refused::NoAgent(agent));
+            let known = self.shared.agents.names().join(", ");
+            return Err(Refused::NoAgent { name: agent, known });
         }
         let event = Event::SessionCreated { agent, workspace, title };
         let record = Record::new(Seq(1), clock::now(), id.clone(), None, event);

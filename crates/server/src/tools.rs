@@ -18,6 +18,7 @@ mod shell;
 mod time;
 mod workspace;
 mod write_file;
+mod write_target;
 
 #[cfg(test)]
 mod tests;
@@ -46,6 +47,7 @@ use crate::session::Sessions;
 
 pub(crate) use addresses::Web;
 pub(crate) use workspace::plain;
+pub(crate) use write_target::write_target;
 
 /// What a model is told about a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

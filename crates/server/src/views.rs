@@ -174,7 +174,8 @@ impl<'a> Drawing<'a> {
         let window = store::Window { before: None, limit: MESSAGES };
         let read = shared.store.off_thread(move |store| window::read(store, &id, window));
         let transcript = read.await?.map(|it| it.transcript).unwrap_or_default();
-        let view = View::new(session.clone(), Bodies::Cut);
+        let folder = shared.agents.workspace(&transcript.summary.agent);
+        let view = View::new(session.clone(), Bodies::Cut).in_folder(folder.to_str());
         let view = view.with_raw(shared.keeps_raw_of(&transcript));
         Ok(Live::new(view, transcript))
     }

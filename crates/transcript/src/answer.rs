@@ -183,7 +183,8 @@ impl Answer {
                     feedback: feedback.clone(),
                     by: by.clone(),
                 };
-                self.call_mut(call_id, None, at, |call| call.resolve_approval(resolution))
+                let edge = self.index.body_edge();
+                self.call_mut(call_id, None, at, |call| call.resolve_approval(resolution, edge))
             }
             Event::ToolOutputDelta { call_id, stream, offset, delta } => {
                 self.call_mut(call_id, None, at, |call| match stream {

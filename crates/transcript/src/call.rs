@@ -19,6 +19,7 @@ pub(crate) fn new_call(id: &CallId, number: u32, commentary: Vec<usize>, body_ed
         validation: None,
         provider_data: None,
         approval: None,
+        edited: None,
         running_since: None,
         stdout: Body::keeping(body_edge),
         stderr: Body::keeping(body_edge),
@@ -40,7 +41,7 @@ impl Call {
     }
 
     /// One decision wins: the first.
-    pub(crate) fn resolve_approval(&mut self, resolution: Resolution) {
+    pub(crate) fn resolve_approval(&mut self, resolution: Resolution, body_edge: usize) {
         let approval = self.approval.get_or_insert_with(|| crate::Approval {
             options: None,
             requested_at: resolution.at,
@@ -50,6 +51,11 @@ impl Call {
             return;
         }
         let decision = resolution.decision;
+        if let (Decision::Accepted, Some(arguments)) = (decision, &resolution.arguments) {
+            let mut edited = Body::keeping(body_edge);
+            edited.push(arguments);
+            self.edited = Some(edited);
+        }
         approval.resolved = Some(resolution);
         self.move_to(match decision {
             Decision::Accepted => CallState::Queued,

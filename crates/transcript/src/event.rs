@@ -461,7 +461,7 @@ pub struct Sender {
     pub is_answer: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalOptions {
@@ -469,6 +469,30 @@ pub struct ApprovalOptions {
     pub can_edit: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Value>,
+    /// What a decision for more than once would hold for, as the policy names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covers: Option<String>,
+    /// Why the agent's program says it asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Of a call that writes a file: what it would write over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<WriteTarget>,
+}
+
+/// What stood where a call wants to write, at the moment of the question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct WriteTarget {
+    /// The whole path.
+    pub path: String,
+    /// How large the file is that is there; none where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// What it holds, where that is text and not long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

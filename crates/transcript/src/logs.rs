@@ -290,16 +290,22 @@ fn call_event() -> impl Strategy<Value = Event> {
         call().prop_map(|call_id| Event::ToolRunning { call_id }),
         call().prop_map(|call_id| Event::ToolApprovalRequested {
             call_id,
-            options: ApprovalOptions { scopes: vec![Scope::Once], can_edit: true, form: None },
+            options: ApprovalOptions {
+                scopes: vec![Scope::Once],
+                can_edit: true,
+                ..ApprovalOptions::default()
+            },
         }),
-        (call(), decision).prop_map(|(call_id, decision)| Event::ToolApprovalResolved {
-            call_id,
-            decision,
-            scope: None,
-            arguments: None,
-            feedback: None,
-            covers: None,
-            by: "me".into(),
+        (call(), decision, prop::option::of(text())).prop_map(|(call_id, decision, arguments)| {
+            Event::ToolApprovalResolved {
+                call_id,
+                decision,
+                scope: None,
+                arguments,
+                feedback: None,
+                covers: None,
+                by: "me".into(),
+            }
         }),
         (call(), stream, 0..40_000u64, text()).prop_map(|(call_id, stream, offset, delta)| {
             Event::ToolOutputDelta { call_id, stream, offset, delta }

@@ -202,6 +202,8 @@ pub struct Call {
     pub validation: Option<Validation>,
     pub provider_data: Option<Value>,
     pub approval: Option<Approval>,
+    /// The arguments as a person changed them before it was allowed; see [`Call::input`].
+    pub edited: Option<Body>,
     pub running_since: Option<Millis>,
     pub stdout: Body,
     pub stderr: Body,
@@ -361,6 +363,11 @@ impl Call {
     /// The name, or "Call #N" where there is none.
     pub fn label(&self) -> String {
         if self.name.is_empty() { format!("Call #{}", self.number) } else { self.name.clone() }
+    }
+
+    /// What the tool gets: the arguments as a person changed them, else as the agent wrote them.
+    pub fn input(&self) -> &Body {
+        self.edited.as_ref().unwrap_or(&self.arguments)
     }
 
     pub fn is_open(&self) -> bool {

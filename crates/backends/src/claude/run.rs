@@ -247,11 +247,8 @@ impl Run {
         let (asked, has_form) = (call_id.clone(), form.is_some());
         let provider_call_id = tool_use_id;
         if self.questions.add(Question { request_id, call_id, provider_call_id, input, has_form }) {
-            if let Some(reason) = decision_reason {
-                let text = format!("Claude Code asks: {}", shortened(&reason));
-                self.telling.notice(Level::Info, text);
-            }
-            let ask = Effect::Ask { call_id: asked, can_edit: true, form };
+            let reason = decision_reason.map(|it| shortened(&it));
+            let ask = Effect::Ask { call_id: asked, can_edit: true, form, reason };
             self.telling.effects.push(ask);
         }
     }

@@ -1,7 +1,7 @@
 //! What Codex asks while it works, and how each kind of question is answered.
 
 use serde_json::{Map, Value, json};
-use transcript::{CallId, ErrorCode, ErrorInfo, Level, Millis, Scope};
+use transcript::{CallId, ErrorCode, ErrorInfo, Millis, Scope};
 
 use super::items::{call, fields};
 use super::telling::Outcome;
@@ -171,10 +171,13 @@ impl Run {
         call.ask();
         let call_id = call.id.clone();
         self.telling.set_arguments(&item, &arguments);
-        if let Some(reason) = params["reason"].as_str().filter(|_| matches!(kind, Kind::Action)) {
-            self.telling.notice(Level::Info, format!("Codex asks: {reason}"));
-        }
-        self.telling.push(Effect::Ask { call_id: call_id.clone(), can_edit: false, form });
+        let reason = params["reason"].as_str().filter(|it| !it.trim().is_empty());
+        self.telling.push(Effect::Ask {
+            call_id: call_id.clone(),
+            can_edit: false,
+            form,
+            reason: reason.map(str::to_owned),
+        });
         self.questions.push(Question { request_id: id.clone(), call_id, own_item, kind });
         true
     }

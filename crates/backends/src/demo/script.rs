@@ -2,7 +2,7 @@
 
 use super::call::Call;
 
-pub(super) const GOING_ON: &str = "I'll go on where I stopped.";
+pub(super) const GOING_ON: &str = "I'll do it again, from the beginning.";
 
 pub(super) const BEFORE_BREAKING: &str =
     "All right. This is the beginning of an answer, and it looks as if it would go well, but then";

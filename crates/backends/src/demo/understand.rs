@@ -64,7 +64,10 @@ pub(super) fn understand(message: &str) -> Vec<Wish> {
             wishes.push(Wish::TooMany);
             break;
         }
-        let wish = by_rule(words).or_else(|| one_more(&clause, words, wishes.last()));
+        let mut wish = by_rule(words).or_else(|| one_more(&clause, words, wishes.last()));
+        if let Some(wish) = &mut wish {
+            name_topic(wish, wishes.last_mut());
+        }
         wishes.push(wish.unwrap_or_else(|| Wish::NotUnderstood { said: text(&clause.words) }));
     }
     if wishes.iter().any(|it| *it != Wish::Greeting) {
@@ -155,13 +158,27 @@ fn without_politeness(words: &[Word]) -> &[Word] {
     words
 }
 
+/// "Think about lighthouses, then write a report about them".
+fn name_topic(wish: &mut Wish, last: Option<&mut Wish>) {
+    const STAND_INS: &[&str] = &["it", "that", "this", "these", "them", "those"];
+    if let (Some(topic), Some(named)) = (topic(Some(wish)), topic(last))
+        && STAND_INS.contains(&topic.to_lowercase().as_str())
+    {
+        topic.clone_from(named);
+    }
+}
+
+fn topic(wish: Option<&mut Wish>) -> Option<&mut String> {
+    match wish {
+        Some(Wish::Think { about }) => Some(about),
+        Some(Wish::Story { about } | Wish::Report { about }) => about.as_mut(),
+        _ => None,
+    }
+}
+
 /// "Write a report about cats and dogs" has one topic.
 fn lengthens_topic(clause: &Clause, words: &[Word], last: Option<&mut Wish>) -> bool {
-    let topic = match last {
-        Some(Wish::Think { about }) => about,
-        Some(Wish::Story { about: Some(about) } | Wish::Report { about: Some(about) }) => about,
-        _ => return false,
-    };
+    let Some(topic) = topic(last) else { return false };
     let lengthens = clause.joint == Joint::And && by_rule(words).is_none();
     if lengthens {
         topic.push_str(" and ");

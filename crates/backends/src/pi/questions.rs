@@ -37,7 +37,12 @@ impl Questions {
             );
             return out.notice(Level::Info, text);
         };
-        out.effects.push(Effect::Ask { call_id: call_id.clone(), can_edit: is_ours, form: None });
+        out.effects.push(Effect::Ask {
+            call_id: call_id.clone(),
+            can_edit: is_ours,
+            form: None,
+            reason: None,
+        });
         self.0.push(Question { call_id, dialog: dialog.id, is_ours });
     }
 

@@ -100,9 +100,15 @@ impl Log {
     pub(crate) fn carry_out(&mut self, effect: &Effect) {
         match effect {
             Effect::Emit(event) => self.emit(event.clone()),
-            Effect::Ask { call_id, can_edit, form } => {
-                let (can_edit, form) = (*can_edit, form.clone());
-                let options = ApprovalOptions { scopes: vec![Scope::Once], can_edit, form };
+            Effect::Ask { call_id, can_edit, form, reason } => {
+                let (can_edit, form, reason) = (*can_edit, form.clone(), reason.clone());
+                let options = ApprovalOptions {
+                    scopes: vec![Scope::Once],
+                    can_edit,
+                    form,
+                    reason,
+                    ..ApprovalOptions::default()
+                };
                 self.write(Event::ToolApprovalRequested { call_id: call_id.clone(), options });
             }
             Effect::Withdraw(call_id) => self.write(Event::ToolApprovalResolved {

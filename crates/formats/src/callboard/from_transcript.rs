@@ -77,13 +77,16 @@ fn aside(kind: &transcript::PartKind) -> Aside {
 
 fn tool_call(answer: &transcript::Answer, call: &Call) -> ToolCall {
     let outcome = call.outcome.as_ref();
+    let asked = call.approval.as_ref().and_then(|it| it.options.as_ref());
     let unless_empty = |body: &Body| (!body.is_empty()).then(|| text_of(body));
     ToolCall {
         id: call.id.clone(),
         provider_call_id: call.provider_call_id.clone(),
         name: call.label(),
-        args: parsed_arguments(&call.arguments),
-        args_text: text_of(&call.arguments),
+        args: parsed_arguments(call.input()),
+        args_text: text_of(call.input()),
+        asked_because: asked.and_then(|it| it.reason.clone()),
+        proposed_args_text: call.edited.as_ref().map(|_| text_of(&call.arguments)),
         args_incomplete: call.arguments_incomplete,
         summary: call.summary.clone(),
         state: call.state,

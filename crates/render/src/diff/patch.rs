@@ -16,6 +16,7 @@ struct Reader {
     rows: Rows,
     is_envelope: bool,
     has_hunk: bool,
+    old_path: Option<String>,
     /// The next line's numbers, and how many lines of the hunk are to come, before and after.
     numbers: Option<(usize, usize)>,
     due: (usize, usize),
@@ -34,12 +35,17 @@ impl Reader {
             if let Some((numbers, due)) = hunk(line) {
                 (self.numbers, self.due) = (Some(numbers), due);
             }
-        }
-        let is_silent = line.is_empty()
-            || line.starts_with("\\ No newline")
-            || matches!(line, "*** Begin Patch" | "*** End Patch");
-        if !is_silent {
-            self.rows.push(Row::new(Kind::Heading, line));
+            // The numbers say the rest; under a heading nothing is left out.
+            if self.rows.shown.last().is_some_and(|it| it.kind != Kind::Heading) {
+                self.rows.push(Row::gap());
+            }
+        } else if let Some(path) = line.strip_prefix("--- ") {
+            self.old_path = file_path(path);
+        } else if let Some(path) = line.strip_prefix("+++ ") {
+            let path = file_path(path).or_else(|| self.old_path.take()).unwrap_or_default();
+            self.rows.push(Row::new(Kind::Heading, &path));
+        } else if !is_silent(line) {
+            self.rows.push(Row::new(Kind::Heading, line.trim_start_matches("*** ")));
         }
     }
 
@@ -62,6 +68,18 @@ impl Reader {
         self.due.1 = self.due.1.saturating_sub(usize::from(is_new));
         self.rows.push(row);
     }
+}
+
+/// `a/src/main.rs`, with a time after a tab in some dialects; none for a file that is not there.
+fn file_path(text: &str) -> Option<String> {
+    let path = text.split('\t').next().unwrap_or(text).trim();
+    let path = path.strip_prefix("a/").or_else(|| path.strip_prefix("b/")).unwrap_or(path);
+    (path != "/dev/null").then(|| path.to_owned())
+}
+
+fn is_silent(line: &str) -> bool {
+    let words = ["\\ No newline", "diff --git ", "index ", "*** Begin Patch", "*** End Patch"];
+    line.is_empty() || words.iter().any(|it| line.starts_with(it))
 }
 
 /// `@@ -1,2 +3,4 @@`: where the lines start, and how many there are.

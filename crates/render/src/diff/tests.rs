@@ -111,6 +111,23 @@ fn large_texts_are_bounded() {
 }
 
 #[test]
+fn a_missing_newline_shows_only_where_it_is_the_change() {
+    let is_marked = |before, after| texts(before, after, None).html.into_string().contains('⏎');
+    assert!(!is_marked("old", "new"));
+    assert!(!is_marked("old\n", "new\n"));
+    assert!(is_marked("same", "same\n"));
+    assert!(is_marked("old\n", "new"));
+}
+
+#[test]
+fn lines_of_unknown_place_have_no_room_for_numbers() {
+    let is_unnumbered =
+        |first| texts("a\n", "b\n", first).html.into_string().contains("unnumbered");
+    assert!(is_unnumbered(None));
+    assert!(!is_unnumbered(Some(1)));
+}
+
+#[test]
 fn patches_are_read() {
     let unified = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -3,3 +3,3 @@ fn main\n same\n--- removed\n+++ added\n last\n\\ No newline at end of file\n@@ -9 +9,0 @@\n-gone\n";
     let diff = patch(unified).unwrap();
@@ -120,12 +137,19 @@ fn patches_are_read() {
     assert_eq!(row("-- removed"), ("diff-removed".into(), Some(4), None, "-- removed".into()));
     assert_eq!(row("++ added"), ("diff-added".into(), None, Some(4), "++ added".into()));
     assert_eq!(row("gone").1, Some(9));
-    assert_eq!(row("--- a/x").0, "diff-heading");
+    assert_eq!(row("x").0, "diff-heading");
+    let classes: Vec<&str> = shown.iter().map(|it| it.0.as_str()).collect();
+    assert_eq!(classes.iter().filter(|it| **it == "diff-gap").count(), 1, "between two hunks");
 
     let envelope = "*** Begin Patch\n*** Update File: src/a.rs\n@@ fn main\n same\n-old\n+new\n*** Add File: b\n+hello\n*** End Patch\n";
     let diff = patch(envelope).unwrap();
     assert_eq!((diff.added, diff.removed), (2, 1));
-    assert!(diff.html.into_string().contains("*** Update File: src/a.rs"));
+    assert!(diff.html.into_string().contains(">Update File: src/a.rs<"));
+
+    let made = patch("--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+hello\n").unwrap();
+    assert_eq!(read(&made).first().unwrap().3, "new.txt");
+    let gone = patch("--- a/old.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-hello\n").unwrap();
+    assert_eq!(read(&gone).first().unwrap().3, "old.txt");
 
     for text in
         ["", "hello", "- a list\n+ of things\n", "*** Begin Patch\n*** End Patch", "@@ no\n"]

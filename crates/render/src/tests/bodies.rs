@@ -6,8 +6,14 @@ use super::corpus;
 use crate::dom::element;
 use crate::{BodyKind, Export, Files, Peers, Settings, export_html, tool, whole_body, whole_text};
 
-const KINDS: [BodyKind; 5] =
-    [BodyKind::Arguments, BodyKind::Stdout, BodyKind::Stderr, BodyKind::Result, BodyKind::File];
+const KINDS: [BodyKind; 6] = [
+    BodyKind::Arguments,
+    BodyKind::Proposed,
+    BodyKind::Stdout,
+    BodyKind::Stderr,
+    BodyKind::Result,
+    BodyKind::File,
+];
 
 fn calls(transcript: &Transcript) -> impl Iterator<Item = (&Message, &Call)> {
     let answers = transcript.messages.iter().filter_map(|it| Some((it, it.answer()?)));

@@ -28,7 +28,10 @@ pub(super) struct OutputParams {
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Stream {
+    /// What the tool got.
     Arguments,
+    /// What the agent had proposed, also where somebody changed it.
+    Proposed,
     #[default]
     Stdout,
     Stderr,
@@ -117,6 +120,7 @@ impl Stream {
     fn kind(self) -> BodyKind {
         match self {
             Self::Arguments => BodyKind::Arguments,
+            Self::Proposed => BodyKind::Proposed,
             Self::Stdout => BodyKind::Stdout,
             Self::Stderr => BodyKind::Stderr,
             Self::Result => BodyKind::Result,

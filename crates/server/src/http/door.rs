@@ -10,9 +10,10 @@
 
 use axum::extract::{Request, State};
 use axum::http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_SECURITY_POLICY, HOST, LOCATION,
-    ORIGIN, REFERRER_POLICY, SET_COOKIE, VARY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD,
+    CONTENT_SECURITY_POLICY, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE, VARY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -25,8 +26,10 @@ use super::keys::Keys;
 use super::{App, sign_in};
 use crate::clock;
 
-/// The only route that needs no key.
+/// What needs no key: whether we are alive, and files that are the same on every machine, so that the
+/// page to sign in looks as the others do.
 pub(super) const HEALTH: &str = "/healthz";
+pub(super) const ASSETS: &str = "/assets/";
 /// The one that takes the password instead.
 pub(super) const SIGN_IN: &str = "/sign-in";
 const SOCKET: &str = "/ws";
@@ -58,7 +61,9 @@ pub(super) async fn door(State(app): State<App>, request: Request, next: Next) -
         Verdict::In => next.run(Request::from_parts(parts, body)).await,
         Verdict::ToCookie => to_cookie(&app, &parts.uri).await,
         Verdict::Preflight => preflight(),
-        Verdict::Out(error) if is_page(&parts.uri) => sign_in::refusal_page(&app, error),
+        Verdict::Out(error) if is_page(&parts.uri) || wants_page(&parts) => {
+            sign_in::refusal_page(&app, error)
+        }
         Verdict::Out(error) => error.into_response(),
     };
     set_headers(response.headers_mut(), foreign);
@@ -77,7 +82,8 @@ impl Door {
         if asks_first && self.foreign_origin(&request.headers).is_some() {
             return Verdict::Preflight;
         }
-        if request.uri.path() == HEALTH {
+        let path = request.uri.path();
+        if path == HEALTH || path.starts_with(ASSETS) && only_reads(&request.method) {
             return Verdict::In;
         }
         self.check_key(request)
@@ -122,8 +128,7 @@ impl Door {
         if token_in_address && uri.path() == SOCKET || self.keys.has_bearer(headers) {
             return Verdict::In;
         }
-        let only_reads = matches!(*method, Method::GET | Method::HEAD) && uri.path() != SOCKET;
-        if !only_reads && !headers.contains_key(ORIGIN) {
+        if (!only_reads(method) || uri.path() == SOCKET) && !headers.contains_key(ORIGIN) {
             let message = "without the token as 'Authorization: Bearer TOKEN', changes are taken \
                            from our own page only, which sends an Origin";
             return Verdict::Out(HttpError::new(RequestCode::Unauthorized, message));
@@ -141,6 +146,10 @@ impl Door {
         let origin = headers.get(ORIGIN)?;
         self.allowed_origins.iter().any(|it| origin == it.as_str()).then(|| origin.clone())
     }
+}
+
+fn only_reads(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
 async fn to_cookie(app: &App, uri: &Uri) -> Response {
@@ -187,6 +196,12 @@ fn set_headers(headers: &mut HeaderMap, foreign: Option<HeaderValue>) {
 fn is_same(origin: &str, host: &str) -> bool {
     let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     authority.is_some_and(|it| it.eq_ignore_ascii_case(host))
+}
+
+/// A person has typed an address, or followed a link.
+pub(super) fn wants_page(request: &Parts) -> bool {
+    let accept = request.headers.get(ACCEPT).and_then(|it| it.to_str().ok());
+    request.method == Method::GET && accept.is_some_and(|it| it.contains("text/html"))
 }
 
 pub(super) fn is_page(uri: &Uri) -> bool {

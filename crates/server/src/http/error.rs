@@ -4,6 +4,7 @@
 //! log's own list has the same word, it means the same.
 
 use axum::Json;
+use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
@@ -11,6 +12,7 @@ use serde::Serialize;
 use store::AppendError;
 use transcript::Millis;
 
+use super::door;
 use super::pages::Html;
 use crate::session::Refused;
 
@@ -138,7 +140,7 @@ impl IntoResponse for HttpError {
 impl From<Refused> for HttpError {
     fn from(refused: Refused) -> Self {
         let code = match &refused {
-            Refused::NoSession => RequestCode::SessionNotFound,
+            Refused::NoSession | Refused::Leaving => RequestCode::SessionNotFound,
             Refused::Exists => RequestCode::SessionExists,
             Refused::Busy => RequestCode::AgentBusy,
             Refused::Nothing(_) => RequestCode::NothingToDo,
@@ -146,7 +148,7 @@ impl From<Refused> for HttpError {
             Refused::NoCall(_) => RequestCode::CallNotFound,
             Refused::Decided { .. } => RequestCode::AlreadyDecided,
             Refused::BadArguments(_) | Refused::OnlyOnce => RequestCode::InvalidRequest,
-            Refused::NoAgent(_) => RequestCode::AgentNotFound,
+            Refused::NoAgent { .. } => RequestCode::AgentNotFound,
             Refused::QueueFull(_) => RequestCode::QueueFull,
             Refused::NothingRuns => RequestCode::CannotSteer,
             Refused::Storage(_) => RequestCode::Storage,
@@ -193,12 +195,23 @@ impl IntoResponse for PageError {
             StatusCode::NOT_FOUND => "There is nothing here",
             _ => "That did not work",
         };
-        (status, Html::new(render::error_page(title, &self.0.message))).into_response()
+        let message = match self.0.code {
+            RequestCode::SessionNotFound => {
+                "There is no such session. It may have been deleted, or the address is not complete."
+            }
+            _ => &self.0.message,
+        };
+        (status, Html::new(render::error_page(title, message))).into_response()
     }
 }
 
-pub(super) async fn no_such_path() -> HttpError {
-    HttpError::new(RequestCode::NotFound, "there is nothing at this address")
+pub(super) async fn no_such_path(request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let error = HttpError::new(RequestCode::NotFound, "there is nothing at this address");
+    match door::wants_page(&parts) {
+        true => PageError(error).into_response(),
+        false => error.into_response(),
+    }
 }
 
 pub(super) async fn no_such_method() -> HttpError {

@@ -29,6 +29,11 @@ pub(super) enum ClientFrame {
         /// How to be told: with the records, or with what they change on the page.
         #[serde(default)]
         view: ViewKind,
+        /// Of the list, as a page: those that were put away.
+        #[serde(default)]
+        archived: bool,
+        /// Of the list, as a page: how many sessions.
+        limit: Option<usize>,
     },
     /// Without a session: the list.
     Unsubscribe {
@@ -65,6 +70,9 @@ pub(super) enum ClientFrame {
         message_id: MessageId,
         text: String,
         client_id: Option<ClientId>,
+        /// All that the message is to have; those it had are not kept by themselves.
+        #[serde(default)]
+        attachments: Vec<Attachment>,
     },
     /// Says a message that waits for its turn in other words.
     EditQueued {

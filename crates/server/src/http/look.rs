@@ -11,7 +11,7 @@ use transcript::{Seq, SessionId};
 use super::App;
 use super::error::HttpError;
 use super::frames::Notice;
-use super::pages::listed_sessions;
+use super::pages::{ListPart, listed_sessions};
 use super::watch::Outbox;
 use crate::live::ListChange;
 use crate::views::{Joined, Shown};
@@ -65,8 +65,13 @@ impl Look {
 }
 
 /// The list of sessions: what it looks like is compared with what it looked like.
-pub(super) async fn draw_list(app: App, mut changes: Receiver<Arc<ListChange>>, outbox: Outbox) {
-    let draw = || listed_sessions(app.store()).map(|it| render::session_list(&it, None));
+pub(super) async fn draw_list(
+    app: App,
+    part: ListPart,
+    mut changes: Receiver<Arc<ListChange>>,
+    outbox: Outbox,
+) {
+    let draw = || listed_sessions(&app.shared, &part).map(|it| render::session_list(&it, None));
     let Ok(mut drawn) = draw() else { return };
     // What changed before this was looked at is on no page yet.
     let mut ops = vec![drawn.put()];

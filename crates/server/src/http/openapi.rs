@@ -12,7 +12,7 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use super::door::{HEALTH, SIGN_IN};
+use super::door::{ASSETS, HEALTH, SIGN_IN};
 use super::error::{ErrorBody, RequestCode};
 use super::frames::{ClientFrame, ServerFrame};
 use super::route::Route;
@@ -97,7 +97,7 @@ fn describe(route: &Route, schemas: &mut Schemas) -> Value {
         segments: Map::new(),
     };
     operation.refuses(&[RequestCode::ForbiddenHost, RequestCode::ForbiddenOrigin]);
-    if route.path != HEALTH {
+    if route.path != HEALTH && !route.path.starts_with(ASSETS) {
         operation.refuses(&[RequestCode::Unauthorized]);
     }
     route.describe(&mut operation);
@@ -182,7 +182,7 @@ impl Operation<'_> {
         if let Some(body) = self.body {
             operation["requestBody"] = body;
         }
-        if [HEALTH, SIGN_IN].contains(&route.path) {
+        if [HEALTH, SIGN_IN].contains(&route.path) || route.path.starts_with(ASSETS) {
             operation["security"] = json!([]);
         }
         operation

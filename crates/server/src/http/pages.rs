@@ -6,24 +6,43 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::{IntoResponse, Response};
-use render::{ListedAgent, ListedServer, ListedSession, OpenSession, Page, Settings, Unknown};
+use render::{
+    ListedAgent, ListedGrant, ListedServer, ListedSession, OpenSession, Page, SessionList,
+    Settings, Unknown,
+};
 use schemars::{JsonSchema, json_schema};
 use serde::Deserialize;
 use store::{Store, Window};
-use transcript::{Seq, SessionId, Summary, Transcript};
+use transcript::{Millis, Seq, SessionId, Summary, Transcript};
 
 use super::App;
-use super::error::{HttpError, PageError, no_such_path};
+use super::error::{HttpError, PageError, RequestCode};
 use super::extract::{Named, Params, Segment};
 use super::openapi::{Gives, Operation};
+use super::sessions::{cursor, parse_cursor};
 use crate::export::{STYLESHEET, page_settings};
+use crate::session::Shared;
 use crate::window::{self, Opened};
 
-const LISTED: usize = 100;
+pub(super) const LISTED: usize = 100;
 const MESSAGES: usize = 50;
 
-pub(super) async fn home(State(app): State<App>) -> Result<Html, PageError> {
-    let page = PageData::load(&app)?;
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct HomeParams {
+    /// Those that were put away, instead of the others.
+    #[serde(default)]
+    archived: bool,
+    /// Sessions that come after this one in the list, as the link at its end says.
+    before: Option<String>,
+}
+
+pub(super) async fn home(
+    State(app): State<App>,
+    params: Result<Params<HomeParams>, HttpError>,
+) -> Result<Html, PageError> {
+    let Params(HomeParams { archived, before }) = params?;
+    let before = before.as_deref().map(parse_cursor).transpose()?;
+    let page = PageData::load(&app, &ListPart { archived, before, ..ListPart::default() })?;
     Ok(page.draw(None))
 }
 
@@ -58,12 +77,14 @@ pub(super) async fn session(
     let read = app.store().off_thread(move |store| params.read(store, &session));
     let opened: Result<_, store::Error> = read.await;
     let (shown, end) = opened?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+    let folder = app.shared.agents.workspace(&shown.transcript.summary.agent);
     let open = OpenSession {
         id: &id,
         transcript: &shown.transcript,
         end: &end.as_ref().unwrap_or(&shown).transcript,
         earlier: shown.earlier.map(|it| it.0),
         later: shown.later.map(|it| it.0),
+        folder: folder.to_str(),
         at,
         has_raw: app.shared.keeps_raw_of(&shown.transcript),
         pulse: app.shared.pulse_of(&id, &shown.transcript).filter(|_| at.is_none()),
@@ -71,7 +92,7 @@ pub(super) async fn session(
     };
     match part {
         Some(PagePart::Messages) => Ok(Html::new(render::messages_page(&open))),
-        None => Ok(PageData::load(&app)?.draw(Some(open))),
+        None => Ok(PageData::load(&app, &ListPart::default())?.draw(Some(open))),
     }
 }
 
@@ -116,24 +137,27 @@ impl PageParams {
 /// What every page shows.
 struct PageData {
     settings: Settings,
-    sessions: Vec<ListedSession>,
+    sessions: SessionList,
     agents: Vec<ListedAgent>,
     servers: Vec<ListedServer>,
+    grants: Vec<ListedGrant>,
 }
 
 impl PageData {
-    fn load(app: &App) -> Result<Self, store::Error> {
+    fn load(app: &App, part: &ListPart) -> Result<Self, store::Error> {
+        let grants = app.store().grants()?.into_iter();
         Ok(Self {
             settings: page_settings(app.store())?,
-            sessions: listed_sessions(app.store())?,
+            sessions: listed_sessions(&app.shared, part)?,
             agents: app.shared.agents.listed(),
             servers: app.shared.tools.mcp.listed(),
+            grants: grants.map(|it| ListedGrant { id: it.id, covers: it.covers }).collect(),
         })
     }
 
     fn draw(&self, open: Option<OpenSession<'_>>) -> Html {
-        let Self { settings, sessions, agents, servers } = self;
-        let text = render::page(&Page { settings, sessions, agents, servers, open });
+        let Self { settings, sessions, agents, servers, grants } = self;
+        let text = render::page(&Page { settings, sessions, agents, servers, grants, open });
         Html { text, pictures_from_elsewhere: settings.remote_images }
     }
 }
@@ -152,30 +176,53 @@ fn unknown(app: &App, summary: &Summary) -> Result<Option<Unknown>, store::Error
     Ok((!kinds.is_empty()).then_some(Unknown { program, kinds }))
 }
 
-/// The list of sessions, as far as it is shown at first.
-pub(super) fn listed_sessions(store: &Store) -> Result<Vec<ListedSession>, store::Error> {
-    let listed = store.sessions(Some(false), LISTED, None)?;
-    let listed = listed.into_iter().map(|(id, summary, _)| ListedSession {
-        id,
+/// Which sessions a list shows.
+pub(super) struct ListPart {
+    pub(super) archived: bool,
+    pub(super) before: Option<(Millis, SessionId)>,
+    pub(super) limit: usize,
+}
+
+impl Default for ListPart {
+    fn default() -> Self {
+        Self { archived: false, before: None, limit: LISTED }
+    }
+}
+
+pub(super) fn listed_sessions(
+    shared: &Shared,
+    part: &ListPart,
+) -> Result<SessionList, store::Error> {
+    let ListPart { archived, before, limit } = part;
+    let before = before.as_ref().map(|(at, id)| (*at, id));
+    let listed = shared.store.sessions(Some(*archived), *limit, before)?;
+    let last = listed.last().filter(|_| listed.len() == *limit);
+    let more = last.map(|(id, summary, _)| {
+        let archived = if *archived { "archived=true&" } else { "" };
+        format!("/?{archived}before={}", cursor(id, summary))
+    });
+    let sessions = listed.into_iter().map(|(id, summary, _)| ListedSession {
         title: summary.title().to_owned(),
         state: summary.state(),
         archived: summary.archived,
+        leaving: shared.leaving.contains(&id),
         updated_at: summary.updated_at,
         agent: summary.agent,
+        id,
     });
-    Ok(listed.collect())
+    Ok(SessionList { sessions: sessions.collect(), archived: *archived, more })
 }
 
-pub(super) async fn asset(Segment(name): Segment) -> Response {
+pub(super) async fn asset(Segment(name): Segment) -> Result<Response, HttpError> {
     let (kind, text) = match &*name {
         "page.css" => ("text/css; charset=utf-8", &**STYLESHEET),
         "page.js" => ("text/javascript; charset=utf-8", include_str!("../../../../web/page.js")),
         "icon.svg" => ("image/svg+xml", include_str!("../../../../web/icon.svg")),
-        _ => return no_such_path().await.into_response(),
+        _ => return Err(HttpError::new(RequestCode::NotFound, "there is no such file")),
     };
     let headers =
         [(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-cache"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
-    (headers, text).into_response()
+    Ok((headers, text).into_response())
 }
 
 /// A whole page.

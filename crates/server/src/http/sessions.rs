@@ -1,6 +1,7 @@
 //! Sessions over HTTP: make, list, change, talk to, stop.
 
 use std::path::Path;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -14,7 +15,7 @@ use transcript::{
 
 use super::App;
 use super::answer::{Accepted, Created};
-use super::error::HttpError;
+use super::error::{HttpError, RequestCode};
 use super::extract::{Input, Named, Params};
 use crate::clock;
 use crate::session::{Command, MessageState, NewMessage, NewSession, Pulse, Receipt, SessionPatch};
@@ -81,7 +82,7 @@ pub(super) struct ListParams {
     before: Option<String>,
 }
 
-const LIST_LIMIT: usize = 1000;
+pub(super) const LIST_LIMIT: usize = 1000;
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SessionList {
@@ -99,7 +100,7 @@ pub(super) async fn list(
     let before = before.as_ref().map(|(at, id)| (*at, id));
     let listed = app.store().sessions(params.archived, limit, before)?;
     let next = (listed.len() == limit).then(|| listed.last()).flatten();
-    let next = next.map(|(id, summary, _)| format!("{}.{id}", summary.updated_at.0));
+    let next = next.map(|(id, summary, _)| cursor(id, summary));
     let sessions = listed
         .into_iter()
         .map(|(id, summary, head)| SessionObject::new(id, &summary, head))
@@ -107,7 +108,12 @@ pub(super) async fn list(
     Ok(Json(SessionList { sessions, next }))
 }
 
-fn parse_cursor(cursor: &str) -> Result<(Millis, SessionId), HttpError> {
+/// Where a list goes on after this session.
+pub(super) fn cursor(id: &SessionId, summary: &Summary) -> String {
+    format!("{}.{id}", summary.updated_at.0)
+}
+
+pub(super) fn parse_cursor(cursor: &str) -> Result<(Millis, SessionId), HttpError> {
     let parsed = cursor
         .split_once('.')
         .and_then(|(at, id)| Some((Millis(at.parse().ok()?), SessionId::parse(id)?)));
@@ -181,12 +187,40 @@ pub(super) fn session_object(app: &App, id: SessionId) -> Result<SessionObject, 
     Ok(SessionObject { program, ..SessionObject::new(id, &summary, head) })
 }
 
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct DeleteParams {
+    /// Until then it can be had back, and is of no use to anybody; at once if left out.
+    seconds: Option<u64>,
+}
+
+/// Longer than anybody looks at a button.
+const LEAVING_MAX: u64 = 3600;
+
 pub(super) async fn delete(
     State(app): State<App>,
     Named(id): Named,
+    Params(DeleteParams { seconds }): Params<DeleteParams>,
 ) -> Result<NoContent, HttpError> {
-    app.sessions.ask(&id, |reply| Command::Delete { reply }).await?;
+    match seconds {
+        Some(seconds) => {
+            let after = Duration::from_secs(seconds.min(LEAVING_MAX));
+            app.sessions.delete_after(&id, after).await?;
+        }
+        None => app.sessions.ask(&id, |reply| Command::Delete { reply }).await?,
+    }
     Ok(NoContent)
+}
+
+pub(super) async fn restore(
+    State(app): State<App>,
+    Named(id): Named,
+) -> Result<Json<SessionObject>, HttpError> {
+    let session = session_object(&app, id.clone())?;
+    if !app.sessions.restore(&id) {
+        let message = "the session is not about to be deleted; what is gone cannot be had back";
+        return Err(HttpError::new(RequestCode::NothingToDo, message));
+    }
+    Ok(Json(session))
 }
 
 #[derive(Default, Deserialize, JsonSchema)]

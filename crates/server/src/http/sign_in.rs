@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::header::{LOCATION, REFERRER_POLICY, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use render::SignIn;
 use transcript::Millis;
 
 use super::App;
@@ -115,13 +116,17 @@ impl Gives for Result<ToHome, Response> {
 pub(super) fn refusal_page(app: &App, error: HttpError) -> Response {
     let may_sign_in =
         matches!(error.code, RequestCode::Unauthorized | RequestCode::TooManyAttempts);
-    if !may_sign_in || !password::is_set(&app.data) {
+    if !may_sign_in {
         return PageError(error).into_response();
     }
-    let page = Html::new(render::sign_in_page(&error.message));
+    let takes_password = password::is_set(&app.data);
+    let page = Html::new(render::sign_in_page(&SignIn { message: &error.message, takes_password }));
     let mut response = (error.code.status(), page).into_response();
-    // With no referrer at all a form would come with the Origin `null`.
-    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    if takes_password {
+        // With no referrer at all a form would come with the Origin `null`.
+        let policy = HeaderValue::from_static("same-origin");
+        response.headers_mut().insert(REFERRER_POLICY, policy);
+    }
     response
 }
 

@@ -25,8 +25,9 @@ use super::extract::parse_object;
 use super::frames::{ClientFrame, Notice, ViewKind};
 use super::look::{Look, draw_list};
 use super::openapi::{Operation, Takes};
+use super::pages::{LISTED, ListPart};
 use super::queue;
-use super::sessions::{SendInput, SessionObject};
+use super::sessions::{LIST_LIMIT, SendInput, SessionObject};
 use super::watch::{Outbox, Watch};
 use super::{App, BODY_MAX};
 use crate::live::ListChange;
@@ -128,8 +129,9 @@ impl Connection {
         };
         let (session, result) = match frame {
             ClientFrame::Ping {} => return vec![Notice::Pong {}.to_frame()],
-            ClientFrame::Subscribe { sessions: true, view, .. } => {
-                self.watch_list(view);
+            ClientFrame::Subscribe { sessions: true, view, archived, limit, .. } => {
+                let limit = limit.unwrap_or(LISTED).clamp(1, LIST_LIMIT);
+                self.watch_list(view, ListPart { archived, limit, before: None });
                 return vec![Notice::SubscribedToList { sessions: true }.to_frame()];
             }
             ClientFrame::Subscribe { session_id, after, view: ViewKind::Html, .. } => {
@@ -142,8 +144,8 @@ impl Connection {
                 let result = self.subscribe(&id, Seq(after), deltas.is_set());
                 (id, result)
             }
-            ClientFrame::EditMessage { session_id, message_id, text, client_id } => {
-                let input = SendInput { text, client_id, ..SendInput::default() };
+            ClientFrame::EditMessage { session_id, message_id, text, client_id, attachments } => {
+                let input = SendInput { text, client_id, attachments, ..SendInput::default() };
                 let result = self.edit_message(&session_id, message_id, input).await;
                 (session_id, result)
             }
@@ -256,11 +258,13 @@ impl Connection {
         task.inspect(AbortHandle::abort);
     }
 
-    fn watch_list(&mut self, view: ViewKind) {
+    fn watch_list(&mut self, view: ViewKind, part: ListPart) {
         let (changes, outbox) = (self.app.shared.hub.watch_list(), self.outbox.clone());
         let task = match view {
             ViewKind::Records => self.watches.spawn(tell_list(changes, outbox)),
-            ViewKind::Html => self.watches.spawn(draw_list(self.app.clone(), changes, outbox)),
+            ViewKind::Html => {
+                self.watches.spawn(draw_list(self.app.clone(), part, changes, outbox))
+            }
         };
         if let Some(before) = self.watches_list.replace(task) {
             before.abort();

@@ -48,6 +48,7 @@ impl Client {
         let found = match session {
             Some(id) => call(&server, &format!("/api/sessions/{id}"), None).await?,
             None => {
+                check_agent(&server, agent).await?;
                 let new = json!({ "agent": agent, "workspace": workspace });
                 call(&server, "/api/sessions", Some(new)).await?
             }
@@ -117,6 +118,17 @@ impl Client {
         let socket = connect(&self.server, &self.session, self.seen).await;
         self.socket = socket.context("the server has gone, and the run with it")?;
         Ok(())
+    }
+}
+
+/// A session with an agent that cannot work would be of no use to anybody.
+async fn check_agent(server: &ServerFile, agent: &str) -> anyhow::Result<()> {
+    let listed = call(server, "/api/agents", None).await?;
+    let agents = listed["agents"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let found = agents.iter().find(|it| it["id"] == agent);
+    match found.and_then(|it| it["problem"].as_str()) {
+        Some(problem) => bail!("{agent} cannot be used now: {problem}"),
+        None => Ok(()),
     }
 }
 

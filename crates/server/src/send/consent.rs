@@ -10,8 +10,10 @@ pub(super) enum Decider {
     Person,
     /// `--yes`: all of them are allowed, each once.
     Yes,
-    /// `--deny`, or nobody is there and nobody can come: none is allowed.
+    /// `--deny`: none is allowed.
     No,
+    /// Nobody is there and nobody can come: none is allowed.
+    Nobody,
     /// Whoever looks at the page.
     Elsewhere,
 }
@@ -88,7 +90,11 @@ mod tests {
     use super::*;
 
     fn question(scopes: &[Scope]) -> Question {
-        let options = ApprovalOptions { scopes: scopes.to_vec(), can_edit: true, form: None };
+        let options = ApprovalOptions {
+            scopes: scopes.to_vec(),
+            can_edit: true,
+            ..ApprovalOptions::default()
+        };
         Question::new(CallId::new("c"), &options)
     }
 

@@ -3,12 +3,12 @@
 //! Pure: records in, pieces of text out. A terminal cannot take back what it shows, so this follows
 //! the records as they come; what has become of a call is read from the run's [`Answer`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 use transcript::{
     Answer, Call, CallId, CallState, ErrorInfo, Event, OutputStream, PartId, Record, ResponseId,
-    RunStatus,
+    RunStatus, TextRole,
 };
 
 use super::clean::{Cleaner, visible, visible_line};
@@ -25,6 +25,11 @@ pub(super) enum Piece {
 pub(super) struct Screen {
     answer: Answer,
     colours: bool,
+    /// Words are shown when it is known what they are, and not as they come: a file must hold the answer
+    /// alone.
+    holds: bool,
+    /// The texts that were held and then shown.
+    released: HashSet<PartId>,
     streams: HashMap<Stream, Progress>,
     /// What the line belongs to that the cursor stands in; none at the beginning of a line.
     open_line: Option<Stream>,
@@ -66,11 +71,17 @@ impl Screen {
         Self {
             answer: Answer::replay(run, []),
             colours,
+            holds: false,
+            released: HashSet::new(),
             streams: HashMap::new(),
             open_line: None,
             was_aside: false,
             pieces: Vec::new(),
         }
+    }
+
+    pub(super) fn holding(self, holds: bool) -> Self {
+        Self { holds, ..self }
     }
 
     /// How the run ended, once it has.
@@ -81,6 +92,9 @@ impl Screen {
     /// What a record of the run shows.
     pub(super) fn show(&mut self, record: &Record) -> Vec<Piece> {
         self.answer.apply(record);
+        if self.holds {
+            self.release();
+        }
         self.take_in(&record.event);
         std::mem::take(&mut self.pieces)
     }
@@ -118,8 +132,31 @@ impl Screen {
         self.answer.call(call_id).map(title).unwrap_or_default()
     }
 
+    /// Shows texts of which it is known by now what they are.
+    fn release(&mut self) {
+        let texts = self.answer.texts().filter(|(part, _)| part.parent.is_none());
+        let decided = texts.filter_map(|(_, text)| {
+            let id = text.id.clone();
+            let stream = match text.role {
+                TextRole::Undecided => return None,
+                TextRole::Final if text.open => return None,
+                TextRole::Final => Stream::Text(id),
+                TextRole::Commentary { .. } | TextRole::Discarded => Stream::Quiet(id),
+            };
+            (!self.released.contains(&text.id))
+                .then(|| (stream, text.id.clone(), text.text.clone()))
+        });
+        for (stream, id, text) in decided.collect::<Vec<_>>() {
+            self.released.insert(id);
+            self.rest_of(stream, &text);
+        }
+    }
+
     fn take_in(&mut self, event: &Event) {
         match event {
+            Event::TextDelta { parent_call_id: None, .. }
+            | Event::TextDone { parent_call_id: None, .. }
+                if self.holds => {}
             Event::TextDelta { part_id, parent_call_id, delta } => {
                 self.stream(said(part_id, parent_call_id.as_ref()), delta);
             }

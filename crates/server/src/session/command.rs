@@ -211,14 +211,16 @@ pub(crate) enum Answered {
 pub(crate) enum Refused {
     #[error("there is no such session")]
     NoSession,
+    #[error("the session was deleted; take that back first to go on with it")]
+    Leaving,
     #[error("a session of that id exists already")]
     Exists,
     #[error("the agent is working; stop it or wait until it has finished")]
     Busy,
     #[error("there is nothing to {0}: the agent has not answered yet")]
     Nothing(&'static str),
-    #[error("no agent is called '{0}'; see /api/agents for those there are")]
-    NoAgent(String),
+    #[error("no agent is called '{name}'; there are: {known}")]
+    NoAgent { name: String, known: String },
     #[error("the session has no message {0:?} that could be changed")]
     NoMessage(String),
     #[error("the session has no call {0:?} that waits or waited for a decision")]

@@ -385,7 +385,7 @@ fn as_error(refused: Refused) -> ErrorInfo {
     let code = match &refused {
         Refused::QueueFull(_) => ErrorCode::QueueFull,
         Refused::Storage(_) => ErrorCode::Storage,
-        Refused::NoAgent(_) => ErrorCode::AgentNotFound,
+        Refused::NoAgent { .. } => ErrorCode::AgentNotFound,
         Refused::NoSession => ErrorCode::AgentCancelled,
         Refused::Stopping => ErrorCode::ToolInterrupted,
         _ => ErrorCode::AgentFailed,

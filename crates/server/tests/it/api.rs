@@ -214,15 +214,14 @@ async fn bad_requests_get_a_clear_answer() {
 }
 
 #[tokio::test]
-async fn everything_but_healthz_needs_the_token() {
+async fn everything_but_healthz_and_assets_needs_the_token() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
     let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
     let client = client.unwrap();
     let url = |path: &str| format!("{}{path}", server.base);
-    for path in ["/", "/s/x", "/assets/page.js", "/api/agents", "/api/sessions", "/ws", "/nothing"]
-    {
+    for path in ["/", "/s/x", "/assets", "/api/agents", "/api/sessions", "/ws", "/nothing"] {
         let answer = client.get(url(path)).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{path}");
         let wrong = client.get(url(path)).bearer_auth("wrong").send().await.unwrap();
@@ -230,6 +229,14 @@ async fn everything_but_healthz_needs_the_token() {
     }
     let health = client.get(url("/healthz")).send().await.unwrap();
     assert_eq!(health.text().await.unwrap(), "ok");
+    for (path, expected) in [("/assets/page.css", 200), ("/assets/none", 404)] {
+        let answer = client.get(url(path)).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), expected, "{path}");
+        let changed = client.post(url(path)).send().await.unwrap();
+        assert_eq!(changed.status(), StatusCode::UNAUTHORIZED, "POST {path}");
+    }
+    let refused = client.get(url("/")).send().await.unwrap().text().await.unwrap();
+    assert!(refused.contains("name=\"token\""), "there is a way in: {refused}");
 
     let token = crate::program::TOKEN;
     let opened = client.get(url(&format!("/s/{session}?token={token}&at=3"))).send().await.unwrap();

@@ -2,7 +2,9 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use transcript::{Answer, Call, CallState, Decision, ErrorCode, Message, RunStatus, Transcript};
+use transcript::{
+    Answer, Call, CallState, Decision, ErrorCode, Event, Message, RunStatus, Transcript,
+};
 
 use crate::log::check_log;
 use crate::model::Model;
@@ -41,6 +43,39 @@ fn error_code(call: &Call) -> &ErrorCode {
 
 fn has_file(home: &Home, name: &str) -> bool {
     home.workspace().join(name).exists()
+}
+
+#[tokio::test]
+async fn a_question_keeps_what_would_be_written_over_and_what_an_answer_covers() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    let question = async |words: &str| {
+        server.send(&session, words).await;
+        let path = asked(&server, &session).await;
+        let log = server.log(&session).await;
+        let options = log.into_iter().rev().find_map(|it| match it.event {
+            Event::ToolApprovalRequested { options, .. } => Some(options),
+            _ => None,
+        });
+        decide(&server, &path, json!({ "decision": "accepted" })).await;
+        watch_until(&server, &session, is_quiet).await;
+        options.unwrap()
+    };
+    let file = home.workspace().join("notes.txt");
+    let new = question("write \"some words\" to notes.txt").await;
+    let target = new.target.unwrap();
+    assert_eq!((target.path.as_str(), target.size), (file.to_str().unwrap(), None));
+    assert_eq!(new.covers.as_deref(), Some("write_file: ./"));
+
+    let written = std::fs::read_to_string(&file).unwrap();
+    let again = question("write \"other words\" to notes.txt").await.target.unwrap();
+    assert_eq!((again.size, again.text), (Some(written.len() as u64), Some(written)));
+
+    std::fs::write(&file, "long\n".repeat(100_000)).unwrap();
+    let long = question("write \"no more\" to notes.txt").await.target.unwrap();
+    assert_eq!((long.size, long.text), (Some(500_000), None), "only named");
+    assert_eq!(question("run touch made").await.covers.as_deref(), Some("shell: touch made"));
 }
 
 #[tokio::test]

@@ -137,6 +137,7 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     caller.call(Method::PATCH, session, &of("").1, patch).await;
     for (path, url) in [
         ("/", "/"),
+        ("/", "/?archived=true&before=1.x"),
         ("/s/{session}", &format!("/s/{id}")),
         ("/assets/{file}", "/assets/page.js"),
         ("/assets/{file}", "/assets/icon.svg"),
@@ -189,6 +190,11 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     caller.call(POST, "/api/backup", "/api/backup", Body::Json(copy)).await;
     interrupt_and_go_on(caller, &id, &mut watcher).await;
     ask_and_decide(caller).await;
+    let (restore, restore_url) = of("/restore");
+    caller.call(Method::DELETE, session, &format!("{}?seconds=60", of("").1), Body::None).await;
+    for _ in 0..2 {
+        caller.call(POST, &restore, &restore_url, Body::None).await;
+    }
     caller.call(Method::DELETE, session, &of("").1, Body::None).await;
     check_frames_until(caller, &mut watcher, "session_deleted").await;
 
@@ -328,6 +334,7 @@ async fn refuse_everything(caller: &mut Caller<'_>) {
         }
     }
     caller.call(GET, "/ws", "/ws", Body::None).await;
+    caller.call(GET, "/", "/?before=nonsense", Body::None).await;
     caller.call(GET, "/api/search", "/api/search?q=x&sessionId=a%2Fb", Body::None).await;
     for wrong in [json!({ "agent": "nobody" }), json!({ "id": "twin" }), json!({ "id": "twin" })] {
         caller.call(POST, "/api/sessions", "/api/sessions", Body::Json(wrong)).await;

@@ -271,3 +271,24 @@ async fn what_is_too_large_or_too_slow_is_refused() {
     assert_eq!(watcher.until("error").await["code"], "too_large");
     assert_eq!(server.get("/healthz").await, "ok");
 }
+
+/// Whoever types an address gets a page, and a program gets what it can read.
+#[tokio::test]
+async fn an_address_that_is_not_there_is_refused_as_it_was_asked_for() {
+    let home = Home::instant();
+    let server = home.start();
+    let client = reqwest::Client::new();
+    for (path, words) in [
+        ("/nonsense", "There is nothing here"),
+        ("/s/nope", "There is no such session"),
+        ("/?before=nonsense", "That did not work"),
+    ] {
+        let request = client.get(format!("{}{path}", server.base)).bearer_auth(TOKEN);
+        let answer = request.header("accept", "text/html,*/*;q=0.8").send().await.unwrap();
+        assert!(answer.status().is_client_error(), "{path}");
+        let page = answer.text().await.unwrap();
+        assert!(page.contains(words) && !page.contains("/api/"), "{path}: {page}");
+    }
+    let (status, body) = server.request(reqwest::Method::GET, "/nonsense", None).await;
+    assert_eq!((status.as_u16(), &body["error"]["code"]), (404, &serde_json::json!("not_found")));
+}

@@ -140,6 +140,30 @@ async fn json_is_the_log_as_it_is() {
     assert!(has_file(&home, "made"));
 }
 
+/// What led to a call is no part of the answer.
+#[tokio::test]
+async fn a_file_gets_the_answer_and_nothing_else() {
+    let home = Home::instant();
+    let sent = send(&home, &["demo", "list the files, then what time is it in Lima"], "");
+    let server = home.start();
+    let listed = server.get("/api/sessions").await;
+    let session = listed["sessions"][0]["id"].as_str().unwrap();
+    let said = server.get(&format!("/api/sessions/{session}/messages?order=desc")).await;
+    let message = &said["messages"][0];
+    assert!(message["toolCalls"][0]["commentary"].is_string(), "{message}");
+    assert_eq!(sent.stdout.trim_end(), message["content"].as_str().unwrap().trim_end());
+    assert!(sent.stderr.contains(message["toolCalls"][0]["commentary"].as_str().unwrap()));
+}
+
+#[tokio::test]
+async fn whoever_names_an_agent_that_cannot_work_is_told_and_no_session_is_left() {
+    let home = Home::instant();
+    let sent = send(&home, &["nope", "hi"], "");
+    assert!(sent.stderr.contains("no agent is called 'nope'; there are: demo"), "{}", sent.stderr);
+    let server = home.start();
+    assert_eq!(server.get("/api/sessions").await["sessions"].as_array().unwrap().len(), 0);
+}
+
 #[tokio::test]
 async fn a_run_that_fails_is_told_by_the_exit_code() {
     let home = Home::instant();
@@ -151,7 +175,7 @@ async fn a_run_that_fails_is_told_by_the_exit_code() {
 #[tokio::test]
 async fn without_a_terminal_nothing_is_allowed_unless_it_was_said_before() {
     let home = Home::instant();
-    for (args, words) in [(vec![], "nobody to ask"), (vec!["--deny"], "nobody to ask")] {
+    for (args, words) in [(vec![], "nobody to ask"), (vec!["--deny"], "denied, as --deny says")] {
         let args = [vec!["demo", "run touch made"], args].concat();
         let sent = send(&home, &args, "y\ny\ny\n");
         assert!(

@@ -50,6 +50,68 @@ async fn what_was_said_and_done_is_found() {
 }
 
 #[tokio::test]
+async fn a_deletion_can_be_taken_back_while_it_waits_and_nobody_uses_the_session() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = converse(&server, "help").await;
+    let path = format!("/api/sessions/{session}");
+    let delete_in = |seconds: u32| format!("{path}?seconds={seconds}");
+    let before = server.log(&session).await.len();
+
+    let (status, _) = server.request(Method::DELETE, &delete_in(600), None).await;
+    assert_eq!(status, StatusCode::NO_CONTENT);
+    let (_, page) = server.get_bytes("/").await;
+    let page = String::from_utf8(page).unwrap();
+    assert!(page.contains("data-action=\"restore\""), "every page has the way back");
+    let message = json!({ "text": "help" });
+    let (status, body) = server.post(&format!("{path}/messages"), message.clone()).await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "{body}");
+    assert_eq!(server.log(&session).await.len(), before, "nothing was written");
+
+    let restore = format!("{path}/restore");
+    assert_eq!(server.post(&restore, json!({})).await.0, StatusCode::OK);
+    assert_eq!(server.post(&restore, json!({})).await.0, StatusCode::CONFLICT, "only once");
+    let (status, _) = server.post(&format!("{path}/messages"), message).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    watch_until(&server, &session, is_quiet).await;
+
+    let mut watcher = Watcher::connect(&server).await;
+    watcher.say(json!({ "type": "subscribe", "sessions": true })).await;
+    server.request(Method::DELETE, &delete_in(0), None).await;
+    assert_eq!(watcher.until("session_deleted").await["id"], session);
+}
+
+#[tokio::test]
+async fn the_list_goes_on_behind_a_link_and_what_was_put_away_has_a_list_of_its_own() {
+    let home = Home::instant();
+    let server = home.start();
+    let mut all = Vec::new();
+    for _ in 0..103 {
+        all.push(server.create_session().await);
+    }
+    let page = async |path: &str| String::from_utf8(server.get_bytes(path).await.1).unwrap();
+    let listed = |html: &str| -> Vec<String> {
+        let of = |it: &str| it.split_once('"').unwrap().0.to_owned();
+        html.split("<li id=\"sessions-").skip(1).map(of).filter(|it| it != "more").collect()
+    };
+    let first = page("/").await;
+    let link = first.split("id=\"sessions-more\"").nth(1).expect("a link to the rest");
+    let link = link.split("href=\"").nth(1).unwrap().split_once('"').unwrap().0;
+    let second = page(&link.replace("&amp;", "&")).await;
+    assert!(!second.contains("sessions-more"), "the end has no link");
+    let mut shown = [listed(&first), listed(&second)].concat();
+    assert_eq!(shown.len(), all.len());
+    shown.sort();
+    all.sort();
+    assert_eq!(shown, all);
+
+    let archive = json!({ "archived": true });
+    server.request(Method::PATCH, &format!("/api/sessions/{}", all[0]), Some(archive)).await;
+    assert!(!listed(&page("/").await).contains(&all[0]));
+    assert_eq!(listed(&page("/?archived=true").await), all[..1]);
+}
+
+#[tokio::test]
 async fn deleting_a_session_leaves_nothing_of_it() {
     let home = Home::natural();
     let server = home.start();

@@ -101,7 +101,7 @@ fn everything_was_done_already() {
     check_answer(
         history,
         expect![[r#"
-            I'll go on where I stopped.
+            I'll do it again, from the beginning.
 
             The tool `read_file` says:
 
@@ -118,7 +118,7 @@ fn what_broke_holds_when_the_run_goes_on() {
     check_answer(
         history,
         expect![
-            "I'll go on where I stopped. The model service answers again: this time nothing broke."
+            "I'll do it again, from the beginning. The model service answers again: this time nothing broke."
         ],
     );
 }

@@ -293,14 +293,14 @@ fn a_run_that_broke_off_goes_on() {
     expect![[r#"
         {"type":"step_start","index":0}
         {"type":"text_start","partId":"r.1"}
-          13 deltas
+          14 deltas
         done r.1
-            I'll go on where I stopped. Let me look at the files first.
+            I'll do it again, from the beginning. Let me look at the files first.
         {"type":"tool_call_start","callId":"r.2","toolName":"list_files","executor":"server"}
           2 deltas
         {"type":"tool_arguments_done","callId":"r.2","arguments":"{\"path\":\".\"}","summary":"path: '.'","validation":"not_required"}
         RunTool { call_id: CallId("r.2"), tool_name: "list_files", arguments: "{\"path\":\".\"}" }
-        {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":23,"outputTokens":14,"totalTokens":37}}
+        {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":23,"outputTokens":15,"totalTokens":38}}
         {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
         {"type":"step_start","index":1}
         {"type":"text_start","partId":"r.3"}
@@ -311,7 +311,7 @@ fn a_run_that_broke_off_goes_on() {
           4 deltas
         {"type":"tool_arguments_done","callId":"r.4","arguments":"{\"path\":\"notes.txt\"}","summary":"path: 'notes.txt'","validation":"not_required"}
         RunTool { call_id: CallId("r.4"), tool_name: "read_file", arguments: "{\"path\":\"notes.txt\"}" }
-        {"type":"step_finish","index":1,"finishReason":"tool-calls","usage":{"inputTokens":38,"outputTokens":9,"totalTokens":47}}
+        {"type":"step_finish","index":1,"finishReason":"tool-calls","usage":{"inputTokens":39,"outputTokens":9,"totalTokens":48}}
         {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
         {"type":"step_start","index":2}
         {"type":"text_start","partId":"r.5"}
@@ -334,9 +334,9 @@ fn a_run_that_broke_off_goes_on() {
             ```
             two
             ````
-        {"type":"step_finish","index":2,"finishReason":"stop","usage":{"inputTokens":48,"outputTokens":53,"totalTokens":101}}
+        {"type":"step_finish","index":2,"finishReason":"stop","usage":{"inputTokens":49,"outputTokens":53,"totalTokens":102}}
         {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
-        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 109, output_tokens: 76, total_tokens: 185, cached_tokens: None, reasoning_tokens: None }) }
+        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 111, output_tokens: 77, total_tokens: 188, cached_tokens: None, reasoning_tokens: None }) }
     "#]].assert_eq(&show(&played));
 }
 

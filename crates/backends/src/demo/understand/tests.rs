@@ -250,3 +250,16 @@ fn show(message: &str) -> String {
         .collect();
     format!("{message}\n    {}", wishes.join("\n    "))
 }
+
+#[test]
+fn a_topic_can_be_what_was_named_before() {
+    check(
+        &["think about lighthouses, then write a report about them", "write a report about it"],
+        expect![[r#"
+            think about lighthouses, then write a report about them
+                Think { about: "lighthouses" }
+                Report { about: Some("lighthouses") }
+            write a report about it
+                Report { about: Some("it") }"#]],
+    );
+}

@@ -167,14 +167,20 @@ impl Stage {
                 self.session.begin(&id, Trigger::SelfStarted);
                 self.open_run(id, Trigger::SelfStarted);
             }
-            Effect::Ask { call_id, can_edit, form } => {
+            Effect::Ask { call_id, can_edit, form, reason } => {
                 assert!(!can_edit, "Codex runs what it asked about, or nothing");
                 let run = self.run.as_ref().expect("only a run asks");
                 let call = run.answer.call(&call_id).expect("the call is in the log");
                 assert!(call.is_open() && call.arguments_done, "it can be decided about");
                 assert!(!self.asked.contains(&call_id), "it is asked about once at a time");
                 self.asked.push(call_id.clone());
-                let options = ApprovalOptions { scopes: vec![Scope::Once], can_edit, form };
+                let options = ApprovalOptions {
+                    scopes: vec![Scope::Once],
+                    can_edit,
+                    form,
+                    reason,
+                    ..ApprovalOptions::default()
+                };
                 self.record(Event::ToolApprovalRequested { call_id, options });
             }
             Effect::Withdraw(call_id) => {

@@ -9,6 +9,7 @@ use transcript::{
     Transcript, Trigger, close, is_of_session, missing_start, pause, settle_result,
 };
 
+use super::asking::Asking;
 use super::{AfterCommit, Next, Task};
 use crate::processes::{Mark, Processes};
 use crate::session::exchanges::answering;
@@ -132,7 +133,9 @@ impl Task {
                 Effect::Write(line) => self.after_commit.push(AfterCommit::Write(line)),
                 Effect::CloseInput => self.after_commit.push(AfterCommit::CloseInput),
                 Effect::Begin => self.begin_run(),
-                Effect::Ask { call_id, can_edit, form } => self.ask(call_id, can_edit, form),
+                Effect::Ask { call_id, can_edit, form, reason } => {
+                    self.ask(call_id, Asking { can_edit, form, reason });
+                }
                 Effect::Withdraw(call_id) => self.withdraw(&call_id),
                 Effect::CannotSteer(message_id) => self.take_back(&message_id),
                 Effect::WakeAt(at) => {

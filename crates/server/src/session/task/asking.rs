@@ -9,8 +9,16 @@ use super::calls::{Question, US};
 use crate::approvals::{self, Proposed};
 use crate::session::run::AskedBy;
 
+/// How a program asks.
+pub(super) struct Asking {
+    pub(super) can_edit: bool,
+    pub(super) form: Option<Value>,
+    pub(super) reason: Option<String>,
+}
+
 impl Task {
-    pub(super) fn ask(&mut self, call_id: CallId, can_edit: bool, form: Option<Value>) {
+    pub(super) fn ask(&mut self, call_id: CallId, asking: Asking) {
+        let Asking { can_edit, form, reason } = asking;
         let Some(run) = &mut self.run else { return };
         let Some(call) = run.answer.call(&call_id) else {
             tracing::warn!(session = %self.id, "a program asks about a call that nobody knows");
@@ -44,6 +52,7 @@ impl Task {
                     arguments,
                     asked_by,
                     form,
+                    reason,
                     asked_at,
                 });
             }

@@ -18,7 +18,7 @@ use crate::approvals::{Proposed, Verdict};
 use crate::clock;
 use crate::session::command::{Answered, Approval, Refused, Reply};
 use crate::session::run::{AskedBy, WaitingCall};
-use crate::tools::{ToolNews, What};
+use crate::tools::{ToolNews, What, write_target};
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// Who decided where no person did.
@@ -31,6 +31,8 @@ pub(super) struct Question {
     pub(super) arguments: String,
     pub(super) asked_by: AskedBy,
     pub(super) form: Option<Value>,
+    /// Why, as the agent's program says.
+    pub(super) reason: Option<String>,
     /// When it stands in the log already.
     pub(super) asked_at: Option<Millis>,
 }
@@ -102,13 +104,13 @@ impl Task {
             Some(_) => self.refuse_call(call_id, denied(None)),
             None if must_ask => {
                 let asked_at = approval.map(|it| it.requested_at);
-                let (asked_by, form) = (AskedBy::Us, None);
                 self.ask_about(Question {
                     call_id,
                     tool_name,
                     arguments,
-                    asked_by,
-                    form,
+                    asked_by: AskedBy::Us,
+                    form: None,
+                    reason: None,
                     asked_at,
                 });
             }
@@ -120,7 +122,7 @@ impl Task {
     }
 
     pub(super) fn ask_about(&mut self, question: Question) {
-        let Question { call_id, tool_name, arguments, asked_by, form, asked_at } = question;
+        let Question { call_id, tool_name, arguments, asked_by, form, reason, asked_at } = question;
         let covers = self.covers(&tool_name, &arguments, asked_by);
         let Some(run) = &mut self.run else { return };
         let id = run.id.clone();
@@ -128,12 +130,13 @@ impl Task {
             Some(_) => vec![Scope::Once, Scope::Session, Scope::Always],
             None => vec![Scope::Once],
         };
+        let target = write_target(&tool_name, &arguments, &run.workspace);
         let until = asked_at.unwrap_or_else(clock::now).plus(self.shared.approvals.timeout_ms);
         let waiting = WaitingCall { tool_name, arguments, until, asked_by };
         run.waiting.insert(call_id.clone(), waiting);
         if asked_at.is_none() {
             let can_edit = !matches!(asked_by, AskedBy::Program { can_edit: false, .. });
-            let options = ApprovalOptions { scopes, can_edit, form };
+            let options = ApprovalOptions { scopes, can_edit, form, covers, reason, target };
             self.push(Some(&id), Event::ToolApprovalRequested { call_id, options });
         }
     }

@@ -96,14 +96,14 @@ impl Task {
             Verdict::Allow => self.start_call(call_id, tool_name, arguments),
             Verdict::Deny => self.refuse_call(call_id, not_allowed()),
             Verdict::Ask => {
-                let (asked_by, form, asked_at) = (AskedBy::Us, None, None);
                 self.ask_about(Question {
                     call_id,
                     tool_name,
                     arguments,
-                    asked_by,
-                    form,
-                    asked_at,
+                    asked_by: AskedBy::Us,
+                    form: None,
+                    reason: None,
+                    asked_at: None,
                 });
             }
         }

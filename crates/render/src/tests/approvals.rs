@@ -1,0 +1,190 @@
+//! What a person is asked, what they can see before they answer, and what the page says afterwards.
+
+use serde_json::{Value, json};
+use transcript::{Record, SessionId, Transcript};
+
+use crate::conversation::{Reach, messages};
+use crate::dom::{Node, element};
+use crate::surroundings::Surroundings;
+use crate::{Bodies, BodyKind, View, export_markdown, whole_text};
+
+fn transcript(events: &[Value]) -> Transcript {
+    replay(Transcript::default(), events)
+}
+
+/// A run of these events, a second apart.
+fn replay(mut transcript: Transcript, events: &[Value]) -> Transcript {
+    let start = json!({"type": "run_start", "agent": "demo", "trigger": "user"});
+    for (idx, event) in [&start].into_iter().chain(events).enumerate() {
+        let mut record = event.clone();
+        record["seq"] = json!(idx + 1);
+        record["at"] = json!(format!("2026-11-15T10:00:{idx:02}.000Z"));
+        record["sessionId"] = json!("s");
+        record["responseId"] = json!("r");
+        transcript.apply(&serde_json::from_value::<Record>(record).expect("a record"));
+    }
+    transcript
+}
+
+fn call(tool: &str, arguments: &Value) -> Vec<Value> {
+    vec![
+        json!({"type": "tool_call_start", "callId": "r.1", "toolName": tool, "executor": "server"}),
+        json!({"type": "tool_arguments_done", "callId": "r.1", "arguments": arguments.to_string(),
+               "summary": "as proposed", "validation": "pending"}),
+    ]
+}
+
+fn asked(options: Value) -> Value {
+    let mut all = json!({"scopes": ["once", "session", "always"], "canEdit": true});
+    all.as_object_mut().unwrap().extend(options.as_object().cloned().unwrap_or_default());
+    json!({"type": "tool_approval_requested", "callId": "r.1", "options": all})
+}
+
+fn result(ok: bool, result: Value) -> Value {
+    json!({"type": "tool_result", "callId": "r.1", "toolName": "", "ok": ok, "result": result})
+}
+
+fn view() -> View {
+    View::new(SessionId::new("s"), Bodies::Cut)
+}
+
+/// The texts of the elements of a class, in order.
+fn texts(page: &Node, class: &str) -> Vec<String> {
+    let has_class = |node: &&&Node| {
+        node.attribute("class").is_some_and(|it| it.split(' ').any(|it| it == class))
+    };
+    page.elements().iter().filter(has_class).map(|it| it.text()).collect()
+}
+
+fn conversation(transcript: &Transcript) -> Node {
+    element("page", &messages(&view(), &transcript.messages, Reach::End).to_html())
+}
+
+fn sheet(transcript: &Transcript) -> Node {
+    element("page", &Surroundings::new(&view(), transcript).dock.to_html())
+}
+
+fn changed(tool: &str, proposed: &Value, ran: &Value) -> Transcript {
+    let mut events = call(tool, proposed);
+    events.push(asked(json!({})));
+    events.push(json!({"type": "tool_approval_resolved", "callId": "r.1", "decision": "accepted",
+                       "scope": "once", "arguments": ran.to_string(), "by": "user"}));
+    events.push(result(true, json!(null)));
+    transcript(&events)
+}
+
+#[test]
+fn what_ran_is_shown_and_not_what_was_proposed() {
+    let (proposed, ran) = (json!({"command": "rm -r build"}), json!({"command": "ls build"}));
+    for tool in ["shell", "somebody_elses"] {
+        let transcript = changed(tool, &proposed, &ran);
+        let page = conversation(&transcript);
+        for class in ["about", "tooltip"] {
+            let shown = texts(&page, class).concat();
+            assert!(
+                shown.contains("ls build") && !shown.contains("rm -r"),
+                "{tool} {class}: {shown}"
+            );
+        }
+        let inside = texts(&page, "inside").concat();
+        assert!(inside.contains("ls build") && !inside.contains("rm -r"), "{tool}: {inside}");
+        let decision = texts(&page, "decision").concat();
+        assert!(decision.contains("see what was proposed") && decision.contains("rm -r build"));
+
+        let markdown = export_markdown(&transcript);
+        let (first, rest) = markdown.split_once("proposed was").unwrap();
+        assert!(first.contains("ls build") && !first.contains("rm -r"), "{markdown}");
+        assert!(rest.contains("rm -r build"), "{markdown}");
+
+        let call = transcript.messages[0].answer().unwrap().calls().next().unwrap();
+        assert_eq!(whole_text(call, BodyKind::Arguments), ran.to_string());
+        assert_eq!(whole_text(call, BodyKind::Proposed), proposed.to_string());
+    }
+}
+
+/// An agent cannot talk the command out of sight.
+#[test]
+fn what_will_run_stands_before_what_the_agent_says_about_it() {
+    let said = "word ".repeat(2000);
+    let mut events = vec![
+        json!({"type": "step_start", "index": 0}),
+        json!({"type": "text_done", "partId": "r.0", "text": said}),
+    ];
+    events.extend(call("shell", &json!({"command": "rm -r build"})));
+    events.push(asked(json!({"reason": "Need to `clean` up"})));
+    let text = sheet(&transcript(&events)).text();
+    let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words:?} in {text}"));
+    assert!(place("rm -r build") < place("Need to clean up"));
+    assert!(place("Need to clean up") < place("word word"));
+    assert!(place("word word") < place("Allow once"));
+}
+
+#[test]
+fn what_an_answer_for_good_covers_is_said_before_it_is_given() {
+    let covered = |tool: &str, covers: &str| {
+        let mut events = call(tool, &json!({}));
+        events.push(asked(json!({"covers": covers})));
+        texts(&sheet(&transcript(&events)), "covers").concat()
+    };
+    let said = covered("shell", "shell: rm -r build");
+    assert_eq!(said, "For this session and always: exactly the command rm -r build.");
+    assert!(covered("write_file", "write_file: src/").contains("for files in src/"));
+    assert!(covered("http_get", "http_get: https://a.example").contains("for https://a.example"));
+    assert!(covered("Deploy", "Deploy").contains("every call of Deploy, whatever its arguments"));
+}
+
+#[test]
+fn a_question_about_a_file_says_what_it_would_write_over() {
+    let question = |target: Value| {
+        let mut events = call("write_file", &json!({"path": "a.txt", "text": "one\ntwo\n"}));
+        events.push(asked(json!({ "target": target })));
+        sheet(&transcript(&events))
+    };
+    let new = question(json!({"path": "/w/a.txt"}));
+    assert!(new.text().contains("/w/a.txt") && new.text().contains("A new file, 2 lines"));
+    let there = question(json!({"path": "/w/a.txt", "size": 9, "text": "one\nthree\n"}));
+    assert!(there.text().contains("Writes over the file that is there"));
+    assert_eq!(texts(&there, "diff-removed").concat(), "-three");
+    assert_eq!(texts(&there, "diff-added").concat(), "+two");
+    let long = question(json!({"path": "/w/a.txt", "size": 3_400_000}));
+    assert!(long.text().contains("(3.4 MB) with 2 lines"), "{}", long.text());
+}
+
+#[test]
+fn the_line_says_denied_for_denied_and_leaves_out_the_time_it_waited() {
+    let mut events = call("shell", &json!({"command": "ls"}));
+    events.push(asked(json!({})));
+    events.push(json!({"type": "tool_approval_resolved", "callId": "r.1", "decision": "rejected", "by": "user"}));
+    events.push(json!({"type": "tool_result", "callId": "r.1", "toolName": "shell", "ok": false,
+                       "error": {"code": "tool_denied", "message": "no"}}));
+    events.push(json!({"type": "run_finish", "status": "completed", "durationMs": 3200}));
+    let page = conversation(&transcript(&events));
+    assert_eq!(texts(&page, "words"), ["Used 1 tool · 1 denied · 2.2s · waited 1.0s for you"]);
+    assert!(texts(&page, "failed").is_empty());
+}
+
+#[test]
+fn a_long_file_that_was_read_can_be_opened_from_its_own_view() {
+    let content = "a line of the file\n".repeat(2000);
+    let mut events = call("read_file", &json!({"path": "long.txt"}));
+    events.push(result(true, json!({ "content": content })));
+    let page = conversation(&transcript(&events));
+    let links = page.elements().into_iter().filter(|it| it.name() == "a");
+    let link = links.into_iter().find(|it| it.text().starts_with("Show the file")).unwrap();
+    let address = link.attribute("href").unwrap();
+    assert!(address.contains("stream=file"), "{address}");
+
+    let whole = replay(Transcript::whole(), &events);
+    let call = whole.messages[0].answer().unwrap().calls().next().unwrap();
+    assert_eq!(whole_text(call, BodyKind::File), content);
+}
+
+#[test]
+fn a_folder_that_was_listed_shows_what_is_in_it() {
+    let entries =
+        json!([{"name": "src", "kind": "folder"}, {"name": "a.txt", "kind": "file", "size": 12}]);
+    let mut events = call("list_files", &json!({}));
+    events.push(result(true, json!({"path": ".", "entries": entries, "total": 2})));
+    let shown = texts(&conversation(&transcript(&events)), "listed").concat();
+    assert_eq!(shown, "src/a.txt12 B");
+}

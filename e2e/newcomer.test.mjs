@@ -1,0 +1,248 @@
+// What somebody meets who uses the page for the first time, and does not forgive it.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { useBrowser } from "./browser.mjs";
+import { INSTANT, NATURAL, startCallboard, until } from "./callboard.mjs";
+import { answered, field, openSession, say, seen } from "./drive.mjs";
+import { openDrawn, useGallery } from "./gallery.mjs";
+
+const browser = useBrowser();
+const gallery = useGallery();
+
+/** @typedef {import("playwright-core").Page} Page */
+
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+const SMALL = { viewport: { width: 1000, height: 500 } };
+
+/** @param {Page} page @param {string} title @param {string} entry */
+async function choose(page, title, entry) {
+  await page.getByRole("button", { name: `More for ${title}` }).click();
+  await page.getByRole("menuitem", { name: entry, exact: true }).click();
+}
+
+// Drawing moves the page too: it may shrink and grow again before the browser tells that it has moved.
+test("only what the reader does ends that the page follows its end", async (t) => {
+  const page = await browser.newPage(t, SMALL);
+  const { first } = gallery.replay("tools");
+  await openDrawn(page, "tools", first);
+  const isFollowing = () =>
+    page.evaluate(async () => {
+      const frames = () => new Promise((resume) => requestAnimationFrame(() => requestAnimationFrame(resume)));
+      const grow = async () => {
+        const it = document.createElement("div");
+        it.style.height = "1500px";
+        document.querySelector("#conversation")?.append(it);
+        await frames();
+        await frames();
+      };
+      await grow();
+      scrollBy(0, -300);
+      await frames();
+      await grow();
+      return innerHeight + scrollY >= document.documentElement.scrollHeight - 2;
+    });
+  await field(page).focus();
+  await page.keyboard.type("words");
+  assert.ok(await isFollowing());
+  const latest = page.getByRole("button", { name: "Jump to latest" });
+  for (const goBack of [() => page.mouse.wheel(0, -400), () => page.keyboard.press("PageUp")]) {
+    await page.mouse.move(600, 250);
+    await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement).blur());
+    await goBack();
+    await latest.waitFor();
+    assert.ok(!(await isFollowing()), "the reader has gone back");
+    await latest.click();
+    assert.ok(await isFollowing());
+  }
+});
+
+for (const [size, options] of Object.entries({ phone: PHONE, small: SMALL })) {
+  test(`however much the agent says, the command and the buttons are in sight: ${size}`, async (t) => {
+    const page = await browser.newPage(t, options);
+    await openDrawn(page, "approval", gallery.html("approval"));
+    const sheet = page.getByRole("alertdialog");
+    await sheet.evaluate((it) => {
+      const why = document.createElement("blockquote");
+      why.className = "why";
+      why.textContent = "Nothing to see here. ".repeat(500);
+      it.querySelector(".view")?.after(why);
+    });
+    for (const it of [sheet.locator(".command"), ...(await sheet.getByRole("button").all())]) {
+      const isSeen = await it.evaluate((element) => {
+        const { left, top, width, height } = element.getBoundingClientRect();
+        const found = document.elementFromPoint(left + width / 2, top + height / 2);
+        return !!found && element.contains(found);
+      });
+      assert.ok(isSeen, await it.innerText());
+    }
+  });
+}
+
+test("after an answer by key one can write on", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard);
+  await say(page, "run touch made");
+  await page.getByRole("alertdialog").waitFor();
+  await page.locator("h1").click({ position: { x: 1, y: 1 }, trial: true });
+  await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement)?.blur());
+  await page.keyboard.press("1");
+  await answered(page);
+  await page.waitForFunction(() => document.activeElement?.id === "text");
+});
+
+test("a deletion waits on every page, and can be taken back there", async (t) => {
+  const callboard = await startCallboard(t);
+  const session = await callboard.converse("help");
+  const other = await callboard.converse("time in Lima");
+  const page = await openSession(t, browser, callboard, session);
+  await choose(page, "help", "Delete");
+  await page.waitForURL(callboard.base);
+  await page.goto(`${callboard.base}s/${other}`);
+  const line = page.locator(`#sessions-${session}`);
+  assert.match(await line.innerText(), /help\s+deleted\s+Undo/);
+  await line.getByRole("button", { name: "Undo" }).click();
+  await line.getByRole("link").click();
+  await answered(page);
+  assert.equal((await callboard.api("sessions")).sessions.length, 2);
+});
+
+test("what was archived is listed, and the way back is at hand", async (t) => {
+  const callboard = await startCallboard(t);
+  const session = await callboard.converse("help");
+  await callboard.converse("time in Lima");
+  const page = await browser.newPage(t);
+  await page.goto(callboard.url);
+  const line = page.locator(`#sessions-${session}`);
+  await choose(page, "help", "Archive");
+  await line.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Undo" }).click();
+  await line.waitFor();
+
+  await choose(page, "help", "Archive");
+  await line.waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "Archived" }).click();
+  await line.waitFor();
+  assert.equal(await page.locator("#sessions li[data-session-id]").count(), 1);
+  await choose(page, "help", "Unarchive");
+  await line.waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "Sessions", exact: true }).click();
+  await line.waitFor();
+});
+
+test("the list goes on where it ends", async (t) => {
+  const callboard = await startCallboard(t);
+  for (let n = 0; n < 102; n++) await callboard.api("sessions", { body: { agent: "demo" } });
+  const page = await browser.newPage(t);
+  await page.goto(callboard.url);
+  const lines = page.locator("#sessions li[data-session-id]");
+  assert.equal(await lines.count(), 100);
+  await page.getByRole("link", { name: "Older sessions" }).click();
+  await page.waitForFunction(() => document.querySelectorAll("#sessions li[data-session-id]").length === 102);
+  assert.equal(await page.getByRole("link", { name: "Older sessions" }).count(), 0);
+});
+
+test("editing a message keeps its files and takes new ones", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard);
+  const choosing = page.locator("#attach");
+  const name = `${"a very long name of a file ".repeat(5)}.txt`;
+  await choosing.setInputFiles({ name, mimeType: "text/plain", buffer: Buffer.from("one") });
+  const chip = page.locator("#files button");
+  const box = await chip.boundingBox();
+  const end = await chip.evaluate((it) => it.getBoundingClientRect().right - it.scrollWidth);
+  assert.ok(box && end > 0 && box.width <= 241, "the cross is in sight");
+  assert.match(await chip.innerText(), /×$/);
+  await say(page, "help");
+  await answered(page);
+  await page.locator(".bubble").hover();
+  await page.getByRole("button", { name: "Edit and send again" }).click();
+  assert.equal(await chip.count(), 1);
+  await choosing.setInputFiles({ name: "two.txt", mimeType: "text/plain", buffer: Buffer.from("two") });
+  await field(page).fill("help me");
+  await page.keyboard.press("Enter");
+  await page.locator(".messages > .message .bubble", { hasText: "help me" }).waitFor();
+  const files = await seen(page.locator(".messages > .message .attachment .name"));
+  assert.deepEqual(files, [name, "two.txt"]);
+  assert.equal(await chip.count(), 0);
+});
+
+test("the examples are the demo agent's, whoever is chosen", async (t) => {
+  const config = `${INSTANT}[[agents]]\nid = "first"\nkind = "openai"\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\n`;
+  const callboard = await startCallboard(t, { config });
+  const page = await browser.newPage(t);
+  await page.goto(callboard.url);
+  await page.locator("#agent").selectOption("first");
+  await page.getByRole("button", { name: "help", exact: true }).click();
+  await page.waitForURL(/\/s\//);
+  await answered(page);
+  assert.match(await page.locator(".heading .agent").innerText(), /demo/);
+});
+
+test("a new session can be given a folder, and says where it works", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await browser.newPage(t);
+  await page.goto(callboard.url);
+  await page.getByRole("textbox", { name: "Folder" }).fill("/");
+  await field(page).fill("help");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/s\//);
+  assert.equal(await page.locator(".heading .folder").getAttribute("title"), "/");
+  await page.goto(`${callboard.base}s/${await callboard.converse("help")}`);
+  assert.equal(await page.locator(".heading .folder").getAttribute("title"), callboard.workspace);
+});
+
+test("while the server is away nothing says that it works", async (t) => {
+  const callboard = await startCallboard(t, { config: NATURAL });
+  const page = await openSession(t, browser, callboard);
+  await say(page, "tell me a story");
+  await page.locator(".now[data-state=running]").waitFor();
+  process.kill(callboard.pid, "SIGKILL");
+  await page.locator("body.offline").waitFor();
+  const shown = await page.evaluate(() => {
+    const after = (/** @type {string} */ name) => {
+      const it = document.querySelector(name);
+      return it && getComputedStyle(it, "::after").content;
+    };
+    const words = document.querySelector(".now .words");
+    return [after(".heading .state"), after(".now"), words?.checkVisibility()];
+  });
+  assert.deepEqual(shown, ['"not connected"', '"Not connected"', false]);
+});
+
+test("what was always allowed is listed and can be taken back", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard);
+  await say(page, "run touch made");
+  const sheet = page.getByRole("alertdialog");
+  assert.match(await sheet.locator(".covers").innerText(), /exactly the command touch made/);
+  await sheet.getByRole("button", { name: "Always allow" }).click();
+  await answered(page);
+  await page.getByRole("button", { name: "Settings" }).click();
+  await page.locator("#grants li", { hasText: "touch made" }).getByRole("button").click();
+  await until(async () => (await callboard.api("grants")).grants.length === 0);
+  assert.equal(await page.locator("#grants li").count(), 0);
+});
+
+test("whoever has no key finds a page that looks like one, and a way in", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await browser.newPage(t);
+  await page.goto(callboard.base);
+  const button = page.getByRole("button", { name: "Use the token" });
+  const radius = await button.evaluate((it) => getComputedStyle(it).borderRadius);
+  assert.equal(radius, "6px");
+  await page.getByLabel("Token").fill(callboard.token);
+  await button.click();
+  await field(page).waitFor();
+  assert.equal(page.url(), callboard.base);
+});
+
+test("without script nothing is promised that is not there", async (t) => {
+  const callboard = await startCallboard(t);
+  const session = await callboard.converse("help");
+  const page = await browser.newPage(t, { javaScriptEnabled: false });
+  await page.goto(callboard.url);
+  assert.doesNotMatch(await page.locator("main").innerText(), /below|try/i);
+  assert.match(await page.locator(`#sessions-${session}`).innerText(), /\d{4}-\d\d-\d\d/);
+});
