@@ -125,7 +125,7 @@ class Conversation {
   }
 
   /** The last answer, when that many have ended. @param {number} count */
-  async lastAnswer(count) {
+  async lastOf(count) {
     await until(async () => {
       const events = await this.stage.callboard.events(this.id);
       return events.filter((it) => it.type === "run_finish").length === count;

@@ -335,7 +335,7 @@ const CASES = {
     const waiting = (await talk.queue()).map(({ text, held }) => ({ text, held }));
     assert.deepEqual(waiting, [{ text: "play:hello", held: true }]);
     await talk.post("queue/release");
-    const last = await talk.lastAnswer(2);
+    const last = await talk.lastOf(2);
     assert.equal(last.content, "Hello! This answer comes in several small pieces.");
     await assertGoesOn(talk, "play:hello", stage);
     const said = (await stage.callboard.events(talk.id)).filter((it) => it.type === "user_message");

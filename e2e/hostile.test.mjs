@@ -19,8 +19,8 @@ const AT_ONCE = 25;
 const KNOWN_TOOLS = ["shell", "Read", "Edit", "Grep", "TodoWrite", "WebFetch", "Task"];
 /** Everything that the page is made of. */
 const ELEMENTS = `a article aside b blockquote br button code dd del details div dl dt em footer form h1 h2 h3 h4 h5 h6
-  header hr i input kbd label li main mark nav noscript ol option p path pre s section select span strong sub
-  summary sup svg symbol circle rect line polyline polygon use table tbody td textarea th thead tr ul`.split(/\s+/);
+  g header hr i input kbd label li main mark nav noscript ol option p path pre s section select span strong sub
+  summary sup svg symbol circle rect line polyline polygon use table tbody td text textarea th thead title tr ul`.split(/\s+/);
 
 /** The payloads in every place that an agent, a tool or a person can fill. @param {string[]} payloads */
 function hostileLog(payloads) {

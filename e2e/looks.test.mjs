@@ -161,7 +161,7 @@ test("X5.5 agent-to-agent on a hand-written log: the messages, the callbacks, th
   assert.equal(blocks.length, 2);
   assert.match(blocks[0] ?? "", /Message to codex answered .*Is the build \*\*green\*\*\? Yes, since 08:40/);
   assert.match(blocks[1] ?? "", /Message to pi failed .*did not answer within 300s agent_timeout/);
-  assert.equal(await page.locator(".exchange a").first().getAttribute("href"), "/s/s2");
+  assert.equal(await page.locator(".exchange a").first().getAttribute("href"), "/s/s2#m=r7");
   assert.match((await seen(page.locator(".from"))).join(), /From codex/);
 });
 

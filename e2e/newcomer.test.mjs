@@ -24,37 +24,27 @@ async function choose(page, title, entry) {
 
 // Drawing moves the page too: it may shrink and grow again before the browser tells that it has moved.
 test("only what the reader does ends that the page follows its end", async (t) => {
-  const page = await browser.newPage(t, SMALL);
-  const { first } = gallery.replay("tools");
-  await openDrawn(page, "tools", first);
+  const page = await openSession(t, browser, await startCallboard(t, { config: INSTANT }), "", SMALL);
   const isFollowing = () =>
-    page.evaluate(async () => {
-      const frames = () => new Promise((resume) => requestAnimationFrame(() => requestAnimationFrame(resume)));
-      const grow = async () => {
-        const it = document.createElement("div");
-        it.style.height = "1500px";
-        document.querySelector("#conversation")?.append(it);
-        await frames();
-        await frames();
-      };
-      await grow();
-      scrollBy(0, -300);
-      await frames();
-      await grow();
-      return innerHeight + scrollY >= document.documentElement.scrollHeight - 2;
-    });
-  await field(page).focus();
-  await page.keyboard.type("words");
-  assert.ok(await isFollowing());
+    page.evaluate(() => innerHeight + scrollY >= document.documentElement.scrollHeight - 2);
+  for (let count = 1; count <= 8; count += 1) {
+    await say(page, count % 2 ? "help" : "list the files");
+    await answered(page, count);
+    await until(isFollowing);
+  }
   const latest = page.getByRole("button", { name: "Jump to latest" });
-  for (const goBack of [() => page.mouse.wheel(0, -400), () => page.keyboard.press("PageUp")]) {
+  for (const [idx, goBack] of [() => page.mouse.wheel(0, -400), () => page.keyboard.press("PageUp")].entries()) {
     await page.mouse.move(600, 250);
     await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement).blur());
     await goBack();
     await latest.waitFor();
+    await page.evaluate(() => fetch(`/api/sessions/${location.pathname.slice(3)}/messages`, {
+      method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text: "help" }),
+    }));
+    await answered(page, 9 + idx);
     assert.ok(!(await isFollowing()), "the reader has gone back");
     await latest.click();
-    assert.ok(await isFollowing());
+    await until(isFollowing);
   }
 });
 

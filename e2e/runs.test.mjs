@@ -175,7 +175,7 @@ test("while it runs the foot says what for and since when, and is silent afterwa
   await answered(page);
   assert.equal(await now.innerText(), "");
   await page.waitForFunction(
-    () => document.querySelector("#announcer")?.textContent === "The agent has finished",
+    () => document.querySelector("#announcer")?.textContent === "The agent has finished.",
   );
 });
 

@@ -135,6 +135,8 @@ function patch(list) {
   });
   for (const it of all("#pending > *")) if (find(`.message[data-client-id="${it.id}"]`)) it.remove();
   if (list.some(([, id]) => id.startsWith("sessions"))) listChanged();
+  // At once: what has shrunk moves the page, and the browser tells of it when it has grown again.
+  if (following) follow();
   settling ||= setTimeout(settle, 100);
 }
 
@@ -254,9 +256,7 @@ const KEPT = 100;
 const NEAR = 1200;
 let following = true;
 let lastScroll = 0;
-/** The reader has done something that scrolls. The page also moves by itself: what is drawn may shrink, and
-    the browser tells of it only when it has grown again. */
-let scrolls = false;
+let lastHeight = 0;
 const latest = get("latest");
 const list = () => find(".messages") ?? root;
 const hasEnd = () => !list().matches(".partial");
@@ -264,8 +264,13 @@ const atEnd = (slack = 80) => hasEnd() && innerHeight + scrollY >= root.scrollHe
 
 function follow() {
   if (following) scrollTo(0, root.scrollHeight);
-  lastScroll = scrollY;
+  noteScroll();
   moved();
+}
+
+function noteScroll() {
+  lastScroll = scrollY;
+  lastHeight = root.scrollHeight;
 }
 
 function moved() {
@@ -276,25 +281,17 @@ function moved() {
 
 function followAgain() {
   following = true;
-  scrolls = false;
   return hasEnd() ? follow() : reload();
 }
 
 actions.latest = followAgain;
 addEventListener("scroll", () => {
-  // Only the reader's going back ends it.
-  if (scrollY < lastScroll) following &&= !scrolls;
-  else if (atEnd()) {
-    following = true;
-    scrolls = false;
-  }
-  lastScroll = scrollY;
+  // Only the reader's going back ends it; what has shrunk moves the page too.
+  if (scrollY < lastScroll && root.scrollHeight === lastHeight) following = false;
+  else if (atEnd()) following = true;
+  noteScroll();
   moved();
 });
-addEventListener("wheel", ({ deltaY }) => (scrolls ||= deltaY < 0), { passive: true });
-addEventListener("touchmove", () => (scrolls = true), { passive: true });
-addEventListener("pointerdown", ({ x }) => (scrolls ||= x >= root.clientWidth));
-addEventListener("keydown", ({ key, target }) => (scrolls ||= !isWriting(target) || /^(Page|Tab)/.test(key)));
 addEventListener("resize", follow);
 new ResizeObserver(follow).observe(document.body);
 
@@ -311,7 +308,7 @@ function keepPlace(change = () => {}) {
   const before = top();
   change();
   scrollBy(0, top() - before);
-  lastScroll = scrollY;
+  noteScroll();
 }
 
 /** Drops messages that are far after the reader, or far before. */
