@@ -451,7 +451,7 @@ const CASES = {
     const page = await openSession(t, browser, stage.callboard, talk.id);
     await say(page, "play:asking");
     const sheet = page.getByRole("alertdialog");
-    await sheet.getByText("touch asked.txt", { exact: true }).waitFor();
+    await sheet.getByText("touch asked.txt", { exact: true }).first().waitFor();
     await sheet.getByRole("button", { name: "Allow once" }).click();
     await answered(page);
     assert.equal(await page.locator(".text.final").innerText(), "So be it.");
@@ -558,7 +558,7 @@ const CLAUDE_CASES = {
     const edit = page.locator(".tool-block", { hasText: "Edit" }).first();
     await edit.locator("summary").first().click();
     const shown = await edit.locator(".view .diff").innerText();
-    assert.match(shown, /@@ -1,2 \+1,2 @@[^]*alpha[^]*beta[^]*gamma/);
+    assert.match(shown, / \talpha\n[^]*-\tbeta\n[^]*\+\tgamma/);
   },
 };
 

@@ -286,8 +286,9 @@ function followAgain() {
 
 actions.latest = followAgain;
 addEventListener("scroll", () => {
-  // Only the reader's going back ends it; what has shrunk moves the page too.
-  if (scrollY < lastScroll && root.scrollHeight === lastHeight) following = false;
+  // Only the reader's going back ends it; what has shrunk moves the page too, a little.
+  const isReader = root.scrollHeight === lastHeight || !atEnd(innerHeight / 2);
+  if (scrollY < lastScroll && isReader) following = false;
   else if (atEnd()) following = true;
   noteScroll();
   moved();
