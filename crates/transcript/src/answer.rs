@@ -278,6 +278,7 @@ impl Answer {
             | Event::MessageDropped { .. }
             | Event::QueueHeld { .. }
             | Event::QueueReleased {}
+            | Event::ClientTools { .. }
             | Event::HistoryRewound { .. }
             | Event::Other(_) => 0..0,
         }

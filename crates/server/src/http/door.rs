@@ -157,7 +157,10 @@ async fn to_cookie(app: &App, uri: &Uri) -> Response {
 fn preflight() -> Response {
     let headers = [
         (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PATCH, DELETE"),
-        (ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type"),
+        (
+            ACCESS_CONTROL_ALLOW_HEADERS,
+            "authorization, content-type, user-agent, x-callboard-agent",
+        ),
         (ACCESS_CONTROL_MAX_AGE, "600"),
     ];
     (StatusCode::NO_CONTENT, headers).into_response()
