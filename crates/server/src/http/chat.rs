@@ -9,8 +9,10 @@ mod vocabulary;
 
 use std::collections::HashSet;
 
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
+use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, NoContent, Response};
 use backends::ToolOutcome;
 use formats::incoming::{Decided, Given, Said};
@@ -27,16 +29,16 @@ use self::vocabulary::{Spoken, Ui, UiV4};
 use super::App;
 use super::error::{HttpError, RequestCode};
 use super::extract::Params;
-use super::openapi::{Gives, Operation};
+use super::openapi::{Gives, Operation, Takes};
 use super::telling::{RunPlace, Telling, before};
 use crate::session::{Answered, Approval, Command, MessageState, NewMessage, Refused};
 use crate::tools::{failed, tool_error};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ChatParams {
-    /// What the client understands: the AI SDK's major version.
-    #[serde(default)]
-    profile: ProfileNumber,
+    /// What the client understands: the AI SDK's major version. The header `x-callboard-profile` says
+    /// the same; some versions lose the query when they resume.
+    profile: Option<ProfileNumber>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
@@ -57,6 +59,35 @@ impl From<ProfileNumber> for Profile {
             ProfileNumber::Six => Self::V6,
             ProfileNumber::Seven => Self::V7,
         }
+    }
+}
+
+const PROFILE_HEADER: &str = "x-callboard-profile";
+
+/// What the client understands, as far as anybody has said so.
+pub(super) struct ClientProfile(Profile);
+
+impl<S: Send + Sync> FromRequestParts<S> for ClientProfile {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
+        let Params(ChatParams { profile }) = Params::from_request_parts(parts, state).await?;
+        let header = match parts.headers.get(PROFILE_HEADER).map(HeaderValue::as_bytes) {
+            None => None,
+            Some(b"5") => Some(ProfileNumber::Five),
+            Some(b"6") => Some(ProfileNumber::Six),
+            Some(b"7") => Some(ProfileNumber::Seven),
+            Some(_) => {
+                return Err(HttpError::invalid(format!("`{PROFILE_HEADER}` is 5, 6 or 7")));
+            }
+        };
+        Ok(Self(profile.or(header).unwrap_or_default().into()))
+    }
+}
+
+impl Takes for ClientProfile {
+    fn describe(operation: &mut Operation<'_>) {
+        Params::<ChatParams>::describe(operation);
     }
 }
 
@@ -91,13 +122,13 @@ impl<T: Gives> Gives for Result<T, ChatError> {
 
 pub(super) async fn send(
     State(app): State<App>,
-    params: Result<Params<ChatParams>, HttpError>,
+    profile: Result<ClientProfile, HttpError>,
     body: Result<ChatBody, HttpError>,
 ) -> Result<Response, ChatError> {
-    let (Params(ChatParams { profile }), body) = (params?, body?);
+    let (ClientProfile(profile), body) = (profile?, body?);
     let request = formats::ui::request(&body.json)?;
     let (session, is_new) = welcome(&app, &body, &request, formats::ui::import).await?;
-    answer(app, session, is_new, request, Ui(profile.into())).await
+    answer(app, session, is_new, request, Ui(profile)).await
 }
 
 pub(super) async fn send_v4(
@@ -120,12 +151,12 @@ pub(super) async fn send_v4(
 /// What is under way, from its beginning.
 pub(super) async fn resume(
     State(app): State<App>,
-    params: Result<Params<ChatParams>, HttpError>,
+    profile: Result<ClientProfile, HttpError>,
     NamedChat(session): NamedChat,
 ) -> Result<Response, ChatError> {
-    let Params(ChatParams { profile }) = params?;
+    let ClientProfile(profile) = profile?;
     let Some(session) = session else { return Ok(NoContent.into_response()) };
-    let told = again(app, session, Ui(profile.into())).await?;
+    let told = again(app, session, Ui(profile)).await?;
     Ok(told.unwrap_or_else(|| NoContent.into_response()))
 }
 

@@ -159,7 +159,8 @@ fn preflight() -> Response {
         (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PATCH, DELETE"),
         (
             ACCESS_CONTROL_ALLOW_HEADERS,
-            "authorization, content-type, user-agent, x-callboard-agent",
+            "authorization, content-type, user-agent, x-callboard-agent, \
+         x-callboard-profile",
         ),
         (ACCESS_CONTROL_MAX_AGE, "600"),
     ];

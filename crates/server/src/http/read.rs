@@ -12,6 +12,7 @@ use transcript::{Attachment, Message, Record, Seq, SessionId, Transcript};
 
 use super::App;
 use super::answer::Written;
+use super::chat::ProfileNumber;
 use super::error::HttpError;
 use super::extract::{Named, Params};
 use crate::window::{self, Opened};
@@ -70,6 +71,9 @@ pub(super) struct MessagesParams {
     limit: Option<usize>,
     /// `all` gives every status message of `format=contract`.
     status: Option<Status>,
+    /// What the reader of `format=ui` understands: the AI SDK's major version.
+    #[serde(default)]
+    profile: ProfileNumber,
 }
 
 /// Whose words the messages are in; docs/formats.md tells them apart.
@@ -154,9 +158,8 @@ fn in_words(transcript: &Transcript, params: &MessagesParams) -> Vec<ShownMessag
             told.map(|it| ShownMessage::Contract(Box::new(it))).collect()
         }
         Format::Ui => {
-            foreign(messages.filter_map(|it| {
-                formats::ui::message(it, formats::ui::Profile::default(), &file_url)
-            }))
+            let profile = params.profile.into();
+            foreign(messages.filter_map(|it| formats::ui::message(it, profile, &file_url)))
         }
         Format::UiV4 => foreign(messages.filter_map(|it| formats::ui_v4::message(it, &file_url))),
         Format::Openai => {
