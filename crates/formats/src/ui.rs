@@ -65,7 +65,11 @@ pub fn message(message: &Message, profile: Profile, file_url: FileUrl<'_>) -> Op
             Some(json!({ "id": id, "role": role, "metadata": metadata, "parts": parts }))
         }
         Content::Answer(answer) => {
-            let parts = parts(answer, profile);
+            let mut parts = parts(answer, profile);
+            if parts.is_empty() {
+                // The first releases take no message without parts.
+                parts.push(json!({ "type": "step-start" }));
+            }
             let metadata = metadata(answer);
             Some(json!({ "id": id, "role": "assistant", "metadata": metadata, "parts": parts }))
         }

@@ -116,7 +116,8 @@ impl IntoResponse for ChatError {
 impl<T: Gives> Gives for Result<T, ChatError> {
     fn describe(operation: &mut Operation<'_>) {
         T::describe(operation);
-        operation.refuses_as(&["text/plain"]);
+        // The door speaks JSON.
+        operation.refuses_as(&["text/plain", "application/json"]);
     }
 }
 

@@ -2,7 +2,10 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::HOST;
 use formats::callboard::ChatMessage;
+use formats::ui::FileUrl;
 use formats::{contract, openai};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -122,7 +125,13 @@ pub(super) async fn messages(
     State(app): State<App>,
     Named(id): Named,
     Params(params): Params<MessagesParams>,
+    headers: HeaderMap,
 ) -> Result<Json<MessagesPage>, HttpError> {
+    let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let file_url = |file: &Attachment| {
+        // Readers take whole addresses only.
+        app.door.hosts.address(host, &format!("/api/blobs/{}", file.blob))
+    };
     let limit = params.limit.unwrap_or(100).clamp(1, LIMIT);
     let window = Window { before: params.before.map(Seq), limit };
     let session = id.clone();
@@ -134,7 +143,7 @@ pub(super) async fn messages(
     let found = read.await?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
     let Opened { mut transcript, earlier: next, .. } = found;
     transcript.messages.retain(|message| !message.superseded);
-    let mut messages = in_words(&transcript, &params);
+    let mut messages = in_words(&transcript, &params, &file_url);
     let newest_first = params.order.map_or(format == Format::UiV4, |it| it == Order::Desc);
     if newest_first {
         messages.reverse();
@@ -142,9 +151,12 @@ pub(super) async fn messages(
     Ok(Json(MessagesPage { messages, next }))
 }
 
-fn in_words(transcript: &Transcript, params: &MessagesParams) -> Vec<ShownMessage> {
+fn in_words(
+    transcript: &Transcript,
+    params: &MessagesParams,
+    file_url: FileUrl<'_>,
+) -> Vec<ShownMessage> {
     let messages = transcript.messages.iter();
-    let file_url = |file: &Attachment| format!("/api/blobs/{}", file.blob);
     match params.format {
         Format::Callboard => messages
             .map(|it| ShownMessage::Callboard(Box::new(formats::callboard::message(it))))
@@ -159,9 +171,9 @@ fn in_words(transcript: &Transcript, params: &MessagesParams) -> Vec<ShownMessag
         }
         Format::Ui => {
             let profile = params.profile.into();
-            foreign(messages.filter_map(|it| formats::ui::message(it, profile, &file_url)))
+            foreign(messages.filter_map(|it| formats::ui::message(it, profile, file_url)))
         }
-        Format::UiV4 => foreign(messages.filter_map(|it| formats::ui_v4::message(it, &file_url))),
+        Format::UiV4 => foreign(messages.filter_map(|it| formats::ui_v4::message(it, file_url))),
         Format::Openai => {
             let files = openai::Files::LeftOut;
             let reader = openai::Reader { agent: "", model: None, system: None, files };
