@@ -115,7 +115,7 @@ function withTool(sdk, agent, give) {
     agent,
     body: { tools: TOOLS },
     sendAutomaticallyWhen: sdk.module.lastAssistantMessageIsCompleteWithToolCalls,
-    onToolCall: ({ toolCall }) => void give(chat, toolCall.toolCallId),
+    onToolCall: (/** @type {any} */ { toolCall }) => void give(chat, toolCall.toolCallId),
   });
   return chat;
 }

@@ -37,7 +37,7 @@ async function serveExample(t) {
   const server = createServer((request, response) => {
     const isScript = request.url === "/chat.js";
     response.setHeader("content-type", isScript ? "text/javascript" : "text/html");
-    response.end(isScript ? built.outputFiles[0].text : page);
+    response.end(isScript ? built.outputFiles?.[0].text : page);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -60,16 +60,10 @@ pub fn message(message: &Message, profile: Profile, file_url: FileUrl<'_>) -> Op
                 metadata["from"] = json!(from);
             }
             let parts = said_parts(said, file_url);
-            // The client that said it knows it by this name.
-            let id = said.client_id.as_ref().map_or(id, |it| it.as_str().into());
             Some(json!({ "id": id, "role": role, "metadata": metadata, "parts": parts }))
         }
         Content::Answer(answer) => {
-            let mut parts = parts(answer, profile);
-            if parts.is_empty() {
-                // The first releases take no message without parts.
-                parts.push(json!({ "type": "step-start" }));
-            }
+            let parts = parts(answer, profile);
             let metadata = metadata(answer);
             Some(json!({ "id": id, "role": "assistant", "metadata": metadata, "parts": parts }))
         }

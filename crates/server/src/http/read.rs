@@ -5,13 +5,13 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::HOST;
 use formats::callboard::ChatMessage;
-use formats::ui::FileUrl;
+use formats::ui::{FileUrl, Profile};
 use formats::{contract, openai};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use store::{ReadRange, Store, Stored, Window};
-use transcript::{Attachment, Message, Record, Seq, SessionId, Transcript};
+use transcript::{Attachment, Content, Message, Record, Said, Seq, SessionId, Transcript};
 
 use super::App;
 use super::answer::Written;
@@ -171,7 +171,7 @@ fn in_words(
         }
         Format::Ui => {
             let profile = params.profile.into();
-            foreign(messages.filter_map(|it| formats::ui::message(it, profile, file_url)))
+            foreign(messages.filter_map(|it| ui_message(it, profile, file_url)))
         }
         Format::UiV4 => foreign(messages.filter_map(|it| formats::ui_v4::message(it, file_url))),
         Format::Openai => {
@@ -181,6 +181,19 @@ fn in_words(
         }
         Format::Fullstream => foreign(messages.filter_map(formats::fullstream::message)),
     }
+}
+
+/// As its client knows it: by the client's id, if it was the client's.
+fn ui_message(message: &Message, profile: Profile, file_url: FileUrl<'_>) -> Option<Value> {
+    let mut shown = formats::ui::message(message, profile, file_url)?;
+    if let Content::Said(Said { client_id: Some(client_id), .. }) = &message.content {
+        shown["id"] = json!(client_id);
+    }
+    // The first releases take no message without parts.
+    if let Some(parts) = shown["parts"].as_array_mut().filter(|it| it.is_empty()) {
+        parts.push(json!({ "type": "step-start" }));
+    }
+    Some(shown)
 }
 
 fn foreign(messages: impl IntoIterator<Item = Value>) -> Vec<ShownMessage> {
