@@ -17,7 +17,7 @@
 use std::collections::BTreeSet;
 
 use transcript::{
-    Answer, Call, Change, Executor, Message, Part, PartKind, Record, ResponseId, Step, Text,
+    Answer, Call, CallId, Change, Message, Part, PartKind, Record, ResponseId, Step, Text,
     Thinking, Transcript, is_of_session,
 };
 
@@ -156,6 +156,10 @@ impl Follow {
         waiting.reverse();
         (!waiting.is_empty()).then_some(waiting)
     }
+
+    pub(crate) fn waits_for(&self) -> Vec<CallId> {
+        self.waiting().into_iter().flatten().map(|call| call.id.clone()).collect()
+    }
 }
 
 /// A run as it stands, told at once.
@@ -167,8 +171,7 @@ pub(crate) fn tell_all(answer: &Answer) -> Vec<News<'_>> {
 
 /// Nothing happens to it until the other side has acted.
 fn waits_for_client(call: &Call) -> bool {
-    let is_theirs = call.executor == Executor::Client && call.arguments_done && call.is_open();
-    call.waits_for_approval() || is_theirs
+    call.waits_for_approval() || call.waits_for_client()
 }
 
 /// The number of the step that a part is in, from 1. What comes before the first step is in it.

@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use transcript::ClientTool;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Given {
@@ -45,6 +46,49 @@ pub enum Decided {
         call: String,
         error: String,
     },
+}
+
+/// Tools that the client runs itself: an object with a tool under each name, or an array of tools that
+/// name themselves, as they are or as functions in the words of OpenAI.
+pub fn client_tools(tools: &Value) -> Result<Vec<ClientTool>, BadRequest> {
+    match tools {
+        Value::Null => Ok(Vec::new()),
+        Value::Object(named) => {
+            let tools = named.iter();
+            tools
+                .map(|(name, tool)| client_tool(Some(name), tool, &format!("tools.{name}")))
+                .collect()
+        }
+        Value::Array(tools) => {
+            let tools = tools.iter().enumerate();
+            tools
+                .map(|(idx, tool)| match &tool["function"] {
+                    Value::Null => client_tool(None, tool, &format!("tools[{idx}]")),
+                    function => client_tool(None, function, &format!("tools[{idx}].function")),
+                })
+                .collect()
+        }
+        _ => Err(BadRequest::new("`tools` is neither an object nor an array.")),
+    }
+}
+
+const TOOL_NAME_MAX: usize = 64;
+
+fn client_tool(name: Option<&str>, tool: &Value, place: &str) -> Result<ClientTool, BadRequest> {
+    let name = name.or_else(|| tool["name"].as_str()).unwrap_or_default();
+    let is_sign = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+    if name.is_empty() || name.len() > TOOL_NAME_MAX || !name.chars().all(is_sign) {
+        let why = format!("`{place}` has no name of 1 to 64 letters, digits, '_' or '-'.");
+        return Err(BadRequest::new(why));
+    }
+    let parameters = ["parameters", "inputSchema"].iter().map(|field| &tool[*field]);
+    let parameters = match parameters.into_iter().find(|it| !it.is_null()) {
+        Some(schema @ Value::Object(_)) => schema.clone(),
+        Some(_) => return Err(BadRequest::new(format!("`{place}.parameters` is no JSON Schema."))),
+        None => json!({ "type": "object" }),
+    };
+    let description = tool["description"].as_str().unwrap_or_default().to_owned();
+    Ok(ClientTool { name: name.to_owned(), description, parameters })
 }
 
 /// Names the field and what is wrong with it, for the person who wrote the client.

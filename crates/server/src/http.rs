@@ -4,9 +4,12 @@ mod answer;
 mod approvals;
 mod blobs;
 mod bodies;
+mod chat;
+mod contract_events;
 mod door;
 mod error;
 mod extract;
+mod feed;
 mod frames;
 mod hosts;
 mod info;
@@ -26,6 +29,7 @@ mod sessions;
 mod settings;
 mod sign_in;
 mod socket;
+mod telling;
 mod transfer;
 mod watch;
 
@@ -44,8 +48,9 @@ use crate::session::{Sessions, Shared};
 use crate::views::Views;
 
 use error::RequestCode::{
-    AgentBusy, AgentNotFound, AlreadyDecided, CallNotFound, CannotSteer, NothingToDo, QueueFull,
-    SessionExists, SessionNotFound, Stopping, Storage, TooManyAttempts,
+    AgentBusy, AgentNotFound, AlreadyDecided, CallNotFound, CannotSteer, MessageNotFound,
+    NotSupported, NothingToDo, QueueFull, SessionExists, SessionNotFound, Stopping, Storage,
+    TooManyAttempts,
 };
 use route::Route;
 
@@ -159,6 +164,12 @@ fn routes() -> Vec<Route> {
         Route::get("/api/sessions/{session}/messages", read::messages, "What was said and done"),
         Route::post("/api/sessions/{session}/messages", sessions::send, "Say something")
             .refuses(&[QueueFull, Stopping, Storage]),
+        Route::get(
+            "/api/sessions/{session}/contract-events",
+            contract_events::follow,
+            "What runs do, in the words of the message contract, live",
+        )
+        .gives(StatusCode::OK, "text/event-stream"),
         Route::get("/api/sessions/{session}/queue", queue::show, "Messages that wait"),
         Route::delete("/api/sessions/{session}/queue", queue::clear, "Take back all that wait")
             .refuses(&[Stopping, Storage]),
@@ -222,6 +233,12 @@ fn routes() -> Vec<Route> {
             "Decide about a call that waits for it",
         )
         .refuses(&[CallNotFound, AlreadyDecided, Stopping, Storage]),
+        Route::post(
+            "/api/sessions/{session}/calls/{call}/result",
+            approvals::give_result,
+            "What came of a call that the client has run",
+        )
+        .refuses(&[CallNotFound, Stopping, Storage]),
         Route::get("/api/grants", approvals::grants, "What was allowed for good"),
         Route::delete("/api/grants/{grant}", approvals::revoke, "Ask again from now on")
             .refuses(&[Storage]),
@@ -232,6 +249,14 @@ fn routes() -> Vec<Route> {
             Stopping,
             Storage,
         ]),
+        chat_route("/api/chat"),
+        chat_route("/api/chat/{agent}"),
+        resume_route("/api/chat/{session}/stream"),
+        resume_route("/api/chat/{agent}/{session}/stream"),
+        chat_v4_route("/api/chat/v4"),
+        chat_v4_route("/api/chat/v4/{agent}"),
+        resume_v4_route("/api/chat/v4"),
+        resume_v4_route("/api/chat/v4/{agent}"),
         Route::get("/api/settings", settings::show, "How the page looks"),
         Route::patch("/api/settings", settings::update, "Change how the page looks")
             .refuses(&[Storage]),
@@ -257,6 +282,41 @@ fn routes() -> Vec<Route> {
             .gives(StatusCode::OK, "text/plain"),
     ]
 }
+
+fn chat_route(path: &'static str) -> Route {
+    Route::post(path, chat::send, "Say something, as the AI SDK (5 to 7) does; its stream answers")
+        .gives(StatusCode::OK, "text/event-stream")
+        .refuses(CHAT_REFUSALS)
+}
+
+fn chat_v4_route(path: &'static str) -> Route {
+    Route::post(path, chat::send_v4, "Say something, as version 4 of the AI SDK does")
+        .gives(StatusCode::OK, "text/plain")
+        .refuses(CHAT_REFUSALS)
+}
+
+fn resume_route(path: &'static str) -> Route {
+    Route::get(path, chat::resume, "What is under way in a chat, from its beginning")
+        .gives(StatusCode::OK, "text/event-stream")
+        .gives(StatusCode::NO_CONTENT, "")
+}
+
+fn resume_v4_route(path: &'static str) -> Route {
+    Route::get(path, chat::resume_v4, "What is under way in a chat, for version 4")
+        .gives(StatusCode::OK, "text/plain")
+}
+
+const CHAT_REFUSALS: &[error::RequestCode] = &[
+    AgentNotFound,
+    SessionNotFound,
+    MessageNotFound,
+    NothingToDo,
+    NotSupported,
+    AgentBusy,
+    QueueFull,
+    Stopping,
+    Storage,
+];
 
 #[cfg(test)]
 mod tests;

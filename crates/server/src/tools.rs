@@ -217,6 +217,10 @@ impl Tools {
         self.built_in.iter().filter(|it| FOR_PROGRAMS.contains(&it.name)).map(Tool::spec)
     }
 
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.specs().iter().any(|it| it.name == name)
+    }
+
     /// Why such a call could not run, whoever agreed to it.
     pub(crate) fn check(&self, name: &str, arguments: &str) -> Result<(), ErrorInfo> {
         self.prepare(name, arguments).map(drop)

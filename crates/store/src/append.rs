@@ -342,7 +342,9 @@ impl Session {
     ) -> Result<(), Error> {
         let Some(client_id) = client_id else { return Ok(()) };
         db.prepare_cached(
-            "INSERT OR IGNORE INTO client_ids (session, client_id, message_id) VALUES (?1, ?2, ?3)",
+            // One that was edited has its client's id again.
+            "INSERT OR REPLACE INTO client_ids (session, client_id, message_id)
+             VALUES (?1, ?2, ?3)",
         )?
         .execute(params![self.key, client_id.as_str(), message_id.as_str()])?;
         Ok(())

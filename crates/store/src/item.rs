@@ -124,6 +124,7 @@ fn texts(db: &Connection, at: At<'_>, event: &Event) -> Result<Vec<(ItemKind, St
         | Event::MessageDropped { .. }
         | Event::QueueHeld { .. }
         | Event::QueueReleased {}
+        | Event::ClientTools { .. }
         | Event::HistoryRewound { .. }
         | Event::RunStart { .. }
         | Event::StepStart { .. }

@@ -279,6 +279,7 @@ impl Answer {
             | Event::MessageDropped { .. }
             | Event::QueueHeld { .. }
             | Event::QueueReleased {}
+            | Event::ClientTools { .. }
             | Event::HistoryRewound { .. }
             | Event::Other(_) => 0..0,
         }

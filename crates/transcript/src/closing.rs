@@ -118,18 +118,19 @@ pub fn close(answer: &Answer, ending: &Ending, now: Millis) -> Vec<Event> {
     events
 }
 
-/// What is left to say when the server stops while the run does nothing but wait for a person: calls
-/// that run are interrupted, those that wait go on waiting, and the run stays open. None if there is
+/// What is left to say when the server stops while the run does nothing but wait for a person or for
+/// a client's tools: calls that run here are interrupted, those that wait go on waiting, and the run stays open. None if there is
 /// more to the run than that, so that it has to be closed.
 pub fn pause(answer: &Answer, now: Millis) -> Option<Vec<Event>> {
     let mut open_calls = answer.calls().filter(|call| call.is_open());
-    let waits = answer.calls().any(Call::waits_for_approval);
+    let waits = answer.calls().any(|call| call.waits_for_approval() || call.waits_for_client());
     let is_written = open_calls.all(|call| call.arguments_done);
     let is_silent = answer.parts.iter().all(|part| close_part(&part.kind, None).is_none());
     if !answer.is_open() || answer.cancel_requested.is_some() {
         return None;
     }
-    let is_running = |call: &&Call| call.is_open() && call.running_since.is_some();
+    let is_running =
+        |call: &&Call| call.is_open() && call.running_since.is_some() && !call.waits_for_client();
     let ending = &Ending::Restarted;
     let exchanges = awaited_exchanges(answer).map(|exchange| close_exchange(exchange, ending));
     let running = answer.calls().filter(is_running).map(|call| close_call(call, ending, now));

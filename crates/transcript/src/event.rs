@@ -54,6 +54,12 @@ pub enum Event {
         from: Option<Sender>,
     },
 
+    /// Tools that whoever sent the message runs itself, for the run that answers it. Comes before the
+    /// message.
+    ClientTools {
+        message_id: MessageId,
+        tools: Vec<ClientTool>,
+    },
     MessageQueued {
         message_id: MessageId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -350,6 +356,17 @@ pub enum Event {
     #[serde(untagged)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     Other(Map<String, Value>),
+}
+
+/// A tool that a client runs, as a model is told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ClientTool {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// A JSON Schema.
+    pub parameters: Value,
 }
 
 /// Declares closed sets of words as they stand in JSON.

@@ -174,6 +174,11 @@ fn session_event() -> impl Strategy<Value = Event> {
         message().prop_map(|message_id| Event::MessageDropped { message_id, reason: None }),
         Just(Event::QueueHeld { reason: None }),
         Just(Event::QueueReleased {}),
+        message().prop_map(|message_id| {
+            let (name, parameters) = ("pick".to_owned(), Value::Null);
+            let tools = vec![ClientTool { name, description: String::new(), parameters }];
+            Event::ClientTools { message_id, tools }
+        }),
         message().prop_map(|message_id| Event::MessageDequeued { message_id }),
         (message(), 0..4u32)
             .prop_map(|(message_id, position)| Event::MessageMoved { message_id, position }),
@@ -256,7 +261,7 @@ fn part_event() -> impl Strategy<Value = Event> {
 }
 
 fn call_event() -> impl Strategy<Value = Event> {
-    let executor = Executor::Server;
+    let executor = prop_oneof![4 => Just(Executor::Server), 1 => Just(Executor::Client)];
     let stream = prop_oneof![Just(OutputStream::Stdout), Just(OutputStream::Stderr)];
     let decision = prop_oneof![
         Just(Decision::Accepted),
@@ -266,14 +271,16 @@ fn call_event() -> impl Strategy<Value = Event> {
     ];
     let validation = prop_oneof![Just(Validation::NotRequired), Just(Validation::Pending)];
     prop_oneof![
-        (call(), parent(), provider_id(), "[a-z é]{0,5}").prop_map(
-            move |(call_id, parent_call_id, provider_call_id, tool_name)| Event::ToolCallStart {
-                call_id,
-                provider_call_id,
-                tool_name,
-                arguments: None,
-                parent_call_id,
-                executor,
+        (call(), parent(), provider_id(), "[a-z é]{0,5}", executor).prop_map(
+            |(call_id, parent_call_id, provider_call_id, tool_name, executor)| {
+                Event::ToolCallStart {
+                    call_id,
+                    provider_call_id,
+                    tool_name,
+                    arguments: None,
+                    parent_call_id,
+                    executor,
+                }
             }
         ),
         (call(), text()).prop_map(|(call_id, delta)| Event::ToolArgumentsDelta { call_id, delta }),

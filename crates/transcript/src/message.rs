@@ -377,6 +377,11 @@ impl Call {
     pub fn waits_for_approval(&self) -> bool {
         self.is_open() && self.approval.as_ref().is_some_and(|it| it.resolved.is_none())
     }
+
+    /// The client has all that it needs to run it, and has not said what came of it.
+    pub fn waits_for_client(&self) -> bool {
+        self.is_open() && self.arguments_done && self.executor == Executor::Client
+    }
 }
 
 impl CallState {

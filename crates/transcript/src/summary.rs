@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CallId, Decision, Direction, Event, ExchangeId, ExchangeMode, ExchangeState, Millis, Record,
-    ResponseId, RunStatus, Scope, Sender, SessionId,
+    CallId, ClientTool, Decision, Direction, Event, ExchangeId, ExchangeMode, ExchangeState,
+    MessageId, Millis, Record, ResponseId, RunStatus, Scope, Sender, SessionId,
 };
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +36,9 @@ pub struct Summary {
     pub unanswered: bool,
     /// The agent that the newest message is from; none if a person said it.
     pub from: Option<Sender>,
+    pub newest_message: Option<MessageId>,
+    /// Tools that senders run themselves, by their message: the newest one, and those that wait.
+    pub client_tools: BTreeMap<MessageId, Vec<ClientTool>>,
     /// Questions to other agents that have no answer yet.
     pub open_exchanges: BTreeMap<ExchangeId, OpenExchange>,
     /// Of all runs that have said so.
@@ -94,6 +97,12 @@ impl Summary {
         }
     }
 
+    /// What the sender of the newest message runs itself.
+    pub fn tools_of_client(&self) -> &[ClientTool] {
+        let newest = self.newest_message.as_ref();
+        newest.and_then(|it| self.client_tools.get(it)).map(Vec::as_slice).unwrap_or_default()
+    }
+
     /// Its run goes on only when a person has decided: about a call of its own, or of an agent that
     /// it waits for.
     pub fn waits_for_a_person(&self) -> bool {
@@ -131,20 +140,26 @@ impl Summary {
                 self.given_title = title.clone().or_else(|| self.given_title.take());
                 self.archived = archived.unwrap_or(self.archived);
             }
-            Event::UserMessage { text, from, .. } => {
+            Event::UserMessage { message_id, text, from, .. } => {
                 self.message_count += 1;
                 self.unanswered = true;
                 self.from.clone_from(from);
+                if let Some(before) = self.newest_message.replace(message_id.clone()) {
+                    self.client_tools.remove(&before);
+                }
                 if self.first_words.is_none() {
                     self.first_words = first_words(text);
                 }
             }
             Event::MessageQueued { .. } => self.queued += 1,
-            Event::MessageDequeued { .. } | Event::MessageDropped { .. } => {
+            Event::MessageDequeued { .. } => self.queued = self.queued.saturating_sub(1),
+            Event::MessageDropped { message_id, .. }
+            | Event::MessageSteered { message_id, state: crate::SteerState::HandedOver, .. } => {
                 self.queued = self.queued.saturating_sub(1);
+                self.client_tools.remove(message_id);
             }
-            Event::MessageSteered { state: crate::SteerState::HandedOver, .. } => {
-                self.queued = self.queued.saturating_sub(1);
+            Event::ClientTools { message_id, tools } => {
+                self.client_tools.insert(message_id.clone(), tools.clone());
             }
             Event::RunStart { .. } => {
                 self.message_count += 1;

@@ -195,6 +195,7 @@ pub fn is_of_session(event: &Event) -> bool {
         | Event::SessionUpdated { .. }
         | Event::AgentLinked { .. }
         | Event::UserMessage { .. }
+        | Event::ClientTools { .. }
         | Event::MessageQueued { .. }
         | Event::MessageEdited { .. }
         | Event::MessageMoved { .. }

@@ -95,7 +95,7 @@ fn finding(task: &Task) -> String {
             Some(format!("I have asked {}, and will say what it answers.", code(agent)))
         }
         Call::AskAgent { agent, .. } => result["answer"].as_str().map(|it| told(agent, it)),
-        Call::Shell { .. } => None,
+        Call::Shell { .. } | Call::ClientTool { .. } => None,
     };
     found.unwrap_or_else(|| unexpected(&task.call, result))
 }
@@ -112,6 +112,7 @@ fn failure(call: &Call, message: &str) -> String {
         Call::ListAgents => "list the agents".to_owned(),
         Call::Note { .. } => "note that".to_owned(),
         Call::AskAgent { agent, .. } => format!("ask {}", code(agent)),
+        Call::ClientTool { name, .. } => format!("use {}", code(name)),
     };
     format!("I could not {tried}: {message}")
 }

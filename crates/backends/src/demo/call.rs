@@ -5,14 +5,37 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Call {
     Time(Place),
-    ListFiles { path: String },
-    ReadFile { path: String },
-    SearchFiles { query: String, path: Option<String> },
-    WriteFile { path: String, text: String },
-    Shell { command: String },
+    ListFiles {
+        path: String,
+    },
+    ReadFile {
+        path: String,
+    },
+    SearchFiles {
+        query: String,
+        path: Option<String>,
+    },
+    WriteFile {
+        path: String,
+        text: String,
+    },
+    Shell {
+        command: String,
+    },
     ListAgents,
-    Note { text: String },
-    AskAgent { agent: String, text: String, in_background: bool },
+    Note {
+        text: String,
+    },
+    AskAgent {
+        agent: String,
+        text: String,
+        in_background: bool,
+    },
+    /// Of whoever sends the message.
+    ClientTool {
+        name: String,
+        arguments: Value,
+    },
 }
 
 /// A place as people call it, and its time zone. No zone is the server's own choice.
@@ -23,7 +46,7 @@ pub(super) struct Place {
 }
 
 impl Call {
-    pub(super) fn tool_name(&self) -> &'static str {
+    pub(super) fn tool_name(&self) -> &str {
         match self {
             Self::Time(_) => "time",
             Self::ListFiles { .. } => "list_files",
@@ -34,6 +57,7 @@ impl Call {
             Self::ListAgents => "agents_list",
             Self::Note { .. } => "callboard_note",
             Self::AskAgent { .. } => "agents_message",
+            Self::ClientTool { name, .. } => name,
         }
     }
 
@@ -52,6 +76,7 @@ impl Call {
                 let mode = in_background.then(|| "async".to_owned());
                 object([("agent", Some(agent)), ("text", Some(text)), ("mode", mode.as_ref())])
             }
+            Self::ClientTool { arguments, .. } => arguments.clone(),
         }
     }
 }

@@ -59,6 +59,7 @@ pub(super) fn commentary(calls: &[Call], step: u32) -> String {
         [Call::AskAgent { agent, in_background: true, .. }] => {
             format!("{opening} ask {agent}, and go on meanwhile.")
         }
+        [Call::ClientTool { name, .. }] => format!("{opening} use `{name}`."),
         [Call::Time(place)] if place.zone.is_none() => format!("{opening} look at the clock."),
         [Call::Time(place)] => format!("{opening} check what time it is in {}.", place.name),
         several => format!("{opening} check the time in {} at once.", names(several)),
@@ -73,6 +74,7 @@ fn names(calls: &[Call]) -> String {
             Call::ListFiles { .. } | Call::ReadFile { .. } | Call::SearchFiles { .. } => None,
             Call::WriteFile { .. } | Call::Shell { .. } => None,
             Call::ListAgents | Call::Note { .. } | Call::AskAgent { .. } => None,
+            Call::ClientTool { .. } => None,
         })
         .collect();
     match names.split_last() {

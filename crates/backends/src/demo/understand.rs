@@ -1,6 +1,7 @@
 //! What a message asks the demo agent for. Rules and nothing else: the same message always gives
 //! the same wishes.
 
+use serde_json::json;
 use transcript::Introduced;
 
 use super::call::Call;
@@ -50,7 +51,8 @@ pub(super) fn understand(message: &str) -> Vec<Wish> {
     let whole = run_command(message)
         .or_else(|| write_file(message))
         .or_else(|| note(message))
-        .or_else(|| ask_agent(message));
+        .or_else(|| ask_agent(message))
+        .or_else(|| client_tool(message));
     if let Some(call) = whole {
         return vec![Wish::Call(call)];
     }
@@ -99,6 +101,17 @@ fn ask_agent(message: &str) -> Option<Call> {
     let is_name = !agent.is_empty() && !agent.contains(char::is_whitespace);
     let (agent, text) = (agent.to_owned(), text.trim().to_owned());
     (is_name && !text.is_empty()).then_some(Call::AskAgent { agent, text, in_background })
+}
+
+/// "use the client tool NAME" and "use the client tool NAME with {...}".
+fn client_tool(message: &str) -> Option<Call> {
+    let rest = after_word(message, "use")?.strip_prefix("the client tool ")?.trim();
+    let (name, arguments) = match rest.split_once(" with ") {
+        Some((name, arguments)) => (name.trim(), serde_json::from_str(arguments).ok()?),
+        None => (rest, json!({})),
+    };
+    let is_name = !name.is_empty() && !name.contains(char::is_whitespace);
+    is_name.then(|| Call::ClientTool { name: name.to_owned(), arguments })
 }
 
 /// "write TEXT to FILE". The file must look like one: a story about going to Paris is a story.
@@ -204,7 +217,7 @@ fn one_more(clause: &Clause, words: &[Word], last: Option<&Wish>) -> Option<Wish
         Call::ReadFile { .. } => single().map(|path| Call::ReadFile { path }),
         // A message with one of these has nothing else in it.
         Call::WriteFile { .. } | Call::Shell { .. } | Call::Note { .. } => None,
-        Call::ListAgents | Call::AskAgent { .. } => None,
+        Call::ListAgents | Call::AskAgent { .. } | Call::ClientTool { .. } => None,
         Call::SearchFiles { .. } => {
             let is_query = words.len() == 1 || split_at_last(words, WITHIN).is_some();
             is_query.then(|| search_call(&[], words)).flatten()

@@ -5,8 +5,9 @@
 //! client has put into it.
 
 use serde_json::{Map, Value};
+use transcript::ClientTool;
 
-use crate::incoming::{BadRequest, Decided, File, Given, Said};
+use crate::incoming::{BadRequest, Decided, File, Given, Said, client_tools};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -16,6 +17,8 @@ pub struct Request {
     /// The message that is to be edited, answered anew or continued.
     pub message_id: Option<String>,
     pub given: Given,
+    /// That the client runs itself.
+    pub tools: Vec<ClientTool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +52,8 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     }
     let chat = optional_text(fields, "id", "")?;
     let message_id = optional_text(fields, "messageId", "")?;
-    Ok(Request { chat, trigger, message_id, given })
+    let tools = client_tools(&body["tools"])?;
+    Ok(Request { chat, trigger, message_id, given, tools })
 }
 
 fn read_message(message: &Value, place: &str) -> Result<Given, BadRequest> {

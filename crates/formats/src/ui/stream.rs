@@ -81,6 +81,11 @@ impl Stream {
         self.voice.response == Response::Over
     }
 
+    /// The calls that a run waits for whose response has ended.
+    pub fn waits_for(&self) -> Vec<CallId> {
+        self.follow.waits_for()
+    }
+
     fn tell(&mut self) -> Vec<Value> {
         let Self { follow, voice } = self;
         let mut chunks = Vec::new();
@@ -202,7 +207,9 @@ impl Voice {
     /// Ends the response: it is the client's turn. Requests are told here and not before, because one
     /// that was decided elsewhere in the meantime could not be taken back.
     fn pause(&mut self, calls: &[&Call], chunks: &mut Vec<Value>) {
-        if !self.profile.knows_approvals() || self.response != Response::Open {
+        let can_ask =
+            self.profile.knows_approvals() || !calls.iter().any(|it| it.waits_for_approval());
+        if !can_ask || self.response != Response::Open {
             return;
         }
         for call in calls.iter().filter(|call| call.waits_for_approval()) {
@@ -211,7 +218,11 @@ impl Voice {
             }
         }
         chunks.extend(self.finish_step());
-        chunks.push(json!({ "type": "finish", "finishReason": "tool-calls" }));
+        let mut finish = json!({ "type": "finish" });
+        if self.profile != Profile::V5 {
+            finish["finishReason"] = json!("tool-calls");
+        }
+        chunks.push(finish);
         self.response = Response::Over;
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::incoming::{BadRequest, Decided, File, Given, Said};
+use crate::incoming::{BadRequest, Decided, File, Given, Said, client_tools};
 use crate::ui::{Request, Trigger};
 
 pub fn request(body: &Value) -> Result<Request, BadRequest> {
@@ -21,7 +21,8 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
         _ => return Err(BadRequest::new(format!("`{place}.role` is no role of a message."))),
     };
     let chat = fields.get("id").and_then(Value::as_str).map(str::to_owned);
-    Ok(Request { chat, trigger: Trigger::Submit, message_id: None, given })
+    let tools = client_tools(&body["tools"])?;
+    Ok(Request { chat, trigger: Trigger::Submit, message_id: None, given, tools })
 }
 
 fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {

@@ -5,7 +5,7 @@
 //! can be taken back. The client appends every annotation; the last one of each id counts.
 
 use serde_json::{Value, json};
-use transcript::{Answer, PartId, Record, ResponseId, RunStatus, Step, Usage};
+use transcript::{Answer, Call, CallId, PartId, Record, ResponseId, RunStatus, Step, Usage};
 
 use super::{message_annotation, result, tool_annotation};
 use crate::call;
@@ -26,6 +26,7 @@ struct Voice {
     step_is_open: bool,
     texts: Kind,
     thinkings: Kind,
+    is_over: bool,
 }
 
 /// Texts or thinkings.
@@ -46,6 +47,7 @@ impl Stream {
             step_is_open: false,
             texts: kind('0'),
             thinkings: kind('g'),
+            is_over: false,
         };
         Self { follow: Follow::new(run), voice }
     }
@@ -63,7 +65,25 @@ impl Stream {
         for news in follow.news() {
             voice.say(&news, &mut lines);
         }
+        if let Some(calls) = follow.waiting() {
+            voice.pause(&calls, &mut lines);
+        }
         lines
+    }
+
+    /// The response has ended: the run too, or it waits for tools of the client.
+    pub fn is_over(&self) -> bool {
+        self.voice.is_over
+    }
+
+    /// The calls that a run waits for whose response has ended.
+    pub fn waits_for(&self) -> Vec<CallId> {
+        self.follow.waits_for()
+    }
+
+    /// The client has asked again: what comes now is for it.
+    pub fn next_response(&mut self) {
+        self.voice.is_over = false;
     }
 }
 
@@ -168,7 +188,18 @@ impl Voice {
         lines.push(line('e', &end));
     }
 
+    /// Ends the response: it is the client's turn. It knows no approvals, so those are waited for.
+    fn pause(&mut self, calls: &[&Call], lines: &mut Vec<String>) {
+        if self.is_over || calls.iter().any(|it| it.waits_for_approval()) {
+            return;
+        }
+        self.is_over = true;
+        self.finish_step(None, lines);
+        lines.push(line('d', &ending("tool-calls", None)));
+    }
+
     fn end(&mut self, answer: &Answer, lines: &mut Vec<String>) {
+        self.is_over = true;
         // The client learns the message's id from a step.
         if !self.has_steps {
             self.start_step(lines);

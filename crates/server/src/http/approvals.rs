@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::NoContent;
+use backends::ToolOutcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -12,6 +13,7 @@ use super::App;
 use super::error::{HttpError, RequestCode};
 use super::extract::{Input, NamedCall, Segment};
 use crate::session::{Answered, Approval, Command};
+use crate::tools::{failed, tool_error};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct DecisionInput {
@@ -70,6 +72,34 @@ pub(super) async fn decide(
 ) -> Result<NoContent, HttpError> {
     let approval = input.into_approval(call);
     app.sessions.ask(&session, |reply| Command::Approve { approval, reply }).await?;
+    Ok(NoContent)
+}
+
+/// One of the two.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ResultInput {
+    output: Option<Value>,
+    /// Why it failed, for the agent to read.
+    error: Option<String>,
+}
+
+pub(super) async fn give_result(
+    State(app): State<App>,
+    NamedCall { session, call: call_id }: NamedCall,
+    Input(input): Input<ResultInput>,
+) -> Result<NoContent, HttpError> {
+    let outcome = match input {
+        ResultInput { output, error: None } => {
+            ToolOutcome { ok: true, result: output.unwrap_or_default(), error: None }
+        }
+        ResultInput { output: None, error: Some(why) } => failed(tool_error(why)),
+        ResultInput { .. } => {
+            return Err(HttpError::invalid("give an `output` or an `error`, not both"));
+        }
+    };
+    let give = |reply| Command::GiveResult { call_id, outcome, reply };
+    app.sessions.ask(&session, give).await?;
     Ok(NoContent)
 }
 

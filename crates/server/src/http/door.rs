@@ -166,7 +166,11 @@ async fn to_cookie(app: &App, uri: &Uri) -> Response {
 fn preflight() -> Response {
     let headers = [
         (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PATCH, DELETE"),
-        (ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type"),
+        (
+            ACCESS_CONTROL_ALLOW_HEADERS,
+            "authorization, content-type, user-agent, x-callboard-agent, \
+         x-callboard-profile",
+        ),
         (ACCESS_CONTROL_MAX_AGE, "600"),
     ];
     (StatusCode::NO_CONTENT, headers).into_response()

@@ -65,6 +65,7 @@ request_codes! {
     SessionExists "session_exists" CONFLICT "A session of that id exists already."
     NothingToDo "nothing_to_do" CONFLICT "There is no answer to continue or to retry."
     AlreadyDecided "already_decided" CONFLICT "Somebody has decided about the call already; `by` and `at` say who and when."
+    NotSupported "not_supported" CONFLICT "The session's agent cannot do that."
     CannotSteer "cannot_steer" CONFLICT "Nothing runs that the message could be handed to."
     AgentBusy "agent_busy" CONFLICT "The agent is working and cannot take this now."
     TooLarge "too_large" PAYLOAD_TOO_LARGE "The body or the frame is larger than 8 MiB, or a file to import than 256 MiB."
@@ -123,7 +124,7 @@ impl HttpError {
     /// Worth trying again later without a change.
     pub(super) fn retryable(&self) -> bool {
         let status = self.code.status();
-        let is_final = self.code == RequestCode::AlreadyDecided;
+        let is_final = matches!(self.code, RequestCode::AlreadyDecided | RequestCode::NotSupported);
         status.is_server_error() || status == StatusCode::CONFLICT && !is_final
     }
 }
@@ -145,7 +146,7 @@ impl From<Refused> for HttpError {
             Refused::Busy => RequestCode::AgentBusy,
             Refused::Nothing(_) => RequestCode::NothingToDo,
             Refused::NoMessage(_) => RequestCode::MessageNotFound,
-            Refused::NoCall(_) => RequestCode::CallNotFound,
+            Refused::NoCall(_) | Refused::NotAwaited(_) => RequestCode::CallNotFound,
             Refused::Decided { .. } => RequestCode::AlreadyDecided,
             Refused::BadArguments(_) | Refused::OnlyOnce => RequestCode::InvalidRequest,
             Refused::NoAgent { .. } => RequestCode::AgentNotFound,

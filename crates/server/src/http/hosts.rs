@@ -9,17 +9,31 @@ pub(super) struct Hosts {
     listen: SocketAddr,
     /// Host and port of the address that a proxy in front of us is reached by.
     public: Option<String>,
+    /// How it is reached there: `http` or `https`.
+    public_scheme: String,
 }
 
 impl Hosts {
     pub(super) fn new(listen: SocketAddr, public_url: Option<&str>) -> Self {
-        let public = public_url.and_then(|url| url.split_once("://")).map(|(_, rest)| rest);
-        let public = public.map(|rest| rest.split('/').next().unwrap_or_default().to_owned());
-        Self { listen, public }
+        let public_url = public_url.and_then(|url| url.split_once("://"));
+        let public =
+            public_url.map(|(_, rest)| rest.split('/').next().unwrap_or_default().to_owned());
+        let public_scheme = public_url.map_or("http", |(scheme, _)| scheme).to_owned();
+        Self { listen, public, public_scheme }
+    }
+
+    /// The whole address of a path, for somebody who calls us that.
+    pub(super) fn address(&self, host: &str, path: &str) -> String {
+        let scheme = if self.is_public(host) { &self.public_scheme } else { "http" };
+        format!("{scheme}://{host}{path}")
+    }
+
+    fn is_public(&self, host: &str) -> bool {
+        self.public.as_ref().is_some_and(|it| it.eq_ignore_ascii_case(host))
     }
 
     pub(super) fn is_ours(&self, host: &str) -> bool {
-        if self.public.as_ref().is_some_and(|it| it.eq_ignore_ascii_case(host)) {
+        if self.is_public(host) {
             return true;
         }
         let Some((name, port)) = split(host) else { return false };
@@ -62,6 +76,13 @@ mod tests {
         for host in not_ours {
             assert!(!hosts.is_ours(host), "{host} at {listen}");
         }
+    }
+
+    #[test]
+    fn an_address_is_one_that_leads_here() {
+        let hosts = Hosts::new("127.0.0.1:4520".parse().unwrap(), Some("https://chat.example/x"));
+        assert_eq!(hosts.address("chat.example", "/a"), "https://chat.example/a");
+        assert_eq!(hosts.address("127.0.0.1:4520", "/a"), "http://127.0.0.1:4520/a");
     }
 
     #[test]

@@ -2,16 +2,20 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::HOST;
 use formats::callboard::ChatMessage;
+use formats::ui::{FileUrl, Profile};
 use formats::{contract, openai};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use store::{ReadRange, Store, Stored, Window};
-use transcript::{Attachment, Message, Record, Seq, SessionId, Transcript};
+use transcript::{Attachment, Content, Message, Record, Said, Seq, SessionId, Transcript};
 
 use super::App;
 use super::answer::Written;
+use super::chat::ProfileNumber;
 use super::error::HttpError;
 use super::extract::{Named, Params};
 use crate::window::{self, Opened};
@@ -70,6 +74,9 @@ pub(super) struct MessagesParams {
     limit: Option<usize>,
     /// `all` gives every status message of `format=contract`.
     status: Option<Status>,
+    /// What the reader of `format=ui` understands: the AI SDK's major version.
+    #[serde(default)]
+    profile: ProfileNumber,
 }
 
 /// Whose words the messages are in; docs/formats.md tells them apart.
@@ -118,7 +125,13 @@ pub(super) async fn messages(
     State(app): State<App>,
     Named(id): Named,
     Params(params): Params<MessagesParams>,
+    headers: HeaderMap,
 ) -> Result<Json<MessagesPage>, HttpError> {
+    let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let file_url = |file: &Attachment| {
+        // Readers take whole addresses only.
+        app.door.hosts.address(host, &format!("/api/blobs/{}", file.blob))
+    };
     let limit = params.limit.unwrap_or(100).clamp(1, LIMIT);
     let window = Window { before: params.before.map(Seq), limit };
     let session = id.clone();
@@ -130,7 +143,7 @@ pub(super) async fn messages(
     let found = read.await?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
     let Opened { mut transcript, earlier: next, .. } = found;
     transcript.messages.retain(|message| !message.superseded);
-    let mut messages = in_words(&transcript, &params);
+    let mut messages = in_words(&transcript, &params, &file_url);
     let newest_first = params.order.map_or(format == Format::UiV4, |it| it == Order::Desc);
     if newest_first {
         messages.reverse();
@@ -138,9 +151,12 @@ pub(super) async fn messages(
     Ok(Json(MessagesPage { messages, next }))
 }
 
-fn in_words(transcript: &Transcript, params: &MessagesParams) -> Vec<ShownMessage> {
+fn in_words(
+    transcript: &Transcript,
+    params: &MessagesParams,
+    file_url: FileUrl<'_>,
+) -> Vec<ShownMessage> {
     let messages = transcript.messages.iter();
-    let file_url = |file: &Attachment| format!("/api/blobs/{}", file.blob);
     match params.format {
         Format::Callboard => messages
             .map(|it| ShownMessage::Callboard(Box::new(formats::callboard::message(it))))
@@ -154,11 +170,10 @@ fn in_words(transcript: &Transcript, params: &MessagesParams) -> Vec<ShownMessag
             told.map(|it| ShownMessage::Contract(Box::new(it))).collect()
         }
         Format::Ui => {
-            foreign(messages.filter_map(|it| {
-                formats::ui::message(it, formats::ui::Profile::default(), &file_url)
-            }))
+            let profile = params.profile.into();
+            foreign(messages.filter_map(|it| ui_message(it, profile, file_url)))
         }
-        Format::UiV4 => foreign(messages.filter_map(|it| formats::ui_v4::message(it, &file_url))),
+        Format::UiV4 => foreign(messages.filter_map(|it| formats::ui_v4::message(it, file_url))),
         Format::Openai => {
             let files = openai::Files::LeftOut;
             let reader = openai::Reader { agent: "", model: None, system: None, files };
@@ -166,6 +181,19 @@ fn in_words(transcript: &Transcript, params: &MessagesParams) -> Vec<ShownMessag
         }
         Format::Fullstream => foreign(messages.filter_map(formats::fullstream::message)),
     }
+}
+
+/// As its client knows it: by the client's id, if it was the client's.
+fn ui_message(message: &Message, profile: Profile, file_url: FileUrl<'_>) -> Option<Value> {
+    let mut shown = formats::ui::message(message, profile, file_url)?;
+    if let Content::Said(Said { client_id: Some(client_id), .. }) = &message.content {
+        shown["id"] = json!(client_id);
+    }
+    // The first releases take no message without parts.
+    if let Some(parts) = shown["parts"].as_array_mut().filter(|it| it.is_empty()) {
+        parts.push(json!({ "type": "step-start" }));
+    }
+    Some(shown)
 }
 
 fn foreign(messages: impl IntoIterator<Item = Value>) -> Vec<ShownMessage> {

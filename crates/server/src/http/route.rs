@@ -20,7 +20,7 @@ pub(super) struct Route {
     describe_handler: fn(&mut Operation<'_>),
     /// What they do not say.
     refusals: &'static [RequestCode],
-    answer: Option<(StatusCode, &'static str)>,
+    answers: Vec<(StatusCode, &'static str)>,
 }
 
 impl Route {
@@ -37,7 +37,15 @@ impl Route {
     {
         let handler = on(filter, handler);
         let describe_handler = H::describe;
-        Self { method, path, summary, handler, describe_handler, refusals: &[], answer: None }
+        Self {
+            method,
+            path,
+            summary,
+            handler,
+            describe_handler,
+            refusals: &[],
+            answers: Vec::new(),
+        }
     }
 
     /// Codes that the handler itself may refuse with.
@@ -46,9 +54,10 @@ impl Route {
         self
     }
 
-    /// For a handler that puts its answer together by hand; without a body if the type is empty.
+    /// For a handler that puts its answer together by hand; without a body if the type is empty. More
+    /// than once for one that answers in different ways.
     pub(super) fn gives(mut self, status: StatusCode, media_type: &'static str) -> Self {
-        self.answer = Some((status, media_type));
+        self.answers.push((status, media_type));
         self
     }
 
@@ -64,7 +73,7 @@ impl Route {
     pub(super) fn describe(&self, operation: &mut Operation<'_>) {
         (self.describe_handler)(operation);
         operation.refuses(self.refusals);
-        if let Some((status, media_type)) = self.answer {
+        for &(status, media_type) in &self.answers {
             let content = match media_type {
                 "" => None,
                 "*/*" => Some((media_type, json_schema!({}))),
@@ -120,3 +129,4 @@ described! {}
 described! { A }
 described! { A B }
 described! { A B C }
+described! { A B C D }

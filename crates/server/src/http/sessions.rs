@@ -9,8 +9,8 @@ use axum::response::NoContent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use transcript::{
-    Attachment, ClientId, MessageId, Millis, ResponseId, SendMode, Seq, SessionId, SessionState,
-    Summary,
+    Attachment, ClientId, MessageId, Millis, ResponseId, RewindReason, SendMode, Seq, SessionId,
+    SessionState, Summary,
 };
 
 use super::App;
@@ -246,7 +246,8 @@ impl SendInput {
         }
         let Self { text, client_id, attachments, mode } = self;
         check_attachments(app, &attachments).await?;
-        Ok(NewMessage { text, client_id, attachments, mode, from: None })
+        let client_tools = Vec::new();
+        Ok(NewMessage { text, client_id, attachments, mode, from: None, client_tools })
     }
 }
 
@@ -322,6 +323,7 @@ pub(super) async fn retry(
     State(app): State<App>,
     Named(id): Named,
 ) -> Result<Accepted<Started>, HttpError> {
-    let response_id = app.sessions.ask(&id, |reply| Command::Retry { reply }).await?;
+    let (of, reason) = (None, RewindReason::Retry);
+    let response_id = app.sessions.ask(&id, |reply| Command::Retry { of, reason, reply }).await?;
     Ok(Accepted(Started { response_id }))
 }

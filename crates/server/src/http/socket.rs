@@ -17,7 +17,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-use transcript::{CallId, ClientId, MessageId, Seq, SessionId};
+use transcript::{CallId, ClientId, MessageId, RewindReason, Seq, SessionId};
 
 use super::approvals::DecisionInput;
 use super::error::{HttpError, RequestCode};
@@ -201,7 +201,9 @@ impl Connection {
                 (session_id, result)
             }
             ClientFrame::Retry { session_id } => {
-                let result = self.ask(&session_id, |reply| Command::Retry { reply }).await;
+                let (of, reason) = (None, RewindReason::Retry);
+                let retry = |reply| Command::Retry { of, reason, reply };
+                let result = self.ask(&session_id, retry).await;
                 (session_id, result)
             }
         };

@@ -210,7 +210,11 @@ async fn import_log(
     Ok(Created(ImportedObject { session, added_turns, goes_on_here: false }))
 }
 
-async fn make_session(app: &App, id: &SessionId, records: Arc<[Record]>) -> Result<(), HttpError> {
+pub(super) async fn make_session(
+    app: &App,
+    id: &SessionId,
+    records: Arc<[Record]>,
+) -> Result<(), HttpError> {
     let written = app.store().append(id, Seq(0), Arc::clone(&records)).await;
     written.map_err(|error| match error {
         AppendError::Conflict { .. } => {

@@ -219,6 +219,7 @@ impl Screen {
             | Event::MessageDropped { .. }
             | Event::QueueHeld { .. }
             | Event::QueueReleased {}
+            | Event::ClientTools { .. }
             | Event::HistoryRewound { .. }
             | Event::Other(_) => (),
         }

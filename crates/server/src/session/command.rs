@@ -6,8 +6,8 @@ use serde::Serialize;
 use thiserror::Error;
 use tokio::sync::oneshot;
 use transcript::{
-    Attachment, CallId, ClientId, ErrorInfo, ExchangeId, MessageId, Millis, ResponseId, Scope,
-    SendMode, Sender, SessionId,
+    Attachment, CallId, ClientId, ClientTool, ErrorInfo, ExchangeId, MessageId, Millis, ResponseId,
+    RewindReason, Scope, SendMode, Sender, SessionId,
 };
 
 use super::exchanges::{ExchangeNews, Opening};
@@ -39,8 +39,11 @@ pub(crate) enum Command {
     Continue {
         reply: Reply<ResponseId>,
     },
-    /// Runs the last message again, in place of the answer it got.
+    /// Answers a message again, in place of this answer or of the one to this message; of the last
+    /// answer, if none is named.
     Retry {
+        of: Option<String>,
+        reason: RewindReason,
         reply: Reply<ResponseId>,
     },
     /// Says an earlier message again in other words; what followed it is put aside.
@@ -91,6 +94,12 @@ pub(crate) enum Command {
         approval: Approval,
         reply: Reply<()>,
     },
+    /// What came of a call that the client has run.
+    GiveResult {
+        call_id: CallId,
+        outcome: ToolOutcome,
+        reply: Reply<()>,
+    },
     /// The session's program calls a tool of ours. It is given up when nobody waits for the answer.
     CallTool {
         call: OwnCall,
@@ -117,6 +126,7 @@ impl Command {
             | Self::HearExchange { reply, .. }
             | Self::Abandon { reply, .. }
             | Self::Approve { reply, .. }
+            | Self::GiveResult { reply, .. }
             | Self::Delete { reply } => {
                 drop(reply.send(Err(why)));
             }
@@ -125,7 +135,7 @@ impl Command {
             | Self::SteerQueued { reply, .. } => drop(reply.send(Err(why))),
             Self::OpenExchange { reply, .. } => drop(reply.send(Err(why))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
-            Self::Continue { reply } | Self::Retry { reply } => drop(reply.send(Err(why))),
+            Self::Continue { reply } | Self::Retry { reply, .. } => drop(reply.send(Err(why))),
             Self::CallTool { reply, .. } => drop(reply.send(Err(why))),
             Self::Stop { reply } => {
                 let _ = reply.send(());
@@ -157,6 +167,8 @@ pub(crate) struct NewMessage {
     pub(crate) mode: SendMode,
     /// The agent that says it; none where a person does.
     pub(crate) from: Option<Sender>,
+    /// That the sender runs itself.
+    pub(crate) client_tools: Vec<ClientTool>,
 }
 
 /// What became of a message, at the moment it was accepted.
@@ -225,6 +237,8 @@ pub(crate) enum Refused {
     NoMessage(String),
     #[error("the session has no call {0:?} that waits or waited for a decision")]
     NoCall(String),
+    #[error("the session has no call {0:?} that waits for a client's result")]
+    NotAwaited(String),
     #[error("the call was decided already, by {by} at {at}")]
     Decided { by: String, at: Millis },
     #[error("those arguments cannot be used: {0}")]

@@ -312,6 +312,7 @@ impl Sessions {
             attachments: Vec::new(),
             mode: SendMode::Queue,
             from: Some(from.clone()),
+            client_tools: Vec::new(),
         };
         self.send(asked, message).await?;
         Ok(following)

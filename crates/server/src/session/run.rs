@@ -34,6 +34,8 @@ pub(super) struct Run {
     has_waited: bool,
     /// Calls that a person must agree to.
     pub(super) waiting: HashMap<CallId, WaitingCall>,
+    /// Calls that the client runs, and until when it may say what came of them.
+    pub(super) at_client: HashMap<CallId, Millis>,
     /// Arguments of calls that a program may ask about: the answer keeps only their edges.
     pub(super) proposed: HashMap<CallId, String>,
     /// What was settled without anybody being asked: results of calls that never ran, and answers to
@@ -86,6 +88,7 @@ impl Run {
             held: None,
             has_waited: false,
             waiting: HashMap::new(),
+            at_client: HashMap::new(),
             proposed: HashMap::new(),
             settled: VecDeque::new(),
             awaited: Vec::new(),
@@ -100,8 +103,10 @@ impl Run {
         if let Some(settled) = self.settled.pop_front() {
             return settled;
         }
-        let overdue = self.waiting.iter().min_by_key(|(_, call)| call.until);
-        let overdue = overdue.map(|(id, call)| (id.clone(), instant(call.until)));
+        let undecided = self.waiting.iter().map(|(id, call)| (id, call.until));
+        let limits = undecided.chain(self.at_client.iter().map(|(id, until)| (id, *until)));
+        let overdue = limits.min_by_key(|(_, until)| *until);
+        let overdue = overdue.map(|(id, until)| (id.clone(), instant(until)));
         let give_up = sleep_if(overdue.as_ref().map(|it| it.1));
         tokio::select! {
             biased;

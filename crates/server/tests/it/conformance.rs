@@ -98,7 +98,11 @@ async fn every_answer_is_as_the_document_says() {
     for missing in unseen.values_mut() {
         missing.retain(|it| !ELSEWHERE.contains(&it.as_str()));
     }
-    unseen.retain(|_, missing| !missing.is_empty());
+    // Streams, and refusals in plain words without a code: `chat.rs` and the clients themselves try them.
+    let is_tried_elsewhere = |it: &str| {
+        it.contains("_api_chat") || it.ends_with("_contract_events") || it.ends_with("_call_result")
+    };
+    unseen.retain(|operation, missing| !missing.is_empty() && !is_tried_elsewhere(operation));
     assert!(unseen.is_empty(), "documented, but never seen: {unseen:#?}");
 }
 

@@ -5,6 +5,7 @@
 mod api;
 mod approvals;
 mod cancel;
+mod chat;
 mod codex_exec;
 mod conformance;
 mod crash;

@@ -172,6 +172,12 @@ impl Server {
         (media_type, response.bytes().await.unwrap().to_vec())
     }
 
+    /// A response that has only begun.
+    pub(crate) async fn open(&self, path: &str) -> reqwest::Response {
+        let request = self.client.get(format!("{}{path}", self.base)).bearer_auth(TOKEN);
+        request.send().await.unwrap()
+    }
+
     pub(crate) async fn post(&self, path: &str, body: Value) -> (StatusCode, Value) {
         self.request(Method::POST, path, Some(body)).await
     }

@@ -153,18 +153,18 @@ fn check_derived(store: &Store, id: &SessionId, records: &[Record]) {
 }
 
 fn check_client_ids(store: &Store, id: &SessionId, records: &[Record]) {
-    let mut first = HashMap::new();
+    let mut last = HashMap::new();
     for record in records {
         if let Event::UserMessage { message_id, client_id: Some(client), .. }
         | Event::MessageQueued { message_id, client_id: Some(client), .. } = &record.event
         {
-            first.entry(client.clone()).or_insert(message_id.clone());
+            last.insert(client.clone(), message_id.clone());
         }
     }
     for n in 0..4 {
         let client = ClientId::new(format!("k{n}"));
         let found = store.message_of_client_id(id, &client).unwrap();
-        assert_eq!(found.as_ref(), first.get(&client));
+        assert_eq!(found.as_ref(), last.get(&client));
     }
 }
 

@@ -1,4 +1,4 @@
-//! A run that only waits for a person outlives its server; any other is closed.
+//! A run that only waits for a person, or for a client's tools, outlives its server; any other is closed.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,13 @@ fn apply(answer: &Answer, events: &[Event]) -> Answer {
 }
 
 fn waiting(answer: &Answer) -> Vec<CallId> {
-    answer.calls().filter(|it| it.waits_for_approval()).map(|it| it.id.clone()).collect()
+    let waits = |it: &&Call| it.waits_for_approval() || it.waits_for_client();
+    answer.calls().filter(waits).map(|it| it.id.clone()).collect()
+}
+
+/// By us or by the agent, so that it stops with the server.
+fn runs_here(call: &Call) -> bool {
+    call.is_open() && call.running_since.is_some() && !call.waits_for_client()
 }
 
 proptest! {
@@ -29,7 +35,7 @@ proptest! {
             let Some(events) = pause(answer, Millis(9)) else { continue };
             let ran: Vec<_> = answer
                 .calls()
-                .filter(|it| it.is_open() && it.running_since.is_some())
+                .filter(|it| runs_here(it))
                 .map(|it| it.id.clone())
                 .collect();
             let ended = events.iter().filter_map(|it| match it {
@@ -45,7 +51,7 @@ proptest! {
             let still: Vec<_> =
                 waiting(answer).into_iter().filter(|it| paused.call(it).unwrap().is_open()).collect();
             prop_assert_eq!(waiting(&paused), still);
-            prop_assert!(paused.calls().all(|it| !it.is_open() || it.running_since.is_none()));
+            prop_assert!(!paused.calls().any(runs_here));
             prop_assert!(paused.calls().all(|it| !it.is_open() || it.arguments_done));
             let closing = close(&paused, &Ending::Restarted, Millis(9));
             let speaks = |it: &Event| matches!(it, Event::TextDone { .. } | Event::ThinkingDone { .. });
@@ -72,6 +78,18 @@ fn pause_after(lines: &str) -> Option<Vec<Event>> {
 fn a_run_that_waits_is_left_as_it_is() {
     assert_eq!(pause_after(""), Some(vec![]));
     assert_eq!(pause_after("step_finish {'index':0,'finishReason':'tool-calls'}"), Some(vec![]));
+}
+
+#[test]
+fn a_call_that_the_client_runs_goes_on() {
+    let client = "
+        tool_call_start {'callId':'c','toolName':'pick','executor':'client'}
+        tool_arguments_done {'callId':'c','arguments':'{}','validation':'not_required'}
+        tool_running {'callId':'c'}";
+    assert_eq!(pause_after(client), Some(vec![]));
+    let resolved = "tool_approval_resolved {'callId':'a','decision':'rejected','by':'user'}
+        tool_result {'callId':'a','toolName':'shell','ok':false}";
+    assert_eq!(pause_after(&format!("{client}\n{resolved}")), Some(vec![]), "also alone");
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use backends::{Effect, Input};
-use serde_json::Value;
+use serde_json::{Value, json};
 use transcript::{
-    Answer, Ending, ErrorCode, ErrorInfo, Event, Message, Record, ResponseId, RunStatus,
-    Transcript, Trigger, close, is_of_session, missing_start, pause, settle_result,
+    Answer, ClientTool, Ending, ErrorCode, ErrorInfo, Event, Message, Record, ResponseId,
+    RunStatus, Transcript, Trigger, close, is_of_session, missing_start, pause, settle_result,
 };
 
 use super::asking::Asking;
@@ -172,6 +172,7 @@ impl Task {
             }
             return;
         };
+        self.settle_executor(&mut event);
         self.settle_validation(&mut event);
         let Some(run) = &mut self.run else { return };
         settle_result(&run.answer, &mut event);
@@ -335,7 +336,10 @@ impl Task {
 
     fn tell_tools(&mut self) {
         if let Some(choice) = self.shared.agents.tool_choice(&self.summary.agent) {
-            let tools = choice.of(&self.shared.tools);
+            let mut tools = choice.of(&self.shared.tools);
+            let is_ours = |name: &str| tools.iter().any(|it| it["function"]["name"] == name);
+            let theirs = self.summary.tools_of_client().iter().filter(|it| !is_ours(&it.name));
+            tools.extend(theirs.map(as_function).collect::<Vec<_>>());
             self.tell_agent(Input::Tools(tools));
         }
     }
@@ -357,6 +361,13 @@ impl Task {
             }
         }
     }
+}
+
+/// As the API wants it.
+fn as_function(ClientTool { name, description, parameters }: &ClientTool) -> Value {
+    json!({ "type": "function", "function": {
+        "name": name, "description": description, "parameters": parameters,
+    }})
 }
 
 /// Once somebody has asked to stop, the run is cancelled, whatever the agent says of its end.

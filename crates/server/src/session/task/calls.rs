@@ -38,6 +38,20 @@ pub(super) struct Question {
 }
 
 impl Task {
+    /// Whoever has sent the message runs the tools that came with it. Our own go first: what a client
+    /// brings changes nothing about them.
+    pub(super) fn settle_executor(&self, event: &mut Event) {
+        let Event::ToolCallStart { tool_name, executor: executor @ Executor::Server, .. } = event
+        else {
+            return;
+        };
+        let is_ours = self.may_use(tool_name) && self.shared.tools.has(tool_name);
+        let mut theirs = self.summary.tools_of_client().iter();
+        if !is_ours && theirs.any(|it| it.name == *tool_name) {
+            *executor = Executor::Client;
+        }
+    }
+
     /// Whether a person must agree is decided when the arguments are known, by the policy of that
     /// moment.
     pub(super) fn settle_validation(&self, event: &mut Event) {
@@ -88,6 +102,9 @@ impl Task {
         let Some(call) = self.run.as_ref().and_then(|run| run.answer.call(&call_id)) else {
             return;
         };
+        if call.executor == Executor::Client {
+            return self.wait_for_client(call_id);
+        }
         let must_ask = call.validation == Some(Validation::Pending);
         let approval = call.approval.as_ref();
         let resolved = approval.and_then(|it| it.resolved.as_ref());
@@ -118,6 +135,33 @@ impl Task {
                 self.refuse_call(call_id, not_allowed());
             }
             None => self.start_call(call_id, tool_name, arguments),
+        }
+    }
+
+    /// The client was told of the call and runs it, for as long as a person may take to decide.
+    fn wait_for_client(&mut self, call_id: CallId) {
+        let Some(run) = &mut self.run else { return };
+        let id = run.id.clone();
+        let since = run.answer.call(&call_id).and_then(|it| it.running_since);
+        let until = since.unwrap_or_else(clock::now).plus(self.shared.approvals.timeout_ms);
+        run.at_client.insert(call_id.clone(), until);
+        if since.is_none() {
+            self.push(Some(&id), Event::ToolRunning { call_id });
+        }
+    }
+
+    /// The first result counts.
+    pub(super) fn give_result(&mut self, call_id: CallId, outcome: ToolOutcome, reply: Reply<()>) {
+        let awaited = self
+            .run
+            .as_mut()
+            .and_then(|run| run.at_client.remove(&call_id).map(|_| run.id.clone()));
+        match awaited {
+            Some(id) => {
+                self.end_call(&id, call_id, outcome);
+                self.reply(reply, ());
+            }
+            None => refuse(reply, Refused::NotAwaited(call_id.to_string())),
         }
     }
 
@@ -339,6 +383,14 @@ impl Task {
 
     pub(super) fn time_out(&mut self, call_id: CallId) {
         let seconds = self.shared.approvals.timeout_ms / 1000;
+        let at_client = self.run.as_mut().and_then(|run| run.at_client.remove(&call_id));
+        if at_client.is_some() {
+            let message = format!(
+                "The client that runs this tool gave no result within {seconds} seconds. It may be \
+                 gone; go on without it."
+            );
+            return self.refuse_call(call_id, ErrorInfo::new(ErrorCode::ToolTimeout, message));
+        }
         let waiting = self.resolve(&call_id, |call_id| Event::ToolApprovalResolved {
             call_id,
             decision: Decision::TimedOut,

@@ -9,6 +9,9 @@ use super::{AfterCommit, Stop, Task};
 use crate::import::Addition;
 use crate::session::command::{Command, NewMessage, Receipt, Refused, Reply, SessionPatch};
 
+/// Messages that are looked at for the one that follows another.
+const ROWS_READ: usize = 50;
+
 /// Who wants a run to stop.
 pub(super) enum StoppedBy {
     Person(String),
@@ -24,7 +27,7 @@ impl Task {
             Command::Send { message, reply } => self.send(message, reply),
             Command::Cancel { by, reply } => self.cancel(by, reply),
             Command::Continue { reply } => self.go_on(reply),
-            Command::Retry { reply } => self.retry(reply),
+            Command::Retry { of, reason, reply } => self.retry(of.as_deref(), reason, reply),
             Command::Edit { earlier, message, reply } => self.edit(&earlier, message, reply),
             Command::ChangeQueued { message_id, change, reply } => {
                 self.change_queued(&message_id, change, reply);
@@ -39,6 +42,9 @@ impl Task {
             }
             Command::Abandon { exchange_id, by, reply } => self.abandon(&exchange_id, by, reply),
             Command::Approve { approval, reply } => self.approve(approval, reply),
+            Command::GiveResult { call_id, outcome, reply } => {
+                self.give_result(call_id, outcome, reply);
+            }
             Command::CallTool { call, reply } => self.own_calls.add(call, reply),
             Command::Delete { reply } => {
                 self.dismiss();
@@ -116,11 +122,11 @@ impl Task {
         }
     }
 
-    fn retry(&mut self, reply: Reply<ResponseId>) {
-        match self.last_answer() {
+    fn retry(&mut self, of: Option<&str>, reason: RewindReason, reply: Reply<ResponseId>) {
+        let answer = of.map_or_else(|| self.last_answer(), |id| self.answer_at(id));
+        match answer {
             _ if self.run.is_some() => refuse(reply, Refused::Busy),
             Ok(Some(before_message_id)) => {
-                let reason = RewindReason::Retry;
                 self.push(None, Event::HistoryRewound { before_message_id, reason });
                 let id = self.start_run(Trigger::Retry);
                 self.reply(reply, id);
@@ -139,7 +145,7 @@ impl Task {
             Ok(Some(row)) if is_said(&row) => {
                 let (before_message_id, reason) = (row.id, RewindReason::Edit);
                 self.push(None, Event::HistoryRewound { before_message_id, reason });
-                self.send(message, reply);
+                self.accept(message, reply);
             }
             Ok(_) => refuse(reply, Refused::NoMessage(earlier.to_string())),
             Err(error) => refuse(reply, Refused::Storage(error.to_string())),
@@ -160,7 +166,20 @@ impl Task {
     fn last_answer(&self) -> Result<Option<String>, store::Error> {
         let rows = self.shared.store.messages(&self.id, Window { before: None, limit: 1 })?;
         let last = rows.into_iter().next_back();
-        Ok(last.filter(|row| row.kind == MessageKind::Answer && !row.superseded).map(|it| it.id))
+        Ok(last.filter(is_answer).filter(|it| !it.superseded).map(|it| it.id))
+    }
+
+    /// That answer, or the one that follows that message, as long as it counts.
+    fn answer_at(&self, id: &str) -> Result<Option<String>, store::Error> {
+        let store = &self.shared.store;
+        let Some(named) = store.message_row(&self.id, id)? else { return Ok(None) };
+        if named.kind == MessageKind::Answer {
+            return Ok(Some(named).filter(|it| !it.superseded).map(|it| it.id));
+        }
+        let window = store.window_after(&self.id, named.first, ROWS_READ)?;
+        let rows = store.messages(&self.id, window)?.into_iter();
+        let mut counting = rows.filter(|it| !it.superseded && it.first > named.first);
+        Ok(counting.find(|it| it.kind != MessageKind::Aside).filter(is_answer).map(|it| it.id))
     }
 
     pub(super) async fn delete(&mut self, reply: Reply<()>) -> Result<(), Stop> {
@@ -185,6 +204,10 @@ impl Task {
         };
         self.after_commit.push(AfterCommit::Reply(Box::new(reply)));
     }
+}
+
+fn is_answer(row: &MessageRow) -> bool {
+    row.kind == MessageKind::Answer
 }
 
 pub(super) fn refuse<T>(reply: Reply<T>, why: Refused) {

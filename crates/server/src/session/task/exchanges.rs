@@ -129,7 +129,8 @@ impl Task {
             format!("There is no answer. {} ({})", error.message, error.code)
         });
         let (client_id, attachments, mode) = (None, Vec::new(), SendMode::Queue);
-        let message = NewMessage { text, client_id, attachments, mode, from };
+        let client_tools = Vec::new();
+        let message = NewMessage { text, client_id, attachments, mode, from, client_tools };
         self.take_message(clock::new_message_id(), message);
     }
 

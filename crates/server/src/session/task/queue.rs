@@ -25,14 +25,19 @@ impl Task {
         let known = message.client_id.as_ref().map_or(Ok(None), |client_id| {
             self.shared.store.message_of_client_id(&self.id, client_id)
         });
-        let message_id = match known {
+        match known {
             Ok(Some(message_id)) => {
                 let state = self.state_of(&message_id);
-                return self.reply(reply, Receipt { message_id, state });
+                self.reply(reply, Receipt { message_id, state });
             }
-            Ok(None) => clock::new_message_id(),
-            Err(error) => return refuse(reply, Refused::Storage(error.to_string())),
-        };
+            Ok(None) => self.accept(message, reply),
+            Err(error) => refuse(reply, Refused::Storage(error.to_string())),
+        }
+    }
+
+    /// Whether or not there is one of that client id.
+    pub(super) fn accept(&mut self, message: NewMessage, reply: Reply<Receipt>) {
+        let message_id = clock::new_message_id();
         let limit = if message.from.is_some() { self.room_for_agents() } else { QUEUE_MAX };
         if self.must_wait() && self.queue.messages.len() >= limit {
             return refuse(reply, Refused::QueueFull(limit));
@@ -48,7 +53,11 @@ impl Task {
 
     /// Now, or when its turn comes.
     pub(super) fn take_message(&mut self, message_id: MessageId, message: NewMessage) {
-        let NewMessage { text, client_id, attachments, mode, from } = message;
+        let NewMessage { text, client_id, attachments, mode, from, client_tools } = message;
+        if !client_tools.is_empty() {
+            let (message_id, tools) = (message_id.clone(), client_tools);
+            self.push(None, Event::ClientTools { message_id, tools });
+        }
         if self.must_wait() {
             let queued = Event::MessageQueued {
                 message_id: message_id.clone(),

@@ -1,0 +1,99 @@
+//! A session's records for whoever looks into them: the log from any number on, then live, without a
+//! gap and without end.
+
+use std::collections::VecDeque;
+
+use store::ReadRange;
+use thiserror::Error;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use transcript::{Record, Seq, SessionId};
+
+use super::App;
+use super::error::{HttpError, RequestCode};
+use crate::live::News;
+
+/// Records that are read from the log at a time.
+const PAGE: usize = 500;
+
+pub(super) struct Feed {
+    app: App,
+    session: SessionId,
+    /// The last number that was given.
+    seen: Seq,
+    /// Subscribed before anything is read.
+    live: Receiver<News>,
+    is_behind: bool,
+    read: VecDeque<Record>,
+}
+
+/// Why nothing more comes.
+#[derive(Debug, Error)]
+pub(super) enum Lost {
+    #[error("The session was deleted.")]
+    Deleted,
+    #[error("The log failed: {0}. Try again later.")]
+    Storage(String),
+}
+
+impl From<Lost> for HttpError {
+    fn from(lost: Lost) -> Self {
+        let code = match lost {
+            Lost::Deleted => RequestCode::SessionNotFound,
+            Lost::Storage(_) => RequestCode::Storage,
+        };
+        Self::new(code, lost.to_string())
+    }
+}
+
+impl Feed {
+    /// What comes after that number.
+    pub(super) fn after(app: App, session: SessionId, seen: Seq) -> Self {
+        let live = app.shared.hub.watch(&session);
+        Self { app, session, seen, live, is_behind: true, read: VecDeque::new() }
+    }
+
+    /// Everything that the log has by now.
+    pub(super) async fn catch_up(&mut self) -> Result<Vec<Record>, Lost> {
+        let mut records = Vec::from(std::mem::take(&mut self.read));
+        while self.is_behind {
+            self.read_page().await?;
+            records.extend(self.read.drain(..));
+        }
+        Ok(records)
+    }
+
+    /// May be dropped while it waits.
+    pub(super) async fn next(&mut self) -> Result<Record, Lost> {
+        loop {
+            if let Some(record) = self.read.pop_front() {
+                return Ok(record);
+            }
+            if self.is_behind {
+                self.read_page().await?;
+                continue;
+            }
+            match self.live.recv().await {
+                Ok(News::Committed(commit)) => {
+                    let seen = self.seen;
+                    self.read.extend(commit.records().filter(|it| it.seq > seen));
+                    self.seen = self.read.back().map_or(seen, |it| it.seq);
+                }
+                Ok(News::Deleted) | Err(RecvError::Closed) => return Err(Lost::Deleted),
+                Ok(News::StorageFailed(why)) => return Err(Lost::Storage(why.to_string())),
+                Err(RecvError::Lagged(_)) => self.is_behind = true,
+            }
+        }
+    }
+
+    async fn read_page(&mut self) -> Result<(), Lost> {
+        let range = ReadRange { after: self.seen, up_to: None, limit: PAGE, deltas: true };
+        let session = self.session.clone();
+        let page = self.app.store().off_thread(move |store| store.read(&session, range)).await;
+        let page = page.map_err(|error| Lost::Storage(error.to_string()))?;
+        self.is_behind = page.records.len() == PAGE;
+        self.read.extend(page.records.iter().map(store::Stored::record));
+        self.seen = self.read.back().map_or(self.seen, |it| it.seq);
+        Ok(())
+    }
+}

@@ -1,0 +1,236 @@
+//! A run told to a client of another vocabulary, while it happens: the body of a response that ends
+//! when it is the client's turn.
+//!
+//! The connection is a listener and no more: a client that goes away stops nothing. Who comes back is
+//! told the run from its beginning.
+
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use futures_util::stream;
+use store::MessageKind;
+use tokio::sync::watch;
+use tokio::time::{Instant, Interval, interval_at};
+use transcript::{CallId, Event, MessageId, Record, ResponseId, Seq, SessionId, SteerState};
+
+use super::App;
+use super::error::HttpError;
+use super::feed::Feed;
+
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+
+/// How runs are told to a kind of client. Pieces are as they go over the wire.
+pub(super) trait Vocabulary: Send + 'static {
+    fn voice(&self, run: ResponseId) -> Box<dyn Voice>;
+
+    /// That there is nothing to tell, and why.
+    fn failure(&self, why: &str) -> String;
+
+    /// Nothing to the client, but proof that somebody is there.
+    fn sign_of_life(&self) -> &'static str;
+}
+
+/// Tells one run.
+pub(super) trait Voice: Send {
+    /// What these records add, told at once.
+    fn tell(&mut self, records: &[Record]) -> String;
+
+    /// The response has ended: the run too, or it waits for the client.
+    fn is_over(&self) -> bool;
+
+    /// The calls that it waits for.
+    fn waits_for(&self) -> Vec<CallId>;
+
+    /// The client has asked again: what comes now is for it.
+    fn next_response(&mut self);
+}
+
+pub(super) struct Telling<V> {
+    app: App,
+    session: SessionId,
+    feed: Feed,
+    vocabulary: V,
+    subject: Subject,
+    /// Said already, and to be sent first.
+    unsent: String,
+    has_ended: bool,
+    signs: Interval,
+    stopping: watch::Receiver<bool>,
+}
+
+enum Subject {
+    /// The run that answers a message, which may wait for its turn.
+    AnswerTo {
+        message: MessageId,
+        is_said: bool,
+    },
+    Run(Box<dyn Voice>),
+}
+
+impl<V: Vocabulary> Telling<V> {
+    /// The answer to a message that was said, or will be, after that number.
+    pub(super) fn of_answer(
+        app: App,
+        session: SessionId,
+        message: MessageId,
+        after: Seq,
+        vocabulary: V,
+    ) -> Self {
+        let subject = Subject::AnswerTo { message, is_said: false };
+        Self::new(app, session, after, subject, vocabulary)
+    }
+
+    /// A run from its beginning to where it stands, told at once and without pauses, and then live:
+    /// for a client that comes back.
+    pub(super) async fn again(
+        app: App,
+        session: SessionId,
+        run: RunPlace,
+        vocabulary: V,
+    ) -> Result<Self, HttpError> {
+        let mut voice = vocabulary.voice(run.id);
+        let mut feed = Feed::after(app.clone(), session.clone(), run.after);
+        let unsent = voice.tell(&feed.catch_up().await?);
+        let has_ended = voice.is_over();
+        let telling = Self::new(app, session, run.after, Subject::Run(voice), vocabulary);
+        Ok(Self { feed, unsent, has_ended, ..telling })
+    }
+
+    /// A run from where the client has decided about these calls. What led to that it has heard.
+    pub(super) async fn from_decision(
+        app: App,
+        session: SessionId,
+        run: RunPlace,
+        decided: &HashSet<CallId>,
+        vocabulary: V,
+    ) -> Result<Self, HttpError> {
+        let mut voice = vocabulary.voice(run.id);
+        let mut feed = Feed::after(app.clone(), session.clone(), run.after);
+        let mut unsent = String::new();
+        let mut has_ended = false;
+        for record in feed.catch_up().await? {
+            unsent.push_str(&voice.tell(&[record]));
+            if !voice.is_over() {
+                continue;
+            }
+            has_ended = !voice.waits_for().iter().any(|call| decided.contains(call));
+            if has_ended {
+                break;
+            }
+            unsent.clear();
+            voice.next_response();
+        }
+        let telling = Self::new(app, session, run.after, Subject::Run(voice), vocabulary);
+        Ok(Self { feed, unsent, has_ended, ..telling })
+    }
+
+    fn new(app: App, session: SessionId, after: Seq, subject: Subject, vocabulary: V) -> Self {
+        Self {
+            feed: Feed::after(app.clone(), session.clone(), after),
+            session,
+            vocabulary,
+            subject,
+            unsent: String::new(),
+            has_ended: false,
+            signs: interval_at(Instant::now() + SIGN_OF_LIFE, SIGN_OF_LIFE),
+            stopping: app.stopping.clone(),
+            app,
+        }
+    }
+
+    pub(super) fn into_body(self) -> Body {
+        Body::from_stream(stream::unfold(self, |mut telling| async {
+            let piece = telling.next().await?;
+            Some((Ok::<_, Infallible>(Bytes::from(piece)), telling))
+        }))
+    }
+
+    async fn next(&mut self) -> Option<String> {
+        while self.unsent.is_empty() {
+            if self.has_ended {
+                return None;
+            }
+            self.unsent = tokio::select! {
+                biased;
+                record = self.feed.next() => match record {
+                    Ok(record) => self.hear(&record),
+                    Err(lost) => self.fail(&lost.to_string()),
+                },
+                _ = self.signs.tick() => self.vocabulary.sign_of_life().to_owned(),
+                // The only change there is.
+                _ = self.stopping.changed() => self.fail("The server is stopping."),
+            };
+        }
+        Some(std::mem::take(&mut self.unsent))
+    }
+
+    fn hear(&mut self, record: &Record) -> String {
+        let (message, is_said) = match &mut self.subject {
+            Subject::Run(voice) => {
+                let piece = voice.tell(std::slice::from_ref(record));
+                self.has_ended = voice.is_over();
+                return piece;
+            }
+            Subject::AnswerTo { message, is_said } => (message, is_said),
+        };
+        match &record.event {
+            Event::UserMessage { message_id, .. } if message_id == message => *is_said = true,
+            Event::RunStart { .. } if *is_said => return self.begin(record),
+            Event::MessageDropped { message_id, .. } if message_id == message => {
+                return self.fail("The message was taken back before it was answered.");
+            }
+            Event::MessageSteered { message_id, state: SteerState::HandedOver, .. }
+                if message_id == message =>
+            {
+                self.begin_earlier(record);
+            }
+            _ => (),
+        }
+        String::new()
+    }
+
+    fn begin(&mut self, start: &Record) -> String {
+        let Some(run) = start.response_id.clone() else { return String::new() };
+        self.subject = Subject::Run(self.vocabulary.voice(run));
+        self.hear(start)
+    }
+
+    /// The message went into a run that is under way, so that is the answer to it.
+    fn begin_earlier(&mut self, steered: &Record) {
+        let Some(run) = &steered.response_id else { return };
+        if let Ok(Some(RunPlace { id, after })) = RunPlace::find(&self.app, &self.session, run) {
+            self.subject = Subject::Run(self.vocabulary.voice(id));
+            self.feed = Feed::after(self.app.clone(), self.session.clone(), after);
+        }
+    }
+
+    fn fail(&mut self, why: &str) -> String {
+        self.has_ended = true;
+        self.vocabulary.failure(why)
+    }
+}
+
+/// A run and where it stands in the log.
+pub(super) struct RunPlace {
+    id: ResponseId,
+    /// It begins after this number.
+    after: Seq,
+}
+
+impl RunPlace {
+    pub(super) fn find(
+        app: &App,
+        session: &SessionId,
+        run: &ResponseId,
+    ) -> Result<Option<Self>, HttpError> {
+        let row = app.store().message_row(session, run.as_str())?;
+        let row = row.filter(|it| it.kind == MessageKind::Answer);
+        Ok(row.map(|it| Self { id: run.clone(), after: before(it.first) }))
+    }
+}
+
+pub(super) fn before(seq: Seq) -> Seq {
+    Seq(seq.0.saturating_sub(1))
+}
