@@ -244,7 +244,9 @@ const CASES = {
       assert.match(answer.error.message, /** @type {RegExp} */ (words));
       assert.deepEqual(told(answer), [], scenario);
     }
-    assert.deepEqual(told(await talk.hear("play:hello")), ["final: Hello! This answer comes in several small pieces."]);
+    // `codex exec` keeps no conversation in which nothing was answered, and Callboard says so before.
+    const goesOn = told(await talk.hear("play:hello"));
+    assert.equal(goesOn.at(-1), "final: Hello! This answer comes in several small pieces.");
   },
 
   "a service that breaks off: what was said stays": async ({ stage, open, told }) => {

@@ -321,8 +321,6 @@ function dropFar(isAfter = false) {
   });
   if (!far.length) return;
   for (const it of far) it.remove();
-  // The browser frees them when it believes that memory runs short, or else much later.
-  new ArrayBuffer(32 << 20);
   const side = sure(isAfter ? "later" : "earlier");
   const kept = all(".message", list());
   const from = isAfter ? `?after=${begin(kept.at(-1))}` : `?before=${begin(kept[0])}`;

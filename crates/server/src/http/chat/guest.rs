@@ -159,7 +159,8 @@ async fn bring_along(
     import: Import,
 ) -> Result<(), HttpError> {
     if !app.shared.agents.knows(&agent) {
-        return Err(Refused::NoAgent(agent).into());
+        let known = app.shared.agents.names().join(", ");
+        return Err(Refused::NoAgent { name: agent, known }.into());
     }
     let now = clock::now();
     let mut kept = HashMap::new();
