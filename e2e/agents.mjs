@@ -1,6 +1,6 @@
 // Callboard with one agent of a kind, and a scripted model behind it.
 
-import { mkdtemp, readdir, readFile, readlink, realpath, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, readlink, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -20,7 +20,27 @@ const FREE = "free";
 const ASKING = "asking";
 
 /** @param {Scope} scope @param {Kind} kind */
-export async function startStage(scope, kind) {
+export function startStage(scope, kind) {
+  const modes = { [FREE]: "auto", [ASKING]: "ask" };
+  return start(scope, kind, (home, models) =>
+    kind === "openai" ? modelConfig(models) : programConfig(kind, home, models, modes),
+  );
+}
+
+/** All programs on one Callboard, each under its own name. @param {Scope} scope @param {Program} first */
+export function startTogether(scope, first) {
+  return start(scope, first, async (home, models) => {
+    const configs = PROGRAMS.map(async (it) => {
+      const own = path.join(home, it);
+      await mkdir(own);
+      return programConfig(it, own, models, { [it]: "auto" });
+    });
+    return (await Promise.all(configs)).join("\n");
+  });
+}
+
+/** @param {Scope} scope @param {Kind} kind @param {(home: string, models: string) => string | Promise<string>} configure */
+async function start(scope, kind, configure) {
   /** @type {(() => Promise<void>)[]} */
   const ends = [];
   const parts = { after: (/** @type {() => Promise<void>} */ end) => void ends.unshift(end) };
@@ -31,8 +51,7 @@ export async function startStage(scope, kind) {
   const models = await startModels(parts);
   const home = await mkdtemp(path.join(tmpdir(), "callboard-home-"));
   parts.after(() => rm(home, { recursive: true, force: true }));
-  const config = kind === "openai" ? modelConfig(models.base) : await programConfig(kind, home, models.base);
-  const callboard = await startCallboard(parts, { config });
+  const callboard = await startCallboard(parts, { config: await configure(home, models.base) });
   return new Stage(kind, models, callboard);
 }
 
@@ -48,14 +67,16 @@ function modelConfig(models) {
   return [...agents, ...approvals].join("\n");
 }
 
-/** @param {Exclude<Kind, "openai">} agent @param {string} home @param {string} models */
-async function programConfig(agent, home, models) {
+/**
+ * @param {Exclude<Kind, "openai">} agent @param {string} home @param {string} models
+ * @param {Record<string, string>} modes of the agents, by their names
+ */
+async function programConfig(agent, home, models, modes) {
   const kind = agent === "codexExec" ? "codex" : agent;
   const file = await installed(kind);
   const command = [agent === "codexExec" ? await withoutAppServer(file, home) : file];
   const { env, model } = await settle(kind, home, models);
-  const modes = Object.entries({ [FREE]: "auto", [ASKING]: "ask" });
-  return modes
+  return Object.entries(modes)
     .map(([id, mode]) => table("[[agents]]", { id, kind, command, env, permission_mode: mode, ...(model && { model }) }))
     .join("\n");
 }
@@ -89,10 +110,10 @@ class Stage {
     this.callboard = callboard;
   }
 
-  /** A new session with a folder of its own. @param {{asks?: boolean}} [options] */
-  async open({ asks = false } = {}) {
+  /** A new session with a folder of its own. @param {{asks?: boolean, agent?: string}} [options] */
+  async open({ asks = false, agent = asks ? ASKING : FREE } = {}) {
     const workspace = await realpath(await mkdtemp(path.join(this.callboard.workspace, "work-")));
-    const { id } = await this.callboard.api("sessions", { body: { agent: asks ? ASKING : FREE, workspace } });
+    const { id } = await this.callboard.api("sessions", { body: { agent, workspace } });
     return new Conversation(this, id, workspace);
   }
 }
