@@ -16,9 +16,16 @@ pub(crate) async fn raw(server: &Server, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request).await.unwrap();
     let mut answer = Vec::new();
-    // A reset is an answer too.
-    let _ = stream.read_to_end(&mut answer).await;
+    // A reset is an answer too, and of a stream its head.
+    while !is_stream(&answer) && stream.read_buf(&mut answer).await.is_ok_and(|it| it > 0) {}
     String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// What has come says that more may come at any time.
+fn is_stream(answer: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(&answer[..answer.len().min(4096)]).into_owned();
+    let is_told = head.split_once("\r\n\r\n").is_some();
+    is_told && (head.contains("text/event-stream") || head.contains("x-vercel-ai-data-stream"))
 }
 
 fn host(server: &Server) -> &str {
