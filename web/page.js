@@ -307,9 +307,12 @@ const seen = () => all(".message", list()).filter((it) => it.getBoundingClientRe
  * @param {Element[]} messages
  */
 function measure(messages = all(".message", list())) {
-  const mark = (is = false) => messages.forEach((it) => it.classList.toggle("measured", is));
-  mark(true);
-  requestAnimationFrame(() => requestAnimationFrame(() => mark()));
+  const sheet = new CSSStyleSheet();
+  const ids = messages.map(({ id }) => `#${CSS.escape(id)}`);
+  // Not by a mark on the messages: those are the server's.
+  sheet.replaceSync(`:is(${ids}) { content-visibility: visible }`);
+  document.adoptedStyleSheets.push(sheet);
+  requestAnimationFrame(() => requestAnimationFrame(() => void document.adoptedStyleSheets.shift()));
 }
 
 /** Whatever it does to the list, the line that is read stays; if that is dropped, the next one does. */
