@@ -236,3 +236,51 @@ test("without script nothing is promised that is not there", async (t) => {
   assert.doesNotMatch(await page.locator("main").innerText(), /below|try/i);
   assert.match(await page.locator(`#sessions-${session}`).innerText(), /\d{4}-\d\d-\d\d/);
 });
+
+test("however long a line is, the question about it is as wide as the page, and can be denied", async (t) => {
+  for (const options of [SMALL, PHONE]) {
+    const page = await openSession(t, browser, await startCallboard(t), "", options);
+    await say(page, `write ${"x".repeat(400)} to long.txt`);
+    const { width, x } = (await page.getByRole("alertdialog").boundingBox()) ?? { width: 0, x: 0 };
+    assert.ok(width > 0 && x + width <= options.viewport.width, `${x} + ${width}`);
+    await page.getByRole("alertdialog").getByRole("button", { name: "Deny" }).click();
+    await page.keyboard.type("too long");
+    await page.keyboard.press("Escape");
+    assert.ok(await page.getByRole("alertdialog").isVisible(), "only the note is closed");
+    await page.keyboard.press("Escape");
+    await page.getByText("Interrupted (stopped by you").waitFor();
+  }
+});
+
+test("a message that cannot be written anew now stays in the field", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
+  await say(page, "help");
+  await answered(page);
+  await say(page, "tell me a story");
+  await page.locator(".now[data-state=running]").waitFor();
+  await page.locator(".message[data-role=user]").first().hover();
+  await page.getByRole("button", { name: "Edit and send again" }).first().click();
+  await field(page).fill("help me more");
+  await page.keyboard.press("Enter");
+  await page.getByText("the agent is working; stop it").waitFor();
+  assert.equal(await field(page).inputValue(), "help me more");
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText("Interrupted (stopped by you").waitFor();
+  await field(page).focus();
+  await page.keyboard.press("Enter");
+  await page.locator(".bubble", { hasText: /^help me more$/ }).waitFor();
+  await page.waitForFunction(() => /** @type {any} */ (document.getElementById("text")).value === "");
+});
+
+test("what was written to change a message that has begun meanwhile is kept", async (t) => {
+  const callboard = await startCallboard(t, { config: NATURAL });
+  const page = await openSession(t, browser, callboard);
+  await say(page, "what time is it in Paris");
+  await page.locator(".now[data-state=running]").waitFor();
+  await say(page, "help");
+  await page.locator(".queued summary", { hasText: "Edit" }).click();
+  await page.keyboard.type(" me more");
+  await page.locator(".messages .bubble", { hasText: /^help$/ }).waitFor();
+  await page.getByText("What you wrote is below").waitFor();
+  assert.equal(await field(page).inputValue(), "help me more");
+});

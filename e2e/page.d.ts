@@ -44,6 +44,7 @@ interface Field extends HTMLElement {
   value: string;
   defaultValue: string;
   select(): void;
+  setSelectionRange(from: number, to: number): void;
 }
 interface ParentNode {
   querySelector(selector: string): Field | null;

@@ -124,12 +124,17 @@ let refocuses = false;
 
 /** @param {Patch} list */
 function patch(list) {
+  const rewritten = find(".queued .edit[open] textarea");
   keepingFocus(() => {
     for (const [name, id, ...rest] of list) {
       const it = get(id);
       if (it) ops[name]?.(it, ...rest);
     }
   });
+  if (rewritten && rewritten.value !== rewritten.defaultValue && !get(rewritten.id)) {
+    write([field.value, rewritten.value].filter(Boolean).join("\n"));
+    say("That message has begun as it was. What you wrote is below.");
+  }
   for (const it of all("#pending > *")) if (find(`.message[data-client-id="${it.id}"]`)) it.remove();
   if (list.some(([, id]) => id.startsWith("sessions"))) listChanged();
   // At once: what has shrunk moves the page, and the browser tells of it when it has grown again.
@@ -206,6 +211,7 @@ function receive(frame) {
   if (frame.sessionId && frame.seq > seq) document.body.dataset.head = seq = frame.seq;
   else if (frame.type === "reload") report(reload("", Infinity));
   else if (frame.type === "error") say(frame.message);
+  else if (frame.type === "ack" && frame.clientId === awaited) edit();
   else if (frame.type === "session_deleted" && frame.id === session) goHome();
   else if (frame.type === "session_deleted") get(`sessions-${frame.id}`)?.remove();
 }
@@ -429,8 +435,9 @@ const field = sure("text");
 const composer = sure("composer");
 /** @type {Upload[]} */
 let uploads = [];
-/** The message that is being written anew. */
+/** The message that is being written anew, and what it is sent as. */
 let edited = "";
+let awaited = "";
 const draft = `draft:${session ?? ""}`;
 
 function fieldChanged() {
@@ -489,12 +496,14 @@ async function send(mode = "queue") {
   const text = field.value.trim();
   const files = uploads;
   if (!text && !files.length) return;
+  const clientId = `${Date.now()}-${Math.random().toString(36).slice(2)}`;
   if (edited) {
     const attachments = await Promise.all(files.map((it) => it.sent));
-    tell({ type: "edit_message", sessionId: session, messageId: edited, text, attachments });
-    return edit();
+    tell({ type: "edit_message", sessionId: session, messageId: edited, text, attachments, clientId });
+    // It stays where it is until the server has taken it.
+    awaited = clientId;
+    return;
   }
-  const clientId = `${Date.now()}-${Math.random().toString(36).slice(2)}`;
   const bubble = element("div", { class: "bubble" }, text || files.map((it) => it.name).join(", "));
   const pending = element("article", { id: clientId, class: "message sending", "data-role": "user" }, bubble);
   get("pending")?.append(pending);
@@ -587,7 +596,9 @@ async function complete(body, url) {
 
 /** Files get their colours, and other sessions' answers come, when somebody looks. @param {{ target: any }} event */
 function opened({ target }) {
-  find("textarea", target?.closest(".edit[open]") ?? top)?.focus();
+  const box = find("textarea", target?.closest(".edit[open]") ?? top);
+  box?.focus();
+  box?.setSelectionRange(-1, -1);
   for (const it of all(":is(.file, .peer)[data-src]:not(:has(.fetched))", target?.closest(".tool-block") ?? foot)) {
     if (it.closest("details")?.matches("[open]")) report(complete(it, it.dataset.src));
   }
@@ -814,6 +825,8 @@ function searchSoon(ms = 0) {
 function escape(event) {
   const box = event.target?.closest(".edit[open]");
   if (box) return box.removeAttribute("open");
+  const note = event.target?.closest(".note");
+  if (note) return void (note.hidden = true);
   // The browser closes these.
   if (!tip && find("dialog[open], .menu:popover-open")) return;
   event.preventDefault();

@@ -3,17 +3,17 @@
 
 use std::collections::HashMap;
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use transcript::{
-    Answer, Attachment, Call, CallState, CancelReason, Content, Message, RunStatus, Said, SaidBy,
-    Text, TextRole,
+    Answer, Attachment, Call, CallState, CancelReason, Content, Exchange, ExchangeState, Message,
+    Part, RunStatus, Said, SaidBy, Text, TextRole,
 };
 
 use crate::icon::icon;
 use crate::tree::Element;
 use crate::view::{RawOf, View, call_of};
 use crate::words::{between, count, duration, grouped, size};
-use crate::{badge, call, exchange, part, tool};
+use crate::{badge, call, exchange, markdown, part, tool};
 
 pub(crate) fn message(view: &View, message: &Message) -> Element {
     let id = view.message_id(message);
@@ -46,7 +46,8 @@ fn said(view: &View, id: &str, said: &Said) -> Element {
     element.attr_if("data-client-id", client_id).attr("data-message-id", said.id.as_str()).html(html! {
         @if let Some(from) = from { (exchange::from(view, from)) }
         (self::attachments(view, attachments))
-        @if !text.is_empty() { div.bubble { (text) } }
+        @if is_answer { div.bubble.text { (PreEscaped(markdown::html(&markdown::closed(text, id)))) } }
+        @else if !text.is_empty() { div.bubble { (text) } }
         div.actions {
             button.quiet type="button" data-action="copy" data-of=".bubble" aria-label="Copy message" { (icon("copy")) }
             @if from.is_none() {
@@ -195,6 +196,7 @@ fn widget(id: &str, answer: &Answer) -> Element {
     let element = Element::new("span", id);
     let calls: Vec<&Call> = answer.calls().collect();
     let waits = calls.iter().find(|it| it.waits_for_approval());
+    let being_written = calls.iter().rev().find(|it| it.is_open()).copied();
     let (state, markup) = match (answer.is_open(), &calls[..]) {
         (false, []) => return element.class("no-widget"),
         (false, calls) => (
@@ -204,14 +206,17 @@ fn widget(id: &str, answer: &Answer) -> Element {
         (true, []) => ("thinking", html! { span.pulse { "Thinking..." } }),
         (true, calls) => (
             "working",
-            match (waits, answer.current_call()) {
-                (Some(call), _) => {
+            match (waits, held_up(answer), answer.current_call().or(being_written)) {
+                (Some(call), ..) => {
                     html! { (icon("alert")) span.words { "Waiting for you: " (named(call)) } }
                 }
-                (None, Some(call)) => {
+                (None, Some(agent), _) => {
+                    html! { (icon("alert")) span.words { b { (agent) } " waits for a person" } }
+                }
+                (None, None, Some(call)) => {
                     html! { span.spinner aria-hidden="true" {} span.words { (named(call)) } }
                 }
-                (None, None) => {
+                (None, None, None) => {
                     html! { span.spinner aria-hidden="true" {} span.words { (used(calls)) (outcomes(calls)) } }
                 }
             },
@@ -223,6 +228,13 @@ fn widget(id: &str, answer: &Answer) -> Element {
         .attr("data-state", state)
         .attr_if("data-outcome", outcome(&calls))
         .html(markup)
+}
+
+/// The agent that was asked and can go on only when a person has answered there.
+pub(crate) fn held_up(answer: &Answer) -> Option<&str> {
+    let held_up =
+        |it: &&Exchange| it.outcome.is_none() && it.state == Some(ExchangeState::AwaitingApproval);
+    answer.exchanges().find(held_up).map(|it| it.agent.as_str())
 }
 
 /// What became of the call that went worst; none where all went well.
@@ -304,10 +316,15 @@ fn tail(id: &str, answer: &Answer) -> Element {
         .continuation
         .as_ref()
         .filter(|it| !it.should_continue && it.stop_reason != "completed");
-    let can_retry = finish.status == RunStatus::Failed || answer.was_interrupted();
+    // Why it failed stands in the banner.
+    let is_marked = answer.was_interrupted() && finish.status != RunStatus::Failed;
+    let can_retry = can_retry(answer);
     let can_continue = stopped.is_some() || answer.was_interrupted();
     element.html(html! {
-        @if answer.was_interrupted() { (interrupted(answer)) }
+        @if is_marked { (interrupted(answer)) }
+        @if is_silent(answer) && finish.status == RunStatus::Completed {
+            p.quiet-line { "The agent ended without a word." }
+        }
         @if let Some(stop) = stopped.filter(|_| !answer.was_interrupted()) {
             p.stopped-line { "Agent stopped: " (stop.stop_reason.replace('_', " ")) }
         }
@@ -326,6 +343,16 @@ fn tail(id: &str, answer: &Answer) -> Element {
             }
         }
     })
+}
+
+fn can_retry(answer: &Answer) -> bool {
+    let has_failed = answer.finish.as_ref().is_some_and(|it| it.status == RunStatus::Failed);
+    has_failed || answer.was_interrupted()
+}
+
+fn is_silent(answer: &Answer) -> bool {
+    let is_blank = |part: &Part| part::text(part).is_some_and(|it| it.text.trim().is_empty());
+    answer.parts.iter().all(is_blank)
 }
 
 fn interrupted(answer: &Answer) -> Markup {
@@ -362,7 +389,9 @@ fn footer(view: &View, id: &str, answer: &Answer) -> Element {
         @if has_text {
             button.quiet type="button" data-action="copy" data-of=".parts > .final" aria-label="Copy answer" { (icon("copy")) }
         }
-        button.quiet.regenerate type="button" data-action="retry" aria-label="Answer again" { (icon("retry")) }
+        @if !can_retry(answer) {
+            button.quiet.regenerate type="button" data-action="retry" aria-label="Answer again" { (icon("retry")) }
+        }
         @if let Some(url) = view.raw_url(RawOf::Run(&answer.id)) {
             a.raw-link href=(url) target="_blank" rel="noopener" title="What the program wrote" { "Raw" }
         }

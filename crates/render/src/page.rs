@@ -114,7 +114,7 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
             (PreEscaped(around.queue.to_html()))
             div #pending.queue {}
         }
-        div.foot {
+        div.foot data-past=[open.at] {
             button #latest type="button" data-action="latest" aria-keyshortcuts="G" aria-label="Jump to latest" title="Jump to latest" hidden {
                 (icon("arrow-down"))
             }
@@ -168,6 +168,8 @@ fn welcome(page: &Page<'_>) -> Markup {
                 h1 { "What shall we do?" }
                 @if page.agents.is_empty() {
                     p { "No agent is configured. Add one to callboard.toml, then start the server again; " code { "callboard doctor" } " says what was found." }
+                } @else if page.agents.iter().all(|it| it.problem.is_some()) {
+                    p { "No agent is ready yet. What each of them needs stands below. The demo agent needs nothing; it is there where callboard.toml does not say " code { "demo = false" } "." }
                 } @else {
                     p.scripted { "Say something below to begin." }
                 }

@@ -15,7 +15,8 @@ pub(crate) fn queue(view: &View, transcript: &Transcript) -> Element {
     let id = view.id("queue");
     let is_running = transcript.summary.open_run.is_some();
     let messages = transcript.queue.messages.iter().enumerate();
-    let messages = messages.map(|(place, it)| queued(view, &id, it, place, is_running));
+    let last = transcript.queue.messages.len().saturating_sub(1);
+    let messages = messages.map(|(place, it)| queued(view, &id, it, (place, last), is_running));
     Element::div(&*id).class("queue").children(messages).child_if(held(&id, transcript))
 }
 
@@ -31,7 +32,13 @@ fn held(id: &str, transcript: &Transcript) -> Option<Element> {
 }
 
 /// Its pieces are patched one by one: what is being edited stays when the place or the state changes.
-fn queued(view: &View, queue: &str, message: &Queued, place: usize, is_running: bool) -> Element {
+fn queued(
+    view: &View,
+    queue: &str,
+    message: &Queued,
+    place: (usize, usize),
+    is_running: bool,
+) -> Element {
     let id = format!("{queue}-{}", message.seq);
     let said = Element::div(format!("{id}-b")).class("waiting").html(html! {
         @if let Some(from) = &message.from { (exchange::from(view, from)) }
@@ -48,11 +55,17 @@ fn queued(view: &View, queue: &str, message: &Queued, place: usize, is_running: 
         .child(editor(&id, message))
 }
 
-fn controls(id: &str, message: &Queued, place: usize, is_running: bool) -> Element {
+/// `place` is its own and the last one.
+fn controls(
+    id: &str,
+    message: &Queued,
+    (place, last): (usize, usize),
+    is_running: bool,
+) -> Element {
     let message_id = message.id.as_str();
     let can_be_steered = is_running && message.mode == SendMode::Queue;
-    let up = ("up", "arrow-up", "Alt+ArrowUp", place.saturating_sub(1));
-    let down = ("down", "arrow-down", "Alt+ArrowDown", place + 1);
+    let up = ("up", "arrow-up", "Alt+ArrowUp", place.checked_sub(1));
+    let down = ("down", "arrow-down", "Alt+ArrowDown", (place < last).then_some(place + 1));
     Element::new("p", format!("{id}-m")).class("meta").html(html! {
         span.words { (state(message)) }
         @if can_be_steered && message.attachments.is_empty() && message.from.is_none() {
@@ -61,7 +74,7 @@ fn controls(id: &str, message: &Queued, place: usize, is_running: bool) -> Eleme
         }
         @for (way, arrow, keys, position) in [up, down] {
             button.quiet type="button" id={ (id) "-" (way) } data-action="queue" data-type="move_queued"
-                data-message-id=(message_id) data-position=(position) aria-keyshortcuts=(keys) aria-label={ "Move " (way) } { (icon(arrow)) }
+                data-message-id=(message_id) data-position=[position] aria-disabled=[position.is_none().then_some("true")] aria-keyshortcuts=(keys) aria-label={ "Move " (way) } { (icon(arrow)) }
         }
         button.quiet type="button" id={ (id) "-drop" } data-action="queue" data-type="drop_queued"
             data-message-id=(message_id) { "Remove" }

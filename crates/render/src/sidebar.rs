@@ -51,6 +51,7 @@ pub(crate) fn sidebar(list: &SessionList, open: Option<&SessionId>) -> Markup {
                     aria-keyshortcuts="Control+K";
             }
             (found(list.search.as_ref()))
+            @if list.archived { h2 { "Archived" } }
             (maud::PreEscaped(session_list(list, open).to_html()))
             p.elsewhere { a href=(other) { (icon("archive")) " " (word) } }
             div.bottom {

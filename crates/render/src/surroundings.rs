@@ -8,6 +8,7 @@ use transcript::{
 
 use crate::call::question;
 use crate::icon::icon;
+use crate::message::held_up;
 use crate::op::Op;
 use crate::queue::queue;
 use crate::sequence::sequence;
@@ -104,6 +105,11 @@ fn waits_for(answer: &Answer) -> (Markup, Millis) {
     if let Some(call) = answer.calls().find(|it| it.waits_for_approval()) {
         let since = call.approval.as_ref().map_or(answer.started_at, |it| it.requested_at);
         return (html! { "Waiting for you: " (named(call)) }, since);
+    }
+    if let Some(agent) = held_up(answer) {
+        let since = answer.current_call().and_then(|it| it.running_since);
+        let words = html! { b { (agent) } " waits for a person" };
+        return (words, since.unwrap_or(answer.started_at));
     }
     if let Some(call) = answer.current_call() {
         let since = call.running_since.unwrap_or(answer.started_at);

@@ -3,7 +3,7 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use transcript::{
-    Answer, Call, CallState, Decision, ErrorCode, Event, Message, RunStatus, Transcript,
+    Answer, Call, CallId, CallState, Decision, ErrorCode, Event, Message, RunStatus, Transcript,
 };
 
 use crate::log::check_log;
@@ -461,6 +461,40 @@ async fn an_answer_for_good_holds_for_files_of_one_folder() {
         decide(&server, &path, json!({ "decision": "rejected" })).await;
         last_answer(&server, &session).await;
         assert!(!has_file(&home, elsewhere), "{elsewhere}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_for_more_than_once_answers_what_else_waits_for_the_same() {
+    for scope in ["session", "always"] {
+        let mut model = Model::start().await;
+        let home = with_model(&model, "");
+        let server = home.start();
+        let session = create_session(&server).await;
+        server.send(&session, "write them").await;
+        let mut request = model.asked().await;
+        request.begin().await;
+        for (index, path) in ["a.md", "b.md", "deep/c.md"].into_iter().enumerate() {
+            let arguments = json!({ "path": path, "content": "new" }).to_string();
+            let function = json!({ "name": "write_file", "arguments": arguments });
+            let call = json!({ "index": index, "id": format!("c{index}"), "function": function });
+            request.say(json!({ "tool_calls": [call] })).await;
+        }
+        request.finish("tool_calls").await;
+        let all_asked = |it: &Transcript| it.summary.open_approvals.len() == 3;
+        let waiting = watch_until(&server, &session, all_asked).await.summary.open_approvals;
+        let path = |call: &CallId| format!("/api/sessions/{session}/calls/{call}/approval");
+        let calls: Vec<&CallId> = waiting.iter().collect();
+        decide(&server, &path(calls[0]), json!({ "decision": "accepted", "scope": scope })).await;
+        let one_left = |it: &Transcript| it.summary.open_approvals.len() == 1;
+        let left = watch_until(&server, &session, one_left).await.summary.open_approvals;
+        assert!(left.contains(calls[2]), "the other folder is another question");
+        decide(&server, &path(calls[2]), json!({ "decision": "rejected" })).await;
+        model.asked().await.answer("Done.").await;
+        last_answer(&server, &session).await;
+        assert!(
+            has_file(&home, "a.md") && has_file(&home, "b.md") && !has_file(&home, "deep/c.md")
+        );
     }
 }
 

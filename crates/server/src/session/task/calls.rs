@@ -7,6 +7,7 @@ use backends::{Input, ToolOutcome};
 use formats::openai::with_output;
 use serde_json::Value;
 use store::Grant;
+use tokio::sync::oneshot;
 use transcript::{
     Answer, ApprovalOptions, Call, CallId, CallState, Decision, ErrorCode, ErrorInfo, Event,
     Executor, Millis, Record, ResponseId, Scope, Truncated, Validation,
@@ -335,6 +336,7 @@ impl Task {
         }
         let decision = if scope.is_some() { Decision::Accepted } else { Decision::Rejected };
         let (arguments, said) = (edited.clone(), feedback.clone());
+        let (granted, decided_by) = (covers.clone(), by.clone());
         let waiting = self.resolve(&call_id, |call_id| Event::ToolApprovalResolved {
             call_id,
             decision,
@@ -360,6 +362,26 @@ impl Task {
             (None, _) => (),
         }
         self.reply(reply, ());
+        if let Some(granted) = granted {
+            self.allow_the_same(&granted, &decided_by);
+        }
+    }
+
+    /// What was allowed for more than once also answers the questions about it that are open already.
+    fn allow_the_same(&mut self, granted: &str, by: &str) {
+        let Some(run) = &self.run else { return };
+        let is_same = |it: &WaitingCall| {
+            self.covers(&it.tool_name, &it.arguments, it.asked_by).as_deref() == Some(granted)
+        };
+        let same = run.waiting.iter().filter(|(_, it)| is_same(it));
+        let mut same: Vec<CallId> = same.map(|(call_id, _)| call_id.clone()).collect();
+        same.sort_unstable();
+        for call_id in same {
+            let answer = Answered::Accepted { scope: Scope::Once, arguments: None };
+            let approval = Approval { call_id, answer, feedback: None, by: by.to_owned() };
+            let (reply, _) = oneshot::channel();
+            self.approve(approval, reply);
+        }
     }
 
     /// Why the call cannot run with what somebody answered.
