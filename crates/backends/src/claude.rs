@@ -25,9 +25,9 @@ mod run;
 mod settings;
 mod speaker;
 mod stdin;
-mod telling;
 mod unread;
 mod wire;
+mod words;
 
 use std::sync::Arc;
 
@@ -37,6 +37,9 @@ use self::run::Run;
 pub use self::settings::{Settings, program};
 use self::wire::{ApiEvent, Line};
 use crate::{Backend, Effect, Ending, Input, Launch};
+
+/// Whose words they are that nobody could read.
+const SOURCE: &str = "claude";
 
 pub struct Claude {
     process: Process,

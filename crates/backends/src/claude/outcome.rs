@@ -7,7 +7,8 @@
 use serde_json::{Map, Value, json};
 use transcript::{ErrorCode, ErrorInfo, OutputStream};
 
-use super::telling::{shortened, text_of};
+use super::wire::TaskEnd;
+use super::words::{shortened, text_of};
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Outcome {
@@ -57,6 +58,26 @@ impl Outcome {
             _ => Some(plain(content)),
         };
         Self { has_run: true, output, result, error: None }
+    }
+
+    /// Of what was launched, and has ended now.
+    pub(super) fn ended(mut self, task: &TaskEnd) -> Self {
+        let status = task.status.as_deref().unwrap_or("completed");
+        if let Some(Value::Object(fields)) = &mut self.result {
+            fields.insert("status".to_owned(), status.into());
+        }
+        let why = task.summary.as_deref().map(shortened).filter(|it| !it.is_empty());
+        self.error = match status {
+            "completed" => None,
+            "stopped" | "killed" => {
+                Some(ErrorInfo::new(ErrorCode::ToolInterrupted, "It was stopped."))
+            }
+            _ => {
+                let why = why.unwrap_or_else(|| "It failed and did not say why.".to_owned());
+                Some(ErrorInfo::new(ErrorCode::ToolError, why))
+            }
+        };
+        self
     }
 
     pub(super) fn from_error(content: &Value, circumstances: &Circumstances<'_>) -> Self {

@@ -194,9 +194,9 @@ pub(super) struct TaskEnd {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) tool_use_id: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    status: Option<String>,
+    pub(super) status: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    summary: Option<String>,
+    pub(super) summary: Option<String>,
 }
 
 impl TaskEnd {

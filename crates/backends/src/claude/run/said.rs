@@ -10,8 +10,8 @@ use crate::claude::Process;
 use crate::claude::calls::Calls;
 use crate::claude::outcome::{Circumstances, Outcome};
 use crate::claude::speaker::Speaker;
-use crate::claude::telling::shortened;
 use crate::claude::wire::{Block, Content, Said, Stream};
+use crate::claude::words::shortened;
 
 impl Run {
     pub(super) fn hear_stream(
@@ -122,11 +122,12 @@ impl Run {
                 },
             ),
         };
-        if !is_background {
-            self.sub_agent_ended(now, provider_id);
-        }
         // A call that has a result needs no decision.
         self.withdraw(|it| it.provider_call_id == provider_id);
+        if is_background {
+            return self.calls.launch(provider_id, now, outcome, &mut self.telling);
+        }
+        self.sub_agent_ended(now, provider_id);
         self.calls.end(provider_id, now, outcome, &mut self.telling);
     }
 
@@ -142,7 +143,7 @@ impl Run {
         let output = text.trim().strip_prefix("<local-command-stdout>");
         let output = output.and_then(|it| it.strip_suffix("</local-command-stdout>"));
         if let Some(output) = output.map(str::trim).filter(|it| !it.is_empty()) {
-            self.telling.text(output.to_owned());
+            self.outer.say(output.to_owned(), &mut self.telling);
         }
     }
 
