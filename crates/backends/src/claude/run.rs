@@ -36,6 +36,8 @@ pub(super) struct Run {
     unread: Vec<UserLine>,
     is_turn_running: bool,
     interrupted: Option<Interrupt>,
+    /// The program says that what it says was stopped.
+    is_aborted: bool,
     wake_at: Option<Millis>,
     /// The program's word for what went wrong with its model service.
     api_error: Option<String>,
@@ -63,6 +65,7 @@ impl Run {
             unread: Vec::new(),
             is_turn_running: false,
             interrupted: None,
+            is_aborted: false,
             wake_at: None,
             api_error: None,
             usage: None,
@@ -228,10 +231,10 @@ impl Run {
             cwd: init.cwd,
             version: init.claude_code_version,
         });
-        let mut servers = init.mcp_servers.into_iter().flatten();
-        let ours = servers.find(|it| process.offers_tools && it.name == TOOL_SERVER);
-        if let Some(text) = ours.as_ref().and_then(notices::of_tools) {
-            self.telling.notice(Level::Error, text);
+        let servers = init.mcp_servers.into_iter().flatten();
+        for server in servers.filter(|it| it.status == "failed") {
+            let is_ours = process.offers_tools && server.name == TOOL_SERVER;
+            self.telling.notice(Level::Error, notices::of_failed_server(&server.name, is_ours));
         }
     }
 
@@ -304,6 +307,7 @@ impl Run {
 
     fn turn_ended(&mut self, now: Millis, result: &TurnResult, process: &Process) {
         self.is_turn_running = false;
+        self.is_aborted = false;
         self.outer.finish_message(now, None, &mut self.calls, &mut self.telling);
         self.add_usage(result.usage.map(TokenCounts::usage));
         let api_error = self.api_error.take();

@@ -299,6 +299,9 @@ pub(super) struct Said {
     pub(super) is_synthetic: Option<bool>,
     #[serde(default, rename = "isReplay", deserialize_with = "lenient")]
     pub(super) is_replay: Option<bool>,
+    /// Somebody stopped it, we or a signal.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) aborted: Option<bool>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) is_api_error_message: Option<bool>,
     #[serde(default, deserialize_with = "lenient")]

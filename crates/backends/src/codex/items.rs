@@ -207,6 +207,8 @@ fn result(item: &Value) -> Option<Value> {
     let result = match item["type"].as_str()? {
         "commandExecution" if item["exitCode"].is_null() => Value::Null,
         "commandExecution" => json!({ "exitCode": item["exitCode"] }),
+        // What would have been is in the arguments.
+        "fileChange" if item["status"] == "declined" => Value::Null,
         "fileChange" => json!({ "changes": item["changes"] }),
         "mcpToolCall" => item["result"].clone(),
         "dynamicToolCall" => item["contentItems"].clone(),

@@ -22,7 +22,8 @@ impl Run {
         process: &mut Process,
     ) {
         let is_cut_off = stream.abandoned_blocks.is_some();
-        let why = if self.interrupted.is_some() { "cancelled" } else { "error" };
+        let is_stopped = self.interrupted.is_some() || self.is_aborted;
+        let why = if is_stopped { "cancelled" } else { "error" };
         let cut_off = is_cut_off.then_some(why);
         if stream.parent_tool_use_id.is_none() && !self.is_turn_running {
             self.turn_begins(now, process);
@@ -49,6 +50,7 @@ impl Run {
             self.api_error = said.error;
             return;
         }
+        self.is_aborted |= parent.is_none() && said.aborted == Some(true);
         let Some(speaker) = speaker(&mut self.outer, &mut self.inner, &self.calls, parent) else {
             return;
         };
