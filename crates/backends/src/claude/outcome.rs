@@ -23,6 +23,8 @@ pub(super) struct Circumstances<'a> {
     pub(super) tool_name: &'a str,
     /// What somebody had against it.
     pub(super) refusal: Option<&'a ErrorInfo>,
+    /// Somebody wanted the run to stop.
+    pub(super) is_stopped: bool,
     /// The program's own remarks on the call, if any.
     pub(super) meta: Option<&'a Value>,
 }
@@ -89,7 +91,16 @@ impl Outcome {
         if let Some(why) = circumstances.why_not_run(text) {
             return Self::failed(why);
         }
-        if circumstances.tool_name == "Bash"
+        let mut outcome = Self::of_failure(circumstances.tool_name, text);
+        if circumstances.is_stopped {
+            outcome.error = Some(interrupted());
+        }
+        outcome
+    }
+
+    /// It ran, and this is what the program says of it.
+    fn of_failure(tool_name: &str, text: &str) -> Self {
+        if tool_name == "Bash"
             && let Some((code, printed)) = exit_code(text)
         {
             let output = Some((OutputStream::Stdout, printed.to_owned()));
@@ -125,12 +136,14 @@ impl Circumstances<'_> {
         let was_decided = self.meta.is_some_and(|it| it.get("permission_decision").is_some());
         Some(match kind {
             // The program's words for a stop are meant for the model and miss the point.
-            "user-rejected" if !was_decided => {
-                ErrorInfo::new(ErrorCode::ToolInterrupted, "Tool call was interrupted by the user")
-            }
+            "user-rejected" if !was_decided => interrupted(),
             _ => ErrorInfo::new(ErrorCode::ToolDenied, shortened(text)),
         })
     }
+}
+
+fn interrupted() -> ErrorInfo {
+    ErrorInfo::new(ErrorCode::ToolInterrupted, "Tool call was interrupted by the user")
 }
 
 /// What was printed stands in the log as output.

@@ -22,7 +22,7 @@ use crate::{Effect, Ending, Exit, Verdict};
 
 /// How long the program may take to stop, or to go on by itself.
 const PATIENCE_MS: u64 = 5000;
-/// How long it may take to tell the model of agents that were stopped, which is a turn of its own.
+/// How long it may take to tell the model of tasks that were stopped, which is a turn of its own.
 const AFTERTHOUGHT_MS: u64 = 1000;
 
 pub(super) struct Run {
@@ -35,6 +35,8 @@ pub(super) struct Run {
     questions: Questions,
     unread: Vec<UserLine>,
     is_turn_running: bool,
+    /// Commands that earlier runs have left in the background.
+    earlier_tasks: Vec<String>,
     interrupted: Option<Interrupt>,
     /// The program says that what it says was stopped.
     is_aborted: bool,
@@ -47,15 +49,17 @@ pub(super) struct Run {
 /// Somebody wants the run to stop.
 struct Interrupt {
     request_id: String,
-    /// Agents were at work in the background.
-    stops_agents: bool,
+    /// Something went on in the background, and the program will tell the model that it was stopped.
+    stops_tasks: bool,
     /// The program has said that nothing runs.
     is_done: bool,
 }
 
 impl Run {
-    pub(super) fn new(response_id: ResponseId) -> Self {
+    pub(super) fn new(response_id: ResponseId, process: &Process) -> Self {
+        let commands = process.tasks.iter().filter(|it| !it.is_agent());
         Self {
+            earlier_tasks: commands.map(|it| it.task_id.clone()).collect(),
             telling: Telling::new(response_id.clone(), SOURCE),
             response_id,
             calls: Calls::default(),
@@ -102,8 +106,8 @@ impl Run {
         self.unread.push(UserLine { uuid, steered: Some(steered) });
     }
 
-    /// Lines that wait would begin the next turn as soon as this one has stopped, and agents in the
-    /// background would go on, so they are taken back and stopped first.
+    /// Lines that wait would begin the next turn as soon as this one has stopped, and what this run has in
+    /// the background would go on, so they are taken back and stopped first.
     pub(super) fn interrupt(&mut self, now: Millis, process: &mut Process) {
         if self.interrupted.is_some() {
             return;
@@ -111,13 +115,16 @@ impl Run {
         for line in &self.unread {
             self.telling.write(stdin::take_back(&process.next_request(), &line.uuid));
         }
-        for agent in process.agents.clone() {
-            self.telling.write(stdin::stop_task(&process.next_request(), &agent));
+        let tasks = process.tasks.iter().map(|it| &it.task_id);
+        let tasks: Vec<String> =
+            tasks.filter(|it| !self.earlier_tasks.contains(it)).cloned().collect();
+        for task in &tasks {
+            self.telling.write(stdin::stop_task(&process.next_request(), task));
         }
         let request_id = process.next_request();
         self.telling.write(stdin::interrupt(&request_id));
-        let stops_agents = !process.agents.is_empty();
-        self.interrupted = Some(Interrupt { request_id, stops_agents, is_done: false });
+        let stops_tasks = !tasks.is_empty();
+        self.interrupted = Some(Interrupt { request_id, stops_tasks, is_done: false });
         self.wake_after(now, PATIENCE_MS);
     }
 
@@ -279,7 +286,7 @@ impl Run {
 
     fn stopped(&mut self, now: Millis) {
         match &mut self.interrupted {
-            Some(interrupt) if interrupt.stops_agents => {
+            Some(interrupt) if interrupt.stops_tasks => {
                 interrupt.is_done = true;
                 self.wake_after(now, AFTERTHOUGHT_MS);
             }
@@ -339,7 +346,7 @@ impl Run {
 
     /// Why the program will begin another turn by itself.
     fn goes_on(&self, process: &Process) -> Option<&'static str> {
-        if !process.agents.is_empty() {
+        if process.has_agents() {
             Some("agents_at_work")
         } else if process.reports_lines && !self.unread.is_empty() {
             Some("message_waits")
@@ -351,7 +358,7 @@ impl Run {
     /// The program begins the next turn as soon as it can; if it does not, there is none.
     fn wait_for_turn(&mut self, now: Millis, process: &Process) {
         let is_waiting = !self.is_turn_running && self.interrupted.is_none();
-        if is_waiting && process.agents.is_empty() && self.wake_at.is_none() {
+        if is_waiting && !process.has_agents() && self.wake_at.is_none() {
             self.wake_after(now, PATIENCE_MS);
         }
     }

@@ -168,7 +168,7 @@ pub(super) struct Background {
     pub(super) tasks: Vec<Task>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub(super) struct Task {
     pub(super) task_id: String,
     #[serde(default, deserialize_with = "lenient")]
@@ -176,7 +176,6 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// The program goes on by itself when an agent has finished; a command may run for ever.
     pub(super) fn is_agent(&self) -> bool {
         let kind = self.task_type.as_deref().unwrap_or_default();
         kind.contains("agent") || kind.contains("workflow")

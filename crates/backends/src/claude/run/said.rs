@@ -120,6 +120,7 @@ impl Run {
                 &Circumstances {
                     tool_name: self.calls.name(provider_id).unwrap_or_default(),
                     refusal: self.calls.refusal(provider_id),
+                    is_stopped: self.interrupted.is_some(),
                     meta: metas.find(|it| it.get("id").is_some_and(|id| id == provider_id)),
                 },
             ),
