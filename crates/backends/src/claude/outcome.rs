@@ -10,6 +10,8 @@ use transcript::{ErrorCode, ErrorInfo, OutputStream};
 use super::wire::TaskEnd;
 use super::words::{shortened, text_of};
 
+const NO_OUTPUT: &str = "(Bash completed with no output)";
+
 #[derive(Debug, PartialEq)]
 pub(super) struct Outcome {
     pub(super) has_run: bool,
@@ -35,7 +37,7 @@ impl Outcome {
         Self { has_run: false, output: Vec::new(), result: None, error: Some(error) }
     }
 
-    pub(super) fn succeeded(content: Value, structured: Option<Value>) -> Self {
+    pub(super) fn succeeded(tool_name: &str, content: Value, structured: Option<Value>) -> Self {
         let mut output = Vec::new();
         let result = match structured {
             Some(Value::Object(mut fields)) => {
@@ -56,6 +58,11 @@ impl Outcome {
                     _ if !output.is_empty() => None,
                     _ => Some(plain(content)),
                 }
+            }
+            // Of the commands of sub-agents there is only the text.
+            None if tool_name == "Bash" && is_print(&content) => {
+                output.push((OutputStream::Stdout, text_of(&content)));
+                None
             }
             _ => Some(plain(content)),
         };
@@ -140,6 +147,11 @@ impl Circumstances<'_> {
             _ => ErrorInfo::new(ErrorCode::ToolDenied, shortened(text)),
         })
     }
+}
+
+/// Something that a command has printed, and not what the program says of one that printed nothing.
+fn is_print(content: &Value) -> bool {
+    matches!(plain(content.clone()), Value::String(text) if text != NO_OUTPUT && !text.is_empty())
 }
 
 fn interrupted() -> ErrorInfo {

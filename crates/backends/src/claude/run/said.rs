@@ -113,12 +113,13 @@ impl Run {
         let is_background =
             structured.as_ref().is_some_and(|it| it.get("isAsync") == Some(&Value::Bool(true)));
         let mut metas = meta.as_array().into_iter().flatten();
+        let tool_name = self.calls.name(provider_id).unwrap_or_default();
         let outcome = match failed {
-            false => Outcome::succeeded(content, structured),
+            false => Outcome::succeeded(tool_name, content, structured),
             true => Outcome::from_error(
                 &content,
                 &Circumstances {
-                    tool_name: self.calls.name(provider_id).unwrap_or_default(),
+                    tool_name,
                     refusal: self.calls.refusal(provider_id),
                     is_stopped: self.interrupted.is_some(),
                     meta: metas.find(|it| it.get("id").is_some_and(|id| id == provider_id)),
