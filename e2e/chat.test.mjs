@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 
 import { SDKS, assertKept, kept, openChat, parts } from "./ai_sdk.mjs";
 import { NATURAL, startCallboard, until } from "./callboard.mjs";
-import { startModel } from "./model.mjs";
+import { startModel } from "./models.mjs";
 
 /** @typedef {import("./ai_sdk.mjs").Sdk} Sdk */
 

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { useBrowser } from "./browser.mjs";
 import { startCallboard, until } from "./callboard.mjs";
 import { answered, assertSameAfterReload, openAll, openSession, say } from "./drive.mjs";
-import { startModel } from "./model.mjs";
+import { startModel } from "./models.mjs";
 
 const browser = useBrowser();
 

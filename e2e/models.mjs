@@ -9,149 +9,16 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 
 import { PROTOCOLS } from "./protocols.mjs";
+import { SCENARIOS, TOOLS, text } from "./scenarios.mjs";
 
 /**
- * @typedef {import("./protocols.mjs").Gate} Gate
  * @typedef {import("node:http").IncomingMessage} Request
  * @typedef {import("node:http").ServerResponse} Response
- *
- * A call is told what it is for; see TOOLS for what becomes of it.
- * @typedef {{kind: "use", tool: string, args: Record<string, string>}} Use
- * @typedef {import("./protocols.mjs").Words | Gate | Use} Part
- * @typedef {{refusal: number, message: string}} Refusal
+ * @typedef {import("./scenarios.mjs").Part} Part
+ * @typedef {import("./scenarios.mjs").Use} Use
+ * @typedef {import("./scenarios.mjs").Refusal} Refusal
+ * @typedef {{call: string, arguments?: object} | {text: string}} Said
  */
-
-/** @param {(string | Gate)[]} pieces @returns {Part} */
-const text = (...pieces) => ({ kind: "text", pieces });
-/** @param {string} words @returns {Part} */
-const thinking = (words) => ({ kind: "thinking", pieces: [words] });
-/** @param {string} name @returns {Gate} */
-const gate = (name) => ({ kind: "gate", name });
-/** @type {Gate} */
-const cut = { kind: "cut" };
-/** @param {string} command @returns {Part} */
-const shell = (command) => ({ kind: "use", tool: "shell", args: { command } });
-/** @param {string} path @param {string} content @returns {Part} */
-const write = (path, content) => ({ kind: "use", tool: "write", args: { path, content } });
-/** @param {string} path @param {string} before @param {string} after @returns {Part} */
-const edit = (path, before, after) => ({ kind: "use", tool: "edit", args: { path, before, after } });
-/** @param {string} path @returns {Part} */
-const read = (path) => ({ kind: "use", tool: "read", args: { path } });
-/** @type {Part} */
-const listAgents = { kind: "use", tool: "agents", args: {} };
-/** @param {string} words @returns {Part} */
-const note = (words) => ({ kind: "use", tool: "note", args: { text: words } });
-
-/** Something to be chosen by a person. @type {Part} */
-const choice = { kind: "use", tool: "choose", args: {} };
-
-/** @param {string} agent @param {string} words @returns {Part} */
-const ask = (agent, words) => ({ kind: "use", tool: "ask", args: { agent, text: words, session: "new" } });
-
-/** What the model does, turn by turn. @type {Record<string, (Part[] | Refusal)[]>} */
-const SCENARIOS = {
-  hello: [[text("Hello! This answer comes in several small pieces.")]],
-  tools: [
-    [text("First I look here."), shell("echo one")],
-    [text("Then I look there."), shell("echo two")],
-    [text("I have seen one and two.")],
-  ],
-  parallel: [[text("Both at once."), shell("echo left"), shell("echo right")], [text("Both came back.")]],
-  thinking: [
-    [thinking("I should look before I answer."), text("Let me look."), shell("echo thought")],
-    [thinking("That was clear enough."), text("I have thought about it.")],
-  ],
-  files: [
-    [text("I write it down."), write("note.txt", "alpha\nbeta\n")],
-    [text("I change a word."), edit("note.txt", "beta", "gamma")],
-    [text("I look at it again."), read("note.txt")],
-    [text("The note is written.")],
-  ],
-  failing: [[text("This will fail."), shell("echo oops >&2; exit 3")], [text("It failed, as it should.")]],
-  story: [[text("Once upon a time ", gate("story"), "there was no more to tell.")]],
-  waiting: [[text("There is time."), shell("until [ -e go ]; do sleep 0.1; done; echo gone")], [text("That was all.")]],
-  brokenOff: [[text("This breaks o", gate("brokenOff"), cut)]],
-  colours: [[text("As it is:"), shell(String.raw`printf '\033[31mred\033[0m \303\244\342\202\254\n'`)], [text("Grün, 绿, 🟢.")]],
-  forever: [[text("This never ends."), shell("echo started; tail -f /dev/null")], [text("It ended.")]],
-  asking: [[text("I need a file."), shell("touch asked.txt")], [text("So be it.")]],
-  ownTools: [
-    [text("Who is there?"), listAgents],
-    [text("I leave a note."), note("Half way.")],
-    [text("All is noted.")],
-  ],
-  twins: [[text("The same twice."), note("Twin."), note("Twin.")], [text("Both are noted.")]],
-  choosing: [[text("I have to know."), choice], [text("As you wish.")]],
-  askDemo: [[text("The demo agent knows."), ask("demo", "time in Paris")], [text("Now I know the time.")]],
-  chain: [[text("I ask another."), ask("asking", "play:askDemo")], [text("It has asked a third.")]],
-  toClaude: [[text("Claude knows."), ask("claude", "play:hello")], [text("Claude has answered.")]],
-  toCodex: [[text("Codex knows."), ask("codex", "play:toPi")], [text("Codex has answered.")]],
-  toPi: [[text("Pi knows."), ask("pi", "play:askDemo")], [text("Pi has answered.")]],
-  askForever: [[text("I ask another."), ask("free", "play:forever")], [text("It ended.")]],
-  recall: [[text("I remember all of it.")]],
-  refused401: [{ refusal: 401, message: "This key opens nothing." }],
-  refused429: [{ refusal: 429, message: "Too many questions today." }],
-  refused500: [{ refusal: 500, message: "The service has a bad day." }],
-};
-
-/**
- * The tools by what they do, as those who may ask call them and want their arguments. The first that a
- * request offers is called.
- * @type {Record<string, Record<string, (args: Record<string, string>, folder: string) => object | string>>}
- */
-const TOOLS = {
-  shell: {
-    // It would go on behind the model's back after ten seconds.
-    exec_command: ({ command }) => ({ cmd: command, yield_time_ms: 60_000 }),
-    Bash: ({ command }) => ({ command, description: "Run a command" }),
-    bash: ({ command }) => ({ command }),
-    shell: ({ command }) => ({ command }),
-  },
-  write: {
-    apply_patch: ({ path, content }) => patch(`Add File: ${path}`, content.replace(/^(?=.)/gm, "+").trimEnd()),
-    Write: ({ path, content }, folder) => ({ file_path: `${folder}/${path}`, content }),
-    write: ({ path, content }) => ({ path, content }),
-    write_file: ({ path, content }) => ({ path, text: content }),
-  },
-  edit: {
-    apply_patch: ({ path, before, after }) => patch(`Update File: ${path}`, `@@\n-${before}\n+${after}`),
-    Edit: ({ path, before, after }, folder) => ({
-      file_path: `${folder}/${path}`,
-      old_string: before,
-      new_string: after,
-    }),
-    edit: ({ path, before, after }) => ({ path, edits: [{ oldText: before, newText: after }] }),
-    edit_file: ({ path, before, after }) => ({ path, old_string: before, new_string: after }),
-  },
-  choose: {
-    AskUserQuestion: () => ({
-      questions: [
-        { question: "Which colour?", header: "Colour", multiSelect: false, options: options("Red", "Blue") },
-        { question: "Which fruits?", header: "Fruit", multiSelect: true, options: options("Apple", "Plum", "Pear") },
-        { question: "Which name?", header: "Name", multiSelect: false, options: options("Ann", "Bob") },
-      ],
-    }),
-  },
-  read: {
-    Read: ({ path }, folder) => ({ file_path: `${folder}/${path}` }),
-    read: ({ path }) => ({ path }),
-    read_file: ({ path }) => ({ path }),
-    exec_command: ({ path }) => ({ cmd: `cat ${path}` }),
-  },
-  // Callboard's own, which programs know as those of an MCP server.
-  agents: { mcp__callboard__agents_list: () => ({}), agents_list: () => ({}) },
-  ask: { mcp__callboard__agents_message: (args) => args, agents_message: (args) => args },
-  note: { mcp__callboard__callboard_note: ({ text }) => ({ text }), callboard_note: ({ text }) => ({ text }) },
-};
-
-/** @param {string[]} labels */
-function options(...labels) {
-  return labels.map((label) => ({ label, description: `Choose ${label}` }));
-}
-
-/** @param {string} head @param {string} body */
-function patch(head, body) {
-  return `*** Begin Patch\n*** ${head}\n${body}\n*** End Patch`;
-}
 
 /** @param {{after: (end: () => Promise<void>) => void}} scope ends it: a test, or a suite */
 export async function startModels(scope) {
@@ -159,6 +26,25 @@ export async function startModels(scope) {
   scope.after(() => models.stop());
   await models.start();
   return models;
+}
+
+/**
+ * One that says what the test tells it to, an answer a request, whatever it is asked.
+ * @param {{after: (end: () => Promise<void>) => void}} scope ends it: a test, or a suite
+ */
+export async function startModel(scope) {
+  const models = await startModels(scope);
+  models.willSay();
+  return {
+    /** For the configuration of an agent. */
+    agent: `[[agents]]\nid = "model"\nkind = "openai"\nbase_url = "${models.base}/v1"\nmodel = "scripted"\n`,
+    /** The bodies of all requests. */
+    get asked() {
+      return models.requests.map((it) => it.body);
+    },
+    /** @param {Said[]} said */
+    willSay: (...said) => models.willSay(...said),
+  };
 }
 
 class Models {
@@ -175,6 +61,8 @@ class Models {
   });
   /** Of answers and calls, so that each has an id of its own. */
   #count = 0;
+  /** What is to be said, instead of what a scenario says. @type {Said[] | undefined} */
+  #script;
 
   async start() {
     this.#server.listen(0, "127.0.0.1");
@@ -188,6 +76,11 @@ class Models {
     this.#server.close();
     this.#server.closeAllConnections();
     await closed;
+  }
+
+  /** From now on it says this, and no scenario. @param {Said[]} said */
+  willSay(...said) {
+    this.#script = [...(this.#script ?? []), ...said];
   }
 
   /** Waits until an answer is held back there. @param {string} name */
@@ -214,7 +107,7 @@ class Models {
     const asked = protocol.read(body);
     const { scenario, turn } = placeOf(asked.entries);
     this.requests.push({ path, scenario, turn, body });
-    const script = turnOf(scenario, turn, asked.tools);
+    const script = this.#script ? [this.#next(this.#script)] : turnOf(scenario, turn, asked.tools);
     if ("refusal" in script) {
       return answerJson(response, script.refusal, protocol.refuse(script.refusal, script.message));
     }
@@ -229,6 +122,13 @@ class Models {
     response.end();
   }
 
+  /** @param {Said[]} script @returns {import("./protocols.mjs").Words | import("./protocols.mjs").Call} */
+  #next(script) {
+    const said = script.shift() ?? { text: "Nothing more to say." };
+    if ("text" in said) return { kind: "text", pieces: [said.text] };
+    return { kind: "call", id: `call_${++this.#count}`, name: said.call, args: said.arguments ?? {} };
+  }
+
   /**
    * The id says which turn it belongs to.
    * @param {Use} use @param {number} turn @param {string[]} tools @param {any} body
@@ -236,9 +136,9 @@ class Models {
    */
   #call({ tool, args }, turn, tools, body) {
     const names = Object.keys(TOOLS[tool]);
-    // Codex has a search for those of MCP servers, and takes a call of one that was not searched for.
+    // Codex has a search for those of servers and for agents, and takes a call of one that was not searched for.
     const isOffered = (/** @type {string} */ it) =>
-      tools.includes(it) || (it.startsWith("mcp__") && tools.includes("tool_search"));
+      tools.includes(it) || (/^(mcp|multi_agent)_/.test(it) && tools.includes("tool_search"));
     const name = names.find(isOffered);
     assert.ok(name, `there is nothing to ${tool} with among ${tools}`);
     const given = TOOLS[tool][name](args, folderIn(body));

@@ -205,7 +205,7 @@ function responseItem(part, id, hasCall) {
 
 /** @param {Call} call @param {string} itemId */
 function responseCall({ id, name, args, text }, itemId) {
-  const [, namespace, own] = /^(mcp__.+?)__(.+)$/.exec(name) ?? [];
+  const [, namespace, own] = /^(mcp__.+?|multi_agent_v1)__(.+)$/.exec(name) ?? [];
   const called = namespace ? { namespace, name: own } : { name };
   const item = { id: `fc_${itemId}`, status: "in_progress", call_id: id, ...called };
   if (text !== undefined) {

@@ -25,9 +25,9 @@ mod run;
 mod settings;
 mod speaker;
 mod stdin;
-mod telling;
 mod unread;
 mod wire;
+mod words;
 
 use std::sync::Arc;
 
@@ -35,8 +35,11 @@ use transcript::{ErrorCode, ErrorInfo, Millis, ResponseId, RunStatus};
 
 use self::run::Run;
 pub use self::settings::{Settings, program};
-use self::wire::{ApiEvent, Line};
+use self::wire::{ApiEvent, Line, Task};
 use crate::{Backend, Effect, Ending, Input, Launch};
+
+/// Whose words they are that nobody could read.
+const SOURCE: &str = "claude";
 
 pub struct Claude {
     process: Process,
@@ -55,8 +58,8 @@ struct Process {
     linked: Option<String>,
     /// It says what becomes of our lines.
     reports_lines: bool,
-    /// Those at work in the background.
-    agents: Vec<String>,
+    /// What goes on in the background.
+    tasks: Vec<Task>,
     requests_made: u32,
 }
 
@@ -67,7 +70,7 @@ impl Claude {
             offers_tools: launch.tools.is_some(),
             linked: None,
             reports_lines: false,
-            agents: Vec::new(),
+            tasks: Vec::new(),
             requests_made: 0,
         };
         Self { process, run: None, spare: None, is_gone: false }
@@ -83,7 +86,7 @@ impl Backend for Claude {
             }
             Input::Start { .. } if self.is_gone => vec![ended_before()],
             Input::Start { response_id, history } => {
-                let run = self.run.insert(Run::new(response_id));
+                let run = self.run.insert(Run::new(response_id, &self.process));
                 run.start(&history);
                 self.carry_out()
             }
@@ -100,7 +103,7 @@ impl Claude {
         self.process.note(line.as_ref());
         let begins = self.run.is_none() && line.as_ref().is_some_and(begins_turn);
         if begins && let Some(id) = self.spare.take() {
-            let run = self.run.insert(Run::new(id));
+            let run = self.run.insert(Run::new(id, &self.process));
             run.begin_by_itself();
         }
         match (&mut self.run, line) {
@@ -157,12 +160,14 @@ impl Process {
     fn note(&mut self, line: Option<&Line>) {
         match line {
             Some(Line::Lifecycle(_)) => self.reports_lines = true,
-            Some(Line::Background(background)) => {
-                let agents = background.tasks.iter().filter(|it| it.is_agent());
-                self.agents = agents.map(|it| it.task_id.clone()).collect();
-            }
+            Some(Line::Background(background)) => self.tasks.clone_from(&background.tasks),
             _ => (),
         }
+    }
+
+    /// The program goes on by itself when they have finished; a command may run for ever.
+    fn has_agents(&self) -> bool {
+        self.tasks.iter().any(Task::is_agent)
     }
 
     fn next_request(&mut self) -> String {

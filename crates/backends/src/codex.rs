@@ -5,8 +5,8 @@
 //! (`item/started`, deltas, `item/completed`); what completes is authoritative. Codex asks us too, for
 //! approvals, with requests whose numbers are its own. What to know:
 //!
-//! - Everything has a thread and a turn. What belongs to others is not ours: a command that was
-//!   interrupted may end long after its run.
+//! - Everything has a thread and a turn. Threads of agents that the turn has begun speak within it; what
+//!   belongs to others is not ours: a command that was interrupted may end long after its run.
 //! - Responses and notifications may come in any order relative to each other.
 //! - An interrupted turn completes nothing that is open, and its commands go on until they are ended.
 //! - Where the connection to the model breaks, texts begin anew under new ids.
@@ -14,6 +14,7 @@
 //!
 //! Where there is no app-server, [`CodexExec`] makes do with `codex exec`. [`backend`] chooses.
 
+mod agents;
 mod command;
 mod exec;
 mod failure;
@@ -22,7 +23,7 @@ mod items;
 mod patch;
 mod questions;
 mod settings;
-mod telling;
+mod speaker;
 mod turn;
 mod wire;
 
@@ -222,35 +223,47 @@ impl Codex {
         let (Some(turn), Link::Open { thread }) = (&run.turn, &self.link) else { return };
         let params = json!({ "threadId": thread, "turnId": turn });
         self.request("turn/interrupt", &params, Sent::Other);
+        self.interrupt_agents();
     }
 
     fn steer(&mut self, message_id: MessageId, message: &Value) {
         let input = wire::input(message);
         let text = wire::words(&input);
         let sent = Sent::Steer { message_id: message_id.clone(), text };
-        if !self.steer_turn(&input, Some(message_id.as_str()), sent) {
-            self.push(Effect::CannotSteer(message_id));
+        match self.turn_of(None) {
+            Some((thread, turn)) => {
+                let params = json!({
+                    "threadId": thread,
+                    "expectedTurnId": turn,
+                    "input": input,
+                    "clientUserMessageId": message_id,
+                });
+                self.request("turn/steer", &params, sent);
+            }
+            None => self.push(Effect::CannotSteer(message_id)),
         }
     }
 
-    fn steer_turn(&mut self, input: &[Value], client_id: Option<&str>, sent: Sent) -> bool {
-        let Some(run) = self.run.as_ref().filter(|it| !it.is_interrupted) else { return false };
-        let (Some(turn), Link::Open { thread }) = (&run.turn, &self.link) else { return false };
-        let mut params = json!({ "threadId": thread, "expectedTurnId": turn, "input": input });
-        if let Some(client_id) = client_id {
-            params["clientUserMessageId"] = json!(client_id);
+    /// The thread and the turn in which something can be said now: of an agent, or of Codex itself.
+    fn turn_of(&self, agent: Option<&str>) -> Option<(String, String)> {
+        let run = self.run.as_ref().filter(|it| !it.is_interrupted)?;
+        match (agent, &self.link) {
+            (Some(thread), _) => Some((thread.to_owned(), run.turn_of_agent(thread)?.to_owned())),
+            (None, Link::Open { thread }) => Some((thread.clone(), run.turn.clone()?)),
+            (None, _) => None,
         }
-        self.request("turn/steer", &params, sent);
-        true
     }
 
     /// Codex takes no reason with a refusal, so the model is told it as a message.
     fn decided(&mut self, call_id: &CallId, verdict: &Verdict) {
         let Some(run) = &mut self.run else { return };
-        let is_decided = run.decided(self.now, call_id, verdict);
-        if let (Some(name), Verdict::Denied { feedback: Some(feedback) }) = (is_decided, verdict) {
-            let words = format!("I declined the call of {name}: {feedback}");
-            self.steer_turn(&[wire::text(&words)], None, Sent::Other);
+        let Some((name, agent)) = run.decided(self.now, call_id, verdict) else { return };
+        if let Verdict::Denied { feedback: Some(feedback) } = verdict
+            && let Some((thread, turn)) = self.turn_of(agent.as_deref())
+        {
+            let words = wire::text(&format!("I declined the call of {name}: {feedback}"));
+            let params = json!({ "threadId": thread, "expectedTurnId": turn, "input": [words] });
+            self.request("turn/steer", &params, Sent::Other);
         }
     }
 
@@ -284,7 +297,8 @@ impl Codex {
 
     fn complete(&mut self) {
         if let Some(run) = &mut self.run {
-            run.telling.finish_step(None);
+            run.outer.finish_step(None, &mut run.telling);
+            run.release_all(self.now);
         }
         self.end(RunStatus::Completed, None);
     }
@@ -309,8 +323,8 @@ impl Codex {
                 *sent = Sent::Other;
             }
         }
-        run.telling.emit(turn::continuation(status));
-        let usage = run.telling.usage();
+        run.telling.emit(turn::last_word(status));
+        let usage = run.usage();
         self.effects.extend(run.telling.take_effects());
         self.effects.push(Effect::End(Ending { status, error, usage }));
     }
@@ -414,10 +428,14 @@ impl Codex {
 
     /// A request of Codex: a person answers it, or nobody can.
     fn asked(&mut self, method: &str, id: &Value, params: &Value, line: &str) {
-        let is_ours = self.is_of_thread(params) && self.is_of_turn(params);
+        let is_ours = self.is_of_thread(params);
         let now = self.now;
+        let agent = params["threadId"].as_str().filter(|_| !is_ours);
+        let is_of_turn = agent.is_some() || self.is_of_turn(params);
         let is_taken = match &mut self.run {
-            Some(run) if is_ours && !run.is_interrupted => run.asked(now, method, id, params),
+            Some(run) if is_of_turn && !run.is_interrupted => {
+                run.asked(now, agent, (method, params), id)
+            }
             _ => false,
         };
         if !is_taken {

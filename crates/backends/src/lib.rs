@@ -46,6 +46,7 @@ pub mod import;
 pub mod openai;
 mod own_tools;
 pub mod pi;
+mod telling;
 
 use std::fmt;
 use std::sync::Arc;

@@ -21,7 +21,7 @@ pub(crate) mod failure;
 mod program;
 mod questions;
 mod run;
-mod telling;
+mod speaker;
 mod tools;
 mod wire;
 

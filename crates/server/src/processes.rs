@@ -44,9 +44,22 @@ impl Mark {
     }
 }
 
+#[derive(Debug, Clone)]
 pub(crate) struct Processes {
     group: Option<Pid>,
     mark: String,
+}
+
+/// A process, and when it was started: another one may get its number.
+pub(crate) type Begun = (Pid, u64);
+
+/// Which of them are meant.
+#[derive(Clone, Copy)]
+enum Which<'a> {
+    All,
+    /// What a program runs for its work, except these. It gives commands sessions of their own, to be
+    /// able to end them; what it needs for itself, as its MCP servers, stays in its own session.
+    CommandsBut(&'a [Begun]),
 }
 
 impl Processes {
@@ -66,28 +79,51 @@ impl Processes {
     /// Asks them to end, then makes them, until none is left.
     pub(crate) async fn end(&self) {
         for (signal, patience) in [(Signal::TERM, GRACE), (Signal::KILL, PATIENCE)] {
-            let begun = Instant::now();
-            let mut asked = Vec::new();
-            while self.is_any_left() {
-                self.signal(signal, &mut asked);
-                if begun.elapsed() > patience {
-                    break;
-                }
-                sleep(LOOK_AGAIN).await;
-            }
+            self.wait(Which::All, Some(signal), patience).await;
         }
     }
 
-    fn is_any_left(&self) -> bool {
-        match self.found() {
-            Some(found) => !found.is_empty(),
-            None => self.group.is_some_and(|it| test_kill_process_group(it).is_ok()),
+    /// The commands that a program has under way.
+    pub(crate) fn commands(&self) -> Vec<Begun> {
+        let found = self.found(Which::CommandsBut(&[])).unwrap_or_default();
+        found.into_iter().filter_map(|it| Some((it, start_time(number(it))?))).collect()
+    }
+
+    /// The program has said that its commands have ended, but for these: waits until it is so, and
+    /// ends what stays. Where the system does not say what runs, nothing can be done.
+    pub(crate) async fn end_commands_but(&self, earlier: &[Begun]) {
+        let steps = [(None, GRACE), (Some(Signal::TERM), GRACE), (Some(Signal::KILL), PATIENCE)];
+        for (signal, patience) in steps {
+            self.wait(Which::CommandsBut(earlier), signal, patience).await;
+        }
+    }
+
+    /// Until none is left, or for so long.
+    async fn wait(&self, which: Which<'_>, signal: Option<Signal>, patience: Duration) {
+        let begun = Instant::now();
+        let mut asked = Vec::new();
+        while self.is_any_left(which) {
+            if let Some(signal) = signal {
+                self.signal(which, signal, &mut asked);
+            }
+            if begun.elapsed() > patience {
+                return;
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    fn is_any_left(&self, which: Which<'_>) -> bool {
+        match (self.found(which), which) {
+            (Some(found), _) => !found.is_empty(),
+            (None, Which::All) => self.group.is_some_and(|it| test_kill_process_group(it).is_ok()),
+            (None, Which::CommandsBut(_)) => false,
         }
     }
 
     /// Each is asked once; those that were begun meanwhile too.
-    fn signal(&self, signal: Signal, asked: &mut Vec<Pid>) {
-        let Some(found) = self.found() else {
+    fn signal(&self, which: Which<'_>, signal: Signal, asked: &mut Vec<Pid>) {
+        let Some(found) = self.found(which) else {
             let _ = self.group.map(|it| kill_process_group(it, signal));
             return;
         };
@@ -99,7 +135,7 @@ impl Processes {
             // Between looking and signalling the number may have become another process's.
             let handle = pidfd_open(pid, PidfdFlags::empty());
             if let Ok(handle) = handle
-                && self.owns(pid)
+                && self.owns(pid, which)
                 && let Err(error) = pidfd_send_signal(handle, signal)
                 && error != Errno::SRCH
             {
@@ -109,43 +145,61 @@ impl Processes {
     }
 
     /// Those that live. None where the system does not say what runs.
-    fn found(&self) -> Option<Vec<Pid>> {
+    fn found(&self, which: Which<'_>) -> Option<Vec<Pid>> {
         let entries = std::fs::read_dir("/proc").ok()?;
         let names = entries.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
-        let found: Vec<Pid> = names.filter_map(Pid::from_raw).filter(|it| self.owns(*it)).collect();
-        Some(found)
+        Some(names.filter_map(Pid::from_raw).filter(|it| self.owns(*it, which)).collect())
     }
 
-    fn owns(&self, pid: Pid) -> bool {
-        let stat = stat(pid.as_raw_nonzero().get().cast_unsigned());
-        let field = |n: usize| stat.get(n).map(String::as_str);
-        if matches!(field(STATE), None | Some("Z" | "X")) {
-            return false;
-        }
-        let group = field(GROUP).and_then(|it| Pid::from_raw(it.parse().ok()?));
-        let is_in_group = self.group.is_some() && group == self.group;
-        let environ = Path::new("/proc").join(pid.as_raw_nonzero().to_string()).join("environ");
+    fn owns(&self, pid: Pid, which: Which<'_>) -> bool {
+        let Some(stat) = Stat::of(number(pid)) else { return false };
+        let is_meant = match which {
+            Which::All => true,
+            Which::CommandsBut(earlier) => {
+                let program = self.group.and_then(|it| Stat::of(number(it)));
+                program.is_none_or(|it| it.session != stat.session)
+                    && !earlier.contains(&(pid, stat.started))
+            }
+        };
+        stat.is_alive && is_meant && self.is_ours(pid, &stat)
+    }
+
+    fn is_ours(&self, pid: Pid, stat: &Stat) -> bool {
+        let is_in_group = self.group.is_some_and(|it| it.as_raw_nonzero().get() == stat.group);
+        let environ = Path::new("/proc").join(number(pid).to_string()).join("environ");
         is_in_group || has_line(&environ, &self.mark)
     }
+}
+
+fn number(pid: Pid) -> u32 {
+    pid.as_raw_nonzero().get().cast_unsigned()
 }
 
 /// When a process was started, in the system's own count: with its number it names the process for
 /// as long as the system runs.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
-    stat(pid).get(START_TIME)?.parse().ok()
+    Some(Stat::of(pid)?.started)
 }
 
-/// Places in what `/proc/PID/stat` says after the name.
-const STATE: usize = 0;
-const GROUP: usize = 2;
-const START_TIME: usize = 19;
+/// What the system says of a process.
+struct Stat {
+    is_alive: bool,
+    group: i32,
+    session: i32,
+    started: u64,
+}
 
-fn stat(pid: u32) -> Vec<String> {
-    let file = Path::new("/proc").join(pid.to_string()).join("stat");
-    let stat = std::fs::read_to_string(file).unwrap_or_default();
-    // The name, in brackets, may hold anything.
-    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    fields.map(str::to_owned).collect()
+impl Stat {
+    fn of(pid: u32) -> Option<Self> {
+        let file = Path::new("/proc").join(pid.to_string()).join("stat");
+        let stat = std::fs::read_to_string(file).ok()?;
+        // The name, in brackets, may hold anything.
+        let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+        let [state, _parent, group, session, ..] = fields[..] else { return None };
+        let (group, session) = (group.parse().ok()?, session.parse().ok()?);
+        let started = fields.get(19)?.parse().ok()?;
+        Some(Self { is_alive: !matches!(state, "Z" | "X"), group, session, started })
+    }
 }
 
 fn has_line(environ: &Path, wanted: &str) -> bool {

@@ -11,9 +11,10 @@ use serde_json::Value;
 use transcript::{CallId, ErrorCode, ErrorInfo, Event, Executor, Millis, OutputStream, Validation};
 
 use super::outcome::Outcome;
-use super::telling::Telling;
+use super::wire::TaskEnd;
 use crate::arguments_summary;
 use crate::own_tools::plain_name;
+use crate::telling::Telling;
 
 #[derive(Default)]
 pub(super) struct Calls {
@@ -29,6 +30,8 @@ struct Call {
     phase: Phase,
     /// Why somebody said that it must not run.
     refusal: Option<ErrorInfo>,
+    /// It goes on in the background, and this is what the model was told of it.
+    launched: Option<Outcome>,
 }
 
 enum Arguments {
@@ -85,6 +88,7 @@ impl Calls {
             arguments: Arguments::Coming(String::new()),
             phase: Phase::Ready { since: None },
             refusal: None,
+            launched: None,
         };
         self.open.insert(provider_id.to_owned(), call);
     }
@@ -175,6 +179,47 @@ impl Calls {
         Some(&self.open.get(provider_id)?.name)
     }
 
+    /// The model has its result; what it does has only begun.
+    pub(super) fn launch(
+        &mut self,
+        provider_id: &str,
+        now: Millis,
+        outcome: Outcome,
+        telling: &mut Telling,
+    ) {
+        if let Some(call) = self.open.get_mut(provider_id) {
+            call.finish_late_arguments(now, telling);
+            call.run(now, telling);
+            call.launched = Some(outcome);
+        }
+    }
+
+    /// By the provider's ids.
+    pub(super) fn launched(&self) -> Vec<String> {
+        let launched = self.open.iter().filter(|(_, it)| it.launched.is_some());
+        let mut ids: Vec<String> = launched.map(|(id, _)| id.clone()).collect();
+        ids.sort();
+        ids
+    }
+
+    /// What was launched has ended, as `task` says. False if nothing was.
+    pub(super) fn end_launched(
+        &mut self,
+        provider_id: &str,
+        now: Millis,
+        task: Option<&TaskEnd>,
+        telling: &mut Telling,
+    ) -> bool {
+        let launched = self.open.get_mut(provider_id).and_then(|it| it.launched.take());
+        let Some(outcome) = launched else { return false };
+        let outcome = match task {
+            Some(task) => outcome.ended(task),
+            None => outcome,
+        };
+        self.end(provider_id, now, outcome, telling);
+        true
+    }
+
     pub(super) fn end(
         &mut self,
         provider_id: &str,
@@ -183,10 +228,7 @@ impl Calls {
         telling: &mut Telling,
     ) {
         let Some(mut call) = self.open.remove(provider_id) else { return };
-        if let Arguments::Coming(text) = &mut call.arguments {
-            let text = std::mem::take(text);
-            call.end_arguments(text, false, now, telling);
-        }
+        call.finish_late_arguments(now, telling);
         if outcome.has_run {
             call.run(now, telling);
         }
@@ -215,6 +257,14 @@ impl Call {
         if let (Phase::Ready { since }, Arguments::Done) = (self.phase, &self.arguments) {
             self.phase = Phase::Running { since: since.unwrap_or(now) };
             telling.emit(Event::ToolRunning { call_id: self.id.clone() });
+        }
+    }
+
+    /// A result came before they were complete: what has come is all there is.
+    fn finish_late_arguments(&mut self, now: Millis, telling: &mut Telling) {
+        if let Arguments::Coming(text) = &mut self.arguments {
+            let text = std::mem::take(text);
+            self.end_arguments(text, false, now, telling);
         }
     }
 

@@ -2,8 +2,8 @@
 
 use transcript::{ErrorCode, ErrorInfo};
 
-use super::telling::shortened;
 use super::wire::TurnResult;
+use super::words::shortened;
 use crate::Exit;
 
 /// A turn that ended badly. `kind` is the program's own word for what its model service said.

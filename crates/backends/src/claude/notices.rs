@@ -1,6 +1,6 @@
 //! What the program does on the way, in words for the user.
 
-use super::wire::{Compacted, McpServer, Retry, Status};
+use super::wire::{Compacted, Retry, Status};
 
 pub(super) fn of_retry(retry: &Retry) -> String {
     let status = retry.error_status.map(|it| it.to_string());
@@ -29,11 +29,11 @@ pub(super) fn of_status(status: Status) -> Option<String> {
     Some(format!("Claude Code could not compact the conversation ({why})."))
 }
 
-/// None if the server of our tools is there, or will be.
-pub(super) fn of_tools(server: &McpServer) -> Option<String> {
-    (server.status == "failed").then(|| {
-        "Claude Code could not connect to Callboard's own tools, so it cannot reach other agents \
-         until it is started anew."
-            .to_owned()
-    })
+pub(super) fn of_failed_server(name: &str, is_ours: bool) -> String {
+    match is_ours {
+        true => "Claude Code could not connect to Callboard's own tools, so it cannot reach other \
+                 agents until it is started anew."
+            .to_owned(),
+        false => format!("Claude Code could not start its MCP server {name}."),
+    }
 }

@@ -7,7 +7,10 @@
 use serde_json::{Map, Value, json};
 use transcript::{ErrorCode, ErrorInfo, OutputStream};
 
-use super::telling::{shortened, text_of};
+use super::wire::TaskEnd;
+use super::words::{shortened, text_of};
+
+const NO_OUTPUT: &str = "(Bash completed with no output)";
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Outcome {
@@ -22,6 +25,8 @@ pub(super) struct Circumstances<'a> {
     pub(super) tool_name: &'a str,
     /// What somebody had against it.
     pub(super) refusal: Option<&'a ErrorInfo>,
+    /// Somebody wanted the run to stop.
+    pub(super) is_stopped: bool,
     /// The program's own remarks on the call, if any.
     pub(super) meta: Option<&'a Value>,
 }
@@ -32,7 +37,7 @@ impl Outcome {
         Self { has_run: false, output: Vec::new(), result: None, error: Some(error) }
     }
 
-    pub(super) fn succeeded(content: Value, structured: Option<Value>) -> Self {
+    pub(super) fn succeeded(tool_name: &str, content: Value, structured: Option<Value>) -> Self {
         let mut output = Vec::new();
         let result = match structured {
             Some(Value::Object(mut fields)) => {
@@ -54,9 +59,34 @@ impl Outcome {
                     _ => Some(plain(content)),
                 }
             }
+            // Of the commands of sub-agents there is only the text.
+            None if tool_name == "Bash" && is_print(&content) => {
+                output.push((OutputStream::Stdout, text_of(&content)));
+                None
+            }
             _ => Some(plain(content)),
         };
         Self { has_run: true, output, result, error: None }
+    }
+
+    /// Of what was launched, and has ended now.
+    pub(super) fn ended(mut self, task: &TaskEnd) -> Self {
+        let status = task.status.as_deref().unwrap_or("completed");
+        if let Some(Value::Object(fields)) = &mut self.result {
+            fields.insert("status".to_owned(), status.into());
+        }
+        let why = task.summary.as_deref().map(shortened).filter(|it| !it.is_empty());
+        self.error = match status {
+            "completed" => None,
+            "stopped" | "killed" => {
+                Some(ErrorInfo::new(ErrorCode::ToolInterrupted, "It was stopped."))
+            }
+            _ => {
+                let why = why.unwrap_or_else(|| "It failed and did not say why.".to_owned());
+                Some(ErrorInfo::new(ErrorCode::ToolError, why))
+            }
+        };
+        self
     }
 
     pub(super) fn from_error(content: &Value, circumstances: &Circumstances<'_>) -> Self {
@@ -68,7 +98,16 @@ impl Outcome {
         if let Some(why) = circumstances.why_not_run(text) {
             return Self::failed(why);
         }
-        if circumstances.tool_name == "Bash"
+        let mut outcome = Self::of_failure(circumstances.tool_name, text);
+        if circumstances.is_stopped {
+            outcome.error = Some(interrupted());
+        }
+        outcome
+    }
+
+    /// It ran, and this is what the program says of it.
+    fn of_failure(tool_name: &str, text: &str) -> Self {
+        if tool_name == "Bash"
             && let Some((code, printed)) = exit_code(text)
         {
             let output = Some((OutputStream::Stdout, printed.to_owned()));
@@ -104,12 +143,19 @@ impl Circumstances<'_> {
         let was_decided = self.meta.is_some_and(|it| it.get("permission_decision").is_some());
         Some(match kind {
             // The program's words for a stop are meant for the model and miss the point.
-            "user-rejected" if !was_decided => {
-                ErrorInfo::new(ErrorCode::ToolInterrupted, "Tool call was interrupted by the user")
-            }
+            "user-rejected" if !was_decided => interrupted(),
             _ => ErrorInfo::new(ErrorCode::ToolDenied, shortened(text)),
         })
     }
+}
+
+/// Something that a command has printed, and not what the program says of one that printed nothing.
+fn is_print(content: &Value) -> bool {
+    matches!(plain(content.clone()), Value::String(text) if text != NO_OUTPUT && !text.is_empty())
+}
+
+fn interrupted() -> ErrorInfo {
+    ErrorInfo::new(ErrorCode::ToolInterrupted, "Tool call was interrupted by the user")
 }
 
 /// What was printed stands in the log as output.

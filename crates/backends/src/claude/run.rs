@@ -12,16 +12,17 @@ use transcript::{
 use super::calls::Calls;
 use super::questions::{Question, Questions};
 use super::speaker::Speaker;
-use super::telling::{Telling, shortened, usage};
 use super::unread::{Steered, UserLine, uuid_of};
-use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TurnResult};
-use super::{Process, failure, notices, stdin};
+use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TaskEnd, TokenCounts, TurnResult};
+use super::words::shortened;
+use super::{Process, SOURCE, failure, notices, stdin};
 use crate::own_tools::TOOL_SERVER;
+use crate::telling::Telling;
 use crate::{Effect, Ending, Exit, Verdict};
 
 /// How long the program may take to stop, or to go on by itself.
 const PATIENCE_MS: u64 = 5000;
-/// How long it may take to tell the model of agents that were stopped, which is a turn of its own.
+/// How long it may take to tell the model of tasks that were stopped, which is a turn of its own.
 const AFTERTHOUGHT_MS: u64 = 1000;
 
 pub(super) struct Run {
@@ -34,7 +35,11 @@ pub(super) struct Run {
     questions: Questions,
     unread: Vec<UserLine>,
     is_turn_running: bool,
+    /// Commands that earlier runs have left in the background.
+    earlier_tasks: Vec<String>,
     interrupted: Option<Interrupt>,
+    /// The program says that what it says was stopped.
+    is_aborted: bool,
     wake_at: Option<Millis>,
     /// The program's word for what went wrong with its model service.
     api_error: Option<String>,
@@ -44,16 +49,18 @@ pub(super) struct Run {
 /// Somebody wants the run to stop.
 struct Interrupt {
     request_id: String,
-    /// Agents were at work in the background.
-    stops_agents: bool,
+    /// Something went on in the background, and the program will tell the model that it was stopped.
+    stops_tasks: bool,
     /// The program has said that nothing runs.
     is_done: bool,
 }
 
 impl Run {
-    pub(super) fn new(response_id: ResponseId) -> Self {
+    pub(super) fn new(response_id: ResponseId, process: &Process) -> Self {
+        let commands = process.tasks.iter().filter(|it| !it.is_agent());
         Self {
-            telling: Telling::new(response_id.clone()),
+            earlier_tasks: commands.map(|it| it.task_id.clone()).collect(),
+            telling: Telling::new(response_id.clone(), SOURCE),
             response_id,
             calls: Calls::default(),
             outer: Speaker::default(),
@@ -62,6 +69,7 @@ impl Run {
             unread: Vec::new(),
             is_turn_running: false,
             interrupted: None,
+            is_aborted: false,
             wake_at: None,
             api_error: None,
             usage: None,
@@ -69,7 +77,7 @@ impl Run {
     }
 
     pub(super) fn take_effects(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.telling.effects)
+        self.telling.take_effects()
     }
 
     /// The program has its own memory of what was said before.
@@ -83,12 +91,12 @@ impl Run {
     }
 
     pub(super) fn begin_by_itself(&mut self) {
-        self.telling.effects.push(Effect::Begin);
+        self.telling.push(Effect::Begin);
     }
 
     pub(super) fn steer(&mut self, message_id: MessageId, message: &Value) {
         if self.interrupted.is_some() {
-            return self.telling.effects.push(Effect::CannotSteer(message_id));
+            return self.telling.push(Effect::CannotSteer(message_id));
         }
         // The program takes each uuid once, and a message may be handed to a later run again.
         let uuid = uuid_of(&format!("{}/{message_id}", self.response_id));
@@ -98,8 +106,8 @@ impl Run {
         self.unread.push(UserLine { uuid, steered: Some(steered) });
     }
 
-    /// Lines that wait would begin the next turn as soon as this one has stopped, and agents in the
-    /// background would go on, so they are taken back and stopped first.
+    /// Lines that wait would begin the next turn as soon as this one has stopped, and what this run has in
+    /// the background would go on, so they are taken back and stopped first.
     pub(super) fn interrupt(&mut self, now: Millis, process: &mut Process) {
         if self.interrupted.is_some() {
             return;
@@ -107,24 +115,27 @@ impl Run {
         for line in &self.unread {
             self.telling.write(stdin::take_back(&process.next_request(), &line.uuid));
         }
-        for agent in process.agents.clone() {
-            self.telling.write(stdin::stop_task(&process.next_request(), &agent));
+        let tasks = process.tasks.iter().map(|it| &it.task_id);
+        let tasks: Vec<String> =
+            tasks.filter(|it| !self.earlier_tasks.contains(it)).cloned().collect();
+        for task in &tasks {
+            self.telling.write(stdin::stop_task(&process.next_request(), task));
         }
         let request_id = process.next_request();
         self.telling.write(stdin::interrupt(&request_id));
-        let stops_agents = !process.agents.is_empty();
-        self.interrupted = Some(Interrupt { request_id, stops_agents, is_done: false });
+        let stops_tasks = !tasks.is_empty();
+        self.interrupted = Some(Interrupt { request_id, stops_tasks, is_done: false });
         self.wake_after(now, PATIENCE_MS);
     }
 
     pub(super) fn wake(&mut self, now: Millis) {
         match self.wake_at {
-            Some(at) if at > now => self.telling.effects.push(Effect::WakeAt(at)),
+            Some(at) if at > now => self.telling.push(Effect::WakeAt(at)),
             Some(_) => match &self.interrupted {
-                None => self.end(RunStatus::Completed, None),
+                None => self.complete(now),
                 Some(interrupt) => {
                     let is_stuck = !interrupt.is_done;
-                    self.telling.effects.extend(is_stuck.then_some(Effect::Quit));
+                    self.telling.extend(is_stuck.then_some(Effect::Quit));
                     self.end(RunStatus::Cancelled, None);
                 }
             },
@@ -174,12 +185,7 @@ impl Run {
                 let call = it.tool_use_id.unwrap_or_default();
                 self.calls.run(&call, now, &mut self.telling);
             }
-            Line::TaskEnded(it) => {
-                self.sub_agent_ended(now, it.tool_use_id.as_deref().unwrap_or_default());
-                if let Some(text) = it.trouble().filter(|_| self.interrupted.is_none()) {
-                    self.telling.notice(Level::Info, shortened(text));
-                }
-            }
+            Line::TaskEnded(it) => self.task_ended(now, &it),
             Line::Retry(it) => self.telling.notice(Level::Info, notices::of_retry(&it)),
             Line::Compacted(it) => self.telling.notice(Level::Info, notices::of_compacted(it)),
             Line::Status(it) => {
@@ -188,8 +194,19 @@ impl Run {
                 }
             }
             Line::Remark(it) => self.telling.notice(Level::Info, shortened(&it.content)),
-            Line::CommandOutput(it) => self.telling.text(it.content),
+            Line::CommandOutput(it) => self.outer.say(it.content, &mut self.telling),
             Line::Ignored => (),
+        }
+    }
+
+    /// A call that went on in the background ends here.
+    fn task_ended(&mut self, now: Millis, task: &TaskEnd) {
+        let call = task.tool_use_id.as_deref().unwrap_or_default();
+        self.sub_agent_ended(now, call);
+        let was_open = self.calls.end_launched(call, now, Some(task), &mut self.telling);
+        let is_stopped = self.interrupted.is_some();
+        if let Some(text) = task.trouble().filter(|_| !was_open && !is_stopped) {
+            self.telling.notice(Level::Info, shortened(text));
         }
     }
 
@@ -221,10 +238,10 @@ impl Run {
             cwd: init.cwd,
             version: init.claude_code_version,
         });
-        let mut servers = init.mcp_servers.into_iter().flatten();
-        let ours = servers.find(|it| process.offers_tools && it.name == TOOL_SERVER);
-        if let Some(text) = ours.as_ref().and_then(notices::of_tools) {
-            self.telling.notice(Level::Error, text);
+        let servers = init.mcp_servers.into_iter().flatten();
+        for server in servers.filter(|it| it.status == "failed") {
+            let is_ours = process.offers_tools && server.name == TOOL_SERVER;
+            self.telling.notice(Level::Error, notices::of_failed_server(&server.name, is_ours));
         }
     }
 
@@ -249,13 +266,13 @@ impl Run {
         if self.questions.add(Question { request_id, call_id, provider_call_id, input, has_form }) {
             let reason = decision_reason.map(|it| shortened(&it));
             let ask = Effect::Ask { call_id: asked, can_edit: true, form, reason };
-            self.telling.effects.push(ask);
+            self.telling.push(ask);
         }
     }
 
     fn withdraw(&mut self, is_it: impl Fn(&Question) -> bool) {
         if let Some(question) = self.questions.take(is_it) {
-            self.telling.effects.push(Effect::Withdraw(question.call_id));
+            self.telling.push(Effect::Withdraw(question.call_id));
         }
     }
 
@@ -269,7 +286,7 @@ impl Run {
 
     fn stopped(&mut self, now: Millis) {
         match &mut self.interrupted {
-            Some(interrupt) if interrupt.stops_agents => {
+            Some(interrupt) if interrupt.stops_tasks => {
                 interrupt.is_done = true;
                 self.wake_after(now, AFTERTHOUGHT_MS);
             }
@@ -288,7 +305,7 @@ impl Run {
                 }
             }
             "cancelled" => match self.unread.remove(at).steered {
-                Some(steered) => self.telling.effects.push(Effect::CannotSteer(steered.id)),
+                Some(steered) => self.telling.push(Effect::CannotSteer(steered.id)),
                 None => self.is_turn_running = false,
             },
             _ => (),
@@ -297,8 +314,9 @@ impl Run {
 
     fn turn_ended(&mut self, now: Millis, result: &TurnResult, process: &Process) {
         self.is_turn_running = false;
+        self.is_aborted = false;
         self.outer.finish_message(now, None, &mut self.calls, &mut self.telling);
-        self.add_usage(result.usage.map(usage));
+        self.add_usage(result.usage.map(TokenCounts::usage));
         let api_error = self.api_error.take();
         let was_aborted =
             result.terminal_reason.as_deref().is_some_and(|it| it.starts_with("aborted"));
@@ -306,15 +324,15 @@ impl Run {
             return self.stopped(now);
         }
         let has_failed = result.is_error == Some(true) || result.subtype.starts_with("error");
-        let has_words = std::mem::take(&mut self.telling.has_words);
+        let has_words = std::mem::take(&mut self.outer.has_words);
         // It repeats the answer; some commands have no other.
         let words = result.result.as_ref().filter(|it| !has_words && !it.trim().is_empty());
         if let Some(words) = words.filter(|_| !has_failed) {
-            self.telling.text(words.clone());
+            self.outer.say(words.clone(), &mut self.telling);
         }
         let error = has_failed.then(|| failure::of_turn(result, api_error.as_deref()));
         match (self.goes_on(process), error) {
-            (None, None) => self.end(RunStatus::Completed, None),
+            (None, None) => self.complete(now),
             (None, Some(error)) => self.end(RunStatus::Failed, Some(error)),
             (Some(why), error) => {
                 if let Some(error) = error {
@@ -328,7 +346,7 @@ impl Run {
 
     /// Why the program will begin another turn by itself.
     fn goes_on(&self, process: &Process) -> Option<&'static str> {
-        if !process.agents.is_empty() {
+        if process.has_agents() {
             Some("agents_at_work")
         } else if process.reports_lines && !self.unread.is_empty() {
             Some("message_waits")
@@ -340,7 +358,7 @@ impl Run {
     /// The program begins the next turn as soon as it can; if it does not, there is none.
     fn wait_for_turn(&mut self, now: Millis, process: &Process) {
         let is_waiting = !self.is_turn_running && self.interrupted.is_none();
-        if is_waiting && process.agents.is_empty() && self.wake_at.is_none() {
+        if is_waiting && !process.has_agents() && self.wake_at.is_none() {
             self.wake_after(now, PATIENCE_MS);
         }
     }
@@ -348,12 +366,20 @@ impl Run {
     fn wake_after(&mut self, now: Millis, ms: u64) {
         let at = now.plus(ms);
         self.wake_at = Some(at);
-        self.telling.effects.push(Effect::WakeAt(at));
+        self.telling.push(Effect::WakeAt(at));
     }
 
     fn add_usage(&mut self, usage: Option<Usage>) {
         let Some(usage) = usage.filter(|it| it.total_tokens > 0) else { return };
         self.usage = Some(self.usage.map_or(usage, |before| before.plus(usage)));
+    }
+
+    fn complete(&mut self, now: Millis) {
+        // Nobody has said what became of them, and nothing runs any more.
+        for call in self.calls.launched() {
+            self.calls.end_launched(&call, now, None, &mut self.telling);
+        }
+        self.end(RunStatus::Completed, None);
     }
 
     fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>) {
@@ -364,10 +390,10 @@ impl Run {
         };
         if status != RunStatus::Completed {
             let steered = self.unread.drain(..).filter_map(|it| it.steered);
-            self.telling.effects.extend(steered.map(|it| Effect::CannotSteer(it.id)));
+            self.telling.extend(steered.map(|it| Effect::CannotSteer(it.id)));
         }
         self.telling.emit(continuation(false, stop_reason, resolved_by));
-        self.telling.effects.push(Effect::End(Ending { status, error, usage: self.usage }));
+        self.telling.push(Effect::End(Ending { status, error, usage: self.usage }));
     }
 }
 

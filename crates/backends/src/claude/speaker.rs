@@ -5,18 +5,20 @@
 //! closes those. A sub-agent's blocks come finished only, and so do its messages: a new id is a new
 //! message.
 
-use transcript::{CallId, Event, Millis, PartId};
+use transcript::{CallId, Event, Millis, PartId, Usage};
 
 use super::calls::Calls;
-use super::telling::{Telling, usage};
 use super::wire::{ApiEvent, Block, Delta, TokenCounts};
 use crate::openai::FinishReason;
+use crate::telling::Telling;
 
 #[derive(Default)]
 pub(super) struct Speaker {
     parent: Option<CallId>,
     steps: u32,
     message: Option<Message>,
+    /// It has said something, since that was last looked at.
+    pub(super) has_words: bool,
 }
 
 /// A message that is being said; it is a step.
@@ -107,6 +109,12 @@ impl Speaker {
         true
     }
 
+    /// A text that came whole, from outside of any message.
+    pub(super) fn say(&mut self, text: String, telling: &mut Telling) {
+        self.has_words = true;
+        Words::new(false).close(text, self.parent.as_ref(), telling);
+    }
+
     /// Closes what is left open of the message, and its step.
     pub(super) fn finish_message(
         &mut self,
@@ -119,6 +127,7 @@ impl Speaker {
         for (_, piece) in message.pieces {
             match piece {
                 Piece::Words(mut words) => {
+                    self.has_words |= !words.is_thinking && words.part.is_some();
                     let text = std::mem::take(&mut words.text);
                     words.close(text, self.parent.as_ref(), telling);
                 }
@@ -133,7 +142,7 @@ impl Speaker {
         telling.emit(Event::StepFinish {
             index: self.steps.saturating_sub(1),
             finish_reason: cut_off.unwrap_or(reason).to_owned(),
-            usage: message.tokens_are_final.then(|| usage(message.tokens)),
+            usage: message.tokens_are_final.then(|| message.tokens.usage()),
             parent_call_id: self.parent.clone(),
         });
     }
@@ -214,6 +223,7 @@ impl Speaker {
 
     fn finish_words(&mut self, is_thinking: bool, text: String, telling: &mut Telling) {
         let Some(message) = &mut self.message else { return };
+        self.has_words |= !is_thinking && !text.trim().is_empty();
         let mut open = message.pieces.iter_mut().filter_map(|(_, piece)| match piece {
             Piece::Words(it) if it.is_thinking == is_thinking && !it.is_closed => Some(it),
             _ => None,
@@ -286,6 +296,21 @@ impl Words {
 }
 
 impl TokenCounts {
+    /// The program counts what was read from its cache, and what was put there, apart.
+    pub(super) fn usage(self) -> Usage {
+        let cached = self.cache_read_input_tokens;
+        let parts = [self.input_tokens, self.cache_creation_input_tokens, cached];
+        let input_tokens = parts.into_iter().flatten().fold(0, u64::saturating_add);
+        let output_tokens = self.output_tokens.unwrap_or(0);
+        Usage {
+            input_tokens,
+            output_tokens,
+            total_tokens: input_tokens.saturating_add(output_tokens),
+            cached_tokens: cached,
+            reasoning_tokens: self.output_tokens_details.and_then(|it| it.thinking_tokens),
+        }
+    }
+
     /// Later counts are of the whole message too.
     fn updated(self, later: Self) -> Self {
         Self {

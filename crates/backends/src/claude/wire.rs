@@ -168,7 +168,7 @@ pub(super) struct Background {
     pub(super) tasks: Vec<Task>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub(super) struct Task {
     pub(super) task_id: String,
     #[serde(default, deserialize_with = "lenient")]
@@ -176,7 +176,6 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// The program goes on by itself when an agent has finished; a command may run for ever.
     pub(super) fn is_agent(&self) -> bool {
         let kind = self.task_type.as_deref().unwrap_or_default();
         kind.contains("agent") || kind.contains("workflow")
@@ -194,9 +193,9 @@ pub(super) struct TaskEnd {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) tool_use_id: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    status: Option<String>,
+    pub(super) status: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    summary: Option<String>,
+    pub(super) summary: Option<String>,
 }
 
 impl TaskEnd {
@@ -299,6 +298,9 @@ pub(super) struct Said {
     pub(super) is_synthetic: Option<bool>,
     #[serde(default, rename = "isReplay", deserialize_with = "lenient")]
     pub(super) is_replay: Option<bool>,
+    /// Somebody stopped it, we or a signal.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) aborted: Option<bool>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) is_api_error_message: Option<bool>,
     #[serde(default, deserialize_with = "lenient")]

@@ -7,8 +7,9 @@
 use serde_json::{Map, Value};
 use transcript::{ErrorInfo, Event, Level, Millis, ResponseId, RunStatus, Usage};
 
-use super::telling::Telling;
-use super::{PATIENCE_MS, failure, turn, wire};
+use super::speaker::Speaker;
+use super::{PATIENCE_MS, SOURCE, failure, turn, wire};
+use crate::telling::Telling;
 use crate::{Backend, Effect, Ending, Exit, Input, Launch};
 
 pub struct CodexExec {
@@ -22,6 +23,7 @@ pub struct CodexExec {
 
 struct Run {
     telling: Telling,
+    speaker: Speaker,
     verdict: Option<Verdict>,
     deadline: Option<Millis>,
 }
@@ -43,9 +45,10 @@ impl CodexExec {
     }
 
     fn start(&mut self, response_id: ResponseId, history: &[Value]) -> Vec<Effect> {
-        let mut telling = Telling::new(response_id, &self.workspace);
+        let mut telling = Telling::new(response_id, SOURCE);
+        let speaker = Speaker::new(&self.workspace);
         if std::mem::replace(&mut self.is_used, true) {
-            self.run = Some(Run { telling, verdict: None, deadline: None });
+            self.run = Some(Run { telling, speaker, verdict: None, deadline: None });
             return self.end(
                 RunStatus::Failed,
                 Some(failure::of_text("its process is over")),
@@ -66,7 +69,7 @@ impl CodexExec {
         // What is written gets the end of its last line from the driver.
         telling.push(Effect::Write(wire::words(&prompt)));
         telling.push(Effect::CloseInput);
-        self.run = Some(Run { telling, verdict: None, deadline: None });
+        self.run = Some(Run { telling, speaker, verdict: None, deadline: None });
         Vec::new()
     }
 
@@ -106,9 +109,9 @@ impl CodexExec {
     ) -> Vec<Effect> {
         let Some(mut run) = self.run.take() else { return Vec::new() };
         if status == RunStatus::Completed {
-            run.telling.finish_step(None);
+            run.speaker.finish_step(None, &mut run.telling);
         }
-        run.telling.emit(turn::continuation(status));
+        run.telling.emit(turn::last_word(status));
         run.telling.push(Effect::End(Ending { status, error, usage }));
         run.telling.take_effects()
     }
@@ -129,8 +132,8 @@ impl CodexExec {
             "turn.started" => (),
             // A plan that changes is told when it is complete.
             "item.updated" => (),
-            "item.started" => run.telling.item_started(now, &item, false),
-            "item.completed" => run.telling.item_completed(now, &item, line),
+            "item.started" => run.speaker.item_started(now, &item, &mut run.telling),
+            "item.completed" => run.speaker.item_completed(now, &item, line, &mut run.telling),
             "turn.completed" => {
                 // It is the whole conversation's, so it says nothing of a later run.
                 let usage = Some(usage(&said["usage"])).filter(|_| !self.is_resumed);

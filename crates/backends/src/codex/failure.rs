@@ -79,6 +79,10 @@ fn of(word: &str, status: Option<u64>, said: &str) -> ErrorInfo {
             ErrorCode::UpstreamError,
             format!("The model service failed ({said}). Try again later."),
         ),
+        _ if said.contains("max_output_tokens") => (
+            ErrorCode::UpstreamError,
+            format!("The answer became too long ({said}). Ask for it in parts."),
+        ),
         _ => (ErrorCode::UpstreamError, format!("Codex could not go on: {said}.")),
     };
     ErrorInfo::new(code, message)

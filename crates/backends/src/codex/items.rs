@@ -3,100 +3,123 @@
 //! `codex exec` has the same items in other letters; it comes here too.
 
 use serde_json::{Value, json};
-use transcript::{ErrorCode, ErrorInfo, Event, Level, Millis, Phase};
+use transcript::{ErrorCode, ErrorInfo, Level, Millis, Phase};
 
-use super::telling::{Outcome, Section, Telling};
-use super::{SOURCE, command, patch};
+use super::speaker::{Outcome, Section, Speaker};
+use super::{command, patch};
+use crate::telling::Telling;
 
 pub(super) const TEXT: Section = ("text", 0);
 
-impl Telling {
-    pub(super) fn item_started(&mut self, now: Millis, item: &Value, waits: bool) {
+impl Speaker {
+    pub(super) fn item_started(&mut self, now: Millis, item: &Value, telling: &mut Telling) {
         let id = item["id"].as_str().unwrap_or_default();
         match item["type"].as_str().unwrap_or_default() {
             "agentMessage" | "plan" => self.start_words(id, false, phase(item)),
             "reasoning" => self.start_words(id, true, None),
-            _ => self.start_call(now, id, item, waits),
+            _ => self.start_call(now, id, item, telling),
         }
     }
 
-    pub(super) fn item_completed(&mut self, now: Millis, item: &Value, raw: &str) {
+    pub(super) fn item_completed(
+        &mut self,
+        now: Millis,
+        item: &Value,
+        raw: &str,
+        telling: &mut Telling,
+    ) {
         let id = item["id"].as_str().unwrap_or_default();
         match item["type"].as_str().unwrap_or_default() {
             "agentMessage" | "plan" => {
                 let text = item["text"].as_str().map(str::to_owned);
-                self.finish_words(id, false, phase(item), text);
+                self.finish_words(id, false, phase(item), text, telling);
             }
-            "reasoning" => self.finish_words(id, true, None, thoughts(item)),
+            "reasoning" => self.finish_words(id, true, None, thoughts(item), telling),
             // What we said comes back.
             "userMessage" => (),
             "hookPrompt" => {
                 let fragments = item["fragments"].as_array().map(Vec::as_slice).unwrap_or_default();
                 let texts: Vec<&str> =
                     fragments.iter().filter_map(|it| it["text"].as_str()).collect();
-                self.notice(Level::Info, format!("A hook told the model: {}", texts.join("\n")));
+                self.remark(id, format!("A hook told the model: {}", texts.join("\n")), telling);
             }
-            "subAgentActivity" => {
+            "subAgentActivity" if item["kind"] != "started" => {
                 let word = |name: &str| item[name].as_str().unwrap_or_default();
                 let text = format!("Codex's agent {}: {}", word("agentPath"), word("kind"));
-                self.notice(Level::Info, text);
+                self.remark(id, text, telling);
             }
             "contextCompaction" => {
-                self.notice(Level::Info, "Codex has shortened the conversation to make room.");
+                self.remark(id, "Codex has shortened the conversation to make room.", telling);
             }
             "enteredReviewMode" | "exitedReviewMode" | "error" => {
                 let text = item["review"].as_str().or(item["message"].as_str());
-                self.notice(Level::Info, text.unwrap_or_default());
+                self.remark(id, text.unwrap_or_default(), telling);
             }
             _ => match call(item, &self.workspace) {
-                Some((name, arguments)) => self.finish(now, id, item, &name, &arguments),
-                None => self.unrecognized(raw),
+                Some((name, arguments)) => self.finish(now, id, item, (&name, &arguments), telling),
+                None => telling.unrecognized(raw),
             },
         }
     }
 
-    pub(super) fn unrecognized(&mut self, raw: &str) {
-        self.emit(Event::Unrecognized { source: SOURCE.to_owned(), raw: raw.to_owned() });
-    }
-
-    /// A call that is no item: Codex tells of it only when it has been made.
-    pub(super) fn whole_call(&mut self, now: Millis, name: &str, arguments: &Value) {
-        let item = self.unused_item();
-        if self.call(now, &item, name).is_some() {
-            self.set_arguments(&item, arguments);
-            let outcome = Outcome { ok: true, result: None, error: None, duration_ms: Some(0) };
-            self.finish_call(now, &item, outcome);
+    /// Once for each item.
+    fn remark(&mut self, id: &str, text: impl Into<String>, telling: &mut Telling) {
+        if self.end_item(id) {
+            telling.notice(Level::Info, text);
         }
     }
 
-    fn start_call(&mut self, now: Millis, id: &str, item: &Value, waits: bool) {
+    /// A call that is no item: Codex tells of it only when it has been made.
+    pub(super) fn whole_call(
+        &mut self,
+        now: Millis,
+        name: &str,
+        arguments: &Value,
+        telling: &mut Telling,
+    ) {
+        let item = telling.unused_name();
+        if self.call(now, &item, name, telling).is_some() {
+            self.set_arguments(&item, arguments, telling);
+            let outcome = Outcome { ok: true, result: None, error: None, duration_ms: Some(0) };
+            self.finish_call(now, &item, outcome, telling);
+        }
+    }
+
+    fn start_call(&mut self, now: Millis, id: &str, item: &Value, telling: &mut Telling) {
         let Some((name, arguments)) = call(item, &self.workspace) else { return };
-        if self.open_call(id).is_some() || self.call(now, id, &name).is_none() {
+        if self.open_call(id).is_some() || self.call(now, id, &name, telling).is_none() {
             return;
         }
         // A search is announced before Codex knows what for.
         if arguments["query"] != "" {
-            self.set_arguments(id, &arguments);
+            self.set_arguments(id, &arguments, telling);
         }
         // Codex asks about a patch after it has told of it, and is done with it at once.
-        if !waits && item["type"] != "fileChange" {
-            self.running(now, id);
+        if !self.waits && item["type"] != "fileChange" {
+            self.running(now, id, telling);
         }
     }
 
-    fn finish(&mut self, now: Millis, id: &str, item: &Value, name: &str, arguments: &Value) {
-        if self.call(now, id, name).is_none() {
+    fn finish(
+        &mut self,
+        now: Millis,
+        id: &str,
+        item: &Value,
+        (name, arguments): (&str, &Value),
+        telling: &mut Telling,
+    ) {
+        if self.call(now, id, name, telling).is_none() {
             return;
         }
-        self.set_arguments(id, arguments);
+        self.set_arguments(id, arguments, telling);
         if let Some(whole) = item["aggregatedOutput"].as_str() {
-            self.set_output(id, whole);
+            self.set_output(id, whole, telling);
         }
         let outcome = outcome(item);
         if outcome.ok {
-            self.running(now, id);
+            self.running(now, id, telling);
         }
-        self.finish_call(now, id, outcome);
+        self.finish_call(now, id, outcome, telling);
     }
 }
 
@@ -115,7 +138,16 @@ pub(super) fn call(item: &Value, workspace: &str) -> Option<(String, Value)> {
         "fileChange" => ("apply_patch".to_owned(), patch_arguments(&item["changes"])),
         "mcpToolCall" => (format!("{}__{}", text("server"), text("tool")), given(item)),
         "dynamicToolCall" => (text("tool").to_owned(), given(item)),
-        "collabAgentToolCall" => (snake_case(text("tool")), fields(item, &["prompt", "model"])),
+        "collabAgentToolCall" => {
+            let mut arguments = fields(item, &["prompt", "model"]);
+            // Codex does not know yet which model it will be.
+            let given = arguments.as_object_mut();
+            given.into_iter().for_each(|it| it.retain(|_, value| value != ""));
+            (snake_case(text("tool")), arguments)
+        }
+        "subAgentActivity" if item["kind"] == "started" => {
+            ("spawn_agent".to_owned(), fields(item, &["agentPath", "model"]))
+        }
         "webSearch" => ("web_search".to_owned(), json!({ "query": text("query") })),
         "imageView" => ("view_image".to_owned(), json!({ "path": text("path") })),
         "imageGeneration" => ("image_generation".to_owned(), fields(item, &["revisedPrompt"])),
@@ -175,6 +207,8 @@ fn result(item: &Value) -> Option<Value> {
     let result = match item["type"].as_str()? {
         "commandExecution" if item["exitCode"].is_null() => Value::Null,
         "commandExecution" => json!({ "exitCode": item["exitCode"] }),
+        // What would have been is in the arguments.
+        "fileChange" if item["status"] == "declined" => Value::Null,
         "fileChange" => json!({ "changes": item["changes"] }),
         "mcpToolCall" => item["result"].clone(),
         "dynamicToolCall" => item["contentItems"].clone(),

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use transcript::{CallId, ErrorCode, ErrorInfo, Millis, Scope};
 
 use super::items::{call, fields};
-use super::telling::Outcome;
+use super::speaker::{Outcome, Speaker};
 use super::turn::Run;
 use super::wire;
 use crate::{Effect, Verdict};
@@ -14,6 +14,8 @@ pub(super) struct Question {
     /// As Codex wrote it; its numbers are its own.
     pub(super) request_id: Value,
     pub(super) call_id: CallId,
+    /// The agent that asks, if it is not Codex itself.
+    agent: Option<String>,
     /// The call is the question itself, and ends with the answer. Under this id it is told.
     pub(super) own_item: Option<String>,
     pub(super) kind: Kind,
@@ -157,67 +159,53 @@ impl Kind {
 
 impl Run {
     /// Puts a request of Codex to a person. False if it is none for people.
-    pub(super) fn asked(&mut self, now: Millis, method: &str, id: &Value, params: &Value) -> bool {
+    pub(super) fn asked(
+        &mut self,
+        now: Millis,
+        agent: Option<&str>,
+        (method, params): (&str, &Value),
+        id: &Value,
+    ) -> bool {
         if self.questions.iter().any(|it| it.request_id == *id) {
             return true;
         }
         let Some(kind) = Kind::of(method, params) else { return false };
         let form = kind.form(params);
-        let asked_item = self.asked_item(&kind, params);
+        let Some((speaker, telling)) = self.voice(agent) else { return false };
+        let asked_item = asked_item(speaker, &kind, params);
         let own_item = asked_item.is_none().then(|| format!("question-{id}"));
         let item = asked_item.or_else(|| own_item.clone()).unwrap_or_default();
-        let (name, arguments) = kind.as_call(method, params, &self.telling.workspace);
-        let Some(call) = self.telling.call(now, &item, &name) else { return false };
+        let (name, arguments) = kind.as_call(method, params, &speaker.workspace);
+        let Some(call) = speaker.call(now, &item, &name, telling) else { return false };
         call.ask();
         let call_id = call.id.clone();
-        self.telling.set_arguments(&item, &arguments);
+        speaker.set_arguments(&item, &arguments, telling);
         let reason = params["reason"].as_str().filter(|it| !it.trim().is_empty());
-        self.telling.push(Effect::Ask {
+        telling.push(Effect::Ask {
             call_id: call_id.clone(),
             can_edit: false,
             form,
             reason: reason.map(str::to_owned),
         });
-        self.questions.push(Question { request_id: id.clone(), call_id, own_item, kind });
+        let (request_id, agent) = (id.clone(), agent.map(str::to_owned));
+        self.questions.push(Question { request_id, call_id, agent, own_item, kind });
         true
     }
 
-    /// The open call that the question is about. One that was asked about before has had its answer.
-    fn asked_item(&mut self, kind: &Kind, params: &Value) -> Option<String> {
-        let calls = self.telling.open_calls();
-        let found = match kind {
-            Kind::Action => {
-                let item = params["itemId"].as_str()?;
-                calls.iter().find(|it| it.item == item && !it.was_asked)
-            }
-            Kind::McpTool { .. } => {
-                let prefix = format!("{}__", params["serverName"].as_str()?);
-                let arguments = params["_meta"]["tool_params"].to_string();
-                let may_be =
-                    || calls.iter().filter(|it| !it.was_asked && it.name.starts_with(&prefix));
-                let same = may_be().find(|it| it.arguments.as_ref() == Some(&arguments));
-                same.or_else(|| may_be().next())
-            }
-            Kind::Network
-            | Kind::Elicitation
-            | Kind::UserInput { .. }
-            | Kind::Permissions { .. } => None,
-        };
-        found.map(|it| it.item.clone())
-    }
-
-    /// Gives the name of the tool that was decided about; none if Codex no longer asks.
+    /// Gives the name of the tool that was decided about, and the agent whose call it is; none if Codex no
+    /// longer asks.
     pub(super) fn decided(
         &mut self,
         now: Millis,
         call_id: &CallId,
         verdict: &Verdict,
-    ) -> Option<String> {
+    ) -> Option<(String, Option<String>)> {
         let idx = self.questions.iter().position(|it| it.call_id == *call_id)?;
         let question = self.questions.remove(idx);
         let answer = question.kind.answer(verdict);
-        self.telling.push(Effect::Write(wire::answer(&question.request_id, &answer)));
-        let call = self.telling.open_calls().iter_mut().find(|it| it.id == *call_id)?;
+        self.telling.write(wire::answer(&question.request_id, &answer));
+        let (speaker, telling) = self.voice(question.agent.as_deref())?;
+        let call = speaker.open_calls().iter_mut().find(|it| it.id == *call_id)?;
         let (item, name) = (call.item.clone(), call.name.clone());
         let refusal = refusal(verdict);
         let ok = refusal.is_none();
@@ -225,19 +213,20 @@ impl Run {
         if question.own_item.is_some() {
             let result = ok.then_some(answer);
             let outcome = Outcome { ok, result, error: None, duration_ms: None };
-            self.telling.finish_call(now, &item, outcome);
+            speaker.finish_call(now, &item, outcome, telling);
         } else if ok {
-            self.telling.running(now, &item);
+            speaker.running(now, &item, telling);
         }
-        Some(name)
+        Some((name, question.agent))
     }
 
     /// All that Codex still asks is answered so that it ends.
     pub(super) fn cancel_questions(&mut self) {
         for question in std::mem::take(&mut self.questions) {
             let answer = question.kind.cancellation();
-            self.telling.push(Effect::Write(wire::answer(&question.request_id, &answer)));
-            let mut calls = self.telling.open_calls().iter_mut();
+            self.telling.write(wire::answer(&question.request_id, &answer));
+            let speaker = self.voice(question.agent.as_deref()).map(|it| it.0);
+            let mut calls = speaker.into_iter().flat_map(|it| it.open_calls());
             if let Some(call) = calls.find(|it| it.id == question.call_id) {
                 let why = "It was interrupted before it could run.";
                 call.refusal = Some(ErrorInfo::new(ErrorCode::ToolInterrupted, why));
@@ -247,8 +236,9 @@ impl Run {
     }
 
     /// The call has ended, so that nothing is left to ask about it.
-    pub(super) fn withdraw_about(&mut self, item: &str) {
-        let Some(call_id) = self.telling.open_call(item).map(|it| it.id.clone()) else { return };
+    pub(super) fn withdraw_about(&mut self, agent: Option<&str>, item: &str) {
+        let call = self.voice(agent).and_then(|(speaker, _)| speaker.open_call(item));
+        let Some(call_id) = call.map(|it| it.id.clone()) else { return };
         for question in self.questions.extract_if(.., |it| it.call_id == call_id) {
             self.telling.push(Effect::Withdraw(question.call_id));
         }
@@ -260,13 +250,36 @@ impl Run {
         let Some(idx) = self.questions.iter().position(is_it) else { return };
         let question = self.questions.remove(idx);
         self.telling.push(Effect::Withdraw(question.call_id));
-        if let Some(item) = question.own_item {
+        let voice = self.voice(question.agent.as_deref());
+        if let (Some(item), Some((speaker, telling))) = (question.own_item, voice) {
             let why = "Codex no longer asks.";
             let error = Some(ErrorInfo::new(ErrorCode::ToolInterrupted, why));
             let outcome = Outcome { ok: false, result: None, error, duration_ms: None };
-            self.telling.finish_call(now, &item, outcome);
+            speaker.finish_call(now, &item, outcome, telling);
         }
     }
+}
+
+/// The open call that the question is about. One that was asked about before has had its answer.
+fn asked_item(speaker: &mut Speaker, kind: &Kind, params: &Value) -> Option<String> {
+    let calls = speaker.open_calls();
+    let found = match kind {
+        Kind::Action => {
+            let item = params["itemId"].as_str()?;
+            calls.iter().find(|it| it.item == item && !it.was_asked)
+        }
+        Kind::McpTool { .. } => {
+            let prefix = format!("{}__", params["serverName"].as_str()?);
+            let arguments = params["_meta"]["tool_params"].to_string();
+            let may_be = || calls.iter().filter(|it| !it.was_asked && it.name.starts_with(&prefix));
+            let same = may_be().find(|it| it.arguments.as_ref() == Some(&arguments));
+            same.or_else(|| may_be().next())
+        }
+        Kind::Network | Kind::Elicitation | Kind::UserInput { .. } | Kind::Permissions { .. } => {
+            None
+        }
+    };
+    found.map(|it| it.item.clone())
 }
 
 /// Why the call did not run.

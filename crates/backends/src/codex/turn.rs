@@ -1,16 +1,22 @@
 //! A turn, as its notifications tell it: one run of ours.
 
 use serde_json::{Value, json};
-use transcript::{Event, Level, MessageId, Millis, ResponseId, RunStatus, SteerState, Usage};
+use transcript::{
+    ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunStatus, SteerState, Usage,
+};
 
+use super::agents::SubAgent;
 use super::items::{TEXT, fields};
 use super::questions::Question;
-use super::telling::Telling;
-use super::{Codex, Link, PATIENCE_MS, Sent, failure, wire};
+use super::speaker::Speaker;
+use super::{Codex, Link, PATIENCE_MS, SOURCE, Sent, failure, wire};
 use crate::Effect;
+use crate::telling::Telling;
 
 pub(super) struct Run {
     pub(super) telling: Telling,
+    pub(super) outer: Speaker,
+    pub(super) agents: Vec<SubAgent>,
     /// What the turn is to be started with, until it is.
     pub(super) prompt: Option<Vec<Value>>,
     /// Our request that starts the turn.
@@ -20,8 +26,8 @@ pub(super) struct Run {
     pub(super) is_interrupted: bool,
     /// When to give up waiting for the end of the turn.
     pub(super) deadline: Option<Millis>,
-    /// Codex waits for a decision, so what begins now does not run yet.
-    waits: bool,
+    /// How the turn ended: with agents at work, it is not the end of the run.
+    outcome: Option<(RunStatus, Option<ErrorInfo>)>,
     /// Codex will not try again; the end of the turn follows.
     pub(super) last_error: Option<Value>,
     pub(super) questions: Vec<Question>,
@@ -32,45 +38,80 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn new(response_id: ResponseId, workspace: &str) -> Self {
         Self {
-            telling: Telling::new(response_id, workspace),
+            telling: Telling::new(response_id, SOURCE),
+            outer: Speaker::new(workspace),
+            agents: Vec::new(),
             prompt: None,
             start_request: None,
             turn: None,
             is_interrupted: false,
             deadline: None,
-            waits: false,
+            outcome: None,
             last_error: None,
             questions: Vec::new(),
             handed_over: Vec::new(),
         }
     }
 
+    /// Who speaks: an agent by its thread, or Codex itself.
+    pub(super) fn voice(&mut self, agent: Option<&str>) -> Option<(&mut Speaker, &mut Telling)> {
+        let speaker = match agent {
+            None => &mut self.outer,
+            Some(thread) => &mut self.agents.iter_mut().find(|it| it.thread == thread)?.speaker,
+        };
+        Some((speaker, &mut self.telling))
+    }
+
+    pub(super) fn turn_of_agent(&self, thread: &str) -> Option<&str> {
+        self.agents.iter().find(|it| it.thread == thread)?.turn.as_deref()
+    }
+
+    /// What all of them have used.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let agents = self.agents.iter().filter_map(|it| it.speaker.usage());
+        self.outer.usage().into_iter().chain(agents).reduce(Usage::plus)
+    }
+
     /// Something of this turn, by its name. False if the name is unknown.
-    fn told(&mut self, now: Millis, method: &str, params: &Value, line: &str) -> bool {
+    pub(super) fn told(
+        &mut self,
+        now: Millis,
+        agent: Option<&str>,
+        method: &str,
+        params: &Value,
+        line: &str,
+    ) -> bool {
         let item = params["itemId"].as_str().unwrap_or_default();
         let delta = params["delta"].as_str().unwrap_or_default();
         let index = |name: &str| params[name].as_u64().unwrap_or(0);
-        let telling = &mut self.telling;
+        let Some((speaker, telling)) = self.voice(agent) else { return true };
         match method {
-            "item/started" => telling.item_started(now, &params["item"], self.waits),
+            "item/started" => {
+                speaker.item_started(now, &params["item"], telling);
+                self.begin_agents(agent, &params["item"]);
+            }
             "item/completed" => {
                 let item = &params["item"];
-                self.withdraw_about(item["id"].as_str().unwrap_or_default());
-                self.telling.item_completed(now, item, line);
+                self.withdraw_about(agent, item["id"].as_str().unwrap_or_default());
+                self.begin_agents(agent, item);
+                let Some((speaker, telling)) = self.voice(agent) else { return true };
+                speaker.item_completed(now, item, line, telling);
             }
-            "item/agentMessage/delta" | "item/plan/delta" => telling.grow(item, false, TEXT, delta),
+            "item/agentMessage/delta" | "item/plan/delta" => {
+                speaker.grow(item, false, (TEXT, delta), telling);
+            }
             "item/reasoning/summaryTextDelta" => {
-                telling.grow(item, true, ("summary", index("summaryIndex")), delta);
+                speaker.grow(item, true, (("summary", index("summaryIndex")), delta), telling);
             }
             "item/reasoning/textDelta" => {
-                telling.grow(item, true, ("content", index("contentIndex")), delta);
+                speaker.grow(item, true, (("content", index("contentIndex")), delta), telling);
             }
             "item/commandExecution/outputDelta" | "item/fileChange/outputDelta" => {
-                telling.output(item, delta);
+                speaker.output(item, delta, telling);
             }
             "item/mcpToolCall/progress" => {
                 let message = params["message"].as_str().unwrap_or_default();
-                telling.output(item, &format!("{message}\n"));
+                speaker.output(item, &format!("{message}\n"), telling);
             }
             "turn/plan/updated" => {
                 let mut plan = fields(params, &["explanation", "plan"]);
@@ -79,22 +120,24 @@ impl Run {
                     // As the tool itself has it.
                     step["status"] = json!("in_progress");
                 }
-                telling.whole_call(now, "update_plan", &plan);
+                speaker.whole_call(now, "update_plan", &plan, telling);
             }
             "serverRequest/resolved" => self.withdraw(now, &params["requestId"]),
-            "error" => self.failed(params),
+            "error" => self.failed(agent, params),
             _ => return false,
         }
         true
     }
 
-    fn failed(&mut self, params: &Value) {
+    fn failed(&mut self, agent: Option<&str>, params: &Value) {
         let error = &params["error"];
         if params["willRetry"] != true {
             self.last_error = Some(error.clone());
             return;
         }
-        self.telling.discard_words();
+        if let Some((speaker, telling)) = self.voice(agent) {
+            speaker.discard_words(telling);
+        }
         let message = error["message"].as_str().unwrap_or("Trying again");
         let text = match error["additionalDetails"].as_str() {
             Some(details) => format!("{message} ({details})"),
@@ -107,8 +150,11 @@ impl Run {
 impl Codex {
     /// A notification.
     pub(super) fn told(&mut self, method: &str, params: &Value, line: &str) {
-        if wire::is_silent(method) || !self.is_of_thread(params) {
+        if wire::is_silent(method) {
             return;
+        }
+        if !self.is_of_thread(params) {
+            return self.told_by_agent(method, params, line);
         }
         match method {
             "turn/started" => self.turn_started(params),
@@ -124,7 +170,7 @@ impl Codex {
             _ => {
                 let now = self.now;
                 let is_known =
-                    self.run.as_mut().is_some_and(|it| it.told(now, method, params, line));
+                    self.run.as_mut().is_some_and(|it| it.told(now, None, method, params, line));
                 if !is_known {
                     self.unrecognized(line);
                 }
@@ -158,7 +204,11 @@ impl Codex {
 
     fn turn_started(&mut self, params: &Value) {
         let Some(turn) = params["turn"]["id"].as_str() else { return };
-        if self.run.is_some() {
+        if let Some(run) = &mut self.run {
+            // Codex goes on by itself, when its agents have.
+            if run.outcome.take().is_some() {
+                run.turn = None;
+            }
             return self.take_turn(turn);
         }
         let is_old = self.ended_turn.as_deref() == Some(turn);
@@ -178,19 +228,41 @@ impl Codex {
         let Some(run) = self.run.as_mut().filter(|it| it.turn.as_deref() == Some(id)) else {
             return;
         };
+        // Said before.
+        if run.outcome.is_some() {
+            return;
+        }
         let is_interrupted = run.is_interrupted || turn["status"] == "interrupted";
-        let runs_command = run.telling.open_calls().iter().any(|it| it.name == "shell");
+        let runs_command = run.outer.open_calls().iter().any(|it| it.name == "shell");
         if is_interrupted && runs_command {
             self.end_commands();
         }
-        let error = self.run.as_mut().and_then(|it| it.last_error.take());
-        match turn["status"].as_str() {
-            _ if is_interrupted => self.end(RunStatus::Cancelled, None),
+        let Some(run) = &mut self.run else { return };
+        let error = run.last_error.take();
+        run.outcome = Some(match turn["status"].as_str() {
+            _ if is_interrupted => (RunStatus::Cancelled, None),
             Some("failed") => {
                 let error = Some(&turn["error"]).filter(|it| !it.is_null()).or(error.as_ref());
-                self.fail(failure::of_turn(error.unwrap_or(&Value::Null)));
+                (RunStatus::Failed, Some(failure::of_turn(error.unwrap_or(&Value::Null))))
             }
-            _ => self.complete(),
+            _ => (RunStatus::Completed, None),
+        });
+        if !is_interrupted && run.has_agents_at_work() {
+            run.deadline = None;
+            run.outer.finish_step(None, &mut run.telling);
+            run.telling.emit(continuation(true, "agents_at_work", "Codex"));
+        }
+        self.end_if_idle();
+    }
+
+    /// Ends the run if its turn has ended, and all agents have ended theirs.
+    pub(super) fn end_if_idle(&mut self) {
+        let Some(run) = self.run.as_mut().filter(|it| !it.has_agents_at_work()) else { return };
+        match run.outcome.take() {
+            Some(_) if run.is_interrupted => self.end(RunStatus::Cancelled, None),
+            Some((RunStatus::Completed, _)) => self.complete(),
+            Some((status, error)) => self.end(status, error),
+            None => (),
         }
     }
 
@@ -206,9 +278,8 @@ impl Codex {
     fn status_changed(&mut self, status: &Value) {
         let now = self.now;
         let Some(run) = &mut self.run else { return };
-        let flags = status["activeFlags"].as_array().map(Vec::as_slice).unwrap_or_default();
-        run.waits = flags.iter().any(|it| it == "waitingOnApproval");
-        if run.is_interrupted || run.turn.is_none() {
+        run.outer.waits = waits_for_person(status);
+        if run.is_interrupted || run.turn.is_none() || run.outcome.is_some() {
             return;
         }
         let is_idle = matches!(status["type"].as_str(), Some("idle" | "systemError"));
@@ -227,7 +298,7 @@ impl Codex {
         let spent = before.and_then(|before| difference(total, before));
         let spent = spent.unwrap_or_else(|| usage(&params["tokenUsage"]["last"]));
         if let Some(run) = &mut self.run {
-            run.telling.model_call_ended(Some(spent));
+            run.outer.model_call_ended(Some(spent), &mut run.telling);
         }
     }
 
@@ -264,14 +335,19 @@ impl Codex {
     }
 }
 
-pub(super) fn continuation(status: RunStatus) -> Event {
+/// How a run ends.
+pub(super) fn last_word(status: RunStatus) -> Event {
     let (stop_reason, resolved_by) = match status {
         RunStatus::Completed => ("completed", "Codex"),
         RunStatus::Failed => ("error", "ErrorPolicy"),
         RunStatus::Cancelled => ("user_requested", "UserCancel"),
     };
+    continuation(false, stop_reason, resolved_by)
+}
+
+fn continuation(should_continue: bool, stop_reason: &str, resolved_by: &str) -> Event {
     Event::Continuation {
-        should_continue: false,
+        should_continue,
         stop_reason: stop_reason.to_owned(),
         resolved_by: resolved_by.to_owned(),
         evaluations: Vec::new(),
@@ -287,6 +363,19 @@ fn usage(tokens: &Value) -> Usage {
         cached_tokens: number("cachedInputTokens"),
         reasoning_tokens: number("reasoningOutputTokens"),
     }
+}
+
+/// What a call of the model has used; `before` is what its thread had used until then.
+pub(super) fn spent(before: &mut Usage, tokens: &Value) -> Usage {
+    let total = usage(&tokens["total"]);
+    let spent = difference(total, std::mem::replace(before, total));
+    spent.unwrap_or_else(|| usage(&tokens["last"]))
+}
+
+/// What begins now does not run yet.
+pub(super) fn waits_for_person(status: &Value) -> bool {
+    let flags = status["activeFlags"].as_array().map(Vec::as_slice).unwrap_or_default();
+    flags.iter().any(|it| it == "waitingOnApproval")
 }
 
 /// None if it is none: the count has begun anew.

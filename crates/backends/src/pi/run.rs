@@ -9,7 +9,7 @@ use transcript::{
 
 use super::command::{self, Prompt};
 use super::questions::Questions;
-use super::telling::{Stop, Telling};
+use super::speaker::{Speaker, Stop};
 use super::tools::Ended;
 use super::wire::{
     CompactionEnd, Execution, Line, Message, Response, ResponseData, RetryStart, ToolSaid,
@@ -26,7 +26,7 @@ const AGAIN_MS: u64 = 500;
 
 pub(super) struct Run {
     settings: Arc<Settings>,
-    telling: Telling,
+    speaker: Speaker,
     phase: Phase,
     /// The command that began it. None: Pi did.
     prompt: Option<String>,
@@ -68,7 +68,7 @@ impl Run {
     pub(super) fn by_itself(id: ResponseId, settings: Arc<Settings>) -> Self {
         Self {
             settings,
-            telling: Telling::new(id),
+            speaker: Speaker::new(id),
             phase: Phase::Working,
             prompt: None,
             has_said_prompt: false,
@@ -102,14 +102,14 @@ impl Run {
             }
             Line::AgentSettled(settled) => self.settled(settled.aborted, out),
             Line::MessageStart(message) => self.message_started(&message, out),
-            Line::MessageUpdate(update) => self.telling.update(&update, out),
+            Line::MessageUpdate(update) => self.speaker.update(&update, out),
             Line::MessageEnd(message) => self.message_ended(now, message, out),
             Line::ToolStart(Execution { tool_call_id, tool_name, args, .. }) => {
-                let call = self.telling.call(&tool_call_id, &tool_name, out);
+                let call = self.speaker.call(&tool_call_id, &tool_name, out);
                 call.take_up(now, args.as_ref(), self.settings.asks(), out);
             }
             Line::ToolUpdate(Execution { tool_call_id, tool_name, args, result, .. }) => {
-                let call = self.telling.call(&tool_call_id, &tool_name, out);
+                let call = self.speaker.call(&tool_call_id, &tool_name, out);
                 call.finish_arguments(args.as_ref(), out);
                 call.print(now, result.unwrap_or_default().content.text(), out);
             }
@@ -123,7 +123,7 @@ impl Run {
             Line::CompactionStart(start) => self.compact(&start.reason, out),
             Line::CompactionEnd(end) => self.compacted(end, out),
             Line::Dialog(dialog) if self.interrupt.is_some() => dialog.decline(out),
-            Line::Dialog(dialog) => self.questions.hear(dialog, &self.telling.calls, out),
+            Line::Dialog(dialog) => self.questions.hear(dialog, &self.speaker.calls, out),
             Line::ExtensionError(error) => {
                 let (path, why) = (error.extension_path, failure::shortened(&error.error));
                 out.notice(Level::Error, format!("Pi's extension {path} failed: {why}."));
@@ -155,7 +155,7 @@ impl Run {
         if !self.questions.decide(call_id, verdict, out) {
             return;
         }
-        let Some(call) = self.telling.calls.iter_mut().find(|it| it.id == *call_id) else {
+        let Some(call) = self.speaker.calls.iter_mut().find(|it| it.id == *call_id) else {
             return;
         };
         match verdict {
@@ -204,7 +204,7 @@ impl Run {
         if has_answered || self.interrupt.is_some() {
             return self.finish(out);
         }
-        self.telling.keep_failed("error", out);
+        self.speaker.keep_failed("error", out);
         self.decide("error", "AgentExited", out);
         self.end(RunStatus::Failed, Some(failure::exited(exit)), out);
     }
@@ -263,7 +263,7 @@ impl Run {
     }
 
     fn agent_started(&mut self, out: &mut Out) {
-        self.telling.discard_failed(out);
+        self.speaker.discard_failed(out);
         self.phase = Phase::Working;
         self.ask_at = None;
         // It may have been too early: before it had begun, there was nothing to stop.
@@ -312,7 +312,7 @@ impl Run {
 
     fn message_started(&mut self, message: &Message, out: &mut Out) {
         match message.role.as_str() {
-            "assistant" => self.telling.start_message(out),
+            "assistant" => self.speaker.start_message(out),
             "user" => self.user_said(&message.content.text(), out),
             "custom" if message.display => {
                 out.notice(Level::Info, message.content.text());
@@ -338,10 +338,10 @@ impl Run {
 
     fn message_ended(&mut self, now: Millis, message: Message, out: &mut Out) {
         match message.role.as_str() {
-            "assistant" => self.stop = Some(self.telling.end_message(message, out)),
+            "assistant" => self.stop = Some(self.speaker.end_message(message, out)),
             "toolResult" => {
                 let Message { tool_call_id, content, details, is_error, duration_ms, .. } = message;
-                let calls = &mut self.telling.calls;
+                let calls = &mut self.speaker.calls;
                 let is_it = |id: &str| Some(id) == tool_call_id.as_deref();
                 let Some(call) = calls.iter_mut().find(|it| is_it(&it.provider_id)) else { return };
                 let said = ToolSaid { content, details, structured_content: None };
@@ -359,7 +359,7 @@ impl Run {
 
     fn tool_ended(&mut self, now: Millis, execution: Execution, out: &mut Out) {
         let Execution { tool_call_id, tool_name, result, is_error, duration_ms, .. } = execution;
-        let call = self.telling.call(&tool_call_id, &tool_name, out);
+        let call = self.speaker.call(&tool_call_id, &tool_name, out);
         self.questions.withdraw(&call.id, out);
         let said = result.unwrap_or_default();
         let is_interrupted = self.interrupt.is_some();
@@ -367,7 +367,7 @@ impl Run {
     }
 
     fn retry(&mut self, retry: &RetryStart, out: &mut Out) {
-        self.telling.discard_failed(out);
+        self.speaker.discard_failed(out);
         self.stay();
         let RetryStart { attempt, max_attempts, .. } = *retry;
         let why = failure::words(&retry.error_message);
@@ -409,7 +409,7 @@ impl Run {
     fn finish(&mut self, out: &mut Out) {
         // The new package also calls it an error if it was stopped.
         let is_stopped = self.interrupt.is_some() || self.stop == Some(Stop::Aborted);
-        self.telling.keep_failed(if is_stopped { "cancelled" } else { "error" }, out);
+        self.speaker.keep_failed(if is_stopped { "cancelled" } else { "error" }, out);
         if self.interrupt.is_some() {
             self.decide("user_requested", "UserCancel", out);
             return self.end(RunStatus::Cancelled, None, out);

@@ -1,5 +1,6 @@
 //! Codex, as it was recorded: by its app-server and by `codex exec`.
 
+mod agents;
 mod fuzz;
 mod laws;
 mod program;

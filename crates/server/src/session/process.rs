@@ -25,7 +25,7 @@ use transcript::{ErrorCode, ErrorInfo};
 use super::lines::{Line, Lines};
 use super::pulse::Pulse;
 use crate::clock;
-use crate::processes::{Mark, Processes, start_time};
+use crate::processes::{Begun, Mark, Processes, start_time};
 
 /// A line may be as long as the output of a tool.
 const LONGEST_LINE: usize = 64 * 1024 * 1024;
@@ -55,6 +55,9 @@ pub(super) enum Heard {
 /// A program that runs. Dropping it ends it.
 pub(super) struct Process {
     pub(super) pulse: Arc<Pulse>,
+    processes: Processes,
+    /// What its earlier runs have left running.
+    earlier_commands: Vec<Begun>,
     heard: VecDeque<Heard>,
     output: mpsc::Receiver<Vec<Heard>>,
     /// None once its stdin is closed.
@@ -81,11 +84,27 @@ impl Process {
         let (stop, stopped) = oneshot::channel();
         let (input, lines_in) = mpsc::unbounded_channel();
         let (lines_out, output) = mpsc::channel(PIECES);
-        let keeper = Keeper { child, mark, store: store.clone(), lines_in, lines_out };
+        let processes = Processes::of(child.id(), &mark);
+        let keeper = Keeper {
+            child,
+            processes: processes.clone(),
+            mark,
+            store: store.clone(),
+            lines_in,
+            lines_out,
+        };
         let keeper = tokio::spawn(keeper.keep(stopped));
         let (heard, pulse) = (VecDeque::new(), Arc::new(Pulse::new(pid, clock::now())));
-        let input = Some(input);
-        let process = Self { pulse, heard, output, input, stop: Some(stop), keeper };
+        let process = Self {
+            pulse,
+            processes,
+            earlier_commands: Vec::new(),
+            heard,
+            output,
+            input: Some(input),
+            stop: Some(stop),
+            keeper,
+        };
         // From here on a failure drops the process, and so ends it.
         let leader = start_time(pid).map(|started| (pid, started));
         store.put_process(store::Process { leader, ..unknown }).await.map_err(not_noted)?;
@@ -129,6 +148,17 @@ impl Process {
         self.heard.extend(heard);
     }
 
+    /// What runs in the background now is no business of the next run's.
+    pub(super) fn begin_run(&mut self) {
+        self.earlier_commands = self.processes.commands();
+    }
+
+    /// The handle is done when nothing is left of the commands that it has begun in this run.
+    pub(super) fn end_commands(&self) -> JoinHandle<()> {
+        let (processes, earlier) = (self.processes.clone(), self.earlier_commands.clone());
+        tokio::spawn(async move { processes.end_commands_but(&earlier).await })
+    }
+
     /// It is to end; what it says until then is still heard.
     pub(super) fn stop(&mut self) {
         self.stop = None;
@@ -143,6 +173,7 @@ impl Process {
 /// Looks after the program until nothing of it is left.
 struct Keeper {
     child: Child,
+    processes: Processes,
     mark: Mark,
     store: Store,
     lines_in: mpsc::UnboundedReceiver<String>,
@@ -151,8 +182,7 @@ struct Keeper {
 
 impl Keeper {
     async fn keep(self, stopped: oneshot::Receiver<()>) {
-        let Self { mut child, mark, store, lines_in, lines_out } = self;
-        let processes = Processes::of(child.id(), &mark);
+        let Self { mut child, processes, mark, store, lines_in, lines_out } = self;
         let writing = tokio::spawn(write_lines(child.stdin.take(), lines_in));
         let stderr = tokio::spawn(read_tail(child.stderr.take()));
         let mut reading = tokio::spawn(read_lines(child.stdout.take(), lines_out.clone()));

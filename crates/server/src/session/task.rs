@@ -116,7 +116,7 @@ struct Task {
     /// To be done once `pending` is in the log.
     after_commit: Vec<AfterCommit>,
     stopping: bool,
-    /// Programs that were told to end: nothing is written before they are gone.
+    /// Programs that were told to end, and commands of theirs: nothing is written before they are gone.
     leaving: Vec<JoinHandle<()>>,
     /// Tools of a run that has ended, which may have processes to end yet.
     winding_up: Vec<JoinHandle<()>>,

@@ -139,7 +139,13 @@ impl Worker {
     pub(super) fn is_busy(&mut self) {
         if let Some(program) = &mut self.program {
             program.is_silent = program.idle_since.take().is_some();
+            program.process.begin_run();
         }
+    }
+
+    /// The handle is done when nothing is left of the commands that the program has begun in this run.
+    pub(super) fn end_commands(&self) -> Option<JoinHandle<()>> {
+        self.program.as_ref().map(|it| it.process.end_commands())
     }
 
     pub(super) fn has_spoken(&mut self) {

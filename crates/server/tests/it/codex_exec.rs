@@ -1,11 +1,11 @@
 //! A Codex without an app-server: driven by `codex exec`, one process for each run, and the page says so.
 
 use serde_json::json;
-use transcript::{Answer, CancelReason, ErrorCode, PartKind, RunStatus};
+use transcript::{Answer, CancelReason, ErrorCode, PartKind, RunStatus, Seq};
 
 use crate::program::{Home, Server};
 use crate::stand_in::{answer_in, has_reached, left, make_executable, make_gate};
-use crate::watcher::{is_quiet, watch_until};
+use crate::watcher::{Watcher, is_quiet, watch_until};
 
 /// It is asked for help by whoever wants to know what it can do, and says what an old one says.
 const PRELUDE: &str = r#"
@@ -89,8 +89,12 @@ async fn it_is_ended_when_it_is_stopped_and_goes_on_after() {
     );
     let server = home.start();
     let session = session(&server).await;
+    let mut watcher = Watcher::connect(&server).await;
+    watcher.subscribe(&session, Seq(0), true).await;
     server.send(&session, "wait").await;
     has_reached(&home, "middle").await;
+    // In the log, not only said.
+    watcher.until("agent_linked").await;
     server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
     let answer = answer_in(&watch_until(&server, &session, is_quiet).await);
     assert_eq!(answer.cancelled, Some(CancelReason::UserCancel));

@@ -273,6 +273,34 @@ async fn a_command_that_goes_on_after_the_interrupt_is_ended_too() {
     assert_eq!(answer.calls().next().unwrap().state, CallState::Interrupted);
 }
 
+/// It says that the call has ended, and the command is still there. What it began before, and what it
+/// needs for itself, goes on.
+#[tokio::test]
+async fn a_command_that_outlives_its_end_is_ended_before_anybody_is_told() {
+    let scene = r#"keep() { echo $! > $1; }
+        hear_user; sleep 600 & keep helper; setsid sleep 600 & keep earlier; text Done; result
+        hear_user; sleep 600 & keep late_helper; use t1 Bash '{"command":"sleep 600"}'
+        setsid sleep 600 & keep plain
+        setsid sh -c 'trap "" TERM; while :; do sleep 1; done' & keep stubborn
+        reached middle; hear interrupt; used t1 Interrupted true; result true aborted_tools
+        hear_user; text Whole; result; hear_user"#;
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    last_answer(&server, &session).await;
+    server.send(&session, "more").await;
+    has_reached(&home, "middle").await;
+    cancel(&server, &session).await;
+    let alive = alive(&home);
+    let names = ["helper", "earlier", "late_helper", "plain", "stubborn"];
+    let is_alive = names.map(|it| alive.contains(&left(&home, it).trim().to_owned()));
+    assert_eq!(is_alive, [true, true, true, false, false]);
+    server.send(&session, "go on").await;
+    assert_eq!(last_answer(&server, &session).await.content(), "Whole");
+    assert_eq!(left(&home, "args").lines().count(), 1, "the same process");
+}
+
 /// However it resists.
 #[tokio::test]
 async fn a_program_that_does_not_stop_is_ended_with_all_its_processes() {

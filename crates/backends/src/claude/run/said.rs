@@ -10,8 +10,8 @@ use crate::claude::Process;
 use crate::claude::calls::Calls;
 use crate::claude::outcome::{Circumstances, Outcome};
 use crate::claude::speaker::Speaker;
-use crate::claude::telling::shortened;
 use crate::claude::wire::{Block, Content, Said, Stream};
+use crate::claude::words::shortened;
 
 impl Run {
     pub(super) fn hear_stream(
@@ -22,7 +22,8 @@ impl Run {
         process: &mut Process,
     ) {
         let is_cut_off = stream.abandoned_blocks.is_some();
-        let why = if self.interrupted.is_some() { "cancelled" } else { "error" };
+        let is_stopped = self.interrupted.is_some() || self.is_aborted;
+        let why = if is_stopped { "cancelled" } else { "error" };
         let cut_off = is_cut_off.then_some(why);
         if stream.parent_tool_use_id.is_none() && !self.is_turn_running {
             self.turn_begins(now, process);
@@ -49,6 +50,7 @@ impl Run {
             self.api_error = said.error;
             return;
         }
+        self.is_aborted |= parent.is_none() && said.aborted == Some(true);
         let Some(speaker) = speaker(&mut self.outer, &mut self.inner, &self.calls, parent) else {
             return;
         };
@@ -111,22 +113,25 @@ impl Run {
         let is_background =
             structured.as_ref().is_some_and(|it| it.get("isAsync") == Some(&Value::Bool(true)));
         let mut metas = meta.as_array().into_iter().flatten();
+        let tool_name = self.calls.name(provider_id).unwrap_or_default();
         let outcome = match failed {
-            false => Outcome::succeeded(content, structured),
+            false => Outcome::succeeded(tool_name, content, structured),
             true => Outcome::from_error(
                 &content,
                 &Circumstances {
-                    tool_name: self.calls.name(provider_id).unwrap_or_default(),
+                    tool_name,
                     refusal: self.calls.refusal(provider_id),
+                    is_stopped: self.interrupted.is_some(),
                     meta: metas.find(|it| it.get("id").is_some_and(|id| id == provider_id)),
                 },
             ),
         };
-        if !is_background {
-            self.sub_agent_ended(now, provider_id);
-        }
         // A call that has a result needs no decision.
         self.withdraw(|it| it.provider_call_id == provider_id);
+        if is_background {
+            return self.calls.launch(provider_id, now, outcome, &mut self.telling);
+        }
+        self.sub_agent_ended(now, provider_id);
         self.calls.end(provider_id, now, outcome, &mut self.telling);
     }
 
@@ -142,7 +147,7 @@ impl Run {
         let output = text.trim().strip_prefix("<local-command-stdout>");
         let output = output.and_then(|it| it.strip_suffix("</local-command-stdout>"));
         if let Some(output) = output.map(str::trim).filter(|it| !it.is_empty()) {
-            self.telling.text(output.to_owned());
+            self.outer.say(output.to_owned(), &mut self.telling);
         }
     }
 

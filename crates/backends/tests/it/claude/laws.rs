@@ -131,9 +131,13 @@ fn calls_have_the_arguments_and_the_fate_that_the_program_says() {
                         let arguments: Value = serde_json::from_str(&arguments).unwrap();
                         assert_eq!(arguments, block["input"]);
                     }
+                    // What was only launched has its fate when that has ended.
                     (Some("tool_result"), Some(call)) => {
-                        let is_ok = call.outcome.as_ref().unwrap().ok;
-                        assert_eq!(is_ok, block["is_error"] != true);
+                        let is_ok = match line["tool_use_result"]["isAsync"] == true {
+                            true => is_done(&recording, id),
+                            false => block["is_error"] != true,
+                        };
+                        assert_eq!(call.outcome.as_ref().unwrap().ok, is_ok);
                     }
                     (Some("tool_use" | "tool_result"), None) => panic!("{id} was lost"),
                     _ => (),
@@ -141,6 +145,12 @@ fn calls_have_the_arguments_and_the_fate_that_the_program_says() {
             }
         }
     }
+}
+
+/// What was launched by the call has done its work.
+fn is_done(recording: &Recording, call: &str) -> bool {
+    let is_end = |it: &Value| it["subtype"] == "task_notification" && it["tool_use_id"] == call;
+    lines(recording).any(|it| is_end(&it) && it["status"] == "completed")
 }
 
 /// Whatever the program still says, it ends cancelled, at the latest when our patience ends.

@@ -15,6 +15,7 @@ fn died() -> Input {
 fn final_words(recording: &Recording) -> (Vec<String>, Vec<String>) {
     let (mut said, mut outputs) = (Vec::new(), Vec::new());
     let mut thread = Value::Null;
+    let mut agents = Vec::new();
     for line in &recording.lines {
         let Line::Said(line) = line else { continue };
         let message: Value = serde_json::from_str(line).unwrap();
@@ -22,7 +23,12 @@ fn final_words(recording: &Recording) -> (Vec<String>, Vec<String>) {
             thread = message["result"]["thread"]["id"].clone();
         }
         let (method, params) = (&message["method"], &message["params"]);
-        let is_ours = recording.is_exec || params["threadId"] == thread;
+        let turn = &params["turn"];
+        if method == "turn/started" && turn["rootTurnId"] != turn["id"] {
+            agents.push(params["threadId"].clone());
+        }
+        let of = &params["threadId"];
+        let is_ours = recording.is_exec || *of == thread || agents.contains(of);
         let item = if recording.is_exec { &message["item"] } else { &params["item"] };
         let is_completed = method == "item/completed" || message["type"] == "item.completed";
         if !is_ours || !is_completed {

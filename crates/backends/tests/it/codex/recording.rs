@@ -35,7 +35,7 @@ pub(crate) fn recordings() -> Vec<Recording> {
     let mut logs: Vec<PathBuf> =
         files.filter(|it| it.extension().is_some_and(|it| it == "log")).collect();
     logs.sort();
-    assert_eq!(logs.len(), 52);
+    assert_eq!(logs.len(), 55);
     logs.iter().map(Recording::read).collect()
 }
 

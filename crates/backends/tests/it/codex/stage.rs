@@ -51,8 +51,8 @@ struct OpenRun {
 #[derive(Default)]
 struct Open {
     last_id: u32,
-    steps: u32,
-    step: Option<u32>,
+    /// By the call within which somebody speaks: how many there were, and the one that is open.
+    steps: HashMap<Option<CallId>, (u32, Option<u32>)>,
     parts: HashMap<String, String>,
     /// With the length of the output.
     calls: HashMap<CallId, (bool, u64)>,
@@ -303,14 +303,19 @@ impl Open {
     /// Gives the text that ends otherwise than it streamed.
     fn apply(&mut self, run: &ResponseId, event: &Event) -> Option<String> {
         match event {
-            Event::StepStart { index, .. } => {
-                assert_eq!((self.step, *index), (None, self.steps), "steps follow each other");
-                self.step = Some(*index);
-                self.steps += 1;
+            Event::StepStart { index, parent_call_id } => {
+                let (n_steps, open) = self.steps.entry(parent_call_id.clone()).or_default();
+                assert_eq!((*open, *index), (None, *n_steps), "steps follow each other");
+                *open = Some(*index);
+                *n_steps += 1;
             }
-            Event::StepFinish { index, .. } => assert_eq!(self.step.take(), Some(*index)),
-            Event::TextStart { part_id, .. } | Event::ThinkingStart { part_id, .. } => {
-                assert!(self.step.is_some(), "words belong to a step");
+            Event::StepFinish { index, parent_call_id, .. } => {
+                let (_, open) = self.steps.get_mut(parent_call_id).expect("it was begun");
+                assert_eq!(open.take(), Some(*index));
+            }
+            Event::TextStart { part_id, parent_call_id }
+            | Event::ThinkingStart { part_id, parent_call_id } => {
+                assert!(self.is_in_step(parent_call_id.as_ref()), "words belong to a step");
                 self.take_id(run, part_id.as_str());
                 self.parts.insert(part_id.to_string(), String::new());
             }
@@ -325,8 +330,8 @@ impl Open {
                 let is_mended = !streamed.is_empty() && streamed != *text;
                 return is_mended.then(|| text.clone());
             }
-            Event::ToolCallStart { call_id, .. } => {
-                assert!(self.step.is_some(), "calls belong to a step");
+            Event::ToolCallStart { call_id, parent_call_id, .. } => {
+                assert!(self.is_in_step(parent_call_id.as_ref()), "calls belong to a step");
                 self.take_id(run, call_id.as_str());
                 self.calls.insert(call_id.clone(), (false, 0));
             }
@@ -353,6 +358,10 @@ impl Open {
             other => panic!("not a backend's: {other:?}"),
         }
         None
+    }
+
+    fn is_in_step(&self, parent: Option<&CallId>) -> bool {
+        self.steps.get(&parent.cloned()).is_some_and(|(_, open)| open.is_some())
     }
 
     fn take_id(&mut self, run: &ResponseId, id: &str) {

@@ -192,7 +192,7 @@ fn what_was_typed_while_claude_code_worked_went_into_the_turn() {
     ];
     let expected = expect![[r#"
         > go
-        calls Bash {"command":"x"} -> "printed" None Some("") Some("")
+        calls Bash {"command":"x"} -> null None Some("printed") Some("")
         is told "be quick"
         says "done"
         ends Some(Completed) None None
@@ -218,7 +218,7 @@ fn older_files_of_claude_code_do_not_say_why_the_model_stopped() {
     let expected = expect![[r#"
         > go
         says "I will look."
-        calls Bash {"command":"x"} -> "printed" None Some("") Some("")
+        calls Bash {"command":"x"} -> null None Some("printed") Some("")
         says "done"
         ends Some(Completed) None None
 

@@ -203,7 +203,12 @@ impl Task {
             self.failed_resumes = 0;
         }
         match &mut self.worker {
-            Some(worker) if worker.is_of_use() && !may_go_on => worker.is_idle(),
+            Some(worker) if worker.is_of_use() && !may_go_on => {
+                worker.is_idle();
+                // It may have said so before its commands are gone.
+                let is_stopped = *ending == Ending::Cancelled;
+                self.leaving.extend(is_stopped.then(|| worker.end_commands()).flatten());
+            }
             // It has done its work, or is to go: the end is written when it has gone.
             Some(_) => self.dismiss(),
             None => (),

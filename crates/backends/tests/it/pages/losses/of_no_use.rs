@@ -8,11 +8,11 @@ pub(super) const OF_NO_USE: Reasons = &[
     ("names of things, for machines", &[
         "*.id", "*Id", "*_id", "*uuid", "*uuids", "*.type", "*.subtype", "*_type", "*.kind",
         "*_kind", "*activeFlags", "*.method", "*.role", "*.object", "*.status", "*.state", "*.source", "*.producer",
-        "*.signature", "*[].data", "*ThreadIds", "*customType", "*extension_error:.event", "*Signature", "*thought_signature", "*.timestamp", "*fingerprint",
+        "*.signature", "*[].data", "*ThreadIds", "*customType", "*extension_error:.event", "*Signature", "*thought_signature", "*.timestamp", "*fingerprint", "*.revision",
     ]),
     ("which model answers, and how it is paid for", &[
         "*.model", "*.responseModel", "*service_tier", "*.speed", "*.api", "*.provider",
-        "*modelProvider", "*thinkingLevel", "*thinking_display", "*fast_mode_state",
+        "*modelProvider", "*reasoningEffort", "*thinkingLevel", "*thinking_display", "*fast_mode_state",
         "*fast_mode_disabled_reason", "thinking_level_changed:",
     ]),
     ("why the model stopped: the step's finish reason says so in our words", &[

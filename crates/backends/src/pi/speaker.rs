@@ -16,7 +16,7 @@ use super::tools::Call;
 use super::wire::{Block, Message, Update};
 use crate::arguments_summary;
 
-pub(super) struct Telling {
+pub(super) struct Speaker {
     response_id: ResponseId,
     ids_given: u32,
     steps: u32,
@@ -83,7 +83,7 @@ impl Stop {
     }
 }
 
-impl Telling {
+impl Speaker {
     pub(super) fn new(response_id: ResponseId) -> Self {
         Self { response_id, ids_given: 0, steps: 0, message: None, calls: Vec::new() }
     }

@@ -1,5 +1,5 @@
-//! What Codex says and does in a run, told as events: steps, texts, thoughts and calls, with our ids
-//! for its own.
+//! Who speaks, Codex itself or an agent that it has begun: its steps, texts, thoughts and calls, told as
+//! events, with our ids for its own.
 //!
 //! An item opens when there is something to show of it and closes once. Codex does not say when the
 //! model is called; it says so when a call of the model is over, by what that has used.
@@ -8,27 +8,30 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 use transcript::{
-    CallId, ErrorInfo, Event, Executor, Level, Millis, OutputStream, PartId, Phase, ResponseId,
-    Usage, Validation,
+    CallId, ErrorInfo, Event, Executor, Millis, OutputStream, PartId, Phase, Usage, Validation,
 };
 
+use crate::arguments_summary;
 use crate::openai::FinishReason;
 use crate::own_tools::plain_name;
-use crate::{Effect, arguments_summary};
+use crate::telling::Telling;
 
-pub(super) struct Telling {
-    response_id: ResponseId,
+pub(super) struct Speaker {
     pub(super) workspace: String,
-    ids_given: u32,
+    /// The call that it works for.
+    parent: Option<CallId>,
+    /// Codex waits for a decision, so what begins now does not run yet.
+    pub(super) waits: bool,
     steps: u32,
     step: Option<Step>,
     /// Open ones, in the order in which they began.
     words: Vec<Words>,
     calls: Vec<Call>,
+    /// Calls that are done, and whose agents are not.
+    held: HashSet<String>,
     /// Codex's ids of items that have ended: what comes twice is told once.
     ended: HashSet<String>,
     usage: Option<Usage>,
-    effects: Vec<Effect>,
 }
 
 /// An open call of the model.
@@ -67,6 +70,8 @@ pub(super) struct Call {
     pub(super) was_asked: bool,
     /// Why it did not run, where we said that it must not.
     pub(super) refusal: Option<ErrorInfo>,
+    /// How it ended, while it is held.
+    outcome: Option<Outcome>,
 }
 
 impl Call {
@@ -84,44 +89,33 @@ pub(super) struct Outcome {
     pub(super) duration_ms: Option<u64>,
 }
 
-impl Telling {
-    pub(super) fn new(response_id: ResponseId, workspace: &str) -> Self {
+impl Speaker {
+    pub(super) fn new(workspace: &str) -> Self {
         Self {
-            response_id,
             workspace: workspace.to_owned(),
-            ids_given: 0,
+            parent: None,
+            waits: false,
             steps: 0,
             step: None,
             words: Vec::new(),
             calls: Vec::new(),
+            held: HashSet::new(),
             ended: HashSet::new(),
             usage: None,
-            effects: Vec::new(),
         }
     }
 
-    pub(super) fn take_effects(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.effects)
-    }
-
-    pub(super) fn push(&mut self, effect: Effect) {
-        self.effects.push(effect);
-    }
-
-    pub(super) fn extend(&mut self, effects: impl IntoIterator<Item = Effect>) {
-        self.effects.extend(effects);
-    }
-
-    pub(super) fn emit(&mut self, event: Event) {
-        self.effects.push(Effect::Emit(event));
-    }
-
-    pub(super) fn notice(&mut self, level: Level, text: impl Into<String>) {
-        self.emit(Event::Notice { level, text: text.into() });
+    pub(super) fn within(parent: CallId, workspace: &str) -> Self {
+        Self { parent: Some(parent), ..Self::new(workspace) }
     }
 
     pub(super) fn has_ended(&self, item: &str) -> bool {
         self.ended.contains(item)
+    }
+
+    /// False if it had ended before.
+    pub(super) fn end_item(&mut self, item: &str) -> bool {
+        self.ended.insert(item.to_owned())
     }
 
     pub(super) fn usage(&self) -> Option<Usage> {
@@ -136,19 +130,25 @@ impl Telling {
         words.phase = words.phase.or(phase);
     }
 
-    pub(super) fn grow(&mut self, item: &str, is_thinking: bool, section: Section, delta: &str) {
+    pub(super) fn grow(
+        &mut self,
+        item: &str,
+        is_thinking: bool,
+        (section, delta): (Section, &str),
+        telling: &mut Telling,
+    ) {
         if delta.is_empty() || self.has_ended(item) {
             return;
         }
-        self.open_words(item, is_thinking);
+        self.open_words(item, is_thinking, telling);
         let words = self.words(item, is_thinking);
         let is_next_section = words.section != section && !words.text.is_empty();
         words.section = section;
         let delta = if is_next_section { format!("\n\n{delta}") } else { delta.to_owned() };
         words.text.push_str(&delta);
         let Some(part_id) = words.part.clone() else { return };
-        let (is_thinking, parent_call_id) = (words.is_thinking, None);
-        self.emit(match is_thinking {
+        let parent_call_id = self.parent.clone();
+        telling.emit(match is_thinking {
             true => Event::ThinkingDelta { part_id, parent_call_id, delta },
             false => Event::TextDelta { part_id, parent_call_id, delta },
         });
@@ -161,25 +161,26 @@ impl Telling {
         is_thinking: bool,
         phase: Option<Phase>,
         text: Option<String>,
+        telling: &mut Telling,
     ) {
         if self.has_ended(item) {
             return;
         }
         self.start_words(item, is_thinking, phase);
         if text.as_ref().is_some_and(|it| !it.is_empty()) {
-            self.open_words(item, is_thinking);
+            self.open_words(item, is_thinking, telling);
         }
         self.ended.insert(item.to_owned());
         let Some(idx) = self.words.iter().position(|it| it.item == item) else { return };
         let mut words = self.words.remove(idx);
         words.text = text.unwrap_or(words.text);
-        self.close_words(words, false);
+        self.close_words(words, false, telling);
     }
 
     /// The provider starts again: words that are not finished will come anew, under another id.
-    pub(super) fn discard_words(&mut self) {
+    pub(super) fn discard_words(&mut self, telling: &mut Telling) {
         for words in std::mem::take(&mut self.words) {
-            self.close_words(words, true);
+            self.close_words(words, true, telling);
         }
     }
 
@@ -199,27 +200,26 @@ impl Telling {
         &mut self.words[idx]
     }
 
-    fn open_words(&mut self, item: &str, is_thinking: bool) {
+    fn open_words(&mut self, item: &str, is_thinking: bool, telling: &mut Telling) {
         if self.words(item, is_thinking).part.is_some() {
             return;
         }
-        self.begin_output(true);
-        self.ids_given += 1;
-        let part_id = PartId::numbered(&self.response_id, self.ids_given);
+        self.begin_output(true, telling);
+        let part_id = telling.next_part();
         let words = self.words(item, is_thinking);
         words.part = Some(part_id.clone());
-        let (is_thinking, parent_call_id) = (words.is_thinking, None);
-        self.emit(match is_thinking {
+        let parent_call_id = self.parent.clone();
+        telling.emit(match is_thinking {
             true => Event::ThinkingStart { part_id, parent_call_id },
             false => Event::TextStart { part_id, parent_call_id },
         });
     }
 
-    fn close_words(&mut self, words: Words, discarded: bool) {
+    fn close_words(&self, words: Words, discarded: bool, telling: &mut Telling) {
         let Words { is_thinking, phase, part, text, .. } = words;
         let Some(part_id) = part else { return };
-        let parent_call_id = None;
-        self.emit(match is_thinking {
+        let parent_call_id = self.parent.clone();
+        telling.emit(match is_thinking {
             true => Event::ThinkingDone { part_id, parent_call_id, text, discarded },
             false => Event::TextDone { part_id, parent_call_id, text, phase, discarded },
         });
@@ -228,20 +228,25 @@ impl Telling {
     // Calls
 
     /// The call of that item, which is begun unless it is known. None if it has ended.
-    pub(super) fn call(&mut self, now: Millis, item: &str, name: &str) -> Option<&mut Call> {
+    pub(super) fn call(
+        &mut self,
+        now: Millis,
+        item: &str,
+        name: &str,
+        telling: &mut Telling,
+    ) -> Option<&mut Call> {
         if self.has_ended(item) {
             return None;
         }
         if self.open_call(item).is_none() {
-            self.begin_output(false);
-            self.ids_given += 1;
-            let id = CallId::numbered(&self.response_id, self.ids_given);
-            self.emit(Event::ToolCallStart {
+            self.begin_output(false, telling);
+            let id = telling.next_call();
+            telling.emit(Event::ToolCallStart {
                 call_id: id.clone(),
                 provider_call_id: Some(item.to_owned()),
                 tool_name: plain_name(name).to_owned(),
                 arguments: None,
-                parent_call_id: None,
+                parent_call_id: self.parent.clone(),
                 executor: Executor::Agent,
             });
             self.calls.push(Call {
@@ -254,6 +259,7 @@ impl Telling {
                 runs_since: None,
                 was_asked: false,
                 refusal: None,
+                outcome: None,
             });
         }
         self.open_call(item)
@@ -267,12 +273,12 @@ impl Telling {
         &mut self.calls
     }
 
-    pub(super) fn set_arguments(&mut self, item: &str, arguments: &Value) {
+    pub(super) fn set_arguments(&mut self, item: &str, arguments: &Value, telling: &mut Telling) {
         let Some(call) = self.open_call(item).filter(|it| it.arguments.is_none()) else { return };
         let arguments = arguments.to_string();
         call.arguments = Some(arguments.clone());
         let call_id = call.id.clone();
-        self.emit(Event::ToolArgumentsDone {
+        telling.emit(Event::ToolArgumentsDone {
             call_id,
             summary: arguments_summary(&arguments),
             arguments,
@@ -283,33 +289,53 @@ impl Telling {
     }
 
     /// From `now`, or, where nobody was asked, from when Codex told of it.
-    pub(super) fn running(&mut self, now: Millis, item: &str) {
+    pub(super) fn running(&mut self, now: Millis, item: &str, telling: &mut Telling) {
         let Some(call) = self.open_call(item).filter(|it| it.runs_since.is_none()) else { return };
         call.runs_since = Some(if call.was_asked { now } else { call.began_at });
         let call_id = call.id.clone();
-        self.emit(Event::ToolRunning { call_id });
+        telling.emit(Event::ToolRunning { call_id });
     }
 
-    pub(super) fn output(&mut self, item: &str, delta: &str) {
+    pub(super) fn output(&mut self, item: &str, delta: &str, telling: &mut Telling) {
         let Some(call) = self.open_call(item).filter(|_| !delta.is_empty()) else { return };
         let offset = call.output.len() as u64;
         call.output.push_str(delta);
         let (call_id, delta) = (call.id.clone(), delta.to_owned());
-        self.emit(Event::ToolOutputDelta { call_id, stream: OutputStream::Stdout, offset, delta });
+        telling.emit(Event::ToolOutputDelta {
+            call_id,
+            stream: OutputStream::Stdout,
+            offset,
+            delta,
+        });
     }
 
     /// What has come of the output may lack pieces: mends it from where it is wrong.
-    pub(super) fn set_output(&mut self, item: &str, whole: &str) {
+    pub(super) fn set_output(&mut self, item: &str, whole: &str, telling: &mut Telling) {
         let Some(call) = self.open_call(item).filter(|it| it.output != whole) else { return };
         let same = shared_start(&call.output, whole);
         whole.clone_into(&mut call.output);
         let (call_id, delta) = (call.id.clone(), whole[same..].to_owned());
         let offset = same as u64;
-        self.emit(Event::ToolOutputDelta { call_id, stream: OutputStream::Stdout, offset, delta });
+        telling.emit(Event::ToolOutputDelta {
+            call_id,
+            stream: OutputStream::Stdout,
+            offset,
+            delta,
+        });
     }
 
-    pub(super) fn finish_call(&mut self, now: Millis, item: &str, outcome: Outcome) {
+    pub(super) fn finish_call(
+        &mut self,
+        now: Millis,
+        item: &str,
+        outcome: Outcome,
+        telling: &mut Telling,
+    ) {
         let Some(idx) = self.calls.iter().position(|it| it.item == item) else { return };
+        if self.held.contains(item) {
+            self.calls[idx].outcome = Some(outcome);
+            return;
+        }
         let call = self.calls.remove(idx);
         self.ended.insert(call.item);
         if let Some(step) = &mut self.step {
@@ -320,7 +346,7 @@ impl Telling {
         let duration_ms = duration_ms.filter(|it| *it > 0);
         let duration_ms =
             duration_ms.or_else(|| Some(now.since(call.runs_since?))).unwrap_or_default();
-        self.emit(Event::ToolResult {
+        telling.emit(Event::ToolResult {
             call_id: call.id,
             tool_name: plain_name(&call.name).to_owned(),
             ok,
@@ -332,47 +358,72 @@ impl Telling {
         });
     }
 
+    /// The call stays open until it is released, however it ends.
+    pub(super) fn hold(&mut self, item: &str) {
+        self.held.insert(item.to_owned());
+    }
+
+    /// Nothing is done for it any more. What Codex said of it was true when it began: `amend` says what is.
+    pub(super) fn release(
+        &mut self,
+        now: Millis,
+        item: &str,
+        amend: impl FnOnce(&mut Outcome),
+        telling: &mut Telling,
+    ) {
+        self.held.remove(item);
+        let outcome = self.open_call(item).and_then(|it| it.outcome.take());
+        if let Some(mut outcome) = outcome {
+            outcome.duration_ms = None;
+            amend(&mut outcome);
+            self.finish_call(now, item, outcome, telling);
+        }
+    }
+
+    pub(super) fn release_all(&mut self, now: Millis, telling: &mut Telling) {
+        let open: Vec<String> = self.calls.iter().map(|it| it.item.clone()).collect();
+        for item in open {
+            self.release(now, &item, |_| (), telling);
+        }
+    }
+
     // Steps
 
     /// The model has said its last word of this step, and its calls have been run.
-    pub(super) fn model_call_ended(&mut self, usage: Option<Usage>) {
+    pub(super) fn model_call_ended(&mut self, usage: Option<Usage>, telling: &mut Telling) {
         self.usage = match (self.usage, usage) {
             (Some(before), Some(usage)) => Some(before.plus(usage)),
             (before, usage) => usage.or(before),
         };
-        self.finish_step(usage);
+        self.finish_step(usage, telling);
     }
 
-    pub(super) fn finish_step(&mut self, usage: Option<Usage>) {
+    pub(super) fn finish_step(&mut self, usage: Option<Usage>, telling: &mut Telling) {
         let Some(step) = self.step.take() else { return };
         let finish_reason =
             if step.has_calls { FinishReason::ToolCalls } else { FinishReason::Stop };
-        self.emit(Event::StepFinish {
+        telling.emit(Event::StepFinish {
             index: self.steps - 1,
             finish_reason: finish_reason.as_str().to_owned(),
             usage,
-            parent_call_id: None,
+            parent_call_id: self.parent.clone(),
         });
     }
 
-    fn begin_output(&mut self, is_words: bool) {
+    fn begin_output(&mut self, is_words: bool, telling: &mut Telling) {
         // Where Codex does not say what was used, words after a result are the next step's.
         if is_words && self.step.as_ref().is_some_and(|it| it.has_results) {
-            self.finish_step(None);
+            self.finish_step(None, telling);
         }
         if self.step.is_none() {
             self.step = Some(Step::default());
-            self.emit(Event::StepStart { index: self.steps, parent_call_id: None });
+            telling
+                .emit(Event::StepStart { index: self.steps, parent_call_id: self.parent.clone() });
             self.steps += 1;
         }
         if let Some(step) = &mut self.step {
             step.has_calls |= !is_words;
         }
-    }
-
-    /// A name for something that Codex gives none.
-    pub(super) fn unused_item(&self) -> String {
-        format!("{}+{}", self.response_id, self.ids_given)
     }
 }
 

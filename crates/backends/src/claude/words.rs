@@ -1,0 +1,25 @@
+//! Words of the program's, for people.
+
+use serde_json::Value;
+
+/// The words in what the program calls content: a text, or blocks of which some are texts.
+pub(super) fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let texts = blocks.iter().filter_map(|it| it.get("text")?.as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+/// As much of a text as fits into a line for a person.
+pub(super) fn shortened(text: &str) -> String {
+    const MAX_CHARS: usize = 300;
+    let text = text.trim();
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

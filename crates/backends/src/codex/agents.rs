@@ -1,0 +1,177 @@
+//! Agents that Codex begins for a turn: threads of their own, which speak within the call that began them.
+//!
+//! That call is done as soon as its agent has begun; here it runs for as long as the agent is at work.
+//! Agents may outlive the turn: the run ends when none is at work.
+
+use serde_json::{Value, json};
+use transcript::{CallId, ErrorCode, ErrorInfo, Level, Millis, Usage};
+
+use super::speaker::{Outcome, Speaker};
+use super::turn::{Run, spent, waits_for_person};
+use super::{Codex, Sent, failure};
+
+pub(super) struct SubAgent {
+    pub(super) thread: String,
+    /// None while it is idle.
+    pub(super) turn: Option<String>,
+    pub(super) speaker: Speaker,
+    used: Usage,
+    home: Home,
+}
+
+/// The call within which an agent speaks.
+struct Home {
+    /// Whose call it is, if it is another agent's.
+    thread: Option<String>,
+    item: String,
+}
+
+impl Run {
+    /// A call may name threads that are not known yet: those of agents that it has begun, or of agents of
+    /// an earlier run. `of` is the agent that makes it.
+    pub(super) fn begin_agents(&mut self, of: Option<&str>, item: &Value) {
+        let is_start = item["tool"] == "spawnAgent" || item["kind"] == "started";
+        let named: Vec<&str> = match item["type"].as_str() {
+            Some("collabAgentToolCall") => item["receiverThreadIds"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect(),
+            Some("subAgentActivity") if is_start => {
+                item["agentThreadId"].as_str().into_iter().collect()
+            }
+            _ => return,
+        };
+        let Some(id) = item["id"].as_str() else { return };
+        for thread in named {
+            if self.agents.iter().any(|it| it.thread == thread) {
+                continue;
+            }
+            let Some((speaker, _)) = self.voice(of) else { return };
+            let Some(call) = speaker.open_call(id).map(|it| it.id.clone()) else { return };
+            if is_start {
+                speaker.hold(id);
+            }
+            let home = Home { thread: of.map(str::to_owned), item: id.to_owned() };
+            self.add_agent(thread, call, home);
+        }
+    }
+
+    fn add_agent(&mut self, thread: &str, call: CallId, home: Home) {
+        self.agents.push(SubAgent {
+            thread: thread.to_owned(),
+            turn: None,
+            speaker: Speaker::within(call, &self.outer.workspace),
+            used: Usage::default(),
+            home,
+        });
+    }
+
+    /// An agent is at work for this turn, and no call has named it: it gets one of its own.
+    fn adopt(&mut self, now: Millis, thread: &str) {
+        let item = format!("agent-{thread}");
+        let Some(call) = self.outer.call(now, &item, "spawn_agent", &mut self.telling) else {
+            return;
+        };
+        let call = call.id.clone();
+        self.outer.set_arguments(&item, &json!({}), &mut self.telling);
+        self.outer.running(now, &item, &mut self.telling);
+        self.outer.hold(&item);
+        let outcome = Outcome { ok: true, result: None, error: None, duration_ms: None };
+        self.outer.finish_call(now, &item, outcome, &mut self.telling);
+        self.add_agent(thread, call, Home { thread: None, item });
+    }
+
+    pub(super) fn has_agents_at_work(&self) -> bool {
+        self.agents.iter().any(|it| it.turn.is_some())
+    }
+
+    /// Its turn is over, and with it the call that it worked for.
+    fn agent_rests(&mut self, now: Millis, thread: &str, turn: &Value) {
+        let Some(agent) = self.agents.iter_mut().find(|it| it.thread == thread) else { return };
+        agent.turn = None;
+        agent.speaker.finish_step(None, &mut self.telling);
+        let (of, item) = (agent.home.thread.clone(), agent.home.item.clone());
+        if let Some((speaker, telling)) = self.voice(of.as_deref()) {
+            speaker.release(now, &item, |outcome| amend(outcome, thread, turn), telling);
+        }
+    }
+
+    /// Calls whose agents have never begun.
+    pub(super) fn release_all(&mut self, now: Millis) {
+        self.outer.release_all(now, &mut self.telling);
+        for agent in &mut self.agents {
+            agent.speaker.release_all(now, &mut self.telling);
+        }
+    }
+}
+
+/// How the agent's turn ended is how the call did.
+fn amend(outcome: &mut Outcome, thread: &str, turn: &Value) {
+    if let Some(state) = outcome.result.as_mut().and_then(|it| it.get_mut(thread)?.as_object_mut())
+    {
+        state.insert("status".to_owned(), turn["status"].clone());
+    }
+    let error = match turn["status"].as_str() {
+        Some("failed") => failure::of_turn(&turn["error"]),
+        Some("interrupted") => ErrorInfo::new(ErrorCode::ToolInterrupted, "The agent was stopped."),
+        _ => return,
+    };
+    (outcome.ok, outcome.error) = (false, Some(error));
+}
+
+impl Codex {
+    /// A notification about another thread than ours.
+    pub(super) fn told_by_agent(&mut self, method: &str, params: &Value, line: &str) {
+        let now = self.now;
+        let (Some(run), Some(thread)) = (&mut self.run, params["threadId"].as_str()) else {
+            return;
+        };
+        let turn = &params["turn"];
+        let is_known = run.agents.iter().any(|it| it.thread == thread);
+        if method == "turn/started" && !is_known {
+            // What has another root is another conversation.
+            let root = turn["rootTurnId"].as_str();
+            if root.is_some() && root == run.turn.as_deref() {
+                run.adopt(now, thread);
+            }
+        }
+        let Some(agent) = run.agents.iter_mut().find(|it| it.thread == thread) else { return };
+        match method {
+            "turn/started" => {
+                agent.turn = turn["id"].as_str().map(str::to_owned);
+                self.interrupt_agents();
+            }
+            "turn/completed" => {
+                run.agent_rests(now, thread, turn);
+                self.end_if_idle();
+            }
+            "thread/status/changed" => agent.speaker.waits = waits_for_person(&params["status"]),
+            "thread/tokenUsage/updated" => {
+                let spent = spent(&mut agent.used, &params["tokenUsage"]);
+                agent.speaker.model_call_ended(Some(spent), &mut run.telling);
+            }
+            "error" if params["willRetry"] != true => {
+                let error = failure::of_turn(&params["error"]);
+                run.telling.notice(Level::Error, format!("An agent of Codex's: {}", error.message));
+            }
+            _ => {
+                if !run.told(now, Some(thread), method, params, line) {
+                    run.telling.unrecognized(line);
+                }
+            }
+        }
+    }
+
+    /// Codex leaves the agents of an interrupted turn at work.
+    pub(super) fn interrupt_agents(&mut self) {
+        let Some(run) = self.run.as_ref().filter(|it| it.is_interrupted) else { return };
+        let at_work = run.agents.iter().filter_map(|it| Some((&it.thread, it.turn.as_ref()?)));
+        let turns: Vec<Value> =
+            at_work.map(|(thread, turn)| json!({ "threadId": thread, "turnId": turn })).collect();
+        for params in turns {
+            self.request("turn/interrupt", &params, Sent::Other);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Agents that Codex begins, where no recording shows them: they ask, are stopped, begin others, and come
+//! unannounced.
+
+use backends::{Input, Verdict};
+use expect_test::expect;
+use serde_json::{Value, json};
+use transcript::RunStatus;
+
+use super::stage::Stage;
+use super::talk::{TURN, command, in_turn};
+
+const AGENT: &str = "thread-2";
+const ITS_TURN: &str = "turn-2";
+
+fn spawn(id: &str, agent: Option<&str>) -> Value {
+    json!({
+        "type": "collabAgentToolCall", "id": id, "tool": "spawnAgent", "prompt": "look",
+        "status": if agent.is_some() { "completed" } else { "inProgress" },
+        "receiverThreadIds": agent.into_iter().collect::<Vec<_>>(),
+    })
+}
+
+/// The agent is at work.
+fn with_agent() -> Stage {
+    let mut stage = in_turn();
+    stage.started(spawn("c", None));
+    stage.completed(spawn("c", Some(AGENT)));
+    turn(&mut stage, AGENT, "turn/started", json!({ "id": ITS_TURN, "rootTurnId": TURN }));
+    stage
+}
+
+fn turn(stage: &mut Stage, thread: &str, method: &str, turn: Value) {
+    stage.notify(method, json!({ "threadId": thread, "turn": turn }));
+}
+
+fn by_agent(stage: &mut Stage, method: &str, item: Value) {
+    let params = json!({ "threadId": AGENT, "turnId": ITS_TURN, "item": item });
+    stage.notify(method, params);
+}
+
+fn status(stage: &Stage) -> Option<RunStatus> {
+    stage.endings.last().map(|it| it.status)
+}
+
+#[test]
+fn its_questions_are_put_to_people_and_it_hears_why_not() {
+    let mut stage = with_agent();
+    by_agent(&mut stage, "item/started", command("x", "inProgress"));
+    let params = json!({ "threadId": AGENT, "turnId": ITS_TURN, "itemId": "x", "command": "ls" });
+    stage.ask(7, "item/commandExecution/requestApproval", params);
+    assert_eq!(stage.asked.len(), 1);
+    stage.decide(Verdict::Denied { feedback: Some("keep it".to_owned()) });
+    let answers: Vec<Value> =
+        stage.written.iter().rev().take(2).map(|it| serde_json::from_str(it).unwrap()).collect();
+    assert_eq!(answers[1], json!({ "id": 7, "result": { "decision": "decline" } }));
+    let steer = &answers[0]["params"];
+    assert_eq!((&steer["threadId"], &steer["expectedTurnId"]), (&json!(AGENT), &json!(ITS_TURN)));
+}
+
+#[test]
+fn the_run_ends_when_it_has() {
+    let mut stage = with_agent();
+    stage.turn_completed(TURN, "completed");
+    assert_eq!(status(&stage), None, "an agent is at work");
+    by_agent(
+        &mut stage,
+        "item/completed",
+        json!({ "type": "agentMessage", "id": "m", "text": "Seen." }),
+    );
+    turn(&mut stage, AGENT, "turn/completed", json!({ "id": ITS_TURN, "status": "completed" }));
+    assert_eq!(status(&stage), Some(RunStatus::Completed));
+}
+
+#[test]
+fn a_stop_stops_it_too() {
+    let mut stage = with_agent();
+    stage.give(Input::Interrupt);
+    let interrupt = stage.last_written();
+    assert_eq!(interrupt["params"], json!({ "threadId": AGENT, "turnId": ITS_TURN }));
+    stage.turn_completed(TURN, "interrupted");
+    assert_eq!(status(&stage), None, "an agent is at work");
+    turn(&mut stage, AGENT, "turn/completed", json!({ "id": ITS_TURN, "status": "interrupted" }));
+    assert_eq!(status(&stage), Some(RunStatus::Cancelled));
+}
+
+#[test]
+fn a_failure_of_its_own_is_its_calls() {
+    let mut stage = with_agent();
+    let error = json!({ "message": "out of luck" });
+    turn(
+        &mut stage,
+        AGENT,
+        "turn/completed",
+        json!({ "id": ITS_TURN, "status": "failed", "error": error }),
+    );
+    assert!(stage.story.contains(r#""toolName":"spawn_agent","ok":false"#), "{}", stage.story);
+    assert!(stage.is_running());
+}
+
+#[test]
+fn one_that_nobody_named_has_a_call_of_its_own_and_others_are_not_ours() {
+    let mut stage = in_turn();
+    turn(&mut stage, "stranger", "turn/started", json!({ "id": "t", "rootTurnId": "t" }));
+    turn(&mut stage, AGENT, "turn/started", json!({ "id": ITS_TURN, "rootTurnId": TURN }));
+    let said = |text: &str| json!({ "type": "agentMessage", "id": text, "text": text });
+    stage.notify(
+        "item/completed",
+        json!({ "threadId": "stranger", "turnId": "t", "item": said("No.") }),
+    );
+    by_agent(&mut stage, "item/completed", said("Yes."));
+    by_agent(&mut stage, "item/completed", spawn("d", Some("thread-3")));
+    turn(&mut stage, AGENT, "turn/completed", json!({ "id": ITS_TURN, "status": "completed" }));
+    expect![[r#"
+        step_start {"index":0}
+        tool_call_start {"callId":"r1.1","providerCallId":"agent-thread-2","toolName":"spawn_agent","executor":"agent"}
+        tool_arguments_done {"callId":"r1.1","arguments":"{}","summary":"","validation":"not_required"}
+        tool_running {"callId":"r1.1"}
+        step_start {"index":0,"parentCallId":"r1.1"}
+        text_start {"partId":"r1.2","parentCallId":"r1.1"}
+        text_done {"partId":"r1.2","parentCallId":"r1.1","text":"Yes."}
+        tool_call_start {"callId":"r1.3","providerCallId":"d","toolName":"spawn_agent","parentCallId":"r1.1","executor":"agent"}
+        tool_arguments_done {"callId":"r1.3","arguments":"{\"prompt\":\"look\"}","summary":"prompt: 'look'","validation":"not_required"}
+        tool_running {"callId":"r1.3"}
+        tool_result {"callId":"r1.3","toolName":"spawn_agent","ok":true,"durationMs":0}
+        step_finish {"index":0,"finishReason":"tool-calls","parentCallId":"r1.1"}
+        tool_result {"callId":"r1.1","toolName":"spawn_agent","ok":true,"durationMs":40}
+    "#]]
+    .assert_eq(&stage.told());
+}

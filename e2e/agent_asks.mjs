@@ -1,0 +1,153 @@
+// Agents that ask a person before they do something, or what to do.
+
+import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+
+import { assertGoesOn, assertStopped } from "./agent_case.mjs";
+import { startStage } from "./agents.mjs";
+import { answered, assertSameAfterReload, openSession, say } from "./drive.mjs";
+
+/** @typedef {import("./agent_case.mjs").Cases} Cases */
+
+/** @type {Cases} */
+export const ASKS = {
+  "asked about a call: allowed": async ({ open, told, its }) => {
+    const talk = await open({ asks: true });
+    const { call, options } = await talk.question("play:asking");
+    assert.deepEqual([call.args.command, options.canEdit], ["touch asked.txt", its.canEdit]);
+    assert.deepEqual(readdirSync(talk.workspace), [], "nothing runs before it is allowed");
+    await talk.decide(call.id, { decision: "accepted" });
+    assert.deepEqual(told(await talk.answer()), [
+      "commentary: I need a file.",
+      "shell succeeded",
+      "final: So be it.",
+    ]);
+    assert.deepEqual(readdirSync(talk.workspace), ["asked.txt"]);
+  },
+
+  "asked about a call: other arguments run instead, or are refused": async ({ open, told, its }) => {
+    const talk = await open({ asks: true });
+    const { call } = await talk.question("play:asking");
+    const args = { ...call.args, command: "touch changed.txt" };
+    const decided = talk.decide(call.id, { decision: "accepted", arguments: args });
+    if (its.canEdit) {
+      await decided;
+      assert.equal(told(await talk.answer())[1], "shell succeeded");
+      assert.deepEqual(readdirSync(talk.workspace), ["changed.txt"]);
+    } else {
+      await assert.rejects(decided, /the program takes only a yes or a no/);
+      await talk.decide(call.id, { decision: "rejected" });
+      assert.equal(told(await talk.answer())[1], "shell denied");
+      assert.deepEqual(readdirSync(talk.workspace), []);
+    }
+  },
+
+  "asked about a call: denied, and the model hears why": async ({ stage, open, told }) => {
+    const talk = await open({ asks: true });
+    const { call } = await talk.question("play:asking");
+    await talk.decide(call.id, { decision: "rejected", feedback: "Files are for another day." });
+    const answer = await talk.answer();
+    assert.deepEqual(told(answer), ["commentary: I need a file.", "shell denied", "final: So be it."]);
+    assert.equal(answer.toolCalls[0].error.code, "tool_denied");
+    assert.match(stage.models.asked("asking").at(-1) ?? "", /Files are for another day\./);
+    assert.deepEqual(readdirSync(talk.workspace), []);
+  },
+
+  "stopped while it asks": async ({ stage, open, told }) => {
+    const talk = await open({ asks: true });
+    await talk.question("play:asking");
+    await talk.post("cancel");
+    const answer = await talk.answer();
+    assert.deepEqual(told(answer), ["commentary: I need a file.", "shell interrupted"]);
+    assertStopped(answer, "user_cancel");
+    assert.deepEqual(readdirSync(talk.workspace), []);
+    await assertGoesOn(talk, "play:asking", stage);
+  },
+
+  "the server is killed while it asks: a question lives as long as who asked it": async ({ t, stage, told, its }) => {
+    const own = await startStage(t, stage.kind);
+    const talk = await own.open({ asks: true });
+    const { call } = await talk.question("play:asking");
+    await own.callboard.kill();
+    await own.callboard.restart();
+    if (its.isProgram) {
+      const answer = await talk.answer();
+      assert.deepEqual(told(answer), ["commentary: I need a file.", "shell interrupted"]);
+      assertStopped(answer, "restart");
+      await assertGoesOn(talk, "play:asking", own);
+    } else {
+      await talk.decide(call.id, { decision: "accepted" });
+      assert.deepEqual(told(await talk.answer()), ["commentary: I need a file.", "shell succeeded", "final: So be it."]);
+    }
+  },
+
+  "a question is answered on the page": async ({ browser, t, stage, open }) => {
+    const talk = await open({ asks: true });
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:asking");
+    const sheet = page.getByRole("alertdialog");
+    await sheet.getByText("touch asked.txt", { exact: true }).first().waitFor();
+    await sheet.getByRole("button", { name: "Allow once" }).click();
+    await answered(page);
+    assert.equal(await page.locator(".text.final").innerText(), "So be it.");
+    assert.deepEqual(readdirSync(talk.workspace), ["asked.txt"]);
+  },
+};
+
+/** What Claude Code asks of a person, with a form. @type {Cases} */
+export const FORMS = {
+  "questions are answered with a form": async ({ browser, t, stage, open, told }) => {
+    const talk = await open({ asks: true });
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:choosing");
+    const sheet = page.getByRole("alertdialog");
+    const question = (/** @type {string} */ name) => sheet.getByRole("group", { name });
+    await question("Which colour?").getByRole("radio", { name: "Blue" }).check();
+    await sheet.getByRole("button", { name: "Answer", exact: true }).click();
+    await page.getByText("please answer every question").waitFor();
+    for (const name of ["Apple", "Pear"]) await question("Which fruits?").getByRole("checkbox", { name }).check();
+    await question("Which name?").getByRole("radio", { name: "Bob" }).check();
+    await question("Which name?").getByRole("textbox").fill("Somebody else");
+    await sheet.getByRole("button", { name: "Answer", exact: true }).click();
+    await answered(page);
+    const answers = { "Which colour?": "Blue", "Which fruits?": "Apple, Pear", "Which name?": "Somebody else" };
+    const events = await stage.callboard.events(talk.id);
+    const { arguments: given } = /** @type {any} */ (events.find((it) => it.type === "tool_approval_resolved"));
+    assert.deepEqual(JSON.parse(given), { answers });
+    const [heard] = stage.models.asked("choosing").slice(-1);
+    for (const it of Object.values(answers)) assert.ok(heard?.includes(it), it);
+    const { messages } = await stage.callboard.api(`sessions/${talk.id}/messages`);
+    assert.deepEqual(told(messages.at(-1)), [
+      "commentary: I have to know.",
+      "AskUserQuestion succeeded",
+      "final: As you wish.",
+    ]);
+    await page.locator(".activity > summary").click();
+    assert.match(await page.locator(".decision").innerText(), /Answered by user:\s+Which colour\? Blue/);
+    await assertSameAfterReload(page);
+  },
+
+  "questions need not be answered": async ({ browser, t, stage, open, told }) => {
+    const talk = await open({ asks: true });
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:choosing");
+    const sheet = page.getByRole("alertdialog");
+    const refuse = sheet.getByRole("button", { name: "Do not answer" });
+    await refuse.click();
+    await sheet.getByRole("textbox", { name: "Why not" }).fill("Choose yourself.");
+    await refuse.click();
+    await answered(page);
+    const { messages } = await stage.callboard.api(`sessions/${talk.id}/messages`);
+    assert.equal(told(messages.at(-1))[1], "AskUserQuestion denied");
+    assert.match(stage.models.asked("choosing").at(-1) ?? "", /Choose yourself\./);
+  },
+
+  "stopped while it asks with a form": async ({ open, told }) => {
+    const talk = await open({ asks: true });
+    await talk.question("play:choosing");
+    await talk.post("cancel");
+    const answer = await talk.answer();
+    assert.deepEqual(told(answer), ["commentary: I have to know.", "AskUserQuestion interrupted"]);
+    assertStopped(answer, "user_cancel");
+  },
+};

@@ -1,0 +1,134 @@
+// Agents that are stopped, and programs and servers that die.
+
+import assert from "node:assert/strict";
+
+import { assertGoesOn, assertStopped, withoutOutput } from "./agent_case.mjs";
+import { startStage } from "./agents.mjs";
+import { until } from "./callboard.mjs";
+
+/** @typedef {import("./agent_case.mjs").Cases} Cases */
+
+/** @type {Cases} */
+export const STOPS = {
+  "stopped in its words": async ({ stage, open, told }) => {
+    const talk = await open();
+    await talk.say("play:story");
+    await talk.answerWhen((it) => it.parts[0]?.text === "Once upon a time ");
+    await talk.post("cancel");
+    const answer = await talk.answer();
+    assert.deepEqual(told(answer), ["final: Once upon a time "]);
+    assertStopped(answer, "user_cancel");
+    await assertGoesOn(talk, "play:story", stage);
+  },
+
+  "stopped in a call: nothing of it is left": async ({ stage, open, told }) => {
+    const talk = await open();
+    await talk.runs("play:forever", "tail");
+    await talk.post("cancel");
+    const answer = await talk.answer();
+    assert.deepEqual(told(answer).map(withoutOutput), ["commentary: This never ends.", "shell interrupted"]);
+    assert.equal(answer.toolCalls[0].error.code, "tool_interrupted");
+    assertStopped(answer, "user_cancel");
+    const left = (await talk.processes()).filter((it) => it.command.includes("tail"));
+    assert.deepEqual(left.map((it) => it.pid), []);
+    await assertGoesOn(talk, "play:forever", stage);
+  },
+
+  "the server is killed in a call: the run is closed, and the conversation goes on": async ({ t, stage, told }) => {
+    const own = await startStage(t, stage.kind);
+    const talk = await own.open();
+    await talk.runs("play:forever", "tail");
+    const before = (await talk.processes()).map((it) => it.pid);
+    await own.callboard.kill();
+    await own.callboard.restart();
+    const answer = await talk.answer();
+    assert.deepEqual(told(answer).map(withoutOutput), ["commentary: This never ends.", "shell interrupted"]);
+    assertStopped(answer, "restart");
+    await assertGoesOn(talk, "play:forever", own);
+    const survivors = (await talk.processes()).filter((it) => before.includes(it.pid));
+    assert.deepEqual(survivors, [], "nothing of a run is alive when the next one begins");
+  },
+};
+
+/** What makes no sense without a program. @type {Cases} */
+export const PROGRAM_STOPS = {
+  "the program is killed in its words: the run says so, and the conversation goes on": async ({ stage, open, told }) => {
+    const talk = await open();
+    await talk.hear("play:hello");
+    await talk.say("play:story");
+    await talk.answerWhen((it) => it.parts[0]?.text === "Once upon a time ");
+    const all = await talk.processes();
+    const program = all.find((it) => all.every(({ pid }) => pid !== it.parent));
+    assert.ok(program, "the program runs");
+    process.kill(program.pid, "SIGKILL");
+    const answer = await talk.answer();
+    assert.deepEqual(told(answer), ["final: Once upon a time "]);
+    assert.deepEqual([answer.status, answer.error.code], ["failed", "agent_exited"]);
+    assert.deepEqual(await talk.processes(), []);
+    await assertGoesOn(talk, "play:hello", stage);
+  },
+};
+
+/** Programs that begin agents of their own. @type {Cases} */
+export const DELEGATES = {
+  "agents of the program's own are shown within their call, which runs as long as they": async ({ open, told }) => {
+    const answer = await (await open()).hear("play:delegating");
+    const [first, call] = answer.parts;
+    const within = answer.parts.filter((/** @type {any} */ it) => it.parentCallId === call.id);
+    assert.deepEqual([first.text, call.type], ["Somebody else may look.", "tool_call"]);
+    assert.deepEqual(told({ ...answer, parts: within }), [
+      "commentary: First I look here.",
+      "shell succeeded: one",
+      "commentary: Then I look there.",
+      "shell succeeded: two",
+      "final: I have seen one and two.",
+    ]);
+    const [delegated, ...rest] = answer.toolCalls;
+    assert.deepEqual([delegated.state, rest.length], ["succeeded", 2]);
+    const longest = Math.max(...rest.map((/** @type {any} */ it) => it.durationMs));
+    assert.ok(delegated.durationMs >= longest, `${delegated.durationMs} ms for ${longest} ms of work`);
+  },
+
+  "stopped while an agent of its own works: nothing of it is left": async ({ stage, open }) => {
+    const talk = await open();
+    await talk.say("play:delegatingForever");
+    await until(async () => (await tails(talk)).length > 0);
+    await talk.post("cancel");
+    const answer = await talk.answer();
+    assertStopped(answer, "user_cancel");
+    assert.deepEqual(await tails(talk), []);
+    const states = answer.toolCalls.map((/** @type {any} */ it) => it.state);
+    assert.deepEqual([...new Set(states)], ["interrupted"]);
+    await assertGoesOn(talk, "play:delegatingForever", stage);
+    await assertRuns(talk, stage, 2);
+  },
+};
+
+/** Programs that run commands in the background. @type {Cases} */
+export const BACKGROUND = {
+  "what a stopped run has in the background is stopped too, and nothing is said of it": async ({ stage, open }) => {
+    const talk = await open();
+    await talk.say("play:aside");
+    await until(async () => (await tails(talk)).length > 1);
+    await talk.post("cancel");
+    assertStopped(await talk.answer(), "user_cancel");
+    assert.deepEqual(await tails(talk), []);
+    await assertGoesOn(talk, "play:aside", stage);
+    await assertRuns(talk, stage, 2);
+  },
+};
+
+/** @param {import("./agent_case.mjs").Conversation} talk */
+async function tails(talk) {
+  return (await talk.processes()).filter((it) => it.command.startsWith("tail")).map((it) => it.command);
+}
+
+/**
+ * No run began but by a message.
+ * @param {import("./agent_case.mjs").Conversation} talk @param {import("./agent_case.mjs").Stage} stage
+ * @param {number} count
+ */
+async function assertRuns(talk, stage, count) {
+  const begun = (await stage.callboard.events(talk.id)).filter((it) => it.type === "run_start");
+  assert.equal(begun.length, count, "it does not go on by itself");
+}

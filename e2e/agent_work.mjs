@@ -1,0 +1,161 @@
+// What every agent says and does.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+
+import { assertGoesOn } from "./agent_case.mjs";
+import { answered, assertSameAfterReload, openSession, say, setRoot } from "./drive.mjs";
+
+/** @typedef {import("./agent_case.mjs").Cases} Cases */
+/** One point, as png. */
+const PICTURE =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/** @type {Cases} */
+export const WORK = {
+  "words come piece by piece, and are whole in the end": async ({ stage, open, told }) => {
+    const talk = await open();
+    await talk.say("play:story");
+    await stage.models.reached("story");
+    const begun = await talk.answerWhen((it) => it.parts[0]?.text === "Once upon a time ");
+    assert.equal(begun.parts[0].open, true);
+    stage.models.open("story");
+    assert.deepEqual(told(await talk.answer()), ["final: Once upon a time there was no more to tell."]);
+  },
+
+  "commentary, call, commentary, call, answer": async ({ open, told }) => {
+    const talk = await open();
+    const answer = await talk.hear("play:tools");
+    assert.deepEqual(told(answer), [
+      "commentary: First I look here.",
+      "shell succeeded: one",
+      "commentary: Then I look there.",
+      "shell succeeded: two",
+      "final: I have seen one and two.",
+    ]);
+    const led = answer.toolCalls.map((/** @type {any} */ it) => it.commentary);
+    assert.deepEqual(led, ["First I look here.", "Then I look there."]);
+    assert.equal(answer.content, "I have seen one and two.");
+    assert.deepEqual(answer.toolCalls.map((/** @type {any} */ it) => it.args.command), ["echo one", "echo two"]);
+    assert.ok(answer.usage.inputTokens >= 1200 && answer.usage.outputTokens >= 90, "usage of all three turns");
+  },
+
+  "calls side by side": async ({ open, told }) => {
+    const answer = await (await open()).hear("play:parallel");
+    const [first, ...rest] = told(answer);
+    const last = rest.pop();
+    assert.deepEqual([first, last], ["commentary: Both at once.", "final: Both came back."]);
+    // They begin in no particular order.
+    assert.deepEqual(rest.sort(), ["shell succeeded: left", "shell succeeded: right"]);
+    assert.equal(answer.toolCalls[0].commentary, "Both at once.");
+  },
+
+  "thinking is told apart from words": async ({ open, told }) => {
+    assert.deepEqual(told(await (await open()).hear("play:thinking")), [
+      "thinking: I should look before I answer.",
+      "commentary: Let me look.",
+      "shell succeeded: thought",
+      "thinking: That was clear enough.",
+      "final: I have thought about it.",
+    ]);
+  },
+
+  "files are written, changed and read": async ({ open, told, its }) => {
+    const talk = await open();
+    const calls = told(await talk.hear("play:files")).filter((it) => / succeeded|failed/.test(it));
+    const usual = ["write succeeded", "edit succeeded", "read succeeded"];
+    assert.deepEqual(calls, its.filesTold ?? usual);
+    assert.equal(readFileSync(path.join(talk.workspace, "note.txt"), "utf8"), "alpha\ngamma\n");
+  },
+
+  "a call that fails": async ({ open, told }) => {
+    const answer = await (await open()).hear("play:failing");
+    assert.deepEqual(told(answer), [
+      "commentary: This will fail.",
+      "shell failed: oops",
+      "final: It failed, as it should.",
+    ]);
+    const [{ error, result }] = answer.toolCalls;
+    assert.deepEqual(error, { code: "tool_error", message: "The command ended with exit code 3." });
+    assert.equal(result.exitCode, 3);
+    assert.equal(answer.status, "completed");
+  },
+
+  "the model sees pictures": async ({ stage, open, told }) => {
+    const talk = await open();
+    await talk.show("play:hello", Buffer.from(PICTURE, "base64"));
+    assert.deepEqual(told(await talk.answer()), ["final: Hello! This answer comes in several small pieces."]);
+    assert.ok(stage.models.asked("hello").at(-1)?.includes(PICTURE));
+  },
+
+  "what a command prints comes as it is": async ({ open, told }) => {
+    assert.deepEqual(told(await (await open()).hear("play:colours")), [
+      "commentary: As it is:",
+      "shell succeeded: \u001b[31mred\u001b[0m ä€",
+      "final: Grün, 绿, 🟢.",
+    ]);
+  },
+
+  "a service that refuses is told apart, in words that help": async ({ open, told }) => {
+    const refusals = {
+      refused401: ["upstream_auth", /log in|login|key/i],
+      refused429: ["rate_limit_upstream", /slow down/],
+      refused500: ["upstream_error", /service|high demand/],
+    };
+    const talk = await open();
+    for (const [scenario, [code, words]] of Object.entries(refusals)) {
+      const answer = await talk.hear(`play:${scenario}`);
+      assert.deepEqual([answer.status, answer.error.code], ["failed", code], scenario);
+      assert.match(answer.error.message, /** @type {RegExp} */ (words));
+      assert.deepEqual(told(answer), [], scenario);
+    }
+    // `codex exec` keeps no conversation in which nothing was answered, and Callboard says so before.
+    const goesOn = told(await talk.hear("play:hello"));
+    assert.equal(goesOn.at(-1), "final: Hello! This answer comes in several small pieces.");
+  },
+
+  "a service that breaks off: what was said stays": async ({ stage, open, told }) => {
+    const talk = await open();
+    await talk.say("play:brokenOff");
+    await talk.answerWhen((it) => it.parts[0]?.text === "This breaks o");
+    // Some programs ask again by themselves, and give up in the end.
+    stage.models.open("brokenOff", Infinity);
+    const answer = await talk.answer();
+    assert.deepEqual(told(answer), ["final: This breaks o"]);
+    assert.deepEqual([answer.status, answer.error.code], ["failed", "upstream_error"]);
+    await assertGoesOn(talk, "play:brokenOff", stage);
+  },
+
+  "the model sees what was said before": async ({ stage, open }) => {
+    const talk = await open();
+    await talk.hear("play:tools");
+    await assertGoesOn(talk, "play:tools", stage);
+    const [request] = stage.models.asked("recall").slice(-1);
+    for (const it of ["First I look here.", "echo two", "I have seen one and two."]) assert.ok(request?.includes(it), it);
+  },
+
+  "the page shows the same blocks, live and loaded": async ({ browser, t, stage, open, its }) => {
+    const talk = await open();
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await setRoot(page, { toolDisplay: "timeline" });
+    await say(page, "play:thinking");
+    await answered(page);
+    const shown = [
+      ".bubble",
+      ".thinking",
+      ".text.commentary",
+      ".tool-block.success",
+      ".thinking",
+      ".text.final",
+    ];
+    const blocks = page.locator([...new Set(shown)].map((it) => `.messages ${it}`).join());
+    const kinds = await blocks.evaluateAll(
+      (all, shown) => all.map((it) => shown.find((selector) => it.matches(selector))),
+      shown,
+    );
+    assert.deepEqual(kinds, shown);
+    assert.ok((await page.locator(".tool-block .name").innerText()) in its.tools);
+    await assertSameAfterReload(page);
+  },
+};
