@@ -8,6 +8,7 @@
 mod attachments;
 mod call_ids;
 mod chunks;
+mod incoming;
 mod stored;
 
 use serde_json::{Map, Value, json};
@@ -16,8 +17,9 @@ use transcript::{
     SteerState, TextRole, Transcript,
 };
 
-pub use chunks::{Calls, Chunks, Options, completion};
-pub use stored::{Request, import, request, stored};
+pub use chunks::{Chunks, Options, OtherCalls};
+pub use incoming::{Request, request};
+pub use stored::{import, stored};
 
 use self::call_ids::CallIds;
 
@@ -315,6 +317,7 @@ fn result_text(call: &Call) -> String {
             with_output(failure, call).to_string()
         }
         (None, Some(result)) => match serde_json::from_str(&result) {
+            Ok(Value::String(text)) => text,
             Ok(value) if !call.stdout.is_empty() || !call.stderr.is_empty() => {
                 with_output(value, call).to_string()
             }

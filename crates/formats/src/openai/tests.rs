@@ -1,6 +1,8 @@
 //! The history of any log, cut anywhere, is one that a strict provider accepts.
 
 mod chunks;
+mod folding;
+mod incoming;
 mod stored;
 
 use expect_test::expect;
