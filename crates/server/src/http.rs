@@ -31,6 +31,7 @@ mod sign_in;
 mod socket;
 mod telling;
 mod transfer;
+mod v1;
 mod watch;
 
 use std::net::SocketAddr;
@@ -49,8 +50,8 @@ use crate::views::Views;
 
 use error::RequestCode::{
     AgentBusy, AgentNotFound, AlreadyDecided, CallNotFound, CannotSteer, MessageNotFound,
-    NotSupported, NothingToDo, QueueFull, SessionExists, SessionNotFound, Stopping, Storage,
-    TooManyAttempts,
+    ModelNotFound, NotSupported, NothingToDo, QueueFull, SessionExists, SessionNotFound, Stopping,
+    Storage, TooManyAttempts,
 };
 use route::Route;
 
@@ -257,6 +258,8 @@ fn routes() -> Vec<Route> {
         chat_v4_route("/api/chat/v4/{agent}"),
         resume_v4_route("/api/chat/v4"),
         resume_v4_route("/api/chat/v4/{agent}"),
+        Route::get("/v1/models", v1::list, "The agents that can work, as OpenAI lists models"),
+        Route::get("/v1/models/{model}", v1::show, "An agent, as OpenAI shows a model"),
         Route::get("/api/settings", settings::show, "How the page looks"),
         Route::patch("/api/settings", settings::update, "Change how the page looks")
             .refuses(&[Storage]),

@@ -164,8 +164,10 @@ fn results(messages: &[Value]) -> Vec<Decided> {
 
 /// What a tool gave, as a value: of a text that goes out again as the same text.
 pub(super) fn output(text: &str) -> Value {
-    let read = serde_json::from_str(text).ok().filter(|it: &Value| !it.is_null());
-    read.filter(|it| it.to_string() == text).unwrap_or_else(|| Value::from(text))
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) if !value.is_null() && value.to_string().as_str() == text => value,
+        _ => Value::from(text),
+    }
 }
 
 /// A text, or pieces: texts, pictures, files.

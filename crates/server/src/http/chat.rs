@@ -374,6 +374,10 @@ fn nothing_to_tell() -> HttpError {
 
 impl From<formats::incoming::BadRequest> for HttpError {
     fn from(why: formats::incoming::BadRequest) -> Self {
-        Self::invalid(why.to_string())
+        let error = Self::invalid(why.to_string());
+        match why.param {
+            Some(param) => error.about(param),
+            None => error,
+        }
     }
 }

@@ -20,10 +20,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::error::{HttpError, PageError, RequestCode};
+use super::error::{HttpError, PageError, RequestCode, in_words_of};
 use super::hosts::Hosts;
 use super::keys::Keys;
-use super::{App, sign_in};
+use super::{App, sign_in, v1};
 use crate::clock;
 
 /// What needs no key: whether we are alive, and files that are the same on every machine, so that the
@@ -64,7 +64,7 @@ pub(super) async fn door(State(app): State<App>, request: Request, next: Next) -
         Verdict::Out(error) if is_page(&parts.uri) || wants_page(&parts) => {
             sign_in::refusal_page(&app, error)
         }
-        Verdict::Out(error) => error.into_response(),
+        Verdict::Out(error) => in_words_of(&parts.uri, error),
     };
     set_headers(response.headers_mut(), foreign);
     // Not the query: the token may be there.
@@ -202,10 +202,12 @@ fn is_same(origin: &str, host: &str) -> bool {
     authority.is_some_and(|it| it.eq_ignore_ascii_case(host))
 }
 
-/// A person has typed an address, or followed a link.
+/// A person has typed an address, or followed a link. Under `/v1` there are programs alone.
 pub(super) fn wants_page(request: &Parts) -> bool {
     let accept = request.headers.get(ACCEPT).and_then(|it| it.to_str().ok());
-    request.method == Method::GET && accept.is_some_and(|it| it.contains("text/html"))
+    request.method == Method::GET
+        && accept.is_some_and(|it| it.contains("text/html"))
+        && !v1::is_asked(&request.uri)
 }
 
 pub(super) fn is_page(uri: &Uri) -> bool {
