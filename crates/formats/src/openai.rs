@@ -17,7 +17,7 @@ use transcript::{
     SteerState, TextRole, Transcript,
 };
 
-pub use chunks::{Chunks, Options, OtherCalls};
+pub use chunks::{Chunks, Options, OtherCalls, failure};
 pub use incoming::{Request, request};
 pub use stored::{import, stored};
 

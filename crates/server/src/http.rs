@@ -11,6 +11,7 @@ mod error;
 mod extract;
 mod feed;
 mod frames;
+mod guest;
 mod hosts;
 mod info;
 mod keys;
@@ -29,7 +30,6 @@ mod sessions;
 mod settings;
 mod sign_in;
 mod socket;
-mod telling;
 mod transfer;
 mod v1;
 mod watch;
@@ -258,6 +258,19 @@ fn routes() -> Vec<Route> {
         chat_v4_route("/api/chat/v4/{agent}"),
         resume_v4_route("/api/chat/v4"),
         resume_v4_route("/api/chat/v4/{agent}"),
+        Route::post(
+            "/v1/chat/completions",
+            v1::complete,
+            "Say something, as clients of OpenAI's chat completions do",
+        )
+        .refuses(&[
+            ModelNotFound,
+            SessionNotFound,
+            NothingToDo,
+            QueueFull,
+            Stopping,
+            Storage,
+        ]),
         Route::get("/v1/models", v1::list, "The agents that can work, as OpenAI lists models"),
         Route::get("/v1/models/{model}", v1::show, "An agent, as OpenAI shows a model"),
         Route::get("/api/settings", settings::show, "How the page looks"),

@@ -357,9 +357,14 @@ fn has_failed(answer: &Answer) -> bool {
 }
 
 fn error(answer: &Answer) -> Value {
-    let error = answer.finish.as_ref().and_then(|it| it.error.as_ref());
-    let message = error.map_or("The run failed.", |it| it.message.as_str());
-    let code = error.map_or("internal_error", |it| it.code.as_str());
+    match answer.finish.as_ref().and_then(|it| it.error.as_ref()) {
+        Some(error) => failure(&error.message, Some(error.code.as_str())),
+        None => failure("The run failed.", None),
+    }
+}
+
+/// Told instead of an answer, or in place of the rest of one.
+pub fn failure(message: &str, code: Option<&str>) -> Value {
     json!({ "error": { "message": message, "type": "server_error", "param": null, "code": code } })
 }
 

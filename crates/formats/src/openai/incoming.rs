@@ -51,7 +51,7 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     Ok(Request {
         model: model.to_owned(),
         stream: flag(body, "stream")?,
-        include_usage: body["stream_options"]["include_usage"] == true,
+        include_usage: include_usage(body)?,
         before: Value::from(before),
         results: results(before),
         said,
@@ -95,11 +95,20 @@ fn refuse_what_would_be_missed(body: &Value) -> Result<(), BadRequest> {
     Err(bad(param, &format!("`{param}` cannot be had here: {why}.")))
 }
 
-fn tools(body: &Value) -> Result<Vec<ClientTool>, BadRequest> {
-    if body["tool_choice"] == "none" {
-        return Ok(Vec::new());
+fn include_usage(body: &Value) -> Result<bool, BadRequest> {
+    match &body["stream_options"] {
+        Value::Null => Ok(false),
+        Value::Object(options) => Ok(options.get("include_usage") == Some(&Value::Bool(true))),
+        _ => Err(bad("stream_options", "`stream_options` is no object.")),
     }
-    client_tools(&body["tools"]).map_err(|why| bad("tools", &why.to_string()))
+}
+
+fn tools(body: &Value) -> Result<Vec<ClientTool>, BadRequest> {
+    if !matches!(&body["tools"], Value::Null | Value::Array(_)) {
+        return Err(bad("tools", "`tools` is no array."));
+    }
+    let tools = client_tools(&body["tools"]).map_err(|why| bad("tools", &why.to_string()))?;
+    Ok(if body["tool_choice"] == "none" { Vec::new() } else { tools })
 }
 
 /// Each must be one of which nothing gets lost.

@@ -121,6 +121,16 @@ impl Operation<'_> {
         }
     }
 
+    pub(super) fn takes_header<T: JsonSchema>(&mut self, name: &str) {
+        let schema = self.schemas.read.subschema_for::<T>();
+        self.takes_header_of(name, schema);
+    }
+
+    pub(super) fn takes_header_of(&mut self, name: &str, schema: Schema) {
+        let header = json!({ "name": name, "in": "header", "required": false, "schema": schema });
+        self.parameters.push(header);
+    }
+
     pub(super) fn takes_segment<T: JsonSchema>(&mut self, name: &str) {
         let schema = self.schemas.read.subschema_for::<T>().to_value();
         self.segments.insert(name.to_owned(), schema);

@@ -3,11 +3,14 @@
 //! `model` is the name of an agent. What is refused under `/v1` is refused in OpenAI's words, by the
 //! door too, because its clients read no others.
 
+mod completions;
 mod error;
 mod models;
+mod vocabulary;
 
 use axum::http::Uri;
 
+pub(super) use completions::complete;
 pub(super) use error::V1Error;
 pub(super) use models::{list, show};
 

@@ -28,7 +28,7 @@ struct ErrorDetails {
     /// The field that is to blame.
     param: Option<String>,
     /// Our own word for it, as in docs/errors.md.
-    code: String,
+    code: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -52,7 +52,7 @@ impl IntoResponse for V1Error {
             true => ErrorKind::ServerError,
             false => ErrorKind::InvalidRequestError,
         };
-        let error = ErrorDetails { message, kind, param, code: code.as_str().to_owned() };
+        let error = ErrorDetails { message, kind, param, code: Some(code.as_str().to_owned()) };
         (code.status(), Json(ErrorBody { error })).into_response()
     }
 }

@@ -14,7 +14,7 @@ use crate::http::extract::Segment;
 use crate::http::openapi::{Operation, Takes};
 
 /// The agent that answers when nobody chooses.
-const DEFAULT: &str = "default";
+pub(super) const DEFAULT: &str = "default";
 
 #[derive(Serialize, JsonSchema)]
 pub(in crate::http) struct ModelList {
