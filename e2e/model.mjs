@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 
 /**
- * @typedef {{call: string, arguments?: object} | {text: string}} Said
+ * @typedef {{call: string, arguments?: object} | {text: string} | {delta: object, finish: string}} Said
  * @param {{after: (end: () => Promise<void>) => void}} scope ends the service: a test, or a suite
  */
 export async function startModel(scope) {
@@ -41,11 +41,13 @@ export async function startModel(scope) {
 /** @param {Said} said @param {number} n */
 function delta(said, n) {
   if ("text" in said) return { content: said.text };
+  if ("delta" in said) return said.delta;
   const call = { name: said.call, arguments: JSON.stringify(said.arguments ?? {}) };
   return { tool_calls: [{ index: 0, id: `call_${n}`, type: "function", function: call }] };
 }
 
 /** @param {Said} said */
 function reason(said) {
+  if ("delta" in said) return said.finish;
   return "text" in said ? "stop" : "tool_calls";
 }

@@ -5,6 +5,7 @@
 //! the system message, users and assistants take turns and a user begins. Superseded, discarded and
 //! leaked text is left out.
 
+mod anew;
 mod attachments;
 mod call_ids;
 mod chunks;
@@ -17,6 +18,7 @@ use transcript::{
     SteerState, TextRole, Transcript,
 };
 
+pub use anew::told_anew;
 pub use chunks::{Chunks, Options, OtherCalls, failure};
 pub use incoming::{Request, request};
 pub use stored::{import, stored};

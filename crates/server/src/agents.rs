@@ -235,8 +235,9 @@ impl Agents {
         self.find(id)?.model().map(str::to_owned)
     }
 
-    /// How much of the conversation it wants to know, and in which form.
-    pub(crate) fn look_back(&self, id: &str) -> LookBack {
+    /// How much of the conversation it wants to know, and in which form. A program that has a
+    /// conversation of its own remembers the rest.
+    pub(crate) fn look_back(&self, id: &str, remembers: bool) -> LookBack {
         match self.find(id).map(|agent| (agent, &agent.kind)) {
             Some((agent, AgentKind::OpenAi(kind))) => LookBack::Everything {
                 agent: agent.id.clone(),
@@ -244,6 +245,7 @@ impl Agents {
                 system: kind.system.clone(),
                 sees: kind.sees,
             },
+            Some((_, AgentKind::Program(_))) if !remembers => LookBack::Anew,
             Some((_, AgentKind::Program(_))) => LookBack::LastMessage { with_files: true },
             Some((_, AgentKind::Demo { .. })) | None => LookBack::LastMessage { with_files: false },
         }

@@ -21,6 +21,8 @@ pub struct Request {
     pub results: Vec<Decided>,
     /// None where the results are all that is new.
     pub said: Option<Said>,
+    /// What nobody has answered before that was said. A session that has it already goes on without.
+    pub unanswered: Vec<Said>,
     /// That the client runs itself.
     pub tools: Vec<ClientTool>,
 }
@@ -39,22 +41,29 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     for (idx, message) in messages.iter().enumerate() {
         check_message(message, &format!("messages[{idx}]"))?;
     }
-    let (said, before) = match messages.split_last() {
-        Some((last, before)) if last["role"] == "user" => (Some(said(last)?), before),
-        Some((last, _)) if last["role"] == "tool" => (None, messages.as_slice()),
+    let said = match messages.last() {
+        Some(last) if last["role"] == "user" => Some(said(last)?),
+        Some(last) if last["role"] == "tool" => None,
         Some(_) => {
             let why = "The last of `messages` is neither a user's nor a tool's.";
             return Err(bad("messages", why));
         }
         None => return Err(bad("messages", "`messages` is empty.")),
     };
+    let is_answer = |it: &Value| it["role"] != "user" && !is_instruction(it);
+    let n_answered = messages.iter().rposition(is_answer).map_or(0, |idx| idx + 1);
+    let (answered, new) = messages.split_at(n_answered);
+    let (users, instructions): (Vec<_>, Vec<_>) = new.iter().partition(|it| it["role"] == "user");
+    let before: Vec<Value> = answered.iter().chain(instructions).cloned().collect();
+    let (_, unanswered) = users.split_last().unwrap_or((&&Value::Null, &[]));
     Ok(Request {
         model: model.to_owned(),
         stream: flag(body, "stream")?,
         include_usage: include_usage(body)?,
+        results: results(&before),
         before: Value::from(before),
-        results: results(before),
         said,
+        unanswered: unanswered.iter().filter_map(|it| self::said(it).ok()).collect(),
         tools: tools(body)?,
     })
 }
@@ -149,6 +158,10 @@ fn check_message(message: &Value, place: &str) -> Result<(), BadRequest> {
 
 fn is_at_hand(file: &File) -> bool {
     file.url.starts_with("data:")
+}
+
+fn is_instruction(message: &Value) -> bool {
+    message["role"] == "system" || message["role"] == "developer"
 }
 
 fn said(message: &Value) -> Result<Said, BadRequest> {

@@ -1,5 +1,6 @@
 //! The history of any log, cut anywhere, is one that a strict provider accepts.
 
+mod anew;
 mod chunks;
 mod folding;
 mod incoming;
