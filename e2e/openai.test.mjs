@@ -41,9 +41,9 @@ after(async () => {
   for (const end of ends) await end();
 });
 
-/** @param {Callboard} callboard @param {object} [options] */
-function clientOf({ base, token }, options = {}) {
-  return new OpenAI({ apiKey: token, baseURL: `${base}v1`, ...options });
+/** @param {{base: string, token: string}} callboard */
+function clientOf({ base, token }) {
+  return new OpenAI({ apiKey: token, baseURL: `${base}v1` });
 }
 
 /** @param {string} content @returns {Message} */
@@ -81,7 +81,8 @@ function numbered(messages) {
 
 /** All that a stream says. @param {AsyncIterable<OpenAI.ChatCompletionChunk>} stream */
 async function read(stream) {
-  const all = { content: "", reasoning: "", /** @type {OpenAI.ChatCompletionChunk[]} */ chunks: [] };
+  /** @type {{content: string, reasoning: string, chunks: OpenAI.ChatCompletionChunk[]}} */
+  const all = { content: "", reasoning: "", chunks: [] };
   for await (const chunk of stream) {
     /** @type {any} */
     const delta = chunk.choices[0]?.delta ?? {};
@@ -339,7 +340,7 @@ test("a history with tool calls and pictures comes along", async () => {
   assert.ok(log.some(({ type, text }) => type === "notice" && /brought along/.test(text)));
 });
 
-/** @type {[string, object, typeof OpenAI.APIError, RegExp, string | null][]} */
+/** @type {[string, object, any, RegExp, string | null][]} */
 const REFUSED = [
   ["an unknown model", { model: "gpt-9" }, OpenAI.NotFoundError, /there are: model, demo/, "model"],
   ["several answers", { n: 2 }, OpenAI.BadRequestError, /one answer/, "n"],
@@ -369,7 +370,7 @@ for (const [name, fields, kind, message, param] of REFUSED) {
 }
 
 test("refused: a wrong key, and an address where nothing is", async () => {
-  const stranger = clientOf({ ...callboard, token: "wrong" });
+  const stranger = clientOf({ base: callboard.base, token: "wrong" });
   await assert.rejects(stranger.models.list(), OpenAI.AuthenticationError);
   await assert.rejects(stranger.chat.completions.create(ask("hello")), (/** @type {any} */ error) => {
     return error instanceof OpenAI.AuthenticationError && error.code === "unauthorized";

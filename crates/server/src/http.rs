@@ -267,6 +267,7 @@ fn routes() -> Vec<Route> {
             ModelNotFound,
             SessionNotFound,
             NothingToDo,
+            AgentBusy,
             QueueFull,
             Stopping,
             Storage,

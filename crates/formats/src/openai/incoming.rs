@@ -56,11 +56,12 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     let (users, instructions): (Vec<_>, Vec<_>) = new.iter().partition(|it| it["role"] == "user");
     let before: Vec<Value> = answered.iter().chain(instructions).cloned().collect();
     let (_, unanswered) = users.split_last().unwrap_or((&&Value::Null, &[]));
+    let results = results(&before)?;
     Ok(Request {
         model: model.to_owned(),
         stream: flag(body, "stream")?,
         include_usage: include_usage(body)?,
-        results: results(&before),
+        results,
         before: Value::from(before),
         said,
         unanswered: unanswered.iter().filter_map(|it| self::said(it).ok()).collect(),
@@ -172,16 +173,24 @@ fn said(message: &Value) -> Result<Said, BadRequest> {
     Ok(Said { id: None, text, files })
 }
 
-/// Those since the assistant spoke last.
-fn results(messages: &[Value]) -> Vec<Decided> {
-    let spoken = messages.iter().rposition(|it| it["role"] == "assistant");
-    let later = messages[spoken.map_or(0, |idx| idx + 1)..].iter();
-    let results = later.filter(|it| it["role"] == "tool").filter_map(|message| {
-        let (text, _) = content(&message["content"]);
-        let call = as_text(message, "tool_call_id")?.to_owned();
-        Some(Decided::Output { call, output: output(&text) })
-    });
-    results.collect()
+/// Those since the assistant spoke last: of all calls that it made, or of none.
+fn results(messages: &[Value]) -> Result<Vec<Decided>, BadRequest> {
+    let Some(spoken) = messages.iter().rposition(|it| it["role"] == "assistant") else {
+        return Ok(Vec::new());
+    };
+    let later = messages[spoken + 1..].iter().filter(|it| it["role"] == "tool");
+    let results: Vec<(&str, Value)> = later
+        .filter_map(|it| Some((as_text(it, "tool_call_id")?, output(&content(&it["content"]).0))))
+        .collect();
+    let calls = messages[spoken]["tool_calls"].as_array().into_iter().flatten();
+    let is_missing = |id: &&str| results.iter().all(|(of, _)| of != id);
+    if let Some(id) = calls.filter_map(|it| as_text(it, "id")).find(is_missing) {
+        let why =
+            format!("The call {id:?} has no result: each needs a message of the role \"tool\".");
+        return Err(bad("messages", &why));
+    }
+    let decided = |(call, output): (&str, Value)| Decided::Output { call: call.to_owned(), output };
+    Ok(results.into_iter().map(decided).collect())
 }
 
 /// What a tool gave, as a value: of a text that goes out again as the same text.

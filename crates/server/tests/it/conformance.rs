@@ -194,6 +194,7 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     caller.call(POST, "/api/backup", "/api/backup", Body::Json(copy)).await;
     interrupt_and_go_on(caller, &id, &mut watcher).await;
     ask_and_decide(caller).await;
+    talk_as_to_a_model(caller).await;
     let (restore, restore_url) = of("/restore");
     caller.call(Method::DELETE, session, &format!("{}?seconds=60", of("").1), Body::None).await;
     for _ in 0..2 {
@@ -240,6 +241,9 @@ async fn interrupt_and_go_on(caller: &mut Caller<'_>, id: &str, watcher: &mut Wa
     for _ in 0..102 {
         full = caller.call(POST, &messages, &messages_url, message()).await;
     }
+    assert_eq!(full["error"]["code"], "queue_full");
+    let said = json!({ "model": "demo", "messages": [{ "role": "user", "content": "hello" }] });
+    let full = complete(caller, id, Body::Json(said)).await;
     assert_eq!(full["error"]["code"], "queue_full");
     change_the_queue(caller, id).await;
 }
@@ -301,6 +305,43 @@ async fn ask_and_decide(caller: &mut Caller<'_>) {
     for _ in 0..2 {
         caller.call(Method::DELETE, "/api/grants/{grant}", &grant, Body::None).await;
     }
+}
+
+/// In the words of OpenAI.
+async fn talk_as_to_a_model(caller: &mut Caller<'_>) {
+    caller.call(GET, "/v1/models", "/v1/models", Body::None).await;
+    caller.call(GET, "/v1/models/{model}", "/v1/models/demo", Body::None).await;
+    let tool = json!({ "type": "function", "function": { "name": "pick" } });
+    let asked = json!({ "role": "user", "content": "use the client tool pick" });
+    let body = |model: &str, messages: Value| {
+        Body::Json(json!({ "model": model, "messages": messages, "tools": [tool] }))
+    };
+    let made = complete(caller, "picking", body("default", json!([asked]))).await;
+    let call = &made["choices"][0]["message"]["tool_calls"][0];
+    assert_eq!(call["function"]["name"], "pick", "{made}");
+    let busy = complete(caller, "picking", body("demo", json!([asked]))).await;
+    assert_eq!(busy["error"]["code"], "agent_busy");
+    let result = json!({ "role": "tool", "tool_call_id": call["id"], "content": "teal" });
+    let made = complete(caller, "picking", body("demo", json!([result]))).await;
+    assert_eq!(made["choices"][0]["finish_reason"], "stop", "{made}");
+    let stray = json!({ "role": "tool", "tool_call_id": "none", "content": "teal" });
+    let refused = complete(caller, "picking", body("demo", json!([stray]))).await;
+    assert_eq!(refused["error"]["code"], "nothing_to_do");
+    let broken = json!({ "role": "user", "content": "break" });
+    let failed = complete(caller, "breaking", body("demo", json!([broken]))).await;
+    assert_eq!(failed["error"]["code"], "upstream_error");
+    let unknown = complete(caller, "breaking", body("nobody", json!([broken]))).await;
+    assert_eq!(unknown["error"]["param"], "model");
+    let leaving = "/api/sessions/breaking?seconds=60";
+    caller.call(Method::DELETE, "/api/sessions/{session}", leaving, Body::None).await;
+    let gone = complete(caller, "breaking", body("demo", json!([broken]))).await;
+    assert_eq!(gone["error"]["code"], "session_not_found");
+}
+
+async fn complete(caller: &mut Caller<'_>, session: &str, body: Body<'_>) -> Value {
+    let headers = [(AUTHORIZATION.as_str(), BEARER), ("x-callboard-session", session)];
+    let path = "/v1/chat/completions";
+    caller.call_with(POST, path, path, body, &headers).await.1
 }
 
 async fn check_frames_until(caller: &Caller<'_>, watcher: &mut Watcher, kind: &str) {

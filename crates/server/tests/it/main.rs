@@ -42,5 +42,6 @@ mod strict;
 mod terminal;
 mod tidy;
 mod tool_server;
+mod v1;
 mod watcher;
 mod watching;

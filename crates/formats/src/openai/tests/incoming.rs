@@ -123,6 +123,8 @@ fn what_is_refused() {
         ),
         ask(pieces(json!({ "type": "file", "file": { "file_id": "f" } })), json!({})),
         ask(pieces(json!({ "type": "input_audio", "input_audio": {} })), json!({})),
+        ask(json!([calls(2), result("c1", "x")]), json!({})),
+        ask(json!([calls(1), user("x")]), json!({})),
         ask(hello(), json!({ "stream": "yes" })),
         ask(hello(), json!({ "n": 2 })),
         ask(hello(), json!({ "response_format": { "type": "json_object" } })),
@@ -149,6 +151,8 @@ fn what_is_refused() {
         messages[0].content[0]: `messages[0].content[0]` does not hold its file: Callboard fetches none, so send it as a `data:` address.
         messages[0].content[0]: `messages[0].content[0]` does not hold its file: Callboard fetches none, so send it as a `data:` address.
         messages[0].content[0]: `messages[0].content[0]` is neither a text, an image nor a file.
+        messages: The call "c2" has no result: each needs a message of the role "tool".
+        messages: The call "c1" has no result: each needs a message of the role "tool".
         stream: `stream` is no boolean.
         n: `n` cannot be had here: an agent gives one answer: leave `n` out, or ask again.
         response_format: `response_format` cannot be had here: an agent answers in text: say in a message how it should look.

@@ -167,6 +167,11 @@ impl<V: Vocabulary> Telling<V> {
         }))
     }
 
+    /// Nothing more is told than is there already.
+    pub(in crate::http) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
     /// All of it, for a client that waits for the end.
     pub(in crate::http) async fn into_text(mut self) -> String {
         let mut text = String::new();

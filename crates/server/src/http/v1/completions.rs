@@ -22,10 +22,10 @@ use super::models::{DEFAULT, agent_of};
 use super::vocabulary::{AtOnce, Streamed, answer_at_once};
 use crate::clock;
 use crate::http::App;
-use crate::http::error::HttpError;
+use crate::http::error::{HttpError, RequestCode};
 use crate::http::extract::Input;
 use crate::http::guest::{
-    Beginning, Saying, Telling, Vocabulary, begin, decide, go_on, is_known, say, tell_run,
+    Beginning, Saying, Telling, Vocabulary, begin, decide, go_on, is_known, open_run, say, tell_run,
 };
 use crate::http::openapi::{Gives, Operation, Takes};
 use crate::session::Command;
@@ -204,6 +204,7 @@ async fn answer<V: Vocabulary>(
         Some(said) => {
             if !is_new {
                 decide(&app, &session, results).await?;
+                check_answers(&app, &session).await?;
             }
             let saying = Saying { said, instead_of: None, tools };
             say(app, session, saying, vocabulary).await
@@ -216,4 +217,16 @@ async fn answer<V: Vocabulary>(
         }
         None => go_on(app, session, results, vocabulary).await,
     }
+}
+
+/// A message would wait for as long as the run does, which waits for the client.
+async fn check_answers(app: &App, session: &SessionId) -> Result<(), HttpError> {
+    let Some(run) = open_run(app, session)? else { return Ok(()) };
+    let told = tell_run(app.clone(), session.clone(), &run, AtOnce(Options::default())).await?;
+    if !told.has_ended() || open_run(app, session)? != Some(run) {
+        return Ok(());
+    }
+    let message = "the agent waits for what came of its calls; send that, as messages of the role \
+                   `tool`, or stop its run";
+    Err(HttpError::new(RequestCode::AgentBusy, message).about("messages"))
 }

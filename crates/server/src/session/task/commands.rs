@@ -165,8 +165,8 @@ impl Task {
     /// The answer that the history ends with, if it ends with one.
     fn last_answer(&self) -> Result<Option<String>, store::Error> {
         let window = Window { before: None, limit: ROWS_READ };
-        let rows = self.shared.store.messages(&self.id, window)?.into_iter();
-        let last = rows.filter(|it| it.kind != MessageKind::Aside).next_back();
+        let mut rows = self.shared.store.messages(&self.id, window)?.into_iter();
+        let last = rows.rfind(|it| it.kind != MessageKind::Aside);
         Ok(last.filter(is_answer).filter(|it| !it.superseded).map(|it| it.id))
     }
 
