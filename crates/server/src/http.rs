@@ -1,5 +1,6 @@
 //! The way in: every route, and what stands in front of all of them.
 
+mod agui;
 mod answer;
 mod approvals;
 mod blobs;
@@ -42,6 +43,7 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use store::Store;
 use tokio::sync::mpsc;
+use transcript::Attachment;
 
 use crate::clock;
 use crate::session::{Sessions, Shared};
@@ -93,6 +95,11 @@ impl App {
 
     fn store(&self) -> &Store {
         &self.shared.store
+    }
+
+    /// Where somebody who calls us `host` finds a file. Readers take whole addresses only.
+    fn file_url(&self, host: &str, file: &Attachment) -> String {
+        self.door.hosts.address(host, &format!("/api/blobs/{}", file.blob))
     }
 }
 
@@ -257,6 +264,8 @@ fn routes() -> Vec<Route> {
         chat_v4_route("/api/chat/v4/{agent}"),
         resume_v4_route("/api/chat/v4"),
         resume_v4_route("/api/chat/v4/{agent}"),
+        agui_route("/api/agui"),
+        agui_route("/api/agui/{agent}"),
         Route::get("/api/settings", settings::show, "How the page looks"),
         Route::patch("/api/settings", settings::update, "Change how the page looks")
             .refuses(&[Storage]),
@@ -287,6 +296,12 @@ fn chat_route(path: &'static str) -> Route {
     Route::post(path, chat::send, "Say something, as the AI SDK (5 to 7) does; its stream answers")
         .gives(StatusCode::OK, "text/event-stream")
         .refuses(CHAT_REFUSALS)
+}
+
+fn agui_route(path: &'static str) -> Route {
+    Route::post(path, agui::run, "Say something or go on, as AG-UI does; its events answer")
+        .gives(StatusCode::OK, "text/event-stream")
+        .refuses(&[AgentNotFound, SessionNotFound, NothingToDo, QueueFull, Stopping, Storage])
 }
 
 fn chat_v4_route(path: &'static str) -> Route {

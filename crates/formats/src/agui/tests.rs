@@ -9,7 +9,7 @@ use transcript::logs::any_log;
 use transcript::{Event, Record, ResponseId};
 
 use super::*;
-use crate::tests::logs::{corpus, read, sound_log};
+use crate::tests::logs::{corpus, read, sound_log, spoken_log};
 use crate::tests::{finished_runs, whole};
 
 /// Checks and folds events as the clients do, and panics where one of them would fail.
@@ -81,6 +81,10 @@ impl Client {
                 let function = json!({ "name": id("toolCallName"), "arguments": "" });
                 let call =
                     json!({ "id": event["toolCallId"], "type": "function", "function": function });
+                if self.owner(&id("toolCallId")).is_some() {
+                    // Of a snapshot: it goes on. Version 0.0.45 would have it twice.
+                    return;
+                }
                 let message = self.message(parent, "assistant", None);
                 match message.get_mut("toolCalls").and_then(Value::as_array_mut) {
                     Some(calls) => calls.push(call),
@@ -97,13 +101,15 @@ impl Client {
             "TOOL_CALL_END" => self.end("call", id("toolCallId")),
             "TOOL_CALL_RESULT" => {
                 assert!(event["content"].is_string());
-                self.messages.push(json!({
+                let result = json!({
                     "id": id("messageId"),
                     "role": "tool",
                     "toolCallId": id("toolCallId"),
                     "content": event["content"],
-                }));
+                });
+                self.messages.insert(self.place_of_result(&id("toolCallId")), result);
             }
+            "MESSAGES_SNAPSHOT" => self.merge(event["messages"].as_array().unwrap()),
             "CUSTOM" => assert!(event["name"].is_string() && event.get("value").is_some()),
             // Not ours: it is in a vector.
             "REASONING_ENCRYPTED_VALUE" => {
@@ -112,6 +118,43 @@ impl Client {
             }
             other => panic!("not every version knows {other}"),
         }
+    }
+
+    /// The message with that call.
+    fn owner(&self, call: &str) -> Option<usize> {
+        self.messages.iter().position(|message| {
+            let calls = message["toolCalls"].as_array();
+            calls.is_some_and(|it| it.iter().any(|it| it["id"] == call))
+        })
+    }
+
+    /// Behind the message with the call, and behind the results that are there already.
+    fn place_of_result(&self, call: &str) -> usize {
+        let Some(owner) = self.owner(call) else { return self.messages.len() };
+        let after = &self.messages[owner + 1..];
+        owner + 1 + after.iter().take_while(|it| it["role"] == "tool").count()
+    }
+
+    /// As versions since 0.0.46 do; 0.0.45 takes the snapshot as it is.
+    fn merge(&mut self, snapshot: &[Value]) {
+        let is_thought = |it: &Value| it["role"] == "reasoning";
+        let of_snapshot = |id: &Value| snapshot.iter().find(|it| it["id"] == *id);
+        let has_thoughts = snapshot.iter().any(is_thought);
+        let old = std::mem::take(&mut self.messages).into_iter();
+        let kept = old.filter_map(|message| match of_snapshot(&message["id"]) {
+            Some(newer) => Some(newer.clone()),
+            None => (is_thought(&message) && !has_thoughts).then_some(message),
+        });
+        self.messages = kept.collect();
+        for message in snapshot {
+            if !self.messages.iter().any(|it| it["id"] == message["id"]) {
+                self.messages.push(message.clone());
+            }
+        }
+    }
+
+    fn known(&self) -> Vec<String> {
+        self.messages.iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
     }
 
     fn start(&mut self, kind: &'static str, id: String) {
@@ -147,9 +190,12 @@ fn append(value: &mut Value, event: &Value) {
     *value = json!(value.as_str().unwrap().to_owned() + event["delta"].as_str().unwrap());
 }
 
-fn folded(log: &[Record], run: &ResponseId) -> Client {
-    let mut stream = Stream::new(run.clone(), "th", "run1");
-    let mut client = Client::default();
+fn stream(run: &ResponseId) -> Stream {
+    Stream::new(run.clone(), "th", "run1")
+}
+
+/// Tells these records one by one.
+fn tell(stream: &mut Stream, client: &mut Client, log: &[Record]) {
     for record in log {
         let events = stream.apply(record);
         let has_news = !events.is_empty();
@@ -160,29 +206,62 @@ fn folded(log: &[Record], run: &ResponseId) -> Client {
             assert!(!stream.is_over());
         }
     }
+}
+
+fn folded(log: &[Record], run: &ResponseId) -> Client {
+    let mut client = Client::default();
+    tell(&mut stream(run), &mut client, log);
     client
 }
 
-/// A client puts results where they come; a snapshot puts them behind their calls.
-fn in_place(messages: Vec<Value>) -> Vec<Value> {
-    let (results, others): (Vec<_>, Vec<_>) =
-        messages.into_iter().partition(|it| it["role"] == "tool");
-    let mut placed = Vec::new();
-    for message in others {
-        let calls = message["toolCalls"].as_array().cloned().unwrap_or_default();
-        placed.push(message);
-        for call in calls {
-            placed.extend(results.iter().find(|it| it["toolCallId"] == call["id"]).cloned());
-        }
-    }
-    placed
+fn kept(log: &[Record], run: &ResponseId) -> Value {
+    whole(log).message(run.as_str()).map(|it| messages(it, Version::V1, &no_url)).unwrap().into()
+}
+
+fn no_url(_: &transcript::Attachment) -> String {
+    String::new()
 }
 
 fn check_law(log: &[Record]) {
     for (run, _) in finished_runs(log) {
-        let kept = messages(whole(log).message(run.as_str()).unwrap());
-        let told = in_place(folded(log, &run).messages);
-        assert_eq!(Value::from(told), Value::from(kept), "{run}");
+        assert_eq!(Value::from(folded(log, &run).messages), kept(log, &run), "{run}");
+    }
+}
+
+/// A client was told so much, went away, and comes back when so much has happened.
+fn comes_back(log: &[Record], run: &ResponseId, told: usize, happened: usize) -> Client {
+    let before = folded(&log[..told], run);
+    let mut client = Client { messages: before.messages, ..Client::default() };
+    let mut again = stream(run);
+    let known = client.known();
+    client.take(again.rejoin(&log[..happened], &known, Vec::new()));
+    assert_eq!(again.is_over(), !client.run_is_open);
+    if !client.has_failed {
+        if again.is_over() {
+            again.next_run("run2");
+        }
+        tell(&mut again, &mut client, &log[happened..]);
+    }
+    client
+}
+
+fn check_returns(log: &[Record], runs: impl IntoIterator<Item = ResponseId>) {
+    for run in runs {
+        let begins = log.iter().position(|it| it.response_id.as_ref() == Some(&run));
+        let begins = begins.unwrap_or(log.len());
+        for told in begins..=log.len() {
+            for happened in told.max(begins + 1)..=log.len() {
+                let client = comes_back(log, &run, told, happened);
+                assert_eq!(Value::from(client.messages), kept(log, &run), "{told} {happened}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_may_go_and_come_back_at_any_time() {
+    for (_, log) in corpus().into_iter().filter(|(name, _)| *name != "odd") {
+        check_returns(&log, finished_runs(&log).into_iter().map(|(run, _)| run));
     }
 }
 
@@ -199,6 +278,11 @@ proptest! {
     #[test]
     fn a_random_run_streamed_is_its_snapshot(log in sound_log(60)) {
         check_law(&log);
+    }
+
+    #[test]
+    fn a_client_may_come_back_to_a_random_run(log in spoken_log(20)) {
+        check_returns(&log, finished_runs(&log).into_iter().map(|(run, _)| run));
     }
 
     #[test]
@@ -290,7 +374,7 @@ fn what_clients_send() {
     let read = |body: Value| {
         let mut whole = json!({ "threadId": "th", "runId": "r2" });
         whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
-        request(&whole).map(|it| it.given)
+        request(&whole).map(|it| (it.given, it.decided))
     };
     let user = |content: Value| json!({ "messages": [{ "id": "u1", "role": "user", "content": content }] });
     let resume = |status: &str, payload: Value| json!({ "resume": [{ "interruptId": "approval_c1", "status": status, "payload": payload }] });
@@ -304,22 +388,28 @@ fn what_clients_send() {
         read(
             json!({ "messages": [{ "role": "assistant" }, { "role": "tool", "toolCallId": "c2", "content": "done" }] }),
         ),
+        read(json!({ "messages": [
+            { "role": "assistant" }, { "role": "tool", "toolCallId": "c2", "error": "no" },
+            { "role": "user", "content": "and" },
+        ] })),
         read(json!({})),
     ];
     let lines: Vec<String> = read_well.map(|it| format!("{:?}", it.unwrap())).into();
     expect![[r#"
-        Said(Said { id: Some("u1"), text: "hi", files: [] })
-        Said(Said { id: Some("u1"), text: "hi", files: [File { media_type: "image/png", name: None, url: "data:image/png;base64,AA==" }, File { media_type: "image/png", name: None, url: "http://x" }] })
-        Decided([Approval { call: "c1", approved: true, reason: None, arguments: Some(Object {"p": Number(2)}) }])
-        Decided([Approval { call: "c1", approved: false, reason: Some("no"), arguments: None }])
-        Decided([Output { call: "c2", output: String("done") }])
-        Nothing
+        (Said(Said { id: Some("u1"), text: "hi", files: [] }), [])
+        (Said(Said { id: Some("u1"), text: "hi", files: [File { media_type: "image/png", name: None, url: "data:image/png;base64,AA==" }, File { media_type: "image/png", name: None, url: "http://x" }] }), [])
+        (Nothing, [Approval { call: "c1", approved: true, reason: None, arguments: Some(Object {"p": Number(2)}) }])
+        (Nothing, [Approval { call: "c1", approved: false, reason: Some("no"), arguments: None }])
+        (Nothing, [Output { call: "c2", output: String("done") }])
+        (Said(Said { id: None, text: "and", files: [] }), [Error { call: "c2", error: "no" }])
+        (Nothing, [])
     "#]].assert_eq(&(lines.join("\n") + "\n"));
     let bad = [
-        request(&json!(7)).map(|it| it.given),
-        request(&json!({})).map(|it| it.given),
+        request(&json!(7)).map(|it| (it.given, it.decided)),
+        request(&json!({})).map(|it| (it.given, it.decided)),
         read(json!({ "messages": 7 })),
         read(user(json!(7))),
+        read(user(json!(" "))),
         read(user(json!([{ "type": "smell" }]))),
         read(user(json!([{ "type": "image", "source": { "type": "file", "value": "x" } }]))),
         read(resume("resolved", json!({}))),
@@ -333,12 +423,13 @@ fn what_clients_send() {
         `threadId` is no text.
         `messages` is no array.
         `messages[0].content` is neither text nor array.
+        `messages[0]` has neither text nor files.
         `messages[0].content[0].type` is no kind of content.
         `messages[0].content[0].source.type` is neither "data" nor "url".
         `resume[0].payload.approved` is no boolean.
         `resume[0].status` is neither "resolved" nor "cancelled".
         `resume[0].interruptId` is none that was given out here.
-        `tools[0].name` is no text.
+        `tools[0]` has no name of 1 to 64 letters, digits, '_' or '-'.
     "#]]
     .assert_eq(&(whys.join("\n") + "\n"));
 }
