@@ -22,8 +22,16 @@ pub use stream::Stream;
 use crate::call;
 use crate::ui::FileUrl;
 
+#[cfg(any(test, feature = "testing"))]
+#[allow(clippy::unwrap_used, reason = "tests call it")]
+pub mod testing;
 #[cfg(test)]
 mod tests;
+
+/// An event as it goes over the wire. Clients split at empty lines alone, and fail at `[DONE]`.
+pub fn frame(event: &Value) -> String {
+    format!("data: {event}\n\n")
+}
 
 /// What the client understands; they differ in how files look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

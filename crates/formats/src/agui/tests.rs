@@ -1,226 +1,15 @@
 //! Events folded by a client are the messages of a snapshot, and the strictest client takes them.
 
-use std::collections::HashSet;
-
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use transcript::logs::any_log;
 use transcript::{Event, Record, ResponseId};
 
+use super::testing::{Client, comes_back, folded, kept};
 use super::*;
+use crate::tests::finished_runs;
 use crate::tests::logs::{corpus, read, sound_log, spoken_log};
-use crate::tests::{finished_runs, whole};
-
-/// Checks and folds events as the clients do, and panics where one of them would fail.
-#[derive(Default)]
-struct Client {
-    messages: Vec<Value>,
-    run_is_open: bool,
-    has_failed: bool,
-    /// Kinds and ids of what is open.
-    open: HashSet<(&'static str, String)>,
-    interrupts: Vec<Value>,
-}
-
-impl Client {
-    fn take(&mut self, events: Vec<Value>) {
-        for event in events {
-            assert!(!self.has_failed, "nothing comes after an error: {event}");
-            let fields = event.as_object().unwrap();
-            assert!(fields.values().all(|it| !it.is_null()), "{event}");
-            assert_ne!(event.get("delta"), Some(&json!("")), "version 0.0.45 fails at it");
-            self.fold(&event);
-        }
-    }
-
-    fn fold(&mut self, event: &Value) {
-        let kind = event["type"].as_str().unwrap();
-        let begins = ["RUN_STARTED", "RUN_ERROR"].contains(&kind);
-        assert!(self.run_is_open || begins, "outside any run: {event}");
-        let id = |field: &str| event[field].as_str().expect("an id").to_owned();
-        match kind {
-            "RUN_STARTED" => {
-                assert!(!self.run_is_open, "a second run");
-                assert!(event["threadId"].is_string() && event["runId"].is_string());
-                (self.run_is_open, self.interrupts) = (true, Vec::new());
-            }
-            "RUN_FINISHED" => {
-                assert!(self.open.is_empty(), "still open: {:?}", self.open);
-                self.run_is_open = false;
-                if let Some(outcome) = event.get("outcome") {
-                    assert_eq!(outcome["type"], "interrupt", "the one that all versions take");
-                    self.interrupts = outcome["interrupts"].as_array().unwrap().clone();
-                    assert!(!self.interrupts.is_empty());
-                }
-            }
-            "RUN_ERROR" => {
-                id("message");
-                (self.run_is_open, self.has_failed) = (false, true);
-            }
-            "STEP_STARTED" => self.start("step", id("stepName")),
-            "STEP_FINISHED" => self.end("step", id("stepName")),
-            "TEXT_MESSAGE_START" => {
-                self.start("text", id("messageId"));
-                self.message(&event["messageId"], "assistant", Some(""));
-            }
-            "TEXT_MESSAGE_CONTENT" => self.append("text", event),
-            "TEXT_MESSAGE_END" => self.end("text", id("messageId")),
-            "REASONING_START" => self.start("span", id("messageId")),
-            "REASONING_MESSAGE_START" => {
-                assert_eq!(event["role"], "reasoning");
-                self.start("reasoning", id("messageId"));
-                self.message(&event["messageId"], "reasoning", Some(""));
-            }
-            "REASONING_MESSAGE_CONTENT" => self.append("reasoning", event),
-            "REASONING_MESSAGE_END" => self.end("reasoning", id("messageId")),
-            "REASONING_END" => self.end("span", id("messageId")),
-            "TOOL_CALL_START" => {
-                self.start("call", id("toolCallId"));
-                let parent = event.get("parentMessageId").unwrap_or(&event["toolCallId"]);
-                let function = json!({ "name": id("toolCallName"), "arguments": "" });
-                let call =
-                    json!({ "id": event["toolCallId"], "type": "function", "function": function });
-                if self.owner(&id("toolCallId")).is_some() {
-                    // Of a snapshot: it goes on. Version 0.0.45 would have it twice.
-                    return;
-                }
-                let message = self.message(parent, "assistant", None);
-                match message.get_mut("toolCalls").and_then(Value::as_array_mut) {
-                    Some(calls) => calls.push(call),
-                    None => message["toolCalls"] = json!([call]),
-                }
-            }
-            "TOOL_CALL_ARGS" => {
-                assert!(self.open.contains(&("call", id("toolCallId"))), "{event}");
-                let calls = self.messages.iter_mut().filter_map(|it| it.get_mut("toolCalls"));
-                let mut calls = calls.flat_map(|it| it.as_array_mut().unwrap());
-                let call = calls.find(|it| it["id"] == event["toolCallId"]).unwrap();
-                append(&mut call["function"]["arguments"], event);
-            }
-            "TOOL_CALL_END" => self.end("call", id("toolCallId")),
-            "TOOL_CALL_RESULT" => {
-                assert!(event["content"].is_string());
-                let result = json!({
-                    "id": id("messageId"),
-                    "role": "tool",
-                    "toolCallId": id("toolCallId"),
-                    "content": event["content"],
-                });
-                self.messages.insert(self.place_of_result(&id("toolCallId")), result);
-            }
-            "MESSAGES_SNAPSHOT" => self.merge(event["messages"].as_array().unwrap()),
-            "CUSTOM" => assert!(event["name"].is_string() && event.get("value").is_some()),
-            // Not ours: it is in a vector.
-            "REASONING_ENCRYPTED_VALUE" => {
-                let value = event["encryptedValue"].clone();
-                self.message(&event["entityId"], "reasoning", None)["encryptedValue"] = value;
-            }
-            other => panic!("not every version knows {other}"),
-        }
-    }
-
-    /// The message with that call.
-    fn owner(&self, call: &str) -> Option<usize> {
-        self.messages.iter().position(|message| {
-            let calls = message["toolCalls"].as_array();
-            calls.is_some_and(|it| it.iter().any(|it| it["id"] == call))
-        })
-    }
-
-    /// Behind the message with the call, and behind the results that are there already.
-    fn place_of_result(&self, call: &str) -> usize {
-        let Some(owner) = self.owner(call) else { return self.messages.len() };
-        let after = &self.messages[owner + 1..];
-        owner + 1 + after.iter().take_while(|it| it["role"] == "tool").count()
-    }
-
-    /// As versions since 0.0.46 do; 0.0.45 takes the snapshot as it is.
-    fn merge(&mut self, snapshot: &[Value]) {
-        let is_thought = |it: &Value| it["role"] == "reasoning";
-        let of_snapshot = |id: &Value| snapshot.iter().find(|it| it["id"] == *id);
-        let has_thoughts = snapshot.iter().any(is_thought);
-        let old = std::mem::take(&mut self.messages).into_iter();
-        let kept = old.filter_map(|message| match of_snapshot(&message["id"]) {
-            Some(newer) => Some(newer.clone()),
-            None => (is_thought(&message) && !has_thoughts).then_some(message),
-        });
-        self.messages = kept.collect();
-        for message in snapshot {
-            if !self.messages.iter().any(|it| it["id"] == message["id"]) {
-                self.messages.push(message.clone());
-            }
-        }
-    }
-
-    fn known(&self) -> Vec<String> {
-        self.messages.iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
-    }
-
-    fn start(&mut self, kind: &'static str, id: String) {
-        assert!(self.open.insert((kind, id.clone())), "{kind} {id} is open already");
-    }
-
-    fn end(&mut self, kind: &'static str, id: String) {
-        assert!(self.open.remove(&(kind, id.clone())), "{kind} {id} is not open");
-    }
-
-    fn append(&mut self, kind: &'static str, event: &Value) {
-        let id = event["messageId"].as_str().unwrap();
-        assert!(self.open.contains(&(kind, id.to_owned())), "{event}");
-        let message = self.messages.iter_mut().find(|it| it["id"] == id);
-        append(&mut message.unwrap()["content"], event);
-    }
-
-    fn message(&mut self, id: &Value, role: &str, content: Option<&str>) -> &mut Value {
-        let known = self.messages.iter().position(|it| it["id"] == *id);
-        let idx = known.unwrap_or_else(|| {
-            let mut message = json!({ "id": id, "role": role });
-            if let Some(content) = content {
-                message["content"] = json!(content);
-            }
-            self.messages.push(message);
-            self.messages.len() - 1
-        });
-        &mut self.messages[idx]
-    }
-}
-
-fn append(value: &mut Value, event: &Value) {
-    *value = json!(value.as_str().unwrap().to_owned() + event["delta"].as_str().unwrap());
-}
-
-fn stream(run: &ResponseId) -> Stream {
-    Stream::new(run.clone(), "th", "run1")
-}
-
-/// Tells these records one by one.
-fn tell(stream: &mut Stream, client: &mut Client, log: &[Record]) {
-    for record in log {
-        let events = stream.apply(record);
-        let has_news = !events.is_empty();
-        client.take(events);
-        assert!(!has_news || stream.is_over() != client.run_is_open);
-        if stream.is_over() && !client.has_failed {
-            stream.next_run("run2");
-            assert!(!stream.is_over());
-        }
-    }
-}
-
-fn folded(log: &[Record], run: &ResponseId) -> Client {
-    let mut client = Client::default();
-    tell(&mut stream(run), &mut client, log);
-    client
-}
-
-fn kept(log: &[Record], run: &ResponseId) -> Value {
-    whole(log).message(run.as_str()).map(|it| messages(it, Version::V1, &no_url)).unwrap().into()
-}
-
-fn no_url(_: &transcript::Attachment) -> String {
-    String::new()
-}
 
 fn check_law(log: &[Record]) {
     for (run, _) in finished_runs(log) {
@@ -228,31 +17,17 @@ fn check_law(log: &[Record]) {
     }
 }
 
-/// A client was told so much, went away, and comes back when so much has happened.
-fn comes_back(log: &[Record], run: &ResponseId, told: usize, happened: usize) -> Client {
-    let before = folded(&log[..told], run);
-    let mut client = Client { messages: before.messages, ..Client::default() };
-    let mut again = stream(run);
-    let known = client.known();
-    client.take(again.rejoin(&log[..happened], &known, Vec::new()));
-    assert_eq!(again.is_over(), !client.run_is_open);
-    if !client.has_failed {
-        if again.is_over() {
-            again.next_run("run2");
-        }
-        tell(&mut again, &mut client, &log[happened..]);
-    }
-    client
-}
-
-fn check_returns(log: &[Record], runs: impl IntoIterator<Item = ResponseId>) {
-    for run in runs {
-        let begins = log.iter().position(|it| it.response_id.as_ref() == Some(&run));
-        let begins = begins.unwrap_or(log.len());
-        for told in begins..=log.len() {
-            for happened in told.max(begins + 1)..=log.len() {
-                let client = comes_back(log, &run, told, happened);
-                assert_eq!(Value::from(client.messages), kept(log, &run), "{told} {happened}");
+/// After any record they go; how much they miss is different every time.
+fn check_returns(log: &[Record]) {
+    for (run, _) in finished_runs(log) {
+        let of_run: Vec<Record> =
+            log.iter().filter(|it| it.response_id.as_ref() == Some(&run)).cloned().collect();
+        let whole = kept(&of_run, &run);
+        for told in 0..of_run.len() {
+            let had = folded(&of_run[..told], &run).messages;
+            for happened in (told.max(1)..=of_run.len()).step_by(7).chain([of_run.len()]) {
+                let client = comes_back(&of_run, &run, &had, happened);
+                assert_eq!(Value::from(client.messages), whole, "{told} {happened}");
             }
         }
     }
@@ -261,7 +36,7 @@ fn check_returns(log: &[Record], runs: impl IntoIterator<Item = ResponseId>) {
 #[test]
 fn a_client_may_go_and_come_back_at_any_time() {
     for (_, log) in corpus().into_iter().filter(|(name, _)| *name != "odd") {
-        check_returns(&log, finished_runs(&log).into_iter().map(|(run, _)| run));
+        check_returns(&log);
     }
 }
 
@@ -282,7 +57,7 @@ proptest! {
 
     #[test]
     fn a_client_may_come_back_to_a_random_run(log in spoken_log(20)) {
-        check_returns(&log, finished_runs(&log).into_iter().map(|(run, _)| run));
+        check_returns(&log);
     }
 
     #[test]
@@ -299,13 +74,16 @@ proptest! {
 }
 
 #[test]
-fn the_client_of_these_tests_is_like_the_real_one() {
+fn the_client_of_these_tests_is_like_the_real_ones() {
     for line in include_str!("../../fixtures/agui/folded.jsonl").lines() {
         let case: Value = serde_json::from_str(line).unwrap();
-        let events = case["events"].as_array().unwrap().clone();
+        let frames = match &case["body"] {
+            Value::String(body) => body.clone(),
+            _ => case["events"].as_array().unwrap().iter().map(frame).collect(),
+        };
         let folded = std::panic::catch_unwind(move || {
             let mut client = Client::default();
-            client.take(events);
+            client.hear(&frames);
             client.messages
         });
         match (folded, case["ok"].as_bool().unwrap()) {
@@ -313,7 +91,7 @@ fn the_client_of_these_tests_is_like_the_real_one() {
                 assert_eq!(Value::from(messages), case["messages"], "{}", case["name"]);
             }
             (Err(_), false) => (),
-            (_, ok) => panic!("{}: the real one says {ok}", case["name"]),
+            (_, ok) => panic!("{}: the real ones say {ok}", case["name"]),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use formats::agui::{Stream, Version, messages, snapshots};
+use formats::agui::{Stream, Version, frame, messages, snapshots};
 use serde_json::{Value, json};
 use store::Window;
 use transcript::{Attachment, CallId, Record, ResponseId, Seq, SessionId, Transcript};
@@ -152,9 +152,4 @@ impl Voice for Telling {
     fn next_response(&mut self) {
         self.stream.next_run(&self.run);
     }
-}
-
-/// Clients split at "\n\n" alone, and take no `[DONE]`.
-fn frame(event: &Value) -> String {
-    format!("data: {event}\n\n")
 }
