@@ -1,17 +1,19 @@
-//! AG-UI: a run as its events (`stream.rs`), as the messages that its clients make of them, and what
-//! they send (`incoming.rs`).
+//! AG-UI: a run as its events (`stream.rs`), as the messages that its clients make of them, in and out
+//! (`import.rs`), and what they send (`incoming.rs`).
 //!
 //! Only what versions 0.0.45, 0.0.59 and 1.0 all take is said. Calls stand in the assistant message
 //! with the words that led to them. What that vocabulary has no message for is a `CUSTOM` event and is
 //! not kept: steered messages, exchanges, notices. Texts that were taken back stay, and what sub-agents
 //! did is left out.
 
+pub(crate) mod import;
 mod incoming;
 mod stream;
 
 use serde_json::{Value, json};
 use transcript::{Answer, Call, Content, Message, PartKind, SaidBy};
 
+pub use import::import;
 pub use incoming::{Request, request};
 pub use stream::Stream;
 

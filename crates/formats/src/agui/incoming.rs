@@ -64,12 +64,18 @@ fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
         let place = format!("{place}.content[{idx}]");
         match piece["type"].as_str() {
             Some("text") => texts.push(text(piece, "text", &place)?),
-            Some("image" | "audio" | "video" | "document") => files.push(file(piece, &place)?),
-            Some("binary") => files.push(binary(piece, &place)?),
-            _ => return Err(BadRequest::new(format!("`{place}.type` is no kind of content."))),
+            _ => files.push(any_file(piece, &place)?),
         }
     }
     Ok(Said { id, text: texts.join("\n\n"), files })
+}
+
+pub(super) fn any_file(piece: &Value, place: &str) -> Result<File, BadRequest> {
+    match piece["type"].as_str() {
+        Some("image" | "audio" | "video" | "document") => file(piece, place),
+        Some("binary") => binary(piece, place),
+        _ => Err(BadRequest::new(format!("`{place}.type` is no kind of content."))),
+    }
 }
 
 fn file(piece: &Value, place: &str) -> Result<File, BadRequest> {
