@@ -11,6 +11,7 @@ mod error;
 mod extract;
 mod feed;
 mod frames;
+mod guest;
 mod hosts;
 mod info;
 mod keys;
@@ -29,7 +30,6 @@ mod sessions;
 mod settings;
 mod sign_in;
 mod socket;
-mod telling;
 mod transfer;
 mod watch;
 
