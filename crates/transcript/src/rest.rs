@@ -3,8 +3,8 @@
 
 use crate::closing::unanswered_exchange;
 use crate::{
-    Answer, Ending, Event, Level, Message, Millis, PartKind, Record, ResponseId, RunStatus,
-    SendMode, SessionId, SteerState, Steered, Transcript, close,
+    Answer, Ending, Event, Message, Millis, PartKind, Record, ResponseId, RunStatus, SendMode,
+    SessionId, SteerState, Steered, Transcript, close,
 };
 
 /// Why the queue of an imported session is held.
@@ -20,11 +20,6 @@ pub fn put_to_rest(records: &[Record]) -> Vec<Record> {
     rest.end_runs();
     rest.end_exchanges();
     rest.hold_what_waits();
-    if !rest.said.is_empty() {
-        let text = "This was imported while something was going on or waiting. It has been ended or \
-                    held here, and nothing starts until you say something.";
-        rest.say(None, Event::Notice { level: Level::Info, text: text.to_owned() });
-    }
     rest.said
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     CallId, ClientTool, Decision, Direction, Event, ExchangeId, ExchangeMode, ExchangeState,
-    MessageId, Millis, Record, ResponseId, RunStatus, Scope, Sender, SessionId,
+    MessageId, Millis, Record, ResponseId, RunStatus, SaidBy, Scope, Sender, SessionId,
 };
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,9 +140,9 @@ impl Summary {
                 self.given_title = title.clone().or_else(|| self.given_title.take());
                 self.archived = archived.unwrap_or(self.archived);
             }
-            Event::UserMessage { message_id, text, from, .. } => {
+            Event::UserMessage { message_id, role, text, from, .. } => {
                 self.message_count += 1;
-                self.unanswered = true;
+                self.unanswered |= *role == SaidBy::User;
                 self.from.clone_from(from);
                 if let Some(before) = self.newest_message.replace(message_id.clone()) {
                     self.client_tools.remove(&before);
