@@ -6,7 +6,7 @@
 //! not kept: steered messages, exchanges, notices. Texts that were taken back stay, and what sub-agents
 //! did is left out.
 
-mod import;
+pub(crate) mod import;
 mod incoming;
 mod snapshot;
 mod stream;

@@ -252,6 +252,7 @@ fn routes() -> Vec<Route> {
         Route::get("/api/sessions/{session}/export", transfer::export, "A session as a file")
             .gives(StatusCode::OK, "*/*"),
         Route::post("/api/sessions/import", transfer::import, "A session from a file").refuses(&[
+            AgentNotFound,
             SessionExists,
             Stopping,
             Storage,

@@ -4,7 +4,7 @@
 //! results of tools that the client has run since the last answer. State, context and the client's own
 //! properties are nothing to an agent.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use transcript::ClientTool;
 
 use super::Version;
@@ -63,32 +63,32 @@ fn given(messages: &[Value]) -> Result<Given, BadRequest> {
 
 fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
     let id = message["id"].as_str().map(str::to_owned);
-    let (text, files) = content(&message["content"], &format!("{place}.content"))?;
-    if text.trim().is_empty() && files.is_empty() {
-        return Err(BadRequest::new(format!("`{place}` has neither text nor files.")));
-    }
-    Ok(Said { id, text, files })
-}
-
-/// A text, or pieces of texts and files.
-pub(super) fn content(content: &Value, place: &str) -> Result<(String, Vec<File>), BadRequest> {
-    let pieces = match content {
-        Value::String(text) => return Ok((text.clone(), Vec::new())),
+    let pieces = match &message["content"] {
+        text @ Value::String(_) => &vec![json!({ "type": "text", "text": text })],
         Value::Array(pieces) => pieces,
-        _ => return Err(BadRequest::new(format!("`{place}` is neither text nor array."))),
+        _ => return Err(BadRequest::new(format!("`{place}.content` is neither text nor array."))),
     };
     let mut texts = Vec::new();
     let mut files = Vec::new();
     for (idx, piece) in pieces.iter().enumerate() {
-        let place = format!("{place}[{idx}]");
+        let place = format!("{place}.content[{idx}]");
         match piece["type"].as_str() {
             Some("text") => texts.push(text(piece, "text", &place)?),
-            Some("image" | "audio" | "video" | "document") => files.push(file(piece, &place)?),
-            Some("binary") => files.push(binary(piece, &place)?),
-            _ => return Err(BadRequest::new(format!("`{place}.type` is no kind of content."))),
+            _ => files.push(any_file(piece, &place)?),
         }
     }
-    Ok((texts.join("\n\n"), files))
+    if texts.iter().all(|it| it.trim().is_empty()) && files.is_empty() {
+        return Err(BadRequest::new(format!("`{place}` has neither text nor files.")));
+    }
+    Ok(Said { id, text: texts.join("\n\n"), files })
+}
+
+pub(super) fn any_file(piece: &Value, place: &str) -> Result<File, BadRequest> {
+    match piece["type"].as_str() {
+        Some("image" | "audio" | "video" | "document") => file(piece, place),
+        Some("binary") => binary(piece, place),
+        _ => Err(BadRequest::new(format!("`{place}.type` is no kind of content."))),
+    }
 }
 
 fn file(piece: &Value, place: &str) -> Result<File, BadRequest> {

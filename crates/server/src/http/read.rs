@@ -89,6 +89,7 @@ enum Format {
     Ui,
     UiV4,
     Openai,
+    OpenaiStored,
     Fullstream,
     Agui,
 }
@@ -177,6 +178,7 @@ fn in_words(
             let reader = openai::Reader { agent: "", model: None, system: None, files };
             foreign(openai::conversation(transcript, &reader))
         }
+        Format::OpenaiStored => foreign(messages.flat_map(openai::stored)),
         Format::Fullstream => foreign(messages.filter_map(formats::fullstream::message)),
         Format::Agui => {
             let version = formats::agui::Version::V1;
