@@ -49,7 +49,7 @@ export function openAgent({ module }, callboard, { agent, threadId, messages } =
 /**
  * One run, with what was told of it and how it ended.
  * @param {any} agent
- * @param {string | any[] | undefined} content what is said, if anything
+ * @param {string | any[]} [content] what is said, if anything
  * @param {object} [parameters] of `runAgent`
  * @returns {Promise<{events: any[], error?: string, failed?: Error, last: any}>}
  */
@@ -59,9 +59,9 @@ export async function run(agent, content, parameters = {}) {
   const told = { events: [] };
   await agent
     .runAgent(parameters, {
-      onEvent: ({ event }) => void told.events.push(event),
-      onRunErrorEvent: ({ event }) => void (told.error = event.message),
-      onRunFailed: ({ error }) => void (told.failed = error),
+      onEvent: (/** @type {any} */ { event }) => void told.events.push(event),
+      onRunErrorEvent: (/** @type {any} */ { event }) => void (told.error = event.message),
+      onRunFailed: (/** @type {any} */ { error }) => void (told.failed = error),
     })
     .catch((/** @type {Error} */ error) => void (told.failed ??= error));
   told.last = told.events.at(-1);

@@ -20,6 +20,10 @@ pub struct Client {
 }
 
 impl Client {
+    pub fn with(messages: Vec<Value>) -> Self {
+        Self { messages, ..Self::default() }
+    }
+
     /// As they go over the wire.
     pub fn hear(&mut self, frames: &str) {
         for frame in frames.split("\n\n").filter(|it| !it.is_empty()) {
@@ -260,7 +264,7 @@ pub fn no_url(_: &Attachment) -> String {
 
 /// A client that has these messages comes back when so much has happened, and hears the rest.
 pub fn comes_back(log: &[Record], run: &ResponseId, had: &[Value], happened: usize) -> Client {
-    let mut client = Client { messages: had.to_vec(), ..Client::default() };
+    let mut client = Client::with(had.to_vec());
     let mut again = stream(run);
     let known = client.known();
     client.take(again.rejoin(&log[..happened], &known, Vec::new()));
