@@ -7,7 +7,6 @@ use backends::import::detect;
 use formats::import::{FORMATS, Format};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny};
-use transcript::Record;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum ImportFormat {
@@ -77,17 +76,19 @@ impl ImportFormat {
                 let head =
                     text.match_indices('\n').nth(TELLING_LINES).map_or(text, |it| &text[..it.0]);
                 let program = detect("", head).map(Kind::Program);
-                program.or_else(|| (is_log(text) || is_export(text)).then(ours))
+                let is_ours =
+                    || !text.trim().is_empty() && (is_log(text) || is_object::<Exported>(text));
+                program.or_else(|| is_ours().then(ours))
             }
         }
     }
 }
 
-/// Records have a number; it need not be a good one for the file to be meant as a log.
+/// Records have a number; it need not be a good one for the file to be meant as a log. An empty log has
+/// none.
 fn is_log(text: &str) -> bool {
-    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let has_number = || serde_json::from_str::<Numbered>(first).is_ok();
-    Record::from_json(first).is_ok() || has_number()
+    let first = text.lines().find(|line| !line.trim().is_empty());
+    first.is_none_or(is_object::<Numbered>)
 }
 
 #[derive(serde::Deserialize)]
@@ -96,8 +97,9 @@ struct Numbered {
     seq: IgnoredAny,
 }
 
-fn is_export(text: &str) -> bool {
-    serde_json::from_str::<Exported>(text).is_ok()
+/// A list would do for serde, too.
+fn is_object<'t, T: Deserialize<'t>>(text: &'t str) -> bool {
+    text.trim_start().starts_with('{') && serde_json::from_str::<T>(text).is_ok()
 }
 
 #[derive(serde::Deserialize)]

@@ -20,6 +20,8 @@ mod exchanges_model;
 mod formats;
 mod fuzz;
 mod import;
+mod imported_formats;
+mod imported_work;
 mod lock;
 mod log;
 mod mcp;
