@@ -143,6 +143,8 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     for (path, url) in [
         ("/", "/"),
         ("/", "/?archived=true&before=1.x"),
+        ("/", "/?q=Lima"),
+        ("/", "/?q=Lima&part=found"),
         ("/s/{session}", &format!("/s/{id}")),
         ("/assets/{file}", "/assets/page.js"),
         ("/assets/{file}", "/assets/icon.svg"),
