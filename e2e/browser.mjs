@@ -12,7 +12,7 @@ const FLAGS = [
   "--disable-component-update",
   "--disable-sync",
 ];
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 60_000;
 
 export async function launchBrowser() {
   const browser = await chromium.launch({

@@ -223,7 +223,7 @@ export function longLog(count = 120) {
  * Asks until the answer is yes.
  * @param {() => Promise<boolean>} isTrue
  */
-export async function until(isTrue, timeoutMs = 20_000) {
+export async function until(isTrue, timeoutMs = 60_000) {
   const deadline = Date.now() + timeoutMs;
   while (!(await isTrue())) {
     assert.ok(Date.now() < deadline, `still not so after ${timeoutMs} ms: ${isTrue}`);

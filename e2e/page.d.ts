@@ -13,9 +13,7 @@ interface PageElements {
   folder: HTMLInputElement;
   format: HTMLSelectElement;
   found: HTMLElement;
-  import: HTMLDialogElement;
   imported: HTMLElement;
-  keys: HTMLDialogElement;
   later: HTMLElement;
   menu: HTMLElement;
   query: HTMLInputElement;
@@ -24,6 +22,7 @@ interface PageElements {
   settings: HTMLDialogElement;
   sidebar: HTMLElement;
   status: HTMLElement;
+  stop: HTMLElement;
   text: HTMLTextAreaElement;
   transcripts: HTMLInputElement;
 }
@@ -34,13 +33,6 @@ type Actions = Record<string, (button: HTMLElement) => unknown>;
 /** A change to an element; see `Op` in crates/render/src/dom.rs. */
 type Ops = Record<string, (it: HTMLElement, ...rest: any[]) => void>;
 type Patch = [name: string, id: string, ...rest: any][];
-
-interface Hit {
-  sessionId: string;
-  messageId?: string;
-  at: string;
-  snippet: { text: string; match: boolean }[];
-}
 
 interface Upload {
   name: string;

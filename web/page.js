@@ -51,9 +51,6 @@ const fetchPage = async (path = "") => new DOMParser().parseFromString(await fet
 
 const goHome = () => (location.href = "/");
 
-/** About the open session. @param {string} path @param {unknown} [body] */
-const ask = (path, body) => request("POST", `/api/sessions/${session}${path}`, body);
-
 // What the page says
 
 /** Said until it is not true any more. */
@@ -299,16 +296,28 @@ new ResizeObserver(follow).observe(document.body);
 /** Where in the log a message begins. @param {Element} [message] */
 const begin = (message) => Number(message?.id.match(/\d+$/));
 
-/** The message that is read. */
-const firstSeen = () => all(".message", list()).find((it) => it.getBoundingClientRect().bottom > 0);
+/** @param {Element | null} it */
+const topOf = (it) => it?.getBoundingClientRect().top ?? 0;
 
-/** Whatever it does to the list, the line that is read stays. */
+/** The message that is read, and all after it. */
+const seen = () => all(".message", list()).filter((it) => it.getBoundingClientRect().bottom > 0);
+
+/**
+ * Heights that were only guessed become real, and the browser remembers them: what is far moves nothing later.
+ * @param {Element[]} messages
+ */
+function measure(messages = all(".message", list())) {
+  const mark = (is = false) => messages.forEach((it) => it.classList.toggle("measured", is));
+  mark(true);
+  requestAnimationFrame(() => requestAnimationFrame(() => mark()));
+}
+
+/** Whatever it does to the list, the line that is read stays; if that is dropped, the next one does. */
 function keepPlace(change = () => {}) {
-  const id = firstSeen()?.id;
-  const top = () => get(id)?.getBoundingClientRect().top ?? 0;
-  const before = top();
+  const read = seen().map((it) => ({ id: it.id, before: topOf(it) }));
   change();
-  scrollBy(0, top() - before);
+  const { id, before = 0 } = read.find(({ id }) => get(id)) ?? {};
+  if (id) scrollBy(0, topOf(get(id)) - before);
   noteScroll();
 }
 
@@ -348,6 +357,7 @@ async function load(side = "") {
   // All may have been drawn again meanwhile.
   if (!more || link() !== url) return;
   keepPlace(() => {
+    measure([...more.children]);
     if (side === "earlier") list().prepend(...more.children);
     else {
       list().append(...more.children);
@@ -366,13 +376,14 @@ const loadMore = (side = "") => (loading ??= load(side).finally(() => (loading =
 
 /** Draws everything again, where patches do not reach: the end, what is read, or another place. */
 async function reload(from = "", since = seq) {
-  const seen = following ? undefined : firstSeen();
-  const fresh = await fetchPage(location.pathname + (from || (seen ? `?after=${begin(seen) - 1}` : "")));
+  const [read] = following ? [] : seen();
+  const fresh = await fetchPage(location.pathname + (from || (read ? `?after=${begin(read) - 1}` : "")));
   keepPlace(() => {
     for (const it of all(".heading, .sequence, .messages, .queue:not(#pending), .now, .dock, #earlier, #later", fresh)) {
       const old = it.matches(".messages") ? list() : get(it.id);
       if (old) swap(old, parse(it.outerHTML));
     }
+    measure();
   });
   meet(fresh, since);
   patch([]);
@@ -387,6 +398,7 @@ async function goToTarget() {
   const target = () => find(`[data-message-id=${name}], [data-response-id=${name}]`, list());
   following = false;
   if (!target()) await reload(`?message=${id}`);
+  measure();
   (target() ?? list().firstElementChild)?.scrollIntoView({ block: "center" });
 }
 
@@ -523,27 +535,25 @@ actions.example = (button) => {
   return send();
 };
 actions.attach = () => sure("attach").click();
-actions.stop = () => ask("/cancel");
-actions.retry = () => ask("/retry");
-actions.continue = () => ask("/continue");
 actions.steer = () => send("steer");
-actions.queue = ({ dataset: { type, messageId, position } }) =>
-  tell({ type, sessionId: session, messageId, position: Number(position ?? 0) });
-actions["edit-queued"] = (button) => {
-  const { messageId } = up(button, ".queued").dataset;
-  const box = up(button, ".edit");
-  tell({ type: "edit_queued", sessionId: session, messageId, text: find("textarea", box)?.value });
-  box.removeAttribute("open");
+for (const name of ["cancel", "retry", "continue"]) {
+  actions[name] = () => request("POST", `/api/sessions/${session}/${name}`);
+}
+actions.queue = (button) => {
+  const { type, messageId, position = 0 } = button.dataset;
+  const box = button.closest(".edit");
+  const text = box?.querySelector("textarea")?.value;
+  tell({ type, sessionId: session, messageId, position: Number(position), text });
+  box?.removeAttribute("open");
 };
 
 // Copying and opening
 
-/** @param {string | null | undefined} text */
-async function copy(text) {
-  if (navigator.clipboard) await navigator.clipboard.writeText(text ?? "");
+async function copy(text = "") {
+  if (navigator.clipboard) await navigator.clipboard.writeText(text);
   else {
     // Over plain http there is no other way.
-    const area = element("textarea", { class: "sr" }, text ?? "");
+    const area = element("textarea", { class: "sr" }, text);
     const focused = find(":focus");
     document.body.append(area);
     area.select();
@@ -555,21 +565,12 @@ async function copy(text) {
   say("Copied to clipboard", 1500);
 }
 
-actions["copy-message"] = (button) => copy(find(".bubble", up(button, ".message"))?.textContent);
-actions["copy-answer"] = (button) =>
-  copy(all(".parts > .final", up(button, ".message")).map((it) => it.innerText).join("\n\n"));
+/** What is shown may be cut. */
 actions.copy = async (button) => {
-  const body = find(".body", up(button, ".section"));
-  const url = body && find(".show-all", body)?.getAttribute("href");
-  return copy(url ? await fetchText(url) : body?.textContent);
-};
-actions["copy-call"] = async (badge) => {
-  const shown = get(badge.getAttribute("aria-describedby") ?? "")?.textContent;
-  if (!badge.dataset.src || !shown) return copy(shown);
-  const call = JSON.parse(shown);
-  const whole = await fetchText(badge.dataset.src);
-  call.function.arguments = await new Response(whole).json().catch(() => whole);
-  return copy(JSON.stringify(call, null, 2));
+  const { of, src } = button.dataset;
+  const near = up(button, ".message, .section, .badge");
+  const url = src ?? find(`${of} .show-all`, near)?.getAttribute("href");
+  return copy(url ? await fetchText(url) : all(`${of}`, near).map((it) => it.innerText).join("\n\n"));
 };
 
 /** All of what was cut, or has no colours yet. @param {HTMLElement} body @param {string | null} [url] */
@@ -679,17 +680,16 @@ function rename(id = "") {
   title.hidden = true;
   place.prepend(input);
   input.select();
-  const end = (after = "") => {
-    input.onblur = null;
+  input.onblur = () => {
+    const after = input.value.trim();
     input.remove();
     title.hidden = false;
     if (after && after !== before) report(update(id, { title: after }));
   };
-  input.onblur = () => end(input.value.trim());
   input.onkeydown = (event) => {
     event.stopPropagation();
-    if (event.key === "Escape") end(before);
-    if (event.key === "Enter" && !event.isComposing) end(input.value.trim());
+    if (event.key === "Escape") input.value = before;
+    if (/^(Enter|Escape)$/.test(event.key) && !event.isComposing) input.blur();
   };
 }
 
@@ -729,15 +729,12 @@ const isDrawerOpen = () => document.body.classList.contains("drawer-open");
 actions.drawer = () => setDrawer(!isDrawerOpen());
 actions.settings = async () => {
   sure("settings").showModal();
-  const fresh = (await fetchPage("/")).getElementById("grants");
-  if (fresh) get("grants")?.replaceWith(fresh);
+  get("grants")?.replaceWith(...all("#grants", await fetchPage("/")));
 };
 actions.revoke = async (button) => {
   await request("DELETE", `/api/grants/${button.dataset.grant}`);
   up(button, "li").remove();
 };
-actions.keys = () => sure("keys").showModal();
-actions.import = () => sure("import").showModal();
 // The answer leads to a page that is closed now.
 actions["sign-out"] = () => fetch("/sign-out", { method: "POST" }).then(goHome);
 
@@ -794,22 +791,12 @@ document.addEventListener("focusout", hideTip);
 const query = sure("query");
 let searchDelay = 0;
 
-/** The title stands over the first of a session's hits. @param {Hit} hit @param {number} at @param {Hit[]} hits */
-function foundLine({ sessionId, messageId, snippet, at: time }, at, hits) {
-  const title = find(`#sessions-${sessionId} .title`)?.textContent ?? "Session";
-  const ago = element("span", { class: "ago meta", "data-at": `${Date.parse(time)}` });
-  const head = hits[at - 1]?.sessionId === sessionId ? [ago] : [ago, title];
-  const pieces = snippet.map((it) => (it.match ? element("mark", {}, it.text) : it.text));
-  const href = `/s/${sessionId}${messageId ? `#m=${encodeURIComponent(messageId)}` : ""}`;
-  return element("li", {}, element("a", { href }, ...head, element("span", { class: "snippet" }, ...pieces)));
-}
-
 async function search() {
   const words = query.value.trim();
-  const answer = words && (await json("GET", `/api/search?limit=50&q=${encodeURIComponent(words)}`));
+  const fresh = words && (await fetchPage(`/?part=found&q=${encodeURIComponent(words)}`));
   if (query.value.trim() !== words) return;
-  sure("found").hidden = !words;
-  if (words) find("#found ol")?.replaceChildren(...answer.hits.map(foundLine));
+  if (fresh) sure("found").replaceWith(...all("#found", fresh));
+  else sure("found").hidden = true;
   tick(sure("sidebar"));
 }
 
@@ -833,55 +820,41 @@ function escape(event) {
   else if (query.value) {
     query.value = "";
     searchSoon();
-  } else if (isRunning()) report(ask("/cancel"));
+  } else if (isRunning()) sure("stop").click();
 }
-
-/** What a key clicks. @type {Record<string, string>} */
-const clicks = {
-  1: ".sheet [data-scope=once]",
-  2: ".sheet [data-scope=session]",
-  3: ".sheet [data-scope=always]",
-  n: ".sheet [data-action=deny]",
-  g: "#latest",
-  o: ".message:nth-last-child(1 of [data-activity]:not([data-activity=none])) > .parts > .activity > summary",
-  "?": "[data-action=keys]",
-};
 
 /** @param {any} target */
 const isWriting = (target) => !!target?.closest?.("input, textarea, select, dialog");
 
-/** What a key does. @param {KeyboardEvent} event */
+/** What a key is for; nearest first. @param {KeyboardEvent} event */
 function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
-  if ((ctrlKey || metaKey) && key === "k") {
-    setDrawer(true);
-    return () => query.select();
-  }
-  if (altKey && code === "KeyN") return goHome;
-  const canSteer = "canSteer" in document.body.dataset && (ctrlKey || metaKey);
-  if (key === "Enter" && !shiftKey && target === field) {
-    return () => report(send(canSteer ? "steer" : "queue"));
-  }
-  const item = target?.closest(".queued");
-  if (key === "Enter" && !shiftKey && target?.closest(".edit textarea")) {
-    return () => get(`${item?.id}-save`)?.click();
-  }
-  if (altKey && item && /^Arrow(Up|Down)$/.test(key)) {
-    return () => get(`${item.id}-${key.slice(5).toLowerCase()}`)?.click();
-  }
-  if (ctrlKey || metaKey || altKey || isWriting(target)) return undefined;
-  if (key === "/") return () => field.focus();
-  const button = find(clicks[key.toLowerCase()] ?? "no-such");
-  return button && (() => button.click());
+  // With Alt a letter may be another sign.
+  const name = altKey ? code.replace("Key", "") : key.length > 1 ? key : key.toUpperCase();
+  const keys = `${ctrlKey || metaKey ? "Control+" : ""}${altKey ? "Alt+" : ""}${name}`;
+  const named = `[aria-keyshortcuts~="${CSS.escape(keys)}"]`;
+  const isEnter = key === "Enter";
+  if (isEnter && (shiftKey || !target?.closest("textarea"))) return null;
+  const near = target?.closest(".queued, #composer");
+  const button = near && find(named, near);
+  if (button || isEnter) return button;
+  if (isWriting(target) && !/^(Control|Alt)/.test(keys)) return null;
+  return find(keys === "O" ? LAST_CALLS : `:is(#sidebar, .foot) ${named}`);
 }
+
+const LAST_CALLS =
+  ".message:nth-last-child(1 of [data-activity]:not([data-activity=none])) > .parts > .activity > summary";
 
 document.addEventListener("keydown", (event) => {
   // Keys also make words of an input method; 229 is how Safari says so.
   if (event.isComposing || event.keyCode === 229) return;
   if (event.key === "Escape") return escape(event);
-  const does = shortcut(event);
-  if (!does) return;
+  const it = shortcut(event);
+  if (!it) return;
   event.preventDefault();
-  does();
+  if (it === query) setDrawer(true);
+  if (it === query) query.select();
+  else if (it === field) field.focus();
+  else it.click();
 });
 
 // Wiring

@@ -21,17 +21,6 @@ pub struct Said {
     pub files: Vec<File>,
 }
 
-impl Said {
-    /// All of it as one message, under the id of the last.
-    pub fn joined(said: Vec<Self>) -> Option<Self> {
-        said.into_iter().reduce(|mut before, last| {
-            let gap = if before.text.is_empty() || last.text.is_empty() { "" } else { "\n\n" };
-            before.files.extend(last.files);
-            Self { id: last.id, text: before.text + gap + &last.text, files: before.files }
-        })
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     pub media_type: String,

@@ -10,7 +10,7 @@ mod attachments;
 mod call_ids;
 mod chunks;
 mod incoming;
-mod stored;
+pub(crate) mod stored;
 
 use serde_json::{Map, Value, json};
 use transcript::{

@@ -29,14 +29,15 @@ pub(crate) fn badge(view: &View, id: &str, answer: &Answer, call: &Call) -> Elem
     let class =
         if is_fallback { "tool-call-badge tool-call-badge--fallback" } else { "tool-call-badge" };
     let whole = (call.arguments_done && call.input().bytes() > INLINE_MAX)
-        .then(|| view.body_url(call, BodyKind::Arguments));
+        .then(|| view.body_url(call, BodyKind::Call));
     Element::new("span", id)
         .class("badge")
         .child(
             Element::new("button", format!("{id}-b"))
                 .class(class)
                 .attr("type", "button")
-                .attr("data-action", "copy-call")
+                .attr("data-action", "copy")
+                .attr("data-of", ".tooltip")
                 .attr_if("data-src", whole)
                 .attr("aria-label", format!("Tool call: {label}"))
                 .attr("aria-describedby", tip.clone())
@@ -47,7 +48,7 @@ pub(crate) fn badge(view: &View, id: &str, answer: &Answer, call: &Call) -> Elem
                 .class("tooltip")
                 .attr("role", "tooltip")
                 .attr("popover", "manual")
-                .text(&payload(call)),
+                .text(&payload(call, inline(call.input()))),
         )
 }
 
@@ -71,8 +72,8 @@ fn parses(call: &Call) -> bool {
 }
 
 /// The call as the provider's API has it, indented by two.
-fn payload(call: &Call) -> String {
-    let arguments = match inline(call.input()) {
+pub(crate) fn payload(call: &Call, arguments: Option<String>) -> String {
+    let arguments = match arguments {
         _ if !call.arguments_done => json!({}),
         Some(text) if text.is_empty() => json!({}),
         Some(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),

@@ -154,7 +154,7 @@ fn section(id: &str, title: &str, body: Element) -> Element {
 fn title_of(id: &str, title: &str) -> Element {
     Element::div(id).class("title").html(html! {
         span { (title) }
-        button.quiet type="button" data-action="copy" aria-label={ "Copy " (title.to_lowercase()) } {
+        button.quiet type="button" data-action="copy" data-of=".body" aria-label={ "Copy " (title.to_lowercase()) } {
             (icon("copy"))
         }
     })
@@ -374,14 +374,14 @@ pub(crate) fn question(view_id: &str, call: &Call, why: Option<String>) -> Marku
         }
         input.note type="text" placeholder="Why not? Deny again to send." aria-label="Why not" hidden;
         div.buttons {
-            button.primary type="button" data-action="allow" data-scope="once" { "Allow once" kbd { "1" } }
+            button.primary type="button" data-action="allow" data-scope="once" aria-keyshortcuts="1" { "Allow once" kbd { "1" } }
             @if allows(Scope::Session) {
-                button type="button" data-action="allow" data-scope="session" { "Allow for this session" kbd { "2" } }
+                button type="button" data-action="allow" data-scope="session" aria-keyshortcuts="2" { "Allow for this session" kbd { "2" } }
             }
             @if allows(Scope::Always) {
-                button type="button" data-action="allow" data-scope="always" { "Always allow" kbd { "3" } }
+                button type="button" data-action="allow" data-scope="always" aria-keyshortcuts="3" { "Always allow" kbd { "3" } }
             }
-            button.danger type="button" data-action="deny" { "Deny" kbd { "N" } }
+            button.danger type="button" data-action="deny" aria-keyshortcuts="N" { "Deny" kbd { "N" } }
         }
     }
 }

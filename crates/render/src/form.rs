@@ -26,7 +26,7 @@ pub(crate) fn form(asked: &Value) -> Option<Markup> {
             @for (number, question) in questions.iter().enumerate() { (question.draw(number)) }
             div.buttons {
                 button.primary type="submit" data-action="answer" { "Answer" }
-                button.danger type="button" data-action="deny" { "Do not answer" kbd { "N" } }
+                button.danger type="button" data-action="deny" aria-keyshortcuts="N" { "Do not answer" kbd { "N" } }
             }
         }
         input.note type="text" placeholder="Why not? Press it again to send." aria-label="Why not" hidden;

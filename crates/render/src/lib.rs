@@ -16,6 +16,7 @@ mod escape;
 mod exchange;
 mod export;
 mod form;
+mod found;
 mod icon;
 pub mod json;
 mod live;
@@ -43,6 +44,7 @@ mod words;
 
 pub use exchange::{Peers, embedded};
 pub use export::{Export, export_html, export_markdown};
+pub use found::{FoundHit, Search, found_page};
 pub use live::Live;
 pub use message::is_picture;
 pub use op::Op;

@@ -48,7 +48,7 @@ fn said(view: &View, id: &str, said: &Said) -> Element {
         (self::attachments(view, attachments))
         @if !text.is_empty() { div.bubble { (text) } }
         div.actions {
-            button.quiet type="button" data-action="copy-message" aria-label="Copy message" { (icon("copy")) }
+            button.quiet type="button" data-action="copy" data-of=".bubble" aria-label="Copy message" { (icon("copy")) }
             @if from.is_none() {
                 button.quiet type="button" data-action="edit" aria-label="Edit and send again" { (icon("pencil")) }
             }
@@ -334,6 +334,7 @@ fn interrupted(answer: &Answer) -> Markup {
         Some(CancelReason::Restart) => "the server was restarted",
         Some(CancelReason::Timeout) => "it took too long",
         Some(CancelReason::Error) => "it failed",
+        Some(CancelReason::Import) => "imported before it had ended",
         None => "",
     };
     let after = answer.finish.as_ref().map(|it| between(answer.started_at, it.at));
@@ -360,7 +361,7 @@ fn footer(view: &View, id: &str, answer: &Answer) -> Element {
             @if let Some(cost) = finish.cost { " · $" (format!("{cost:.4}")) }
         }
         @if has_text {
-            button.quiet type="button" data-action="copy-answer" aria-label="Copy answer" { (icon("copy")) }
+            button.quiet type="button" data-action="copy" data-of=".parts > .final" aria-label="Copy answer" { (icon("copy")) }
         }
         button.quiet.regenerate type="button" data-action="retry" aria-label="Answer again" { (icon("retry")) }
         @if let Some(url) = view.raw_url(RawOf::Run(&answer.id)) {

@@ -20,6 +20,8 @@ pub struct Page<'a> {
     pub agents: &'a [ListedAgent],
     pub servers: &'a [ListedServer],
     pub grants: &'a [ListedGrant],
+    /// What files can be imported: words for the server, and names for people.
+    pub imports: &'a [(&'static str, &'static str)],
     /// The session that is open, if one is.
     pub open: Option<OpenSession<'a>>,
 }
@@ -87,7 +89,7 @@ pub fn page(page: &Page<'_>) -> String {
             div #announcer.sr aria-live="polite" {}
             (session_menu())
             (settings::dialog(page.settings, page.servers, page.grants))
-            (transfer::dialog())
+            (transfer::dialog(page.imports))
             (shortcuts())
         }
     };
@@ -115,7 +117,7 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
             div #pending.queue {}
         }
         div.foot {
-            button #latest type="button" data-action="latest" aria-label="Jump to latest" title="Jump to latest" hidden {
+            button #latest type="button" data-action="latest" aria-keyshortcuts="G" aria-label="Jump to latest" title="Jump to latest" hidden {
                 (icon("arrow-down"))
             }
             div.doing {
@@ -223,7 +225,7 @@ fn composer(page: &Page<'_>) -> Markup {
                 button.quiet type="button" data-action="stop-editing" { "Cancel" }
             }
             label.sr for="text" { "Message" }
-            textarea #text rows="1" placeholder="Say something" autocomplete="off" {}
+            textarea #text rows="1" placeholder="Say something" autocomplete="off" aria-keyshortcuts="/" {}
             div #files hidden {}
             div.bar {
                 @if agent.is_none() {
@@ -239,9 +241,12 @@ fn composer(page: &Page<'_>) -> Markup {
                 @if let Some(folder) = workspace { span.meta.folder title=(folder) { (folder) } }
                 span.meta.hint.at-rest { "Enter to send, Shift+Enter for a new line" }
                 span.meta.hint.at-work { "Enter to queue" span.steer { ", Ctrl+Enter to steer" } ", Esc to stop" }
-                button #steer.steer type="button" data-action="steer" title="Hand it to the agent while it works (Ctrl+Enter)" { "Steer" }
-                button #stop type="button" data-action="stop" aria-label="Stop" { (icon("stop")) }
-                button #send.primary type="submit" aria-label="Send" { (icon("arrow-up")) }
+                @if can_steer(page) {
+                    button #steer.steer type="button" data-action="steer" aria-keyshortcuts="Control+Enter"
+                        title="Hand it to the agent while it works (Ctrl+Enter)" { "Steer" }
+                }
+                button #stop type="button" data-action="cancel" aria-label="Stop" { (icon("stop")) }
+                button #send.primary type="submit" aria-keyshortcuts="Enter Control+Enter" aria-label="Send" { (icon("arrow-up")) }
             }
         }
         @if let Some(limits) = limits { p.remark { (limits) } }

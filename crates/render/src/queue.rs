@@ -1,8 +1,8 @@
-//! Messages that wait for their turn, below the conversation; what a stop has held, with the choice to
-//! send it or to clear it.
+//! Messages that wait for their turn, below the conversation; what a stop or an import has held, with the
+//! choice to send it or to clear it.
 
 use maud::html;
-use transcript::{Queued, SendMode, Transcript};
+use transcript::{IMPORTED, Queued, SendMode, Transcript};
 
 use crate::exchange;
 use crate::icon::icon;
@@ -20,10 +20,13 @@ pub(crate) fn queue(view: &View, transcript: &Transcript) -> Element {
 }
 
 fn held(id: &str, transcript: &Transcript) -> Option<Element> {
-    let held = transcript.queue.messages.iter().filter(|it| it.held).count() as u64;
+    let held = || transcript.queue.messages.iter().filter(|it| it.held);
+    let is_imported = held().any(|it| it.held_because.as_deref() == Some(IMPORTED));
+    let why = if is_imported { "This session was imported." } else { "You stopped the agent." };
+    let held = held().count() as u64;
     (held > 0).then(|| {
         Element::div(format!("{id}-held")).class("held").html(html! {
-            p { "You stopped the agent. " (count(held, "message")) @if held == 1 { " is" } @else { " are" } " held back." }
+            p { (why) " " (count(held, "message")) @if held == 1 { " is" } @else { " are" } " held back." }
             button type="button" id={ (id) "-release" } data-action="queue" data-type="release_queue" { "Send now" }
             button.quiet type="button" id={ (id) "-clear" } data-action="queue" data-type="clear_queue" { "Clear" }
         })
@@ -51,16 +54,17 @@ fn queued(view: &View, queue: &str, message: &Queued, place: usize, is_running: 
 fn controls(id: &str, message: &Queued, place: usize, is_running: bool) -> Element {
     let message_id = message.id.as_str();
     let can_be_steered = is_running && message.mode == SendMode::Queue;
-    let moves = [("up", "arrow-up", place.saturating_sub(1)), ("down", "arrow-down", place + 1)];
+    let up = ("up", "arrow-up", "Alt+ArrowUp", place.saturating_sub(1));
+    let down = ("down", "arrow-down", "Alt+ArrowDown", place + 1);
     Element::new("p", format!("{id}-m")).class("meta").html(html! {
         span.words { (state(message)) }
         @if can_be_steered && message.attachments.is_empty() && message.from.is_none() {
             button.quiet.steer type="button" id={ (id) "-steer" } data-action="queue" data-type="steer_queued"
                 data-message-id=(message_id) title="Hand it to the agent while it works" { "Steer now" }
         }
-        @for (way, arrow, position) in moves {
+        @for (way, arrow, keys, position) in [up, down] {
             button.quiet type="button" id={ (id) "-" (way) } data-action="queue" data-type="move_queued"
-                data-message-id=(message_id) data-position=(position) aria-label={ "Move " (way) } { (icon(arrow)) }
+                data-message-id=(message_id) data-position=(position) aria-keyshortcuts=(keys) aria-label={ "Move " (way) } { (icon(arrow)) }
         }
         button.quiet type="button" id={ (id) "-drop" } data-action="queue" data-type="drop_queued"
             data-message-id=(message_id) { "Remove" }
@@ -82,6 +86,7 @@ fn editor(id: &str, message: &Queued) -> Element {
     Element::new("details", format!("{id}-e")).class("edit").html(html! {
         summary id={ (id) "-edit" } { "Edit" }
         textarea id={ (id) "-text" } rows="2" aria-label="Message that waits" autocomplete="off" { (message.text) }
-        button.primary type="button" id={ (id) "-save" } data-action="edit-queued" { "Save" }
+        button.primary type="button" id={ (id) "-save" } data-action="queue" data-type="edit_queued"
+            data-message-id=(message.id.as_str()) aria-keyshortcuts="Enter Control+Enter" { "Save" }
     })
 }

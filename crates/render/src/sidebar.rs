@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use transcript::{Millis, SessionId, SessionState};
 
+use crate::found::{Search, found};
 use crate::icon::icon;
 use crate::surroundings::{state_dot, state_id};
 use crate::tree::Element;
@@ -27,6 +28,8 @@ pub struct SessionList {
     pub archived: bool,
     /// Where the next part is, if there is one.
     pub more: Option<String>,
+    /// What was found stands there instead.
+    pub search: Option<Search>,
 }
 
 const LIST: &str = "sessions";
@@ -34,34 +37,34 @@ const LIST: &str = "sessions";
 pub(crate) fn sidebar(list: &SessionList, open: Option<&SessionId>) -> Markup {
     let (other, word) =
         if list.archived { ("/", "Sessions") } else { ("/?archived=true", "Archived") };
+    let words = list.search.as_ref().map(|it| &it.words);
     html! {
         nav #sidebar aria-label="Sessions" {
             div.top {
                 a.brand href="/" { "Callboard" }
-                a.new href="/" { (icon("plus")) " New" }
+                a.new href="/" aria-keyshortcuts="Alt+N" { (icon("plus")) " New" }
             }
             form #search role="search" action="/" {
                 label.sr for="query" { "Search in all sessions" }
                 (icon("search"))
-                input #query name="q" type="search" placeholder="Search" autocomplete="off";
+                input #query name="q" type="search" value=[words] placeholder="Search" autocomplete="off"
+                    aria-keyshortcuts="Control+K";
             }
-            div #found hidden {
-                ol {}
-                p.hint { "Nothing found. Every word must match; the last may be a beginning." }
-            }
+            (found(list.search.as_ref()))
             (maud::PreEscaped(session_list(list, open).to_html()))
             p.elsewhere { a href=(other) { (icon("archive")) " " (word) } }
             div.bottom {
                 button.quiet type="button" data-action="settings" { (icon("gear")) " Settings" }
-                button.quiet type="button" data-action="import" { (icon("arrow-down")) " Import" }
-                button.quiet type="button" data-action="keys" aria-label="Keyboard shortcuts" { kbd { "?" } }
+                button.quiet type="button" command="show-modal" commandfor="import" { (icon("arrow-down")) " Import" }
+                button.quiet type="button" command="show-modal" commandfor="keys"
+                    aria-keyshortcuts="?" aria-label="Keyboard shortcuts" { kbd { "?" } }
             }
         }
     }
 }
 
 pub fn session_list(list: &SessionList, open: Option<&SessionId>) -> Element {
-    let SessionList { sessions, archived, more } = list;
+    let SessionList { sessions, archived, more, .. } = list;
     let element = Element::new("ol", LIST).attr_if("data-archived", archived.then_some("true"));
     if sessions.is_empty() {
         let words = if *archived { "Nothing is archived" } else { "No sessions yet" };
@@ -93,14 +96,15 @@ fn line(session: &ListedSession, is_open: bool) -> Element {
     element.html(html! {
         a href={ "/s/" (id.as_str()) } aria-current=[current] {
             span.row { (state_dot(*state)) span.title { (title) } }
-            span.row.meta { span.agent { (agent) } span.ago data-at=(updated_at.0) { noscript { (day(*updated_at)) } } }
+            span.row.meta { span.agent { (agent) } (ago(*updated_at)) }
         }
         button.quiet.more type="button" data-action="session-menu" aria-haspopup="menu"
             aria-label={ "More for " (title) } { (icon("dots")) }
     })
 }
 
-/// For readers without script, which says how long ago it was.
-fn day(at: Millis) -> String {
-    at.to_string().chars().take(10).collect()
+/// How long ago it was says the script; readers without it see the day.
+pub(crate) fn ago(at: Millis) -> Markup {
+    let day: String = at.to_string().chars().take(10).collect();
+    html! { span.ago data-at=(at.0) { noscript { (day) } } }
 }

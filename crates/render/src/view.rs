@@ -56,6 +56,8 @@ pub enum BodyKind {
     Result,
     /// What it has read or written.
     File,
+    /// All that was asked for, as the JSON of a badge.
+    Call,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -215,6 +217,7 @@ impl BodyKind {
             Self::Stderr => "stderr",
             Self::Result => "result",
             Self::File => "file",
+            Self::Call => "call",
         }
     }
 

@@ -5,7 +5,7 @@ use transcript::{Body, Call, Message, SessionId};
 
 use crate::tool::{self, File};
 use crate::view::{Bodies, BodyKind, View};
-use crate::{ansi, code};
+use crate::{ansi, badge, code};
 
 /// A text as it is; empty where there is none.
 pub fn whole_text(call: &Call, kind: BodyKind) -> String {
@@ -16,6 +16,7 @@ pub fn whole_text(call: &Call, kind: BodyKind) -> String {
         BodyKind::Stderr => Some(&call.stderr),
         BodyKind::Result => call.outcome.as_ref().and_then(|it| it.result.as_ref()),
         BodyKind::File => return tool::file(call).map(|it| it.content).unwrap_or_default(),
+        BodyKind::Call => return badge::payload(call, call.input().whole()),
     };
     body.and_then(Body::whole).unwrap_or_default()
 }

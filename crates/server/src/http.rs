@@ -1,5 +1,6 @@
 //! The way in: every route, and what stands in front of all of them.
 
+mod agui;
 mod answer;
 mod approvals;
 mod blobs;
@@ -43,6 +44,7 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use store::Store;
 use tokio::sync::mpsc;
+use transcript::Attachment;
 
 use crate::clock;
 use crate::session::{Sessions, Shared};
@@ -94,6 +96,11 @@ impl App {
 
     fn store(&self) -> &Store {
         &self.shared.store
+    }
+
+    /// Where somebody who calls us `host` finds a file. Readers take whole addresses only.
+    fn file_url(&self, host: &str, file: &Attachment) -> String {
+        self.door.hosts.address(host, &format!("/api/blobs/{}", file.blob))
     }
 }
 
@@ -246,6 +253,7 @@ fn routes() -> Vec<Route> {
         Route::get("/api/sessions/{session}/export", transfer::export, "A session as a file")
             .gives(StatusCode::OK, "*/*"),
         Route::post("/api/sessions/import", transfer::import, "A session from a file").refuses(&[
+            AgentNotFound,
             SessionExists,
             Stopping,
             Storage,
@@ -258,6 +266,8 @@ fn routes() -> Vec<Route> {
         chat_v4_route("/api/chat/v4/{agent}"),
         resume_v4_route("/api/chat/v4"),
         resume_v4_route("/api/chat/v4/{agent}"),
+        agui_route("/api/agui"),
+        agui_route("/api/agui/{agent}"),
         Route::post(
             "/v1/chat/completions",
             v1::complete,
@@ -304,6 +314,12 @@ fn chat_route(path: &'static str) -> Route {
     Route::post(path, chat::send, "Say something, as the AI SDK (5 to 7) does; its stream answers")
         .gives(StatusCode::OK, "text/event-stream")
         .refuses(CHAT_REFUSALS)
+}
+
+fn agui_route(path: &'static str) -> Route {
+    Route::post(path, agui::run, "Say something or go on, as AG-UI does; its events answer")
+        .gives(StatusCode::OK, "text/event-stream")
+        .refuses(&[AgentNotFound, SessionNotFound, NothingToDo, QueueFull, Stopping, Storage])
 }
 
 fn chat_v4_route(path: &'static str) -> Route {

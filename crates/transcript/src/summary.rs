@@ -32,7 +32,7 @@ pub struct Summary {
     pub last_run_failed: bool,
     /// Messages that were accepted and wait for their run.
     pub queued: u32,
-    /// The newest message has no run yet.
+    /// The newest message has no run yet, and is to get one.
     pub unanswered: bool,
     /// The agent that the newest message is from; none if a person said it.
     pub from: Option<Sender>,
@@ -216,11 +216,12 @@ impl Summary {
             Event::AgentCallbackResult { exchange_id, .. } => {
                 return self.open_exchanges.remove(exchange_id).is_some();
             }
+            // What waits is to start when a person says so; that goes for a message without a run, too.
+            Event::QueueHeld { .. } => return std::mem::take(&mut self.unanswered),
             Event::AgentMessage { .. }
             | Event::MessageEdited { .. }
             | Event::MessageMoved { .. }
             | Event::MessageSteered { .. }
-            | Event::QueueHeld { .. }
             | Event::QueueReleased {}
             | Event::HistoryRewound { .. }
             | Event::StepStart { .. }

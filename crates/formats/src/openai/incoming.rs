@@ -6,7 +6,7 @@
 use serde_json::Value;
 use transcript::ClientTool;
 
-use crate::import::as_text;
+use crate::import::{as_text, result_of};
 use crate::incoming::{BadRequest, Decided, File, Said, client_tools};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -21,8 +21,6 @@ pub struct Request {
     pub results: Vec<Decided>,
     /// None where the results are all that is new.
     pub said: Option<Said>,
-    /// What nobody has answered before that was said. A session that has it already goes on without.
-    pub unanswered: Vec<Said>,
     /// That the client runs itself.
     pub tools: Vec<ClientTool>,
 }
@@ -41,22 +39,16 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     for (idx, message) in messages.iter().enumerate() {
         check_message(message, &format!("messages[{idx}]"))?;
     }
-    let said = match messages.last() {
-        Some(last) if last["role"] == "user" => Some(said(last)?),
-        Some(last) if last["role"] == "tool" => None,
+    let (said, before) = match messages.split_last() {
+        Some((last, before)) if last["role"] == "user" => (Some(said(last)?), before),
+        Some((last, _)) if last["role"] == "tool" => (None, messages.as_slice()),
         Some(_) => {
             let why = "The last of `messages` is neither a user's nor a tool's.";
             return Err(bad("messages", why));
         }
         None => return Err(bad("messages", "`messages` is empty.")),
     };
-    let is_answer = |it: &Value| it["role"] != "user" && !is_instruction(it);
-    let n_answered = messages.iter().rposition(is_answer).map_or(0, |idx| idx + 1);
-    let (answered, new) = messages.split_at(n_answered);
-    let (users, instructions): (Vec<_>, Vec<_>) = new.iter().partition(|it| it["role"] == "user");
-    let before: Vec<Value> = answered.iter().chain(instructions).cloned().collect();
-    let (_, unanswered) = users.split_last().unwrap_or((&&Value::Null, &[]));
-    let results = results(&before)?;
+    let results = results(before)?;
     Ok(Request {
         model: model.to_owned(),
         stream: flag(body, "stream")?,
@@ -64,7 +56,6 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
         results,
         before: Value::from(before),
         said,
-        unanswered: unanswered.iter().filter_map(|it| self::said(it).ok()).collect(),
         tools: tools(body)?,
     })
 }
@@ -161,10 +152,6 @@ fn is_at_hand(file: &File) -> bool {
     file.url.starts_with("data:")
 }
 
-fn is_instruction(message: &Value) -> bool {
-    message["role"] == "system" || message["role"] == "developer"
-}
-
 fn said(message: &Value) -> Result<Said, BadRequest> {
     let (text, files) = content(&message["content"]);
     if text.trim().is_empty() && files.is_empty() {
@@ -175,14 +162,16 @@ fn said(message: &Value) -> Result<Said, BadRequest> {
 
 /// Those since the assistant spoke last: of all calls that it made, or of none.
 fn results(messages: &[Value]) -> Result<Vec<Decided>, BadRequest> {
-    let Some(spoken) = messages.iter().rposition(|it| it["role"] == "assistant") else {
-        return Ok(Vec::new());
-    };
-    let later = messages[spoken + 1..].iter().filter(|it| it["role"] == "tool");
+    let spoken = messages.iter().rposition(|it| it["role"] == "assistant");
+    let later = messages.iter().skip(spoken.map_or(0, |idx| idx + 1));
+    let later = later.filter(|it| it["role"] == "tool");
     let results: Vec<(&str, Value)> = later
-        .filter_map(|it| Some((as_text(it, "tool_call_id")?, output(&content(&it["content"]).0))))
+        .filter_map(|it| {
+            Some((as_text(it, "tool_call_id")?, result_of(&content(&it["content"]).0)))
+        })
         .collect();
-    let calls = messages[spoken]["tool_calls"].as_array().into_iter().flatten();
+    let calls = spoken.and_then(|idx| messages[idx]["tool_calls"].as_array());
+    let calls = calls.into_iter().flatten();
     let is_missing = |id: &&str| results.iter().all(|(of, _)| of != id);
     if let Some(id) = calls.filter_map(|it| as_text(it, "id")).find(is_missing) {
         let why =
@@ -191,14 +180,6 @@ fn results(messages: &[Value]) -> Result<Vec<Decided>, BadRequest> {
     }
     let decided = |(call, output): (&str, Value)| Decided::Output { call: call.to_owned(), output };
     Ok(results.into_iter().map(decided).collect())
-}
-
-/// What a tool gave, as a value: of a text that goes out again as the same text.
-pub(super) fn output(text: &str) -> Value {
-    match serde_json::from_str::<Value>(text) {
-        Ok(value) if !value.is_null() && value.to_string().as_str() == text => value,
-        _ => Value::from(text),
-    }
 }
 
 /// A text, or pieces: texts, pictures, files.

@@ -11,9 +11,12 @@ use transcript::{
 
 use crate::call;
 use crate::follow::step_number;
-use crate::import::{Came, Ending, Entry, Retelling, Setting, arguments_text, as_text, error_info};
+use crate::import::{
+    Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text, error_info,
+    items, result_of,
+};
 
-use super::incoming::{content, output};
+use super::incoming::content;
 
 /// Under this source a malformed list of calls is kept, and goes out again as it came.
 const SOURCE: &str = "toolCalls";
@@ -134,10 +137,18 @@ fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     texts.filter(|it| !it.trim().is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
+pub(crate) const MESSAGES: List = List {
+    of: "messages",
+    tag: "role",
+    words: &["user", "assistant", "tool", "system", "developer", "function"],
+    fields: &[("content", &[Holds::Text, Holds::List])],
+    read: import,
+};
+
 /// Reads messages of the API or of such a database; calls may be under `tool_calls` or `toolCalls`, as
 /// an array or as a text.
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
-    let messages = messages.as_array().map(Vec::as_slice).unwrap_or_default();
+    let messages = items(messages);
     let mut retelling = Retelling::new(setting);
     for (idx, message) in messages.iter().enumerate() {
         let role = message["role"].as_str();
@@ -209,7 +220,7 @@ fn result(message: &Value, text: &str, retelling: &mut Retelling<'_>) {
     let name = as_text(message, "name");
     let came = match message.get("error").filter(|it| !it.is_null()) {
         Some(error) => Came::Failed(error_info(error)),
-        None => Came::Out(output(text)),
+        None => Came::Out(result_of(text)),
     };
     match retelling.open_call(id, name) {
         Some(call) => retelling.result(&call, came, 0),

@@ -38,6 +38,8 @@ enum Stream {
     Result,
     /// The file that the call has read or written.
     File,
+    /// The call with its arguments, as JSON.
+    Call,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
@@ -125,6 +127,7 @@ impl Stream {
             Self::Stderr => BodyKind::Stderr,
             Self::Result => BodyKind::Result,
             Self::File => BodyKind::File,
+            Self::Call => BodyKind::Call,
         }
     }
 }

@@ -92,7 +92,7 @@ pub(super) async fn say<V: Vocabulary>(
     Ok(Telling::of_answer(app, session, receipt.message_id, after, vocabulary))
 }
 
-/// The client has decided about calls, or run them. Whoever was faster, the run has gone on.
+/// The client has decided about calls, or run them, and hears how their run goes on.
 pub(super) async fn go_on<V: Vocabulary>(
     app: App,
     session: SessionId,
@@ -100,12 +100,10 @@ pub(super) async fn go_on<V: Vocabulary>(
     vocabulary: V,
 ) -> Result<Telling<V>, HttpError> {
     let calls = decide(&app, &session, decided).await?;
-    let run = calls.iter().next().and_then(run_of).ok_or_else(nothing_to_tell)?;
-    let place = RunPlace::find(&app, &session, &run)?.ok_or_else(nothing_to_tell)?;
-    Telling::from_decision(app, session, place, &calls, vocabulary).await
+    tell_decided(app, session, &calls, vocabulary).await
 }
 
-/// Gives the calls that were decided, by this client or before.
+/// The calls that are decided by now, whoever was faster; not those that the server has run itself.
 pub(super) async fn decide(
     app: &App,
     session: &SessionId,
@@ -116,12 +114,23 @@ pub(super) async fn decide(
         let (call, command) = carry_out(app, session, decided).await;
         match command {
             Ok(()) | Err(Refused::Decided { .. }) => drop(calls.insert(call)),
-            // Calls of the same message that the server has run.
             Err(Refused::NotAwaited(_) | Refused::NoCall(_)) => (),
             Err(refused) => return Err(refused.into()),
         }
     }
     Ok(calls)
+}
+
+/// The run of these calls from where they were decided, and then live.
+pub(super) async fn tell_decided<V: Vocabulary>(
+    app: App,
+    session: SessionId,
+    calls: &HashSet<CallId>,
+    vocabulary: V,
+) -> Result<Telling<V>, HttpError> {
+    let run = calls.iter().next().and_then(run_of).ok_or_else(nothing_to_tell)?;
+    let place = RunPlace::find(&app, &session, &run)?.ok_or_else(nothing_to_tell)?;
+    Telling::from_decision(app, session, place, calls, vocabulary).await
 }
 
 /// A run from its beginning, and then live.

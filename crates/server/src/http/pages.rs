@@ -7,12 +7,12 @@ use axum::http::header::{
 };
 use axum::response::{IntoResponse, Response};
 use render::{
-    ListedAgent, ListedGrant, ListedServer, ListedSession, OpenSession, Page, SessionList,
-    Settings, Unknown,
+    FoundHit, ListedAgent, ListedGrant, ListedServer, ListedSession, OpenSession, Page, Search,
+    SessionList, Settings, Unknown,
 };
 use schemars::{JsonSchema, json_schema};
 use serde::Deserialize;
-use store::{Store, Window};
+use store::{Query, Store, Window};
 use transcript::{Millis, Seq, SessionId, Summary, Transcript};
 
 use super::App;
@@ -21,11 +21,13 @@ use super::extract::{Named, Params, Segment};
 use super::openapi::{Gives, Operation};
 use super::sessions::{cursor, parse_cursor};
 use crate::export::{STYLESHEET, page_settings};
+use crate::import::ImportFormat;
 use crate::session::Shared;
 use crate::window::{self, Opened};
 
 pub(super) const LISTED: usize = 100;
 const MESSAGES: usize = 50;
+const HITS: usize = 50;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct HomeParams {
@@ -34,16 +36,51 @@ pub(super) struct HomeParams {
     archived: bool,
     /// Sessions that come after this one in the list, as the link at its end says.
     before: Option<String>,
+    /// Words to search for, in all sessions.
+    q: Option<String>,
+    part: Option<HomePart>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum HomePart {
+    /// Nothing but what was found.
+    Found,
 }
 
 pub(super) async fn home(
     State(app): State<App>,
     params: Result<Params<HomeParams>, HttpError>,
 ) -> Result<Html, PageError> {
-    let Params(HomeParams { archived, before }) = params?;
+    let Params(HomeParams { archived, before, q, part }) = params?;
     let before = before.as_deref().map(parse_cursor).transpose()?;
-    let page = PageData::load(&app, &ListPart { archived, before, ..ListPart::default() })?;
+    let search = match q.filter(|it| !it.trim().is_empty()) {
+        Some(words) => Some(search(&app, words).await?),
+        None => None,
+    };
+    if let (Some(HomePart::Found), Some(search)) = (part, &search) {
+        return Ok(Html::new(render::found_page(search)));
+    }
+    let mut page = PageData::load(&app, &ListPart { archived, before, ..ListPart::default() })?;
+    page.sessions.search = search;
     Ok(page.draw(None))
+}
+
+async fn search(app: &App, words: String) -> Result<Search, store::Error> {
+    let query =
+        Query { text: words.clone(), session: None, archived: None, limit: HITS, before: None };
+    let found = app.store().search(query).await?.hits.into_iter();
+    let hits = found.map(|hit| {
+        let summary = app.store().summary(&hit.session)?;
+        Ok(FoundHit {
+            title: summary.map(|(it, _)| it.title().to_owned()).unwrap_or_default(),
+            session: hit.session,
+            message_id: hit.message_id,
+            at: hit.at,
+            snippet: hit.snippet,
+        })
+    });
+    Ok(Search { hits: hits.collect::<Result<_, store::Error>>()?, words })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -157,7 +194,9 @@ impl PageData {
 
     fn draw(&self, open: Option<OpenSession<'_>>) -> Html {
         let Self { settings, sessions, agents, servers, grants } = self;
-        let text = render::page(&Page { settings, sessions, agents, servers, grants, open });
+        let imports = &ImportFormat::all();
+        let text =
+            render::page(&Page { settings, sessions, agents, servers, grants, imports, open });
         Html { text, pictures_from_elsewhere: settings.remote_images }
     }
 }
@@ -210,7 +249,7 @@ pub(super) fn listed_sessions(
         agent: summary.agent,
         id,
     });
-    Ok(SessionList { sessions: sessions.collect(), archived: *archived, more })
+    Ok(SessionList { sessions: sessions.collect(), archived: *archived, more, search: None })
 }
 
 pub(super) async fn asset(Segment(name): Segment) -> Result<Response, HttpError> {

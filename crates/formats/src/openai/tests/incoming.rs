@@ -4,7 +4,7 @@ use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::incoming::{Decided, Said};
+use crate::incoming::Decided;
 use crate::openai::{Request, request};
 use crate::tests::any_json;
 
@@ -78,17 +78,7 @@ fn results_are_new_until_the_assistant_has_spoken() {
     assert_eq!((then_said.before, then_said.results), (messages, as_given.to_vec()));
     let answered = json!([user("x"), calls(1), first, { "role": "assistant", "content": "So." }, user("and?")]);
     assert_eq!(read(answered).results, []);
-}
-
-#[test]
-fn what_nobody_has_answered_is_not_history() {
-    let system = json!({ "role": "system", "content": "Be brief." });
-    let answer = json!({ "role": "assistant", "content": "Yes?" });
-    let read = read(json!([user("x"), answer, user("a"), system, user(" "), user("b"), user("c")]));
-    assert_eq!(read.before, json!([user("x"), answer, system]));
-    let mut said = read.unanswered;
-    said.extend(read.said);
-    assert_eq!(Said::joined(said).unwrap().text, "a\n\nb\n\nc");
+    assert_eq!(read(json!([first])).results, as_given[..1], "the session has the rest");
 }
 
 #[test]

@@ -1,45 +1,15 @@
 //! What a database has kept.
 
 use expect_test::expect;
-use proptest::prelude::*;
 use serde_json::{Value, json};
-use transcript::{Record, Transcript};
+use transcript::Transcript;
 
 use crate::import::tests::{lines, setting, transcript};
 use crate::openai::{import, stored};
-use crate::tests::logs::{corpus, sound_log};
-use crate::tests::{any_json, whole};
 
 fn exported(transcript: &Transcript) -> Value {
     let ended = transcript.messages.iter().filter(|it| it.answer().is_none_or(|a| !a.is_open()));
     ended.flat_map(stored).collect()
-}
-
-fn check_law(log: &[Record]) {
-    let once = exported(&whole(log));
-    let twice = exported(&transcript(import(&once, &setting())));
-    assert_eq!(twice, once);
-}
-
-#[test]
-fn a_conversation_exported_and_imported_is_the_same() {
-    for (_, log) in corpus() {
-        check_law(&log);
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
-
-    #[test]
-    fn a_random_conversation_exported_and_imported_is_the_same(log in sound_log(60)) {
-        check_law(&log);
-    }
-
-    #[test]
-    fn nothing_is_too_odd_to_be_imported(messages in any_json()) {
-        transcript(import(&json!([messages.clone(), messages]), &setting()));
-    }
 }
 
 #[test]

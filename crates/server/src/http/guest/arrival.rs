@@ -1,17 +1,15 @@
 //! A conversation that comes in: which session it is, who answers, and what it brings along.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::marker::PhantomData;
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
-use backends::arguments_summary;
 use formats::import::{Entry, Setting};
 use formats::incoming::{File, Given};
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
-use transcript::{Attachment, ClientTool, Event, Level, Record, Seq, SessionId};
+use transcript::{ClientTool, Event, Level, Record, Seq, SessionId, put_to_rest};
 
 use super::files::attach;
 use crate::clock;
@@ -20,6 +18,7 @@ use crate::http::error::{HttpError, RequestCode};
 use crate::http::extract::Input;
 use crate::http::openapi::{Operation, Takes};
 use crate::http::transfer::make_session;
+use crate::import::{files_of, with_summary};
 use crate::session::{NewSession, Refused};
 
 const AGENT_HEADER: &str = "x-callboard-agent";
@@ -169,7 +168,7 @@ async fn bring_along(app: &App, beginning: &Beginning<'_>) -> Result<(), HttpErr
     let now = clock::now();
     let messages = Value::from(earlier);
     let mut kept = HashMap::new();
-    for file in files_of(&messages, import) {
+    for file in files_of(|setting| import(&messages, setting), now) {
         // One that cannot be had is no reason to lose the message.
         if let Ok(attachment) = attach(app, &file).await {
             kept.insert(file.url, attachment);
@@ -194,7 +193,10 @@ async fn bring_along(app: &App, beginning: &Beginning<'_>) -> Result<(), HttpErr
         let Entry { at, response_id, event } = with_summary(entry);
         Record::new(Seq(seq), at, session.clone(), response_id, event)
     });
-    make_session(app, session, records.collect()).await
+    let mut records: Vec<Record> = records.collect();
+    // Only what comes next is to be answered.
+    records.extend(put_to_rest(&records));
+    make_session(app, session, records.into()).await
 }
 
 /// Tools belong to a message: the run that goes on after it may call them.
@@ -204,22 +206,4 @@ fn tools_for_last_message(entries: &[Entry], tools: &[ClientTool]) -> Option<Eve
         _ => None,
     })?;
     (!tools.is_empty()).then(|| Event::ClientTools { message_id, tools: tools.to_vec() })
-}
-
-/// Files that messages name, found by reading them once without.
-fn files_of(messages: &Value, import: Import) -> Vec<File> {
-    let found: RefCell<Vec<File>> = RefCell::default();
-    let collect = |file: &File| -> Option<Attachment> {
-        found.borrow_mut().push(file.clone());
-        None
-    };
-    import(messages, &Setting { agent: "", now: clock::now(), attach: &collect });
-    found.into_inner()
-}
-
-fn with_summary(mut entry: Entry) -> Entry {
-    if let Event::ToolArgumentsDone { arguments, summary, .. } = &mut entry.event {
-        *summary = arguments_summary(arguments);
-    }
-    entry
 }

@@ -262,6 +262,10 @@ pub(in crate::http) struct RunPlace {
 }
 
 impl RunPlace {
+    pub(in crate::http) fn after(&self) -> Seq {
+        self.after
+    }
+
     pub(in crate::http) fn find(
         app: &App,
         session: &SessionId,

@@ -10,7 +10,6 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use formats::incoming::Said;
 use formats::openai::{self, Options, OtherCalls, Request};
 use schemars::{JsonSchema, json_schema};
 use serde_json::{Map, Value};
@@ -195,12 +194,8 @@ async fn answer<V: Vocabulary>(
     request: Request,
     vocabulary: V,
 ) -> Result<Telling<V>, HttpError> {
-    let Request { said, mut unanswered, results, tools, .. } = request;
-    if !is_new {
-        unanswered.clear();
-    }
-    unanswered.extend(said);
-    match Said::joined(unanswered) {
+    let Request { said, results, tools, .. } = request;
+    match said {
         Some(said) => {
             if !is_new {
                 decide(&app, &session, results).await?;
