@@ -3,7 +3,7 @@
 //! What would be misunderstood if it were ignored is refused. Other parameters of a model mean nothing
 //! to an agent, and are not looked at.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use transcript::ClientTool;
 
 use crate::import::{as_text, result_of};
@@ -72,28 +72,31 @@ fn flag(body: &Value, name: &str) -> Result<bool, BadRequest> {
     }
 }
 
-/// A client that asks for these would take the answer for something that it is not.
+/// A client that asks for these would take the answer for something that it is not. Each with what it
+/// may be.
 fn refuse_what_would_be_missed(body: &Value) -> Result<(), BadRequest> {
-    let is_not = |field: &str, harmless: &[Value]| {
-        !body[field].is_null() && !harmless.contains(&body[field])
-    };
-    let refused = if is_not("n", &[1.into()]) {
-        ("n", "an agent gives one answer: leave `n` out, or ask again")
-    } else if is_not("response_format", &[serde_json::json!({ "type": "text" })]) {
-        ("response_format", "an agent answers in text: say in a message how it should look")
-    } else if is_not("modalities", &[serde_json::json!(["text"])]) {
-        ("modalities", "an agent answers in text")
-    } else if is_not("logprobs", &[false.into()]) {
-        ("logprobs", "agents do not tell how likely their words are")
-    } else if is_not("functions", &[]) {
-        ("functions", "functions are declared under `tools`")
-    } else if is_not("tool_choice", &["auto".into(), "none".into()]) {
-        ("tool_choice", "an agent chooses its tools itself: \"auto\" and \"none\" are understood")
-    } else {
-        return Ok(());
-    };
-    let (param, why) = refused;
-    Err(bad(param, &format!("`{param}` cannot be had here: {why}.")))
+    let refused = [
+        ("n", vec![json!(1)], "an agent gives one answer: leave `n` out, or ask again"),
+        (
+            "response_format",
+            vec![json!({ "type": "text" })],
+            "an agent answers in text: say in a message how it should look",
+        ),
+        ("modalities", vec![json!(["text"])], "an agent answers in text"),
+        ("logprobs", vec![json!(false)], "agents do not tell how likely their words are"),
+        ("functions", vec![], "functions are declared under `tools`"),
+        (
+            "tool_choice",
+            vec![json!("auto"), json!("none")],
+            "an agent chooses its tools itself: \"auto\" and \"none\" are understood",
+        ),
+    ];
+    for (param, harmless, why) in refused {
+        if !body[param].is_null() && !harmless.contains(&body[param]) {
+            return Err(bad(param, &format!("`{param}` cannot be had here: {why}.")));
+        }
+    }
+    Ok(())
 }
 
 fn include_usage(body: &Value) -> Result<bool, BadRequest> {
