@@ -53,13 +53,14 @@ for (const [name, records] of RECORDED) {
   test(`clients take ${name}, wherever it ends`, async () => {
     const lengths = Array.from({ length: CUTS + 1 }, (_, n) => Math.ceil((records.length * (n + 1)) / (CUTS + 1)));
     for (const length of new Set(lengths)) {
-      const starts = records.slice(0, length).findLastIndex(({ type }) => type === "run_start");
-      const said = records.slice(0, Math.max(starts, 0)).findLast(({ type }) => type === "user_message");
-      if (said === undefined) continue;
+      const is = (/** @type {string} */ kind) => (/** @type {any} */ { type }) => type === kind;
+      const prefix = records.slice(0, length);
+      const said = prefix.findLast(is("user_message"));
+      // What nobody has begun to answer is answered some time, by nobody in this test.
+      if (said === undefined || prefix.findLastIndex(is("run_start")) < prefix.indexOf(said)) continue;
       for (const release of RELEASES) {
         const id = `${name}-${length}-${release.name}`;
         await sessionUpTo(records, length, id);
-        // What waits is answered some time, by nobody in this test.
         if ((await callboard.api(`sessions/${id}/queue`)).messages.length > 0) continue;
         const agent = openAgent(release, callboard, { threadId: id });
         agent.addMessage({ id: said.messageId, role: "user", content: said.text || "(nothing)" });

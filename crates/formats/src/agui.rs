@@ -73,10 +73,8 @@ fn file_piece(file: &Attachment, version: Version, url: &str) -> Value {
     if version == Version::V0 {
         return json!({ "type": "binary", "mimeType": media_type, "url": url, "filename": name });
     }
-    let kind = match media_type.split('/').next() {
-        Some(kind @ ("image" | "audio" | "video")) => kind,
-        _ => "document",
-    };
+    let kind = media_type.split('/').next();
+    let kind = kind.filter(|it| ["image", "audio", "video"].contains(it)).unwrap_or("document");
     let source = json!({ "type": "url", "value": url, "mimeType": media_type });
     json!({ "type": kind, "source": source, "metadata": { "filename": name } })
 }

@@ -30,6 +30,10 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
         return Err(BadRequest::new("The body is no JSON object."));
     }
     let messages = array(body, "messages")?;
+    if let Some(idx) = messages.iter().position(|it| !it.is_object()) {
+        return Err(BadRequest::new(format!("`messages[{idx}]` is no object.")));
+    }
+    array(body, "tools")?;
     let resumed = array(body, "resume")?.iter().enumerate().map(decision);
     let mut decided: Vec<Decided> = resumed.collect::<Result<_, _>>()?;
     decided.extend(results(messages)?);
@@ -38,7 +42,10 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
         thread: text(body, "threadId", "")?,
         run: text(body, "runId", "")?,
         // Those before 1.0 do not say which they are.
-        version: if body["protocolVersion"].is_string() { Version::V1 } else { Version::V0 },
+        version: match &body["protocolVersion"] {
+            Value::Null => Version::V0,
+            _ => text(body, "protocolVersion", "").map(|_| Version::V1)?,
+        },
         known: ids.map(str::to_owned).collect(),
         given: given(messages)?,
         decided,

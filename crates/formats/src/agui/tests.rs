@@ -194,6 +194,9 @@ fn what_clients_send() {
         read(resume("maybe", json!({}))),
         read(json!({ "resume": [{ "interruptId": "x", "status": "cancelled" }] })),
         read(json!({ "tools": [{}] })),
+        read(json!({ "tools": {} })),
+        read(json!({ "messages": [7] })),
+        read(json!({ "protocolVersion": 1 })),
     ];
     let whys: Vec<String> = bad.map(|it| it.unwrap_err().to_string()).into();
     expect![[r#"
@@ -208,6 +211,9 @@ fn what_clients_send() {
         `resume[0].status` is neither "resolved" nor "cancelled".
         `resume[0].interruptId` is none that was given out here.
         `tools[0]` has no name of 1 to 64 letters, digits, '_' or '-'.
+        `tools` is no array.
+        `messages[0]` is no object.
+        `protocolVersion` is no text.
     "#]]
     .assert_eq(&(whys.join("\n") + "\n"));
 }

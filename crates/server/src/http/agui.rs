@@ -44,7 +44,7 @@ pub(super) struct RunAgentInput {
     /// Not read.
     state: Option<Value>,
     /// Not read.
-    context: Option<Vec<Value>>,
+    context: Option<Value>,
     /// Not read.
     forwarded_props: Option<Value>,
 }
