@@ -21,7 +21,7 @@ readonly START_SECONDS=30
 # - streams, because the fuzzer waits for their end. fuzz.rs includes them too.
 readonly EXCEPT=(
   --exclude-checks positive_data_acceptance
-  --exclude-path-regex '^/api/backup$|^/api/chat|/contract-events$'
+  --exclude-path-regex '^/api/backup$|^/api/chat|^/v1/chat|^/api/agui|/contract-events$'
 )
 
 folder=$(mktemp -d)

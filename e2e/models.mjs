@@ -17,7 +17,11 @@ import { SCENARIOS, TOOLS, text } from "./scenarios.mjs";
  * @typedef {import("./scenarios.mjs").Part} Part
  * @typedef {import("./scenarios.mjs").Use} Use
  * @typedef {import("./scenarios.mjs").Refusal} Refusal
- * @typedef {{call: string, arguments?: object} | {text: string}} Said
+ *
+ * What a test tells it to say: calls, words whose rest may be held back, or a refusal; `finish` is why it ends.
+ * @typedef {{call: string, arguments?: object}} Called
+ * @typedef {{text: string, after?: Promise<unknown>, rest?: string, finish?: string}} Spoken
+ * @typedef {Called | {calls: Called[]} | {refusal: string} | Spoken} Said
  */
 
 /** @param {{after: (end: () => Promise<void>) => void}} scope ends it: a test, or a suite */
@@ -107,14 +111,15 @@ class Models {
     const asked = protocol.read(body);
     const { scenario, turn } = placeOf(asked.entries);
     this.requests.push({ path, scenario, turn, body });
-    const script = this.#script ? [this.#next(this.#script)] : turnOf(scenario, turn, asked.tools);
+    const said = this.#script && (this.#script.shift() ?? { text: "Nothing more to say." });
+    const script = said ? this.#saying(said) : turnOf(scenario, turn, asked.tools);
     if ("refusal" in script) {
       return answerJson(response, script.refusal, protocol.refuse(script.refusal, script.message));
     }
     const parts = script.map((it) => (it.kind === "use" ? this.#call(it, turn, asked.tools, body) : it));
     response.writeHead(200, { "content-type": "text/event-stream" });
     for (const it of protocol.tell(parts, `${++this.#count}`, body.model)) {
-      if (!("kind" in it)) response.write(sse(it));
+      if (!("kind" in it)) response.write(sse(ending(it, said)));
       else if (it.kind === "gate") await this.#gates.pass(it.name, response);
       else response.destroy();
       if (response.destroyed) return;
@@ -122,11 +127,22 @@ class Models {
     response.end();
   }
 
-  /** @param {Said[]} script @returns {import("./protocols.mjs").Words | import("./protocols.mjs").Call} */
-  #next(script) {
-    const said = script.shift() ?? { text: "Nothing more to say." };
-    if ("text" in said) return { kind: "text", pieces: [said.text] };
-    return { kind: "call", id: `call_${++this.#count}`, name: said.call, args: said.arguments ?? {} };
+  /** @param {Said} said @returns {Refusal | (import("./protocols.mjs").Words | import("./protocols.mjs").Call)[]} */
+  #saying(said) {
+    if ("refusal" in said) return { refusal: 400, message: said.refusal };
+    if ("text" in said) return [{ kind: "text", pieces: [said.text, ...this.#rest(said)] }];
+    const calls = "calls" in said ? said.calls : [said];
+    return calls.map(({ call, arguments: args = {} }) => ({
+      kind: "call", id: `call_${++this.#count}`, name: call, args,
+    }));
+  }
+
+  /** @param {Spoken} said @returns {(string | {kind: "gate", name: string})[]} */
+  #rest({ after, rest }) {
+    if (rest === undefined) return [];
+    const name = `rest ${++this.#count}`;
+    after?.then(() => this.open(name));
+    return [{ kind: "gate", name }, rest];
   }
 
   /**
@@ -187,6 +203,16 @@ function answerAside(path, response) {
 /** @param {Response} response @param {number} status @param {object} body */
 function answerJson(response, status, body) {
   response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
+
+/**
+ * With the reason that the test gives, where this is the end.
+ * @param {import("./protocols.mjs").Sent} sent @param {Said | undefined} said
+ */
+function ending(sent, said) {
+  const [choice] = /** @type {any} */ (sent.data).choices ?? [];
+  if (choice?.finish_reason && said && "finish" in said) choice.finish_reason = said.finish;
+  return sent;
 }
 
 /** @param {import("./protocols.mjs").Sent} sent */

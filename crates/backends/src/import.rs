@@ -21,31 +21,12 @@ use serde_json::Value;
 use transcript::{Event, Millis, ResponseId};
 
 use self::retelling::Retelling;
-
-/// The program that wrote a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    Claude,
-    Codex,
-    Pi,
-}
-
-impl Kind {
-    pub const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::Pi];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Pi => "pi",
-        }
-    }
-}
+use crate::ProgramKind;
 
 /// What the program has kept of one conversation.
 #[derive(Debug, Clone, Copy)]
 pub struct Kept<'a> {
-    pub kind: Kind,
+    pub kind: ProgramKind,
     pub text: &'a str,
     /// Claude Code keeps sub-agents and large results in a folder beside the file.
     pub side_files: &'a [SideFile],
@@ -103,7 +84,7 @@ pub struct Entry {
 
 /// Which program wrote a file, by its name and how it begins. None for files of others, and for those
 /// that belong to another file.
-pub fn detect(name: &str, head: &str) -> Option<Kind> {
+pub fn detect(name: &str, head: &str) -> Option<ProgramKind> {
     let is_sub_agent = name.rsplit(['/', '\\']).next().is_some_and(|it| it.starts_with("agent-"));
     if is_sub_agent {
         return None;
@@ -111,10 +92,12 @@ pub fn detect(name: &str, head: &str) -> Option<Kind> {
     head.lines().find_map(|line| {
         let line: Value = serde_json::from_str(line).ok()?;
         match line["type"].as_str()? {
-            "session" if line["id"].is_string() => Some(Kind::Pi),
-            "session_meta" if line["payload"]["id"].is_string() => Some(Kind::Codex),
+            "session" if line["id"].is_string() => Some(ProgramKind::Pi),
+            "session_meta" if line["payload"]["id"].is_string() => Some(ProgramKind::Codex),
             // Callboard's own records have a number.
-            _ if line["sessionId"].is_string() && line["seq"].is_null() => Some(Kind::Claude),
+            _ if line["sessionId"].is_string() && line["seq"].is_null() => {
+                Some(ProgramKind::Claude)
+            }
             _ => None,
         }
     })
@@ -123,9 +106,9 @@ pub fn detect(name: &str, head: &str) -> Option<Kind> {
 /// None if the file does not say which conversation it is.
 pub fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
     match kept.kind {
-        Kind::Claude => claude::read(kept, tail),
-        Kind::Codex => codex::read(kept, tail),
-        Kind::Pi => pi::read(kept, tail),
+        ProgramKind::Claude => claude::read(kept, tail),
+        ProgramKind::Codex => codex::read(kept, tail),
+        ProgramKind::Pi => pi::read(kept, tail),
     }
 }
 

@@ -46,6 +46,7 @@ pub mod import;
 pub mod openai;
 mod own_tools;
 pub mod pi;
+mod program_kind;
 mod telling;
 
 use std::fmt;
@@ -62,6 +63,7 @@ pub use crate::claude::Claude;
 pub use crate::demo::{Demo, Pace};
 pub use crate::openai::OpenAi;
 pub use crate::pi::Pi;
+pub use crate::program_kind::ProgramKind;
 
 /// An agent, seen from the server.
 pub trait Backend: Send {

@@ -1,38 +1,82 @@
-//! AG-UI: a run as its events (`stream.rs`), as the messages that its clients make of them, and what
-//! they send (`incoming.rs`).
+//! AG-UI: a run as its events (`stream.rs`), as the messages that its clients make of them, what they
+//! send (`incoming.rs`) and what they bring along (`import.rs`).
 //!
 //! Only what versions 0.0.45, 0.0.59 and 1.0 all take is said. Calls stand in the assistant message
 //! with the words that led to them. What that vocabulary has no message for is a `CUSTOM` event and is
 //! not kept: steered messages, exchanges, notices. Texts that were taken back stay, and what sub-agents
 //! did is left out.
 
+pub(crate) mod import;
 mod incoming;
+mod snapshot;
 mod stream;
 
 use serde_json::{Value, json};
-use transcript::{Answer, Call, Content, Message, PartKind, SaidBy};
+use transcript::{Answer, Attachment, Call, Content, Message, Part, PartKind, Said, SaidBy};
 
-pub use incoming::{Request, request};
+pub use import::import;
+pub use incoming::{Request, earlier, request};
+pub use snapshot::snapshots;
 pub use stream::Stream;
 
 use crate::call;
+use crate::ui::FileUrl;
 
+#[cfg(any(test, feature = "testing"))]
+#[allow(clippy::unwrap_used, reason = "tests call it")]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 
-/// The messages that one of the transcript's becomes, as a snapshot has them.
-pub fn messages(message: &Message) -> Vec<Value> {
+/// An event as it goes over the wire. Clients split at empty lines alone, and fail at `[DONE]`.
+pub fn frame(event: &Value) -> String {
+    format!("data: {event}\n\n")
+}
+
+/// What the client understands; they differ in how files look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    V0,
+    V1,
+}
+
+/// The messages that one of the transcript's becomes, as its client knows them.
+pub fn messages(message: &Message, version: Version, file_url: FileUrl<'_>) -> Vec<Value> {
     match &message.content {
-        Content::Said(said) => {
-            let role = match said.role {
-                SaidBy::User => "user",
-                SaidBy::System => "system",
-            };
-            vec![json!({ "id": said.id, "role": role, "content": said.text })]
-        }
+        Content::Said(said) => vec![said_message(said, version, file_url)],
         Content::Answer(answer) => answer_messages(answer),
         Content::Aside(_) => Vec::new(),
     }
+}
+
+/// What the client has said goes by the client's id.
+fn said_message(said: &Said, version: Version, file_url: FileUrl<'_>) -> Value {
+    let role = match said.role {
+        SaidBy::User => "user",
+        SaidBy::System => "system",
+    };
+    let id = said.client_id.as_ref().map_or(said.id.as_str(), |it| it.as_str());
+    let content = match (said.role, said.attachments.as_slice()) {
+        (SaidBy::System, _) | (_, []) => json!(said.text),
+        (SaidBy::User, files) => {
+            let text = Some(&said.text).filter(|it| !it.is_empty());
+            let text = text.map(|it| json!({ "type": "text", "text": it }));
+            let files = files.iter().map(|file| file_piece(file, version, &file_url(file)));
+            text.into_iter().chain(files).collect()
+        }
+    };
+    json!({ "id": id, "role": role, "content": content })
+}
+
+fn file_piece(file: &Attachment, version: Version, url: &str) -> Value {
+    let (media_type, name) = (&file.media_type, &file.name);
+    if version == Version::V0 {
+        return json!({ "type": "binary", "mimeType": media_type, "url": url, "filename": name });
+    }
+    let kind = media_type.split('/').next();
+    let kind = kind.filter(|it| ["image", "audio", "video"].contains(it)).unwrap_or("document");
+    let source = json!({ "type": "url", "value": url, "mimeType": media_type });
+    json!({ "type": kind, "source": source, "metadata": { "filename": name } })
 }
 
 fn answer_messages(answer: &Answer) -> Vec<Value> {
@@ -42,7 +86,7 @@ fn answer_messages(answer: &Answer) -> Vec<Value> {
     for part in answer.parts.iter().filter(|part| part.parent.is_none()) {
         if part.step != step {
             step = part.step;
-            parents.start_step();
+            parents.start_anew();
         }
         match &part.kind {
             PartKind::Text(text) => {
@@ -51,6 +95,7 @@ fn answer_messages(answer: &Answer) -> Vec<Value> {
                 messages.push(message);
             }
             PartKind::Thinking(it) => {
+                parents.start_anew();
                 messages.push(json!({ "id": it.id, "role": "reasoning", "content": it.text }));
             }
             PartKind::Call(call) => {
@@ -62,7 +107,10 @@ fn answer_messages(answer: &Answer) -> Vec<Value> {
                 });
                 add_call(&mut messages[idx], call);
             }
-            _ => (),
+            PartKind::Steered(_)
+            | PartKind::Exchange(_)
+            | PartKind::Notice { .. }
+            | PartKind::Unrecognized { .. } => (),
         }
     }
     with_results(messages, answer)
@@ -78,13 +126,22 @@ fn add_call(message: &mut Value, call: &Call) {
     }
 }
 
-/// Results follow the message that made the calls.
+/// Results follow the message that made the calls, in the order in which they came.
 fn with_results(messages: Vec<Value>, answer: &Answer) -> Vec<Value> {
+    let mut ended: Vec<(&Part, &Call)> = Vec::new();
+    for part in &answer.parts {
+        if let PartKind::Call(call) = &part.kind
+            && call.outcome.is_some()
+        {
+            ended.push((part, call));
+        }
+    }
+    ended.sort_by_key(|(part, _)| part.changed);
     let results = |message: &Value| -> Vec<Value> {
         let calls = message["toolCalls"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let ids = calls.iter().filter_map(|call| call["id"].as_str());
-        let calls = ids.filter_map(|id| answer.calls().find(|call| call.id.as_str() == id));
-        calls.filter(|call| call.outcome.is_some()).map(result_message).collect()
+        let is_of_it = |id: &str| calls.iter().any(|call| call["id"] == id);
+        let ended = ended.iter().filter(|(_, call)| is_of_it(call.id.as_str()));
+        ended.map(|(_, call)| result_message(call)).collect()
     };
     let followed = messages.into_iter().flat_map(|message| {
         let results = results(&message);
@@ -120,23 +177,23 @@ fn interrupt_id(call: &Call) -> String {
     format!("approval_{}", call.id)
 }
 
-/// Which message a call goes into: the last text of its step, else one that the step's first call
-/// begins.
+/// Which message a call goes into: the one before it, if that is of its step and not a thought, else one
+/// that it begins.
 #[derive(Debug, Default)]
 struct Parents {
-    of_step: Option<String>,
+    last: Option<String>,
 }
 
 impl Parents {
-    fn start_step(&mut self) {
-        self.of_step = None;
+    fn start_anew(&mut self) {
+        self.last = None;
     }
 
     fn start_text(&mut self, id: &str) {
-        self.of_step = Some(id.to_owned());
+        self.last = Some(id.to_owned());
     }
 
     fn of_call(&mut self, call: &Call) -> String {
-        self.of_step.get_or_insert_with(|| call.id.to_string()).clone()
+        self.last.get_or_insert_with(|| call.id.to_string()).clone()
     }
 }

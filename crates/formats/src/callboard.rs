@@ -2,7 +2,7 @@
 //! alone, `toolCalls` carry the words that led to them, and `parts` has everything in order.
 
 mod from_transcript;
-mod import;
+pub(crate) mod import;
 
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;

@@ -5,7 +5,7 @@
 //! "completed" are given. `stream.rs` tells the same as events.
 
 mod from_transcript;
-mod import;
+pub(crate) mod import;
 mod stream;
 
 #[cfg(feature = "schema")]

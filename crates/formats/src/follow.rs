@@ -136,6 +136,19 @@ impl Follow {
         news
     }
 
+    /// What was told to have begun, and not to have ended: once more, as begun.
+    pub(crate) fn open_parts(&self) -> Vec<News<'_>> {
+        let parts = self.answer().map(|it| it.parts.as_slice()).unwrap_or_default();
+        let open = self.told.parts.iter().zip(parts).filter_map(|(told, part)| match told {
+            ToldPart::Words { ended: false, .. } => begun(part),
+            ToldPart::Call(ToldCall { written: false, .. }) => begun(part),
+            ToldPart::Words { .. } | ToldPart::Call(_) | ToldPart::Hidden | ToldPart::Aside(_) => {
+                None
+            }
+        });
+        open.collect()
+    }
+
     /// The calls that wait for the other side, where the run does nothing else: for decisions, or for
     /// tools that the client runs.
     pub(crate) fn waiting(&self) -> Option<Vec<&Call>> {
@@ -167,6 +180,19 @@ pub(crate) fn tell_all(answer: &Answer) -> Vec<News<'_>> {
     let mut news = Vec::new();
     Told::default().tell(answer, &BTreeSet::new(), &mut news);
     news
+}
+
+/// What can be told in pieces begins with this.
+fn begun(part: &Part) -> Option<News<'_>> {
+    match &part.kind {
+        PartKind::Text(text) => Some(News::TextBegun(text)),
+        PartKind::Thinking(thinking) => Some(News::ThinkingBegun(thinking)),
+        PartKind::Call(call) => Some(News::CallBegun(call)),
+        PartKind::Steered(_)
+        | PartKind::Exchange(_)
+        | PartKind::Notice { .. }
+        | PartKind::Unrecognized { .. } => None,
+    }
 }
 
 /// Nothing happens to it until the other side has acted.
@@ -267,20 +293,17 @@ impl Told {
     }
 
     fn begin<'a>(&mut self, part: &'a Part, news: &mut Vec<News<'a>>) {
-        let words = ToldPart::Words { text: String::new(), ended: false };
-        let (told, begun) = match &part.kind {
-            PartKind::Text(text) => (words, Some(News::TextBegun(text))),
-            PartKind::Thinking(thinking) => (words, Some(News::ThinkingBegun(thinking))),
-            PartKind::Call(call) => {
-                (ToldPart::Call(ToldCall::default()), Some(News::CallBegun(call)))
+        self.parts.push(match &part.kind {
+            PartKind::Text(_) | PartKind::Thinking(_) => {
+                ToldPart::Words { text: String::new(), ended: false }
             }
+            PartKind::Call(_) => ToldPart::Call(ToldCall::default()),
             PartKind::Steered(_)
             | PartKind::Exchange(_)
             | PartKind::Notice { .. }
-            | PartKind::Unrecognized { .. } => (ToldPart::Aside(None), None),
-        };
-        self.parts.push(told);
-        news.extend(begun);
+            | PartKind::Unrecognized { .. } => ToldPart::Aside(None),
+        });
+        news.extend(begun(part));
     }
 
     fn tell_more<'a>(&mut self, idx: usize, kind: &'a PartKind, news: &mut Vec<News<'a>>) {

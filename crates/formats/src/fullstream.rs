@@ -2,7 +2,7 @@
 //!
 //! What that vocabulary has no event for is a `raw` event with a data part of `format=ui`.
 
-mod import;
+pub(crate) mod import;
 
 use std::collections::HashMap;
 

@@ -6,16 +6,20 @@
 //!
 //! Summaries of arguments are left to the caller, who has the one way to make them.
 
+mod format;
+
 use std::collections::HashSet;
 
 use serde_json::Value;
 use transcript::{
     Answer, ApprovalOptions, Attachment, CallId, CancelReason, Decision, ErrorCode, ErrorInfo,
-    Event, Executor, Level, Message, MessageId, Millis, PartId, Phase, Record, ResponseId,
-    RunStatus, SaidBy, Scope, Sender, Seq, SessionId, SteerState, Transcript, Trigger, Usage,
-    Validation,
+    Event, Executor, Level, Message, MessageId, Millis, PartId, PartKind, Phase, Record,
+    ResponseId, RunStatus, SaidBy, Scope, Sender, Seq, SessionId, SteerState, Transcript, Trigger,
+    Usage, Validation,
 };
 
+pub use self::format::{Document, FORMATS, Format};
+pub(crate) use self::format::{Holds, List};
 use crate::incoming::File;
 
 /// A record without its number and its session.
@@ -45,6 +49,8 @@ pub(crate) struct Retelling<'a> {
     now: Millis,
     run: Option<ResponseId>,
     used_ids: HashSet<String>,
+    /// Of the run.
+    part_ids: HashSet<PartId>,
     n_parts: u32,
     step: Option<u32>,
 }
@@ -90,6 +96,7 @@ impl<'a> Retelling<'a> {
             now: setting.now,
             run: None,
             used_ids: HashSet::new(),
+            part_ids: HashSet::new(),
             n_parts: 0,
             step: None,
         }
@@ -147,6 +154,7 @@ impl<'a> Retelling<'a> {
         self.end(Ending::of(RunStatus::Completed));
         let run = ResponseId::new(self.free_id(beginning.id, "r"));
         (self.run, self.n_parts, self.step) = (Some(run), 0, None);
+        self.part_ids.clear();
         let agent = beginning.agent.unwrap_or(self.setting.agent).to_owned();
         let model = beginning.model.map(str::to_owned);
         self.push(Event::RunStart { agent, model, trigger: Trigger::User, exchange_id: None });
@@ -157,12 +165,20 @@ impl<'a> Retelling<'a> {
         self.run.as_ref().is_some_and(|it| it.as_str() == run)
     }
 
-    /// A step of a run that its message names: of the run that is being told, or of a new one.
+    /// Whether a message is a step of the run that is being told. Others do not call messages after
+    /// their run; theirs goes on as long as there are calls.
+    pub(crate) fn goes_on(&self, message_id: Option<&str>) -> bool {
+        match message_id.and_then(run_of_step) {
+            Some(run) => self.is_in(run),
+            None => self.run.is_some() && (self.has_calls() || self.is_silent()),
+        }
+    }
+
+    /// A step of the run that is being told, or the first of a new one.
     pub(crate) fn step_of(&mut self, message_id: Option<&str>) {
-        let run = message_id.map(|id| run_of_step(id).unwrap_or(id));
-        let goes_on = run.is_none_or(|run| self.is_in(run));
-        if !goes_on || self.run.is_none() {
-            self.begin(&Beginning { id: run, ..Beginning::default() });
+        if !self.goes_on(message_id) {
+            let id = message_id.map(|id| run_of_step(id).unwrap_or(id));
+            self.begin(&Beginning { id, ..Beginning::default() });
         }
         self.step();
     }
@@ -196,18 +212,45 @@ impl<'a> Retelling<'a> {
     /// Ends the step, if one is open. Where nobody says why, it is seen from its calls.
     pub(crate) fn end_step(&mut self, reason: Option<&str>, usage: Option<Usage>) {
         let Some(index) = self.step.take() else { return };
-        let has_calls = self.answer().is_some_and(|answer| {
-            let step = answer.steps.len().checked_sub(1);
-            let mut parts = answer.parts.iter().filter(|part| part.step == step);
-            parts.any(|part| matches!(part.kind, transcript::PartKind::Call(_)))
-        });
-        let seen = if has_calls { "tool-calls" } else { "stop" };
+        let seen = if self.has_calls() { "tool-calls" } else { "stop" };
         let finish_reason = reason.unwrap_or(seen).to_owned();
         self.push(Event::StepFinish { index, finish_reason, usage, parent_call_id: None });
     }
 
+    /// Of the last step.
+    fn parts(&self) -> impl Iterator<Item = &PartKind> {
+        let answer = self.answer();
+        let step = answer.and_then(|it| it.steps.len().checked_sub(1));
+        let parts = answer.into_iter().flat_map(|it| &it.parts);
+        parts.filter(move |part| part.step == step).map(|part| &part.kind)
+    }
+
+    fn has_calls(&self) -> bool {
+        self.parts().any(|it| matches!(it, PartKind::Call(_)))
+    }
+
+    /// It has said nothing yet, and what it thought is no word.
+    fn is_silent(&self) -> bool {
+        self.parts().all(|it| matches!(it, PartKind::Thinking(_)))
+    }
+
     pub(crate) fn text(&mut self, text: &str, phase: Option<Phase>, discarded: bool) {
         let part_id = self.part_id();
+        self.say(part_id, text, phase, discarded);
+    }
+
+    /// Under its own name, if nothing else has it.
+    pub(crate) fn text_as(&mut self, id: Option<&str>, text: &str) {
+        let part_id = self.part_id_as(id);
+        self.say(part_id, text, None, false);
+    }
+
+    pub(crate) fn thinking_as(&mut self, id: Option<&str>, text: &str) {
+        let part_id = self.part_id_as(id);
+        self.think(part_id, text, false);
+    }
+
+    fn say(&mut self, part_id: PartId, text: &str, phase: Option<Phase>, discarded: bool) {
         self.push(Event::TextStart { part_id: part_id.clone(), parent_call_id: None });
         let text = text.to_owned();
         self.push(Event::TextDone { part_id, parent_call_id: None, text, phase, discarded });
@@ -215,6 +258,10 @@ impl<'a> Retelling<'a> {
 
     pub(crate) fn thinking(&mut self, text: &str, discarded: bool) {
         let part_id = self.part_id();
+        self.think(part_id, text, discarded);
+    }
+
+    fn think(&mut self, part_id: PartId, text: &str, discarded: bool) {
         self.push(Event::ThinkingStart { part_id: part_id.clone(), parent_call_id: None });
         let text = text.to_owned();
         self.push(Event::ThinkingDone { part_id, parent_call_id: None, text, discarded });
@@ -313,7 +360,7 @@ impl<'a> Retelling<'a> {
     pub(crate) fn steered(&mut self, id: Option<&str>, text: &str, state: SteerState) {
         self.in_run();
         let is_same = |part: &transcript::Part| match &part.kind {
-            transcript::PartKind::Steered(it) => Some(it.id.as_str()) == id,
+            PartKind::Steered(it) => Some(it.id.as_str()) == id,
             _ => false,
         };
         let known = self.answer().is_some_and(|answer| answer.parts.iter().any(is_same));
@@ -382,9 +429,21 @@ impl<'a> Retelling<'a> {
 
     fn part_id(&mut self) -> PartId {
         self.in_run();
-        let Some(run) = &self.run else { return PartId::new("") };
-        self.n_parts += 1;
-        PartId::numbered(run, self.n_parts - 1)
+        let Some(run) = self.run.clone() else { return PartId::new("") };
+        loop {
+            self.n_parts += 1;
+            let id = PartId::numbered(&run, self.n_parts - 1);
+            if self.part_ids.insert(id.clone()) {
+                return id;
+            }
+        }
+    }
+
+    fn part_id_as(&mut self, id: Option<&str>) -> PartId {
+        self.in_run();
+        let own = id.filter(|it| !it.is_empty()).map(PartId::new);
+        let own = own.filter(|it| self.part_ids.insert(it.clone()));
+        own.unwrap_or_else(|| self.part_id())
     }
 
     /// That id, if it is there and new, else one of ours.
@@ -396,6 +455,17 @@ impl<'a> Retelling<'a> {
         self.used_ids.insert(id.clone());
         id
     }
+}
+
+pub(crate) fn items(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A result that is known by its text alone: the value that this text is written from, if there is one.
+pub(crate) fn result_of(text: &str) -> Value {
+    let value: Option<Value> = serde_json::from_str(text).ok();
+    let is_written_so = |it: &Value| serde_json::to_string(it).is_ok_and(|it| it == text);
+    value.filter(is_written_so).unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
 /// The run of a step's message, which is called `run.number`.

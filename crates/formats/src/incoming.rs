@@ -93,17 +93,25 @@ fn client_tool(name: Option<&str>, tool: &Value, place: &str) -> Result<ClientTo
 
 /// Names the field and what is wrong with it, for the person who wrote the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadRequest(String);
+pub struct BadRequest {
+    why: String,
+    /// The field, where the client's vocabulary has a place for its name.
+    pub param: Option<String>,
+}
 
 impl BadRequest {
     pub(crate) fn new(why: impl Into<String>) -> Self {
-        Self(why.into())
+        Self { why: why.into(), param: None }
+    }
+
+    pub(crate) fn about(param: &str, why: &str) -> Self {
+        Self { why: why.to_owned(), param: Some(param.to_owned()) }
     }
 }
 
 impl fmt::Display for BadRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.why)
     }
 }
 

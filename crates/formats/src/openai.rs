@@ -5,10 +5,12 @@
 //! the system message, users and assistants take turns and a user begins. Superseded, discarded and
 //! leaked text is left out.
 
+mod anew;
 mod attachments;
 mod call_ids;
 mod chunks;
-mod stored;
+mod incoming;
+pub(crate) mod stored;
 
 use serde_json::{Map, Value, json};
 use transcript::{
@@ -16,8 +18,10 @@ use transcript::{
     SteerState, TextRole, Transcript,
 };
 
-pub use chunks::{Calls, Chunks, Options, completion};
-pub use stored::{Request, import, request, stored};
+pub use anew::told_anew;
+pub use chunks::{Chunks, Options, OtherCalls, failure};
+pub use incoming::{Request, request};
+pub use stored::{import, stored};
 
 use self::call_ids::CallIds;
 
@@ -315,6 +319,7 @@ fn result_text(call: &Call) -> String {
             with_output(failure, call).to_string()
         }
         (None, Some(result)) => match serde_json::from_str(&result) {
+            Ok(Value::String(text)) => text,
             Ok(value) if !call.stdout.is_empty() || !call.stderr.is_empty() => {
                 with_output(value, call).to_string()
             }

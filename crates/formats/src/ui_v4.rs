@@ -7,7 +7,7 @@
 //! same id. What that vocabulary has no part for stands among the annotations, as data parts of
 //! `format=ui`. Texts that were taken back and what sub-agents did are left out.
 
-mod import;
+pub(crate) mod import;
 mod incoming;
 mod stream;
 

@@ -85,7 +85,7 @@ impl Gallery {
     fn draw(&self, open: Option<(&SessionId, &Transcript)>) -> String {
         let Self { settings, sessions, agents } = self;
         let open = open.map(|(id, transcript)| whole(id, transcript));
-        page(&Page { settings, sessions, agents, servers: &[], grants: &[], open })
+        page(&Page { settings, sessions, agents, servers: &[], grants: &[], imports: &[], open })
     }
 
     /// With the first messages alone.
@@ -95,7 +95,7 @@ impl Gallery {
         shown.messages.truncate(messages);
         let later = shown.messages.last().map(|it| it.first.0);
         let open = Some(OpenSession { transcript: &shown, later, ..whole(id, end) });
-        page(&Page { settings, sessions, agents, servers: &[], grants: &[], open })
+        page(&Page { settings, sessions, agents, servers: &[], grants: &[], imports: &[], open })
     }
 
     fn replay(&self, id: &SessionId, records: &[Record]) -> Value {

@@ -361,6 +361,7 @@ fn interrupted(answer: &Answer) -> Markup {
         Some(CancelReason::Restart) => "the server was restarted",
         Some(CancelReason::Timeout) => "it took too long",
         Some(CancelReason::Error) => "it failed",
+        Some(CancelReason::Import) => "imported before it had ended",
         None => "",
     };
     let after = answer.finish.as_ref().map(|it| between(answer.started_at, it.at));

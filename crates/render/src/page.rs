@@ -20,6 +20,8 @@ pub struct Page<'a> {
     pub agents: &'a [ListedAgent],
     pub servers: &'a [ListedServer],
     pub grants: &'a [ListedGrant],
+    /// What files can be imported: words for the server, and names for people.
+    pub imports: &'a [(&'static str, &'static str)],
     /// The session that is open, if one is.
     pub open: Option<OpenSession<'a>>,
 }
@@ -87,7 +89,7 @@ pub fn page(page: &Page<'_>) -> String {
             div #announcer.sr aria-live="polite" {}
             (session_menu())
             (settings::dialog(page.settings, page.servers, page.grants))
-            (transfer::dialog())
+            (transfer::dialog(page.imports))
             (shortcuts())
         }
     };

@@ -1,8 +1,8 @@
-//! Messages that wait for their turn, below the conversation; what a stop has held, with the choice to
-//! send it or to clear it.
+//! Messages that wait for their turn, below the conversation; what a stop or an import has held, with the
+//! choice to send it or to clear it.
 
 use maud::html;
-use transcript::{Queued, SendMode, Transcript};
+use transcript::{IMPORTED, Queued, SendMode, Transcript};
 
 use crate::exchange;
 use crate::icon::icon;
@@ -21,10 +21,13 @@ pub(crate) fn queue(view: &View, transcript: &Transcript) -> Element {
 }
 
 fn held(id: &str, transcript: &Transcript) -> Option<Element> {
-    let held = transcript.queue.messages.iter().filter(|it| it.held).count() as u64;
+    let held = || transcript.queue.messages.iter().filter(|it| it.held);
+    let is_imported = held().any(|it| it.held_because.as_deref() == Some(IMPORTED));
+    let why = if is_imported { "This session was imported." } else { "You stopped the agent." };
+    let held = held().count() as u64;
     (held > 0).then(|| {
         Element::div(format!("{id}-held")).class("held").html(html! {
-            p { "You stopped the agent. " (count(held, "message")) @if held == 1 { " is" } @else { " are" } " held back." }
+            p { (why) " " (count(held, "message")) @if held == 1 { " is" } @else { " are" } " held back." }
             button type="button" id={ (id) "-release" } data-action="queue" data-type="release_queue" { "Send now" }
             button.quiet type="button" id={ (id) "-clear" } data-action="queue" data-type="clear_queue" { "Clear" }
         })

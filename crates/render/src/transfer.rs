@@ -2,14 +2,7 @@
 
 use maud::{Markup, html};
 
-pub(crate) fn dialog() -> Markup {
-    let formats = [
-        ("auto", "Find out"),
-        ("claude", "Claude Code"),
-        ("codex", "Codex"),
-        ("pi", "Pi"),
-        ("jsonl", "Callboard (exported as JSON lines)"),
-    ];
+pub(crate) fn dialog(formats: &[(&str, &str)]) -> Markup {
     html! {
         dialog #import aria-labelledby="import-title" {
             form method="dialog" {
@@ -22,7 +15,7 @@ pub(crate) fn dialog() -> Markup {
                 p.hint {
                     "Claude Code keeps them in " code { "~/.claude/projects" } ", Codex in "
                     code { "~/.codex/sessions" } ", Pi in " code { "~/.pi/agent/sessions" }
-                    ". What is here already is not added again."
+                    ". What is here already is not added again, and nothing starts because of an import."
                 }
                 ul #imported role="status" {}
                 div.buttons { button.primary type="submit" { "Done" } }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backends::openai::Settings;
-use backends::{Backend, Demo, Launch, OpenAi, Pace};
+use backends::{Backend, Demo, Launch, OpenAi, Pace, ProgramKind};
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,7 +21,7 @@ use crate::history::LookBack;
 use crate::mcp;
 use crate::tools::{ToolSpec, Tools};
 
-pub(crate) use program::{ProgramAgent, ProgramKind, ProgramSettings, SHIPPED, is_tool_of_program};
+pub(crate) use program::{ProgramAgent, ProgramSettings, SHIPPED, is_tool_of_program};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Agents {
@@ -210,7 +210,7 @@ impl Agents {
     /// What the program calls itself, if the agent is one.
     pub(crate) fn program_name(&self, id: &str) -> Option<&'static str> {
         match &self.find(id)?.kind {
-            AgentKind::Program(agent) => Some(agent.which.kind().about().name),
+            AgentKind::Program(agent) => Some(agent.which.kind().name()),
             AgentKind::Demo { .. } | AgentKind::OpenAi(_) => None,
         }
     }
@@ -235,8 +235,9 @@ impl Agents {
         self.find(id)?.model().map(str::to_owned)
     }
 
-    /// How much of the conversation it wants to know, and in which form.
-    pub(crate) fn look_back(&self, id: &str) -> LookBack {
+    /// How much of the conversation it wants to know, and in which form. A program that has a
+    /// conversation of its own remembers the rest.
+    pub(crate) fn look_back(&self, id: &str, remembers: bool) -> LookBack {
         match self.find(id).map(|agent| (agent, &agent.kind)) {
             Some((agent, AgentKind::OpenAi(kind))) => LookBack::Everything {
                 agent: agent.id.clone(),
@@ -244,6 +245,7 @@ impl Agents {
                 system: kind.system.clone(),
                 sees: kind.sees,
             },
+            Some((_, AgentKind::Program(_))) if !remembers => LookBack::Anew,
             Some((_, AgentKind::Program(_))) => LookBack::LastMessage { with_files: true },
             Some((_, AgentKind::Demo { .. })) | None => LookBack::LastMessage { with_files: false },
         }
@@ -349,7 +351,7 @@ impl Agent {
             kind: match &self.kind {
                 AgentKind::Demo { .. } => "demo",
                 AgentKind::OpenAi(_) => "openai",
-                AgentKind::Program(agent) => agent.which.kind().about().word,
+                AgentKind::Program(agent) => agent.which.kind().word(),
             },
             description: self.description(),
             workspace: self.workspace.display().to_string(),

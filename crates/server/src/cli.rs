@@ -4,11 +4,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::config::{Config, Surroundings};
 use crate::export::Format;
+use crate::import::ImportFormat;
 use crate::{backup, doctor, export, import, password, send, serve};
 
 /// A chat server for AI agents: talk to them, watch them, approve and stop what they do.
@@ -29,7 +31,7 @@ enum Command {
     Send(SendArgs),
     /// Print a session: its page, its text, its messages or its log.
     Export(ExportArgs),
-    /// Make sessions of conversations that Claude Code, Codex and Pi have kept.
+    /// Make sessions of conversations that Claude Code, Codex and Pi have kept, and of other files.
     Import(ImportArgs),
     /// Copy everything to a file, also while a server is running.
     Backup(BackupArgs),
@@ -107,6 +109,12 @@ pub(crate) struct ImportArgs {
     /// Also a last turn that has not ended: nothing more will come of it.
     #[arg(long)]
     pub(crate) r#final: bool,
+    /// What the files are, if they are not of these programs.
+    #[arg(long, value_name = "FORMAT", value_parser = import_format(), requires = "paths")]
+    pub(crate) format: Option<ImportFormat>,
+    /// Who is to go on with the sessions [default: the first agent that is there]
+    #[arg(long, value_name = "ID", requires = "format")]
+    pub(crate) agent: Option<String>,
     #[command(flatten)]
     pub(crate) serve: ServeArgs,
 }
@@ -117,6 +125,12 @@ pub(crate) struct BackupArgs {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) serve: ServeArgs,
+}
+
+fn import_format() -> impl TypedValueParser<Value = ImportFormat> {
+    let words =
+        ImportFormat::all().into_iter().map(|(word, name)| PossibleValue::new(word).help(name));
+    PossibleValuesParser::new(words).try_map(|word| ImportFormat::parse(&word))
 }
 
 /// `127.0.0.1:4520`, or the port alone.

@@ -14,6 +14,8 @@ pub(crate) enum LookBack {
     LastMessage {
         with_files: bool,
     },
+    /// Everything, told to one who was not there.
+    Anew,
     Everything {
         agent: String,
         model: Option<String>,
@@ -30,25 +32,25 @@ pub(crate) async fn read(
 ) -> Result<Vec<Value>, store::Error> {
     let session = session.clone();
     let read = store.off_thread(move |store| {
-        let rows = rows(store, &session, matches!(look_back, LookBack::Everything { .. }))?;
+        let is_short = matches!(look_back, LookBack::LastMessage { .. });
+        let rows = rows(store, &session, !is_short)?;
         let records = store.records_of(&session, &rows)?;
         let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
         let mut transcript = Transcript::whole();
         transcript.extend(&records);
+        let read = |file: &Attachment| store.blob(&file.blob).ok().flatten();
+        let with_files = Files::GoAlong { sees: true, read: &read };
+        let as_said = |files| {
+            openai::conversation(
+                &transcript,
+                &Reader { agent: "", model: None, system: None, files },
+            )
+        };
         Ok(match look_back {
-            LookBack::LastMessage { with_files } => {
-                let read = |file: &Attachment| store.blob(&file.blob).ok().flatten();
-                let files = match with_files {
-                    true => Files::GoAlong { sees: true, read: &read },
-                    false => Files::LeftOut,
-                };
-                openai::conversation(
-                    &transcript,
-                    &Reader { agent: "", model: None, system: None, files },
-                )
-            }
+            LookBack::LastMessage { with_files: true } => as_said(with_files),
+            LookBack::LastMessage { with_files: false } => as_said(Files::LeftOut),
+            LookBack::Anew => openai::told_anew(&as_said(with_files)),
             LookBack::Everything { agent, model, system, sees } => {
-                let read = |file: &Attachment| store.blob(&file.blob).ok().flatten();
                 let reader = Reader {
                     agent: &agent,
                     model: model.as_deref(),

@@ -1,5 +1,6 @@
 //! The way in: every route, and what stands in front of all of them.
 
+mod agui;
 mod answer;
 mod approvals;
 mod blobs;
@@ -11,6 +12,7 @@ mod error;
 mod extract;
 mod feed;
 mod frames;
+mod guest;
 mod hosts;
 mod info;
 mod keys;
@@ -29,8 +31,8 @@ mod sessions;
 mod settings;
 mod sign_in;
 mod socket;
-mod telling;
 mod transfer;
+mod v1;
 mod watch;
 
 use std::net::SocketAddr;
@@ -42,6 +44,7 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use store::Store;
 use tokio::sync::mpsc;
+use transcript::Attachment;
 
 use crate::clock;
 use crate::session::{Sessions, Shared};
@@ -49,8 +52,8 @@ use crate::views::Views;
 
 use error::RequestCode::{
     AgentBusy, AgentNotFound, AlreadyDecided, CallNotFound, CannotSteer, MessageNotFound,
-    NotSupported, NothingToDo, QueueFull, SessionExists, SessionNotFound, Stopping, Storage,
-    TooManyAttempts,
+    ModelNotFound, NotSupported, NothingToDo, QueueFull, SessionExists, SessionNotFound, Stopping,
+    Storage, TooManyAttempts,
 };
 use route::Route;
 
@@ -93,6 +96,11 @@ impl App {
 
     fn store(&self) -> &Store {
         &self.shared.store
+    }
+
+    /// Where somebody who calls us `host` finds a file. Readers take whole addresses only.
+    fn file_url(&self, host: &str, file: &Attachment) -> String {
+        self.door.hosts.address(host, &format!("/api/blobs/{}", file.blob))
     }
 }
 
@@ -245,6 +253,7 @@ fn routes() -> Vec<Route> {
         Route::get("/api/sessions/{session}/export", transfer::export, "A session as a file")
             .gives(StatusCode::OK, "*/*"),
         Route::post("/api/sessions/import", transfer::import, "A session from a file").refuses(&[
+            AgentNotFound,
             SessionExists,
             Stopping,
             Storage,
@@ -257,6 +266,24 @@ fn routes() -> Vec<Route> {
         chat_v4_route("/api/chat/v4/{agent}"),
         resume_v4_route("/api/chat/v4"),
         resume_v4_route("/api/chat/v4/{agent}"),
+        agui_route("/api/agui"),
+        agui_route("/api/agui/{agent}"),
+        Route::post(
+            "/v1/chat/completions",
+            v1::complete,
+            "Say something, as clients of OpenAI's chat completions do",
+        )
+        .refuses(&[
+            ModelNotFound,
+            SessionNotFound,
+            NothingToDo,
+            AgentBusy,
+            QueueFull,
+            Stopping,
+            Storage,
+        ]),
+        Route::get("/v1/models", v1::list, "The agents that can work, as OpenAI lists models"),
+        Route::get("/v1/models/{model}", v1::show, "An agent, as OpenAI shows a model"),
         Route::get("/api/settings", settings::show, "How the page looks"),
         Route::patch("/api/settings", settings::update, "Change how the page looks")
             .refuses(&[Storage]),
@@ -287,6 +314,12 @@ fn chat_route(path: &'static str) -> Route {
     Route::post(path, chat::send, "Say something, as the AI SDK (5 to 7) does; its stream answers")
         .gives(StatusCode::OK, "text/event-stream")
         .refuses(CHAT_REFUSALS)
+}
+
+fn agui_route(path: &'static str) -> Route {
+    Route::post(path, agui::run, "Say something or go on, as AG-UI does; its events answer")
+        .gives(StatusCode::OK, "text/event-stream")
+        .refuses(&[AgentNotFound, SessionNotFound, NothingToDo, QueueFull, Stopping, Storage])
 }
 
 fn chat_v4_route(path: &'static str) -> Route {

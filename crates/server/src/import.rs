@@ -1,23 +1,31 @@
-//! Conversations that programs keep on disk, as sessions.
+//! Files as sessions: our own logs and conversations in other people's words (`whole.rs`), and
+//! conversations that programs keep on disk.
 //!
-//! A session is named after the program and its conversation, and what is imported into it are whole
+//! Such a session is named after the program and its conversation, and what is imported into it are whole
 //! turns, by their ids: what is there already is not added again. Where somebody has gone on with the
 //! conversation here, the log knows more than the file, and nothing is added.
 
 mod command;
 mod files;
+mod format;
+mod whole;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use backends::import::{Imported, Kept, Kind, SideFile, Tail, read};
+use backends::ProgramKind;
+use backends::import::{Imported, Kept, SideFile, Tail, read};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use store::{AppendError, ReadRange, Store};
 use transcript::{Attachment, Event, Record, ResponseId, Seq, SessionId};
 
 pub(crate) use self::command::run;
-use crate::agents::{Agents, ProgramKind};
+pub(crate) use self::format::{ImportFormat, Kind};
+pub(crate) use self::whole::{
+    NotImported, Whole, Wishes, attach, files_of, from_document, from_log, with_summary,
+};
+use crate::agents::Agents;
 use crate::clock;
 
 const PAGE: usize = 1000;
@@ -25,7 +33,7 @@ const PAGE: usize = 1000;
 /// What a program has kept, read from wherever.
 #[derive(Debug)]
 pub(crate) struct Conversation {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ProgramKind,
     pub(crate) text: String,
     pub(crate) side_files: Vec<SideFile>,
     /// Nothing more will come: a turn that has not ended broke off.
@@ -67,7 +75,7 @@ pub(crate) fn plan(
     name: Option<SessionId>,
 ) -> Result<Option<Plan>, store::Error> {
     let kind = conversation.kind;
-    let agent = agents.of_kind(program_kind(kind)).unwrap_or(kind.word());
+    let agent = agents.of_kind(kind).unwrap_or(kind.word());
     let Some(imported) = conversation.read(agent) else { return Ok(None) };
     let session = match name {
         Some(name) => Some(name),
@@ -139,7 +147,7 @@ fn held(address: &str) -> Option<Vec<u8>> {
 }
 
 /// The program's id, as far as it fits into a name.
-fn session_of(kind: Kind, conversation: &str) -> Option<SessionId> {
+fn session_of(kind: ProgramKind, conversation: &str) -> Option<SessionId> {
     SessionId::parse(&format!("{}-{conversation}", kind.word()))
 }
 
@@ -173,13 +181,5 @@ fn runs(store: &Store, session: &SessionId) -> Result<(HashSet<ResponseId>, Seq)
                 runs.extend(record.response_id);
             }
         }
-    }
-}
-
-fn program_kind(kind: Kind) -> ProgramKind {
-    match kind {
-        Kind::Claude => ProgramKind::Claude,
-        Kind::Codex => ProgramKind::Codex,
-        Kind::Pi => ProgramKind::Pi,
     }
 }

@@ -6,8 +6,8 @@
 //! waits for may come after the run.
 
 use crate::{
-    Answer, Call, CancelReason, Decision, ErrorCode, ErrorInfo, Event, Exchange, ExchangeMode,
-    Millis, PartKind, RunStatus, Usage, Validation,
+    Answer, Call, CancelReason, Decision, Direction, ErrorCode, ErrorInfo, Event, Exchange,
+    ExchangeId, ExchangeMode, Millis, OpenExchange, PartKind, RunStatus, Usage, Validation,
 };
 
 /// How a run ends.
@@ -26,6 +26,8 @@ pub enum Ending {
     TimedOut,
     /// The server stopped, or it crashed and has started again.
     Restarted,
+    /// It was still going on, somewhere else, in the session that was imported.
+    Imported,
 }
 
 impl Ending {
@@ -33,7 +35,7 @@ impl Ending {
         match self {
             Self::Completed { .. } => RunStatus::Completed,
             Self::Failed { .. } | Self::TimedOut => RunStatus::Failed,
-            Self::Cancelled | Self::Restarted => RunStatus::Cancelled,
+            Self::Cancelled | Self::Restarted | Self::Imported => RunStatus::Cancelled,
         }
     }
 
@@ -44,13 +46,14 @@ impl Ending {
             Self::Cancelled => Some(CancelReason::UserCancel),
             Self::TimedOut => Some(CancelReason::Timeout),
             Self::Restarted => Some(CancelReason::Restart),
+            Self::Imported => Some(CancelReason::Import),
         }
     }
 
     fn usage(&self) -> Option<Usage> {
         match self {
             Self::Completed { usage } | Self::Failed { usage, .. } => *usage,
-            Self::Cancelled | Self::TimedOut | Self::Restarted => None,
+            Self::Cancelled | Self::TimedOut | Self::Restarted | Self::Imported => None,
         }
     }
 
@@ -61,7 +64,7 @@ impl Ending {
                 ErrorCode::UpstreamTimeout,
                 "The run took longer than its time limit allows.",
             )),
-            Self::Completed { .. } | Self::Cancelled | Self::Restarted => None,
+            Self::Completed { .. } | Self::Cancelled | Self::Restarted | Self::Imported => None,
         }
     }
 
@@ -76,14 +79,27 @@ impl Ending {
             Self::Failed { .. } => interrupted("Tool call was interrupted because the run failed"),
             Self::TimedOut => interrupted("Tool call was interrupted by the run's time limit"),
             Self::Restarted => interrupted("Tool call was interrupted because the server stopped"),
+            Self::Imported => interrupted("Tool call had not ended when the session was imported"),
         }
+    }
+
+    fn error_of_open_exchange(&self) -> ErrorInfo {
+        let message = match self {
+            Self::Completed { .. } => "The run ended without waiting for the answer.",
+            Self::Failed { .. } => "The run that asked failed before the answer came.",
+            Self::Cancelled => "The run that asked was stopped before the answer came.",
+            Self::TimedOut => "The run that asked took longer than its time limit allows.",
+            Self::Restarted => "The server was stopped before the answer came.",
+            Self::Imported => "The session was imported before the answer came.",
+        };
+        ErrorInfo::new(ErrorCode::AgentCancelled, message)
     }
 
     fn finish_reason(&self) -> &'static str {
         match self {
             Self::Completed { .. } => "stop",
             Self::Failed { .. } | Self::TimedOut => "error",
-            Self::Cancelled | Self::Restarted => "cancelled",
+            Self::Cancelled | Self::Restarted | Self::Imported => "cancelled",
         }
     }
 }
@@ -188,13 +204,6 @@ fn awaited_exchanges(answer: &Answer) -> impl Iterator<Item = &Exchange> {
 /// Nobody waits for the answer any more: the other side is told to stop.
 fn close_exchange(exchange: &Exchange, ending: &Ending) -> Event {
     let Exchange { id, direction, agent, peer_session_id, peer_response_id, .. } = exchange;
-    let message = match ending {
-        Ending::Completed { .. } => "The run ended without waiting for the answer.",
-        Ending::Failed { .. } => "The run that asked failed before the answer came.",
-        Ending::Cancelled => "The run that asked was stopped before the answer came.",
-        Ending::TimedOut => "The run that asked took longer than its time limit allows.",
-        Ending::Restarted => "The server was stopped before the answer came.",
-    };
     Event::AgentCallbackResult {
         exchange_id: id.clone(),
         direction: *direction,
@@ -203,7 +212,21 @@ fn close_exchange(exchange: &Exchange, ending: &Ending) -> Event {
         peer_response_id: peer_response_id.clone(),
         ok: false,
         result: None,
-        error: Some(ErrorInfo::new(ErrorCode::AgentCancelled, message)),
+        error: Some(ending.error_of_open_exchange()),
+    }
+}
+
+/// The end of a question that no run waits for.
+pub(crate) fn unanswered_exchange(id: ExchangeId, open: OpenExchange, ending: &Ending) -> Event {
+    Event::AgentCallbackResult {
+        exchange_id: id,
+        direction: Direction::Sent,
+        agent: open.agent,
+        peer_session_id: open.peer_session_id,
+        peer_response_id: None,
+        ok: false,
+        result: None,
+        error: Some(ending.error_of_open_exchange()),
     }
 }
 

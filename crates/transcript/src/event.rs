@@ -396,7 +396,7 @@ words! {
     Scope { Once, Session, Always }
     OutputStream { Stdout, Stderr }
     Level { Info, Error }
-    CancelReason { UserCancel, Timeout, Error, Restart }
+    CancelReason { UserCancel, Timeout, Error, Restart, Import }
     RunStatus { Completed, Failed, Cancelled }
     Direction { Sent, Received }
     /// Where a question to another agent is: in that agent's queue, at work, or at work and held up

@@ -23,6 +23,8 @@ pub struct Queued {
     pub mode: SendMode,
     /// It does not start by itself until the queue is released.
     pub held: bool,
+    /// As the `queue_held` said that held it.
+    pub held_because: Option<String>,
     /// An agent was to take it into its run and did not.
     pub returned: bool,
     pub from: Option<Sender>,
@@ -65,6 +67,7 @@ impl Queue {
                     attachments: attachments.clone(),
                     mode: *mode,
                     held: *held,
+                    held_because: None,
                     returned: false,
                     from: from.clone(),
                 };
@@ -96,8 +99,8 @@ impl Queue {
                 (message.mode, message.returned) = (SendMode::Queue, true);
                 true
             }
-            Event::QueueHeld { .. } => self.set_held(true),
-            Event::QueueReleased {} => self.set_held(false),
+            Event::QueueHeld { reason } => self.set_held(true, reason.as_ref()),
+            Event::QueueReleased {} => self.set_held(false, None),
             _ => false,
         }
     }
@@ -115,10 +118,11 @@ impl Queue {
         Some(self.messages.remove(idx))
     }
 
-    fn set_held(&mut self, held: bool) -> bool {
+    fn set_held(&mut self, held: bool, because: Option<&String>) -> bool {
         let mut is_changed = false;
-        for message in &mut self.messages {
-            is_changed |= std::mem::replace(&mut message.held, held) != held;
+        for message in self.messages.iter_mut().filter(|it| it.held != held) {
+            (message.held, message.held_because) = (held, because.cloned());
+            is_changed = true;
         }
         is_changed
     }

@@ -4,4 +4,5 @@ mod bodies;
 mod examples;
 mod laws;
 mod pausing;
+mod resting;
 mod wire;

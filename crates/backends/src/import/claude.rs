@@ -17,7 +17,7 @@ use self::beside::Beside;
 use super::branch::Branch;
 use super::pictures::spoken;
 use super::retelling::{About, Said};
-use super::{Imported, Kept, Kind, Retelling, Tail, lines, moment, owned, words};
+use super::{Imported, Kept, ProgramKind, Retelling, Tail, lines, moment, owned, words};
 use crate::claude::{Claude, Settings};
 use crate::{Backend, Launch};
 
@@ -52,7 +52,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(kept: &Kept<'a>) -> Self {
         Self {
-            told: Retelling::new(Kind::Claude, kept.agent, backend()),
+            told: Retelling::new(ProgramKind::Claude, kept.agent, backend()),
             branch: Branch::default(),
             conversation: None,
             cwd: None,

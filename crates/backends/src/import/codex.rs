@@ -17,7 +17,7 @@ use self::items::{Output, called_item, fields, in_camel_case, live_item, texts};
 
 use super::pictures::spoken;
 use super::retelling::{About, Said};
-use super::{Imported, Kept, Kind, Retelling, Tail, lines, moment, owned, words};
+use super::{Imported, Kept, ProgramKind, Retelling, Tail, lines, moment, owned, words};
 use crate::codex::{Codex, Settings};
 use crate::{Backend, Launch};
 
@@ -55,7 +55,7 @@ struct Reader {
 impl Reader {
     fn new(kept: &Kept<'_>) -> Self {
         Self {
-            told: Retelling::new(Kind::Codex, kept.agent, backend(None)),
+            told: Retelling::new(ProgramKind::Codex, kept.agent, backend(None)),
             thread: None,
             cwd: None,
             version: None,

@@ -13,13 +13,13 @@ use transcript::{Event, Millis, RewindReason};
 use super::branch::Branch;
 use super::pictures::spoken;
 use super::retelling::{About, Said};
-use super::{Imported, Kept, Kind, Retelling, Tail, lines, moment, owned, words};
+use super::{Imported, Kept, ProgramKind, Retelling, Tail, lines, moment, owned, words};
 use crate::pi::{Pi, Settings, failure};
 use crate::{Backend, Launch};
 
 pub(super) fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
     let mut reader = Reader {
-        told: Retelling::new(Kind::Pi, kept.agent, backend(None)),
+        told: Retelling::new(ProgramKind::Pi, kept.agent, backend(None)),
         branch: Branch::default(),
         conversation: None,
         cwd: None,

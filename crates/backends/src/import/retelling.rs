@@ -9,11 +9,11 @@ use transcript::{
     ResponseId, RunStatus, Seq, SessionId, SteerState, Trigger, close,
 };
 
-use super::{Entry, Imported, Kind, Tail, Turn};
+use super::{Entry, Imported, ProgramKind, Tail, Turn};
 use crate::{Backend, Effect, Input};
 
 pub(super) struct Retelling {
-    kind: Kind,
+    kind: ProgramKind,
     agent: String,
     backend: Box<dyn Backend>,
     turns: Vec<Turn>,
@@ -45,7 +45,7 @@ pub(super) struct About {
 }
 
 impl Retelling {
-    pub(super) fn new(kind: Kind, agent: &str, backend: Box<dyn Backend>) -> Self {
+    pub(super) fn new(kind: ProgramKind, agent: &str, backend: Box<dyn Backend>) -> Self {
         Self {
             kind,
             agent: agent.to_owned(),

@@ -1,6 +1,7 @@
 //! Every recording as the page that a person sees: its outline, to be read, and the laws that hold for
 //! every page, whatever made it.
 
+mod agui;
 mod losses;
 mod messages;
 mod outline;

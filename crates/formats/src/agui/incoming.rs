@@ -1,21 +1,28 @@
 //! What an AG-UI client sends to start a run: `RunAgentInput`.
 //!
-//! The log is the truth here, so of the messages only the end is read: what the user said last, or the
-//! results of tools that the client has run. State, context and the client's own properties are left
-//! to the server.
+//! The log is the truth here, so of the messages only the end is read: what the user said last, and the
+//! results of tools that the client has run since the last answer. State, context and the client's own
+//! properties are nothing to an agent.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use transcript::ClientTool;
 
-use crate::incoming::{BadRequest, Decided, File, Given, Said};
+use super::Version;
+use crate::incoming::{BadRequest, Decided, File, Given, Said, client_tools};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     pub thread: String,
     pub run: String,
+    pub version: Version,
+    /// The messages that the client has, by their ids.
+    pub known: Vec<String>,
+    /// What was decided is apart from it, since both may come at once.
     pub given: Given,
-    /// Tools of the client: each with `name`, `description` and `parameters`.
-    pub tools: Vec<Value>,
-    pub forwarded: Value,
+    /// About interrupts, and what came of the tools that the client has run.
+    pub decided: Vec<Decided>,
+    /// That the client runs itself.
+    pub tools: Vec<ClientTool>,
 }
 
 pub fn request(body: &Value) -> Result<Request, BadRequest> {
@@ -23,38 +30,48 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
         return Err(BadRequest::new("The body is no JSON object."));
     }
     let messages = array(body, "messages")?;
-    let resumed = array(body, "resume")?;
-    let given = match (resumed, messages.last()) {
-        ([], None) => Given::Nothing,
-        ([], Some(last)) if last["role"] == "user" => {
-            Given::Said(said(last, &format!("messages[{}]", messages.len() - 1))?)
-        }
-        (resumed, _) => {
-            let mut decided: Vec<Decided> =
-                resumed.iter().enumerate().map(decision).collect::<Result<_, _>>()?;
-            decided.extend(tool_results(messages)?);
-            if decided.is_empty() { Given::Nothing } else { Given::Decided(decided) }
-        }
-    };
-    let tools = array(body, "tools")?.to_vec();
-    for (idx, tool) in tools.iter().enumerate() {
-        text(tool, "name", &format!("tools[{idx}]"))?;
+    if let Some(idx) = messages.iter().position(|it| !it.is_object()) {
+        return Err(BadRequest::new(format!("`messages[{idx}]` is no object.")));
     }
+    array(body, "tools")?;
+    let resumed = array(body, "resume")?.iter().enumerate().map(decision);
+    let mut decided: Vec<Decided> = resumed.collect::<Result<_, _>>()?;
+    decided.extend(results(messages)?);
+    let ids = messages.iter().filter_map(|it| it["id"].as_str());
     Ok(Request {
         thread: text(body, "threadId", "")?,
         run: text(body, "runId", "")?,
-        given,
-        tools,
-        forwarded: body["forwardedProps"].clone(),
+        // Those before 1.0 do not say which they are.
+        version: match &body["protocolVersion"] {
+            Value::Null => Version::V0,
+            _ => text(body, "protocolVersion", "").map(|_| Version::V1)?,
+        },
+        known: ids.map(str::to_owned).collect(),
+        given: given(messages)?,
+        decided,
+        tools: client_tools(&body["tools"])?,
     })
+}
+
+/// The messages before the one that is said, for [`import`](super::import).
+pub fn earlier(body: &Value) -> &[Value] {
+    let messages = body["messages"].as_array().and_then(|it| it.split_last());
+    messages.map_or(&[], |(_, earlier)| earlier)
+}
+
+fn given(messages: &[Value]) -> Result<Given, BadRequest> {
+    match messages.split_last() {
+        Some((last, earlier)) if last["role"] == "user" => {
+            said(last, &format!("messages[{}]", earlier.len())).map(Given::Said)
+        }
+        _ => Ok(Given::Nothing),
+    }
 }
 
 fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
     let id = message["id"].as_str().map(str::to_owned);
     let pieces = match &message["content"] {
-        Value::String(text) => {
-            return Ok(Said { id, text: text.clone(), files: Vec::new() });
-        }
+        text @ Value::String(_) => &vec![json!({ "type": "text", "text": text })],
         Value::Array(pieces) => pieces,
         _ => return Err(BadRequest::new(format!("`{place}.content` is neither text nor array."))),
     };
@@ -64,12 +81,21 @@ fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
         let place = format!("{place}.content[{idx}]");
         match piece["type"].as_str() {
             Some("text") => texts.push(text(piece, "text", &place)?),
-            Some("image" | "audio" | "video" | "document") => files.push(file(piece, &place)?),
-            Some("binary") => files.push(binary(piece, &place)?),
-            _ => return Err(BadRequest::new(format!("`{place}.type` is no kind of content."))),
+            _ => files.push(any_file(piece, &place)?),
         }
     }
+    if texts.iter().all(|it| it.trim().is_empty()) && files.is_empty() {
+        return Err(BadRequest::new(format!("`{place}` has neither text nor files.")));
+    }
     Ok(Said { id, text: texts.join("\n\n"), files })
+}
+
+pub(super) fn any_file(piece: &Value, place: &str) -> Result<File, BadRequest> {
+    match piece["type"].as_str() {
+        Some("image" | "audio" | "video" | "document") => file(piece, place),
+        Some("binary") => binary(piece, place),
+        _ => Err(BadRequest::new(format!("`{place}.type` is no kind of content."))),
+    }
 }
 
 fn file(piece: &Value, place: &str) -> Result<File, BadRequest> {
@@ -85,7 +111,8 @@ fn file(piece: &Value, place: &str) -> Result<File, BadRequest> {
             return Err(BadRequest::new(why));
         }
     };
-    Ok(File { media_type, name: piece["filename"].as_str().map(str::to_owned), url })
+    let name = piece["metadata"]["filename"].as_str().or_else(|| piece["filename"].as_str());
+    Ok(File { media_type, name: name.map(str::to_owned), url })
 }
 
 /// As versions before 1.0 send files.
@@ -126,19 +153,19 @@ fn decision((idx, resumed): (usize, &Value)) -> Result<Decided, BadRequest> {
     })
 }
 
-/// Those that stand at the end: what came before an answer is known.
-fn tool_results(messages: &[Value]) -> Result<Vec<Decided>, BadRequest> {
-    let n_results = messages.iter().rev().take_while(|it| it["role"] == "tool").count();
-    let first = messages.len() - n_results;
+/// Those since the last answer: what came before it is known.
+fn results(messages: &[Value]) -> Result<Vec<Decided>, BadRequest> {
+    let is_answer = |it: &Value| it["role"] != "tool" && it["role"] != "user";
+    let first = messages.iter().rposition(is_answer).map_or(0, |idx| idx + 1);
+    let new = messages.iter().enumerate().skip(first).filter(|(_, it)| it["role"] == "tool");
     let result = |(idx, message): (usize, &Value)| {
-        let place = format!("messages[{}]", first + idx);
-        let call = text(message, "toolCallId", &place)?;
+        let call = text(message, "toolCallId", &format!("messages[{idx}]"))?;
         Ok(match message["error"].as_str() {
             Some(error) => Decided::Error { call, error: error.to_owned() },
             None => Decided::Output { call, output: message["content"].clone() },
         })
     };
-    messages[first..].iter().enumerate().map(result).collect()
+    new.map(result).collect()
 }
 
 /// Absent and null are empty.

@@ -3,10 +3,12 @@
 //! A run that waits for decisions ends there, for the client, with an interrupt; what comes after the
 //! decisions is a new run of the same thread. [`Stream::is_over`] says when one has ended.
 
-use serde_json::{Value, json};
-use transcript::{Answer, Call, Record, ResponseId, RunStatus};
+use std::collections::HashSet;
 
-use super::{Parents, interrupt_id, result_id, result_text};
+use serde_json::{Value, json};
+use transcript::{Answer, Call, CallId, Record, ResponseId, RunStatus};
+
+use super::{Parents, answer_messages, interrupt_id, result_id, result_text, snapshots};
 use crate::follow::{Follow, News};
 use crate::ui;
 
@@ -22,8 +24,12 @@ struct Voice {
     thread: String,
     run: String,
     state: ClientRun,
+    /// What the run begins with, before anything is told of it.
+    opening: Vec<Value>,
     open_step: Option<usize>,
     parents: Parents,
+    /// Calls whose results the client has given, and so knows.
+    given: HashSet<CallId>,
 }
 
 /// What the client takes for the run.
@@ -42,16 +48,33 @@ impl Stream {
             thread: thread.to_owned(),
             run: run.to_owned(),
             state: ClientRun::ToCome,
+            opening: Vec::new(),
             open_step: None,
             parents: Parents::default(),
+            given: HashSet::new(),
         };
         Self { follow: Follow::new(response), voice }
+    }
+
+    /// These events come after the run's start.
+    pub fn open_with(&mut self, events: Vec<Value>) {
+        self.voice.opening = events;
+    }
+
+    /// The client has run these calls.
+    pub fn leave_out_results(&mut self, calls: HashSet<CallId>) {
+        self.voice.given = calls;
     }
 
     /// What this record adds. To go on after an interrupt, give it the records so far, drop what comes
     /// of them, and begin the [next run](Self::next_run).
     pub fn apply(&mut self, record: &Record) -> Vec<Value> {
-        self.follow.take_in(record);
+        self.replay([record])
+    }
+
+    /// What these records add, told at once.
+    pub fn replay<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<Value> {
+        records.into_iter().for_each(|record| self.follow.take_in(record));
         let Self { follow, voice } = self;
         let mut events = Vec::new();
         for news in follow.news() {
@@ -59,6 +82,30 @@ impl Stream {
         }
         if let Some(calls) = follow.waiting() {
             voice.pause(&calls, &mut events);
+        }
+        events
+    }
+
+    /// For a client that knows some messages and comes back: these records are in a snapshot, after the
+    /// messages before the run, and what is open in them goes on.
+    pub fn rejoin<'a>(
+        &mut self,
+        records: impl IntoIterator<Item = &'a Record>,
+        known: &[String],
+        mut messages: Vec<Value>,
+    ) -> Vec<Value> {
+        let mut told = self.replay(records);
+        messages.extend(self.follow.answer().map(answer_messages).unwrap_or_default());
+        let mut events = vec![self.voice.started()];
+        events.extend(snapshots(known, messages));
+        if self.is_over() {
+            events.extend(told.pop());
+        } else {
+            self.voice.state = ClientRun::Open;
+            events.extend(self.voice.open_step.map(step_started));
+            for news in self.follow.open_parts() {
+                events.extend(self.voice.events(&news));
+            }
         }
         events
     }
@@ -73,6 +120,11 @@ impl Stream {
     pub fn is_over(&self) -> bool {
         self.voice.state == ClientRun::Over
     }
+
+    /// The calls that a run waits for which has ended for the client.
+    pub fn waits_for(&self) -> Vec<CallId> {
+        self.follow.waits_for()
+    }
 }
 
 impl Voice {
@@ -81,8 +133,8 @@ impl Voice {
         let is_end = matches!(news, News::Ended(_));
         if (!said.is_empty() || matches!(news, News::Begun(_))) && self.state != ClientRun::Open {
             self.state = ClientRun::Open;
-            let (thread, run) = (&self.thread, &self.run);
-            events.push(json!({ "type": "RUN_STARTED", "threadId": thread, "runId": run }));
+            events.push(self.started());
+            events.append(&mut self.opening);
         }
         events.extend(said);
         if is_end {
@@ -95,8 +147,8 @@ impl Voice {
             News::Begun(_) | News::ApprovalAsked(_) | News::ApprovalSettled(_) => Vec::new(),
             News::StepBegun { number } => {
                 self.open_step = Some(*number);
-                self.parents.start_step();
-                vec![json!({ "type": "STEP_STARTED", "stepName": step_name(*number) })]
+                self.parents.start_anew();
+                vec![step_started(*number)]
             }
             News::StepEnded { .. } => self.finish_step().into_iter().collect(),
             News::TextBegun(text) => {
@@ -110,6 +162,7 @@ impl Voice {
             }
             News::TextEnded(text) => vec![of_message("TEXT_MESSAGE_END", text.id.as_str(), None)],
             News::ThinkingBegun(it) => {
+                self.parents.start_anew();
                 let mut start = of_message("REASONING_MESSAGE_START", it.id.as_str(), None);
                 start["role"] = json!("reasoning");
                 vec![of_message("REASONING_START", it.id.as_str(), None), start]
@@ -132,6 +185,7 @@ impl Voice {
             News::CallWritten(call) => {
                 vec![json!({ "type": "TOOL_CALL_END", "toolCallId": call.id })]
             }
+            News::CallEnded(call) if self.given.contains(&call.id) => Vec::new(),
             News::CallEnded(call) => vec![json!({
                 "type": "TOOL_CALL_RESULT",
                 "messageId": result_id(call),
@@ -189,9 +243,17 @@ impl Voice {
         events
     }
 
+    fn started(&self) -> Value {
+        json!({ "type": "RUN_STARTED", "threadId": self.thread, "runId": self.run })
+    }
+
     fn finished(&self) -> Value {
         json!({ "type": "RUN_FINISHED", "threadId": self.thread, "runId": self.run })
     }
+}
+
+fn step_started(number: usize) -> Value {
+    json!({ "type": "STEP_STARTED", "stepName": step_name(number) })
 }
 
 fn step_name(number: usize) -> String {

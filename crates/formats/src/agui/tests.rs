@@ -1,188 +1,42 @@
 //! Events folded by a client are the messages of a snapshot, and the strictest client takes them.
 
-use std::collections::HashSet;
-
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use transcript::logs::any_log;
 use transcript::{Event, Record, ResponseId};
 
+use super::testing::{Client, comes_back, folded, kept};
 use super::*;
-use crate::tests::logs::{corpus, read, sound_log};
-use crate::tests::{finished_runs, whole};
-
-/// Checks and folds events as the clients do, and panics where one of them would fail.
-#[derive(Default)]
-struct Client {
-    messages: Vec<Value>,
-    run_is_open: bool,
-    has_failed: bool,
-    /// Kinds and ids of what is open.
-    open: HashSet<(&'static str, String)>,
-    interrupts: Vec<Value>,
-}
-
-impl Client {
-    fn take(&mut self, events: Vec<Value>) {
-        for event in events {
-            assert!(!self.has_failed, "nothing comes after an error: {event}");
-            let fields = event.as_object().unwrap();
-            assert!(fields.values().all(|it| !it.is_null()), "{event}");
-            assert_ne!(event.get("delta"), Some(&json!("")), "version 0.0.45 fails at it");
-            self.fold(&event);
-        }
-    }
-
-    fn fold(&mut self, event: &Value) {
-        let kind = event["type"].as_str().unwrap();
-        let begins = ["RUN_STARTED", "RUN_ERROR"].contains(&kind);
-        assert!(self.run_is_open || begins, "outside any run: {event}");
-        let id = |field: &str| event[field].as_str().expect("an id").to_owned();
-        match kind {
-            "RUN_STARTED" => {
-                assert!(!self.run_is_open, "a second run");
-                assert!(event["threadId"].is_string() && event["runId"].is_string());
-                (self.run_is_open, self.interrupts) = (true, Vec::new());
-            }
-            "RUN_FINISHED" => {
-                assert!(self.open.is_empty(), "still open: {:?}", self.open);
-                self.run_is_open = false;
-                if let Some(outcome) = event.get("outcome") {
-                    assert_eq!(outcome["type"], "interrupt", "the one that all versions take");
-                    self.interrupts = outcome["interrupts"].as_array().unwrap().clone();
-                    assert!(!self.interrupts.is_empty());
-                }
-            }
-            "RUN_ERROR" => {
-                id("message");
-                (self.run_is_open, self.has_failed) = (false, true);
-            }
-            "STEP_STARTED" => self.start("step", id("stepName")),
-            "STEP_FINISHED" => self.end("step", id("stepName")),
-            "TEXT_MESSAGE_START" => {
-                self.start("text", id("messageId"));
-                self.message(&event["messageId"], "assistant", Some(""));
-            }
-            "TEXT_MESSAGE_CONTENT" => self.append("text", event),
-            "TEXT_MESSAGE_END" => self.end("text", id("messageId")),
-            "REASONING_START" => self.start("span", id("messageId")),
-            "REASONING_MESSAGE_START" => {
-                assert_eq!(event["role"], "reasoning");
-                self.start("reasoning", id("messageId"));
-                self.message(&event["messageId"], "reasoning", Some(""));
-            }
-            "REASONING_MESSAGE_CONTENT" => self.append("reasoning", event),
-            "REASONING_MESSAGE_END" => self.end("reasoning", id("messageId")),
-            "REASONING_END" => self.end("span", id("messageId")),
-            "TOOL_CALL_START" => {
-                self.start("call", id("toolCallId"));
-                let parent = event.get("parentMessageId").unwrap_or(&event["toolCallId"]);
-                let function = json!({ "name": id("toolCallName"), "arguments": "" });
-                let call =
-                    json!({ "id": event["toolCallId"], "type": "function", "function": function });
-                let message = self.message(parent, "assistant", None);
-                match message.get_mut("toolCalls").and_then(Value::as_array_mut) {
-                    Some(calls) => calls.push(call),
-                    None => message["toolCalls"] = json!([call]),
-                }
-            }
-            "TOOL_CALL_ARGS" => {
-                assert!(self.open.contains(&("call", id("toolCallId"))), "{event}");
-                let calls = self.messages.iter_mut().filter_map(|it| it.get_mut("toolCalls"));
-                let mut calls = calls.flat_map(|it| it.as_array_mut().unwrap());
-                let call = calls.find(|it| it["id"] == event["toolCallId"]).unwrap();
-                append(&mut call["function"]["arguments"], event);
-            }
-            "TOOL_CALL_END" => self.end("call", id("toolCallId")),
-            "TOOL_CALL_RESULT" => {
-                assert!(event["content"].is_string());
-                self.messages.push(json!({
-                    "id": id("messageId"),
-                    "role": "tool",
-                    "toolCallId": id("toolCallId"),
-                    "content": event["content"],
-                }));
-            }
-            "CUSTOM" => assert!(event["name"].is_string() && event.get("value").is_some()),
-            // Not ours: it is in a vector.
-            "REASONING_ENCRYPTED_VALUE" => {
-                let value = event["encryptedValue"].clone();
-                self.message(&event["entityId"], "reasoning", None)["encryptedValue"] = value;
-            }
-            other => panic!("not every version knows {other}"),
-        }
-    }
-
-    fn start(&mut self, kind: &'static str, id: String) {
-        assert!(self.open.insert((kind, id.clone())), "{kind} {id} is open already");
-    }
-
-    fn end(&mut self, kind: &'static str, id: String) {
-        assert!(self.open.remove(&(kind, id.clone())), "{kind} {id} is not open");
-    }
-
-    fn append(&mut self, kind: &'static str, event: &Value) {
-        let id = event["messageId"].as_str().unwrap();
-        assert!(self.open.contains(&(kind, id.to_owned())), "{event}");
-        let message = self.messages.iter_mut().find(|it| it["id"] == id);
-        append(&mut message.unwrap()["content"], event);
-    }
-
-    fn message(&mut self, id: &Value, role: &str, content: Option<&str>) -> &mut Value {
-        let known = self.messages.iter().position(|it| it["id"] == *id);
-        let idx = known.unwrap_or_else(|| {
-            let mut message = json!({ "id": id, "role": role });
-            if let Some(content) = content {
-                message["content"] = json!(content);
-            }
-            self.messages.push(message);
-            self.messages.len() - 1
-        });
-        &mut self.messages[idx]
-    }
-}
-
-fn append(value: &mut Value, event: &Value) {
-    *value = json!(value.as_str().unwrap().to_owned() + event["delta"].as_str().unwrap());
-}
-
-fn folded(log: &[Record], run: &ResponseId) -> Client {
-    let mut stream = Stream::new(run.clone(), "th", "run1");
-    let mut client = Client::default();
-    for record in log {
-        let events = stream.apply(record);
-        let has_news = !events.is_empty();
-        client.take(events);
-        assert!(!has_news || stream.is_over() != client.run_is_open);
-        if stream.is_over() && !client.has_failed {
-            stream.next_run("run2");
-            assert!(!stream.is_over());
-        }
-    }
-    client
-}
-
-/// A client puts results where they come; a snapshot puts them behind their calls.
-fn in_place(messages: Vec<Value>) -> Vec<Value> {
-    let (results, others): (Vec<_>, Vec<_>) =
-        messages.into_iter().partition(|it| it["role"] == "tool");
-    let mut placed = Vec::new();
-    for message in others {
-        let calls = message["toolCalls"].as_array().cloned().unwrap_or_default();
-        placed.push(message);
-        for call in calls {
-            placed.extend(results.iter().find(|it| it["toolCallId"] == call["id"]).cloned());
-        }
-    }
-    placed
-}
+use crate::tests::finished_runs;
+use crate::tests::logs::{corpus, read, sound_log, spoken_log};
 
 fn check_law(log: &[Record]) {
     for (run, _) in finished_runs(log) {
-        let kept = messages(whole(log).message(run.as_str()).unwrap());
-        let told = in_place(folded(log, &run).messages);
-        assert_eq!(Value::from(told), Value::from(kept), "{run}");
+        assert_eq!(Value::from(folded(log, &run).messages), kept(log, &run), "{run}");
+    }
+}
+
+/// After any record they go; how much they miss is different every time.
+fn check_returns(log: &[Record]) {
+    for (run, _) in finished_runs(log) {
+        let of_run: Vec<Record> =
+            log.iter().filter(|it| it.response_id.as_ref() == Some(&run)).cloned().collect();
+        let whole = kept(&of_run, &run);
+        for told in 0..of_run.len() {
+            let had = folded(&of_run[..told], &run).messages;
+            for happened in (told.max(1)..=of_run.len()).step_by(7).chain([of_run.len()]) {
+                let client = comes_back(&of_run, &run, &had, happened);
+                assert_eq!(Value::from(client.messages), whole, "{told} {happened}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_may_go_and_come_back_at_any_time() {
+    for (_, log) in corpus().into_iter().filter(|(name, _)| *name != "odd") {
+        check_returns(&log);
     }
 }
 
@@ -202,6 +56,11 @@ proptest! {
     }
 
     #[test]
+    fn a_client_may_come_back_to_a_random_run(log in spoken_log(20)) {
+        check_returns(&log);
+    }
+
+    #[test]
     fn the_strictest_client_takes_any_log(log in any_log(60)) {
         for run in ["r1", "r2"].map(ResponseId::new) {
             folded(&log, &run);
@@ -215,13 +74,16 @@ proptest! {
 }
 
 #[test]
-fn the_client_of_these_tests_is_like_the_real_one() {
+fn the_client_of_these_tests_is_like_the_real_ones() {
     for line in include_str!("../../fixtures/agui/folded.jsonl").lines() {
         let case: Value = serde_json::from_str(line).unwrap();
-        let events = case["events"].as_array().unwrap().clone();
+        let frames = match &case["body"] {
+            Value::String(body) => body.clone(),
+            _ => case["events"].as_array().unwrap().iter().map(frame).collect(),
+        };
         let folded = std::panic::catch_unwind(move || {
             let mut client = Client::default();
-            client.take(events);
+            client.hear(&frames);
             client.messages
         });
         match (folded, case["ok"].as_bool().unwrap()) {
@@ -229,7 +91,7 @@ fn the_client_of_these_tests_is_like_the_real_one() {
                 assert_eq!(Value::from(messages), case["messages"], "{}", case["name"]);
             }
             (Err(_), false) => (),
-            (_, ok) => panic!("{}: the real one says {ok}", case["name"]),
+            (_, ok) => panic!("{}: the real ones say {ok}", case["name"]),
         }
     }
 }
@@ -290,7 +152,7 @@ fn what_clients_send() {
     let read = |body: Value| {
         let mut whole = json!({ "threadId": "th", "runId": "r2" });
         whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
-        request(&whole).map(|it| it.given)
+        request(&whole).map(|it| (it.given, it.decided))
     };
     let user = |content: Value| json!({ "messages": [{ "id": "u1", "role": "user", "content": content }] });
     let resume = |status: &str, payload: Value| json!({ "resume": [{ "interruptId": "approval_c1", "status": status, "payload": payload }] });
@@ -304,28 +166,37 @@ fn what_clients_send() {
         read(
             json!({ "messages": [{ "role": "assistant" }, { "role": "tool", "toolCallId": "c2", "content": "done" }] }),
         ),
+        read(json!({ "messages": [
+            { "role": "assistant" }, { "role": "tool", "toolCallId": "c2", "error": "no" },
+            { "role": "user", "content": "and" },
+        ] })),
         read(json!({})),
     ];
     let lines: Vec<String> = read_well.map(|it| format!("{:?}", it.unwrap())).into();
     expect![[r#"
-        Said(Said { id: Some("u1"), text: "hi", files: [] })
-        Said(Said { id: Some("u1"), text: "hi", files: [File { media_type: "image/png", name: None, url: "data:image/png;base64,AA==" }, File { media_type: "image/png", name: None, url: "http://x" }] })
-        Decided([Approval { call: "c1", approved: true, reason: None, arguments: Some(Object {"p": Number(2)}) }])
-        Decided([Approval { call: "c1", approved: false, reason: Some("no"), arguments: None }])
-        Decided([Output { call: "c2", output: String("done") }])
-        Nothing
+        (Said(Said { id: Some("u1"), text: "hi", files: [] }), [])
+        (Said(Said { id: Some("u1"), text: "hi", files: [File { media_type: "image/png", name: None, url: "data:image/png;base64,AA==" }, File { media_type: "image/png", name: None, url: "http://x" }] }), [])
+        (Nothing, [Approval { call: "c1", approved: true, reason: None, arguments: Some(Object {"p": Number(2)}) }])
+        (Nothing, [Approval { call: "c1", approved: false, reason: Some("no"), arguments: None }])
+        (Nothing, [Output { call: "c2", output: String("done") }])
+        (Said(Said { id: None, text: "and", files: [] }), [Error { call: "c2", error: "no" }])
+        (Nothing, [])
     "#]].assert_eq(&(lines.join("\n") + "\n"));
     let bad = [
-        request(&json!(7)).map(|it| it.given),
-        request(&json!({})).map(|it| it.given),
+        request(&json!(7)).map(|it| (it.given, it.decided)),
+        request(&json!({})).map(|it| (it.given, it.decided)),
         read(json!({ "messages": 7 })),
         read(user(json!(7))),
+        read(user(json!(" "))),
         read(user(json!([{ "type": "smell" }]))),
         read(user(json!([{ "type": "image", "source": { "type": "file", "value": "x" } }]))),
         read(resume("resolved", json!({}))),
         read(resume("maybe", json!({}))),
         read(json!({ "resume": [{ "interruptId": "x", "status": "cancelled" }] })),
         read(json!({ "tools": [{}] })),
+        read(json!({ "tools": {} })),
+        read(json!({ "messages": [7] })),
+        read(json!({ "protocolVersion": 1 })),
     ];
     let whys: Vec<String> = bad.map(|it| it.unwrap_err().to_string()).into();
     expect![[r#"
@@ -333,12 +204,16 @@ fn what_clients_send() {
         `threadId` is no text.
         `messages` is no array.
         `messages[0].content` is neither text nor array.
+        `messages[0]` has neither text nor files.
         `messages[0].content[0].type` is no kind of content.
         `messages[0].content[0].source.type` is neither "data" nor "url".
         `resume[0].payload.approved` is no boolean.
         `resume[0].status` is neither "resolved" nor "cancelled".
         `resume[0].interruptId` is none that was given out here.
-        `tools[0].name` is no text.
+        `tools[0]` has no name of 1 to 64 letters, digits, '_' or '-'.
+        `tools` is no array.
+        `messages[0]` is no object.
+        `protocolVersion` is no text.
     "#]]
     .assert_eq(&(whys.join("\n") + "\n"));
 }

@@ -8,12 +8,25 @@ use serde_json::Value;
 use transcript::{Phase, RunStatus, SaidBy};
 
 use crate::import::{
-    Beginning, Came, Ending, Entry, Retelling, Setting, arguments_text, as_text, error_info,
+    Beginning, Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text,
+    error_info, items,
+};
+
+pub(crate) const MESSAGES: List = List {
+    of: "messages",
+    tag: "role",
+    words: &["user", "assistant", "system"],
+    fields: &[
+        ("content", &[Holds::Text]),
+        ("toolCalls", &[Holds::List]),
+        ("parts", &[Holds::List]),
+    ],
+    read: import,
 };
 
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let mut retelling = Retelling::new(setting);
-    for message in messages.as_array().map(Vec::as_slice).unwrap_or_default() {
+    for message in items(messages) {
         retelling.at(&message["createdAt"]);
         let content = message["content"].as_str().unwrap_or_default();
         let id = as_text(message, "id");
@@ -37,7 +50,7 @@ fn answer(message: &Value, content: &str, retelling: &mut Retelling<'_>) {
     if let Some(reasoning) = as_text(message, "reasoning") {
         retelling.thinking(reasoning, false);
     }
-    let calls = message["toolCalls"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let calls = items(&message["toolCalls"]);
     for call in calls {
         if let Some(commentary) = as_text(call, "commentary") {
             retelling.step();

@@ -1,63 +1,10 @@
 //! Chat messages, exported and imported, and old ones.
 
 use expect_test::expect;
-use proptest::prelude::*;
-use serde_json::{Value, json};
-use transcript::{Content, Record, Transcript};
+use serde_json::json;
 
-use super::{import, message};
-use crate::import::tests::{lines, setting, transcript};
-use crate::tests::logs::{corpus, sound_log};
-use crate::tests::{any_json, whole};
-
-/// What such a message says, without what is ours alone.
-fn exported(transcript: &Transcript) -> Value {
-    let ended = transcript.messages.iter().filter(|it| it.answer().is_none_or(|a| !a.is_open()));
-    let told = ended.filter(|it| !matches!(it.content, Content::Aside(_)));
-    told.map(|it| serde_json::to_value(message(it)).unwrap()).collect()
-}
-
-fn but_for_ours(mut messages: Value) -> Value {
-    let only = |value: &mut Value, fields: &[&str]| {
-        value.as_object_mut().unwrap().retain(|name, _| fields.contains(&name.as_str()));
-    };
-    for message in messages.as_array_mut().unwrap() {
-        only(message, &["id", "role", "content", "createdAt", "toolCalls"]);
-        for call in
-            message.get_mut("toolCalls").into_iter().flat_map(|it| it.as_array_mut().unwrap())
-        {
-            only(call, &["id", "name", "args", "result", "status", "error", "commentary"]);
-        }
-    }
-    messages
-}
-
-fn check_law(log: &[Record]) {
-    let once = exported(&whole(log));
-    let twice = exported(&transcript(import(&once, &setting())));
-    assert_eq!(but_for_ours(twice), but_for_ours(once));
-}
-
-#[test]
-fn a_conversation_exported_and_imported_is_the_same() {
-    for (_, log) in corpus() {
-        check_law(&log);
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
-
-    #[test]
-    fn a_random_conversation_exported_and_imported_is_the_same(log in sound_log(60)) {
-        check_law(&log);
-    }
-
-    #[test]
-    fn nothing_is_too_odd_to_be_imported(messages in any_json()) {
-        transcript(import(&json!([messages.clone(), messages]), &setting()));
-    }
-}
+use super::import;
+use crate::import::tests::{lines, setting};
 
 #[test]
 fn old_messages() {

@@ -185,7 +185,7 @@ fn stop_reason(cancelled: Option<CancelReason>) -> &'static str {
     match cancelled {
         Some(CancelReason::UserCancel) => "user_requested",
         Some(CancelReason::Timeout) => "time_limit",
-        Some(CancelReason::Restart) => "stop_requested",
+        Some(CancelReason::Restart | CancelReason::Import) => "stop_requested",
         Some(CancelReason::Error) | None => "error",
     }
 }

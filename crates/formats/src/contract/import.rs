@@ -8,11 +8,19 @@ use transcript::{ErrorCode, ErrorInfo, Event, RunStatus, SaidBy, SteerState};
 
 use super::{Message, Role, ToolCallInfo};
 use crate::import::{
-    Beginning, Came, Ending, Entry, Retelling, Setting, as_text, run_of_status, run_of_step,
+    Beginning, Came, Ending, Entry, Holds, List, Retelling, Setting, as_text, items, run_of_status,
+};
+
+pub(crate) const MESSAGES: List = List {
+    of: "messages",
+    tag: "role",
+    words: &["user", "assistant", "tool", "status"],
+    fields: &[("content", &[Holds::Text]), ("metadata", &[Holds::Object])],
+    read: import,
 };
 
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
-    let messages = messages.as_array().map(Vec::as_slice).unwrap_or_default();
+    let messages = items(messages);
     let mut telling = Telling { retelling: Retelling::new(setting), status: RunStatus::Completed };
     for (idx, value) in messages.iter().enumerate() {
         let (before, later) = (&messages[..idx], &messages[idx + 1..]);
@@ -45,7 +53,7 @@ impl Telling<'_> {
                 self.retelling.said(Some(&message.id), SaidBy::User, &message.content, &[]);
             }
             Role::Assistant => {
-                if !run_of_step(&message.id).is_some_and(|run| self.retelling.is_in(run)) {
+                if !self.retelling.goes_on(Some(&message.id)) {
                     self.end();
                 }
                 self.retelling.at(&at);
@@ -95,9 +103,7 @@ impl Telling<'_> {
     /// A result whose call no message has told of.
     fn orphan(&mut self, message: &Message, before: &[Value]) {
         let id = message.metadata.tool_call_id.as_deref();
-        let calls = before.iter().rev().flat_map(|it| {
-            it["metadata"]["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default()
-        });
+        let calls = before.iter().rev().flat_map(|it| items(&it["metadata"]["tool_calls"]));
         let is_known = id.is_some() && calls.into_iter().any(|call| as_text(call, "id") == id);
         let metadata = serde_json::to_value(&message.metadata).unwrap_or_default();
         if !is_known && let Some((came, _)) = came(&metadata) {

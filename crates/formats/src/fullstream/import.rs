@@ -9,18 +9,30 @@ use serde_json::{Value, json};
 use transcript::{CallId, ErrorCode, ErrorInfo, RunStatus, SaidBy, Usage};
 
 use crate::import::{
-    Beginning, Came, Ending, Entry, Retelling, Setting, arguments_text, as_text, error_info,
+    Beginning, Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text,
+    error_info, items,
 };
 use crate::ui::import::data;
 
+pub(crate) const MESSAGES: List = List {
+    of: "messages",
+    tag: "role",
+    words: &["user", "assistant", "system"],
+    fields: &[("content", &[Holds::Text]), ("events", &[Holds::List])],
+    read: import,
+};
+
+pub(crate) const EVENTS: List =
+    List { of: "events", tag: "type", words: &[], fields: &[], read: import };
+
 pub fn import(stream: &Value, setting: &Setting<'_>) -> Vec<Entry> {
-    let items = stream.as_array().map(Vec::as_slice).unwrap_or_default();
+    let heard = items(stream);
     let mut retelling = Retelling::new(setting);
-    if !items.is_empty() && items.iter().all(|it| it.get("role").is_none()) {
-        run(&json!({ "events": items }), &mut retelling);
+    if !heard.is_empty() && heard.iter().all(|it| it.get("role").is_none()) {
+        run(&json!({ "events": heard }), &mut retelling);
         return retelling.into_entries();
     }
-    for message in items {
+    for message in heard {
         retelling.at(&message["createdAt"]);
         let text = message["content"].as_str().unwrap_or_default();
         match message["role"].as_str() {
@@ -37,7 +49,7 @@ fn run(message: &Value, retelling: &mut Retelling<'_>) {
     let (agent, model) = (as_text(message, "agent"), as_text(message, "model"));
     retelling.begin(&Beginning { id: as_text(message, "id"), agent, model });
     let mut hearing = Hearing { retelling, said: Vec::new(), calls: HashMap::new(), ending: None };
-    for event in message["events"].as_array().map(Vec::as_slice).unwrap_or_default() {
+    for event in items(&message["events"]) {
         hearing.hear(event);
     }
     hearing.say_all();

@@ -1,4 +1,6 @@
-//! What is exported, imported and exported again is the same.
+//! What the tests of imports share; the laws are in `laws.rs`.
+
+mod laws;
 
 use serde_json::Value;
 use transcript::{Attachment, Event, Millis, Record, Seq, SessionId, Transcript};

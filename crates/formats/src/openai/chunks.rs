@@ -1,35 +1,32 @@
 //! A run as `chat.completion.chunk`s, for clients that take Callboard for a model.
 //!
-//! Such a client runs every call that it hears of, so unless all are asked for it hears only of those
-//! that are its own to run. Texts are one content, with blank lines between. What streams side by side
-//! is held until its turn comes. Nothing can be taken back: a text that its provider discarded stays.
+//! Such a client runs every call that it hears of, so it hears only of those that are its own to run.
+//! What becomes of the others can be read along with the thinking. Texts are one content, with blank
+//! lines between. What streams side by side is held until its turn comes. Nothing can be taken back: a
+//! text that its provider discarded stays.
+//!
+//! A response ends with its run, or where the client has calls to run. What comes after that is a
+//! response of its own.
+
+mod whole;
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
-use transcript::{
-    Answer, Call, CallId, Executor, PartId, PartKind, Record, ResponseId, RunStatus, TextRole,
-    Usage,
-};
+use transcript::{Answer, Call, CallId, Executor, PartId, Record, ResponseId, RunStatus, Usage};
 
 use crate::call;
 use crate::follow::{Follow, News};
 use crate::turns::{Turns, Words};
 use crate::ui::finish_reason;
 
-/// Which calls are told.
+/// What a client hears of calls that others run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Calls {
-    /// Those that the client runs.
+pub enum OtherCalls {
+    /// What they do and what comes of it, in words, among the reasoning.
     #[default]
-    OfClient,
-    All,
-}
-
-impl Calls {
-    fn include(self, call: &Call) -> bool {
-        self == Self::All || call.executor == Executor::Client
-    }
+    Reasoning,
+    Hidden,
 }
 
 /// How a client wants its answer.
@@ -38,7 +35,7 @@ pub struct Options {
     /// What the client asked for, which is what it hears.
     pub model: String,
     pub include_usage: bool,
-    pub calls: Calls,
+    pub other_calls: OtherCalls,
 }
 
 #[derive(Debug)]
@@ -52,11 +49,29 @@ struct Voice {
     run: ResponseId,
     options: Options,
     created: i64,
-    is_over: bool,
+    response: Response,
+    /// What earlier responses have told.
+    before: Before,
     content: Joined,
     reasoning: Joined,
-    /// With their indexes, and whether anything of their arguments was told.
+    /// Those that the client runs, with their indexes, and whether anything of their arguments was told.
     calls: HashMap<CallId, (usize, bool)>,
+    /// Calls of others of which was said that a person is asked.
+    asked: Vec<CallId>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Response {
+    ToCome,
+    Open,
+    Over,
+}
+
+#[derive(Debug, Default)]
+struct Before {
+    n_responses: usize,
+    n_parts: usize,
+    usage: Usage,
 }
 
 /// One string of the message, to which several parts add in turn.
@@ -72,10 +87,12 @@ impl Chunks {
             run: run.clone(),
             options,
             created: 0,
-            is_over: false,
+            response: Response::ToCome,
+            before: Before::default(),
             content: Joined::default(),
             reasoning: Joined::default(),
             calls: HashMap::new(),
+            asked: Vec::new(),
         };
         Self { follow: Follow::new(run), voice }
     }
@@ -93,110 +110,187 @@ impl Chunks {
         for news in follow.news() {
             voice.say(&news, &mut chunks);
         }
-        let is_theirs = |call: &&Call| call.executor == Executor::Client;
+        // Calls are run when their step is over, so its usage is known by then.
+        let is_at_client = |it: &&Call| it.waits_for_client() && it.running_since.is_some();
         if let Some(calls) = follow.waiting()
             && let Some(answer) = follow.answer()
-            && calls.iter().all(is_theirs)
+            && calls.iter().all(is_at_client)
         {
-            voice.end("tool_calls", answer.usage(), &mut chunks);
+            voice.end("tool_calls", answer, &mut chunks);
         }
         chunks
     }
 
     /// The last chunk was told: the run has ended, or the client has calls to run.
     pub fn is_over(&self) -> bool {
-        self.voice.is_over
+        self.voice.response == Response::Over
+    }
+
+    /// The calls that a run waits for whose response has ended.
+    pub fn waits_for(&self) -> Vec<CallId> {
+        self.follow.waits_for()
+    }
+
+    /// The client has asked again: what comes now is for it.
+    pub fn next_response(&mut self) {
+        let answer = self.follow.answer();
+        self.voice.before = Before {
+            n_responses: self.voice.before.n_responses + 1,
+            n_parts: answer.map_or(0, |it| it.parts.len()),
+            usage: answer.and_then(Answer::usage).unwrap_or_default(),
+        };
+        self.voice.response = Response::ToCome;
+        self.voice.content = Joined::default();
+        self.voice.reasoning = Joined::default();
+        self.voice.calls.clear();
+    }
+
+    /// The response that has ended, at once, for a client that does not stream. What failed is an error
+    /// instead. None while there is no run.
+    pub fn completion(&self) -> Option<Value> {
+        self.follow.answer().map(|answer| self.voice.completion(answer))
     }
 }
 
 impl Voice {
     fn say(&mut self, news: &News<'_>, chunks: &mut Vec<Value>) {
-        if self.is_over {
+        if self.response == Response::Over {
             return;
         }
         match news {
             News::Begun(answer) => {
                 self.created = answer.started_at.0 / 1000;
-                chunks.push(self.delta(json!({ "role": "assistant", "content": "" })));
+                self.open(chunks);
             }
             News::TextBegun(text) => self.content.turns.begin(&text.id),
             News::TextGrown(text, delta) => {
                 let words = self.content.turns.grow(&text.id, delta);
-                chunks.extend(words.map(|it| self.content(it)));
+                self.say_content(words, chunks);
             }
             News::TextEnded(text) => {
                 let words = self.content.turns.end(&text.id);
-                chunks.extend(words.into_iter().map(|it| self.content(it)));
+                self.say_content(words, chunks);
             }
             News::ThinkingBegun(it) => self.reasoning.turns.begin(&it.id),
             News::ThinkingGrown(it, delta) => {
                 let words = self.reasoning.turns.grow(&it.id, delta);
-                chunks.extend(words.map(|it| self.reasoning(it)));
+                self.say_reasoning(words, chunks);
             }
             News::ThinkingEnded(it) => {
                 let words = self.reasoning.turns.end(&it.id);
-                chunks.extend(words.into_iter().map(|it| self.reasoning(it)));
+                self.say_reasoning(words, chunks);
             }
-            News::CallBegun(call) if self.options.calls.include(call) => {
+            News::CallBegun(call)
+            | News::ArgumentsGrown(call, _)
+            | News::CallWritten(call)
+            | News::ApprovalAsked(call)
+            | News::ApprovalSettled(call)
+            | News::CallEnded(call) => match call.executor {
+                Executor::Client => self.hand_over(call, news, chunks),
+                Executor::Server | Executor::Agent => self.watch(call, news, chunks),
+            },
+            News::Ended(answer) => self.end_run(answer, chunks),
+            News::StepBegun { .. } | News::StepEnded { .. } | News::Aside(..) => (),
+        }
+    }
+
+    /// A call that the client runs.
+    fn hand_over(&mut self, call: &Call, news: &News<'_>, chunks: &mut Vec<Value>) {
+        match news {
+            News::CallBegun(_) => {
                 let index = self.calls.len();
                 self.calls.insert(call.id.clone(), (index, false));
                 let function = json!({ "name": call.label(), "arguments": "" });
                 let call = json!({ "index": index, "id": call.id, "type": "function", "function": function });
-                chunks.push(self.delta(json!({ "tool_calls": [call] })));
+                self.tell(json!({ "tool_calls": [call] }), chunks);
             }
-            News::ArgumentsGrown(call, delta) => chunks.extend(self.arguments(call, delta)),
-            News::CallWritten(call) if self.calls.get(&call.id).is_some_and(|(_, told)| !told) => {
-                chunks.extend(self.arguments(call, "{}"));
+            News::ArgumentsGrown(_, delta) => self.arguments(call, delta, chunks),
+            News::CallWritten(_) if self.calls.get(&call.id).is_some_and(|(_, told)| !told) => {
+                self.arguments(call, "{}", chunks);
             }
-            News::Ended(answer) => self.end_run(answer, chunks),
-            News::CallBegun(_)
-            | News::CallWritten(_)
-            | News::StepBegun { .. }
-            | News::StepEnded { .. }
-            | News::ApprovalAsked(_)
-            | News::ApprovalSettled(_)
-            | News::CallEnded(_)
-            | News::Aside(..) => (),
+            _ => (),
         }
     }
 
-    fn content(&mut self, words: Words) -> Value {
-        let said = self.content.join(words);
-        self.delta(json!({ "content": said }))
+    /// A call that somebody else runs.
+    fn watch(&mut self, call: &Call, news: &News<'_>, chunks: &mut Vec<Value>) {
+        if self.options.other_calls == OtherCalls::Hidden {
+            return;
+        }
+        let id = PartId::new(call.id.as_str());
+        let words = match news {
+            News::CallBegun(_) => return self.reasoning.turns.begin(&id),
+            News::CallWritten(_) => headline(call),
+            News::ApprovalAsked(_) | News::ApprovalSettled(_) if !self.asked.contains(&call.id) => {
+                self.asked.push(call.id.clone());
+                ASKS.to_owned()
+            }
+            News::CallEnded(_) => outcome(call),
+            _ => return,
+        };
+        let words = self.reasoning.turns.grow(&id, &words);
+        self.say_reasoning(words, chunks);
+        if matches!(news, News::CallEnded(_)) {
+            let words = self.reasoning.turns.end(&id);
+            self.say_reasoning(words, chunks);
+        }
     }
 
-    fn reasoning(&mut self, words: Words) -> Value {
-        let said = self.reasoning.join(words);
-        self.delta(json!({ "reasoning_content": said }))
+    fn say_content(&mut self, words: impl IntoIterator<Item = Words>, chunks: &mut Vec<Value>) {
+        for words in words {
+            let said = self.content.join(words);
+            self.tell(json!({ "content": said }), chunks);
+        }
     }
 
-    fn arguments(&mut self, call: &Call, delta: &str) -> Option<Value> {
-        let (index, told) = self.calls.get_mut(&call.id)?;
+    fn say_reasoning(&mut self, words: impl IntoIterator<Item = Words>, chunks: &mut Vec<Value>) {
+        for words in words {
+            let said = self.reasoning.join(words);
+            self.tell(json!({ "reasoning_content": said }), chunks);
+        }
+    }
+
+    fn arguments(&mut self, call: &Call, delta: &str, chunks: &mut Vec<Value>) {
+        let Some((index, told)) = self.calls.get_mut(&call.id) else { return };
         *told = true;
         let more = json!({ "index": *index, "function": { "arguments": delta } });
-        Some(self.delta(json!({ "tool_calls": [more] })))
+        self.tell(json!({ "tool_calls": [more] }), chunks);
     }
 
     fn end_run(&mut self, answer: &Answer, chunks: &mut Vec<Value>) {
-        let finish = answer.finish.as_ref();
-        if finish.map(|it| it.status) == Some(RunStatus::Failed) {
-            self.is_over = true;
+        if has_failed(answer) {
+            self.response = Response::Over;
             chunks.push(error(answer));
         } else {
-            self.end(openai_reason(answer), answer.usage(), chunks);
+            self.end(openai_reason(answer), answer, chunks);
         }
     }
 
-    fn end(&mut self, reason: &str, usage: Option<Usage>, chunks: &mut Vec<Value>) {
-        if std::mem::replace(&mut self.is_over, true) {
+    fn end(&mut self, reason: &str, answer: &Answer, chunks: &mut Vec<Value>) {
+        if self.response == Response::Over {
             return;
         }
+        self.open(chunks);
+        self.response = Response::Over;
         let choice = json!({ "index": 0, "delta": {}, "finish_reason": reason });
         chunks.push(self.chunk(json!([choice])));
         if self.options.include_usage {
             let mut last = self.chunk(json!([]));
-            last["usage"] = token_counts(usage.unwrap_or_default());
+            last["usage"] = self.usage(answer);
             chunks.push(last);
+        }
+    }
+
+    fn tell(&mut self, delta: Value, chunks: &mut Vec<Value>) {
+        self.open(chunks);
+        chunks.push(self.delta(delta));
+    }
+
+    /// The first chunk says who speaks.
+    fn open(&mut self, chunks: &mut Vec<Value>) {
+        if self.response == Response::ToCome {
+            self.response = Response::Open;
+            chunks.push(self.delta(json!({ "role": "assistant", "content": "" })));
         }
     }
 
@@ -206,11 +300,33 @@ impl Voice {
 
     fn chunk(&self, choices: Value) -> Value {
         json!({
-            "id": completion_id(&self.run),
+            "id": self.id(),
             "object": "chat.completion.chunk",
             "created": self.created,
             "model": self.options.model,
             "choices": choices,
+        })
+    }
+
+    /// Responses to one run are told apart.
+    fn id(&self) -> String {
+        match self.before.n_responses {
+            0 => format!("chatcmpl-{}", self.run),
+            n => format!("chatcmpl-{}-{}", self.run, n + 1),
+        }
+    }
+
+    /// Of this response alone: clients add them up.
+    fn usage(&self, answer: &Answer) -> Value {
+        let (all, before) = (answer.usage().unwrap_or_default(), self.before.usage);
+        let more = |all: u64, before: u64| all.saturating_sub(before);
+        let also = |all: Option<u64>, before: Option<u64>| Some(more(all?, before.unwrap_or(0)));
+        token_counts(Usage {
+            input_tokens: more(all.input_tokens, before.input_tokens),
+            output_tokens: more(all.output_tokens, before.output_tokens),
+            total_tokens: more(all.total_tokens, before.total_tokens),
+            cached_tokens: also(all.cached_tokens, before.cached_tokens),
+            reasoning_tokens: also(all.reasoning_tokens, before.reasoning_tokens),
         })
     }
 }
@@ -223,65 +339,33 @@ impl Joined {
     }
 }
 
-/// The same as one answer, for a client that does not stream. What failed is an error instead.
-pub fn completion(answer: &Answer, options: &Options) -> Value {
-    if answer.finish.as_ref().is_some_and(|it| it.status == RunStatus::Failed) {
-        return error(answer);
-    }
-    let outer = || answer.parts.iter().filter(|part| part.parent.is_none());
-    let texts = outer().filter_map(|part| match &part.kind {
-        PartKind::Text(text) if text.role != TextRole::Discarded && !text.leaked => {
-            Some(text.text.as_str())
-        }
-        _ => None,
-    });
-    let thinking = outer().filter_map(|part| match &part.kind {
-        PartKind::Thinking(it) if !it.discarded => Some(it.text.as_str()),
-        _ => None,
-    });
-    let calls = outer().filter_map(|part| match &part.kind {
-        PartKind::Call(call) if options.calls.include(call) => Some(tool_call(call)),
-        _ => None,
-    });
-    let (reasoning, calls) = (joined(thinking), calls.collect::<Vec<_>>());
-    let mut message = json!({ "role": "assistant", "content": joined(texts) });
-    if !reasoning.is_empty() {
-        message["reasoning_content"] = json!(reasoning);
-    }
-    if !calls.is_empty() {
-        message["tool_calls"] = json!(calls);
-    }
-    let reason = if answer.is_open() { "tool_calls" } else { openai_reason(answer) };
-    json!({
-        "id": completion_id(&answer.id),
-        "object": "chat.completion",
-        "created": answer.started_at.0 / 1000,
-        "model": options.model,
-        "choices": [{ "index": 0, "message": message, "finish_reason": reason }],
-        "usage": token_counts(answer.usage().unwrap_or_default()),
-    })
+const ASKS: &str = "\nwaits for a person to allow it, on Callboard's page";
+
+/// What a call does.
+fn headline(call: &Call) -> String {
+    format!("{}({})", call.label(), call.summary)
 }
 
-fn tool_call(call: &Call) -> Value {
-    let text = call::text_of(&call.arguments);
-    let arguments = if text.is_empty() { "{}".to_owned() } else { text };
-    let function = json!({ "name": call.label(), "arguments": arguments });
-    json!({ "id": call.id, "type": "function", "function": function })
+/// What came of it.
+fn outcome(call: &Call) -> String {
+    let failed = if call::error_text(call).is_some() { "failed: " } else { "" };
+    format!("\n→ {failed}{}", call::summary(call))
 }
 
-fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> String {
-    texts.filter(|it| !it.is_empty()).collect::<Vec<_>>().join("\n\n")
+fn has_failed(answer: &Answer) -> bool {
+    answer.finish.as_ref().is_some_and(|it| it.status == RunStatus::Failed)
 }
 
 fn error(answer: &Answer) -> Value {
-    let error = answer.finish.as_ref().and_then(|it| it.error.as_ref());
-    let message = error.map_or("The run failed.", |it| it.message.as_str());
-    let code = error.map_or("internal_error", |it| it.code.as_str());
-    json!({ "error": { "message": message, "type": "server_error", "code": code } })
+    match answer.finish.as_ref().and_then(|it| it.error.as_ref()) {
+        Some(error) => failure(&error.message, Some(error.code.as_str())),
+        None => failure("The run failed.", None),
+    }
 }
 
-fn completion_id(run: &ResponseId) -> String {
-    format!("chatcmpl-{run}")
+/// Told instead of an answer, or in place of the rest of one.
+pub fn failure(message: &str, code: Option<&str>) -> Value {
+    json!({ "error": { "message": message, "type": "server_error", "param": null, "code": code } })
 }
 
 /// A run that has ended waits for no calls.

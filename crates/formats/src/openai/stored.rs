@@ -1,5 +1,5 @@
 //! Chat messages as a database keeps them: like those of the API, with the calls as a JSON text under
-//! `toolCalls`; and the reading of both, and of requests.
+//! `toolCalls`; and the reading of both.
 //!
 //! Each step is a message of its own, followed by its results. They do not say: how a run ended, how
 //! long anything took, who agreed to a call, what was taken back, what a sub-agent did.
@@ -11,8 +11,12 @@ use transcript::{
 
 use crate::call;
 use crate::follow::step_number;
-use crate::import::{Came, Ending, Entry, Retelling, Setting, arguments_text, as_text, error_info};
-use crate::incoming::{BadRequest, File, Said};
+use crate::import::{
+    Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text, error_info,
+    items, result_of,
+};
+
+use super::incoming::content;
 
 /// Under this source a malformed list of calls is kept, and goes out again as it came.
 const SOURCE: &str = "toolCalls";
@@ -133,10 +137,18 @@ fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     texts.filter(|it| !it.trim().is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
+pub(crate) const MESSAGES: List = List {
+    of: "messages",
+    tag: "role",
+    words: &["user", "assistant", "tool", "system", "developer", "function"],
+    fields: &[("content", &[Holds::Text, Holds::List])],
+    read: import,
+};
+
 /// Reads messages of the API or of such a database; calls may be under `tool_calls` or `toolCalls`, as
 /// an array or as a text.
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
-    let messages = messages.as_array().map(Vec::as_slice).unwrap_or_default();
+    let messages = items(messages);
     let mut retelling = Retelling::new(setting);
     for (idx, message) in messages.iter().enumerate() {
         let role = message["role"].as_str();
@@ -208,71 +220,10 @@ fn result(message: &Value, text: &str, retelling: &mut Retelling<'_>) {
     let name = as_text(message, "name");
     let came = match message.get("error").filter(|it| !it.is_null()) {
         Some(error) => Came::Failed(error_info(error)),
-        None => {
-            let read = serde_json::from_str(text);
-            Came::Out(read.unwrap_or_else(|_| Value::String(text.to_owned())))
-        }
+        None => Came::Out(result_of(text)),
     };
     match retelling.open_call(id, name) {
         Some(call) => retelling.result(&call, came, 0),
         None => retelling.orphan(id, name.unwrap_or_default(), came),
     }
-}
-
-/// A text, or pieces of texts and pictures.
-fn content(content: &Value) -> (String, Vec<File>) {
-    let pieces = match content {
-        Value::String(text) => return (text.clone(), Vec::new()),
-        Value::Array(pieces) => pieces,
-        _ => return (String::new(), Vec::new()),
-    };
-    let texts = pieces.iter().filter_map(|it| as_text(it, "text"));
-    let pictures = pieces.iter().filter_map(|it| as_text(&it["image_url"], "url"));
-    let files = pictures.map(|url| {
-        let kind = url.strip_prefix("data:").and_then(|it| it.split(';').next());
-        File { media_type: kind.unwrap_or("image/*").to_owned(), name: None, url: url.to_owned() }
-    });
-    (texts.collect::<Vec<_>>().join("\n\n"), files.collect())
-}
-
-/// A chat completion that is asked for. The client keeps the conversation, so all of it comes along.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Request {
-    pub model: String,
-    pub stream: bool,
-    pub include_usage: bool,
-    /// The messages before the last, for [`import`].
-    pub before: Value,
-    pub said: Said,
-}
-
-pub fn request(body: &Value) -> Result<Request, BadRequest> {
-    let bad = |why: &str| Err(BadRequest::new(why));
-    if !body.is_object() {
-        return bad("The body is no JSON object.");
-    }
-    let Some(model) = as_text(body, "model") else { return bad("`model` is missing.") };
-    let Value::Array(messages) = &body["messages"] else { return bad("`messages` is no array.") };
-    let Some((last, before)) = messages.split_last() else {
-        return bad("`messages` is empty.");
-    };
-    if last["role"] != "user" {
-        return bad("The last of `messages` is not the user's.");
-    }
-    let stream = match &body["stream"] {
-        Value::Null => false,
-        Value::Bool(stream) => *stream,
-        _ => return bad("`stream` is no boolean."),
-    };
-    let (text, files) = content(&last["content"]);
-    if text.trim().is_empty() && files.is_empty() {
-        return bad("The last of `messages` says nothing.");
-    }
-    Ok(Request {
-        model: model.to_owned(),
-        stream,
-        include_usage: body["stream_options"]["include_usage"] == true,
-        before: Value::Array(before.to_vec()),
-        said: Said { id: None, text, files },
-    })
 }

@@ -1,6 +1,9 @@
 //! The history of any log, cut anywhere, is one that a strict provider accepts.
 
+mod anew;
 mod chunks;
+mod folding;
+mod incoming;
 mod stored;
 
 use expect_test::expect;

@@ -10,13 +10,22 @@ use transcript::{
 };
 
 use crate::import::{
-    Beginning, Came, Ending, Entry, Retelling, Setting, arguments_text, as_text, error_info,
+    Beginning, Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text,
+    error_info, items,
 };
 use crate::incoming::File;
 
+pub(crate) const MESSAGES: List = List {
+    of: "messages",
+    tag: "role",
+    words: &["user", "assistant", "system"],
+    fields: &[("parts", &[Holds::List]), ("metadata", &[Holds::Object])],
+    read: import,
+};
+
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let mut retelling = Retelling::new(setting);
-    for message in messages.as_array().map(Vec::as_slice).unwrap_or_default() {
+    for message in items(messages) {
         retelling.at(&message["metadata"]["createdAt"]);
         match message["role"].as_str() {
             Some("user") => said(message, SaidBy::User, &mut retelling),
@@ -32,7 +41,7 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
 }
 
 fn parts(message: &Value) -> &[Value] {
-    message["parts"].as_array().map(Vec::as_slice).unwrap_or_default()
+    items(&message["parts"])
 }
 
 fn said(message: &Value, role: SaidBy, retelling: &mut Retelling<'_>) {

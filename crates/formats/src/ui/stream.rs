@@ -263,6 +263,7 @@ fn abort_reason(reason: Option<CancelReason>) -> &'static str {
         Some(CancelReason::Timeout) => "timeout",
         Some(CancelReason::Error) => "error",
         Some(CancelReason::Restart) => "restart",
+        Some(CancelReason::Import) => "import",
     }
 }
 

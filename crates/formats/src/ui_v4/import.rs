@@ -4,17 +4,44 @@
 //! ended. Where our own `toolState` is absent, a result is a success: nothing is guessed from words.
 
 use serde_json::Value;
-use transcript::{CallId, ErrorCode, ErrorInfo, Phase, RunStatus, SaidBy};
+use transcript::{CallId, ErrorCode, ErrorInfo, Millis, Phase, RunStatus, SaidBy};
 
 use crate::import::{
-    Beginning, Came, Ending, Entry, Retelling, Setting, arguments_text, as_text, error_info,
+    Beginning, Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text,
+    error_info, items,
 };
 use crate::incoming::File;
 use crate::ui::import::data;
 
+pub(crate) const MESSAGES: List = List {
+    of: "messages",
+    tag: "role",
+    words: &["user", "assistant", "system", "data"],
+    fields: &[
+        ("content", &[Holds::Text]),
+        ("parts", &[Holds::List]),
+        ("annotations", &[Holds::List]),
+        ("toolInvocations", &[Holds::List]),
+        ("experimental_attachments", &[Holds::List]),
+    ],
+    read: import,
+};
+
+pub(crate) const ROWS: List = List {
+    of: "rows",
+    tag: "entity",
+    words: &["USER", "AI_TOOL", "TOOL", "AI_MESSAGE", "user", "ai_tool", "tool", "ai_message"],
+    fields: &[
+        ("content", &[Holds::Text, Holds::Object]),
+        ("toolCalls", &[Holds::List]),
+        ("tool_calls", &[Holds::List]),
+    ],
+    read: import_rows,
+};
+
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let mut retelling = Retelling::new(setting);
-    for message in items(messages) {
+    for message in oldest_first(items(messages)) {
         retelling.at(&message["createdAt"]);
         match message["role"].as_str() {
             Some("user") => said(message, SaidBy::User, &mut retelling),
@@ -29,8 +56,14 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     retelling.into_entries()
 }
 
-fn items(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
+/// They are given out with the newest first.
+fn oldest_first(messages: &[Value]) -> Vec<&Value> {
+    let time = |it: Option<&Value>| it.and_then(|it| Millis::parse(it["createdAt"].as_str()?));
+    let mut messages: Vec<&Value> = messages.iter().collect();
+    if time(messages.first().copied()) > time(messages.last().copied()) {
+        messages.reverse();
+    }
+    messages
 }
 
 fn said(message: &Value, role: SaidBy, retelling: &mut Retelling<'_>) {
@@ -68,8 +101,14 @@ fn answer(message: &Value, retelling: &mut Retelling<'_>) {
             _ => retelling.unrecognized("part", &part.to_string()),
         }
     }
-    if parts.is_empty() && !content.is_empty() {
-        retelling.text(content, Some(Phase::Final), false);
+    if parts.is_empty() {
+        // From before there were parts.
+        for invocation in items(&message["toolInvocations"]) {
+            call(invocation, &Value::Null, retelling);
+        }
+        if !content.is_empty() {
+            retelling.text(content, Some(Phase::Final), false);
+        }
     }
     for annotation in items(&message["annotations"]) {
         if let Some(name) = annotation["type"].as_str().and_then(|it| it.strip_prefix("data-")) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use backends::{Backend, Claude, Launch, Pi, Program, claude, codex, pi};
+use backends::{Backend, Claude, Launch, Pi, Program, ProgramKind, claude, codex, pi};
 
 use super::help::Learned;
 
@@ -23,14 +23,6 @@ pub(crate) struct ProgramAgent {
     pub(crate) is_optional: bool,
     /// Whether it can be driven the better way, where there are two.
     learned: Learned,
-}
-
-/// A closed set: the next program is a variant here and in [`Which`], and a file in `backends`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProgramKind {
-    Claude,
-    Codex,
-    Pi,
 }
 
 /// A program with its settings.
@@ -51,13 +43,12 @@ pub(crate) struct ProgramSettings {
     pub(crate) permission_mode: Option<String>,
 }
 
-/// Words about a program.
-#[derive(Debug)]
-pub(crate) struct About {
-    /// Its kind in the configuration, and its command.
-    pub(crate) word: &'static str,
-    pub(crate) name: &'static str,
-    pub(crate) install: &'static str,
+fn install(kind: ProgramKind) -> &'static str {
+    match kind {
+        ProgramKind::Claude => "npm i -g @anthropic-ai/claude-code",
+        ProgramKind::Codex => "npm i -g @openai/codex",
+        ProgramKind::Pi => "npm i -g @mariozechner/pi-coding-agent",
+    }
 }
 
 /// Files that programs are started with: names and texts.
@@ -70,49 +61,29 @@ pub(crate) fn is_tool_of_program(name: &str) -> bool {
     name.starts_with(|it: char| it.is_ascii_uppercase()) || others.contains(&name)
 }
 
-impl ProgramKind {
-    pub(crate) const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::Pi];
-
-    pub(crate) fn about(self) -> About {
-        match self {
-            Self::Claude => About {
-                word: "claude",
-                name: "Claude Code",
-                install: "npm i -g @anthropic-ai/claude-code",
-            },
-            Self::Codex => {
-                About { word: "codex", name: "Codex", install: "npm i -g @openai/codex" }
-            }
-            Self::Pi => {
-                About { word: "pi", name: "Pi", install: "npm i -g @mariozechner/pi-coding-agent" }
-            }
-        }
-    }
-
-    pub(crate) fn with(self, settings: ProgramSettings) -> Which {
+impl Which {
+    fn new(kind: ProgramKind, settings: ProgramSettings) -> Self {
         let ProgramSettings { command, args, env, model, permission_mode } = settings;
-        match self {
-            Self::Claude => {
+        match kind {
+            ProgramKind::Claude => {
                 let mut settings =
                     claude::Settings { command, args, env, model, ..claude::Settings::default() };
                 settings.permission_mode = permission_mode.unwrap_or(settings.permission_mode);
-                Which::Claude(Arc::new(settings))
+                Self::Claude(Arc::new(settings))
             }
-            Self::Codex => {
+            ProgramKind::Codex => {
                 let mut settings =
                     codex::Settings { command, args, env, model, ..codex::Settings::default() };
                 settings.permission_mode = permission_mode.unwrap_or(settings.permission_mode);
-                Which::Codex(Arc::new(settings))
+                Self::Codex(Arc::new(settings))
             }
-            Self::Pi => {
+            ProgramKind::Pi => {
                 let settings = pi::Settings { command, args, env, model, permission_mode };
-                Which::Pi(Arc::new(settings))
+                Self::Pi(Arc::new(settings))
             }
         }
     }
-}
 
-impl Which {
     pub(crate) fn kind(&self) -> ProgramKind {
         match self {
             Self::Claude(_) => ProgramKind::Claude,
@@ -170,7 +141,7 @@ impl ProgramAgent {
         inherited: Vec<(OsString, OsString)>,
         patience: Duration,
     ) -> Self {
-        let (command, which) = (settings.command.clone(), kind.with(settings));
+        let (command, which) = (settings.command.clone(), Which::new(kind, settings));
         let learned = Learned::default();
         Self { which, command, inherited, patience, is_optional: false, learned }
     }
@@ -211,7 +182,8 @@ impl ProgramAgent {
         if self.found().is_some() {
             return None;
         }
-        let About { name, install, word } = self.which.kind().about();
+        let kind = self.which.kind();
+        let (name, word, install) = (kind.name(), kind.word(), install(kind));
         let command = self.command.first().map_or(word, String::as_str);
         Some(format!(
             "{name} is not installed: there is no `{command}`. Get it with `{install}`, or set \
@@ -220,7 +192,7 @@ impl ProgramAgent {
     }
 
     pub(crate) fn description(&self) -> String {
-        let About { name, .. } = self.which.kind().about();
+        let name = self.which.kind().name();
         let found = self.found().map(|it| it.display().to_string());
         format!("{name}, the program {}.", found.unwrap_or_default())
     }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
-use backends::Pace;
 use backends::openai::{Limits, Settings};
+use backends::{Pace, ProgramKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toml::Spanned;
 
 use super::{File, Source, Surroundings, programs};
-use crate::agents::{Agent, AgentKind, Agents, OpenAiAgent, ProgramKind, Reach, ToolChoice};
+use crate::agents::{Agent, AgentKind, Agents, OpenAiAgent, Reach, ToolChoice};
 use crate::approvals::Pattern;
 use crate::mcp;
 use crate::tools::Tools;
@@ -187,7 +187,7 @@ fn check_keys(section: &AgentSection) -> anyhow::Result<()> {
                 None => Ok(()),
             };
         }
-        (_, Some(kind)) => (kind.about().word, &OF_PROGRAMS),
+        (_, Some(kind)) => (kind.word(), &OF_PROGRAMS),
         (_, None) => ("demo", &[]),
     };
     let keys = [&COMMON[..], own].concat();

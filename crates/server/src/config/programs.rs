@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use backends::ProgramKind;
 
 use super::Surroundings;
 use super::agents::AgentSection;
-use crate::agents::{Agent, AgentKind, ProgramAgent, ProgramKind, ProgramSettings, Reach};
+use crate::agents::{Agent, AgentKind, ProgramAgent, ProgramSettings, Reach};
 
 const DEFAULT_IDLE_MINUTES: u64 = 10;
 
@@ -52,7 +53,7 @@ pub(super) fn configured(
     section: &AgentSection,
     around: &Surroundings,
 ) -> anyhow::Result<ProgramAgent> {
-    let word = kind.about().word;
+    let word = kind.word();
     let mut command = section.command.clone().unwrap_or_else(|| vec![word.to_owned()]);
     let first = command.first_mut().filter(|it| !it.is_empty());
     let first = first.with_context(|| format!("`command` is empty: write it like [{word:?}]"))?;
@@ -72,7 +73,7 @@ pub(super) fn configured(
 
 /// As if it were in the file with nothing but its name.
 pub(super) fn unconfigured(kind: ProgramKind, around: &Surroundings) -> Agent {
-    let id = kind.about().word.to_owned();
+    let id = kind.word().to_owned();
     let settings = ProgramSettings { command: vec![id.clone()], ..ProgramSettings::default() };
     let mut agent = made(kind, settings, None, around);
     agent.is_optional = true;

@@ -20,7 +20,7 @@ use super::App;
 use super::error::HttpError;
 use super::extract::{Named, Params};
 use super::feed::Feed;
-use super::telling::before;
+use super::guest::before;
 
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 /// Of the messages before a number, how many are looked at for a run that was open then.

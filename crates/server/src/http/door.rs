@@ -11,19 +11,19 @@
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD,
-    CONTENT_SECURITY_POLICY, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE, VARY,
-    X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+    ACCESS_CONTROL_REQUEST_METHOD, CONTENT_SECURITY_POLICY, HOST, LOCATION, ORIGIN,
+    REFERRER_POLICY, SET_COOKIE, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::error::{HttpError, PageError, RequestCode};
+use super::error::{HttpError, PageError, RequestCode, in_words_of};
 use super::hosts::Hosts;
 use super::keys::Keys;
-use super::{App, sign_in};
+use super::{App, sign_in, v1};
 use crate::clock;
 
 /// What needs no key: whether we are alive, and files that are the same on every machine, so that the
@@ -64,7 +64,7 @@ pub(super) async fn door(State(app): State<App>, request: Request, next: Next) -
         Verdict::Out(error) if is_page(&parts.uri) || wants_page(&parts) => {
             sign_in::refusal_page(&app, error)
         }
-        Verdict::Out(error) => error.into_response(),
+        Verdict::Out(error) => in_words_of(&parts.uri, error),
     };
     set_headers(response.headers_mut(), foreign);
     // Not the query: the token may be there.
@@ -166,11 +166,8 @@ async fn to_cookie(app: &App, uri: &Uri) -> Response {
 fn preflight() -> Response {
     let headers = [
         (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PATCH, DELETE"),
-        (
-            ACCESS_CONTROL_ALLOW_HEADERS,
-            "authorization, content-type, user-agent, x-callboard-agent, \
-         x-callboard-profile",
-        ),
+        // Clients of others send many of their own. The star does not stand for the token.
+        (ACCESS_CONTROL_ALLOW_HEADERS, "authorization, *"),
         (ACCESS_CONTROL_MAX_AGE, "600"),
     ];
     (StatusCode::NO_CONTENT, headers).into_response()
@@ -193,6 +190,8 @@ fn set_headers(headers: &mut HeaderMap, foreign: Option<HeaderValue>) {
     headers.append(VARY, HeaderValue::from_static("Origin"));
     if let Some(origin) = foreign {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        let readable = HeaderValue::from_static("x-callboard-session");
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, readable);
     }
 }
 
@@ -202,10 +201,12 @@ fn is_same(origin: &str, host: &str) -> bool {
     authority.is_some_and(|it| it.eq_ignore_ascii_case(host))
 }
 
-/// A person has typed an address, or followed a link.
+/// A person has typed an address, or followed a link. Under `/v1` there are programs alone.
 pub(super) fn wants_page(request: &Parts) -> bool {
     let accept = request.headers.get(ACCEPT).and_then(|it| it.to_str().ok());
-    request.method == Method::GET && accept.is_some_and(|it| it.contains("text/html"))
+    request.method == Method::GET
+        && accept.is_some_and(|it| it.contains("text/html"))
+        && !v1::is_asked(&request.uri)
 }
 
 pub(super) fn is_page(uri: &Uri) -> bool {

@@ -1,11 +1,12 @@
-//! Errors at the edge: one shape, `{"error": {"code", "message"}}`, made in one place.
+//! Errors at the edge: one shape, `{"error": {"code", "message"}}`, made in one place. Clients of others
+//! get the same in their own words.
 //!
 //! The codes are one closed list with their statuses; `docs/errors.md` is made from it. Where the
 //! log's own list has the same word, it means the same.
 
 use axum::Json;
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,6 +15,7 @@ use transcript::Millis;
 
 use super::door;
 use super::pages::Html;
+use super::v1::{self, V1Error};
 use crate::session::Refused;
 
 macro_rules! request_codes {
@@ -59,6 +61,7 @@ request_codes! {
     NotFound "not_found" NOT_FOUND "There is nothing at this address."
     SessionNotFound "session_not_found" NOT_FOUND "There is no such session."
     MessageNotFound "message_not_found" NOT_FOUND "The session has no such message, or none that could be changed."
+    ModelNotFound "model_not_found" NOT_FOUND "No agent of that name answers under `/v1`."
     CallNotFound "call_not_found" NOT_FOUND "The session has no such tool call, or none that asks for a decision."
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "The address does not take this method."
     TooSlow "too_slow" REQUEST_TIMEOUT "The body did not come within 30 seconds."
@@ -80,6 +83,8 @@ request_codes! {
 pub(crate) struct HttpError {
     pub(super) code: RequestCode,
     pub(super) message: String,
+    /// The field that is to blame, for clients that have a place for its name.
+    pub(super) param: Option<String>,
     decided: Option<Box<Decided>>,
 }
 
@@ -108,7 +113,12 @@ struct ErrorDetails {
 
 impl HttpError {
     pub(super) fn new(code: RequestCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), decided: None }
+        Self { code, message: message.into(), param: None, decided: None }
+    }
+
+    /// Names the field that is to blame.
+    pub(super) fn about(self, param: impl Into<String>) -> Self {
+        Self { param: Some(param.into()), ..self }
     }
 
     pub(super) fn invalid(message: impl Into<String>) -> Self {
@@ -131,7 +141,7 @@ impl HttpError {
 
 impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
-        let Self { code, message, decided } = self;
+        let Self { code, message, decided, .. } = self;
         let decided = decided.map(|it| *it);
         let error = ErrorDetails { code, message, decided };
         (code.status(), Json(ErrorBody { error })).into_response()
@@ -160,7 +170,7 @@ impl From<Refused> for HttpError {
             Refused::Decided { by, at } => Some(Box::new(Decided { by, at })),
             _ => None,
         };
-        Self { code, message, decided }
+        Self { code, message, param: None, decided }
     }
 }
 
@@ -211,12 +221,21 @@ pub(super) async fn no_such_path(request: Request) -> Response {
     let error = HttpError::new(RequestCode::NotFound, "there is nothing at this address");
     match door::wants_page(&parts) {
         true => PageError(error).into_response(),
-        false => error.into_response(),
+        false => in_words_of(&parts.uri, error),
     }
 }
 
-pub(super) async fn no_such_method() -> HttpError {
-    HttpError::new(RequestCode::MethodNotAllowed, "this address does not take this method")
+pub(super) async fn no_such_method(uri: Uri) -> Response {
+    let message = "this address does not take this method";
+    in_words_of(&uri, HttpError::new(RequestCode::MethodNotAllowed, message))
+}
+
+/// For whoever sent something to that address.
+pub(super) fn in_words_of(uri: &Uri, error: HttpError) -> Response {
+    match v1::is_asked(uri) {
+        true => V1Error::from(error).into_response(),
+        false => error.into_response(),
+    }
 }
 
 #[cfg(test)]

@@ -37,6 +37,8 @@ pub(super) struct Operation<'a> {
     refusals: BTreeMap<u16, Vec<RequestCode>>,
     /// None: JSON.
     refusal_types: Vec<&'static str>,
+    /// Of refusals in JSON, where they are not in our own words.
+    refusal_schema: Option<Schema>,
     /// Of what the path leaves open, by name; any text where nothing is said.
     segments: Map<String, Value>,
 }
@@ -94,6 +96,7 @@ fn describe(route: &Route, schemas: &mut Schemas) -> Value {
         answers: BTreeMap::new(),
         refusals: BTreeMap::new(),
         refusal_types: Vec::new(),
+        refusal_schema: None,
         segments: Map::new(),
     };
     operation.refuses(&[RequestCode::ForbiddenHost, RequestCode::ForbiddenOrigin]);
@@ -116,6 +119,16 @@ impl Operation<'_> {
                 "name": name, "in": "query", "required": is_required(name), "schema": schema,
             }));
         }
+    }
+
+    pub(super) fn takes_header<T: JsonSchema>(&mut self, name: &str) {
+        let schema = self.schemas.read.subschema_for::<T>();
+        self.takes_header_of(name, schema);
+    }
+
+    pub(super) fn takes_header_of(&mut self, name: &str, schema: Schema) {
+        let header = json!({ "name": name, "in": "header", "required": false, "schema": schema });
+        self.parameters.push(header);
     }
 
     pub(super) fn takes_segment<T: JsonSchema>(&mut self, name: &str) {
@@ -161,6 +174,11 @@ impl Operation<'_> {
         self.refusal_types = media_types.to_vec();
     }
 
+    /// In the words of others.
+    pub(super) fn refuses_with<T: JsonSchema>(&mut self) {
+        self.refusal_schema = Some(self.schemas.written.subschema_for::<T>());
+    }
+
     fn finish(mut self, route: &Route) -> Value {
         for (status, codes) in std::mem::take(&mut self.refusals) {
             let refusal = self.refusal(&codes);
@@ -191,7 +209,8 @@ impl Operation<'_> {
     fn refusal(&mut self, codes: &[RequestCode]) -> Value {
         let meanings: Vec<String> =
             codes.iter().map(|code| format!("`{}`: {}", code.as_str(), code.meaning())).collect();
-        let schema = self.schemas.written.subschema_for::<ErrorBody>();
+        let ours = || self.schemas.written.subschema_for::<ErrorBody>();
+        let schema = self.refusal_schema.clone().unwrap_or_else(ours);
         let mut content = Map::new();
         for media_type in &self.refusal_types {
             content.insert((*media_type).to_owned(), json!({ "schema": { "type": "string" } }));

@@ -21,6 +21,7 @@ use super::extract::{Named, Params, Segment};
 use super::openapi::{Gives, Operation};
 use super::sessions::{cursor, parse_cursor};
 use crate::export::{STYLESHEET, page_settings};
+use crate::import::ImportFormat;
 use crate::session::Shared;
 use crate::window::{self, Opened};
 
@@ -193,7 +194,9 @@ impl PageData {
 
     fn draw(&self, open: Option<OpenSession<'_>>) -> Html {
         let Self { settings, sessions, agents, servers, grants } = self;
-        let text = render::page(&Page { settings, sessions, agents, servers, grants, open });
+        let imports = &ImportFormat::all();
+        let text =
+            render::page(&Page { settings, sessions, agents, servers, grants, imports, open });
         Html { text, pictures_from_elsewhere: settings.remote_images }
     }
 }

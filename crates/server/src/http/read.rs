@@ -89,7 +89,9 @@ enum Format {
     Ui,
     UiV4,
     Openai,
+    OpenaiStored,
     Fullstream,
+    Agui,
 }
 
 #[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
@@ -117,7 +119,7 @@ pub(super) struct MessagesPage {
 enum ShownMessage {
     Callboard(Box<ChatMessage>),
     Contract(Box<contract::Message>),
-    /// In the words of the AI SDK or of OpenAI.
+    /// In the words of the AI SDK, of AG-UI or of OpenAI.
     Foreign(Map<String, Value>),
 }
 
@@ -128,10 +130,7 @@ pub(super) async fn messages(
     headers: HeaderMap,
 ) -> Result<Json<MessagesPage>, HttpError> {
     let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default();
-    let file_url = |file: &Attachment| {
-        // Readers take whole addresses only.
-        app.door.hosts.address(host, &format!("/api/blobs/{}", file.blob))
-    };
+    let file_url = |file: &Attachment| app.file_url(host, file);
     let limit = params.limit.unwrap_or(100).clamp(1, LIMIT);
     let window = Window { before: params.before.map(Seq), limit };
     let session = id.clone();
@@ -179,7 +178,12 @@ fn in_words(
             let reader = openai::Reader { agent: "", model: None, system: None, files };
             foreign(openai::conversation(transcript, &reader))
         }
+        Format::OpenaiStored => foreign(messages.flat_map(openai::stored)),
         Format::Fullstream => foreign(messages.filter_map(formats::fullstream::message)),
+        Format::Agui => {
+            let version = formats::agui::Version::V1;
+            foreign(messages.flat_map(|it| formats::agui::messages(it, version, file_url)))
+        }
     }
 }
 

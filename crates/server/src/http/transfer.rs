@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use backends::import::{Kind, SideFile, detect};
+use backends::import::SideFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use store::{AppendError, Store};
-use transcript::{Event, Record, Seq, SessionId, Summary};
+use transcript::{Record, Seq, SessionId, Summary};
 
 use super::App;
 use super::answer::Created;
@@ -17,7 +17,10 @@ use super::error::{HttpError, RequestCode};
 use super::extract::{FileBody, Named, Params};
 use super::sessions::{SessionObject, session_object};
 use crate::export::{self, Format};
-use crate::import::{self, Conversation, Plan};
+use crate::import::{
+    self, Conversation, ImportFormat, Kind, NotImported, Plan, Whole, Wishes, from_document,
+    from_log,
+};
 use crate::live::ListChange;
 use crate::session::{Command, Refused};
 
@@ -57,55 +60,17 @@ pub(super) async fn export(
 pub(super) struct ImportParams {
     #[serde(default)]
     format: ImportFormat,
-    /// What the session is to be called here. If left out: what it was called there, or the program's
-    /// name and its conversation's.
+    /// The session's id here. If left out: the one it had there, the program's name and its
+    /// conversation's, or one that is made from what is in the file.
     id: Option<String>,
+    /// Who is to go on with it; the default agent, if left out. Programs go on with their own.
+    agent: Option<String>,
+    /// What the session is to be called. Not for programs.
+    title: Option<String>,
     /// Of a program's conversation, also a last turn that has not ended: nothing more will come of it.
     #[serde(default, rename = "final")]
     is_final: bool,
 }
-
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum ImportFormat {
-    /// A session's log, as an export gave it.
-    #[default]
-    Jsonl,
-    /// Whichever of these it looks like.
-    Auto,
-    /// What the program keeps of a conversation.
-    Claude,
-    Codex,
-    Pi,
-}
-
-impl ImportFormat {
-    /// None for a log of ours.
-    fn program(&self, text: &str) -> Result<Option<Kind>, HttpError> {
-        Ok(match self {
-            Self::Jsonl => None,
-            Self::Auto => {
-                let head =
-                    text.match_indices('\n').nth(TELLING_LINES).map_or(text, |it| &text[..it.0]);
-                let is_ours =
-                    || head.lines().next().is_some_and(|it| Record::from_json(it).is_ok());
-                let kind = detect("", head);
-                if kind.is_none() && !is_ours() {
-                    return Err(HttpError::invalid(
-                        "the file is no conversation of Claude Code, Codex or Pi, and no log of a session",
-                    ));
-                }
-                kind
-            }
-            Self::Claude => Some(Kind::Claude),
-            Self::Codex => Some(Kind::Codex),
-            Self::Pi => Some(Kind::Pi),
-        })
-    }
-}
-
-/// One of a file's first lines says who wrote it.
-const TELLING_LINES: usize = 100;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -117,21 +82,54 @@ pub(super) struct ImportedObject {
     goes_on_here: bool,
 }
 
-/// A session's log, or a program's conversation, of which only what is new is added.
+/// A file, as a session; of a program's conversation only what is new is added.
 pub(super) async fn import(
     State(app): State<App>,
-    Params(ImportParams { format, id, is_final }): Params<ImportParams>,
+    Params(params): Params<ImportParams>,
     FileBody(body): FileBody,
 ) -> Result<Created<ImportedObject>, HttpError> {
+    let ImportParams { format, id, agent, title, is_final } = params;
     let text = std::str::from_utf8(&body)
         .map_err(|error| HttpError::invalid(format!("the file is not text: {error}")))?;
-    let name = id.as_deref().map(parse_name).transpose()?;
+    let id = id.as_deref().map(parse_name).transpose()?;
+    let title = title.filter(|it| !it.trim().is_empty());
     let Envelope { transcript, side_files } = Envelope::read(text);
-    let Some(kind) = format.program(&transcript)? else {
-        return import_log(&app, text, name).await;
+    let kind = format.kind(&transcript).ok_or_else(|| {
+        HttpError::invalid(
+            "the file is no conversation of Claude Code, Codex or Pi, and no export of a session; if it \
+             is something else, say so with ?format=",
+        )
+    })?;
+    let wishes = Wishes { id, agent, title };
+    let agents = &app.shared.agents;
+    let imported = match kind {
+        Kind::Log => import_whole(&app, from_log(agents, text, wishes)?).await,
+        Kind::Document(format) => {
+            let whole = from_document(app.store(), agents, format, text, wishes).await?;
+            import_whole(&app, whole).await
+        }
+        Kind::Program(_) if wishes.agent.is_some() || wishes.title.is_some() => {
+            let name = "a program's conversation goes on with that program, and is called by what was \
+                        said: leave out `agent` and `title`";
+            Err(HttpError::invalid(name))
+        }
+        Kind::Program(kind) => {
+            let conversation = Conversation { kind, text: transcript, side_files, is_final };
+            import_conversation(&app, Arc::new(conversation), wishes.id).await
+        }
     };
-    let conversation = Conversation { kind, text: transcript, side_files, is_final };
-    import_conversation(&app, Arc::new(conversation), name).await.map(Created)
+    imported.map(Created)
+}
+
+async fn import_whole(app: &App, whole: Whole) -> Result<ImportedObject, HttpError> {
+    let Whole { session, records, turns, is_named_by_content } = whole;
+    let added_turns = match make_session(app, &session, records).await {
+        Ok(()) => turns,
+        Err(error) if error.code == RequestCode::SessionExists && is_named_by_content => 0,
+        Err(error) => return Err(error),
+    };
+    let session = session_object(app, session)?;
+    Ok(ImportedObject { session, added_turns, goes_on_here: false })
 }
 
 async fn import_conversation(
@@ -193,23 +191,6 @@ fn side_files<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SideFile>, D::Er
     Ok(files.map(|Named { name, text }| SideFile { name, text }).collect())
 }
 
-async fn import_log(
-    app: &App,
-    text: &str,
-    name: Option<SessionId>,
-) -> Result<Created<ImportedObject>, HttpError> {
-    let records = read_log(text, name.as_ref())?;
-    let Some(first) = records.first() else {
-        return Err(HttpError::invalid("the file has no record"));
-    };
-    let id = first.session_id.clone();
-    let begins_run = |it: &&Record| matches!(it.event, Event::RunStart { .. });
-    let added_turns = records.iter().filter(begins_run).count();
-    make_session(app, &id, records.into()).await?;
-    let session = session_object(app, id)?;
-    Ok(Created(ImportedObject { session, added_turns, goes_on_here: false }))
-}
-
 pub(super) async fn make_session(
     app: &App,
     id: &SessionId,
@@ -234,30 +215,16 @@ pub(super) async fn make_session(
     Ok(())
 }
 
+impl From<NotImported> for HttpError {
+    fn from(why: NotImported) -> Self {
+        match why {
+            NotImported::Bad(message) => Self::invalid(message),
+            NotImported::Refused(refused) => refused.into(),
+        }
+    }
+}
+
 fn parse_name(name: &str) -> Result<SessionId, HttpError> {
     let refused = || HttpError::invalid("a session id is 1 to 128 letters, digits, '-' or '_'");
     SessionId::parse(name).ok_or_else(refused)
-}
-
-/// Numbers must be 1, 2, 3, ...: a log with a gap is not a log.
-fn read_log(text: &str, name: Option<&SessionId>) -> Result<Vec<Record>, HttpError> {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let mut records: Vec<Record> = Vec::new();
-    for (at, line) in lines {
-        let broken = |why: String| HttpError::invalid(format!("line {}: {why}", at + 1));
-        let mut record = Record::from_json(line).map_err(|it| broken(it.to_string()))?;
-        if record.seq.0 != records.len() as u64 + 1 {
-            return Err(broken(format!("record {} does not follow {}", record.seq, records.len())));
-        }
-        if SessionId::parse(record.session_id.as_str()).is_none() {
-            return Err(broken(format!("{:?} is no session id", record.session_id.as_str())));
-        }
-        if let Some(name) = name {
-            record.session_id = name.clone();
-        } else if records.first().is_some_and(|first| first.session_id != record.session_id) {
-            return Err(broken("the record is of another session".to_owned()));
-        }
-        records.push(record);
-    }
-    Ok(records)
 }

@@ -1,13 +1,16 @@
 //! `callboard import`: into the folder itself, or through the server that has it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
-use store::Store;
+use store::{AppendError, Store};
+use transcript::Seq;
 
-use super::files::{Found, default_places, find, load};
-use super::{Addition, Conversation, Plan, plan};
+use super::files::{Found, default_places, find, load, read_text};
+use super::{
+    Addition, Conversation, ImportFormat, Kind, Plan, Whole, Wishes, from_document, from_log, plan,
+};
 use crate::cli::ImportArgs;
 use crate::config::{Config, Surroundings};
 use crate::serve::{Place, ServerFile};
@@ -23,12 +26,17 @@ pub(crate) async fn run(
     }
     let place = Place::find(&config, "callboard import")?;
     let mut failures = 0;
-    for found in &found {
-        match import(&place, found, &args, &config).await {
-            Ok(what) => say(&format!("{what}: {}", found.path.display())),
+    for file in &found {
+        let path = file.path().display();
+        let imported = match file {
+            File::OfProgram(found) => import(&place, found, &args, &config).await,
+            File::Named(path, format) => import_named(&place, path, *format, &args, &config).await,
+        };
+        match imported {
+            Ok(what) => say(&format!("{what}: {path}")),
             Err(error) => {
                 failures += 1;
-                say(&format!("not imported: {}: {error:#}", found.path.display()));
+                say(&format!("not imported: {path}: {error:#}"));
             }
         }
     }
@@ -41,11 +49,32 @@ pub(crate) async fn run(
     }
 }
 
+/// A file that is to be imported.
+enum File {
+    OfProgram(Found),
+    /// Somebody has said what it is.
+    Named(PathBuf, ImportFormat),
+}
+
+impl File {
+    fn path(&self) -> &Path {
+        match self {
+            Self::OfProgram(found) => &found.path,
+            Self::Named(path, _) => path,
+        }
+    }
+}
+
 /// What the paths hold, or else the places where programs keep their conversations.
-fn look(args: &ImportArgs, around: &Surroundings) -> anyhow::Result<Vec<Found>> {
-    let mut found = Vec::new();
+fn look(args: &ImportArgs, around: &Surroundings) -> anyhow::Result<Vec<File>> {
+    let (mut found, mut named) = (Vec::new(), Vec::new());
     for path in &args.paths {
-        found.extend(find(&around.working_dir.join(path))?);
+        let path = around.working_dir.join(path);
+        match args.format {
+            None | Some(ImportFormat::Auto) => found.extend(find(&path)?),
+            Some(ImportFormat::Program(kind)) => found.push(Found { path, kind }),
+            Some(format) => named.push(File::Named(path, format)),
+        }
     }
     if args.paths.is_empty() {
         let places: Vec<PathBuf> =
@@ -54,12 +83,13 @@ fn look(args: &ImportArgs, around: &Surroundings) -> anyhow::Result<Vec<Found>> 
             found.extend(find(place)?);
         }
     }
-    Ok(found)
+    Ok(found.into_iter().map(File::OfProgram).chain(named).collect())
 }
 
 /// What could be imported, so that nobody gets years of conversations by a slip.
-fn list(found: &[Found]) -> anyhow::Result<()> {
+fn list(found: &[File]) -> anyhow::Result<()> {
     for it in found {
+        let File::OfProgram(it) = it else { continue };
         let turns = turns(&load(it, false)?);
         say(&format!("{}, {}: {}", it.kind.word(), count(turns), it.path.display()));
     }
@@ -110,14 +140,55 @@ async fn through_server(
     conversation: &Conversation,
 ) -> anyhow::Result<String> {
     let Conversation { kind, text, side_files, is_final } = conversation;
-    let address = &server.address;
-    let format = kind.word();
-    let url = format!("{address}/api/sessions/import?format={format}&final={is_final}");
+    let query = [("format", kind.word()), ("final", if *is_final { "true" } else { "false" })];
     let side_files: Vec<Value> =
         side_files.iter().map(|it| json!({ "name": it.name, "text": it.text })).collect();
     let body = json!({ "transcript": text, "sideFiles": side_files });
-    let request = reqwest::Client::new().post(url).bearer_auth(&server.token).json(&body);
-    let answer = request.send().await.with_context(|| format!("asking the server at {address}"))?;
+    post(server, &query, body.to_string()).await
+}
+
+async fn import_named(
+    place: &Place,
+    path: &Path,
+    format: ImportFormat,
+    args: &ImportArgs,
+    config: &Config,
+) -> anyhow::Result<String> {
+    let (text, agent) = (read_text(path)?, args.agent.as_deref());
+    let store = match place {
+        Place::Folder(store) => store,
+        Place::Server(server) => {
+            let agent = agent.map(|it| ("agent", it));
+            let query: Vec<_> = [("format", format.word())].into_iter().chain(agent).collect();
+            return post(server, &query, text).await;
+        }
+    };
+    let wishes = Wishes { agent: agent.map(str::to_owned), ..Wishes::default() };
+    let whole = match format.kind(&text) {
+        Some(Kind::Log) => from_log(&config.agents, &text, wishes)?,
+        Some(Kind::Document(format)) => {
+            from_document(store, &config.agents, format, &text, wishes).await?
+        }
+        Some(Kind::Program(_)) | None => bail!("it is no {}", format.word()),
+    };
+    let Whole { session, records, turns, is_named_by_content } = whole;
+    match store.append(&session, Seq(0), records).await {
+        Ok(_) => Ok(format!("{session}: {} added", count(turns))),
+        Err(AppendError::Conflict { .. }) if is_named_by_content => {
+            Ok(format!("{session}: nothing new"))
+        }
+        Err(AppendError::Conflict { .. }) => bail!("there is a session {session} already"),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn post(server: &ServerFile, query: &[(&str, &str)], body: String) -> anyhow::Result<String> {
+    let address = &server.address;
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+    let url = format!("{address}/api/sessions/import?{query}");
+    let request = reqwest::Client::new().post(url).bearer_auth(&server.token);
+    let answer = request.body(body).send().await;
+    let answer = answer.with_context(|| format!("asking the server at {address}"))?;
     let is_done = answer.status().is_success();
     let body: Value = answer.json().await.context("reading the server's answer")?;
     if !is_done {

@@ -5,7 +5,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use backends::import::{Kind, SideFile, detect};
+use backends::ProgramKind;
+use backends::import::{SideFile, detect};
 
 use super::Conversation;
 use crate::config::Surroundings;
@@ -17,7 +18,7 @@ const HEAD: u64 = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) path: PathBuf,
-    pub(super) kind: Kind,
+    pub(super) kind: ProgramKind,
 }
 
 /// The folders of the three programs, whether they are there or not.
@@ -47,7 +48,11 @@ pub(super) fn find(path: &Path) -> anyhow::Result<Vec<Found>> {
         return Ok(found);
     }
     let kind = kind_of(path)?.with_context(|| {
-        format!("{} is no conversation of Claude Code, Codex or Pi", path.display())
+        format!(
+            "{} is no conversation of Claude Code, Codex or Pi; if it is something else, name its \
+             format with --format",
+            path.display()
+        )
     })?;
     Ok(vec![Found { path: path.to_owned(), kind }])
 }
@@ -57,7 +62,7 @@ pub(super) fn load(found: &Found, is_final: bool) -> anyhow::Result<Conversation
     let text = read_text(path)?;
     let mut side_files = Vec::new();
     let beside = path.with_extension("");
-    if *kind == Kind::Claude && beside.is_dir() {
+    if *kind == ProgramKind::Claude && beside.is_dir() {
         for path in files_in(&beside)? {
             let name = path.strip_prefix(&beside).unwrap_or(&path).to_string_lossy().into_owned();
             side_files.push(SideFile { name, text: read_text(&path)? });
@@ -66,7 +71,7 @@ pub(super) fn load(found: &Found, is_final: bool) -> anyhow::Result<Conversation
     Ok(Conversation { kind: *kind, text, side_files, is_final })
 }
 
-fn kind_of(path: &Path) -> anyhow::Result<Option<Kind>> {
+fn kind_of(path: &Path) -> anyhow::Result<Option<ProgramKind>> {
     let mut head = Vec::new();
     let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
     file.take(HEAD)
@@ -77,7 +82,7 @@ fn kind_of(path: &Path) -> anyhow::Result<Option<Kind>> {
 }
 
 /// A letter that is none is no reason to lose the rest.
-fn read_text(path: &Path) -> anyhow::Result<String> {
+pub(super) fn read_text(path: &Path) -> anyhow::Result<String> {
     let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -128,7 +128,8 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     watch_until(caller.server, &id, is_quiet).await;
     let said = caller.call(GET, &messages, &format!("{messages_url}?order=desc"), Body::None).await;
     assert_eq!(said["messages"][0]["toolCalls"].as_array().unwrap().len(), 2);
-    for query in ["contract", "contract&status=all", "ui", "ui-v4&limit=1", "openai", "fullstream"]
+    for query in
+        ["contract", "contract&status=all", "ui", "ui-v4&limit=1", "openai", "fullstream", "agui"]
     {
         let url = format!("{messages_url}?format={query}");
         caller.call(GET, &messages, &url, Body::None).await;
@@ -196,6 +197,8 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     caller.call(POST, "/api/backup", "/api/backup", Body::Json(copy)).await;
     interrupt_and_go_on(caller, &id, &mut watcher).await;
     ask_and_decide(caller).await;
+    speak_agui(caller).await;
+    talk_as_to_a_model(caller).await;
     let (restore, restore_url) = of("/restore");
     caller.call(Method::DELETE, session, &format!("{}?seconds=60", of("").1), Body::None).await;
     for _ in 0..2 {
@@ -243,6 +246,12 @@ async fn interrupt_and_go_on(caller: &mut Caller<'_>, id: &str, watcher: &mut Wa
         full = caller.call(POST, &messages, &messages_url, message()).await;
     }
     assert_eq!(full["error"]["code"], "queue_full");
+    for (path, url) in AGUI {
+        caller.call(POST, path, url, run_input(id, Some("one more"))).await;
+    }
+    let said = json!({ "model": "demo", "messages": [{ "role": "user", "content": "hello" }] });
+    let full = complete(caller, id, Body::Json(said)).await;
+    assert_eq!(full["error"]["code"], "queue_full");
     change_the_queue(caller, id).await;
 }
 
@@ -280,6 +289,34 @@ async fn change_the_queue(caller: &mut Caller<'_>, id: &str) {
     assert_eq!(waiting["messages"], json!([]));
 }
 
+const AGUI: [(&str, &str); 2] =
+    [("/api/agui", "/api/agui"), ("/api/agui/{agent}", "/api/agui/demo")];
+
+fn run_input(thread: &str, text: Option<&str>) -> Body<'static> {
+    let said = text.map(|text| json!({ "role": "user", "content": text }));
+    let messages: Vec<Value> = said.into_iter().collect();
+    Body::Json(json!({ "threadId": thread, "runId": "r", "messages": messages }))
+}
+
+/// Its refusals are plain words, so what counts is that each status is seen.
+async fn speak_agui(caller: &mut Caller<'_>) {
+    let silent = caller.server.create_session().await;
+    for (path, url) in AGUI {
+        let thread = path.replace(['/', '{', '}'], "-");
+        for (body, status) in [
+            (run_input(&thread, Some("time in Lima")), 200),
+            (run_input(&thread, None), 200),
+            (run_input("a/b", None), 400),
+            (run_input("unknown", None), 404),
+            (run_input(&silent, None), 409),
+        ] {
+            let bearer = [(AUTHORIZATION.as_str(), BEARER)];
+            let (answered, _) = caller.call_with(POST, path, url, body, &bearer).await;
+            assert_eq!(answered, status, "{path}");
+        }
+    }
+}
+
 /// A call that a person must agree to, and what was agreed to for good.
 async fn ask_and_decide(caller: &mut Caller<'_>) {
     let id = caller.server.create_session().await;
@@ -303,6 +340,43 @@ async fn ask_and_decide(caller: &mut Caller<'_>) {
     for _ in 0..2 {
         caller.call(Method::DELETE, "/api/grants/{grant}", &grant, Body::None).await;
     }
+}
+
+/// In the words of OpenAI.
+async fn talk_as_to_a_model(caller: &mut Caller<'_>) {
+    caller.call(GET, "/v1/models", "/v1/models", Body::None).await;
+    caller.call(GET, "/v1/models/{model}", "/v1/models/demo", Body::None).await;
+    let tool = json!({ "type": "function", "function": { "name": "pick" } });
+    let asked = json!({ "role": "user", "content": "use the client tool pick" });
+    let body = |model: &str, messages: Value| {
+        Body::Json(json!({ "model": model, "messages": messages, "tools": [tool] }))
+    };
+    let made = complete(caller, "picking", body("default", json!([asked]))).await;
+    let call = &made["choices"][0]["message"]["tool_calls"][0];
+    assert_eq!(call["function"]["name"], "pick", "{made}");
+    let busy = complete(caller, "picking", body("demo", json!([asked]))).await;
+    assert_eq!(busy["error"]["code"], "agent_busy");
+    let result = json!({ "role": "tool", "tool_call_id": call["id"], "content": "teal" });
+    let made = complete(caller, "picking", body("demo", json!([result]))).await;
+    assert_eq!(made["choices"][0]["finish_reason"], "stop", "{made}");
+    let stray = json!({ "role": "tool", "tool_call_id": "none", "content": "teal" });
+    let refused = complete(caller, "picking", body("demo", json!([stray]))).await;
+    assert_eq!(refused["error"]["code"], "nothing_to_do");
+    let broken = json!({ "role": "user", "content": "break" });
+    let failed = complete(caller, "breaking", body("demo", json!([broken]))).await;
+    assert_eq!(failed["error"]["code"], "upstream_error");
+    let unknown = complete(caller, "breaking", body("nobody", json!([broken]))).await;
+    assert_eq!(unknown["error"]["param"], "model");
+    let leaving = "/api/sessions/breaking?seconds=60";
+    caller.call(Method::DELETE, "/api/sessions/{session}", leaving, Body::None).await;
+    let gone = complete(caller, "breaking", body("demo", json!([broken]))).await;
+    assert_eq!(gone["error"]["code"], "session_not_found");
+}
+
+async fn complete(caller: &mut Caller<'_>, session: &str, body: Body<'_>) -> Value {
+    let headers = [(AUTHORIZATION.as_str(), BEARER), ("x-callboard-session", session)];
+    let path = "/v1/chat/completions";
+    caller.call_with(POST, path, path, body, &headers).await.1
 }
 
 async fn check_frames_until(caller: &Caller<'_>, watcher: &mut Watcher, kind: &str) {

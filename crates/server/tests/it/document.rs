@@ -159,7 +159,11 @@ impl Document {
                 let number: u16 = status.parse().unwrap();
                 // Where a refusal may also be a page, its code may not show.
                 let was_seen = |code: &String| {
-                    self.seen.contains(&(id.clone(), number, code.clone()))
+                    let has_codes = answer["x-codes"].is_array();
+                    let is_it =
+                        |(its, status, _): &(String, u16, String)| *its == id && *status == number;
+                    !has_codes && self.seen.iter().any(is_it)
+                        || self.seen.contains(&(id.clone(), number, code.clone()))
                         || self.seen.contains(&(id.clone(), number, String::new()))
                 };
                 let missing = codes.into_iter().filter(|code| !was_seen(code));

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod agui;
 mod api;
 mod approvals;
 mod cancel;
@@ -19,6 +20,8 @@ mod exchanges_model;
 mod formats;
 mod fuzz;
 mod import;
+mod imported_formats;
+mod imported_work;
 mod lock;
 mod log;
 mod mcp;
@@ -42,5 +45,6 @@ mod strict;
 mod terminal;
 mod tidy;
 mod tool_server;
+mod v1;
 mod watcher;
 mod watching;

@@ -283,8 +283,10 @@ async fn an_exported_session_can_be_imported() {
 
     let broken = [
         ("", "has no record"),
-        ("{}", "line 1"),
+        ("{\"seq\":1}", "line 1"),
+        ("{}", "is no list of messages"),
         (log.split_once('\n').unwrap().1, "line 1: record 2 does not follow 0"),
+        (&log.replace("session_created", "notice"), "line 1: a log begins with session_created"),
         (&format!("{log}not a record"), &format!("line {}", log.lines().count() + 1)),
     ];
     for (file, why) in broken {

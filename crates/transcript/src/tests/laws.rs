@@ -59,6 +59,7 @@ proptest! {
             Ending::Cancelled,
             Ending::TimedOut,
             Ending::Restarted,
+            Ending::Imported,
         ];
         let transcript = Transcript::replay(&log);
         for answer in transcript.messages.iter().filter_map(Message::answer) {

@@ -1,6 +1,7 @@
 //! Cases for reading, and those of which there is no recording.
 
-use backends::import::{Imported, Kept, Kind, SideFile, Tail, detect, read};
+use backends::ProgramKind;
+use backends::import::{Imported, Kept, SideFile, Tail, detect, read};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use transcript::Event;
@@ -8,7 +9,7 @@ use transcript::Event;
 use super::laws::{answer, check};
 use super::live::talk;
 
-fn import(kind: Kind, lines: &[Value], side_files: &[SideFile]) -> Imported {
+fn import(kind: ProgramKind, lines: &[Value], side_files: &[SideFile]) -> Imported {
     let text: String = lines.iter().map(|it| format!("{it}\n")).collect();
     let imported = read(&Kept { kind, text: &text, side_files, agent: "agent" }, Tail::Close);
     let imported = imported.expect("it says which conversation it is");
@@ -92,7 +93,7 @@ fn who_goes_back_and_says_something_else_has_rewound_the_conversation() {
         ends Some(Completed) None None
 
     "#]];
-    becomes(&import(Kind::Claude, &claude, &[]), expected);
+    becomes(&import(ProgramKind::Claude, &claude, &[]), expected);
 
     let entry = |id: &str, parent: Value, message: Value| json!({ "type": "message", "id": id, "parentId": parent, "message": message });
     let user = |text: &str| json!({ "role": "user", "content": text });
@@ -116,7 +117,7 @@ fn who_goes_back_and_says_something_else_has_rewound_the_conversation() {
         ends Some(Completed) None None
 
     "#]];
-    becomes(&import(Kind::Pi, &pi, &[]), expected);
+    becomes(&import(ProgramKind::Pi, &pi, &[]), expected);
 }
 
 #[test]
@@ -146,7 +147,7 @@ fn a_large_output_is_read_from_the_file_beside() {
         ends Some(Completed) None None
 
     "#]];
-    becomes(&import(Kind::Claude, &lines, &[beside]), expected);
+    becomes(&import(ProgramKind::Claude, &lines, &[beside]), expected);
 }
 
 #[test]
@@ -174,7 +175,7 @@ fn sub_agents_among_the_other_lines_are_found_by_their_task() {
         ends Some(Completed) None None
 
     "#]];
-    becomes(&import(Kind::Claude, &lines, &[]), expected);
+    becomes(&import(ProgramKind::Claude, &lines, &[]), expected);
 }
 
 #[test]
@@ -198,7 +199,7 @@ fn what_was_typed_while_claude_code_worked_went_into_the_turn() {
         ends Some(Completed) None None
 
     "#]];
-    becomes(&import(Kind::Claude, &lines, &[]), expected);
+    becomes(&import(ProgramKind::Claude, &lines, &[]), expected);
 }
 
 #[test]
@@ -227,7 +228,7 @@ fn older_files_of_claude_code_do_not_say_why_the_model_stopped() {
         ends Some(Completed) None None
 
     "#]];
-    becomes(&import(Kind::Claude, &lines, &[]), expected);
+    becomes(&import(ProgramKind::Claude, &lines, &[]), expected);
 }
 
 /// Before there were items, and turns that are said to begin and end.
@@ -271,7 +272,7 @@ fn older_files_of_codex_hold_what_the_service_said() {
         ends Some(Completed) None None
 
     "#]];
-    becomes(&import(Kind::Codex, &lines, &[]), expected);
+    becomes(&import(ProgramKind::Codex, &lines, &[]), expected);
 }
 
 #[test]
@@ -279,7 +280,7 @@ fn a_line_that_cannot_be_read_is_kept_where_it_stood() {
     let said = claude_user("u1", None, "go");
     let answer = claude_says("a1", "u1", "end_turn", text("done"));
     let kept = format!("{said}\nthis is nothing\n{answer}\n");
-    let kept = Kept { kind: Kind::Claude, text: &kept, side_files: &[], agent: "agent" };
+    let kept = Kept { kind: ProgramKind::Claude, text: &kept, side_files: &[], agent: "agent" };
     let imported = read(&kept, Tail::LeaveOut).unwrap();
     let unrecognized = imported.turns[0].entries.iter().find_map(|it| match &it.event {
         Event::Unrecognized { source, raw } => Some((source.as_str(), raw.as_str())),
@@ -296,6 +297,6 @@ fn files_of_others_are_not_taken_for_conversations() {
         assert_eq!(detect(name, head), None, "{head}");
     }
     let line = claude_user("u1", None, "go").to_string();
-    assert_eq!(detect("c1.jsonl", &line), Some(Kind::Claude));
+    assert_eq!(detect("c1.jsonl", &line), Some(ProgramKind::Claude));
     assert_eq!(detect("c1/subagents/agent-a1.jsonl", &line), None);
 }

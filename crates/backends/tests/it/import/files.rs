@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use backends::import::{Entry, Imported, Kept, Kind, SideFile, Tail, detect, read};
+use backends::ProgramKind;
+use backends::import::{Entry, Imported, Kept, SideFile, Tail, detect, read};
 
 pub(super) struct File {
-    pub(super) kind: Kind,
+    pub(super) kind: ProgramKind,
     /// `claude/tools`, `pi/1.5/tools`.
     pub(super) name: String,
     pub(super) text: String,

@@ -1,6 +1,7 @@
 //! Whatever is in a file, reading it ends, and what is read makes sense.
 
-use backends::import::{Kept, Kind, SideFile, Tail, detect, read};
+use backends::ProgramKind;
+use backends::import::{Kept, SideFile, Tail, detect, read};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -58,7 +59,7 @@ proptest! {
     #[test]
     fn a_damaged_file_is_read_as_far_as_it_goes(
         file in any::<Index>(),
-        as_kind in select(Kind::ALL.to_vec()),
+        as_kind in select(ProgramKind::ALL.to_vec()),
         is_own_kind in prop::bool::weighted(0.9),
         damages in prop::collection::vec((any::<Index>(), damage()), 1..8),
     ) {
@@ -83,7 +84,7 @@ proptest! {
     #[test]
     fn any_text_is_some_file(name in ".{0,20}", text in "[\\x20-\\x7e\\n{}\"]{0,200}") {
         detect(&name, &text);
-        for kind in Kind::ALL {
+        for kind in ProgramKind::ALL {
             let kept = Kept { kind, text: &text, side_files: &[], agent: "agent" };
             prop_assert!(read(&kept, Tail::Close).is_none());
         }

@@ -1,54 +1,10 @@
 //! What the contract's messages say can be read again.
 
 use expect_test::expect;
-use proptest::prelude::*;
-use serde_json::{Value, json};
-use transcript::{Record, Transcript};
+use serde_json::json;
 
-use crate::contract::{Message, Statuses, import, messages};
-use crate::import::tests::{lines, setting, transcript};
-use crate::tests::logs::{corpus, sound_log};
-use crate::tests::{any_json, whole};
-
-fn exported(transcript: &Transcript) -> Vec<Message> {
-    let ended = transcript.messages.iter().filter(|it| it.answer().is_none_or(|a| !a.is_open()));
-    ended.flat_map(|it| messages(it, Statuses::Lasting)).collect()
-}
-
-/// Arguments that are no object are not said.
-fn but_for_odd_arguments(mut messages: Vec<Message>) -> Value {
-    for call in messages.iter_mut().flat_map(|it| &mut it.metadata.tool_calls) {
-        call.args.get_or_insert_default();
-    }
-    serde_json::to_value(messages).unwrap()
-}
-
-fn check_law(log: &[Record]) {
-    let once = exported(&whole(log));
-    let twice = exported(&transcript(import(&json!(once), &setting())));
-    assert_eq!(but_for_odd_arguments(twice), but_for_odd_arguments(once));
-}
-
-#[test]
-fn a_conversation_exported_and_imported_is_the_same() {
-    for (_, log) in corpus() {
-        check_law(&log);
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
-
-    #[test]
-    fn a_random_conversation_exported_and_imported_is_the_same(log in sound_log(60)) {
-        check_law(&log);
-    }
-
-    #[test]
-    fn nothing_is_too_odd_to_be_imported(messages in any_json()) {
-        transcript(import(&json!([messages.clone(), messages]), &setting()));
-    }
-}
+use crate::contract::import;
+use crate::import::tests::{lines, setting};
 
 #[test]
 fn what_others_have_kept() {

@@ -1,94 +1,124 @@
-//! Chunks put together, as the strictest reader does it, are the answer that does not stream.
+//! Chunks put together, as the official clients do it, are the answer that does not stream.
+
+use std::collections::HashSet;
 
 use expect_test::expect;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 use transcript::logs::any_log;
 use transcript::{Answer, PartKind, Record, ResponseId, TextRole};
 
-use crate::openai::{Calls, Chunks, Options, completion};
+use super::folding::{Client, Folded, fold};
+use crate::openai::{Chunks, Options, OtherCalls};
 use crate::tests::finished_runs;
 use crate::tests::logs::{corpus, read, sound_log};
 
-fn options(calls: Calls) -> Options {
-    Options { model: "demo".into(), include_usage: true, calls }
+fn options(other_calls: OtherCalls) -> Options {
+    Options { model: "demo".into(), include_usage: true, other_calls }
 }
 
-/// As the helper of the Python library, which takes the canonical form alone.
-#[derive(Default)]
-struct Reader {
-    message: Value,
-    finish_reason: Option<String>,
-    usage: Value,
-    error: Value,
+const ALL_OPTIONS: [OtherCalls; 2] = [OtherCalls::Reasoning, OtherCalls::Hidden];
+
+/// All of one response, and the same at once.
+struct Response {
+    chunks: Vec<Value>,
+    completion: Value,
 }
 
-impl Reader {
-    fn take(&mut self, chunks: Vec<Value>) {
-        for chunk in chunks {
-            assert!(self.error.is_null() && self.usage.is_null(), "after the end: {chunk}");
-            if let Some(error) = chunk.get("error") {
-                self.error = error.clone();
-                continue;
-            }
-            assert_eq!(chunk["object"], "chat.completion.chunk");
-            let choices = chunk["choices"].as_array().unwrap();
-            let Some(choice) = choices.first() else {
-                assert!(self.finish_reason.is_some());
-                self.usage = chunk["usage"].clone();
-                continue;
-            };
-            assert!(self.finish_reason.is_none(), "after the end: {chunk}");
-            self.fold(&choice["delta"]);
-            self.finish_reason = choice["finish_reason"].as_str().map(str::to_owned);
+/// A run as its client gets it, who answers calls by asking again: up to the cut in one go, then record
+/// by record.
+fn responses(log: &[Record], cut: usize, run: &ResponseId, calls: OtherCalls) -> Vec<Response> {
+    let mut stream = Chunks::new(run.clone(), options(calls));
+    let mut responses = Vec::new();
+    let mut chunks = Vec::new();
+    for told in [&log[..cut]].into_iter().chain(log[cut..].chunks(1)) {
+        if stream.is_over() && !stream.waits_for().is_empty() {
+            stream.next_response();
+        }
+        chunks.extend(stream.replay(told));
+        if stream.is_over() && !chunks.is_empty() {
+            let completion = stream.completion().unwrap();
+            responses.push(Response { chunks: std::mem::take(&mut chunks), completion });
         }
     }
+    check_canonical(&chunks);
+    responses.iter().for_each(|it| check_canonical(&it.chunks));
+    responses
+}
 
-    fn fold(&mut self, delta: &Value) {
-        if self.message.is_null() {
-            assert_eq!(delta["role"], "assistant", "the first delta says who speaks");
-            self.message = delta.clone();
-            return;
+/// The one form that every reader takes: who speaks comes first; a call's id, type and name once, with
+/// the next index; one reason to end, then the usage; or an error, and nothing after it.
+fn check_canonical(chunks: &[Value]) {
+    let (mut n_calls, mut has_begun, mut has_ended, mut is_over) = (0, false, false, false);
+    let mut ids = HashSet::new();
+    for chunk in chunks {
+        assert!(!is_over, "after the end: {chunk}");
+        if !chunk["error"].is_null() {
+            is_over = true;
+            continue;
         }
-        assert!(delta.get("role").is_none());
+        assert_eq!(chunk["object"], "chat.completion.chunk");
+        ids.insert(chunk["id"].as_str().unwrap());
+        let Some(choice) = chunk["choices"].get(0) else {
+            assert!(has_ended && chunk["usage"].is_object());
+            is_over = true;
+            continue;
+        };
+        assert!(!has_ended, "after the end: {chunk}");
+        let delta = choice["delta"].as_object().unwrap();
+        assert_eq!(delta.contains_key("role"), !has_begun, "{chunk}");
+        has_begun = true;
+        has_ended = choice["finish_reason"].is_string();
         for name in ["content", "reasoning_content"] {
-            if let Some(more) = delta.get(name) {
-                let before = self.message[name].as_str().unwrap_or_default().to_owned();
-                self.message[name] = json!(before + more.as_str().unwrap());
+            assert!(delta.get(name).is_none_or(Value::is_string), "{chunk}");
+        }
+        for call in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
+            let is_new = call["index"] == n_calls;
+            n_calls += u64::from(is_new);
+            assert!(call["index"].as_u64().unwrap() < n_calls);
+            assert!(call["function"]["arguments"].is_string());
+            for named in [&call["id"], &call["type"], &call["function"]["name"]] {
+                assert_eq!(named.is_string(), is_new, "{chunk}");
             }
         }
-        for more in delta["tool_calls"].as_array().into_iter().flatten() {
-            let index = more["index"].as_u64().unwrap() as usize;
-            if self.message.get("tool_calls").is_none() {
-                self.message["tool_calls"] = json!([]);
+    }
+    assert!(ids.len() <= 1, "one response has one id");
+}
+
+fn check_law(log: &[Record], cuts: impl Iterator<Item = usize> + Clone) {
+    for (run, _) in finished_runs(log).into_iter().filter(|(_, it)| !takes_back(it)) {
+        for (calls, cut) in
+            ALL_OPTIONS.into_iter().flat_map(|it| cuts.clone().map(move |cut| (it, cut)))
+        {
+            let responses = responses(log, cut, &run, calls);
+            assert!(!responses.is_empty(), "{run} has ended");
+            for Response { chunks, completion } in responses {
+                let last = chunks.last().unwrap();
+                if !last["error"].is_null() {
+                    assert_eq!(*last, completion);
+                    continue;
+                }
+                let choice = &completion["choices"][0];
+                let whole = Folded {
+                    message: choice["message"].clone(),
+                    finish_reason: choice["finish_reason"].as_str().map(str::to_owned),
+                    usage: completion["usage"].clone(),
+                };
+                assert_eq!(fold(&chunks, Client::Python), whole, "{run} cut at {cut}");
+                assert_eq!(
+                    without_reasoning(fold(&chunks, Client::Node)),
+                    without_reasoning(whole)
+                );
+                assert_eq!(completion["id"], last["id"]);
             }
-            let calls = self.message["tool_calls"].as_array_mut().unwrap();
-            if index == calls.len() {
-                let mut call = more.clone();
-                call.as_object_mut().unwrap().shift_remove("index");
-                assert!(call["id"].is_string() && call["function"]["name"].is_string());
-                assert_eq!(call["type"], "function");
-                calls.push(call);
-                continue;
-            }
-            assert!(more.get("id").is_none() && more["function"].get("name").is_none());
-            let text = calls[index]["function"]["arguments"].as_str().unwrap().to_owned();
-            let more = more["function"]["arguments"].as_str().unwrap();
-            calls[index]["function"]["arguments"] = json!(text + more);
         }
     }
 }
 
-fn read_through(log: &[Record], cut: usize, run: &ResponseId, calls: Calls) -> Reader {
-    let mut chunks = Chunks::new(run.clone(), options(calls));
-    let mut reader = Reader::default();
-    reader.take(chunks.replay(&log[..cut]));
-    for record in &log[cut..] {
-        reader.take(chunks.apply(record));
-        let has_ended = reader.finish_reason.is_some() || !reader.error.is_null();
-        assert_eq!(chunks.is_over(), has_ended);
-    }
-    reader
+/// Of which the Node client keeps but the last piece.
+fn without_reasoning(mut folded: Folded) -> Folded {
+    folded.message.as_object_mut().unwrap().shift_remove("reasoning_content");
+    folded
 }
 
 /// What was said before it turned out to count for nothing.
@@ -98,25 +128,6 @@ fn takes_back(answer: &Answer) -> bool {
         PartKind::Thinking(thinking) => thinking.discarded,
         _ => false,
     })
-}
-
-fn check_law(log: &[Record], cuts: impl Iterator<Item = usize> + Clone) {
-    for (run, answer) in finished_runs(log).into_iter().filter(|(_, it)| !takes_back(it)) {
-        for calls in [Calls::OfClient, Calls::All] {
-            let whole = completion(&answer, &options(calls));
-            for cut in cuts.clone() {
-                let reader = read_through(log, cut, &run, calls);
-                if let Some(error) = whole.get("error") {
-                    assert_eq!(reader.error, *error);
-                    continue;
-                }
-                let choice = &whole["choices"][0];
-                assert_eq!(reader.message, choice["message"], "{run} cut at {cut}");
-                assert_eq!(reader.finish_reason.as_deref(), choice["finish_reason"].as_str());
-                assert_eq!(reader.usage, whole["usage"]);
-            }
-        }
-    }
 }
 
 #[test]
@@ -135,13 +146,67 @@ proptest! {
     }
 
     #[test]
-    fn the_strictest_reader_takes_any_log(log in any_log(60)) {
+    fn every_reader_takes_any_log_cut_anywhere(log in any_log(60)) {
         for run in ["r1", "r2"].map(ResponseId::new) {
-            for calls in [Calls::OfClient, Calls::All] {
-                read_through(&log, 0, &run, calls);
+            for calls in ALL_OPTIONS {
+                for cut in (0..=log.len()).step_by(15) {
+                    responses(&log, cut, &run, calls);
+                    responses(&log[..cut], 0, &run, calls);
+                }
             }
         }
     }
+}
+
+/// Two calls at once, then a third: three responses, beside calls of others.
+const CLIENT_LOG: &str = r#"
+    - {"type":"user_message","messageId":"m1","text":"look around"}
+    r1 {"type":"run_start","agent":"demo","trigger":"user"}
+    r1 {"type":"step_start","index":0}
+    r1 {"type":"thinking_done","partId":"p0","text":"Hm."}
+    r1 {"type":"text_done","partId":"p1","text":"Let me look."}
+    r1 {"type":"tool_call_start","callId":"c1","toolName":"list","executor":"server"}
+    r1 {"type":"tool_call_start","callId":"c2","toolName":"ask","executor":"client"}
+    r1 {"type":"tool_call_start","callId":"c3","toolName":"ask","executor":"client"}
+    r1 {"type":"tool_arguments_delta","callId":"c2","delta":"{\"a\":"}
+    r1 {"type":"tool_arguments_done","callId":"c1","arguments":"{\"path\":\".\"}","summary":"path: '.'","validation":"not_required"}
+    r1 {"type":"tool_arguments_done","callId":"c2","arguments":"{\"a\":1}","validation":"not_required"}
+    r1 {"type":"tool_arguments_done","callId":"c3","arguments":"","validation":"not_required"}
+    r1 {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":5,"outputTokens":7,"totalTokens":12}}
+    r1 {"type":"tool_running","callId":"c2"}
+    r1 {"type":"tool_running","callId":"c3"}
+    r1 {"type":"tool_approval_requested","callId":"c1","options":{"scopes":["once"],"canEdit":false}}
+    r1 {"type":"tool_approval_resolved","callId":"c1","decision":"accepted","scope":"once","by":"user"}
+    r1 {"type":"tool_result","callId":"c1","toolName":"list","ok":true,"result":{"n":3}}
+    r1 {"type":"tool_result","callId":"c3","toolName":"ask","ok":true,"result":"blue"}
+    r1 {"type":"tool_result","callId":"c2","toolName":"ask","ok":true,"result":"red"}
+    r1 {"type":"step_start","index":1}
+    r1 {"type":"tool_call_start","callId":"c4","toolName":"read","executor":"server"}
+    r1 {"type":"tool_arguments_done","callId":"c4","arguments":"{}","validation":"not_required"}
+    r1 {"type":"tool_result","callId":"c4","toolName":"read","ok":false,"error":{"code":"tool_error","message":"gone"}}
+    r1 {"type":"tool_call_start","callId":"c5","toolName":"ask","executor":"client"}
+    r1 {"type":"tool_arguments_done","callId":"c5","arguments":"{}","validation":"not_required"}
+    r1 {"type":"step_finish","index":1,"finishReason":"tool-calls","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10}}
+    r1 {"type":"tool_running","callId":"c5"}
+    r1 {"type":"tool_result","callId":"c5","toolName":"ask","ok":true,"result":"red"}
+    r1 {"type":"step_start","index":2}
+    r1 {"type":"text_done","partId":"p9","text":"Red it is."}
+    r1 {"type":"step_finish","index":2,"finishReason":"stop","usage":{"inputTokens":20,"outputTokens":3,"totalTokens":23}}
+    r1 {"type":"run_finish","status":"completed"}
+"#;
+
+#[test]
+fn a_run_that_waits_for_its_client_is_told_in_several_responses() {
+    let log = read(CLIENT_LOG);
+    check_law(&log, 0..=log.len());
+    let responses = responses(&log, 0, &ResponseId::new("r1"), OtherCalls::Reasoning);
+    let lines = responses.iter().map(|it| format!("{}\n", it.completion)).collect::<String>();
+    expect![[r#"
+        {"id":"chatcmpl-r1","object":"chat.completion","created":1700000000,"model":"demo","choices":[{"index":0,"message":{"role":"assistant","content":"Let me look.","reasoning_content":"Hm.\n\nlist(path: '.')\nwaits for a person to allow it, on Callboard's page\n→ {\"n\":3}","tool_calls":[{"id":"c2","type":"function","function":{"name":"ask","arguments":"{\"a\":1}"}},{"id":"c3","type":"function","function":{"name":"ask","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12}}
+        {"id":"chatcmpl-r1-2","object":"chat.completion","created":1700000000,"model":"demo","choices":[{"index":0,"message":{"role":"assistant","content":""},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}
+        {"id":"chatcmpl-r1-3","object":"chat.completion","created":1700000000,"model":"demo","choices":[{"index":0,"message":{"role":"assistant","content":"","reasoning_content":"read()\n→ failed: gone","tool_calls":[{"id":"c5","type":"function","function":{"name":"ask","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":9,"completion_tokens":1,"total_tokens":10}}
+        {"id":"chatcmpl-r1-4","object":"chat.completion","created":1700000000,"model":"demo","choices":[{"index":0,"message":{"role":"assistant","content":"Red it is."},"finish_reason":"stop"}],"usage":{"prompt_tokens":20,"completion_tokens":3,"total_tokens":23}}
+    "#]].assert_eq(&lines);
 }
 
 #[test]
@@ -155,9 +220,10 @@ fn a_client_hears_of_its_own_calls_and_has_the_next_word() {
         r1 {"type":"tool_result","callId":"c1","toolName":"list","ok":true,"result":1}
         r1 {"type":"tool_call_start","callId":"c2","toolName":"ask","executor":"client"}
         r1 {"type":"tool_arguments_done","callId":"c2","arguments":"","validation":"not_required"}
+        r1 {"type":"tool_running","callId":"c2"}
         "#,
     );
-    let mut chunks = Chunks::new(ResponseId::new("r1"), options(Calls::OfClient));
+    let mut chunks = Chunks::new(ResponseId::new("r1"), options(OtherCalls::Hidden));
     let lines: String =
         log.iter().flat_map(|it| chunks.apply(it)).map(|it| format!("{it}\n")).collect();
     expect![[r#"

@@ -1,46 +1,15 @@
-//! What a database has kept, and what clients ask for.
+//! What a database has kept.
 
 use expect_test::expect;
-use proptest::prelude::*;
 use serde_json::{Value, json};
-use transcript::{Record, Transcript};
+use transcript::Transcript;
 
 use crate::import::tests::{lines, setting, transcript};
-use crate::openai::{import, request, stored};
-use crate::tests::logs::{corpus, sound_log};
-use crate::tests::{any_json, whole};
+use crate::openai::{import, stored};
 
 fn exported(transcript: &Transcript) -> Value {
     let ended = transcript.messages.iter().filter(|it| it.answer().is_none_or(|a| !a.is_open()));
     ended.flat_map(stored).collect()
-}
-
-fn check_law(log: &[Record]) {
-    let once = exported(&whole(log));
-    let twice = exported(&transcript(import(&once, &setting())));
-    assert_eq!(twice, once);
-}
-
-#[test]
-fn a_conversation_exported_and_imported_is_the_same() {
-    for (_, log) in corpus() {
-        check_law(&log);
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
-
-    #[test]
-    fn a_random_conversation_exported_and_imported_is_the_same(log in sound_log(60)) {
-        check_law(&log);
-    }
-
-    #[test]
-    fn nothing_is_too_odd_to_be_imported(messages in any_json()) {
-        let _ = request(&messages);
-        transcript(import(&json!([messages.clone(), messages]), &setting()));
-    }
 }
 
 #[test]
@@ -81,35 +50,4 @@ fn calls_as_text_and_as_array_with_all_and_with_missing_fields() {
         r1 {"type":"step_finish","index":0,"finishReason":"tool-calls"}
         r1 {"type":"run_finish","status":"completed","durationMs":0}
     "#]].assert_eq(&lines(&from_text));
-}
-
-#[test]
-fn what_clients_ask_for() {
-    let messages = json!([{ "role": "system", "content": "Be brief." }, { "role": "user", "content": [{ "type": "text", "text": "look" }, { "type": "image_url", "image_url": { "url": "data:image/png;base64,AA==" } }] }]);
-    let read = request(&json!({ "model": "demo", "messages": messages, "stream": true, "stream_options": { "include_usage": true } })).unwrap();
-    assert!(read.stream && read.include_usage);
-    assert_eq!((read.model.as_str(), read.said.text.as_str()), ("demo", "look"));
-    assert_eq!(read.said.files[0].media_type, "image/png");
-    assert_eq!(read.before.as_array().unwrap().len(), 1);
-    let user = json!([{ "role": "user", "content": "x" }]);
-    let bad = [
-        json!(7),
-        json!({}),
-        json!({ "model": "m" }),
-        json!({ "model": "m", "messages": [] }),
-        json!({ "model": "m", "messages": [{ "role": "assistant", "content": "x" }] }),
-        json!({ "model": "m", "messages": [{ "role": "user", "content": " " }] }),
-        json!({ "model": "m", "messages": user, "stream": "yes" }),
-    ];
-    let whys: Vec<String> = bad.iter().map(|it| request(it).unwrap_err().to_string()).collect();
-    expect![[r#"
-        The body is no JSON object.
-        `model` is missing.
-        `messages` is no array.
-        `messages` is empty.
-        The last of `messages` is not the user's.
-        The last of `messages` says nothing.
-        `stream` is no boolean.
-    "#]]
-    .assert_eq(&(whys.join("\n") + "\n"));
 }

@@ -1,48 +1,10 @@
 //! What is kept of a conversation can be read again.
 
 use expect_test::expect;
-use proptest::prelude::*;
-use serde_json::{Value, json};
-use transcript::{Message, Record, Transcript};
+use serde_json::json;
 
-use crate::import::tests::{lines, setting, transcript};
-use crate::tests::logs::{corpus, sound_log};
-use crate::tests::{any_json, whole};
-use crate::ui::{self, Profile};
-
-/// Those that have ended: what still ran when it was written down has been interrupted since.
-fn exported(transcript: &Transcript) -> Value {
-    let file_url = |file: &transcript::Attachment| format!("/api/blobs/{}", file.blob);
-    let ended = transcript.messages.iter().filter(|it| it.answer().is_none_or(|a| !a.is_open()));
-    ended.filter_map(|it: &Message| ui::message(it, Profile::V6, &file_url)).collect()
-}
-
-fn check_law(log: &[Record]) {
-    let once = exported(&whole(log));
-    let twice = exported(&transcript(ui::import(&once, &setting())));
-    assert_eq!(twice, once);
-}
-
-#[test]
-fn a_conversation_exported_and_imported_is_the_same() {
-    for (_, log) in corpus() {
-        check_law(&log);
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
-
-    #[test]
-    fn a_random_conversation_exported_and_imported_is_the_same(log in sound_log(60)) {
-        check_law(&log);
-    }
-
-    #[test]
-    fn nothing_is_too_odd_to_be_imported(messages in any_json()) {
-        transcript(ui::import(&json!([messages.clone(), messages]), &setting()));
-    }
-}
+use crate::import::tests::{lines, setting};
+use crate::ui::{self};
 
 #[test]
 fn what_others_have_kept() {

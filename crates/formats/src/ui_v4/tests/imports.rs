@@ -1,68 +1,15 @@
 //! Messages of version 4 and rows, read.
 
 use expect_test::expect;
-use proptest::prelude::*;
 use serde_json::{Value, json};
-use transcript::{Answer, Message, Record, Transcript};
+use transcript::Transcript;
 
 use crate::import::tests::{lines, setting, transcript};
-use crate::tests::logs::{corpus, sound_log};
-use crate::tests::{any_json, whole};
 use crate::ui_v4;
 
 fn exported(transcript: &Transcript) -> Vec<Value> {
     let file_url = |file: &transcript::Attachment| format!("/api/blobs/{}", file.blob);
-    let ended = transcript.messages.iter().filter(|it| it.answer().is_none_or(|a| !a.is_open()));
-    let told = ended.filter(|it| it.answer().is_none_or(|a| !leaks_of_a_sub_agent(a)));
-    told.filter_map(|it: &Message| ui_v4::message(it, &file_url)).collect()
-}
-
-/// That a text is the arguments of a call cannot be told without the call.
-fn leaks_of_a_sub_agent(answer: &Answer) -> bool {
-    answer.texts().any(|(_, text)| text.leaked) && answer.parts.iter().any(|it| it.parent.is_some())
-}
-
-/// Which of an answer's annotations stands first is not said, nor is the number of an aside.
-fn but_for_places(mut messages: Vec<Value>) -> Value {
-    for annotations in messages.iter_mut().filter_map(|it| it.get_mut("annotations")) {
-        let annotations = annotations.as_array_mut().unwrap();
-        for data in annotations.iter_mut().filter(|it| it["type"].is_string()) {
-            if data["type"] == "data-notice" || data["type"] == "data-unrecognized" {
-                data["id"] = Value::Null;
-            }
-        }
-        annotations.sort_by_key(Value::to_string);
-    }
-    Value::from(messages)
-}
-
-fn check_law(log: &[Record]) {
-    let once = exported(&whole(log));
-    let twice = exported(&transcript(ui_v4::import(&json!(once), &setting())));
-    assert_eq!(but_for_places(twice), but_for_places(once));
-}
-
-#[test]
-fn a_conversation_exported_and_imported_is_the_same() {
-    for (_, log) in corpus() {
-        check_law(&log);
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
-
-    #[test]
-    fn a_random_conversation_exported_and_imported_is_the_same(log in sound_log(60)) {
-        check_law(&log);
-    }
-
-    #[test]
-    fn nothing_is_too_odd_to_be_imported(messages in any_json()) {
-        let messages = json!([messages.clone(), messages]);
-        transcript(ui_v4::import(&messages, &setting()));
-        transcript(ui_v4::import_rows(&messages, &setting()));
-    }
+    transcript.messages.iter().filter_map(|it| ui_v4::message(it, &file_url)).collect()
 }
 
 /// The example of the document that the format comes from. Its text shows two assistant messages; its

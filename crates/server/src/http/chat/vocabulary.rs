@@ -9,25 +9,17 @@ use formats::{ui, ui_v4};
 use serde_json::{Value, json};
 use transcript::{CallId, Record, ResponseId};
 
-use crate::http::telling::{Vocabulary, Voice};
+use crate::http::error::HttpError;
+use crate::http::guest::{Spoken, UNBUFFERED, Vocabulary, Voice};
 
-/// One that responses are written in.
-pub(super) trait Spoken: Vocabulary + Copy {
-    fn response(self, body: Body) -> Response;
-}
-
-#[derive(Clone, Copy)]
 pub(super) struct Ui(pub(super) Profile);
 
-#[derive(Clone, Copy)]
 pub(super) struct UiV4;
 
 const DONE: &str = "data: [DONE]\n\n";
-/// Proxies that collect a response before they pass it on are told not to.
-const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
 
 impl Spoken for Ui {
-    fn response(self, body: Body) -> Response {
+    fn response(body: Body) -> Response {
         let headers = [
             (CONTENT_TYPE, "text/event-stream"),
             (CACHE_CONTROL, "no-cache"),
@@ -39,8 +31,8 @@ impl Spoken for Ui {
 }
 
 impl Vocabulary for Ui {
-    fn voice(&self, run: ResponseId) -> Box<dyn Voice> {
-        Box::new(ui::Stream::new(run, self.0))
+    async fn voice(&self, run: ResponseId) -> Result<Box<dyn Voice>, HttpError> {
+        Ok(Box::new(ui::Stream::new(run, self.0)))
     }
 
     fn failure(&self, why: &str) -> String {
@@ -80,7 +72,7 @@ fn event(chunk: &Value) -> String {
 }
 
 impl Spoken for UiV4 {
-    fn response(self, body: Body) -> Response {
+    fn response(body: Body) -> Response {
         let headers = [
             (CONTENT_TYPE, "text/plain; charset=utf-8"),
             (CACHE_CONTROL, "no-cache"),
@@ -92,8 +84,8 @@ impl Spoken for UiV4 {
 }
 
 impl Vocabulary for UiV4 {
-    fn voice(&self, run: ResponseId) -> Box<dyn Voice> {
-        Box::new(ui_v4::Stream::new(run))
+    async fn voice(&self, run: ResponseId) -> Result<Box<dyn Voice>, HttpError> {
+        Ok(Box::new(ui_v4::Stream::new(run)))
     }
 
     fn failure(&self, why: &str) -> String {

@@ -353,7 +353,8 @@ impl Task {
         if self.run.is_none() {
             return;
         }
-        let look_back = self.shared.agents.look_back(&self.summary.agent);
+        let remembers = self.summary.linked.is_some();
+        let look_back = self.shared.agents.look_back(&self.summary.agent, remembers);
         match history::read(&self.shared.store, &self.id, look_back).await {
             Ok(history) => {
                 self.tell_tools();

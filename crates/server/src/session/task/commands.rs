@@ -164,8 +164,9 @@ impl Task {
 
     /// The answer that the history ends with, if it ends with one.
     fn last_answer(&self) -> Result<Option<String>, store::Error> {
-        let rows = self.shared.store.messages(&self.id, Window { before: None, limit: 1 })?;
-        let last = rows.into_iter().next_back();
+        let window = Window { before: None, limit: ROWS_READ };
+        let mut rows = self.shared.store.messages(&self.id, window)?.into_iter();
+        let last = rows.rfind(|it| it.kind != MessageKind::Aside);
         Ok(last.filter(is_answer).filter(|it| !it.superseded).map(|it| it.id))
     }
 

@@ -9,21 +9,30 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
+use axum::http::HeaderName;
+use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use store::MessageKind;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, interval_at};
 use transcript::{CallId, Event, MessageId, Record, ResponseId, Seq, SessionId, SteerState};
 
-use super::App;
-use super::error::HttpError;
-use super::feed::Feed;
+use crate::http::App;
+use crate::http::error::HttpError;
+use crate::http::feed::Feed;
 
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+/// Proxies that collect a response before they pass it on are told not to.
+pub(in crate::http) const UNBUFFERED: (HeaderName, &str) =
+    (HeaderName::from_static("x-accel-buffering"), "no");
 
 /// How runs are told to a kind of client. Pieces are as they go over the wire.
-pub(super) trait Vocabulary: Send + 'static {
-    fn voice(&self, run: ResponseId) -> Box<dyn Voice>;
+pub(in crate::http) trait Vocabulary: Send + Sync + 'static {
+    /// May look up what the client must know before.
+    fn voice(
+        &self,
+        run: ResponseId,
+    ) -> impl Future<Output = Result<Box<dyn Voice>, HttpError>> + Send;
 
     /// That there is nothing to tell, and why.
     fn failure(&self, why: &str) -> String;
@@ -32,8 +41,13 @@ pub(super) trait Vocabulary: Send + 'static {
     fn sign_of_life(&self) -> &'static str;
 }
 
+/// One that responses are written in while the run goes on.
+pub(in crate::http) trait Spoken: Vocabulary {
+    fn response(body: Body) -> Response;
+}
+
 /// Tells one run.
-pub(super) trait Voice: Send {
+pub(in crate::http) trait Voice: Send {
     /// What these records add, told at once.
     fn tell(&mut self, records: &[Record]) -> String;
 
@@ -47,7 +61,7 @@ pub(super) trait Voice: Send {
     fn next_response(&mut self);
 }
 
-pub(super) struct Telling<V> {
+pub(in crate::http) struct Telling<V> {
     app: App,
     session: SessionId,
     feed: Feed,
@@ -69,9 +83,15 @@ enum Subject {
     Run(Box<dyn Voice>),
 }
 
+impl<V: Spoken> IntoResponse for Telling<V> {
+    fn into_response(self) -> Response {
+        V::response(self.into_body())
+    }
+}
+
 impl<V: Vocabulary> Telling<V> {
     /// The answer to a message that was said, or will be, after that number.
-    pub(super) fn of_answer(
+    pub(in crate::http) fn of_answer(
         app: App,
         session: SessionId,
         message: MessageId,
@@ -84,13 +104,13 @@ impl<V: Vocabulary> Telling<V> {
 
     /// A run from its beginning to where it stands, told at once and without pauses, and then live:
     /// for a client that comes back.
-    pub(super) async fn again(
+    pub(in crate::http) async fn again(
         app: App,
         session: SessionId,
         run: RunPlace,
         vocabulary: V,
     ) -> Result<Self, HttpError> {
-        let mut voice = vocabulary.voice(run.id);
+        let mut voice = vocabulary.voice(run.id).await?;
         let mut feed = Feed::after(app.clone(), session.clone(), run.after);
         let unsent = voice.tell(&feed.catch_up().await?);
         let has_ended = voice.is_over();
@@ -99,14 +119,14 @@ impl<V: Vocabulary> Telling<V> {
     }
 
     /// A run from where the client has decided about these calls. What led to that it has heard.
-    pub(super) async fn from_decision(
+    pub(in crate::http) async fn from_decision(
         app: App,
         session: SessionId,
         run: RunPlace,
         decided: &HashSet<CallId>,
         vocabulary: V,
     ) -> Result<Self, HttpError> {
-        let mut voice = vocabulary.voice(run.id);
+        let mut voice = vocabulary.voice(run.id).await?;
         let mut feed = Feed::after(app.clone(), session.clone(), run.after);
         let mut unsent = String::new();
         let mut has_ended = false;
@@ -140,11 +160,25 @@ impl<V: Vocabulary> Telling<V> {
         }
     }
 
-    pub(super) fn into_body(self) -> Body {
+    pub(in crate::http) fn into_body(self) -> Body {
         Body::from_stream(stream::unfold(self, |mut telling| async {
             let piece = telling.next().await?;
             Some((Ok::<_, Infallible>(Bytes::from(piece)), telling))
         }))
+    }
+
+    /// Nothing more is told than is there already.
+    pub(in crate::http) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// All of it, for a client that waits for the end.
+    pub(in crate::http) async fn into_text(mut self) -> String {
+        let mut text = String::new();
+        while let Some(piece) = self.next().await {
+            text.push_str(&piece);
+        }
+        text
     }
 
     async fn next(&mut self) -> Option<String> {
@@ -152,58 +186,66 @@ impl<V: Vocabulary> Telling<V> {
             if self.has_ended {
                 return None;
             }
-            self.unsent = tokio::select! {
+            let record = tokio::select! {
                 biased;
-                record = self.feed.next() => match record {
-                    Ok(record) => self.hear(&record),
-                    Err(lost) => self.fail(&lost.to_string()),
-                },
-                _ = self.signs.tick() => self.vocabulary.sign_of_life().to_owned(),
+                record = self.feed.next() => Some(record),
+                _ = self.signs.tick() => None,
                 // The only change there is.
-                _ = self.stopping.changed() => self.fail("The server is stopping."),
+                _ = self.stopping.changed() => return Some(self.fail("The server is stopping.")),
+            };
+            self.unsent = match record {
+                Some(Ok(record)) => match self.hear(&record).await {
+                    Ok(piece) => piece,
+                    Err(error) => self.fail(&error.message),
+                },
+                Some(Err(lost)) => self.fail(&lost.to_string()),
+                None => self.vocabulary.sign_of_life().to_owned(),
             };
         }
         Some(std::mem::take(&mut self.unsent))
     }
 
-    fn hear(&mut self, record: &Record) -> String {
+    async fn hear(&mut self, record: &Record) -> Result<String, HttpError> {
         let (message, is_said) = match &mut self.subject {
             Subject::Run(voice) => {
                 let piece = voice.tell(std::slice::from_ref(record));
                 self.has_ended = voice.is_over();
-                return piece;
+                return Ok(piece);
             }
             Subject::AnswerTo { message, is_said } => (message, is_said),
         };
-        match &record.event {
-            Event::UserMessage { message_id, .. } if message_id == message => *is_said = true,
-            Event::RunStart { .. } if *is_said => return self.begin(record),
-            Event::MessageDropped { message_id, .. } if message_id == message => {
-                return self.fail("The message was taken back before it was answered.");
+        match (&record.event, &record.response_id) {
+            (Event::UserMessage { message_id, .. }, _) if message_id == message => *is_said = true,
+            (Event::RunStart { .. }, Some(run)) if *is_said => {
+                return self.begin(run.clone(), record).await;
             }
-            Event::MessageSteered { message_id, state: SteerState::HandedOver, .. }
-                if message_id == message =>
-            {
-                self.begin_earlier(record);
+            (Event::MessageDropped { message_id, .. }, _) if message_id == message => {
+                return Ok(self.fail("The message was taken back before it was answered."));
             }
+            (
+                Event::MessageSteered { message_id, state: SteerState::HandedOver, .. },
+                Some(run),
+            ) if message_id == message => self.begin_earlier(run).await?,
             _ => (),
         }
-        String::new()
+        Ok(String::new())
     }
 
-    fn begin(&mut self, start: &Record) -> String {
-        let Some(run) = start.response_id.clone() else { return String::new() };
-        self.subject = Subject::Run(self.vocabulary.voice(run));
-        self.hear(start)
+    async fn begin(&mut self, run: ResponseId, start: &Record) -> Result<String, HttpError> {
+        let mut voice = self.vocabulary.voice(run).await?;
+        let piece = voice.tell(std::slice::from_ref(start));
+        self.has_ended = voice.is_over();
+        self.subject = Subject::Run(voice);
+        Ok(piece)
     }
 
     /// The message went into a run that is under way, so that is the answer to it.
-    fn begin_earlier(&mut self, steered: &Record) {
-        let Some(run) = &steered.response_id else { return };
-        if let Ok(Some(RunPlace { id, after })) = RunPlace::find(&self.app, &self.session, run) {
-            self.subject = Subject::Run(self.vocabulary.voice(id));
+    async fn begin_earlier(&mut self, run: &ResponseId) -> Result<(), HttpError> {
+        if let Some(RunPlace { id, after }) = RunPlace::find(&self.app, &self.session, run)? {
+            self.subject = Subject::Run(self.vocabulary.voice(id).await?);
             self.feed = Feed::after(self.app.clone(), self.session.clone(), after);
         }
+        Ok(())
     }
 
     fn fail(&mut self, why: &str) -> String {
@@ -213,14 +255,18 @@ impl<V: Vocabulary> Telling<V> {
 }
 
 /// A run and where it stands in the log.
-pub(super) struct RunPlace {
+pub(in crate::http) struct RunPlace {
     id: ResponseId,
     /// It begins after this number.
     after: Seq,
 }
 
 impl RunPlace {
-    pub(super) fn find(
+    pub(in crate::http) fn after(&self) -> Seq {
+        self.after
+    }
+
+    pub(in crate::http) fn find(
         app: &App,
         session: &SessionId,
         run: &ResponseId,
@@ -231,6 +277,6 @@ impl RunPlace {
     }
 }
 
-pub(super) fn before(seq: Seq) -> Seq {
+pub(in crate::http) fn before(seq: Seq) -> Seq {
     Seq(seq.0.saturating_sub(1))
 }

@@ -1,0 +1,30 @@
+//! The programs that can be agents.
+
+/// A closed set: the next program is a variant here and a folder beside this file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProgramKind {
+    Claude,
+    Codex,
+    Pi,
+}
+
+impl ProgramKind {
+    pub const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::Pi];
+
+    /// Its kind in the configuration, and its command.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Pi => "pi",
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "Claude Code",
+            Self::Codex => "Codex",
+            Self::Pi => "Pi",
+        }
+    }
+}

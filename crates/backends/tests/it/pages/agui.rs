@@ -1,0 +1,98 @@
+//! Every recording as AG-UI's clients hear it: they take every event, have after each record what a
+//! snapshot would give them, and may go away and come back. What an agent takes back of what it streamed
+//! they keep as it came: there is no word for that.
+
+use std::collections::{HashMap, HashSet};
+
+use formats::agui::testing::{Client, comes_back, folded, kept, stream, tell};
+use serde_json::Value;
+use transcript::{Event, Record, ResponseId};
+
+use super::all;
+
+#[test]
+fn the_strictest_client_takes_every_recording() {
+    for session in all() {
+        for (run, log) in runs(&session.records) {
+            let (mut stream, mut client) = (stream(&run), Client::default());
+            let taken_back = taken_back(&log);
+            for n in 0..log.len() {
+                tell(&mut stream, &mut client, &log[n..=n]);
+                let has = without(&taken_back, client.messages.clone());
+                let kept = without(&taken_back, kept(&log[..=n], &run));
+                assert_eq!(has, kept, "{} {run} {n}", session.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn clients_come_back_to_every_recording() {
+    for session in all() {
+        for (run, log) in runs(&session.records) {
+            let taken_back = taken_back(&log);
+            let whole = without(&taken_back, kept(&log, &run));
+            for happened in (1..=log.len()).step_by(3) {
+                let had = folded(&log[..happened / 2], &run).messages;
+                let client = comes_back(&log, &run, &had, happened);
+                let has = without(&taken_back, client.messages);
+                assert_eq!(has, whole, "{} {run} {happened}", session.name);
+            }
+        }
+    }
+}
+
+fn runs(records: &[Record]) -> Vec<(ResponseId, Vec<Record>)> {
+    let starts = records.iter().filter(|it| matches!(it.event, Event::RunStart { .. }));
+    let runs = starts.filter_map(|it| it.response_id.clone());
+    let of_run = |run: &ResponseId| {
+        records.iter().filter(|it| it.response_id.as_ref() == Some(run)).cloned().collect()
+    };
+    runs.map(|run| (run.clone(), of_run(&run))).collect()
+}
+
+/// Texts and calls that ended as something else than what was streamed of them.
+fn taken_back(log: &[Record]) -> HashSet<String> {
+    let mut streamed: HashMap<String, String> = HashMap::new();
+    let mut taken_back = HashSet::new();
+    for record in log {
+        match &record.event {
+            Event::TextDelta { part_id, delta, .. }
+            | Event::ThinkingDelta { part_id, delta, .. } => {
+                *streamed.entry(part_id.to_string()).or_default() += delta;
+            }
+            Event::ToolArgumentsDelta { call_id, delta, .. } => {
+                *streamed.entry(call_id.to_string()).or_default() += delta;
+            }
+            Event::TextDone { part_id, text, .. } | Event::ThinkingDone { part_id, text, .. } => {
+                let said = streamed.get(part_id.as_str()).map_or("", String::as_str);
+                if !text.starts_with(said) {
+                    taken_back.insert(part_id.to_string());
+                }
+            }
+            Event::ToolArgumentsDone { call_id, arguments, .. } => {
+                let said = streamed.get(call_id.as_str()).map_or("", String::as_str);
+                if !arguments.starts_with(said) {
+                    taken_back.insert(call_id.to_string());
+                }
+            }
+            _ => (),
+        }
+    }
+    taken_back
+}
+
+fn without(taken_back: &HashSet<String>, messages: impl Into<Value>) -> Value {
+    let mut messages = messages.into();
+    let is_one = |value: &Value| value["id"].as_str().is_some_and(|it| taken_back.contains(it));
+    for message in messages.as_array_mut().unwrap() {
+        if is_one(message) && message.get("content").is_some() {
+            message["content"] = Value::Null;
+        }
+        let calls = message.get_mut("toolCalls").and_then(Value::as_array_mut);
+        for call in calls.into_iter().flatten().filter(|it| is_one(it)) {
+            call["function"]["arguments"] = Value::Null;
+        }
+    }
+    messages
+}

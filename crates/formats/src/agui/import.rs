@@ -1,0 +1,88 @@
+//! Messages of AG-UI as events.
+//!
+//! They do not say: when anything happened, how a run or a call ended (an error is told by words of the
+//! result), what was steered into a run, what a sub-agent did.
+
+use serde_json::Value;
+use transcript::SaidBy;
+
+use crate::import::{
+    Came, Entry, Holds, List, Retelling, Setting, arguments_text, as_text, error_info, items,
+    result_of,
+};
+use crate::incoming::File;
+
+pub(crate) const MESSAGES: List = List {
+    of: "messages",
+    tag: "role",
+    words: &["user", "assistant", "tool", "reasoning", "system", "developer", "activity"],
+    fields: &[
+        ("id", &[Holds::Text]),
+        ("content", &[Holds::Text, Holds::List, Holds::Object]),
+        ("toolCalls", &[Holds::List]),
+    ],
+    read: import,
+};
+
+pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
+    let mut retelling = Retelling::new(setting);
+    for message in items(messages) {
+        let id = as_text(message, "id");
+        let (text, files) = content(&message["content"]);
+        match message["role"].as_str() {
+            Some("user") => retelling.said(id, SaidBy::User, &text, &files),
+            Some("system" | "developer") => retelling.said(id, SaidBy::System, &text, &files),
+            Some("assistant") => {
+                retelling.step_of(id);
+                if message["content"].is_string() {
+                    retelling.text_as(id, &text);
+                }
+                items(&message["toolCalls"]).iter().for_each(|it| call(it, &mut retelling));
+            }
+            Some("reasoning") => {
+                retelling.step_of(id);
+                retelling.thinking_as(id, &text);
+            }
+            Some("tool") => result(message, &text, &mut retelling),
+            _ => retelling.unrecognized("message", &message.to_string()),
+        }
+    }
+    retelling.into_entries()
+}
+
+fn call(call: &Value, retelling: &mut Retelling<'_>) {
+    let function = &call["function"];
+    let arguments = match &function["arguments"] {
+        Value::String(text) => text.clone(),
+        other => arguments_text(other),
+    };
+    let name = as_text(function, "name").unwrap_or_default();
+    retelling.call(as_text(call, "id"), name, &arguments);
+}
+
+fn result(message: &Value, text: &str, retelling: &mut Retelling<'_>) {
+    let id = as_text(message, "toolCallId");
+    let came = match as_text(message, "error") {
+        Some(_) => Came::Failed(error_info(&message["error"])),
+        None => Came::Out(result_of(text)),
+    };
+    match retelling.open_call(id, None) {
+        Some(call) => retelling.result(&call, came, 0),
+        None => retelling.orphan(id, "", came),
+    }
+}
+
+/// A text, or pieces of texts and files. A file that cannot be read does not come along.
+fn content(content: &Value) -> (String, Vec<File>) {
+    if let Value::String(text) = content {
+        return (text.clone(), Vec::new());
+    }
+    let pieces = items(content);
+    let texts = pieces.iter().filter_map(|it| as_text(it, "text"));
+    let files = pieces.iter().filter(|it| it["type"] != "text").map(|it| {
+        let file = super::incoming::any_file(it, "content");
+        let missing = |_| File { media_type: String::new(), name: None, url: String::new() };
+        file.unwrap_or_else(missing)
+    });
+    (texts.collect::<Vec<_>>().join("\n\n"), files.collect())
+}

@@ -1,0 +1,276 @@
+//! What holds for every format that is exported and imported: exported, imported and exported again is
+//! the same; and whatever a file is, it is imported whole or refused.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use transcript::{Answer, Attachment, Content, Message, Record, Transcript};
+
+use super::{setting, transcript};
+use crate::import::{FORMATS, Format};
+use crate::openai::{Files, Reader};
+use crate::tests::logs::{corpus, sound_log};
+use crate::tests::{any_json, whole};
+use crate::ui::Profile;
+use crate::{agui, call, callboard, contract, fullstream, openai, ui, ui_v4};
+
+/// How a format is written, and what it cannot say.
+struct Law {
+    word: &'static str,
+    export: fn(&Transcript) -> Vec<Value>,
+    /// Answers that it can say.
+    says: fn(&Answer) -> bool,
+    /// Takes out what it does not say.
+    forgive: fn(&mut [Value]),
+}
+
+const LAWS: [Law; 8] = [
+    Law { word: "callboard", export: ours, says: every, forgive: but_for_ours },
+    Law { word: "ui", export: ui_messages, says: every, forgive: nothing },
+    Law { word: "ui-v4", export: v4_messages, says: no_hidden_leak, forgive: but_for_places },
+    Law { word: "agui", export: agui_messages, says: every, forgive: nothing },
+    Law {
+        word: "openai",
+        export: chat_messages,
+        says: no_json,
+        forgive: but_for_call_ids_and_quotes,
+    },
+    Law { word: "openai-stored", export: stored_messages, says: every, forgive: nothing },
+    Law { word: "fullstream", export: streams, says: as_proposed, forgive: nothing },
+    Law {
+        word: "contract",
+        export: contract_messages,
+        says: every,
+        forgive: but_for_odd_arguments,
+    },
+];
+
+impl Law {
+    /// What still ran when it was written down has been interrupted since.
+    fn exported(&self, mut transcript: Transcript) -> Vec<Value> {
+        transcript
+            .messages
+            .retain(|it| it.answer().is_none_or(|it| !it.is_open() && (self.says)(it)));
+        (self.export)(&transcript)
+    }
+
+    fn check(&self, log: &[Record]) {
+        let mut once = self.exported(whole(log));
+        if once.is_empty() {
+            return;
+        }
+        let file = json!({ "messages": once }).to_string();
+        let document = Format::find(self.word).unwrap().parse(&file);
+        let document = document.unwrap_or_else(|why| panic!("{}: {why}", self.word));
+        let mut twice = self.exported(transcript(document.entries(&setting())));
+        (self.forgive)(&mut once);
+        (self.forgive)(&mut twice);
+        assert_eq!(json!(twice), json!(once), "{}", self.word);
+    }
+}
+
+#[test]
+fn every_format_has_its_law() {
+    assert_eq!(LAWS.map(|it| it.word), FORMATS.map(|it| it.word));
+}
+
+#[test]
+fn a_conversation_exported_and_imported_is_the_same() {
+    for law in &LAWS {
+        for (_, log) in corpus() {
+            law.check(&log);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn a_random_conversation_exported_and_imported_is_the_same(log in sound_log(60)) {
+        for law in &LAWS {
+            law.check(&log);
+        }
+    }
+
+    #[test]
+    fn nothing_is_too_odd_to_be_imported_or_refused(one in any_json(), other in any_json()) {
+        let pair = json!([one, other]);
+        for file in [one, json!({ "messages": pair }), json!([other, other]), pair] {
+            check_whole_or_refused(&file.to_string());
+        }
+    }
+
+    /// Of a file that was good.
+    #[test]
+    fn nothing_is_too_broken(
+        log in sound_log(30), law in 0..LAWS.len(), place in any::<prop::sample::Index>(),
+        instead in any_json(), cut in any::<prop::sample::Index>(),
+    ) {
+        let mut file = json!(LAWS[law].exported(whole(&log)));
+        let n_values = count(&file);
+        replace(&mut file, &mut place.index(n_values), &instead);
+        let text = file.to_string();
+        check_whole_or_refused(&text);
+        let cut = text.floor_char_boundary(cut.index(text.len() + 1));
+        check_whole_or_refused(&text[..cut]);
+    }
+}
+
+fn check_whole_or_refused(file: &str) {
+    for format in &FORMATS {
+        match format.parse(file) {
+            Ok(document) => drop(transcript(document.entries(&setting()))),
+            Err(why) => assert!(!why.to_string().is_empty()),
+        }
+    }
+}
+
+/// The values in a value, itself included.
+fn count(value: &Value) -> usize {
+    let inner: usize = match value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(fields) => fields.values().map(count).sum(),
+        _ => 0,
+    };
+    1 + inner
+}
+
+/// Puts something else in place of one of them; `place` counts down to it.
+fn replace(value: &mut Value, place: &mut usize, instead: &Value) -> bool {
+    if *place == 0 {
+        value.clone_from(instead);
+        return true;
+    }
+    *place -= 1;
+    match value {
+        Value::Array(items) => items.iter_mut().any(|it| replace(it, place, instead)),
+        Value::Object(fields) => fields.values_mut().any(|it| replace(it, place, instead)),
+        _ => false,
+    }
+}
+
+fn every(_: &Answer) -> bool {
+    true
+}
+
+fn nothing(_: &mut [Value]) {}
+
+fn file_url(file: &Attachment) -> String {
+    format!("/api/blobs/{}", file.blob)
+}
+
+fn ours(transcript: &Transcript) -> Vec<Value> {
+    let told = transcript.messages.iter().filter(|it| !matches!(it.content, Content::Aside(_)));
+    told.map(|it| serde_json::to_value(callboard::message(it)).unwrap()).collect()
+}
+
+/// What such a message says, without what is ours alone.
+fn but_for_ours(messages: &mut [Value]) {
+    let only = |value: &mut Value, fields: &[&str]| {
+        value.as_object_mut().unwrap().retain(|name, _| fields.contains(&name.as_str()));
+    };
+    for message in messages {
+        only(message, &["id", "role", "content", "createdAt", "toolCalls"]);
+        let calls = message.get_mut("toolCalls").and_then(Value::as_array_mut);
+        for call in calls.into_iter().flatten() {
+            only(call, &["id", "name", "args", "result", "status", "error", "commentary"]);
+        }
+    }
+}
+
+fn ui_messages(transcript: &Transcript) -> Vec<Value> {
+    let messages = transcript.messages.iter();
+    messages.filter_map(|it| ui::message(it, Profile::V6, &file_url)).collect()
+}
+
+fn v4_messages(transcript: &Transcript) -> Vec<Value> {
+    transcript.messages.iter().filter_map(|it| ui_v4::message(it, &file_url)).collect()
+}
+
+/// That a text is the arguments of a call cannot be told without the call.
+fn no_hidden_leak(answer: &Answer) -> bool {
+    let leaks = answer.texts().any(|(_, text)| text.leaked);
+    !(leaks && answer.parts.iter().any(|it| it.parent.is_some()))
+}
+
+/// Which of an answer's annotations stands first is not said, nor is the number of an aside.
+fn but_for_places(messages: &mut [Value]) {
+    for annotations in messages.iter_mut().filter_map(|it| it.get_mut("annotations")) {
+        let annotations = annotations.as_array_mut().unwrap();
+        for data in annotations.iter_mut().filter(|it| it["type"].is_string()) {
+            if data["type"] == "data-notice" || data["type"] == "data-unrecognized" {
+                data["id"] = Value::Null;
+            }
+        }
+        annotations.sort_by_key(Value::to_string);
+    }
+}
+
+fn agui_messages(transcript: &Transcript) -> Vec<Value> {
+    let messages = transcript.messages.iter();
+    messages.flat_map(|it| agui::messages(it, agui::Version::V1, &file_url)).collect()
+}
+
+fn chat_messages(transcript: &Transcript) -> Vec<Value> {
+    let reader = Reader { agent: "", model: None, system: None, files: Files::LeftOut };
+    openai::conversation(transcript, &reader)
+}
+
+/// Where one answer follows another, they may become one; what is JSON may then be the arguments of a
+/// call of the other.
+fn no_json(answer: &Answer) -> bool {
+    answer.texts().all(|(_, it)| serde_json::from_str::<Value>(&it.text).is_err())
+}
+
+/// Ids are made anew from ours, one for each; and what a call printed comes back as its result, which is
+/// quoted.
+fn but_for_call_ids_and_quotes(messages: &mut [Value]) {
+    let mut n_calls = 0;
+    let mut number = || {
+        n_calls += 1;
+        json!(n_calls)
+    };
+    for message in messages {
+        if message["role"] == "tool" {
+            message["tool_call_id"] = number();
+            let content = message["content"].as_str().unwrap();
+            if let Ok(text @ Value::String(_)) = serde_json::from_str(content) {
+                message["content"] = text;
+            }
+        }
+        let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
+        for call in calls.into_iter().flatten() {
+            call["id"] = number();
+        }
+    }
+}
+
+fn stored_messages(transcript: &Transcript) -> Vec<Value> {
+    transcript.messages.iter().flat_map(openai::stored).collect()
+}
+
+fn streams(transcript: &Transcript) -> Vec<Value> {
+    transcript.messages.iter().filter_map(fullstream::message).collect()
+}
+
+/// An edit is told by the call that runs, not by the one that was proposed.
+fn as_proposed(answer: &Answer) -> bool {
+    let was_edited = |it| call::accepted(it).is_some_and(|it| it.arguments.is_some());
+    !answer.calls().any(was_edited)
+}
+
+fn contract_messages(transcript: &Transcript) -> Vec<Value> {
+    let told = |it: &Message| contract::messages(it, contract::Statuses::Lasting);
+    let messages = transcript.messages.iter().flat_map(told);
+    messages.map(|it| serde_json::to_value(it).unwrap()).collect()
+}
+
+/// Arguments that are no object are not said.
+fn but_for_odd_arguments(messages: &mut [Value]) {
+    for message in messages {
+        let calls = message["metadata"].get_mut("tool_calls").and_then(Value::as_array_mut);
+        for call in calls.into_iter().flatten() {
+            call.as_object_mut().unwrap().entry("args").or_insert_with(|| json!({}));
+        }
+    }
+}

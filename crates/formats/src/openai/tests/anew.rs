@@ -1,0 +1,89 @@
+//! What an agent is told that was not there.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+use transcript::Transcript;
+
+use super::{LOG, read, reader};
+use crate::openai::{Files, Reader, conversation, told_anew};
+
+fn told(cut: usize) -> Vec<Value> {
+    let transcript = Transcript::replay(&read(LOG)[..cut]);
+    told_anew(&conversation(&transcript, &Reader { files: Files::LeftOut, ..reader() }))
+}
+
+#[test]
+fn all_that_was_said_is_in_one_message() {
+    let n_records = read(LOG).len();
+    for cut in 1..=n_records {
+        let messages = told(cut);
+        assert_eq!(messages.len(), 1, "cut at {cut}");
+        let text = messages[0].to_string();
+        let all = conversation(&Transcript::replay(&read(LOG)[..cut]), &reader());
+        for word in all.iter().filter_map(|it| it["content"].as_str()) {
+            let quoted = Value::from(word).to_string();
+            assert!(text.contains(&quoted[1..quoted.len() - 1]), "{word} in {text}");
+        }
+    }
+    let texts = told(n_records)[0]["content"].as_array().unwrap().clone();
+    let texts: Vec<&str> = texts.iter().map(|it| it["text"].as_str().unwrap()).collect();
+    expect![[r#"
+        This is how the conversation went so far:
+
+        Instructions: Be brief.
+
+        User: look around
+
+        Assistant: Let me look.
+
+        Assistant called list with {"path":"."}
+
+        Assistant called time with {}
+
+        Result: {"n":3}
+
+        Result: {"ok":false,"error":{"code":"tool_error","message":"no clock"}}
+
+        Assistant: Both at once.
+
+        Three files.
+
+
+        ---
+        Now the user says:
+        ---
+        thanks"#]]
+    .assert_eq(&texts.join("\n---\n"));
+}
+
+#[test]
+fn where_nothing_was_said_before_nothing_is_added() {
+    let alone = json!([{ "role": "user", "content": "hello" }]);
+    let alone = alone.as_array().unwrap();
+    assert_eq!(told_anew(alone), *alone);
+}
+
+#[test]
+fn results_that_came_last_are_gone_on_from() {
+    let call =
+        json!({ "id": "c", "type": "function", "function": { "name": "pick", "arguments": "{}" } });
+    let messages = [
+        json!({ "role": "user", "content": "Which colour?" }),
+        json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
+        json!({ "role": "tool", "tool_call_id": "c", "content": "teal" }),
+    ];
+    let told = &told_anew(&messages)[0]["content"];
+    let texts: Vec<&str> =
+        told.as_array().unwrap().iter().map(|it| it["text"].as_str().unwrap()).collect();
+    expect![[r#"
+        Which colour?
+        ---
+        This was said and done about it:
+
+        Assistant called pick with {}
+
+        Result: teal
+
+        Go on from there."#]]
+    .assert_eq(&texts.join("\n---\n"));
+}

@@ -1,0 +1,198 @@
+//! Front ends of others: what each of them may do, whatever its words.
+//!
+//! The conversation's id is the session's, and the log is the truth: of what a client sends, only the
+//! end is new. A response is a run as far as it goes without the client. A client that goes away has
+//! stopped nothing, and can come back.
+
+mod arrival;
+mod files;
+mod telling;
+
+use std::collections::HashSet;
+
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use backends::ToolOutcome;
+use formats::incoming::{BadRequest, Decided, Said};
+use transcript::{
+    CallId, ClientId, ClientTool, MessageId, ResponseId, Scope, SendMode, Seq, SessionId,
+};
+
+use super::App;
+use super::error::{HttpError, RequestCode};
+use super::openapi::{Gives, Operation};
+use crate::session::{Answered, Approval, Command, MessageState, NewMessage, Refused};
+use crate::tools::{failed, tool_error};
+
+pub(super) use arrival::{Arrival, Beginning, Brought, Import, begin, is_known, path, welcome};
+pub(super) use telling::{RunPlace, Spoken, Telling, UNBUFFERED, Vocabulary, Voice, before};
+
+/// A refusal in plain words: clients show the body as it is.
+pub(super) struct PlainError(HttpError);
+
+impl<E: Into<HttpError>> From<E> for PlainError {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for PlainError {
+    fn into_response(self) -> Response {
+        let HttpError { code, message, .. } = self.0;
+        (code.status(), [(CONTENT_TYPE, "text/plain; charset=utf-8")], message).into_response()
+    }
+}
+
+impl<T: Gives> Gives for Result<T, PlainError> {
+    fn describe(operation: &mut Operation<'_>) {
+        T::describe(operation);
+        // The door speaks JSON.
+        operation.refuses_as(&["text/plain", "application/json"]);
+    }
+}
+
+/// Something that a client says.
+pub(super) struct Saying {
+    pub(super) said: Said,
+    /// The message that it says in other words.
+    pub(super) instead_of: Option<MessageId>,
+    /// What the client can run itself.
+    pub(super) tools: Vec<ClientTool>,
+}
+
+/// Says it, and tells the answer as soon as it comes.
+pub(super) async fn say<V: Vocabulary>(
+    app: App,
+    session: SessionId,
+    saying: Saying,
+    vocabulary: V,
+) -> Result<Telling<V>, HttpError> {
+    let Saying { said: Said { id, text, files }, instead_of, tools: client_tools } = saying;
+    let mut attachments = Vec::new();
+    for file in &files {
+        attachments.push(files::attach(&app, file).await?);
+    }
+    let client_id = id.map(ClientId::new);
+    let (mode, from) = (SendMode::Queue, None);
+    let message = NewMessage { text, client_id, attachments, mode, from, client_tools };
+    let head = app.store().summary(&session)?.map_or(Seq(0), |(_, head)| head);
+    let receipt = match instead_of {
+        Some(earlier) => {
+            app.sessions.ask(&session, |reply| Command::Edit { earlier, message, reply }).await?
+        }
+        None => app.sessions.send(&session, message).await?,
+    };
+    let row = app.store().message_row(&session, receipt.message_id.as_str())?;
+    let after = match (row, receipt.state) {
+        (Some(row), _) => before(row.first),
+        (None, MessageState::Queued | MessageState::Steering) => head,
+        // Sent once more, after it was taken back or went into a run.
+        (None, MessageState::Started | MessageState::HandedOver) => return Err(nothing_to_tell()),
+    };
+    Ok(Telling::of_answer(app, session, receipt.message_id, after, vocabulary))
+}
+
+/// The client has decided about calls, or run them, and hears how their run goes on.
+pub(super) async fn go_on<V: Vocabulary>(
+    app: App,
+    session: SessionId,
+    decided: Vec<Decided>,
+    vocabulary: V,
+) -> Result<Telling<V>, HttpError> {
+    let calls = decide(&app, &session, decided).await?;
+    tell_decided(app, session, &calls, vocabulary).await
+}
+
+/// The calls that are decided by now, whoever was faster; not those that the server has run itself.
+pub(super) async fn decide(
+    app: &App,
+    session: &SessionId,
+    decided: Vec<Decided>,
+) -> Result<HashSet<CallId>, HttpError> {
+    let mut calls = HashSet::new();
+    for decided in decided {
+        let (call, command) = carry_out(app, session, decided).await;
+        match command {
+            Ok(()) | Err(Refused::Decided { .. }) => drop(calls.insert(call)),
+            Err(Refused::NotAwaited(_) | Refused::NoCall(_)) => (),
+            Err(refused) => return Err(refused.into()),
+        }
+    }
+    Ok(calls)
+}
+
+/// The run of these calls from where they were decided, and then live.
+pub(super) async fn tell_decided<V: Vocabulary>(
+    app: App,
+    session: SessionId,
+    calls: &HashSet<CallId>,
+    vocabulary: V,
+) -> Result<Telling<V>, HttpError> {
+    let run = calls.iter().next().and_then(run_of).ok_or_else(nothing_to_tell)?;
+    let place = RunPlace::find(&app, &session, &run)?.ok_or_else(nothing_to_tell)?;
+    Telling::from_decision(app, session, place, calls, vocabulary).await
+}
+
+/// A run from its beginning, and then live.
+pub(super) async fn tell_run<V: Vocabulary>(
+    app: App,
+    session: SessionId,
+    run: &ResponseId,
+    vocabulary: V,
+) -> Result<Telling<V>, HttpError> {
+    let place = RunPlace::find(&app, &session, run)?.ok_or_else(nothing_to_tell)?;
+    Telling::again(app, session, place, vocabulary).await
+}
+
+/// What is under way.
+pub(super) fn open_run(app: &App, session: &SessionId) -> Result<Option<ResponseId>, HttpError> {
+    Ok(app.store().summary(session)?.and_then(|(summary, _)| summary.open_run))
+}
+
+async fn carry_out(
+    app: &App,
+    session: &SessionId,
+    decided: Decided,
+) -> (CallId, Result<(), Refused>) {
+    let (call, outcome) = match decided {
+        Decided::Approval { call, approved, reason, arguments } => {
+            let call_id = CallId::new(call);
+            let arguments = arguments.map(|it| it.to_string());
+            let answer = match approved {
+                true => Answered::Accepted { scope: Scope::Once, arguments },
+                false => Answered::Rejected,
+            };
+            let by = "user".to_owned();
+            let approval = Approval { call_id: call_id.clone(), answer, feedback: reason, by };
+            let approve = |reply| Command::Approve { approval, reply };
+            return (call_id, app.sessions.ask(session, approve).await);
+        }
+        Decided::Output { call, output } => {
+            (call, ToolOutcome { ok: true, result: output, error: None })
+        }
+        Decided::Error { call, error } => (call, failed(tool_error(error))),
+    };
+    let call_id = CallId::new(call);
+    let given = call_id.clone();
+    let give = |reply| Command::GiveResult { call_id, outcome, reply };
+    (given, app.sessions.ask(session, give).await)
+}
+
+/// Calls are called after their run.
+fn run_of(call: &CallId) -> Option<ResponseId> {
+    call.as_str().rsplit_once('.').map(|(run, _)| ResponseId::new(run))
+}
+
+pub(super) fn nothing_to_tell() -> HttpError {
+    HttpError::new(RequestCode::NothingToDo, "there is nothing to answer or to go on with")
+}
+
+impl From<BadRequest> for HttpError {
+    fn from(why: BadRequest) -> Self {
+        let error = Self::invalid(why.to_string());
+        match why.param {
+            Some(param) => error.about(param),
+            None => error,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Refusals as OpenAI's clients know them.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::http::error::HttpError;
+use crate::http::openapi::{Gives, Operation};
+
+/// A refusal in OpenAI's form.
+pub(in crate::http) struct V1Error(HttpError);
+
+/// How it looks.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OpenAiError")]
+pub(super) struct ErrorBody {
+    error: ErrorDetails,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OpenAiErrorDetails")]
+struct ErrorDetails {
+    /// What happened and what to do, for a person.
+    message: String,
+    #[serde(rename = "type")]
+    kind: ErrorKind,
+    /// The field that is to blame.
+    param: Option<String>,
+    /// Our own word for it, as in docs/errors.md.
+    code: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OpenAiErrorKind")]
+#[serde(rename_all = "snake_case")]
+enum ErrorKind {
+    InvalidRequestError,
+    ServerError,
+}
+
+impl<E: Into<HttpError>> From<E> for V1Error {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for V1Error {
+    fn into_response(self) -> Response {
+        let HttpError { code, message, param, .. } = self.0;
+        let kind = match code.status().is_server_error() {
+            true => ErrorKind::ServerError,
+            false => ErrorKind::InvalidRequestError,
+        };
+        let error = ErrorDetails { message, kind, param, code: Some(code.as_str().to_owned()) };
+        (code.status(), Json(ErrorBody { error })).into_response()
+    }
+}
+
+impl<T: Gives> Gives for Result<T, V1Error> {
+    fn describe(operation: &mut Operation<'_>) {
+        T::describe(operation);
+        operation.refuses_with::<ErrorBody>();
+    }
+}

@@ -1,0 +1,121 @@
+//! How runs are told to OpenAI's clients: in chunks while they go on, or at once.
+
+use axum::Json;
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use formats::openai::{Chunks, Options, failure};
+use serde_json::Value;
+use transcript::{CallId, Record, ResponseId};
+
+use crate::http::error::HttpError;
+use crate::http::guest::{Spoken, UNBUFFERED, Vocabulary, Voice};
+
+pub(super) struct Streamed(pub(super) Options);
+
+/// One piece, which is a JSON value.
+pub(super) struct AtOnce(pub(super) Options);
+
+const DONE: &str = "data: [DONE]\n\n";
+
+impl Spoken for Streamed {
+    fn response(body: Body) -> Response {
+        let headers =
+            [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache"), UNBUFFERED];
+        (headers, body).into_response()
+    }
+}
+
+impl Vocabulary for Streamed {
+    async fn voice(&self, run: ResponseId) -> Result<Box<dyn Voice>, HttpError> {
+        Ok(Box::new(InChunks(Chunks::new(run, self.0.clone()))))
+    }
+
+    fn failure(&self, why: &str) -> String {
+        event(&failure(why, None)) + DONE
+    }
+
+    fn sign_of_life(&self) -> &'static str {
+        ": still there\n\n"
+    }
+}
+
+impl Vocabulary for AtOnce {
+    async fn voice(&self, run: ResponseId) -> Result<Box<dyn Voice>, HttpError> {
+        Ok(Box::new(Whole(Chunks::new(run, self.0.clone()))))
+    }
+
+    fn failure(&self, why: &str) -> String {
+        failure(why, None).to_string()
+    }
+
+    fn sign_of_life(&self) -> &'static str {
+        ""
+    }
+}
+
+struct InChunks(Chunks);
+
+struct Whole(Chunks);
+
+impl Voice for InChunks {
+    fn tell(&mut self, records: &[Record]) -> String {
+        let was_over = self.0.is_over();
+        let mut events: String = self.0.replay(records).iter().map(event).collect();
+        if self.0.is_over() && !was_over {
+            events.push_str(DONE);
+        }
+        events
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.is_over()
+    }
+
+    fn waits_for(&self) -> Vec<CallId> {
+        self.0.waits_for()
+    }
+
+    fn next_response(&mut self) {
+        self.0.next_response();
+    }
+}
+
+impl Voice for Whole {
+    fn tell(&mut self, records: &[Record]) -> String {
+        let was_over = self.0.is_over();
+        self.0.replay(records);
+        let ended = Some(&self.0).filter(|it| it.is_over() && !was_over);
+        ended.and_then(Chunks::completion).map(|it| it.to_string()).unwrap_or_default()
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.is_over()
+    }
+
+    fn waits_for(&self) -> Vec<CallId> {
+        self.0.waits_for()
+    }
+
+    fn next_response(&mut self) {
+        self.0.next_response();
+    }
+}
+
+fn event(chunk: &Value) -> String {
+    format!("data: {chunk}\n\n")
+}
+
+/// Clients try again by themselves what a server fails at. What an agent has done is not to be done
+/// twice.
+const NOT_AGAIN: (&str, &str) = ("x-should-retry", "false");
+
+/// What was told to a client that waited for the end.
+pub(super) fn answer_at_once(told: &str) -> Response {
+    let answer: Value = serde_json::from_str(told).unwrap_or_default();
+    match answer.get("error") {
+        None => Json(answer).into_response(),
+        Some(_) => (StatusCode::BAD_GATEWAY, [NOT_AGAIN], Json(answer)).into_response(),
+    }
+}

@@ -1,0 +1,248 @@
+//! Sessions that are imported as a whole or not at all: our own logs, and conversations in other
+//! people's words.
+//!
+//! Nothing is done because of an import: what was going on is ended, what waited is held, and what
+//! somebody had allowed elsewhere is asked here anew.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use backends::arguments_summary;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use formats::import::{Entry, Format, Setting};
+use formats::incoming::File;
+use store::{AppendError, Store};
+use transcript::{Attachment, Event, Level, Millis, Record, Seq, SessionId, put_to_rest};
+
+use crate::agents::Agents;
+use crate::clock;
+use crate::session::Refused;
+
+/// A session that is to be made.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    pub(crate) session: SessionId,
+    pub(crate) records: Arc<[Record]>,
+    pub(crate) turns: usize,
+    /// It is called after what is in it: a session of that name is this one.
+    pub(crate) is_named_by_content: bool,
+}
+
+/// What whoever imports wants otherwise than the file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wishes {
+    pub(crate) id: Option<SessionId>,
+    pub(crate) agent: Option<String>,
+    pub(crate) title: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotImported {
+    /// What is wrong, and where.
+    #[error("{0}")]
+    Bad(String),
+    #[error("{0}")]
+    Refused(Refused),
+}
+
+impl From<AppendError> for NotImported {
+    fn from(error: AppendError) -> Self {
+        Self::Refused(Refused::Storage(error.to_string()))
+    }
+}
+
+impl From<store::Error> for NotImported {
+    fn from(error: store::Error) -> Self {
+        Self::Refused(Refused::Storage(error.to_string()))
+    }
+}
+
+pub(crate) fn from_log(agents: &Agents, text: &str, wishes: Wishes) -> Result<Whole, NotImported> {
+    let Wishes { id, agent, title } = wishes;
+    let mut records = read_log(text, id.as_ref())?;
+    let Some(first) = records.first() else {
+        return Err(NotImported::Bad("the file has no record".to_owned()));
+    };
+    let session = first.session_id.clone();
+    for record in &mut records {
+        if let Event::ToolApprovalResolved { covers, .. } = &mut record.event {
+            *covers = None;
+        }
+    }
+    if agent.is_some() || title.is_some() {
+        if let Some(agent) = &agent {
+            check_agent(agents, agent)?;
+        }
+        let event = Event::SessionUpdated { agent, workspace: None, title, archived: None };
+        add(&mut records, event);
+    }
+    Ok(at_rest(session, records, false))
+}
+
+pub(crate) async fn from_document(
+    store: &Store,
+    agents: &Agents,
+    format: &Format,
+    text: &str,
+    wishes: Wishes,
+) -> Result<Whole, NotImported> {
+    let document = format.parse(text).map_err(|why| NotImported::Bad(why.to_string()))?;
+    let agent = wishes.agent.or_else(|| agents.default_id().map(str::to_owned));
+    let agent = agent.ok_or_else(|| NotImported::Bad("no agent is configured".to_owned()))?;
+    check_agent(agents, &agent)?;
+    let is_named_by_content = wishes.id.is_none();
+    let session = wishes.id.unwrap_or_else(|| named_by_content(format, text));
+    let title = wishes.title.or_else(|| document.title.clone());
+    let beginning = Beginning { session: session.clone(), agent, title };
+    let records = retold(store, &beginning, |setting| document.entries(setting)).await?;
+    Ok(at_rest(session, records, is_named_by_content))
+}
+
+fn named_by_content(format: &Format, text: &str) -> SessionId {
+    let hash = blake3::hash(text.as_bytes()).to_hex();
+    SessionId::new(format!("{}-{}", format.word, &hash[..16]))
+}
+
+fn check_agent(agents: &Agents, name: &str) -> Result<(), NotImported> {
+    match agents.knows(name) {
+        true => Ok(()),
+        false => {
+            let (name, known) = (name.to_owned(), agents.names().join(", "));
+            Err(NotImported::Refused(Refused::NoAgent { name, known }))
+        }
+    }
+}
+
+fn at_rest(session: SessionId, mut records: Vec<Record>, is_named_by_content: bool) -> Whole {
+    let begins_run = |it: &&Record| matches!(it.event, Event::RunStart { .. });
+    let turns = records.iter().filter(begins_run).count();
+    let rest = put_to_rest(&records);
+    if !rest.is_empty() {
+        records.extend(rest);
+        let text = "This was imported while something was going on or waiting. It has been ended or \
+                    held here, and nothing starts until you say something.";
+        add(&mut records, Event::Notice { level: Level::Info, text: text.to_owned() });
+    }
+    Whole { session, records: records.into(), turns, is_named_by_content }
+}
+
+/// Of the time of the last, which has a session.
+fn add(records: &mut Vec<Record>, event: Event) {
+    let Some(Record { seq, at, session_id, .. }) = records.last() else { return };
+    let record = Record::new(seq.next(), *at, session_id.clone(), None, event);
+    records.push(record);
+}
+
+/// Numbers must be 1, 2, 3, ...: a log with a gap is not a log.
+fn read_log(text: &str, name: Option<&SessionId>) -> Result<Vec<Record>, NotImported> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let mut records: Vec<Record> = Vec::new();
+    for (at, line) in lines {
+        let broken = |why: String| NotImported::Bad(format!("line {}: {why}", at + 1));
+        let mut record = Record::from_json(line).map_err(|it| broken(it.to_string()))?;
+        if record.seq.0 != records.len() as u64 + 1 {
+            return Err(broken(format!("record {} does not follow {}", record.seq, records.len())));
+        }
+        if SessionId::parse(record.session_id.as_str()).is_none() {
+            return Err(broken(format!("{:?} is no session id", record.session_id.as_str())));
+        }
+        if records.is_empty() && !matches!(record.event, Event::SessionCreated { .. }) {
+            return Err(broken("a log begins with session_created".to_owned()));
+        }
+        if let Some(name) = name {
+            record.session_id = name.clone();
+        } else if records.first().is_some_and(|first| first.session_id != record.session_id) {
+            return Err(broken("the record is of another session".to_owned()));
+        }
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// A session that a conversation of others becomes.
+pub(crate) struct Beginning {
+    pub(crate) session: SessionId,
+    pub(crate) agent: String,
+    pub(crate) title: Option<String>,
+}
+
+/// The records of such a session; files that came along are kept.
+pub(crate) async fn retold(
+    store: &Store,
+    beginning: &Beginning,
+    read: impl Fn(&Setting<'_>) -> Vec<Entry>,
+) -> Result<Vec<Record>, NotImported> {
+    let Beginning { session, agent, title } = beginning;
+    let now = clock::now();
+    let mut kept = HashMap::new();
+    for file in files_of(&read, now) {
+        match attach(store, &file).await {
+            Ok(attachment) => drop(kept.insert(file.url, attachment)),
+            // One that cannot be had is no reason to lose the message.
+            Err(NotImported::Bad(_)) => (),
+            Err(refused @ NotImported::Refused(_)) => return Err(refused),
+        }
+    }
+    let attach = |file: &File| kept.get(&file.url).cloned();
+    let entries = read(&Setting { agent, now, attach: &attach });
+    let at = entries.first().map_or(now, |it| it.at);
+    let event =
+        Event::SessionCreated { agent: agent.clone(), workspace: None, title: title.clone() };
+    let created = Entry { at, response_id: None, event };
+    let entries = [created].into_iter().chain(entries);
+    let records = entries.zip(1..).map(|(entry, seq)| {
+        let Entry { at, response_id, event } = with_summary(entry);
+        Record::new(Seq(seq), at, session.clone(), response_id, event)
+    });
+    Ok(records.collect())
+}
+
+/// Files that messages name, found by reading them once without.
+pub(crate) fn files_of(read: impl Fn(&Setting<'_>) -> Vec<Entry>, now: Millis) -> Vec<File> {
+    let found: RefCell<Vec<File>> = RefCell::default();
+    let collect = |file: &File| -> Option<Attachment> {
+        found.borrow_mut().push(file.clone());
+        None
+    };
+    read(&Setting { agent: "", now, attach: &collect });
+    found.into_inner()
+}
+
+pub(crate) fn with_summary(mut entry: Entry) -> Entry {
+    if let Event::ToolArgumentsDone { arguments, summary, .. } = &mut entry.event {
+        *summary = arguments_summary(arguments);
+    }
+    entry
+}
+
+const BLOBS: &str = "/api/blobs/";
+
+/// Keeps a file that came with a message, unless it is one of ours.
+pub(crate) async fn attach(store: &Store, file: &File) -> Result<Attachment, NotImported> {
+    let File { media_type, name, url } = file;
+    let held = url.strip_prefix("data:").and_then(|it| it.split_once(";base64,"));
+    let (blob, size) = match (held, url.split_once(BLOBS)) {
+        (Some((_, data)), _) => {
+            let bytes = BASE64_STANDARD.decode(data);
+            let bytes = bytes
+                .map_err(|why| NotImported::Bad(format!("a file's `url` is no base64: {why}")))?;
+            let size = bytes.len() as u64;
+            (store.put_blob(bytes, clock::now()).await?, size)
+        }
+        (None, Some((_, hash))) => {
+            let (blob, wanted) = (hash.to_owned(), hash.to_owned());
+            let found = store.off_thread(move |store| store.blob(&wanted)).await?;
+            let missing = || NotImported::Bad(format!("there is no file {hash:?}"));
+            (blob, found.ok_or_else(missing)?.len() as u64)
+        }
+        (None, None) => {
+            let why = "files are sent along, with a `url` that begins with \"data:\", or put to \
+                       /api/blobs first; Callboard fetches none";
+            return Err(NotImported::Bad(why.to_owned()));
+        }
+    };
+    let name = name.clone().unwrap_or_else(|| "file".to_owned());
+    Ok(Attachment { blob, name, media_type: media_type.clone(), size })
+}

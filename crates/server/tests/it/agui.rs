@@ -1,0 +1,76 @@
+//! AG-UI on the wire: what its strictest client hears over HTTP, whoever answers. The clients themselves are
+//! tried in `e2e/agui*.test.mjs`.
+
+use ::formats::agui::testing::Client;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::log;
+use crate::program::{Home, Server};
+use crate::stand_in::{playing, session};
+use crate::watcher::{is_quiet, watch_until};
+
+fn said(id: &str, text: &str) -> Value {
+    json!({ "id": id, "role": "user", "content": text })
+}
+
+/// One run: it must be taken by the client, which then has what the server keeps.
+async fn run(server: &Server, client: &mut Client, thread: &str, more: Value) -> Vec<Value> {
+    let mut body = json!({ "threadId": thread, "runId": "run", "messages": client.messages });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let (status, told) = server.post("/api/agui", body).await;
+    let told = told.as_str().unwrap();
+    assert_eq!(status, StatusCode::OK, "{told}");
+    client.hear(told);
+    let kept = server.get(&format!("/api/sessions/{thread}/messages?format=agui")).await;
+    assert_eq!(Value::from(client.messages.clone()), kept["messages"]);
+    let frames = told.split("\n\n").filter_map(|it| it.strip_prefix("data: "));
+    frames.map(|it| serde_json::from_str(it).unwrap()).collect()
+}
+
+async fn say(server: &Server, client: &mut Client, thread: &str, text: &str) -> Vec<Value> {
+    let id = format!("u{}", client.messages.len());
+    client.messages.push(said(&id, text));
+    run(server, client, thread, json!({})).await
+}
+
+#[tokio::test]
+async fn a_program_answers_too() {
+    let home = playing("while :; do hear_user; text Hello; result; done", "");
+    let server = home.start();
+    let thread = session(&server).await;
+    let mut client = Client::default();
+    for _ in 0..2 {
+        say(&server, &mut client, &thread, "hello").await;
+    }
+    assert_eq!(client.messages.len(), 4);
+}
+
+#[tokio::test]
+async fn a_run_that_is_asked_for_twice_is_told_twice() {
+    let home = Home::instant();
+    let server = home.start();
+    let mut client = Client::default();
+    let first = say(&server, &mut client, "t", "time in Paris").await;
+    let mut other = Client::with(vec![said("u0", "time in Paris")]);
+    assert_eq!(run(&server, &mut other, "t", json!({})).await, first);
+    let kinds = log::kinds(&server.log("t").await);
+    assert_eq!(kinds.iter().filter(|it| *it == "run_start").count(), 1);
+}
+
+#[tokio::test]
+async fn a_decision_that_somebody_else_made_is_no_reason_to_hear_nothing() {
+    let home = Home::instant();
+    let server = home.start();
+    let mut client = Client::default();
+    let asked = say(&server, &mut client, "t", "run echo hi > made.txt").await;
+    let interrupt = asked.last().unwrap()["outcome"]["interrupts"][0].clone();
+    let call = interrupt["toolCallId"].as_str().unwrap();
+    let path = format!("/api/sessions/t/calls/{call}/approval");
+    server.post(&path, json!({ "decision": "accepted" })).await;
+    watch_until(&server, "t", is_quiet).await;
+    let decision = json!({ "interruptId": interrupt["id"], "status": "cancelled" });
+    let told = run(&server, &mut client, "t", json!({ "resume": [decision] })).await;
+    assert_eq!(told[1]["type"], "TOOL_CALL_RESULT");
+    assert!(!told[1]["content"].as_str().unwrap().contains("error"), "the first decision counts");
+}
