@@ -15,6 +15,7 @@ mod disk;
 mod document;
 mod door;
 mod exchanges;
+mod exchanges_kept;
 mod exchanges_model;
 mod formats;
 mod fuzz;
