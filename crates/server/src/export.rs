@@ -13,7 +13,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use store::{ReadRange, Store, Stored};
-use transcript::{Answer, Attachment, Content, Message, Record, Seq, SessionId, Transcript};
+use transcript::{
+    Answer, Attachment, Content, Message, Millis, Record, Seq, SessionId, Transcript,
+};
 
 use crate::cli::ExportArgs;
 use crate::config::Config;
@@ -72,7 +74,7 @@ pub(crate) fn write(
         Format::Html => {
             let settings = &page_settings(store)?;
             let files = attached(store, &transcript)?;
-            let peers = peers(store, &transcript)?;
+            let peers = peers(store, &transcript, moment(store, session, at)?)?;
             let export = Export { session, settings, stylesheet: &STYLESHEET, files, peers };
             render::export_html(&transcript, export)
         }
@@ -110,8 +112,25 @@ fn attached(store: &Store, transcript: &Transcript) -> Result<Files, store::Erro
     Ok(files)
 }
 
-/// What the agents of other sessions answered, as it stands now, and what those asked in turn.
-fn peers(store: &Store, transcript: &Transcript) -> Result<Peers, store::Error> {
+/// When that record was written; none for the session as it is now.
+fn moment(
+    store: &Store,
+    session: &SessionId,
+    at: Option<Seq>,
+) -> Result<Option<Millis>, store::Error> {
+    let Some(at) = at else { return Ok(None) };
+    let after = Seq(at.0.saturating_sub(1));
+    let range = ReadRange { after, up_to: Some(at), limit: 1, deltas: true };
+    Ok(store.read(session, range)?.records.first().map(|it| it.at))
+}
+
+/// What the agents of other sessions had answered at that moment, and what those had asked in turn.
+/// Between logs there is no other order than that of their times.
+fn peers(
+    store: &Store,
+    transcript: &Transcript,
+    until: Option<Millis>,
+) -> Result<Peers, store::Error> {
     let mut peers = Peers::new();
     let mut asking: Vec<Message> = transcript.messages.clone();
     while let Some(message) = asking.pop() {
@@ -123,7 +142,9 @@ fn peers(store: &Store, transcript: &Transcript) -> Result<Peers, store::Error> 
             };
             let mut other = Transcript::whole();
             let records = store.records_of_run(session, run)?;
-            let records: Vec<Record> = records.iter().map(Stored::record).collect();
+            let is_there = |it: &&Stored| until.is_none_or(|until| it.at <= until);
+            let records: Vec<Record> =
+                records.iter().filter(is_there).map(Stored::record).collect();
             other.extend(&records);
             let Some(answer) = other.message(run.as_str()) else { continue };
             let known = peers.insert(exchange.id.clone(), (session.clone(), answer.clone()));

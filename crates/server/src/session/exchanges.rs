@@ -341,6 +341,11 @@ impl Sessions {
             }
             let Some((followed, question)) = self.take_up(&asker, &id, exchange) else { continue };
             let following = self.hand_over(&question, None).await;
+            // One that is deleted ends what it was asked. So this one has never been there.
+            if matches!(following, Err(Refused::NoSession)) {
+                self.report(&asker, &id, ExchangeNews::Ended(Err(never_asked()))).await;
+                continue;
+            }
             let (sessions, asker) = (self.clone(), asker.clone());
             tokio::spawn(async move {
                 sessions.follow_to_its_end(&asker, &question, following, followed).await;
@@ -379,6 +384,12 @@ fn circle(agent: &str) -> ErrorInfo {
         "'{agent}' waits for you, directly or through others, and you would wait for it. Answer          first, ask in the background, or ask with \"session\": \"new\"."
     );
     ErrorInfo::new(ErrorCode::AgentCycle, message)
+}
+
+fn never_asked() -> ErrorInfo {
+    let message =
+        "It was not asked: the server stopped before a new session was made for it. Ask again.";
+    ErrorInfo::new(ErrorCode::AgentFailed, message)
 }
 
 /// Why a session did not take a command, for the agent that wanted it.

@@ -16,6 +16,7 @@ mod disk;
 mod document;
 mod door;
 mod exchanges;
+mod exchanges_kept;
 mod exchanges_model;
 mod formats;
 mod fuzz;

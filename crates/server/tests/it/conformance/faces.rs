@@ -1,0 +1,117 @@
+//! The endpoints that front ends of others call, all in the same ways: said something, refused for every
+//! reason, come back to. The next face is a line in [`FACES`].
+
+use super::*;
+
+struct Face {
+    path: &'static str,
+    url: &'static str,
+    /// Where a client comes back to, as the document has it and as it is called.
+    resume: (&'static str, fn(&str) -> String),
+    /// A message as this client says it: its id, its words.
+    said: fn(&str, &str) -> Value,
+    /// A message of the assistant in which the client gives the result of a call.
+    given: fn(&str) -> Value,
+}
+
+const FACES: [Face; 4] = [
+    Face {
+        path: "/api/chat",
+        url: "/api/chat",
+        resume: ("/api/chat/{session}/stream", |id| format!("/api/chat/{id}/stream")),
+        said: said_ui,
+        given: given_ui,
+    },
+    Face {
+        path: "/api/chat/{agent}",
+        url: "/api/chat/demo",
+        resume: ("/api/chat/{agent}/{session}/stream", |id| format!("/api/chat/demo/{id}/stream")),
+        said: said_ui,
+        given: given_ui,
+    },
+    Face {
+        path: "/api/chat/v4",
+        url: "/api/chat/v4",
+        resume: ("/api/chat/v4", |id| format!("/api/chat/v4?chatId={id}")),
+        said: said_v4,
+        given: given_v4,
+    },
+    Face {
+        path: "/api/chat/v4/{agent}",
+        url: "/api/chat/v4/demo",
+        resume: ("/api/chat/v4/{agent}", |id| format!("/api/chat/v4/demo?chatId={id}")),
+        said: said_v4,
+        given: given_v4,
+    },
+];
+
+fn said_ui(id: &str, text: &str) -> Value {
+    json!({ "id": id, "role": "user", "parts": [{ "type": "text", "text": text }] })
+}
+
+fn given_ui(call: &str) -> Value {
+    let part = json!({ "type": "tool-pick", "toolCallId": call, "state": "output-available", "input": {}, "output": 1 });
+    json!({ "id": "a", "role": "assistant", "parts": [part] })
+}
+
+fn said_v4(id: &str, text: &str) -> Value {
+    json!({ "id": id, "role": "user", "content": text })
+}
+
+fn given_v4(call: &str) -> Value {
+    let invocation = json!({ "state": "result", "toolCallId": call, "toolName": "pick", "args": {}, "result": 1 });
+    let part = json!({ "type": "tool-invocation", "toolInvocation": invocation });
+    json!({ "id": "a", "role": "assistant", "content": "", "parts": [part] })
+}
+
+impl Face {
+    async fn post(&self, caller: &mut Caller<'_>, body: Value) -> (u16, Value) {
+        let bearer = [(AUTHORIZATION.as_str(), BEARER)];
+        caller.call_with(POST, self.path, self.url, Body::Json(body), &bearer).await
+    }
+}
+
+/// Conversations from their beginning, and what is refused when nothing goes on.
+pub(super) async fn converse(caller: &mut Caller<'_>) {
+    for (n, face) in FACES.iter().enumerate() {
+        let id = format!("face-{n}");
+        let first = json!({ "id": id, "messages": [(face.said)("u1", "time in Lima")] });
+        assert_eq!(face.post(caller, first.clone()).await.0, 200);
+        caller.call(GET, face.resume.0, &(face.resume.1)(&id), Body::None).await;
+
+        let unknown = json!({ "id": "nobody", "messages": [(face.given)("none")] });
+        assert_eq!(face.post(caller, unknown).await.0, 404);
+        let nothing = json!({ "id": id, "messages": [(face.given)("none")] });
+        assert_eq!(face.post(caller, nothing).await.0, 409);
+        let mut nobody = first;
+        nobody["agent"] = json!("nobody");
+        assert_eq!(face.post(caller, nobody).await.0, 400);
+    }
+    let regenerate = json!({ "id": "face-0", "trigger": "regenerate-message", "messageId": "none", "messages": [said_ui("u1", "x")] });
+    assert_eq!(FACES[0].post(caller, regenerate).await.0, 404);
+    give_a_result(caller).await;
+}
+
+/// What is refused while the session's agent works and no more messages may wait; and its stream.
+pub(super) async fn meet_a_busy_session(caller: &mut Caller<'_>, id: &str) {
+    for face in &FACES {
+        let one_more = json!({ "id": id, "messages": [(face.said)("late", "and this?")] });
+        assert_eq!(face.post(caller, one_more).await.0, 429);
+        caller.open(face.resume.0, &(face.resume.1)(id)).await;
+    }
+}
+
+/// A call that a client has run.
+async fn give_a_result(caller: &mut Caller<'_>) {
+    let tools = json!({ "pick": { "description": "Picks.", "parameters": { "type": "object" } } });
+    let asked = said_ui("u1", "use the client tool pick");
+    let body = json!({ "id": "picks", "messages": [asked], "tools": tools });
+    assert_eq!(FACES[0].post(caller, body).await.0, 200);
+    let said = caller.server.get("/api/sessions/picks/messages").await;
+    let call = said["messages"][1]["toolCalls"][0]["id"].as_str().unwrap();
+    let path = "/api/sessions/{session}/calls/{call}/result";
+    for call in [call, "none"] {
+        let url = format!("/api/sessions/picks/calls/{call}/result");
+        caller.call(POST, path, &url, Body::Json(json!({ "output": 1 }))).await;
+    }
+}
