@@ -46,6 +46,8 @@ pub(crate) struct Retelling<'a> {
     run: Option<ResponseId>,
     used_ids: HashSet<String>,
     n_parts: u32,
+    /// Of the parts of the run.
+    part_ids: HashSet<PartId>,
     step: Option<u32>,
 }
 
@@ -91,6 +93,7 @@ impl<'a> Retelling<'a> {
             run: None,
             used_ids: HashSet::new(),
             n_parts: 0,
+            part_ids: HashSet::new(),
             step: None,
         }
     }
@@ -147,6 +150,7 @@ impl<'a> Retelling<'a> {
         self.end(Ending::of(RunStatus::Completed));
         let run = ResponseId::new(self.free_id(beginning.id, "r"));
         (self.run, self.n_parts, self.step) = (Some(run), 0, None);
+        self.part_ids.clear();
         let agent = beginning.agent.unwrap_or(self.setting.agent).to_owned();
         let model = beginning.model.map(str::to_owned);
         self.push(Event::RunStart { agent, model, trigger: Trigger::User, exchange_id: None });
@@ -213,8 +217,12 @@ impl<'a> Retelling<'a> {
         self.push(Event::TextDone { part_id, parent_call_id: None, text, phase, discarded });
     }
 
-    pub(crate) fn thinking(&mut self, text: &str, discarded: bool) {
-        let part_id = self.part_id();
+    /// A thought keeps its id, if no other part of its run has it.
+    pub(crate) fn thinking(&mut self, id: Option<&str>, text: &str, discarded: bool) {
+        self.in_run();
+        let own = id.filter(|id| !id.is_empty()).map(PartId::new);
+        let own = own.filter(|id| self.part_ids.insert(id.clone()));
+        let part_id = own.unwrap_or_else(|| self.part_id());
         self.push(Event::ThinkingStart { part_id: part_id.clone(), parent_call_id: None });
         let text = text.to_owned();
         self.push(Event::ThinkingDone { part_id, parent_call_id: None, text, discarded });
@@ -383,8 +391,13 @@ impl<'a> Retelling<'a> {
     fn part_id(&mut self) -> PartId {
         self.in_run();
         let Some(run) = &self.run else { return PartId::new("") };
-        self.n_parts += 1;
-        PartId::numbered(run, self.n_parts - 1)
+        loop {
+            let id = PartId::numbered(run, self.n_parts);
+            self.n_parts += 1;
+            if self.part_ids.insert(id.clone()) {
+                return id;
+            }
+        }
     }
 
     /// That id, if it is there and new, else one of ours.

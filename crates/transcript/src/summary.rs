@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     CallId, ClientTool, Decision, Direction, Event, ExchangeId, ExchangeMode, ExchangeState,
-    MessageId, Millis, Record, ResponseId, RunStatus, Scope, Sender, SessionId,
+    MessageId, Millis, Record, ResponseId, RunStatus, SaidBy, Scope, Sender, SessionId,
 };
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct Summary {
     pub last_run_failed: bool,
     /// Messages that were accepted and wait for their run.
     pub queued: u32,
-    /// The newest message has no run yet.
+    /// The newest message has no run yet, and is to get one.
     pub unanswered: bool,
     /// The agent that the newest message is from; none if a person said it.
     pub from: Option<Sender>,
@@ -140,9 +140,9 @@ impl Summary {
                 self.given_title = title.clone().or_else(|| self.given_title.take());
                 self.archived = archived.unwrap_or(self.archived);
             }
-            Event::UserMessage { message_id, text, from, .. } => {
+            Event::UserMessage { message_id, role, text, from, .. } => {
                 self.message_count += 1;
-                self.unanswered = true;
+                self.unanswered |= *role == SaidBy::User;
                 self.from.clone_from(from);
                 if let Some(before) = self.newest_message.replace(message_id.clone()) {
                     self.client_tools.remove(&before);
@@ -214,11 +214,12 @@ impl Summary {
             Event::AgentCallbackResult { exchange_id, .. } => {
                 return self.open_exchanges.remove(exchange_id).is_some();
             }
+            // What waits is to start when a person says so; that goes for a message without a run, too.
+            Event::QueueHeld { .. } => return std::mem::take(&mut self.unanswered),
             Event::AgentMessage { .. }
             | Event::MessageEdited { .. }
             | Event::MessageMoved { .. }
             | Event::MessageSteered { .. }
-            | Event::QueueHeld { .. }
             | Event::QueueReleased {}
             | Event::HistoryRewound { .. }
             | Event::StepStart { .. }

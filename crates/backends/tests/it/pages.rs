@@ -4,6 +4,7 @@
 mod losses;
 mod messages;
 mod outline;
+mod ui_messages;
 
 use std::path::PathBuf;
 

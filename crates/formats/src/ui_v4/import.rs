@@ -10,6 +10,7 @@ use crate::import::{
     Beginning, Came, Ending, Entry, Retelling, Setting, arguments_text, as_text, error_info,
 };
 use crate::incoming::File;
+use crate::ui::foreign;
 use crate::ui::import::data;
 
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
@@ -56,7 +57,7 @@ fn answer(message: &Value, retelling: &mut Retelling<'_>) {
                 retelling.text(text, phases.next().flatten(), false);
             }
             Some("reasoning") => {
-                retelling.thinking(part["reasoning"].as_str().unwrap_or_default(), false);
+                retelling.thinking(None, part["reasoning"].as_str().unwrap_or_default(), false);
             }
             Some("tool-invocation") => {
                 let id = part["toolInvocation"]["toolCallId"].clone();
@@ -65,7 +66,7 @@ fn answer(message: &Value, retelling: &mut Retelling<'_>) {
                 call(&part["toolInvocation"], annotation.unwrap_or(&Value::Null), retelling);
             }
             Some("step-start") => (),
-            _ => retelling.unrecognized("part", &part.to_string()),
+            _ => retelling.unrecognized(foreign::SOURCE, &part.to_string()),
         }
     }
     if parts.is_empty() && !content.is_empty() {
@@ -198,7 +199,7 @@ fn text(content: &Value) -> String {
 
 fn say(content: &Value, text: &str, retelling: &mut Retelling<'_>) {
     if let Some(thinking) = as_text(content, "reasoning") {
-        retelling.thinking(thinking, false);
+        retelling.thinking(None, thinking, false);
     }
     if !text.is_empty() {
         retelling.text(text, None, false);

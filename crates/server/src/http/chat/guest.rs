@@ -177,7 +177,10 @@ async fn bring_along(
     let mark = Event::Notice { level: Level::Info, text };
     let first = Entry { at: now, response_id: None, event: created };
     let last = Entry { at: now, response_id: None, event: mark };
-    let entries = [first].into_iter().chain(entries).chain([last]);
+    // What had no answer there gets none here: the client has said something else since.
+    let rest = Event::QueueHeld { reason: Some("imported".to_owned()) };
+    let rest = Entry { at: now, response_id: None, event: rest };
+    let entries = [first].into_iter().chain(entries).chain([rest, last]);
     let records = entries.zip(1..).map(|(entry, seq)| {
         let Entry { at, response_id, event } = with_summary(entry);
         Record::new(Seq(seq), at, session.clone(), response_id, event)
