@@ -4,7 +4,9 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 
 /**
- * @typedef {{call: string, arguments?: object} | {text: string}} Said
+ * `after` holds the rest of a text back.
+ * @typedef {{call: string, arguments?: object}} Call
+ * @typedef {Call | {calls: Call[]} | {refusal: string} | {text: string, after?: Promise<unknown>, rest?: string}} Said
  * @param {{after: (end: () => Promise<void>) => void}} scope ends the service: a test, or a suite
  */
 export async function startModel(scope) {
@@ -16,10 +18,22 @@ export async function startModel(scope) {
     let body = "";
     for await (const piece of request) body += piece;
     asked.push(JSON.parse(body));
-    response.writeHead(200, { "content-type": "text/event-stream" });
     const said = script.shift() ?? { text: "Nothing more to say." };
-    const choice = { index: 0, delta: delta(said, asked.length), finish_reason: reason(said) };
-    response.end(`data: ${JSON.stringify({ choices: [choice] })}\n\ndata: [DONE]\n\n`);
+    if ("refusal" in said) {
+      response.writeHead(400, { "content-type": "application/json" });
+      response.end(JSON.stringify({ error: { message: said.refusal } }));
+      return;
+    }
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    const send = (/** @type {object} */ delta, /** @type {string | null} */ finish_reason) =>
+      response.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`);
+    send(delta(said, asked.length), null);
+    if ("rest" in said) {
+      await said.after;
+      send({ content: said.rest }, null);
+    }
+    send({}, reason(said));
+    response.end("data: [DONE]\n\n");
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -38,11 +52,15 @@ export async function startModel(scope) {
   };
 }
 
-/** @param {Said} said @param {number} n */
+/** @param {Exclude<Said, {refusal: string}>} said @param {number} n */
 function delta(said, n) {
   if ("text" in said) return { content: said.text };
-  const call = { name: said.call, arguments: JSON.stringify(said.arguments ?? {}) };
-  return { tool_calls: [{ index: 0, id: `call_${n}`, type: "function", function: call }] };
+  const calls = "calls" in said ? said.calls : [said];
+  const tool_calls = calls.map(({ call, arguments: given = {} }, index) => {
+    const id = `call_${n}_${index}`;
+    return { index, id, type: "function", function: { name: call, arguments: JSON.stringify(given) } };
+  });
+  return { tool_calls };
 }
 
 /** @param {Said} said */
