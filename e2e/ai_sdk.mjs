@@ -1,26 +1,60 @@
-// The real clients of the AI SDK, without a page around them: each keeps its messages as `useChat` does.
+// Clients of the AI SDK, of every version and kind, behind one set of names: the classes of `ai` in this
+// process, and the hooks of `@ai-sdk/react` in a browser. Each keeps its messages itself.
 
-import { strict as assert } from "node:assert";
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+
+import { build } from "esbuild";
 
 /**
- * One release of the package `ai`.
- * @typedef {{name: string, module: any, profile: number}} Sdk
+ * A kind of client. `profile` is its major version; `isFirst` marks the first release of one.
+ * @typedef {object} Client
+ * @property {string} name
+ * @property {number} profile
+ * @property {boolean} isFirst
+ * @property {(callboard: {base: string, token: string}, options?: Options) => Promise<Chat>} open
  */
 
-/** What is tested: the newest of each major version, and its first. @type {[string, number][]} */
-const RELEASES = [
-  ["ai-5", 5],
-  ["ai-5-first", 5],
-  ["ai-6", 6],
-  ["ai-6-first", 6],
-  ["ai-7", 7],
-  ["ai-7-first", 7],
-];
+/**
+ * `tools` are declared; those among `outputs` and `errors` are answered so at once.
+ * @typedef {object} Options
+ * @property {string} [id]
+ * @property {any[]} [messages]
+ * @property {string} [agent]
+ * @property {object} [tools]
+ * @property {Record<string, unknown>} [outputs]
+ * @property {Record<string, string>} [errors]
+ */
 
-/** @type {Sdk[]} */
-export const SDKS = await Promise.all(
-  RELEASES.map(async ([name, profile]) => ({ name, profile, module: await import(name) })),
-);
+/**
+ * One chat, as its client has it.
+ * @typedef {object} Chat
+ * @property {string} id
+ * @property {() => Promise<{messages: any[], status: string, error?: string}>} look
+ * @property {(text: string, more?: {files?: any[], messageId?: string}) => Promise<void>} send is over when
+ *   the response is
+ * @property {() => Promise<void>} stop no longer listens
+ * @property {() => Promise<void>} resume
+ * @property {() => Promise<void>} regenerate
+ * @property {(decision: {id: string, approved: boolean, reason?: string}) => Promise<void>} decide
+ */
+
+let count = 0;
+
+function newId() {
+  count += 1;
+  return `chat-${process.pid}-${count}`;
+}
+
+/** The newest release of a major version, or its first, in this process. @param {string} name @returns {Promise<Client & {module: any}>} */
+export async function release(name) {
+  const module = await import(name);
+  const profile = Number(name.split("-")[1]);
+  const client = { name, profile, module, isFirst: name.endsWith("-first") };
+  const open = async (/** @type {any} */ callboard, /** @type {Options} */ options = {}) => openHere(client, callboard, options);
+  return { ...client, open };
+}
 
 /** Messages in memory: what React would hold. */
 class Memory {
@@ -37,56 +71,186 @@ class Memory {
   snapshot = (/** @type {any} */ value) => structuredClone(value);
 }
 
-/**
- * A chat with a running Callboard.
- * @param {Sdk} sdk
- * @param {{base: string, token: string}} callboard
- * @param {{id?: string, messages?: any[], agent?: string, body?: object, [option: string]: any}} [options]
- * @returns {any}
- */
-export function openChat({ module, profile }, callboard, options = {}) {
-  const { agent, body, messages = [], ...rest } = options;
-  class Chat extends module.AbstractChat {
-    constructor() {
-      const transport = new module.DefaultChatTransport({
-        api: `${callboard.base}api/chat${agent ? `/${agent}` : ""}`,
-        headers: { Authorization: `Bearer ${callboard.token}`, "x-callboard-profile": String(profile) },
-        body,
-      });
-      super({ transport, state: new Memory(messages), ...rest });
-    }
-  }
-  return new Chat();
+/** A chat of that release. @param {any} module @param {any} options as `useChat` takes them @returns {any} */
+export function newChat(module, { messages = [], ...options }) {
+  const Chat = class extends module.AbstractChat {};
+  return new /** @type {any} */ (Chat)({ ...options, state: new Memory(messages) });
 }
 
-/** What the server keeps of a chat, in the client's words. @param {any} callboard @param {string} id */
-export async function kept(callboard, id, profile = 6) {
-  const { messages } = await callboard.api(`sessions/${id}/messages?format=ui&profile=${profile}`);
+/** @param {{module: any, profile: number}} client @param {any} callboard @param {Options} options @returns {Chat} */
+function openHere({ module, profile }, callboard, { id = newId(), agent, tools, messages = [], outputs = {}, errors = {} }) {
+  const api = `${callboard.base}api/chat${agent ? `/${agent}` : ""}`;
+  const headers = { Authorization: `Bearer ${callboard.token}`, "x-callboard-profile": String(profile) };
+  const chat = newChat(module, {
+    id,
+    transport: new module.DefaultChatTransport({ api, headers, body: { tools } }),
+    messages,
+    sendAutomaticallyWhen: (/** @type {any} */ it) =>
+      module.lastAssistantMessageIsCompleteWithToolCalls(it) ||
+      module.lastAssistantMessageIsCompleteWithApprovalResponses?.(it),
+    onToolCall: (/** @type {any} */ { toolCall: { toolName, toolCallId } }) => {
+      const give = chat.addToolOutput ?? chat.addToolResult;
+      const call = { tool: toolName, toolCallId };
+      if (toolName in outputs) void give.call(chat, { ...call, output: outputs[toolName] });
+      if (toolName in errors) void give.call(chat, { ...call, state: "output-error", errorText: errors[toolName] });
+    },
+  });
+  return {
+    id,
+    look: async () => JSON.parse(JSON.stringify({ messages: chat.messages, status: chat.status, error: chat.error?.message })),
+    send: (text, more) => chat.sendMessage({ text, ...more }),
+    stop: () => chat.stop(),
+    resume: () => chat.resumeStream(),
+    regenerate: () => chat.regenerate(),
+    decide: (decision) => chat.addToolApprovalResponse(decision),
+  };
+}
+
+/**
+ * The hook of a major version, on a page of another origin than Callboard's, which must allow `origin`.
+ * @param {number} profile
+ * @param {string} origin
+ * @param {() => Promise<import("playwright-core").Page>} newPage
+ * @returns {Client}
+ */
+export function hook(profile, origin, newPage) {
+  return {
+    name: `react-${profile}`,
+    profile,
+    isFirst: false,
+    open: async ({ base, token }, { id = newId(), ...options } = {}) => {
+      const page = await newPage();
+      const settings = { base, token, profile, id, ...options };
+      await page.addInitScript((it) => void (/** @type {any} */ (globalThis).SETTINGS = it), settings);
+      await page.goto(`${origin}/${profile}`);
+      await page.locator("pre").waitFor();
+      /** Calls what the hook gives, and waits for what that promises. @param {string} name @param {any[]} args */
+      const call = (name, ...args) =>
+        page.evaluate(async ([name, args]) => {
+          // Given before each call, because every rendering makes new ones.
+          await /** @type {any} */ (globalThis).chat[name](...args);
+        }, /** @type {const} */ ([name, args]));
+      return {
+        id,
+        look: async () => JSON.parse(await page.locator("pre").innerText()),
+        send: (text, more) => call("send", text, more),
+        stop: () => call("stop"),
+        resume: () => call("resume"),
+        regenerate: () => call("regenerate"),
+        decide: (decision) => call("decide", decision),
+      };
+    },
+  };
+}
+
+/** Serves `chat_hook.jsx`, built with the packages of each version. Gives the origin. @param {{after: (end: () => Promise<void>) => void}} scope */
+export async function serveHooks(scope) {
+  /** @type {Map<string | undefined, string>} */
+  const scripts = new Map();
+  for (const profile of [4, 5, 6, 7]) {
+    const { outputFiles } = await build({
+      entryPoints: [new URL("chat_hook.jsx", import.meta.url).pathname],
+      bundle: true,
+      write: false,
+      jsx: "automatic",
+      alias: { ai: `ai-${profile}`, "@ai-sdk/react": `ai-react-${profile}` },
+    });
+    scripts.set(`/${profile}.js`, outputFiles[0].text);
+  }
+  const server = createServer((request, response) => {
+    const script = scripts.get(request.url);
+    response.setHeader("content-type", script ? "text/javascript" : "text/html; charset=utf-8");
+    response.end(script ?? `<!doctype html><link rel="icon" href="data:,"><div id="root"></div><script src="${request.url}.js"></script>`);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  scope.after(async () => void server.close());
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  return `http://127.0.0.1:${port}`;
+}
+
+/** What the server keeps of a chat, in the client's words. @param {any} callboard @param {string} id @param {number} profile */
+export async function kept(callboard, id, profile) {
+  const format = profile === 4 ? "ui-v4&order=asc" : `ui&profile=${profile}`;
+  const { messages } = await callboard.api(`sessions/${id}/messages?format=${format}`);
   return messages;
 }
 
 /**
- * What both sides must agree on. The client has no metadata of what it said itself; it also keeps how
- * arguments looked while they came.
- * @param {any[]} messages
+ * What both sides must agree on: everything, but for
+ * - when a message of the user's was written down, which only the server knows;
+ * - the ids of thoughts, which the first releases do not keep;
+ * - what version 4 has of its own: see below.
+ * @param {any[]} messages @param {Client} client
  */
-export function shared(messages) {
-  return JSON.parse(JSON.stringify(messages)).map((/** @type {any} */ message) => {
+export function shared(messages, { profile, isFirst }) {
+  const copies = structuredClone(messages);
+  if (profile === 4) return copies.map(shared4);
+  for (const message of copies) {
     if (message.role === "user") delete message.metadata;
     for (const part of message.parts) {
-      delete part.rawInput;
-      if (part.type === "reasoning") delete part.id;
+      if (isFirst && part.type === "reasoning") delete part.id;
     }
-    return message;
+  }
+  return copies;
+}
+
+/**
+ * Version 4 keeps things twice, of which the parts count: `content` is all text there and the last one here,
+ * `reasoning` and `toolInvocations` are not here. It counts steps, it has its own clock, and it appends
+ * annotations where the last one about a thing is meant.
+ * @param {any} message
+ */
+function shared4({ id, role, content, parts, annotations = [], experimental_attachments }) {
+  const last = new Map(
+    annotations.map((/** @type {any} */ it) => [JSON.stringify([it.toolCallId, it.messageId, it.type, it.id]), it]),
+  );
+  const kept = parts.filter((/** @type {any} */ it) => it.type !== "step-start");
+  for (const { toolInvocation } of kept) delete toolInvocation?.step;
+  return {
+    id,
+    role,
+    parts: kept,
+    annotations: [...last.values()],
+    ...(role === "user" && { content, experimental_attachments }),
+  };
+}
+
+/** Both sides have the same messages. @param {Chat} chat @param {any} callboard @param {Client} client */
+export async function assertKept(chat, callboard, client) {
+  const { messages } = await chat.look();
+  const here = shared(messages, client);
+  assert.deepEqual(here, shared(await kept(callboard, chat.id, client.profile), client));
+  return messages;
+}
+
+/**
+ * A message in words that all versions share, a line for a part: `text`, `reasoning`, `NAME: STATE`.
+ * @param {any} message @returns {string[]}
+ */
+export function outline(message) {
+  const named = message.parts.filter((/** @type {any} */ it) => it.type !== "step-start");
+  return named.map((/** @type {any} */ { type, state, toolName, toolInvocation }) => {
+    if (toolInvocation) return `${toolInvocation.toolName}: ${state4(toolInvocation)}`;
+    if (type === "dynamic-tool") return `${toolName}: ${state}`;
+    return type.startsWith("tool-") ? `${type.slice("tool-".length)}: ${state}` : type;
   });
 }
 
-/** Both sides have the same messages. @param {any} chat @param {any} callboard @param {Sdk} sdk */
-export async function assertKept(chat, callboard, { profile }) {
-  assert.deepEqual(shared(chat.messages), shared(await kept(callboard, chat.id, profile)));
+/** The state of a call, as later versions call it. @param {any} invocation */
+function state4({ state, result }) {
+  if (state !== "result") return state === "call" ? "input-available" : "input-streaming";
+  return result?.error ? "output-error" : "output-available";
 }
 
-/** The parts of the last message, by their type. @param {any} chat @returns {any[]} */
-export function parts(chat, type = "") {
-  return chat.messages.at(-1).parts.filter((/** @type {any} */ part) => part.type.startsWith(type));
+/** What a call was given and gave. @param {any} message @param {string} name */
+export function call(message, name) {
+  const part = message.parts.find((/** @type {any} */ it) => it.type === `tool-${name}` || it.toolInvocation?.toolName === name);
+  const { toolCallId, args, result, input = args, output = result, errorText, approval } = part.toolInvocation ?? part;
+  return { id: toolCallId, input, output, error: errorText ?? result?.error?.message, approval };
+}
+
+/** All that is said in a message. @param {any} message @returns {string} */
+export function text(message) {
+  return message.parts.map((/** @type {any} */ it) => it.text ?? it.reasoning ?? "").join("");
 }

@@ -58,10 +58,9 @@ export function useBrowser() {
  * Everything that a person would see in red in the browser's developer tools: errors of scripts,
  * violations of the content security policy, requests that failed. The list grows.
  * @param {import("playwright-core").Page} page
+ * @param {string[]} [faults] of other pages
  */
-export function listFaults(page) {
-  /** @type {string[]} */
-  const faults = [];
+export function listFaults(page, faults = []) {
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) faults.push(`console: ${message.text()}`);
   });

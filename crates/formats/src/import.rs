@@ -245,23 +245,15 @@ impl<'a> Retelling<'a> {
         self.say(part_id, text, None, false);
     }
 
-    pub(crate) fn thinking_as(&mut self, id: Option<&str>, text: &str) {
-        let part_id = self.part_id_as(id);
-        self.think(part_id, text, false);
-    }
-
     fn say(&mut self, part_id: PartId, text: &str, phase: Option<Phase>, discarded: bool) {
         self.push(Event::TextStart { part_id: part_id.clone(), parent_call_id: None });
         let text = text.to_owned();
         self.push(Event::TextDone { part_id, parent_call_id: None, text, phase, discarded });
     }
 
-    pub(crate) fn thinking(&mut self, text: &str, discarded: bool) {
-        let part_id = self.part_id();
-        self.think(part_id, text, discarded);
-    }
-
-    fn think(&mut self, part_id: PartId, text: &str, discarded: bool) {
+    /// A thought keeps its id, if no other part of its run has it.
+    pub(crate) fn thinking(&mut self, id: Option<&str>, text: &str, discarded: bool) {
+        let part_id = self.part_id_as(id);
         self.push(Event::ThinkingStart { part_id: part_id.clone(), parent_call_id: None });
         let text = text.to_owned();
         self.push(Event::ThinkingDone { part_id, parent_call_id: None, text, discarded });

@@ -6,6 +6,9 @@ use std::fmt;
 use serde_json::{Value, json};
 use transcript::ClientTool;
 
+#[cfg(test)]
+mod tests;
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum Given {
     Said(Said),

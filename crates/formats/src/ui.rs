@@ -3,16 +3,18 @@
 //! `stream.rs` tells a run as the chunks that its client folds into the same message, `incoming.rs`
 //! reads what the client sends. What has no part of its own in that vocabulary is a data part:
 //! `data-steered`, `data-exchange`, `data-notice` and `data-unrecognized`. Left out are what happened
-//! outside any run and what sub-agents did.
+//! outside any run and what sub-agents did. Parts that a client brought along go out as they came in
+//! (`foreign.rs`).
 
+pub(crate) mod foreign;
 pub(crate) mod import;
 mod incoming;
 mod stream;
 
 use serde_json::{Map, Value, json};
 use transcript::{
-    Answer, Attachment, Call, CallState, Content, Decision, Message, Part, PartKind, ResponseId,
-    Said, SaidBy, TextRole,
+    Answer, Attachment, Call, Content, Decision, Message, Part, PartKind, ResponseId, Said, SaidBy,
+    TextRole,
 };
 
 pub use import::import;
@@ -99,6 +101,10 @@ fn parts(answer: &Answer, profile: Profile) -> Vec<Value> {
         parts.push(self::part(answer, idx, part, profile));
     }
     start_steps(answer.steps.len(), &mut parts);
+    // The first releases take no message without parts.
+    if parts.is_empty() {
+        parts.push(json!({ "type": "step-start" }));
+    }
     parts
 }
 
@@ -110,10 +116,12 @@ fn part(answer: &Answer, idx: usize, part: &Part, profile: Profile) -> Value {
             (value, text.role == TextRole::Discarded)
         }
         PartKind::Thinking(it) => {
-            (json!({ "type": "reasoning", "text": it.text, "state": state(it.open) }), it.discarded)
+            let (text, state) = (&it.text, state(it.open));
+            let value = json!({ "type": "reasoning", "id": it.id, "text": text, "state": state });
+            (value, it.discarded)
         }
         PartKind::Call(call) => (tool_part(call, profile), false),
-        kind => (data(&answer.id, idx, kind), false),
+        kind => (aside(&answer.id, idx, kind), false),
     };
     if discarded {
         value["providerMetadata"] = discarded_mark();
@@ -138,7 +146,8 @@ fn tool_part(call: &Call, profile: Profile) -> Value {
             set("output", call::output(call));
             "output-available"
         }
-        Some(_) if is_refused && call.state == CallState::Denied => "output-denied",
+        // Whatever else happened to it: a call that was refused cannot have failed, say its readers.
+        Some(_) if is_refused => "output-denied",
         Some(_) => {
             set("errorText", json!(call::error_text(call)));
             "output-error"
@@ -185,6 +194,11 @@ pub(crate) fn reason(call: &Call) -> Option<String> {
         Decision::Withdrawn => Some("The run ended first.".to_owned()),
     };
     resolved.feedback.clone().or(why)
+}
+
+/// What has no other words: a part, and the chunk that makes it.
+fn aside(run: &ResponseId, idx: usize, kind: &PartKind) -> Value {
+    foreign::part(kind).unwrap_or_else(|| data(run, idx, kind))
 }
 
 pub(crate) fn data(run: &ResponseId, idx: usize, kind: &PartKind) -> Value {

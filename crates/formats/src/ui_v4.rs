@@ -5,7 +5,7 @@
 //! until the final text comes (`content`), which also brings the message's own annotation. An answer
 //! without one, because it still runs or broke off, is a placeholder with empty content, under the
 //! same id. What that vocabulary has no part for stands among the annotations, as data parts of
-//! `format=ui`. Texts that were taken back and what sub-agents did are left out.
+//! `format=ui`; sources and files that a client brought along are parts again. Texts that were taken back and what sub-agents did are left out.
 
 pub(crate) mod import;
 mod incoming;
@@ -91,9 +91,22 @@ fn parts(answer: &Answer) -> Vec<Value> {
         PartKind::Call(call) => {
             Some(json!({ "type": "tool-invocation", "toolInvocation": invocation(call) }))
         }
-        _ => None,
+        kind => foreign_part(kind),
     });
     parts.collect()
+}
+
+/// A source or a file, as it came in.
+fn foreign_part(kind: &PartKind) -> Option<Value> {
+    let PartKind::Unrecognized { source, raw } = kind else { return None };
+    let part: Value = serde_json::from_str(raw).ok().filter(|_| source == ui::foreign::SOURCE)?;
+    let is_text = |name: &str| part[name].is_string();
+    let is_taken = match part["type"].as_str()? {
+        "source" => part["source"].is_object(),
+        "file" => is_text("mimeType") && is_text("data"),
+        _ => false,
+    };
+    is_taken.then_some(part)
 }
 
 fn invocation(call: &Call) -> Value {
@@ -126,7 +139,7 @@ fn annotations(answer: &Answer) -> Vec<Value> {
     let of_parts = outer.enumerate().filter_map(|(idx, part)| match &part.kind {
         PartKind::Text(_) | PartKind::Thinking(_) => None,
         PartKind::Call(call) => Some(tool_annotation(call)),
-        kind => Some(ui::data(&answer.id, idx, kind)),
+        kind => foreign_part(kind).is_none().then(|| ui::data(&answer.id, idx, kind)),
     });
     of_parts.chain(message_annotation(answer)).collect()
 }

@@ -5,6 +5,7 @@ mod agui;
 mod losses;
 mod messages;
 mod outline;
+mod ui_messages;
 
 use std::path::PathBuf;
 

@@ -41,7 +41,7 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
             }
             Some("reasoning") => {
                 retelling.step_of(id);
-                retelling.thinking_as(id, &text);
+                retelling.thinking(id, &text, false);
             }
             Some("tool") => result(message, &text, &mut retelling),
             _ => retelling.unrecognized("message", &message.to_string()),

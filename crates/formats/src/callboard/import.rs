@@ -48,7 +48,7 @@ fn answer(message: &Value, content: &str, retelling: &mut Retelling<'_>) {
     let (agent, model) = (as_text(message, "agent"), as_text(message, "model"));
     retelling.begin(&Beginning { id: as_text(message, "id"), agent, model });
     if let Some(reasoning) = as_text(message, "reasoning") {
-        retelling.thinking(reasoning, false);
+        retelling.thinking(None, reasoning, false);
     }
     let calls = items(&message["toolCalls"]);
     for call in calls {

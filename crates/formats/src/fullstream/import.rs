@@ -178,7 +178,7 @@ impl Hearing<'_, '_> {
         match words.kind {
             "text" => self.retelling.text(&words.text, None, words.discarded),
             "raw" => self.note(&words.id),
-            _ => self.retelling.thinking(&words.text, words.discarded),
+            _ => self.retelling.thinking(None, &words.text, words.discarded),
         }
     }
 

@@ -180,7 +180,7 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
 fn assistant(message: &Value, text: &str, retelling: &mut Retelling<'_>) {
     let thinking = ["thinking", "reasoning_content", "reasoning"];
     if let Some(thinking) = thinking.iter().find_map(|it| as_text(message, it)) {
-        retelling.thinking(thinking, false);
+        retelling.thinking(None, thinking, false);
     }
     if !text.is_empty() {
         retelling.text(text, None, false);

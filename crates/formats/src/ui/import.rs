@@ -1,7 +1,7 @@
 //! `UIMessage`s as events.
 //!
 //! They do not say: which words led to which call, how long calls took, why a call was refused, what a
-//! sub-agent did. Sources and data of others are kept as `unrecognized`.
+//! sub-agent did. Parts of others are kept as `unrecognized`.
 
 use serde_json::{Map, Value};
 use transcript::{
@@ -14,6 +14,7 @@ use crate::import::{
     error_info, items,
 };
 use crate::incoming::File;
+use crate::ui::foreign;
 
 pub(crate) const MESSAGES: List = List {
     of: "messages",
@@ -47,6 +48,8 @@ fn parts(message: &Value) -> &[Value] {
 fn said(message: &Value, role: SaidBy, retelling: &mut Retelling<'_>) {
     let texts = parts(message).iter().filter(|it| it["type"] == "text");
     let texts: Vec<&str> = texts.filter_map(|it| it["text"].as_str()).collect();
+    // Clients put the pieces of instructions together as they are.
+    let joint = if role == SaidBy::System { "" } else { "\n\n" };
     let files = parts(message).iter().filter(|it| it["type"] == "file").map(|it| File {
         media_type: as_text(it, "mediaType").unwrap_or("application/octet-stream").to_owned(),
         name: as_text(it, "filename").map(str::to_owned),
@@ -54,31 +57,37 @@ fn said(message: &Value, role: SaidBy, retelling: &mut Retelling<'_>) {
     });
     let files: Vec<File> = files.collect();
     let from = serde_json::from_value(message["metadata"]["from"].clone()).ok();
-    retelling.said_from(as_text(message, "id"), role, &texts.join("\n\n"), &files, from);
+    retelling.said_from(as_text(message, "id"), role, &texts.join(joint), &files, from);
 }
 
 fn answer(message: &Value, retelling: &mut Retelling<'_>) {
     let metadata = &message["metadata"];
     let (agent, model) = (as_text(metadata, "agent"), as_text(metadata, "model"));
     retelling.begin(&Beginning { id: as_text(message, "id"), agent, model });
-    for part in parts(message) {
+    for part in parts(message).iter().filter(|_| !stands_for_nothing(message)) {
         let text = part["text"].as_str().unwrap_or_default();
         let discarded = part["providerMetadata"]["callboard"]["discarded"] == true;
         match part["type"].as_str().unwrap_or_default() {
             "step-start" => retelling.step(),
             "text" => retelling.text(text, None, discarded),
-            "reasoning" => retelling.thinking(text, discarded),
+            "reasoning" => retelling.thinking(as_text(part, "id"), text, discarded),
             "dynamic-tool" => {
                 call(part, as_text(part, "toolName").unwrap_or_default(), retelling);
             }
             kind => match (kind.strip_prefix("tool-"), kind.strip_prefix("data-")) {
                 (Some(name), _) => call(part, name, retelling),
                 (None, Some(name)) => data(part, name, retelling),
-                (None, None) => retelling.unrecognized("part", &part.to_string()),
+                (None, None) => retelling.unrecognized(foreign::SOURCE, &part.to_string()),
             },
         }
     }
     retelling.end(ending(metadata));
+}
+
+/// Nothing was said, and a message has to have a part.
+fn stands_for_nothing(message: &Value) -> bool {
+    let has_finished_step = message["metadata"]["finishReason"].is_string();
+    matches!(parts(message), [only] if only["type"] == "step-start") && !has_finished_step
 }
 
 fn ending(metadata: &Value) -> Ending {
@@ -105,7 +114,10 @@ fn call(part: &Value, name: &str, retelling: &mut Retelling<'_>) {
         Some("output-error") => {
             retelling.result(&call, Came::Failed(error_info(&part["errorText"])), 0);
         }
-        Some("output-denied") => {
+        Some(state)
+            if state == "output-denied"
+                || (state == "approval-responded" && approval["approved"] == false) =>
+        {
             let why = as_text(approval, "reason").unwrap_or("The call was refused.");
             let error = ErrorInfo::new(ErrorCode::ToolDenied, why);
             retelling.result(&call, Came::Failed(error), 0);
@@ -133,7 +145,7 @@ pub(crate) fn data(part: &Value, name: &str, retelling: &mut Retelling<'_>) {
             retelling.unrecognized(field("source"), field("raw"));
         }
         "exchange" => exchange(part, data, retelling),
-        _ => retelling.unrecognized("part", &part.to_string()),
+        _ => retelling.unrecognized(foreign::SOURCE, &part.to_string()),
     }
 }
 

@@ -30,15 +30,17 @@ pub enum Trigger {
 /// Reads the body of a chat request: all messages, or only the new one under `message`.
 pub fn request(body: &Value) -> Result<Request, BadRequest> {
     let fields = body.as_object().ok_or_else(|| BadRequest::new("The body is no JSON object."))?;
-    let trigger = match fields.get("trigger").map(|it| it.as_str()) {
-        None | Some(Some("submit-message")) => Trigger::Submit,
-        Some(Some("regenerate-message")) => Trigger::Regenerate,
-        Some(_) => {
+    let trigger = match &body["trigger"] {
+        Value::Null => Trigger::Submit,
+        Value::String(it) if it == "submit-message" => Trigger::Submit,
+        Value::String(it) if it == "regenerate-message" => Trigger::Regenerate,
+        _ => {
             let why = "`trigger` is neither \"submit-message\" nor \"regenerate-message\".";
             return Err(BadRequest::new(why));
         }
     };
-    let given = match (fields.get("message"), fields.get("messages")) {
+    let field = |name: &str| fields.get(name).filter(|it| !it.is_null());
+    let given = match (field("message"), field("messages")) {
         (Some(message), _) => read_message(message, "message")?,
         (None, Some(Value::Array(messages))) => match messages.last() {
             Some(last) => read_message(last, &format!("messages[{}]", messages.len() - 1))?,

@@ -14,7 +14,7 @@ use transcript::{
 };
 
 use super::{
-    Profile, approval_id, data, discarded_mark, finish_reason, first_metadata, last_metadata,
+    Profile, approval_id, aside, discarded_mark, finish_reason, first_metadata, last_metadata,
     reason,
 };
 use crate::call;
@@ -34,6 +34,8 @@ struct Voice {
     start: Value,
     response: Response,
     step_is_open: bool,
+    /// The client's message has parts.
+    has_parts: bool,
     /// Calls that the client was asked about.
     asked: HashSet<CallId>,
 }
@@ -53,6 +55,7 @@ impl Stream {
             start: Value::Null,
             response: Response::ToCome,
             step_is_open: false,
+            has_parts: false,
             asked: HashSet::new(),
         };
         Self { follow: Follow::new(run), voice }
@@ -112,6 +115,7 @@ impl Voice {
             self.response = Response::Open;
             chunks.push(self.start.clone());
         }
+        self.has_parts |= !said.is_empty();
         chunks.extend(said);
         if is_end {
             self.response = Response::Over;
@@ -154,7 +158,7 @@ impl Voice {
             News::CallWritten(call) => vec![input_available(call)],
             News::ApprovalSettled(call) => self.approval_settled(call),
             News::CallEnded(call) => vec![self.call_ended(call)],
-            News::Aside(idx, kind) => vec![data(&self.run, *idx, kind)],
+            News::Aside(idx, kind) => vec![aside(&self.run, *idx, kind)],
             News::Ended(answer) => self.ended(answer),
         }
     }
@@ -164,11 +168,13 @@ impl Voice {
         was_open.then(|| json!({ "type": "finish-step" }))
     }
 
-    /// The client that was asked knows its own decision; what others decided can be told to the newest.
+    /// The client that was asked may have decided itself, or another; that can be told to the newest.
     fn approval_settled(&mut self, call: &Call) -> Vec<Value> {
         let mut chunks = Vec::new();
-        if self.profile == Profile::V7 && self.asked.insert(call.id.clone()) {
-            chunks.push(approval_request(call));
+        if self.profile == Profile::V7 {
+            if self.asked.insert(call.id.clone()) {
+                chunks.push(approval_request(call));
+            }
             let approved = call::accepted(call).is_some();
             let mut response = json!({
                 "type": "tool-approval-response",
@@ -195,13 +201,21 @@ impl Voice {
                 let output = call::output(call);
                 json!({ "type": "tool-output-available", "toolCallId": id, "output": output })
             }
-            Some(_) if call.state == CallState::Denied && self.asked.contains(id) => {
+            Some(_) if self.knows_of_refusal(call) => {
                 json!({ "type": "tool-output-denied", "toolCallId": id })
             }
             Some(error) => {
                 json!({ "type": "tool-output-error", "toolCallId": id, "errorText": error })
             }
         }
+    }
+
+    /// Of one that nobody decided, only the newest was told.
+    fn knows_of_refusal(&self, call: &Call) -> bool {
+        let decision = call::resolution(call).map(|it| it.decision);
+        self.asked.contains(&call.id)
+            && decision.is_some_and(|it| it != Decision::Accepted)
+            && (call.state == CallState::Denied || self.profile == Profile::V7)
     }
 
     /// Ends the response: it is the client's turn. Requests are told here and not before, because one
@@ -228,6 +242,9 @@ impl Voice {
 
     fn ended(&mut self, answer: &Answer) -> Vec<Value> {
         let mut chunks: Vec<Value> = self.finish_step().into_iter().collect();
+        if !self.has_parts {
+            chunks.extend(["start-step", "finish-step"].map(|kind| json!({ "type": kind })));
+        }
         let metadata = last_metadata(answer);
         let status = answer.finish.as_ref().map(|it| it.status);
         match status {

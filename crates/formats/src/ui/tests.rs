@@ -4,6 +4,7 @@
 mod client;
 mod imports;
 mod requests;
+mod vectors;
 
 use expect_test::expect;
 use proptest::prelude::*;
@@ -63,8 +64,11 @@ fn replayed(log: &[Record], cut: usize, run: &ResponseId, profile: Profile) -> C
 fn but_for_approvals(mut message: Value, answer: &Answer) -> Value {
     for part in message["parts"].as_array_mut().unwrap() {
         let Some(id) = part["toolCallId"].as_str().map(str::to_owned) else { continue };
-        let is_denied =
-            answer.calls().any(|it| it.id.as_str() == id && it.state == CallState::Denied);
+        let is_refused = |it: &Call| {
+            it.state == CallState::Denied
+                || call::resolution(it).is_some_and(|it| it.decision != Decision::Accepted)
+        };
+        let is_denied = answer.calls().any(|it| it.id.as_str() == id && is_refused(it));
         let fields = part.as_object_mut().unwrap();
         fields.shift_remove("approval");
         if is_denied {
@@ -142,40 +146,6 @@ proptest! {
                     replayed(&log, cut, &run, profile);
                 }
             }
-        }
-    }
-}
-
-/// The client of these tests folds as the real ones were seen to.
-#[test]
-fn the_client_of_these_tests_is_like_the_real_one() {
-    for line in include_str!("../../fixtures/ui/folded.jsonl").lines() {
-        let case: Value = serde_json::from_str(line).unwrap();
-        let mut client = Client::lenient(case["initial"][0].clone());
-        let chunks = case["chunks"].as_array().unwrap().clone();
-        let result = std::panic::catch_unwind(move || {
-            client.take(chunks);
-            client
-        });
-        match (case["status"].as_str().unwrap(), result) {
-            ("error", Err(_)) => (),
-            ("ready", Ok(client)) => {
-                let mut real = case["assistant"][0].clone();
-                let mut folded = client.message();
-                // Which the client invents where the server gives none.
-                for message in [&mut real, &mut folded] {
-                    if case["chunks"][0]["type"] != "start" {
-                        message["id"] = Value::Null;
-                    }
-                }
-                for part in real["parts"].as_array_mut().unwrap() {
-                    if part["type"] == "reasoning" {
-                        part.as_object_mut().unwrap().shift_remove("id");
-                    }
-                }
-                assert_eq!(folded, real, "{}", case["name"]);
-            }
-            (status, _) => panic!("{}: the real one is {status}", case["name"]),
         }
     }
 }
@@ -282,4 +252,51 @@ fn how_a_run_ends() {
         [{"type":"message-metadata","messageMetadata":{"status":"cancelled","finishReason":"other","durationMs":0}},{"type":"abort"}]
         [{"type":"message-metadata","messageMetadata":{"status":"cancelled","finishReason":"other","durationMs":0}},{"type":"abort","reason":"timeout"}]
     "#]].assert_eq(&ends.concat());
+}
+
+/// The model calls a tool that needs a yes, and one of the client's.
+const PAUSES: &str = r#"
+    r1 {"type":"run_start","agent":"demo","trigger":"user"}
+    r1 {"type":"step_start","index":0}
+    r1 {"type":"tool_call_start","callId":"c1","toolName":"rm","executor":"server"}
+    r1 {"type":"tool_arguments_done","callId":"c1","arguments":"{}","validation":"pending"}
+    r1 {"type":"tool_call_start","callId":"c2","toolName":"pick","executor":"client"}
+    r1 {"type":"tool_arguments_done","callId":"c2","arguments":"{}","validation":"not_required"}
+    r1 {"type":"tool_running","callId":"c2"}
+    r1 {"type":"tool_approval_requested","callId":"c1","options":{"scopes":["once"],"canEdit":true}}
+    r1 {"type":"tool_approval_resolved","callId":"c1","decision":"accepted","by":"user"}
+    r1 {"type":"tool_running","callId":"c1"}
+    r1 {"type":"tool_result","callId":"c1","toolName":"rm","ok":true,"result":1}
+    r1 {"type":"tool_result","callId":"c2","toolName":"pick","ok":true,"result":"red"}
+    r1 {"type":"step_finish","index":0,"finishReason":"tool_calls"}
+    r1 {"type":"run_finish","status":"completed"}
+"#;
+
+/// After which records the response is over, with what the run then waits for.
+fn pauses(profile: Profile) -> Vec<String> {
+    let mut stream = Stream::new(ResponseId::new("r1"), profile);
+    let mut pauses = Vec::new();
+    for record in read(PAUSES) {
+        let told = stream.apply(&record);
+        if stream.is_over() {
+            let last = told.last().map(Value::to_string).unwrap_or_default();
+            let calls: Vec<String> = stream.waits_for().iter().map(ToString::to_string).collect();
+            pauses.push(format!("{} {} {last}", record.seq, calls.join("+")));
+            stream.next_response();
+        }
+    }
+    pauses
+}
+
+#[test]
+fn a_response_ends_where_it_is_the_clients_turn() {
+    let shown = |profile| pauses(profile).join("\n");
+    expect![[r#"
+        8 c1+c2 {"type":"finish","finishReason":"tool-calls"}
+        11 c2 {"type":"finish","finishReason":"tool-calls"}
+        14  {"type":"finish","finishReason":"tool-calls","messageMetadata":{"status":"completed","finishReason":"tool-calls","durationMs":0}}"#]].assert_eq(&shown(Profile::V6));
+    // It cannot be asked, so the response goes on until only its own tool is left.
+    expect![[r#"
+        11 c2 {"type":"finish"}
+        14  {"type":"finish","messageMetadata":{"status":"completed","finishReason":"tool-calls","durationMs":0}}"#]].assert_eq(&shown(Profile::V5));
 }

@@ -11,6 +11,7 @@ use crate::import::{
     error_info, items,
 };
 use crate::incoming::File;
+use crate::ui::foreign;
 use crate::ui::import::data;
 
 pub(crate) const MESSAGES: List = List {
@@ -89,7 +90,7 @@ fn answer(message: &Value, retelling: &mut Retelling<'_>) {
                 retelling.text(text, phases.next().flatten(), false);
             }
             Some("reasoning") => {
-                retelling.thinking(part["reasoning"].as_str().unwrap_or_default(), false);
+                retelling.thinking(None, part["reasoning"].as_str().unwrap_or_default(), false);
             }
             Some("tool-invocation") => {
                 let id = part["toolInvocation"]["toolCallId"].clone();
@@ -98,7 +99,7 @@ fn answer(message: &Value, retelling: &mut Retelling<'_>) {
                 call(&part["toolInvocation"], annotation.unwrap_or(&Value::Null), retelling);
             }
             Some("step-start") => (),
-            _ => retelling.unrecognized("part", &part.to_string()),
+            _ => retelling.unrecognized(foreign::SOURCE, &part.to_string()),
         }
     }
     if parts.is_empty() {
@@ -237,7 +238,7 @@ fn text(content: &Value) -> String {
 
 fn say(content: &Value, text: &str, retelling: &mut Retelling<'_>) {
     if let Some(thinking) = as_text(content, "reasoning") {
-        retelling.thinking(thinking, false);
+        retelling.thinking(None, thinking, false);
     }
     if !text.is_empty() {
         retelling.text(text, None, false);

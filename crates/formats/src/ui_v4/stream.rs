@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 use transcript::{Answer, Call, CallId, PartId, Record, ResponseId, RunStatus, Step, Usage};
 
-use super::{message_annotation, result, tool_annotation};
+use super::{foreign_part, message_annotation, result, tool_annotation};
 use crate::call;
 use crate::follow::{Follow, News};
 use crate::turns::{Turns, Words};
@@ -140,7 +140,11 @@ impl Voice {
             }
             News::Aside(idx, kind) => {
                 self.ensure_step(lines);
-                lines.push(line('8', &json!([ui::data(&self.run, *idx, kind)])));
+                lines.push(match foreign_part(kind) {
+                    Some(part) if part["type"] == "source" => line('h', &part["source"]),
+                    Some(file) => line('k', &without_type(file)),
+                    None => line('8', &json!([ui::data(&self.run, *idx, kind)])),
+                });
             }
             News::Ended(answer) => self.end(answer, lines),
         }
@@ -231,6 +235,13 @@ fn ending(reason: &str, usage: Option<Usage>) -> Value {
             json!({ "promptTokens": usage.input_tokens, "completionTokens": usage.output_tokens });
     }
     ending
+}
+
+fn without_type(mut part: Value) -> Value {
+    if let Some(fields) = part.as_object_mut() {
+        fields.remove("type");
+    }
+    part
 }
 
 fn line(code: char, value: &Value) -> String {

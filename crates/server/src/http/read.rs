@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::HOST;
 use formats::callboard::ChatMessage;
-use formats::ui::{FileUrl, Profile};
+use formats::ui::FileUrl;
 use formats::{contract, openai};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -170,9 +170,14 @@ fn in_words(
         }
         Format::Ui => {
             let profile = params.profile.into();
-            foreign(messages.filter_map(|it| ui_message(it, profile, file_url)))
+            let shown =
+                |it| Some(named_by_client(it, formats::ui::message(it, profile, file_url)?));
+            foreign(messages.filter_map(shown))
         }
-        Format::UiV4 => foreign(messages.filter_map(|it| formats::ui_v4::message(it, file_url))),
+        Format::UiV4 => {
+            let shown = |it| Some(named_by_client(it, formats::ui_v4::message(it, file_url)?));
+            foreign(messages.filter_map(shown))
+        }
         Format::Openai => {
             let files = openai::Files::LeftOut;
             let reader = openai::Reader { agent: "", model: None, system: None, files };
@@ -188,16 +193,11 @@ fn in_words(
 }
 
 /// As its client knows it: by the client's id, if it was the client's.
-fn ui_message(message: &Message, profile: Profile, file_url: FileUrl<'_>) -> Option<Value> {
-    let mut shown = formats::ui::message(message, profile, file_url)?;
+fn named_by_client(message: &Message, mut shown: Value) -> Value {
     if let Content::Said(Said { client_id: Some(client_id), .. }) = &message.content {
         shown["id"] = json!(client_id);
     }
-    // The first releases take no message without parts.
-    if let Some(parts) = shown["parts"].as_array_mut().filter(|it| it.is_empty()) {
-        parts.push(json!({ "type": "step-start" }));
-    }
-    Some(shown)
+    shown
 }
 
 fn foreign(messages: impl IntoIterator<Item = Value>) -> Vec<ShownMessage> {

@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 use transcript::Event;
 
-use super::stage::{Played, ask, called, canned, is_delta, play, result};
+use super::stage::{Played, ask, called, canned, is_delta, play, play_with, result, succeeded};
 use crate::{Effect, Pace};
 
 #[test]
@@ -38,6 +38,39 @@ fn two_times_at_once() {
         Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 39, output_tokens: 33, total_tokens: 72, cached_tokens: None, reasoning_tokens: None }) }
     "#]],
     );
+}
+
+#[test]
+fn a_tool_of_the_client() {
+    let asked = ask(r#"use the client tool pick with {"of":"wall"}"#);
+    let played = play_with(asked, Pace::Instant, |_, _| succeeded(json!({ "colour": "teal" })));
+    expect![[r#"
+        {"type":"step_start","index":0}
+        {"type":"text_start","partId":"r.1"}
+          4 deltas
+        done r.1
+            Let me use `pick`.
+        {"type":"tool_call_start","callId":"r.2","toolName":"pick","executor":"server"}
+          3 deltas
+        {"type":"tool_arguments_done","callId":"r.2","arguments":"{\"of\":\"wall\"}","summary":"of: 'wall'","validation":"not_required"}
+        RunTool { call_id: CallId("r.2"), tool_name: "pick", arguments: "{\"of\":\"wall\"}" }
+        {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":7,"outputTokens":5,"totalTokens":12}}
+        {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
+        {"type":"step_start","index":1}
+        {"type":"text_start","partId":"r.3"}
+          10 deltas
+        done r.3
+            The tool `pick` says:
+
+            ```
+            {
+              "colour": "teal"
+            }
+            ```
+        {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":13,"outputTokens":10,"totalTokens":23}}
+        {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
+        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 20, output_tokens: 15, total_tokens: 35, cached_tokens: None, reasoning_tokens: None }) }
+    "#]].assert_eq(&show(&played));
 }
 
 #[test]

@@ -38,6 +38,33 @@ fn times() {
 }
 
 #[test]
+fn tools_of_the_client() {
+    check(
+        &[
+            "use the client tool pick_colour",
+            "please use the client tool pick_colour with {\"of\": \"wall\", \"and\": [1]}",
+            "use the client tool pick_colour with care",
+            "use the client tool",
+            "use the client tool two words",
+            "use the tool pick_colour",
+        ],
+        expect![[r#"
+            use the client tool pick_colour
+                pick_colour{}
+            please use the client tool pick_colour with {"of": "wall", "and": [1]}
+                pick_colour{"of":"wall","and":[1]}
+            use the client tool pick_colour with care
+                NotUnderstood { said: "use the client tool pick_colour with care" }
+            use the client tool
+                NotUnderstood { said: "use the client tool" }
+            use the client tool two words
+                NotUnderstood { said: "use the client tool two words" }
+            use the tool pick_colour
+                NotUnderstood { said: "use the tool pick_colour" }"#]],
+    );
+}
+
+#[test]
 fn agents_and_notes() {
     check(
         &[

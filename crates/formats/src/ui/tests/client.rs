@@ -17,8 +17,7 @@ pub(super) enum Status {
 
 #[derive(Debug)]
 pub(super) struct Client {
-    /// None takes the fields of the newest.
-    profile: Option<Profile>,
+    profile: Profile,
     pub(super) status: Status,
     id: Value,
     metadata: Option<Value>,
@@ -31,7 +30,7 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new(profile: Profile) -> Self {
         Self {
-            profile: Some(profile),
+            profile,
             status: Status::Ready,
             id: Value::Null,
             metadata: None,
@@ -41,11 +40,13 @@ impl Client {
         }
     }
 
-    /// Of the newest version, with a message that it goes on with.
-    pub(super) fn lenient(initial: Value) -> Self {
-        let mut client = Self { profile: None, ..Self::new(Profile::V7) };
-        client.id = initial["id"].clone();
-        client.parts = initial["parts"].as_array().cloned().unwrap_or_default();
+    /// With a message that it goes on with, if there is one.
+    pub(super) fn with_message(profile: Profile, messages: &Value) -> Self {
+        let mut client = Self::new(profile);
+        if let Some(last) = messages.as_array().and_then(|it| it.last()) {
+            client.id = last["id"].clone();
+            client.parts = last["parts"].as_array().cloned().unwrap_or_default();
+        }
         client
     }
 
@@ -86,7 +87,7 @@ impl Client {
             let value = chunk.get(name);
             assert!(value.is_none_or(Value::is_string), "`{name}` is no text: {chunk}");
         }
-        let Some(profile) = self.profile else { return };
+        let profile = self.profile;
         let (needed, allowed) =
             fields(kind, profile).unwrap_or_else(|| panic!("{profile:?} does not know {kind}"));
         for name in needed {
@@ -105,7 +106,7 @@ impl Client {
     fn fold(&mut self, chunk: &Value) {
         let kind = chunk["type"].as_str().unwrap();
         assert!(
-            self.status == Status::Streaming || kind == "start" || self.profile.is_none(),
+            self.status == Status::Streaming || kind == "start",
             "nothing before the start and after the end of a response: {chunk}"
         );
         self.status = Status::Streaming;
@@ -139,10 +140,7 @@ impl Client {
                 self.update_tool(chunk, [state, ("input", input)].into());
             }
             "tool-approval-request" => {
-                let mut approval = json!({ "id": chunk["approvalId"] });
-                if chunk["isAutomatic"] == true {
-                    approval["isAutomatic"] = json!(true);
-                }
+                let approval = json!({ "id": chunk["approvalId"] });
                 let part = self.tool(chunk);
                 part["state"] = json!("approval-requested");
                 part["approval"] = approval;
@@ -180,6 +178,7 @@ impl Client {
             }
             "abort" => self.status = Status::Ready,
             "error" => self.status = Status::Failed,
+            "source-url" | "source-document" | "file" => self.parts.push(chunk.clone()),
             _ if kind.starts_with("data-") => self.replace_data(chunk),
             other => panic!("unknown chunk {other}"),
         }
@@ -192,7 +191,11 @@ impl Client {
 
     fn start_words(&mut self, kind: &'static str, chunk: &Value) {
         self.words.insert((kind, chunk["id"].to_string()), self.parts.len());
-        self.parts.push(json!({ "type": kind, "text": "", "state": "streaming" }));
+        let mut part = json!({ "type": kind, "text": "", "state": "streaming" });
+        if kind == "reasoning" {
+            part["id"] = chunk["id"].clone();
+        }
+        self.parts.push(part);
     }
 
     fn grow_words(&mut self, kind: &'static str, chunk: &Value) {
@@ -254,7 +257,8 @@ fn merge(into: &mut Value, news: &Value) {
 
 type Fields = &'static [&'static str];
 
-/// What each first release takes beside `type`: what it needs, and what else it knows.
+/// What each first release takes beside `type`, as far as we send it: what it needs, and what else it
+/// knows.
 fn fields(kind: &str, profile: Profile) -> Option<(Fields, Fields)> {
     let v6 = profile != Profile::V5;
     let v7 = profile == Profile::V7;
@@ -265,14 +269,11 @@ fn fields(kind: &str, profile: Profile) -> Option<(Fields, Fields)> {
             (&["id"], &["providerMetadata"])
         }
         "text-delta" | "reasoning-delta" => (&["id", "delta"], &["providerMetadata"]),
-        "tool-input-start" => (&["toolCallId", "toolName"], &["providerExecuted", "dynamic"]),
+        "tool-input-start" => (&["toolCallId", "toolName"], &[]),
         "tool-input-delta" => (&["toolCallId", "inputTextDelta"], &[]),
-        "tool-input-available" => (
-            &["toolCallId", "toolName", "input"],
-            &["providerExecuted", "providerMetadata", "dynamic"],
-        ),
-        "tool-output-available" => (&["toolCallId", "output"], &["providerExecuted", "dynamic"]),
-        "tool-output-error" => (&["toolCallId", "errorText"], &["providerExecuted", "dynamic"]),
+        "tool-input-available" => (&["toolCallId", "toolName", "input"], &[]),
+        "tool-output-available" => (&["toolCallId", "output"], &[]),
+        "tool-output-error" => (&["toolCallId", "errorText"], &[]),
         "tool-approval-request" if v6 => (&["approvalId", "toolCallId"], &[]),
         "tool-output-denied" if v6 => (&["toolCallId"], &[]),
         "tool-approval-response" if v7 => (&["approvalId", "approved"], &["reason"]),
@@ -282,6 +283,11 @@ fn fields(kind: &str, profile: Profile) -> Option<(Fields, Fields)> {
         "abort" if v7 => (&[], &["reason"]),
         "abort" => (&[], &[]),
         "error" => (&["errorText"], &[]),
+        "source-url" => (&["sourceId", "url"], &["title", "providerMetadata"]),
+        "source-document" => {
+            (&["sourceId", "mediaType", "title"], &["filename", "providerMetadata"])
+        }
+        "file" => (&["url", "mediaType"], &["providerMetadata"]),
         _ if kind.starts_with("data-") => (&["data"], &["id", "transient"]),
         _ => return None,
     })

@@ -1,0 +1,32 @@
+// `useChat` of versions 4 to 7 in a browser: the hooks as they are, each on a page built for it.
+
+import assert from "node:assert/strict";
+import { after, afterEach, test } from "node:test";
+
+import { hook, serveHooks } from "./ai_sdk.mjs";
+import { listFaults, useBrowser } from "./browser.mjs";
+import { takeCases } from "./chat_cases.mjs";
+
+const browser = useBrowser();
+/** @type {(() => Promise<void>)[]} */
+const ends = [];
+const origin = await serveHooks({ after: (end) => after(end) });
+/** @type {string[]} */
+const faults = [];
+
+async function newPage() {
+  const page = await browser.newPage({ after: (end) => void ends.push(end) });
+  listFaults(page, faults);
+  return page;
+}
+
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+});
+
+takeCases([4, 5, 6, 7].map((profile) => hook(profile, origin, newPage)), [origin]);
+
+test("no page had anything to complain about", () => {
+  // One case is refused, and says so.
+  assert.deepEqual(faults.filter((it) => !/nobody|400 \(Bad Request\)/.test(it)), []);
+});
