@@ -378,9 +378,10 @@ impl Call {
         self.is_open() && self.approval.as_ref().is_some_and(|it| it.resolved.is_none())
     }
 
-    /// The client has all that it needs to run it, and has not said what came of it.
+    /// It is with the client, which has not said what came of it. One that is only written is not yet:
+    /// the model may still call others beside it.
     pub fn waits_for_client(&self) -> bool {
-        self.is_open() && self.arguments_done && self.executor == Executor::Client
+        self.state == CallState::Running && self.executor == Executor::Client
     }
 }
 

@@ -111,7 +111,7 @@ impl Chunks {
             voice.say(&news, &mut chunks);
         }
         // Calls are run when their step is over, so its usage is known by then.
-        let is_at_client = |it: &&Call| it.waits_for_client() && it.running_since.is_some();
+        let is_at_client = |it: &&Call| it.waits_for_client();
         if let Some(calls) = follow.waiting()
             && let Some(answer) = follow.answer()
             && calls.iter().all(is_at_client)

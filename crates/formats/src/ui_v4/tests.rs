@@ -154,11 +154,16 @@ fn kept(log: &[Record], run: &str) -> Value {
     message(whole(log).message(run).unwrap(), &file_url).unwrap()
 }
 
+/// The client asks again whenever it is its turn.
 fn folded(log: &[Record], cut: usize, run: &ResponseId) -> Client {
     let mut stream = Stream::new(run.clone());
     let mut client = Client::default();
     client.take(&stream.replay(&log[..cut]));
     for record in &log[cut..] {
+        if stream.is_over() && !stream.waits_for().is_empty() {
+            stream.next_response();
+            client.has_ended = false;
+        }
         client.take(&stream.apply(record));
     }
     client

@@ -475,7 +475,7 @@ async fn an_answer_for_more_than_once_answers_what_else_waits_for_the_same() {
         let mut request = model.asked().await;
         request.begin().await;
         for (index, path) in ["a.md", "b.md", "deep/c.md"].into_iter().enumerate() {
-            let arguments = json!({ "path": path, "content": "new" }).to_string();
+            let arguments = json!({ "path": path, "text": "new" }).to_string();
             let function = json!({ "name": "write_file", "arguments": arguments });
             let call = json!({ "index": index, "id": format!("c{index}"), "function": function });
             request.say(json!({ "tool_calls": [call] })).await;
