@@ -120,7 +120,7 @@ pub(crate) struct BackupArgs {
 }
 
 /// `127.0.0.1:4520`, or the port alone.
-fn listen(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let address = port.or_else(|_| text.replace("localhost:", "127.0.0.1:").parse());
     address.map_err(|_| "give an address and a port, such as 127.0.0.1:4520, or a port".to_owned())
