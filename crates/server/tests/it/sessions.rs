@@ -254,6 +254,26 @@ async fn the_doctor_says_what_is_wrong() {
     assert!(!ok && stdout.contains("PROBLEM") && stdout.contains("lisen"), "{stdout}");
 }
 
+/// Programs that nobody has asked for may be missing, but somebody must be there to answer.
+#[tokio::test]
+async fn where_no_agent_can_answer_everybody_is_told_what_to_do() {
+    let home = Home::new("demo = false\n");
+    let alone = || {
+        let mut command = home.command();
+        command.env("PATH", "/nowhere");
+        command
+    };
+    let (ok, stdout, stderr) = output(alone().arg("doctor"));
+    let what_to_do = "install Claude Code, Codex or Pi, add a model to callboard.toml";
+    assert!(!ok && stdout.contains("PROBLEM") && stdout.contains(what_to_do), "{stdout}");
+    assert!(stderr.contains("one of these needs your attention"), "{stderr}");
+    let server = Server::start(alone());
+    let (status, refused) = server.post("/api/sessions", json!({ "agent": "" })).await;
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(message.starts_with("no agent is ready") && message.contains(what_to_do), "{message}");
+}
+
 /// What goes out comes in again, under another name if need be, and is the same session.
 #[tokio::test]
 async fn an_exported_session_can_be_imported() {
