@@ -60,7 +60,7 @@ pub(crate) struct ServeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
-    /// The agent's id, as in the configuration; `demo` is always there.
+    /// The agent's id, as in the configuration; callboard doctor lists those there are.
     pub(crate) agent: String,
     /// The message; `-` reads it from standard input.
     pub(crate) text: String,

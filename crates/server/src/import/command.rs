@@ -21,6 +21,10 @@ pub(crate) async fn run(
     if args.paths.is_empty() && !args.all {
         return list(&found);
     }
+    if found.is_empty() {
+        say("nothing found: no conversation of Claude Code, Codex or Pi is there");
+        return Ok(());
+    }
     let place = Place::find(&config, "callboard import")?;
     let mut failures = 0;
     for found in &found {
@@ -37,7 +41,7 @@ pub(crate) async fn run(
     }
     match failures {
         0 => Ok(()),
-        _ => bail!("{failures} of {} conversations were not imported", found.len()),
+        _ => bail!("{failures} of {} conversations could not be imported", found.len()),
     }
 }
 

@@ -388,3 +388,18 @@ async fn a_session_is_exported_in_every_format_as_it_was() {
     assert_eq!(printed(&[]), log);
     assert_eq!(printed(&["--at", "2"]).lines().count(), 2);
 }
+
+/// By a server and without one.
+#[tokio::test]
+async fn a_number_beyond_the_log_is_not_taken_for_its_end() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    let export = |at: &str| output(home.command().args(["export", &session, "--at", at]));
+    for server in [Some(server), None] {
+        assert!(export("1").0);
+        let (ok, stdout, stderr) = export("2");
+        assert!(!ok && stdout.is_empty() && stderr.contains("ends at 1"), "{stdout}{stderr}");
+        drop(server);
+    }
+}
