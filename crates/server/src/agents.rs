@@ -23,6 +23,10 @@ use crate::tools::{ToolSpec, Tools};
 
 pub(crate) use program::{ProgramAgent, ProgramSettings, SHIPPED, is_tool_of_program};
 
+/// What to do where no agent can answer.
+pub(crate) const HOW_TO_GET_ONE: &str = "install Claude Code, Codex or Pi, add a model to callboard.toml \
+     under [[agents]], or take demo = false out of it to have the built-in agent";
+
 #[derive(Debug, Clone)]
 pub(crate) struct Agents {
     pub(crate) agents: Vec<Agent>,
@@ -166,8 +170,10 @@ impl Agents {
         listed.collect()
     }
 
+    /// Those that can answer now.
     pub(crate) fn names(&self) -> Vec<&str> {
-        self.agents.iter().map(|it| it.id.as_str()).collect()
+        let ready = self.agents.iter().filter(|it| it.problem().is_none());
+        ready.map(|it| it.id.as_str()).collect()
     }
 
     /// Finds out what the installed programs can do: it takes a moment, and nobody should wait for it

@@ -62,7 +62,7 @@ pub(crate) struct ServeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
-    /// The agent's id, as in the configuration; `demo` is always there.
+    /// The agent's id, as in the configuration; callboard doctor lists those there are.
     pub(crate) agent: String,
     /// The message; `-` reads it from standard input.
     pub(crate) text: String,
@@ -134,7 +134,7 @@ fn import_format() -> impl TypedValueParser<Value = ImportFormat> {
 }
 
 /// `127.0.0.1:4520`, or the port alone.
-fn listen(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let address = port.or_else(|_| text.replace("localhost:", "127.0.0.1:").parse());
     address.map_err(|_| "give an address and a port, such as 127.0.0.1:4520, or a port".to_owned())

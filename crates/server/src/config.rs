@@ -8,14 +8,19 @@ mod agents;
 mod mcp;
 mod policy;
 mod programs;
+mod shapes;
+mod source;
 
 use std::ffi::OsString;
+use std::fmt;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use backends::Pace;
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::agents::Agents;
@@ -25,6 +30,7 @@ use crate::mcp::McpSettings;
 use crate::password;
 use crate::session::ExchangeLimits;
 use crate::tools::ToolSettings;
+use source::{Key, Source};
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:4520";
 const FILE_NAME: &str = "callboard.toml";
@@ -66,17 +72,20 @@ pub(crate) struct Surroundings {
 #[serde(deny_unknown_fields, default)]
 struct File {
     server: ServerSection,
-    agents: agents::Sections,
+    #[serde(deserialize_with = "shapes::agents")]
+    agents: Vec<agents::AgentSection>,
     demo: DemoSection,
     approvals: policy::ApprovalsSection,
     tools: policy::ToolsSection,
     exchanges: policy::ExchangesSection,
-    mcp_servers: mcp::Sections,
+    #[serde(deserialize_with = "shapes::mcp_servers")]
+    mcp_servers: Vec<mcp::McpSection>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ServerSection {
+    #[serde(deserialize_with = "shapes::listen")]
     listen: Option<SocketAddr>,
     data: Option<PathBuf>,
     sync: Option<SyncWord>,
@@ -96,8 +105,7 @@ enum SyncWord {
 }
 
 /// `demo = false`, or a table of settings.
-#[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "`demo` must be false, true or a table with `pace`")]
+#[derive(Debug)]
 enum DemoSection {
     Wanted(bool),
     Settings(DemoSettings),
@@ -131,6 +139,31 @@ impl DemoSection {
     }
 }
 
+impl<'de> Deserialize<'de> for DemoSection {
+    fn deserialize<D: Deserializer<'de>>(given: D) -> Result<Self, D::Error> {
+        struct Shape;
+
+        impl<'de> Visitor<'de> for Shape {
+            type Value = DemoSection;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("false, true or a table with `pace`")
+            }
+
+            fn visit_bool<E: Error>(self, is_wanted: bool) -> Result<DemoSection, E> {
+                Ok(DemoSection::Wanted(is_wanted))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<DemoSection, A::Error> {
+                let settings = DemoSettings::deserialize(MapAccessDeserializer::new(table));
+                settings.map(DemoSection::Settings)
+            }
+        }
+
+        given.deserialize_any(Shape)
+    }
+}
+
 impl Default for DemoSection {
     fn default() -> Self {
         Self::Wanted(true)
@@ -158,7 +191,12 @@ impl Config {
         let data = args.data.or_else(|| file.server.data.clone());
         let data = data.map_or_else(|| default_data_dir(around), Ok)?;
         let data = around.working_dir.join(data);
+        let in_server = |error| source.at(&["server"], error);
         let public_url = file.server.public_url.as_deref().map(check_origin).transpose();
+        let public_url = public_url.context(Key::new("public_url")).map_err(in_server)?;
+        let allowed_origins = check_origins(&file.server.allowed_origins);
+        let allowed_origins =
+            allowed_origins.context(Key::new("allowed_origins")).map_err(in_server)?;
         Ok(Self {
             listen,
             agents: agents::agents(&file, source, around, &data)?,
@@ -168,13 +206,14 @@ impl Config {
                 Some(SyncWord::Full) | None => store::Sync::Full,
             },
             token: args.token,
-            public_url: public_url.with_context(|| format!("{}: `public_url`", source.shown))?,
-            allowed_origins: check_origins(&file.server.allowed_origins)
-                .with_context(|| format!("{}: `allowed_origins`", source.shown))?,
+            public_url,
+            allowed_origins,
             raw_days: file.server.raw_days.unwrap_or(DEFAULT_RAW_DAYS),
-            approvals: policy::approvals(&file.approvals).with_context(|| source.shown.clone())?,
-            tools: policy::tools(&file, around).with_context(|| source.shown.clone())?,
-            exchanges: policy::exchanges(&file.exchanges).with_context(|| source.shown.clone())?,
+            approvals: policy::approvals(&file.approvals)
+                .map_err(|error| source.at(&["approvals"], error))?,
+            tools: policy::tools(&file, around).map_err(|error| source.at(&["tools"], error))?,
+            exchanges: policy::exchanges(&file.exchanges)
+                .map_err(|error| source.at(&["exchanges"], error))?,
             mcp_servers: mcp::servers(&file, source, around)?,
             log: args.log.unwrap_or(LevelFilter::INFO),
         })
@@ -208,32 +247,6 @@ pub(crate) fn config_file(args: &ServeArgs, around: &Surroundings) -> Option<Pat
         config_home.map(|it| it.join("callboard").join(FILE_NAME)),
     ];
     candidates.into_iter().flatten().find(|path| path.is_file())
-}
-
-/// The file as it was written.
-#[derive(Default)]
-struct Source {
-    shown: String,
-    text: String,
-}
-
-impl Source {
-    fn read(path: &Path) -> anyhow::Result<Self> {
-        let shown = path.display().to_string();
-        let text = std::fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
-        Ok(Self { shown, text })
-    }
-
-    fn parse(&self) -> anyhow::Result<File> {
-        toml::from_str(&self.text).map_err(|error| anyhow::anyhow!("{}: {error}", self.shown))
-    }
-
-    /// File and line, for a mistake that is no mistake of form.
-    fn place(&self, offset: usize) -> String {
-        let before = self.text.as_bytes().iter().take(offset);
-        let line = 1 + before.filter(|byte| **byte == b'\n').count();
-        format!("{}, line {line}", self.shown)
-    }
 }
 
 fn default_listen() -> SocketAddr {

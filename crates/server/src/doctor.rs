@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::agents::HOW_TO_GET_ONE;
 use crate::cli::ServeArgs;
 use crate::config::{Config, Surroundings, config_file};
 use crate::mcp::{self, KeepFile, McpServers, McpSettings};
@@ -45,8 +46,11 @@ pub(crate) async fn run(args: ServeArgs, around: &Surroundings) -> anyhow::Resul
         println!("{:<7} {what:<14} {says}", state.word());
     }
     let n_problems = findings.iter().filter(|it| it.state == State::Problem).count();
-    anyhow::ensure!(n_problems == 0, "{n_problems} of these need your attention");
-    Ok(())
+    match n_problems {
+        0 => Ok(()),
+        1 => anyhow::bail!("one of these needs your attention"),
+        n => anyhow::bail!("{n} of these need your attention"),
+    }
 }
 
 async fn examine(args: ServeArgs, around: &Surroundings) -> Vec<Finding> {
@@ -132,10 +136,6 @@ fn exposure(config: &Config) -> Finding {
 }
 
 fn agents(config: &Config) -> Vec<Finding> {
-    if config.agents.agents.is_empty() {
-        let says = "none. Add [[agents]] to callboard.toml, or leave out `demo = false`".to_owned();
-        return vec![Finding { what: "agents", state: State::Problem, says }];
-    }
     let agent = |agent: &crate::agents::Agent| Finding {
         what: "agent",
         state: match agent.problem() {
@@ -153,7 +153,12 @@ fn agents(config: &Config) -> Vec<Finding> {
             }
         },
     };
-    config.agents.agents.iter().map(agent).collect()
+    let mut findings: Vec<Finding> = config.agents.agents.iter().map(agent).collect();
+    if config.agents.names().is_empty() {
+        let says = format!("none can answer: {HOW_TO_GET_ONE}");
+        findings.push(Finding { what: "agents", state: State::Problem, says });
+    }
+    findings
 }
 
 /// A newer program that says more than we know is nothing bad, but somebody should know.

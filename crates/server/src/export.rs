@@ -189,11 +189,27 @@ pub(crate) async fn run(args: ExportArgs, config: Config) -> anyhow::Result<()> 
     let Some(session) = SessionId::parse(&session) else { bail!("{session:?} is no session id") };
     match Place::find(&config, "callboard export")? {
         // Held until all is printed: what is printed is what is there.
-        Place::Folder(store) => print(&session, write(&store, &session, format, at.map(Seq))?),
+        Place::Folder(store) => {
+            check_number(at, store.head(&session)?)?;
+            print(&session, write(&store, &session, format, at.map(Seq))?)
+        }
         Place::Server(server) => {
+            if at.is_some() {
+                check_number(at, head_at_server(&server, &session).await?)?;
+            }
             let text = from_server(&server, &session, format, at).await?;
             print(&session, text)
         }
+    }
+}
+
+/// A number that is not reached yet would give what there is, as if it had been reached.
+fn check_number(at: Option<u64>, head: Option<Seq>) -> anyhow::Result<()> {
+    match (at, head) {
+        (Some(at), Some(Seq(head))) if at > head => {
+            bail!("there is no number {at}: the log of this session ends at {head}")
+        }
+        _ => Ok(()),
     }
 }
 
@@ -208,10 +224,23 @@ async fn from_server(
     format: Format,
     at: Option<u64>,
 ) -> anyhow::Result<Option<String>> {
-    let ServerFile { address, token } = server;
     let at = at.map_or_else(String::new, |at| format!("&at={at}"));
-    let url = format!("{address}/api/sessions/{session}/export?format={}{at}", format.word());
-    let answer = reqwest::Client::new().get(&url).bearer_auth(token).send().await;
+    ask(server, &format!("/api/sessions/{session}/export?format={}{at}", format.word())).await
+}
+
+async fn head_at_server(server: &ServerFile, session: &SessionId) -> anyhow::Result<Option<Seq>> {
+    let Some(text) = ask(server, &format!("/api/sessions/{session}")).await? else {
+        return Ok(None);
+    };
+    let session: serde_json::Value = serde_json::from_str(&text)?;
+    Ok(session["head"].as_u64().map(Seq))
+}
+
+/// None if there is no such session.
+async fn ask(server: &ServerFile, path: &str) -> anyhow::Result<Option<String>> {
+    let ServerFile { address, token } = server;
+    let answer =
+        reqwest::Client::new().get(format!("{address}{path}")).bearer_auth(token).send().await;
     let answer = answer.with_context(|| format!("asking the server at {address}"))?;
     if answer.status() == reqwest::StatusCode::NOT_FOUND {
         return Ok(None);

@@ -33,12 +33,17 @@ pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
         std::io::stdin().lock().read_line(&mut line).context("reading the password")?;
         line.trim_end_matches(['\r', '\n']).to_owned()
     };
-    set(&config.data, &password)
+    set(&config.data, &password)?;
+    #[expect(clippy::print_stdout, reason = "the answer to the command")]
+    {
+        println!("The password is set. It counts at once, also for a server that is running.");
+    }
+    Ok(())
 }
 
 fn set(data: &Path, password: &str) -> anyhow::Result<()> {
     let length = password.chars().count();
-    ensure!(length >= SHORTEST, "that has {length} characters: use at least {SHORTEST}");
+    ensure!(length >= SHORTEST, "that is too short: use at least {SHORTEST} characters");
     let hash = Argon2::default().hash_password(password.as_bytes());
     let hash = hash.map_err(|error| anyhow::anyhow!("hashing the password: {error}"))?;
     std::fs::create_dir_all(data).with_context(|| format!("making {}", data.display()))?;

@@ -32,7 +32,7 @@ use screen::{Ink, Piece, Screen};
 
 /// As of a program that Ctrl-C has ended.
 const STOPPED: u8 = 130;
-const NOBODY: &str = "Nobody is there to agree, so calls that need it cannot be made.";
+const NOBODY: &str = "Nobody is there who could allow it. Do without calls that need it.";
 
 pub(crate) async fn run(
     args: SendArgs,
@@ -321,6 +321,7 @@ impl Turn {
         let is_asked = self.questions.front().is_some_and(|it| it.call_id == *call_id);
         self.questions.retain(|it| it.call_id != *call_id);
         if is_asked {
+            let by = if by == "user" { "you, on the page" } else { by };
             self.note(Ink::Dim, &format!("decided by {by}"))?;
             self.ask_next()?;
         }

@@ -425,7 +425,7 @@ impl Arguments {
     fn invalid(&self, why: impl AsRef<str>) -> ErrorInfo {
         let (name, fields) = (&self.tool, describe_fields(&self.parameters));
         let message = format!(
-            "The arguments do not fit: {}. Send `{name}` one JSON object with these fields and no \
+            "The arguments do not fit: {}. Send {name} one JSON object with these fields and no \
              others: {fields}.",
             why.as_ref()
         );

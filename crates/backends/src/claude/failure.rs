@@ -27,7 +27,7 @@ pub(super) fn of_turn(result: &TurnResult, kind: Option<&str>) -> ErrorInfo {
         ("authentication_failed" | "oauth_org_not_allowed", _) | (_, 401 | 403) => (
             ErrorCode::UpstreamAuth,
             format!(
-                "Claude Code could not log in ({said}). Run `claude` in a terminal and log in, or \
+                "Claude Code could not log in ({said}). Run claude in a terminal and log in, or \
                  set ANTHROPIC_API_KEY for this agent."
             ),
         ),
@@ -78,10 +78,10 @@ pub(super) fn exited(command: &str, exit: &Exit) -> ErrorInfo {
     let stderr = exit.stderr.trim();
     let message = match stderr {
         "" => format!(
-            "`{command}` ended in the middle of the run ({how}) and did not say why. Send the \
+            "{command} ended in the middle of the run ({how}) and did not say why. Send the \
              message again to go on."
         ),
-        stderr => format!("`{command}` ended in the middle of the run ({how}): {stderr}"),
+        stderr => format!("{command} ended in the middle of the run ({how}): {stderr}"),
     };
     ErrorInfo::new(ErrorCode::AgentExited, message)
 }

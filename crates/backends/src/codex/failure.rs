@@ -41,7 +41,7 @@ pub(super) fn of_exit(exit: &Exit, had_spoken: bool) -> ErrorInfo {
         message += &format!(" Its last words: {last_words}");
     }
     if !had_spoken {
-        message += " If `codex app-server` does not work in a terminal either, update Codex.";
+        message += " If 'codex app-server' does not work in a terminal either, update Codex.";
     }
     ErrorInfo::new(ErrorCode::AgentExited, message)
 }
@@ -57,7 +57,7 @@ fn of(word: &str, status: Option<u64>, said: &str) -> ErrorInfo {
         ("unauthorized", _) | (_, Some(401 | 403)) => (
             ErrorCode::UpstreamAuth,
             format!(
-                "The model service refused Codex's key ({said}). Run `codex login`, or check the key \
+                "The model service refused Codex's key ({said}). Run 'codex login', or check the key \
                  that Codex's configuration names."
             ),
         ),

@@ -34,7 +34,7 @@ impl Failure {
             HowLost::NeverConnected => (
                 ErrorCode::UpstreamError,
                 format!(
-                    "{service} cannot be reached: {why}. Is it running, and is `base_url` right?"
+                    "{service} cannot be reached: {why}. Is it running, and is base_url right?"
                 ),
             ),
             HowLost::TimedOut => {
@@ -65,7 +65,7 @@ impl Failure {
             let to = header(headers, "location").unwrap_or("somewhere else");
             let message = format!(
                 "{} sends us to {to}. Keys are sent to nobody but the service: put the right \
-                 address into `base_url`.",
+                 address into base_url.",
                 capitalised(&service(settings))
             );
             failure.error = ErrorInfo::new(ErrorCode::UpstreamError, message);
@@ -90,7 +90,7 @@ impl Failure {
     }
 
     pub(super) fn said_nothing(settings: &Settings) -> Self {
-        let said = "it answered nothing that can be read; is `base_url` right?";
+        let said = "it answered nothing that can be read; is base_url right?";
         Self::because(settings, Cause::Busy, said)
     }
 
@@ -110,7 +110,7 @@ impl Failure {
             Cause::Key => {
                 let what_to_do = match &settings.api_key_env {
                     Some(name) => format!("Check that the variable {name} holds a valid key."),
-                    None => "Name the variable that holds the key in `api_key_env`.".to_owned(),
+                    None => "Name the variable that holds the key in api_key_env.".to_owned(),
                 };
                 (
                     ErrorCode::UpstreamAuth,

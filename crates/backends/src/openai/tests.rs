@@ -381,7 +381,7 @@ fn own_pauses_grow_and_end() {
     }
     stage.give(Input::Ended(Err(refused)));
     assert_eq!(stage.decisions(), ["false retry_limit RetryLimit"]);
-    expect!["upstream_error: The model service at http://model/v1 cannot be reached: refused. Is it running, and is `base_url` right?"].assert_eq(&stage.error());
+    expect!["upstream_error: The model service at http://model/v1 cannot be reached: refused. Is it running, and is base_url right?"].assert_eq(&stage.error());
 }
 
 #[test]
@@ -432,7 +432,7 @@ fn errors_say_what_to_do() {
             [("location", "http://other/")],
             "",
             expect![
-                "upstream_error: The model service at http://model/v1 sends us to http://other/. Keys are sent to nobody but the service: put the right address into `base_url`."
+                "upstream_error: The model service at http://model/v1 sends us to http://other/. Keys are sent to nobody but the service: put the right address into base_url."
             ],
         ),
         (

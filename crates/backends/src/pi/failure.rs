@@ -79,8 +79,8 @@ fn cause(status: Option<u16>, text: &str) -> ErrorCode {
 fn explained(code: ErrorCode, said: &str) -> ErrorInfo {
     let message = match code {
         ErrorCode::UpstreamAuth => format!(
-            "Pi has no valid key for the model service ({said}). Run `pi` in a terminal and use \
-             /login, or set the service's key in the agent's `env`."
+            "Pi has no valid key for the model service ({said}). Run pi in a terminal and use \
+             /login, or set the service's key in the agent's env."
         ),
         ErrorCode::ContextTooLong => format!(
             "The conversation no longer fits into the model's context ({said}). Start a new session, \

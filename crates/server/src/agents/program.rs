@@ -186,8 +186,8 @@ impl ProgramAgent {
         let (name, word, install) = (kind.name(), kind.word(), install(kind));
         let command = self.command.first().map_or(word, String::as_str);
         Some(format!(
-            "{name} is not installed: there is no `{command}`. Get it with `{install}`, or set \
-             `command` of this agent."
+            "{name} is not installed: there is no '{command}'. Get it with '{install}', or set \
+             the command of this agent."
         ))
     }
 

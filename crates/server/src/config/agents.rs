@@ -9,9 +9,9 @@ use backends::openai::{Limits, Settings};
 use backends::{Pace, ProgramKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toml::Spanned;
 
-use super::{File, Source, Surroundings, programs};
+use super::source::{Key, Source};
+use super::{File, Surroundings, programs};
 use crate::agents::{Agent, AgentKind, Agents, OpenAiAgent, Reach, ToolChoice};
 use crate::approvals::Pattern;
 use crate::mcp;
@@ -97,17 +97,14 @@ pub(super) fn agents(
     let (demo_wanted, pace) = file.demo.wanted_and_pace();
     let mut agents: Vec<Agent> = Vec::new();
     let mut ids = HashSet::new();
-    for section in &file.agents {
-        let agent = resolve(section.get_ref(), pace, file, around)
+    for (idx, section) in file.agents.iter().enumerate() {
+        let agent = resolve(section, pace, file, around)
             .and_then(|agent| {
-                ensure!(
-                    ids.insert(agent.id.clone()),
-                    "two agents are called {:?}: give each its own id",
-                    agent.id
-                );
+                let is_new = ids.insert(agent.id.clone());
+                ensure!(is_new, "two agents are called {:?}: give each its own id", agent.id);
                 Ok(agent)
             })
-            .with_context(|| source.place(section.span().start))?;
+            .map_err(|error| source.at(&["agents", &idx.to_string()], error))?;
         agents.push(agent);
     }
     if demo_wanted && !ids.contains("demo") {
@@ -121,37 +118,56 @@ pub(super) fn agents(
     Ok(Agents { agents, shipped: data.join("shipped") })
 }
 
-pub(super) type Sections = Vec<Spanned<AgentSection>>;
-
 fn resolve(
     section: &AgentSection,
     pace: Pace,
     file: &File,
     around: &Surroundings,
 ) -> anyhow::Result<Agent> {
-    let id = &section.id;
+    check_id(&section.id).context(Key::new("id"))?;
+    let of_agent = || format!("agent {:?}", section.id);
+    let workspace = workspace(section, around).context(Key::new("workspace"));
+    let workspace = workspace.with_context(of_agent)?;
+    let kind = check_keys(section).and_then(|()| kind(section, pace, file, around));
+    Ok(Agent {
+        id: section.id.clone(),
+        purpose: section.description.clone(),
+        kind: kind.with_context(of_agent)?,
+        workspace,
+        may_ask: reach(section),
+    })
+}
+
+fn check_id(id: &str) -> anyhow::Result<()> {
     let is_name = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
-    if id.is_empty() || id.len() > 64 || !id.bytes().all(is_name) {
-        bail!("agent id {id:?}: use 1 to 64 letters, digits, '-', '_' or '.'");
-    }
+    let is_good = !id.is_empty() && id.len() <= 64 && id.bytes().all(is_name);
+    ensure!(
+        is_good,
+        "{id:?} is no name for an agent: use 1 to 64 letters, digits, '-', '_' or '.'"
+    );
+    Ok(())
+}
+
+fn workspace(section: &AgentSection, around: &Surroundings) -> anyhow::Result<PathBuf> {
     let folder = &around.working_dir;
     let workspace = section.workspace.as_ref().map_or(folder.clone(), |it| folder.join(it));
-    ensure!(workspace.is_dir(), "agent {id:?}: its workspace {} is no folder", workspace.display());
-    check_keys(section).with_context(|| format!("agent {id:?}"))?;
-    let kind = match (section.kind, section.kind.program()) {
+    ensure!(workspace.is_dir(), "{} is no folder", workspace.display());
+    Ok(workspace)
+}
+
+fn kind(
+    section: &AgentSection,
+    pace: Pace,
+    file: &File,
+    around: &Surroundings,
+) -> anyhow::Result<AgentKind> {
+    Ok(match (section.kind, section.kind.program()) {
         (_, Some(kind)) => {
-            let agent = programs::configured(kind, section, around);
-            AgentKind::Program(Arc::new(agent.with_context(|| format!("agent {id:?}"))?))
+            AgentKind::Program(Arc::new(programs::configured(kind, section, around)?))
         }
-        (KindWord::OpenAi, None) => {
-            let agent = open_ai(section, file, around).with_context(|| format!("agent {id:?}"))?;
-            AgentKind::OpenAi(Arc::new(agent))
-        }
+        (KindWord::OpenAi, None) => AgentKind::OpenAi(Arc::new(open_ai(section, file, around)?)),
         (_, None) => AgentKind::Demo { pace },
-    };
-    let purpose = section.description.clone();
-    let may_ask = reach(section);
-    Ok(Agent { id: id.clone(), purpose, kind, workspace, may_ask })
+    })
 }
 
 fn reach(section: &AgentSection) -> Reach {
@@ -183,7 +199,8 @@ fn check_keys(section: &AgentSection) -> anyhow::Result<()> {
         (KindWord::OpenAi, _) => {
             let key = table.keys().find(|it| is_of_programs(it));
             return match key {
-                Some(key) => Err(anyhow::anyhow!("`{key}` is for agents that are programs")),
+                Some(key) => Err(anyhow::anyhow!("it is for agents that are programs"))
+                    .context(Key::new(key)),
                 None => Ok(()),
             };
         }
@@ -192,7 +209,8 @@ fn check_keys(section: &AgentSection) -> anyhow::Result<()> {
     };
     let keys = [&COMMON[..], own].concat();
     if let Some(key) = table.keys().find(|it| !keys.contains(&it.as_str())) {
-        bail!("a {name} agent has no `{key}`; it takes {}", keys.join(", "));
+        let error = anyhow::anyhow!("a {name} agent has no such key; it takes {}", keys.join(", "));
+        return Err(error.context(Key::new(key)));
     }
     Ok(())
 }
@@ -202,18 +220,9 @@ fn open_ai(
     file: &File,
     around: &Surroundings,
 ) -> anyhow::Result<OpenAiAgent> {
-    let base_url = section.base_url.clone().context(
-        "`base_url` is missing: where the model is served, like \"http://127.0.0.1:8080/v1\"",
-    )?;
-    ensure!(
-        base_url.starts_with("http://") || base_url.starts_with("https://"),
-        "`base_url` {base_url:?}: it begins with http:// or https://"
-    );
-    ensure!(
-        !base_url.split('?').next().unwrap_or_default().contains('@'),
-        "`base_url`: it would be shown with its password; use `api_key_env` or `headers`"
-    );
-    let model = section.model.clone().context("`model` is missing: the model's name there")?;
+    let base_url = base_url(section).context(Key::new("base_url"))?;
+    let model = section.model.clone().context("it is missing: the model's name there");
+    let model = model.context(Key::new("model"))?;
     let mut missing = Vec::new();
     let mut variable = |name: &str| {
         // A key that was read from a file often ends with a line break.
@@ -225,7 +234,7 @@ fn open_ai(
         value
     };
     let api_key = section.api_key_env.as_deref().and_then(&mut variable);
-    let headers = headers(section, &mut variable)?;
+    let headers = headers(section, &mut variable).context(Key::new("headers"))?;
     let seconds = section.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
     let settings = Settings {
         base_url,
@@ -233,7 +242,7 @@ fn open_ai(
         api_key,
         api_key_env: section.api_key_env.clone(),
         headers,
-        body: body(section)?,
+        body: body(section).context(Key::new("extra"))?,
         omit: section.omit.clone().unwrap_or_default(),
         limits: Limits {
             steps: Some(at_least_one("max_steps", section.max_steps, DEFAULT_MAX_STEPS)?),
@@ -251,20 +260,39 @@ fn open_ai(
     };
     Ok(OpenAiAgent {
         settings: Arc::new(settings),
-        tools: tools(section, file)?,
+        tools: tools(section, file).context(Key::new("tools"))?,
         system: section.system.clone(),
         sees: section.vision.unwrap_or(true),
         missing,
     })
 }
 
-fn at_least_one<T: PartialOrd + From<u8>>(
+fn base_url(section: &AgentSection) -> anyhow::Result<String> {
+    let base_url = section
+        .base_url
+        .clone()
+        .context("it is missing: where the model is served, like \"http://127.0.0.1:8080/v1\"")?;
+    ensure!(
+        base_url.starts_with("http://") || base_url.starts_with("https://"),
+        "{base_url:?} is no address: it begins with http:// or https://"
+    );
+    ensure!(
+        !base_url.split('?').next().unwrap_or_default().contains('@'),
+        "it would be shown with its password; use `api_key_env` or `headers`"
+    );
+    Ok(base_url)
+}
+
+/// What a key holds, or its default.
+pub(super) fn at_least_one<T: PartialOrd + From<u8>>(
     key: &str,
     value: Option<T>,
     default: T,
 ) -> anyhow::Result<T> {
     let value = value.unwrap_or(default);
-    ensure!(value >= T::from(1), "`{key}` must be at least 1");
+    if value < T::from(1) {
+        return Err(anyhow::anyhow!("it must be at least 1").context(Key::new(key)));
+    }
     Ok(value)
 }
 
@@ -281,7 +309,7 @@ fn headers(
         };
         let is_name = axum::http::HeaderName::try_from(name).is_ok();
         let is_value = axum::http::HeaderValue::try_from(&value).is_ok();
-        ensure!(is_name && is_value, "`headers`: {name:?} is no header that can be sent");
+        ensure!(is_name && is_value, "{name:?} is no header that can be sent");
         headers.push((name.to_ascii_lowercase(), value));
     }
     Ok(headers)
@@ -292,17 +320,17 @@ fn headers(
 fn tools(section: &AgentSection, file: &File) -> anyhow::Result<ToolChoice> {
     let Some(wanted) = &section.tools else { return Ok(ToolChoice(None)) };
     let names = Tools::names();
-    let servers: Vec<&str> = file.mcp_servers.iter().map(|it| it.get_ref().id.as_str()).collect();
+    let servers: Vec<&str> = file.mcp_servers.iter().map(|it| it.id.as_str()).collect();
     for name in wanted {
         let pattern = Pattern::new(name);
         match mcp::server_of(name) {
             Some(server) if servers.contains(&server) => (),
-            Some(server) => bail!(
-                "`tools`: {name:?} is of no MCP server: {server:?} is not among [[mcp_servers]]"
-            ),
+            Some(server) => {
+                bail!("{name:?} is of no MCP server: {server:?} is not among [[mcp_servers]]")
+            }
             None if names.iter().any(|it| pattern.fits(it)) => (),
             None => bail!(
-                "`tools`: there is no tool {name:?}; there are {}, and those of MCP servers, like \
+                "there is no tool {name:?}; there are {}, and those of MCP servers, like \
                  \"server__tool\" or \"server__*\"",
                 names.join(", ")
             ),
@@ -322,7 +350,7 @@ fn body(section: &AgentSection) -> anyhow::Result<Map<String, Value>> {
     ];
     body.extend(known.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
     for (key, value) in section.extra.iter().flatten() {
-        ensure!(key != "messages", "`extra`: the messages are made from the conversation");
+        ensure!(key != "messages", "the messages are made from the conversation");
         body.insert(key.clone(), serde_json::to_value(value)?);
     }
     Ok(body)

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
-use toml::Spanned;
 
-use super::{File, Source, Surroundings};
+use super::agents::at_least_one;
+use super::source::{Key, Source};
+use super::{File, Surroundings};
 use crate::mcp::{McpSettings, Way, is_server_id};
 
 /// What a program is told of our environment, besides what is configured.
@@ -38,8 +39,6 @@ pub(super) struct McpSection {
     headers_env: BTreeMap<String, String>,
 }
 
-pub(super) type Sections = Vec<Spanned<McpSection>>;
-
 impl McpSection {
     /// Variables that it takes keys from.
     pub(super) fn key_variables(&self) -> impl Iterator<Item = &str> {
@@ -56,8 +55,8 @@ pub(super) fn servers(
 ) -> anyhow::Result<Vec<McpSettings>> {
     let mut ids = HashSet::new();
     let mut servers = Vec::new();
-    for section in &file.mcp_servers {
-        let server = resolve(section.get_ref(), file, around)
+    for (idx, section) in file.mcp_servers.iter().enumerate() {
+        let server = resolve(section, file, around)
             .and_then(|server| {
                 let id = &server.id;
                 ensure!(
@@ -66,7 +65,7 @@ pub(super) fn servers(
                 );
                 Ok(server)
             })
-            .with_context(|| source.place(section.span().start))?;
+            .map_err(|error| source.at(&["mcp_servers", &idx.to_string()], error))?;
         servers.push(server);
     }
     Ok(servers)
@@ -78,11 +77,8 @@ fn resolve(
     around: &Surroundings,
 ) -> anyhow::Result<McpSettings> {
     let id = &section.id;
-    ensure!(
-        is_server_id(id),
-        "MCP server id {id:?}: use 1 to 32 letters, digits, '-' or '_', without \"__\" and with no \
-         '_' at the end"
-    );
+    check_id(id).context(Key::new("id"))?;
+    let of_server = || format!("MCP server {id:?}");
     let mut missing = Vec::new();
     let mut values = |it: &str| match it.strip_prefix("env:") {
         Some(name) => variable(name, around, &mut missing),
@@ -95,10 +91,19 @@ fn resolve(
             "MCP server {id:?} needs either `command`, to be started, or `url`, where it is served"
         ),
     };
-    let way = way.with_context(|| format!("MCP server {id:?}"))?;
-    let seconds = section.timeout_seconds.unwrap_or_else(|| file.tools.seconds());
-    ensure!(seconds >= 1, "MCP server {id:?}: `timeout_seconds` must be at least 1");
+    let way = way.with_context(of_server)?;
+    let seconds = at_least_one("timeout_seconds", section.timeout_seconds, file.tools.seconds());
+    let seconds = seconds.with_context(of_server)?;
     Ok(McpSettings { id: id.clone(), way, time_limit: Duration::from_secs(seconds), missing })
+}
+
+fn check_id(id: &str) -> anyhow::Result<()> {
+    ensure!(
+        is_server_id(id),
+        "{id:?} is no name for a server: use 1 to 32 letters, digits, '-' or '_', without \"__\" \
+         and with no '_' at the end"
+    );
+    Ok(())
 }
 
 fn variable(name: &str, around: &Surroundings, missing: &mut Vec<String>) -> String {
@@ -115,13 +120,18 @@ fn program(
     around: &Surroundings,
     values: &mut impl FnMut(&str) -> String,
 ) -> anyhow::Result<Way> {
-    ensure!(!command.is_empty(), "`command` is empty: the program, and what it is started with");
+    if command.is_empty() {
+        let error = anyhow::anyhow!("it is empty: the program, and what it is started with");
+        return Err(error.context(Key::new("command")));
+    }
     ensure!(
         section.headers.is_empty() && section.headers_env.is_empty(),
         "`headers` go with `url`; a program gets `env`"
     );
     let folder = around.working_dir.join(section.cwd.clone().unwrap_or_default());
-    ensure!(folder.is_dir(), "`cwd`: {} is no folder", folder.display());
+    if !folder.is_dir() {
+        return Err(anyhow::anyhow!("{} is no folder", folder.display()).context(Key::new("cwd")));
+    }
     let is_inherited = |name: &str| {
         INHERITED.contains(&name) || INHERITED_FAMILIES.iter().any(|it| name.starts_with(it))
     };
@@ -142,15 +152,7 @@ fn service(
         section.args.is_empty() && section.env.is_empty() && section.cwd.is_none(),
         "`args`, `env` and `cwd` go with `command`"
     );
-    let parsed = url::Url::parse(url).with_context(|| format!("`url` {url:?}"))?;
-    ensure!(
-        matches!(parsed.scheme(), "http" | "https"),
-        "`url` {url:?}: it begins with http:// or https://"
-    );
-    ensure!(
-        parsed.username().is_empty() && parsed.password().is_none(),
-        "`url`: it would be shown with its password; use `headers_env`"
-    );
+    check_url(url).context(Key::new("url"))?;
     let written = section.headers.iter().map(|(name, it)| (name, it.clone()));
     let named = section.headers_env.iter().map(|(name, it)| (name, format!("env:{it}")));
     let mut headers = Vec::new();
@@ -162,4 +164,17 @@ fn service(
         headers.push((name.to_ascii_lowercase(), value));
     }
     Ok(Way::Url { url: url.to_owned(), headers })
+}
+
+fn check_url(url: &str) -> anyhow::Result<()> {
+    let parsed = url::Url::parse(url).with_context(|| format!("{url:?} is no address"))?;
+    ensure!(
+        matches!(parsed.scheme(), "http" | "https"),
+        "{url:?} is no address of a server: it begins with http:// or https://"
+    );
+    ensure!(
+        parsed.username().is_empty() && parsed.password().is_none(),
+        "it would be shown with its password; use `headers_env`"
+    );
+    Ok(())
 }

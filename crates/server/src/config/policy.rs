@@ -2,11 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::time::Duration;
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, ensure};
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
 
+use super::agents::{AgentSection, at_least_one};
+use super::mcp::McpSection;
+use super::source::Key;
 use super::{File, Surroundings};
 use crate::agents::is_tool_of_program;
 use crate::approvals::{Approvals, Pattern, Rule, Verdict};
@@ -18,24 +24,79 @@ const DEFAULT_TOOL_SECONDS: u64 = 120;
 const DEFAULT_PER_MINUTE: u32 = 30;
 const DEFAULT_RETRIES: u32 = 2;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+/// A rule for each tool, and one key that is no tool.
+#[derive(Debug, Default)]
 pub(super) struct ApprovalsSection {
     timeout_seconds: Option<u64>,
-    #[serde(flatten)]
     rules: BTreeMap<String, RuleSection>,
 }
 
 /// `shell = "ask"`, or a table of patterns.
-#[derive(Debug, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "a rule is \"allow\", \"ask\" or \"deny\", or a table with lists `allow`, `ask`, \
-                 `deny` of patterns and a word `otherwise`"
-)]
+#[derive(Debug)]
 enum RuleSection {
     Word(Word),
     Patterns(PatternsSection),
+}
+
+impl<'de> Deserialize<'de> for ApprovalsSection {
+    fn deserialize<D: Deserializer<'de>>(given: D) -> Result<Self, D::Error> {
+        struct Shape;
+
+        impl<'de> Visitor<'de> for Shape {
+            type Value = ApprovalsSection;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table of rules, and `timeout_seconds`")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<Self::Value, A::Error> {
+                let mut section = ApprovalsSection::default();
+                while let Some(key) = table.next_key::<String>()? {
+                    match key.as_str() {
+                        "timeout_seconds" => section.timeout_seconds = Some(table.next_value()?),
+                        _ => drop(section.rules.insert(key, table.next_value()?)),
+                    }
+                }
+                Ok(section)
+            }
+        }
+
+        given.deserialize_map(Shape)
+    }
+}
+
+impl<'de> Deserialize<'de> for RuleSection {
+    fn deserialize<D: Deserializer<'de>>(given: D) -> Result<Self, D::Error> {
+        struct Shape;
+
+        impl<'de> Visitor<'de> for Shape {
+            type Value = RuleSection;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(
+                    "\"allow\", \"ask\" or \"deny\", or a table with lists `allow`, `ask`, `deny` of \
+                     patterns and a word `otherwise`",
+                )
+            }
+
+            fn visit_str<E: Error>(self, word: &str) -> Result<RuleSection, E> {
+                let word = match word {
+                    "allow" => Word::Allow,
+                    "ask" => Word::Ask,
+                    "deny" => Word::Deny,
+                    _ => return Err(E::invalid_value(Unexpected::Str(word), &self)),
+                };
+                Ok(RuleSection::Word(word))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<RuleSection, A::Error> {
+                let patterns = PatternsSection::deserialize(MapAccessDeserializer::new(table));
+                patterns.map(RuleSection::Patterns)
+            }
+        }
+
+        given.deserialize_any(Shape)
+    }
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -84,11 +145,11 @@ impl ToolsSection {
 pub(super) fn approvals(section: &ApprovalsSection) -> anyhow::Result<Approvals> {
     let mut rules = BTreeMap::new();
     for (tool, rule) in &section.rules {
-        check_name(tool)?;
+        check_name(tool).context(Key::new(tool))?;
         rules.insert(tool.clone(), rule.resolve());
     }
-    let seconds = section.timeout_seconds.unwrap_or(DEFAULT_APPROVAL_SECONDS);
-    ensure!(seconds >= 1, "[approvals] `timeout_seconds` must be at least 1");
+    let seconds =
+        at_least_one("timeout_seconds", section.timeout_seconds, DEFAULT_APPROVAL_SECONDS)?;
     Ok(Approvals { rules, timeout_ms: seconds.saturating_mul(1000) })
 }
 
@@ -97,9 +158,11 @@ fn check_name(tool: &str) -> anyhow::Result<()> {
     let names = Tools::names();
     let pattern = Pattern::new(tool);
     let is_known = names.iter().any(|it| pattern.fits(it)) || is_tool_of_program(tool);
-    if !tool.contains("__") && !is_known {
-        bail!("[approvals]: there is no tool {tool:?}; there are {}", names.join(", "));
-    }
+    ensure!(
+        tool.contains("__") || is_known,
+        "there is no such tool; there are {}",
+        names.join(", ")
+    );
     Ok(())
 }
 
@@ -130,10 +193,9 @@ impl Word {
 
 pub(super) fn tools(file: &File, around: &Surroundings) -> anyhow::Result<ToolSettings> {
     let section = &file.tools;
-    let seconds = section.seconds();
-    ensure!(seconds >= 1, "[tools] `timeout_seconds` must be at least 1");
-    let of_agents = file.agents.iter().flat_map(|it| it.get_ref().key_variables());
-    let of_servers = file.mcp_servers.iter().flat_map(|it| it.get_ref().key_variables());
+    let seconds = at_least_one("timeout_seconds", Some(section.seconds()), DEFAULT_TOOL_SECONDS)?;
+    let of_agents = file.agents.iter().flat_map(AgentSection::key_variables);
+    let of_servers = file.mcp_servers.iter().flat_map(McpSection::key_variables);
     let keys: Vec<&str> = of_agents.chain(of_servers).collect();
     let is_secret = |name: &str| is_secret(name) || keys.contains(&name);
     let variables = (around.variables)();
@@ -150,13 +212,12 @@ pub(super) fn tools(file: &File, around: &Surroundings) -> anyhow::Result<ToolSe
 
 pub(super) fn exchanges(section: &ExchangesSection) -> anyhow::Result<ExchangeLimits> {
     let ExchangeLimits { depth, per_run, queued, patience } = ExchangeLimits::default();
-    let patience = section.timeout_seconds.map_or(patience, Duration::from_secs);
-    ensure!(!patience.is_zero(), "[exchanges] `timeout_seconds` must be at least 1");
+    let seconds = at_least_one("timeout_seconds", section.timeout_seconds, patience.as_secs())?;
     Ok(ExchangeLimits {
         depth: section.max_depth.unwrap_or(depth),
         per_run: section.max_per_run.unwrap_or(per_run),
         queued: section.max_queued.unwrap_or(queued),
-        patience,
+        patience: Duration::from_secs(seconds),
     })
 }
 

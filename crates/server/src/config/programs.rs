@@ -9,6 +9,7 @@ use backends::ProgramKind;
 
 use super::Surroundings;
 use super::agents::AgentSection;
+use super::source::Key;
 use crate::agents::{Agent, AgentKind, ProgramAgent, ProgramSettings, Reach};
 
 const DEFAULT_IDLE_MINUTES: u64 = 10;
@@ -56,7 +57,8 @@ pub(super) fn configured(
     let word = kind.word();
     let mut command = section.command.clone().unwrap_or_else(|| vec![word.to_owned()]);
     let first = command.first_mut().filter(|it| !it.is_empty());
-    let first = first.with_context(|| format!("`command` is empty: write it like [{word:?}]"))?;
+    let first = first.with_context(|| format!("it is empty: write it like [{word:?}]"));
+    let first = first.context(Key::new("command"))?;
     // A path is meant from where the server was started, whatever the workspace.
     if first.contains('/') {
         *first = around.working_dir.join(&first).display().to_string();
@@ -64,7 +66,7 @@ pub(super) fn configured(
     let settings = ProgramSettings {
         command,
         args: section.args.clone().unwrap_or_default(),
-        env: env(section, around)?,
+        env: env(section, around).context(Key::new("env"))?,
         model: section.model.clone(),
         permission_mode: section.permission_mode.clone(),
     };
@@ -101,14 +103,13 @@ fn env(section: &AgentSection, around: &Surroundings) -> anyhow::Result<Vec<(Str
     let mut env = Vec::new();
     for (name, value) in section.env.iter().flatten() {
         let value = match value.strip_prefix("env:") {
-            Some(other) => (around.variable)(other).with_context(|| {
-                format!("`env`: {name} is to be what {other} is, which is not set")
-            })?,
+            Some(other) => (around.variable)(other)
+                .with_context(|| format!("{name} is to be what {other} is, which is not set"))?,
             None => value.clone(),
         };
         ensure!(
             !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0'),
-            "`env`: {name:?} is no variable that can be set"
+            "{name:?} is no variable that can be set"
         );
         env.push((name.clone(), value));
     }

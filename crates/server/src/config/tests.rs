@@ -3,6 +3,8 @@
 mod keys;
 mod policy;
 
+use std::path::Path;
+
 use expect_test::{Expect, expect};
 
 use super::*;
@@ -51,6 +53,26 @@ fn nothing_at_all_gives_the_demo_agent() {
     assert_eq!(config.data, PathBuf::from(in_home));
 }
 
+/// As the flag does.
+#[test]
+fn listen_takes_an_address_or_a_port() {
+    for (written, listen) in [
+        ("\"127.0.0.1:8\"", "127.0.0.1:8"),
+        ("\"localhost:8\"", "127.0.0.1:8"),
+        ("\"8\"", "127.0.0.1:8"),
+        ("8", "127.0.0.1:8"),
+    ] {
+        let text = format!("[server]\nlisten = {written}");
+        assert_eq!(load(&text, ServeArgs::default()).unwrap().listen.to_string(), listen);
+    }
+    for wrong in ["\"localhost\"", "99999", "-1", "true"] {
+        let text = format!("[server]\nlisten = {wrong}");
+        let error = load(&text, ServeArgs::default()).unwrap_err().to_string();
+        let words = "an address and a port, such as";
+        assert!(error.contains("line 2") && error.contains(words), "{wrong}: {error}");
+    }
+}
+
 #[test]
 fn flags_weigh_more_than_the_file() {
     let args = ServeArgs { listen: Some("127.0.0.1:9".parse().unwrap()), ..Default::default() };
@@ -95,19 +117,19 @@ fn a_program_takes_what_is_for_programs() {
         (
             "command = []",
             expect![[r#"
-            callboard.toml, line 1: agent "c": `command` is empty: write it like ["codex"]
-        "#]],
+                callboard.toml, line 4: agent "c": `command`: it is empty: write it like ["codex"]
+            "#]],
         ),
         (
             "env = { A = \"env:UNSET\" }",
             expect![[r#"
-            callboard.toml, line 1: agent "c": `env`: A is to be what UNSET is, which is not set
-        "#]],
+                callboard.toml, line 4: agent "c": `env`: A is to be what UNSET is, which is not set
+            "#]],
         ),
         (
             "base_url = \"http://x\"",
             expect![[r#"
-                callboard.toml, line 1: agent "c": a codex agent has no `base_url`; it takes id, kind, description, workspace, agents_allow, agents_deny, command, args, model, env, permission_mode, idle_minutes
+                callboard.toml, line 4: agent "c": `base_url`: a codex agent has no such key; it takes id, kind, description, workspace, agents_allow, agents_deny, command, args, model, env, permission_mode, idle_minutes
             "#]],
         ),
     ] {
@@ -116,7 +138,7 @@ fn a_program_takes_what_is_for_programs() {
     refuses(
         "[[agents]]\nid = \"o\"\nkind = \"openai\"\nargs = []",
         expect![[r#"
-            callboard.toml, line 1: agent "o": `args` is for agents that are programs
+            callboard.toml, line 4: agent "o": `args`: it is for agents that are programs
         "#]],
     );
 }
@@ -139,13 +161,13 @@ fn mistakes_are_named_with_their_line() {
     refuses(
         "[server]\nlisten = \"nowhere\"",
         expect![[r#"
-        callboard.toml: TOML parse error at line 2, column 10
-          |
-        2 | listen = "nowhere"
-          |          ^^^^^^^^^
-        invalid socket address syntax
+            callboard.toml: TOML parse error at line 2, column 10
+              |
+            2 | listen = "nowhere"
+              |          ^^^^^^^^^
+            give an address and a port, such as 127.0.0.1:4520, or a port
 
-    "#]],
+        "#]],
     );
     refuses(
         "[server]\nlisen = \"127.0.0.1:1\"",
@@ -172,8 +194,8 @@ fn mistakes_are_named_with_their_line() {
     refuses(
         "[[agents]]\nid = \"a b\"\nkind = \"demo\"",
         expect![[r#"
-        callboard.toml, line 1: agent id "a b": use 1 to 64 letters, digits, '-', '_' or '.'
-    "#]],
+            callboard.toml, line 2: `id`: "a b" is no name for an agent: use 1 to 64 letters, digits, '-', '_' or '.'
+        "#]],
     );
     refuses(
         "[[agents]]\nid = \"a\"\nkind = \"demo\"\n[[agents]]\nid = \"a\"\nkind = \"demo\"",
@@ -194,20 +216,20 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
     refuses(
         "[[agents]]\nid = \"m\"\nkind = \"openai\"\nmodel = \"x\"",
         expect![[r#"
-        callboard.toml, line 1: agent "m": `base_url` is missing: where the model is served, like "http://127.0.0.1:8080/v1"
-    "#]],
+            callboard.toml, line 1: agent "m": `base_url`: it is missing: where the model is served, like "http://127.0.0.1:8080/v1"
+        "#]],
     );
     refuses(
         &agent("tools = [\"time\", \"tiem\"]"),
         expect![[r#"
-            callboard.toml, line 2: agent "m": `tools`: there is no tool "tiem"; there are time, list_files, read_file, search_files, write_file, edit_file, shell, http_get, agents_list, agents_message, callboard_note, and those of MCP servers, like "server__tool" or "server__*"
+            callboard.toml, line 7: agent "m": `tools`: there is no tool "tiem"; there are time, list_files, read_file, search_files, write_file, edit_file, shell, http_get, agents_list, agents_message, callboard_note, and those of MCP servers, like "server__tool" or "server__*"
         "#]],
     );
     refuses(
         &agent("max_steps = 0"),
         expect![[r#"
-        callboard.toml, line 2: agent "m": `max_steps` must be at least 1
-    "#]],
+            callboard.toml, line 7: agent "m": `max_steps`: it must be at least 1
+        "#]],
     );
     refuses(
         &agent("max_step = 1"),
@@ -223,24 +245,24 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
     refuses(
         &agent("temperature = \"hot\""),
         expect![[r#"
-        callboard.toml: TOML parse error at line 7, column 15
-          |
-        7 | temperature = "hot"
-          |               ^^^^^
-        invalid type: string "hot", expected f64
+            callboard.toml: TOML parse error at line 7, column 15
+              |
+            7 | temperature = "hot"
+              |               ^^^^^
+            invalid type: string "hot", expected a number
 
-    "#]],
+        "#]],
     );
     refuses(
         &agent("headers = { \"a b\" = \"1\" }"),
         expect![[r#"
-        callboard.toml, line 2: agent "m": `headers`: "a b" is no header that can be sent
-    "#]],
+            callboard.toml, line 7: agent "m": `headers`: "a b" is no header that can be sent
+        "#]],
     );
     refuses(
         "[[agents]]\nid = \"d\"\nkind = \"demo\"\nmodel = \"x\"",
         expect![[r#"
-            callboard.toml, line 1: agent "d": a demo agent has no `model`; it takes id, kind, description, workspace, agents_allow, agents_deny
+            callboard.toml, line 4: agent "d": `model`: a demo agent has no such key; it takes id, kind, description, workspace, agents_allow, agents_deny
         "#]],
     );
 }
@@ -342,8 +364,8 @@ fn mistakes_in_mcp_servers_are_named_with_their_line() {
     refuses(
         "[[mcp_servers]]\nid = \"a__b\"\ncommand = [\"x\"]",
         expect![[r#"
-        callboard.toml, line 1: MCP server id "a__b": use 1 to 32 letters, digits, '-' or '_', without "__" and with no '_' at the end
-    "#]],
+            callboard.toml, line 2: `id`: "a__b" is no name for a server: use 1 to 32 letters, digits, '-' or '_', without "__" and with no '_' at the end
+        "#]],
     );
     refuses(
         "[[mcp_servers]]\nid = \"a\"",
@@ -354,8 +376,8 @@ fn mistakes_in_mcp_servers_are_named_with_their_line() {
     refuses(
         "\n[[mcp_servers]]\nid = \"a\"\nurl = \"ftp://x\"",
         expect![[r#"
-        callboard.toml, line 2: MCP server "a": `url` "ftp://x": it begins with http:// or https://
-    "#]],
+            callboard.toml, line 4: MCP server "a": `url`: "ftp://x" is no address of a server: it begins with http:// or https://
+        "#]],
     );
     refuses(
         "[[mcp_servers]]\nid = \"a\"\nurl = \"http://x\"\nenv = { A = \"b\" }",
@@ -373,7 +395,7 @@ fn mistakes_in_mcp_servers_are_named_with_their_line() {
     refuses(
         "[[agents]]\nid = \"m\"\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"x\"\ntools = [\"files__read\"]",
         expect![[r#"
-            callboard.toml, line 1: agent "m": `tools`: "files__read" is of no MCP server: "files" is not among [[mcp_servers]]
+            callboard.toml, line 6: agent "m": `tools`: "files__read" is of no MCP server: "files" is not among [[mcp_servers]]
         "#]],
     );
 }

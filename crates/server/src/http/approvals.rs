@@ -95,7 +95,7 @@ pub(super) async fn give_result(
         }
         ResultInput { output: None, error: Some(why) } => failed(tool_error(why)),
         ResultInput { .. } => {
-            return Err(HttpError::invalid("give an `output` or an `error`, not both"));
+            return Err(HttpError::invalid("give an 'output' or an 'error', not both"));
         }
     };
     let give = |reply| Command::GiveResult { call_id, outcome, reply };

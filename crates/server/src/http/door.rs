@@ -61,9 +61,7 @@ pub(super) async fn door(State(app): State<App>, request: Request, next: Next) -
         Verdict::In => next.run(Request::from_parts(parts, body)).await,
         Verdict::ToCookie => to_cookie(&app, &parts.uri).await,
         Verdict::Preflight => preflight(),
-        Verdict::Out(error) if is_page(&parts.uri) || wants_page(&parts) => {
-            sign_in::refusal_page(&app, error)
-        }
+        Verdict::Out(error) if is_for_person(&parts) => sign_in::refusal_page(&app, error),
         Verdict::Out(error) => in_words_of(&parts.uri, error),
     };
     set_headers(response.headers_mut(), foreign);
@@ -136,15 +134,26 @@ impl Door {
         if uri.path() == SIGN_IN && *method == Method::POST || self.keys.has_cookie(headers) {
             return Verdict::In;
         }
-        let message = "open the address that the server printed when it started, or send its \
-                       token as 'Authorization: Bearer TOKEN'";
-        Verdict::Out(HttpError::new(RequestCode::Unauthorized, message))
+        Verdict::Out(HttpError::new(RequestCode::Unauthorized, how_to_get_in(request)))
     }
 
     /// The origin of an allowed front end, if the request comes from one.
     fn foreign_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(ORIGIN)?;
         self.allowed_origins.iter().any(|it| origin == it.as_str()).then(|| origin.clone())
+    }
+}
+
+fn how_to_get_in(request: &Parts) -> &'static str {
+    match is_for_person(request) {
+        true if token_in(&request.uri).is_some() => {
+            "this address has a token that is not valid, or no longer. Open the address that the \
+             server printed when it started"
+        }
+        true => "open the address that the server printed when it started",
+        false => {
+            "send the token that the server printed when it started as 'Authorization: Bearer TOKEN'"
+        }
     }
 }
 
@@ -199,6 +208,11 @@ fn set_headers(headers: &mut HeaderMap, foreign: Option<HeaderValue>) {
 fn is_same(origin: &str, host: &str) -> bool {
     let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     authority.is_some_and(|it| it.eq_ignore_ascii_case(host))
+}
+
+/// Who is refused reads it.
+fn is_for_person(request: &Parts) -> bool {
+    is_page(&request.uri) || wants_page(request)
 }
 
 /// A person has typed an address, or followed a link. Under `/v1` there are programs alone.

@@ -126,9 +126,15 @@ impl HttpError {
     }
 
     pub(super) fn no_session(id: &str) -> Self {
-        let message =
-            format!("there is no session {id:?}; GET /api/sessions lists those there are");
+        let message = format!("there is no session {id:?}; it may have been deleted");
         Self::new(RequestCode::SessionNotFound, message)
+    }
+
+    /// For a page of its own: the message stands in no other sentence there.
+    pub(super) fn sentence(&self) -> String {
+        let mut letters = self.message.trim_end_matches('.').chars();
+        let first = letters.next().into_iter().flat_map(char::to_uppercase);
+        first.chain(letters).chain(['.']).collect()
     }
 
     /// Worth trying again later without a change.
@@ -210,7 +216,7 @@ impl IntoResponse for PageError {
             RequestCode::SessionNotFound => {
                 "There is no such session. It may have been deleted, or the address is not complete."
             }
-            _ => &self.0.message,
+            _ => &self.0.sentence(),
         };
         (status, Html::new(render::error_page(title, message))).into_response()
     }

@@ -27,7 +27,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        let body = read_body(request, state, BODY_MAX).await?;
+        let body = read_body(request, state, Limit { what: "body", bytes: BODY_MAX }).await?;
         let value = parse_object(&body);
         value.map(Self).map_err(|why| HttpError::invalid(format!("the body cannot be read: {why}")))
     }
@@ -42,14 +42,14 @@ pub(super) fn parse_object<T: DeserializeOwned>(json: &[u8]) -> Result<T, String
     }
 }
 
-/// A body of any kind.
+/// A file that goes with a message.
 pub(super) struct RawBody(pub(super) Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        read_body(request, state, BODY_MAX).await.map(Self)
+        read_body(request, state, Limit { what: "file", bytes: BODY_MAX }).await.map(Self)
     }
 }
 
@@ -60,7 +60,7 @@ impl<S: Send + Sync> FromRequest<S> for FileBody {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        read_body(request, state, FILE_MAX).await.map(Self)
+        read_body(request, state, Limit { what: "file", bytes: FILE_MAX }).await.map(Self)
     }
 }
 
@@ -71,28 +71,42 @@ impl<S: Send + Sync> FromRequest<S> for Password {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        let body = read_body(request, state, BODY_MAX).await?;
+        let body = read_body(request, state, Limit { what: "body", bytes: BODY_MAX }).await?;
         let mut fields = form_urlencoded::parse(&body);
         let password = fields.find(|(name, _)| name == "password");
         Ok(Self(password.map(|(_, value)| value.into_owned()).unwrap_or_default()))
     }
 }
 
+/// How much may come, and what its sender calls it.
+#[derive(Clone, Copy)]
+struct Limit {
+    what: &'static str,
+    bytes: usize,
+}
+
+impl Limit {
+    fn exceeded(self) -> HttpError {
+        let Self { what, bytes } = self;
+        let message = format!("the {what} is larger than {} MiB, which is the limit", bytes >> 20);
+        HttpError::new(RequestCode::TooLarge, message)
+    }
+}
+
 async fn read_body<S: Send + Sync>(
     mut request: Request,
     state: &S,
-    max: usize,
+    limit: Limit,
 ) -> Result<Bytes, HttpError> {
     // One that says it will be too large need not come at all.
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok());
-    if announced.and_then(|it| it.parse().ok()).is_some_and(|it: u64| it > max as u64) {
-        let message = format!("the body is larger than {} MiB", max >> 20);
-        return Err(HttpError::new(RequestCode::TooLarge, message));
+    if announced.and_then(|it| it.parse().ok()).is_some_and(|it: u64| it > limit.bytes as u64) {
+        return Err(limit.exceeded());
     }
-    DefaultBodyLimit::max(max).apply(&mut request);
+    DefaultBodyLimit::max(limit.bytes).apply(&mut request);
     let read = Bytes::from_request(request, state);
     match tokio::time::timeout(BODY_WITHIN, read).await {
-        Ok(body) => body.map_err(refuse_body),
+        Ok(body) => body.map_err(|it| refuse_body(&it, limit)),
         Err(_) => {
             let message = format!("the body did not come within {BODY_WITHIN:?}");
             Err(HttpError::new(RequestCode::TooSlow, message))
@@ -100,12 +114,11 @@ async fn read_body<S: Send + Sync>(
     }
 }
 
-fn refuse_body(rejection: BytesRejection) -> HttpError {
-    let code = match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => RequestCode::TooLarge,
-        _ => RequestCode::InvalidRequest,
-    };
-    HttpError::new(code, rejection.body_text())
+fn refuse_body(rejection: &BytesRejection, limit: Limit) -> HttpError {
+    match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => limit.exceeded(),
+        _ => HttpError::invalid(rejection.body_text()),
+    }
 }
 
 /// Query parameters, refused in our words.

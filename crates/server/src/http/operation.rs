@@ -94,7 +94,7 @@ pub(super) async fn backup(
     Input(BackupInput { file }): Input<BackupInput>,
 ) -> Result<Json<BackupMade>, HttpError> {
     if !file.is_absolute() {
-        return Err(HttpError::invalid("`file` must be a full path on the server's machine"));
+        return Err(HttpError::invalid("'file' must be a full path on the server's machine"));
     }
     let bytes = app.store().backup(&file).await.map_err(|error| {
         HttpError::invalid(format!("{} could not be written: {error}", file.display()))

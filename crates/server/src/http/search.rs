@@ -59,7 +59,7 @@ pub(super) async fn search(
     let session = session_id.map(|id| SessionId::parse(&id).ok_or(id)).transpose();
     let session = session.map_err(|id| HttpError::no_session(&id))?;
     let limit = limit.unwrap_or(50).clamp(1, LIMIT);
-    let unreadable = || HttpError::invalid("`before` takes the `next` of the page before");
+    let unreadable = || HttpError::invalid("'before' takes the 'next' of the page before");
     let before = before.map(|it| Cursor::parse(&it).ok_or_else(unreadable)).transpose()?;
     let query = Query { text: q, session, archived, limit, before };
     let found = app.store().search(query).await?;

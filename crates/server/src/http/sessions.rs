@@ -117,7 +117,7 @@ pub(super) fn parse_cursor(cursor: &str) -> Result<(Millis, SessionId), HttpErro
     let parsed = cursor
         .split_once('.')
         .and_then(|(at, id)| Some((Millis(at.parse().ok()?), SessionId::parse(id)?)));
-    parsed.ok_or_else(|| HttpError::invalid("`before` takes the `next` of the page before"))
+    parsed.ok_or_else(|| HttpError::invalid("'before' takes the 'next' of the page before"))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -140,9 +140,8 @@ pub(super) async fn create(
             HttpError::invalid("a session id is 1 to 128 letters, digits, '-' or '_'")
         })?,
     };
-    let default = || app.shared.agents.default_id().map(str::to_owned);
-    let agent = agent.or_else(default);
-    let agent = agent.ok_or_else(|| HttpError::invalid("no agent is configured"))?;
+    let default = || app.shared.agents.default_id().unwrap_or_default().to_owned();
+    let agent = agent.unwrap_or_else(default);
     if let Some(workspace) = &workspace {
         let is_folder = Path::new(workspace).is_absolute() && Path::new(workspace).is_dir();
         if !is_folder {

@@ -120,7 +120,8 @@ pub(super) fn refusal_page(app: &App, error: HttpError) -> Response {
         return PageError(error).into_response();
     }
     let takes_password = password::is_set(&app.data);
-    let page = Html::new(render::sign_in_page(&SignIn { message: &error.message, takes_password }));
+    let message = &error.sentence();
+    let page = Html::new(render::sign_in_page(&SignIn { message, takes_password }));
     let mut response = (error.code.status(), page).into_response();
     if takes_password {
         // With no referrer at all a form would come with the Origin `null`.

@@ -189,3 +189,24 @@ async fn every_answer_says_how_it_may_be_used() {
         assert!(path == "/" || policy.ends_with("sandbox"), "{policy}");
     }
 }
+
+/// Said beforehand, or found out while it comes.
+#[tokio::test]
+async fn a_file_that_is_too_large_is_told_its_limit() {
+    let data = tempfile::tempdir().unwrap();
+    let router = door_to(&data);
+    for announced in [true, false] {
+        let request = Request::post("/api/blobs").header(HOST, OURS);
+        let request = request.header(AUTHORIZATION, "Bearer the token");
+        let request = match announced {
+            true => request.header("content-length", BODY_MAX + 1).body(Body::empty()),
+            false => request.body(Body::from(vec![0; BODY_MAX + 1])),
+        };
+        let answer = router.clone().oneshot(request.unwrap()).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        let body = axum::body::to_bytes(answer.into_body(), BODY_MAX).await.unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let words = "the file is larger than 8 MiB, which is the limit";
+        assert_eq!(body["error"]["message"], words, "announced: {announced}");
+    }
+}

@@ -24,6 +24,10 @@ pub(crate) async fn run(
     if args.paths.is_empty() && !args.all {
         return list(&found);
     }
+    if found.is_empty() {
+        say("nothing found: no conversation of Claude Code, Codex or Pi is there");
+        return Ok(());
+    }
     let place = Place::find(&config, "callboard import")?;
     let mut failures = 0;
     for file in &found {
@@ -45,7 +49,7 @@ pub(crate) async fn run(
     }
     match failures {
         0 => Ok(()),
-        _ => bail!("{failures} of {} conversations were not imported", found.len()),
+        _ => bail!("{failures} of {} conversations could not be imported", found.len()),
     }
 }
 

@@ -53,10 +53,10 @@ impl Process {
             .process_group(0)
             .spawn();
         let mut child = spawned.map_err(|error| {
-            format!("`{program}` cannot be started in {}: {error}", folder.display())
+            format!("{program} cannot be started in {}: {error}", folder.display())
         })?;
         let pipes = child.stdout.take().zip(child.stdin.take());
-        let pipes = pipes.ok_or_else(|| format!("`{program}` has no pipes"))?;
+        let pipes = pipes.ok_or_else(|| format!("{program} has no pipes"))?;
         let (stop, stopped) = watch::channel(false);
         let (tell, ended) = watch::channel(None);
         let last_words = LastWords::default();

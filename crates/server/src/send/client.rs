@@ -163,6 +163,9 @@ async fn call(server: &ServerFile, path: &str, body: Option<Value>) -> anyhow::R
     let answer = answer.with_context(|| format!("asking the server at {address}"))?;
     let is_good = answer.status().is_success();
     let body: Value = answer.json().await.context("reading the server's answer")?;
+    if body["error"]["code"] == "session_not_found" {
+        bail!("there is no such session; its id is at the end of its address, behind /s/");
+    }
     if !is_good {
         bail!("{}", body["error"]["message"].as_str().unwrap_or("the server refused"));
     }

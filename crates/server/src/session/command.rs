@@ -12,6 +12,7 @@ use transcript::{
 
 use super::exchanges::{ExchangeNews, Opening};
 use super::own_calls::OwnCall;
+use crate::agents::HOW_TO_GET_ONE;
 use crate::import::Addition;
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refused>>;
@@ -231,7 +232,8 @@ pub(crate) enum Refused {
     Busy,
     #[error("there is nothing to {0}: the agent has not answered yet")]
     Nothing(&'static str),
-    #[error("no agent is called '{name}'; there are: {known}")]
+    /// With those that can answer, if any can.
+    #[error("{}", no_agent(name, known))]
     NoAgent { name: String, known: String },
     #[error("the session has no message {0:?} that could be changed")]
     NoMessage(String),
@@ -239,7 +241,7 @@ pub(crate) enum Refused {
     NoCall(String),
     #[error("the session has no call {0:?} that waits for a client's result")]
     NotAwaited(String),
-    #[error("the call was decided already, by {by} at {at}")]
+    #[error("the call was decided already, by {}", if by == "user" { "you" } else { by })]
     Decided { by: String, at: Millis },
     #[error("those arguments cannot be used: {0}")]
     BadArguments(String),
@@ -253,4 +255,11 @@ pub(crate) enum Refused {
     Storage(String),
     #[error("the server is stopping")]
     Stopping,
+}
+
+fn no_agent(name: &str, known: &str) -> String {
+    match known {
+        "" => format!("no agent is ready: {HOW_TO_GET_ONE}; callboard doctor says what was found"),
+        known => format!("no agent is called '{name}'; there are: {known}"),
+    }
 }

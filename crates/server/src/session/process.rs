@@ -289,12 +289,12 @@ fn cannot_start(start: &Start, error: &std::io::Error) -> ErrorInfo {
         ),
         ErrorKind::NotFound => (
             ErrorCode::AgentNotInstalled,
-            format!("{program} cannot be found. Install it, or set `command` of this agent."),
+            format!("{program} cannot be found. Install it, or set the command of this agent."),
         ),
         ErrorKind::PermissionDenied => (
             ErrorCode::AgentNotInstalled,
             format!(
-                "{program} may not be executed: {error}. Mend its permissions, or set `command` of this agent."
+                "{program} may not be executed: {error}. Mend its permissions, or set the command of this agent."
             ),
         ),
         _ => (ErrorCode::AgentExited, format!("{program} cannot be started: {error}.")),

@@ -76,9 +76,9 @@ fn run(
 async fn ask(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo> {
     let Message { agent, text, session, mode, timeout_seconds } = arguments.parse()?;
     let choice = SessionChoice::parse(session.as_deref())
-        .ok_or_else(|| arguments.invalid("`session` is neither one of the words nor an id"))?;
+        .ok_or_else(|| arguments.invalid("'session' is neither one of the words nor an id"))?;
     if mode == ExchangeMode::Async && timeout_seconds.is_some() {
-        return Err(arguments.invalid("`timeoutSeconds` is for the mode 'sync'"));
+        return Err(arguments.invalid("'timeoutSeconds' is for the mode 'sync'"));
     }
     let asking = Asking {
         session: context.session_id.clone(),

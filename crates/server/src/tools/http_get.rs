@@ -112,7 +112,7 @@ async fn settle_address(url: &Url, web: &Web) -> Result<SocketAddr, ErrorInfo> {
     if !addresses.iter().all(|it| (web.may_ask)(*it)) {
         return Err(tool_error(format!(
             "'{url}' is in a private network, and only the internet may be asked. The server's owner \
-             can change that with `[tools] http_private = true`."
+             can change that with http_private = true under [tools]."
         )));
     }
     Ok(SocketAddr::new(*first, port))

@@ -137,6 +137,7 @@ async fn of_many_who_decide_at_once_one_wins() {
             (*status, &body["error"]["code"]),
             (StatusCode::CONFLICT, &json!("already_decided"))
         );
+        assert_eq!(body["error"]["message"], "the call was decided already, by you");
     }
     let answer = last_answer(&server, &session).await;
     let resolved = only_call(&answer).approval.as_ref().unwrap().resolved.as_ref().unwrap();

@@ -180,8 +180,8 @@ async fn a_browser_led_here_by_another_site_is_refused() {
 #[tokio::test]
 async fn a_password_opens_the_page_and_signing_out_closes_it() {
     let home = Home::instant();
-    let (ok, _, stderr) = home.pipe_in(&["password"], "correct horse\n");
-    assert!(ok, "{stderr}");
+    let (ok, stdout, stderr) = home.pipe_in(&["password"], "correct horse\n");
+    assert!(ok && stdout.contains("The password is set"), "{stdout}{stderr}");
     let server = home.start();
     let client = plain();
     let url = |path: &str| format!("{}{path}", server.base);
@@ -194,7 +194,9 @@ async fn a_password_opens_the_page_and_signing_out_closes_it() {
         let request = request.header("content-type", "application/x-www-form-urlencoded");
         request.body(format!("password={password}")).send().await.unwrap()
     };
-    assert_eq!(sign_in("wrong+horse").await.status(), StatusCode::UNAUTHORIZED);
+    let refused = sign_in("wrong+horse").await;
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    assert!(refused.text().await.unwrap().contains("That is not the password."));
     let signed_in = sign_in("correct+horse").await;
     assert_eq!(
         (signed_in.status(), &signed_in.headers()[LOCATION]),
@@ -218,6 +220,27 @@ async fn a_password_opens_the_page_and_signing_out_closes_it() {
     let out = client.post(url("/sign-out")).header(COOKIE, &cookie).header(ORIGIN, &server.base);
     assert_eq!(out.send().await.unwrap().status(), StatusCode::SEE_OTHER);
     assert!(!opens(&server, &cookie).await, "the cookie is worth nothing any more");
+}
+
+/// A person reads what is wrong with the address; a program, what to send.
+#[tokio::test]
+async fn a_wrong_token_is_called_wrong() {
+    let home = Home::instant();
+    let server = home.start();
+    let refusal = async |path: &str| {
+        let answer = plain().get(format!("{}{path}", server.base)).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{path}");
+        answer.text().await.unwrap()
+    };
+    let what_to_do = "Open the address that the server printed when it started.";
+    for path in ["/?token=wrong", "/s/x?token=wrong", "/?q=1&token="] {
+        let page = refusal(path).await;
+        let is_told = page.contains("This address has a token that is not valid, or no longer. ");
+        assert!(is_told && page.contains(what_to_do) && !page.contains("Bearer"), "{path}: {page}");
+    }
+    let page = refusal("/").await;
+    assert!(page.contains(what_to_do) && !page.contains("not valid"), "{page}");
+    assert!(refusal("/api/sessions").await.contains("Authorization: Bearer TOKEN"));
 }
 
 #[tokio::test]

@@ -48,6 +48,13 @@ async fn only_session(server: &Server) -> Value {
     sessions.remove(0)
 }
 
+#[tokio::test]
+async fn a_folder_with_nothing_in_it_is_said_to_have_nothing() {
+    let home = Home::instant();
+    std::fs::create_dir(home.workspace().join("empty")).unwrap();
+    assert!(import(&home, &["empty"]).contains("nothing found"));
+}
+
 /// By a server and without one, a bit at a time and at once: it comes to the same.
 #[tokio::test]
 async fn what_is_imported_again_adds_only_what_is_new() {

@@ -269,7 +269,7 @@ async fn one_that_never_starts_says_why_and_harms_nobody() {
     last_answer(&bench.server, &bench.session).await;
     let info = bench.info().await;
     assert!(
-        info["error"].as_str().unwrap().contains("`/does/not/exist` cannot be started"),
+        info["error"].as_str().unwrap().contains("/does/not/exist cannot be started"),
         "{info}"
     );
 }

@@ -111,7 +111,7 @@ async fn a_session_goes_on_and_the_text_may_come_from_a_pipe() {
     for (args, words) in [
         (vec!["nobody", "hello"], "nobody"),
         (vec!["other", "--session", &session, "hello"], "talks to demo"),
-        (vec!["demo", "--session", "none", "hello"], "none"),
+        (vec!["demo", "--session", "none", "hello"], "its id is at the end of its address"),
         (vec!["demo", "  "], "the message is empty"),
         (vec!["demo", "-"], "the message is empty"),
         (vec!["demo", "--workspace", "nowhere", "hello"], "nowhere"),
@@ -175,14 +175,15 @@ async fn a_run_that_fails_is_told_by_the_exit_code() {
 #[tokio::test]
 async fn without_a_terminal_nothing_is_allowed_unless_it_was_said_before() {
     let home = Home::instant();
-    for (args, words) in [(vec![], "nobody to ask"), (vec!["--deny"], "denied, as --deny says")] {
+    for (args, words) in [
+        (vec![], "This call was not allowed, for this reason: Nobody is there who could allow it."),
+        (vec![], "nobody to ask"),
+        (vec!["--deny"], "denied, as --deny says"),
+    ] {
         let args = [vec!["demo", "run touch made"], args].concat();
         let sent = send(&home, &args, "y\ny\ny\n");
-        assert!(
-            sent.stderr.contains(words) && sent.stderr.contains("not allowed"),
-            "{}",
-            sent.stderr
-        );
+        let said = sent.stderr + &sent.stdout;
+        assert!(said.contains(words) && said.contains("not allowed"), "{said}");
         assert!(!has_file(&home, "made"));
     }
     let sent = send(&home, &["demo", "--yes", "run touch made"], "");
@@ -279,7 +280,7 @@ async fn a_decision_from_elsewhere_ends_the_question() {
     let path = open_question(&server, &session).await;
     server.post(&path, json!({ "decision": "rejected", "feedback": "from the page" })).await;
     let (_, shown) = terminal.end();
-    assert!(shown.contains("decided by user") && shown.contains("from the page"), "{shown}");
+    assert!(shown.contains("decided by you") && shown.contains("from the page"), "{shown}");
     assert!(!has_file(&home, "made"));
 }
 

@@ -254,6 +254,26 @@ async fn the_doctor_says_what_is_wrong() {
     assert!(!ok && stdout.contains("PROBLEM") && stdout.contains("lisen"), "{stdout}");
 }
 
+/// Programs that nobody has asked for may be missing, but somebody must be there to answer.
+#[tokio::test]
+async fn where_no_agent_can_answer_everybody_is_told_what_to_do() {
+    let home = Home::new("demo = false\n");
+    let alone = || {
+        let mut command = home.command();
+        command.env("PATH", "/nowhere");
+        command
+    };
+    let (ok, stdout, stderr) = output(alone().arg("doctor"));
+    let what_to_do = "install Claude Code, Codex or Pi, add a model to callboard.toml";
+    assert!(!ok && stdout.contains("PROBLEM") && stdout.contains(what_to_do), "{stdout}");
+    assert!(stderr.contains("one of these needs your attention"), "{stderr}");
+    let server = Server::start(alone());
+    let (status, refused) = server.post("/api/sessions", json!({ "agent": "" })).await;
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(message.starts_with("no agent is ready") && message.contains(what_to_do), "{message}");
+}
+
 /// What goes out comes in again, under another name if need be, and is the same session.
 #[tokio::test]
 async fn an_exported_session_can_be_imported() {
@@ -369,4 +389,19 @@ async fn a_session_is_exported_in_every_format_as_it_was() {
     assert_eq!(printed(&["--format", "md"]), markdown, "from the folder");
     assert_eq!(printed(&[]), log);
     assert_eq!(printed(&["--at", "2"]).lines().count(), 2);
+}
+
+/// By a server and without one.
+#[tokio::test]
+async fn a_number_beyond_the_log_is_not_taken_for_its_end() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    let export = |at: &str| output(home.command().args(["export", &session, "--at", at]));
+    for server in [Some(server), None] {
+        assert!(export("1").0);
+        let (ok, stdout, stderr) = export("2");
+        assert!(!ok && stdout.is_empty() && stderr.contains("ends at 1"), "{stdout}{stderr}");
+        drop(server);
+    }
 }

@@ -63,6 +63,24 @@ fn every_file_says_what_it_is_and_holds_one_idea() {
     }
 }
 
+/// The page shows their words as they are, so that a backtick would be a backtick.
+#[test]
+fn errors_that_people_read_have_no_backticks() {
+    let crates = root().join("crates");
+    let mut files = rust_files(&crates.join("backends/src"));
+    files.retain(|it| it.ends_with("failure.rs"));
+    assert!(files.len() > 3, "the search has lost its way");
+    for folder in ["agents", "mcp", "session", "tools"] {
+        files.extend(rust_files(&crates.join("server/src").join(folder)));
+    }
+    files.retain(|it| !it.components().any(|it| it.as_os_str() == "tests"));
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let mut code = text.lines().filter(|it| !it.trim_start().starts_with("//"));
+        assert_eq!(code.find(|it| it.contains('`')), None, "in {}", file.display());
+    }
+}
+
 #[test]
 fn pure_crates_stay_pure() {
     for (name, allowed) in PURE {

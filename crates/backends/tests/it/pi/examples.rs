@@ -133,7 +133,7 @@ fn a_prompt_that_is_refused() {
         1,
         expect![[r#"
             continuation {"shouldContinue":false,"stopReason":"error","resolvedBy":"ErrorPolicy"}
-            end Failed upstream_auth: Pi has no valid key for the model service (No API key found for anthropic. Use /login to log in). Run `pi` in a terminal and use /login, or set the service's key in the agent's `env`.
+            end Failed upstream_auth: Pi has no valid key for the model service (No API key found for anthropic. Use /login to log in). Run pi in a terminal and use /login, or set the service's key in the agent's env.
         "#]],
     );
 }

@@ -90,13 +90,21 @@ fn every_key_does_what_it_says() {
 fn no_key_takes_a_value_of_another_kind() {
     for (section, key, ..) in KEYS {
         for wrong in ["{ a = 1 }", "-1", "\"\\u0000\"", "[[1]]", "1.5"] {
-            let text = format!("[{section}]\n{key} = {wrong}");
+            let text = format!("# mine\n\n[{section}]\n{key} = {wrong}");
             // Every text is the name of some folder.
             if *key == "data" && wrong.starts_with('"') {
                 continue;
             }
             let error = load(&text, ServeArgs::default()).unwrap_err().to_string();
-            assert!(error.contains("callboard.toml") || error.contains(key), "{text}: {error}");
+            assert!(
+                error.contains("callboard.toml") && error.contains("line 4"),
+                "{text}: {error}"
+            );
+            for word in
+                ["u16", "u32", "u64", "usize", "i64", "f64", "a sequence", "a map", "socket"]
+            {
+                assert!(!error.contains(word), "not {word}: {error}");
+            }
         }
     }
 }
@@ -215,14 +223,21 @@ fn mistakes_in_a_model_say_what_is_right() {
         (vec![("workspace", "\"/no/such/folder\"")], "/no/such/folder is no folder"),
         (vec![("base_url", "\"h\"")], "it begins with http:// or https://"),
         (vec![("base_url", "\"http://me:secret@h\"")], "use `api_key_env` or `headers`"),
-        (vec![("parallel_tools", "0")], "`parallel_tools` must be at least 1"),
-        (vec![("timeout_seconds", "0")], "`timeout_seconds` must be at least 1"),
+        (vec![("parallel_tools", "0")], "`parallel_tools`: it must be at least 1"),
+        (vec![("timeout_seconds", "0")], "`timeout_seconds`: it must be at least 1"),
         (vec![("extra", "{ messages = [] }")], "the messages are made from the conversation"),
         (vec![("headers", "{ a = \"b\\nc\" }")], "is no header that can be sent"),
-        (vec![("max_tokens", "-1")], "line"),
+        (vec![("max_tokens", "-1")], "expected a whole number, 0 or more"),
+        (vec![("max_steps", "\"3\"")], "expected a whole number, 0 or more"),
+        (vec![("temperature", "\"hot\"")], "expected a number"),
+        (vec![("tools", "\"time\"")], "expected a list in [ ]"),
+        (vec![("command", "[\"x\"]")], "it is for agents that are programs"),
     ] {
-        let error = load(&agent(&keys), ServeArgs::default()).unwrap_err().to_string();
-        assert!(error.contains(words) && error.contains("line"), "{keys:?}: {error}");
+        let text = agent(&keys);
+        let error = load(&text, ServeArgs::default()).unwrap_err().to_string();
+        let line = 1 + text.lines().position(|it| it.starts_with(keys[0].0)).unwrap();
+        let is_there = error.contains(&format!("line {line}"));
+        assert!(error.contains(words) && is_there, "{keys:?}: {error}");
     }
     let config = load(&agent(&[("workspace", "\"..\"")]), ServeArgs::default()).unwrap();
     assert!(config.agents.agents[0].workspace.ends_with(".."), "from the working folder on");

@@ -57,22 +57,32 @@ fn a_rule_is_a_word_or_lists_of_patterns() {
 #[test]
 fn mistakes_in_rules_say_what_is_right() {
     for (text, words) in [
-        ("shel = \"ask\"", "there is no tool \"shel\"; there are time, "),
-        ("shell = \"maybe\"", "a rule is \"allow\", \"ask\" or \"deny\", or a table"),
-        ("shell = true", "a rule is"),
-        ("shell = { alow = [] }", "a rule is"),
-        ("shell = { allow = \"ls\" }", "a rule is"),
-        ("shell = { otherwise = \"never\" }", "a rule is"),
-        ("timeout_seconds = 0", "[approvals] `timeout_seconds` must be at least 1"),
-        ("timeout_seconds = \"long\"", "invalid type"),
+        ("shel = \"ask\"", "`shel`: there is no such tool; there are time, "),
+        ("shell = \"maybe\"", "expected \"allow\", \"ask\" or \"deny\", or a table"),
+        ("shell = true", "expected \"allow\", \"ask\" or \"deny\", or a table"),
+        ("shell = { alow = [] }", "unknown field `alow`, expected one of `allow`, `ask`"),
+        ("shell = { allow = \"ls\" }", "expected a list in [ ]"),
+        ("shell = { otherwise = \"never\" }", "expected one of `allow`, `ask`, `deny`"),
+        ("timeout_seconds = 0", "`timeout_seconds`: it must be at least 1"),
+        ("timeout_seconds = \"long\"", "expected a whole number, 0 or more"),
     ] {
-        let error = load(&format!("[approvals]\n{text}"), ServeArgs::default()).unwrap_err();
-        let error = error.to_string();
-        assert!(error.contains(words) && error.contains("callboard.toml"), "{text}: {error}");
+        let text = format!("[approvals]\ntime = \"allow\"\n{text}");
+        let error = load(&text, ServeArgs::default()).unwrap_err().to_string();
+        let is_there = error.contains("callboard.toml") && error.contains("line 3");
+        assert!(error.contains(words) && is_there, "{text}: {error}");
     }
-    for text in ["[tools]\ntimeout_seconds = 0", "[tools]\nretries = -1", "demo = \"no\""] {
+    for (text, words) in [
+        ("[tools]\ntimeout_seconds = 0", "line 2: `timeout_seconds`: it must be at least 1"),
+        ("[tools]\nretries = -1", "expected a whole number, 0 or more"),
+        ("\ndemo = \"no\"", "expected false, true or a table with `pace`"),
+        ("[demo]\npace = \"slow\"", "expected `natural` or `instant`"),
+        ("[exchanges]\ntimeout_seconds = 0", "line 2: `timeout_seconds`: it must be at least 1"),
+        ("\n[agents]\nid = \"m\"", "expected [[agents]], in two brackets, for each"),
+        ("\n[mcp_servers]\nid = \"m\"", "expected [[mcp_servers]], in two brackets, for each"),
+    ] {
         let error = load(text, ServeArgs::default()).unwrap_err().to_string();
-        assert!(error.contains("callboard.toml"), "{text}: {error}");
+        let is_there = error.contains("callboard.toml") && error.contains("line 2");
+        assert!(error.contains(words) && is_there, "{text}: {error}");
     }
 }
 

@@ -480,7 +480,7 @@ pub(super) fn not_allowed() -> ErrorInfo {
 
 fn denied(feedback: Option<&str>) -> ErrorInfo {
     let message = match feedback {
-        Some(reason) => format!("The user did not allow this call, and said: {reason}"),
+        Some(reason) => format!("This call was not allowed, for this reason: {reason}"),
         None => {
             "The user did not allow this call and gave no reason. Do not try the same again; do \
                  something else, or ask."

@@ -54,7 +54,7 @@ async fn bad_arguments_say_how_to_mend_them() {
     }
     let (_, message) = bench.error("read_file", "{}").await;
     assert!(message.ends_with(
-        "Send `read_file` one JSON object with these fields and no others: \
+        "Send read_file one JSON object with these fields and no others: \
          path (string, required), from_line (integer), to_line (integer)."
     ));
 }
