@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
+import { fileURLToPath } from "node:url";
 
 import { build } from "esbuild";
 
@@ -149,7 +150,9 @@ export async function serveHooks(scope) {
   const scripts = new Map();
   for (const profile of [4, 5, 6, 7]) {
     const { outputFiles } = await build({
-      entryPoints: [new URL("chat_hook.jsx", import.meta.url).pathname],
+      // Where the packages are, wherever this runs.
+      absWorkingDir: fileURLToPath(new URL(".", import.meta.url)),
+      entryPoints: ["chat_hook.jsx"],
       bundle: true,
       write: false,
       jsx: "automatic",

@@ -381,7 +381,8 @@ impl Call {
     /// It is with the client, which has not said what came of it. One that is only written is not yet:
     /// the model may still call others beside it.
     pub fn waits_for_client(&self) -> bool {
-        self.state == CallState::Running && self.executor == Executor::Client
+        let is_handed_over = self.arguments_done && self.state == CallState::Running;
+        is_handed_over && self.executor == Executor::Client
     }
 }
 

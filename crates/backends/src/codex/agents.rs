@@ -92,6 +92,10 @@ impl Run {
         let Some(agent) = self.agents.iter_mut().find(|it| it.thread == thread) else { return };
         agent.turn = None;
         agent.speaker.finish_step(None, &mut self.telling);
+        // What was stopped stays open: the end of the run says so of all that it worked for.
+        if self.is_interrupted {
+            return;
+        }
         let (of, item) = (agent.home.thread.clone(), agent.home.item.clone());
         if let Some((speaker, telling)) = self.voice(of.as_deref()) {
             speaker.release(now, &item, |outcome| amend(outcome, thread, turn), telling);
@@ -100,6 +104,9 @@ impl Run {
 
     /// Calls whose agents have never begun.
     pub(super) fn release_all(&mut self, now: Millis) {
+        if self.is_interrupted {
+            return;
+        }
         self.outer.release_all(now, &mut self.telling);
         for agent in &mut self.agents {
             agent.speaker.release_all(now, &mut self.telling);

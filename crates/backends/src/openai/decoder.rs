@@ -14,6 +14,7 @@ use super::calls::{Calls, News, Piece};
 use super::finish_reason::FinishReason;
 use super::lines::{Lines, MAX_LINE};
 use super::reasoning_details::ReasoningDetails;
+use super::surrogates::Surrogates;
 use super::template::Template;
 use super::think_tags::{Kind, ThinkTags};
 use super::wire::{self, CallDelta, Choice, Chunk, Delta, FirstChoice, Function};
@@ -79,6 +80,7 @@ pub struct Decoder {
     lines: Lines,
     think_tags: ThinkTags,
     template: Template,
+    surrogates: Surrogates,
     calls: Calls,
     reasoning_details: ReasoningDetails,
     /// Data lines that make no JSON on their own, and may together.
@@ -232,6 +234,7 @@ impl Decoder {
             Ok(json) => Cow::Borrowed(json),
             Err(_) => String::from_utf8_lossy(json),
         };
+        let json = self.surrogates.mend(&json);
         let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(&json) else { return false };
         if !self.pending.is_empty() {
             let pending = std::mem::take(&mut self.pending);

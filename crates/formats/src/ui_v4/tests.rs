@@ -405,6 +405,7 @@ fn a_response_ends_at_tools_of_the_client_and_not_at_questions() {
         r1 {"type":"step_start","index":1}
         r1 {"type":"tool_call_start","callId":"c2","toolName":"pick","executor":"client"}
         r1 {"type":"tool_arguments_done","callId":"c2","arguments":"{}","validation":"not_required"}
+        r1 {"type":"tool_running","callId":"c2"}
         r1 {"type":"tool_result","callId":"c2","toolName":"pick","ok":true,"result":"red"}
         r1 {"type":"step_finish","index":1,"finishReason":"tool_calls"}
         r1 {"type":"run_finish","status":"completed"}

@@ -1,0 +1,133 @@
+//! Letters that a service cut in two: JSON writes those outside the basic plane as two escapes, and a
+//! service that counts as JavaScript does may send the first half in one event and the second in the next.
+
+use std::borrow::Cow;
+
+/// The half that the event before ended with.
+#[derive(Debug, Default)]
+pub(super) struct Surrogates {
+    first_half: Option<String>,
+}
+
+const ESCAPE: usize = r"\uXXXX".len();
+const UNKNOWN: &str = r"\ufffd";
+
+impl Surrogates {
+    /// The event with whole letters alone. A half at the end of a string waits for the next event, and
+    /// whatever half is left without another becomes the sign for a letter that nobody knows.
+    pub(super) fn mend<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
+        let mut waiting = self.first_half.take();
+        if !json.contains(r"\u") {
+            return Cow::Borrowed(json);
+        }
+        let mut mended = String::with_capacity(json.len() + ESCAPE);
+        let mut rest = json;
+        while let Some(at) = rest.find('\\') {
+            let (before, escape) = rest.split_at(at);
+            mended.push_str(before);
+            let (half, size) = match Half::of(escape) {
+                Some(half) => (half, ESCAPE),
+                // A backslash and what it stands before.
+                None => {
+                    let size = 1 + escape[1..].chars().next().map_or(0, char::len_utf8);
+                    mended.push_str(&escape[..size]);
+                    rest = &escape[size..];
+                    continue;
+                }
+            };
+            let (this, after) = escape.split_at(size);
+            rest = after;
+            match half {
+                Half::First if Half::of(after) == Some(Half::Second) => {
+                    mended.push_str(this);
+                    mended.push_str(&after[..ESCAPE]);
+                    rest = &after[ESCAPE..];
+                }
+                Half::First if after.starts_with('"') => self.first_half = Some(this.to_owned()),
+                Half::Second if mended.ends_with('"') && waiting.is_some() => {
+                    mended.push_str(&waiting.take().unwrap_or_default());
+                    mended.push_str(this);
+                }
+                _ => mended.push_str(UNKNOWN),
+            }
+        }
+        mended.push_str(rest);
+        Cow::Owned(mended)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    First,
+    Second,
+}
+
+impl Half {
+    /// What the text begins with.
+    fn of(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix(r"\u")?.get(..4)?;
+        match u16::from_str_radix(digits, 16).ok()? {
+            0xD800..0xDC00 => Some(Self::First),
+            0xDC00..0xE000 => Some(Self::Second),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! However a text is cut, all of it arrives.
+
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// As JavaScript writes a string that may end within a letter.
+    fn written(units: &[u16]) -> String {
+        let letters = char::decode_utf16(units.iter().copied()).map(|letter| match letter {
+            Ok(letter) if letter.len_utf16() == 2 => {
+                let mut pair = [0; 2];
+                letter.encode_utf16(&mut pair);
+                format!(r"\u{:04x}\u{:04X}", pair[0], pair[1])
+            }
+            Ok(letter) => serde_json::to_string(&letter).unwrap().trim_matches('"').to_owned(),
+            Err(half) => format!(r"\u{:04x}", half.unpaired_surrogate()),
+        });
+        let letters: String = letters.collect();
+        format!(r#"{{"a":"\\ud83d","text":"{letters}","n":1}}"#)
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_that_is_cut_anywhere_arrives_whole(
+            text in "[a🙂\\\\ü😀\n]{0,12}", cuts in prop::collection::vec(1..5usize, 1..24),
+        ) {
+            let units: Vec<u16> = text.encode_utf16().collect();
+            let (mut surrogates, mut said, mut rest) = (Surrogates::default(), String::new(), &units[..]);
+            for size in cuts.iter().cycle().take(units.len()) {
+                let (piece, after) = rest.split_at((*size).min(rest.len()));
+                rest = after;
+                let event: Value = serde_json::from_str(&surrogates.mend(&written(piece))).unwrap();
+                prop_assert_eq!(&event["a"], r"\ud83d", "an escaped backslash begins no letter");
+                said.push_str(event["text"].as_str().unwrap());
+            }
+            prop_assert_eq!(said, text);
+        }
+
+        #[test]
+        fn whatever_comes_is_no_panic(text in r#"[\\u"dD8c0-9é🙂]{0,40}"#) {
+            let mut surrogates = Surrogates::default();
+            surrogates.mend(&text);
+            surrogates.mend(&text);
+        }
+    }
+
+    #[test]
+    fn a_half_that_stays_alone_costs_one_letter() {
+        let mut surrogates = Surrogates::default();
+        assert_eq!(surrogates.mend(r#"["\udc00 a \ud800 b \ud83d"]"#), r#"["\ufffd a \ufffd b "]"#);
+        assert_eq!(surrogates.mend(r#"["c"]"#), r#"["c"]"#);
+        assert_eq!(surrogates.mend(r#"["\ude42"]"#), r#"["\ufffd"]"#);
+    }
+}
