@@ -14,8 +14,8 @@ import { PAYLOADS } from "./payloads.mjs";
 
 const browser = useBrowser();
 
-/** As many as a page shows at first, with their answers. */
-const AT_ONCE = 25;
+/** As many as a page shows at first, with their answers and what is said of the import. */
+const AT_ONCE = 24;
 const KNOWN_TOOLS = ["shell", "Read", "Edit", "Grep", "TodoWrite", "WebFetch", "Task"];
 /** Everything that the page is made of. */
 const ELEMENTS = `a article aside b blockquote br button code dd del details div dl dt em footer form h1 h2 h3 h4 h5 h6

@@ -275,11 +275,15 @@ test("a message that cannot be written anew now stays in the field", async (t) =
 test("what was written to change a message that has begun meanwhile is kept", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL });
   const page = await openSession(t, browser, callboard);
-  await say(page, "what time is it in Paris");
+  await say(page, "tell me a story");
   await page.locator(".now[data-state=running]").waitFor();
   await say(page, "help");
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.locator(".held").waitFor();
   await page.locator(".queued summary", { hasText: "Edit" }).click();
+  await page.locator(".queued textarea:focus").waitFor();
   await page.keyboard.type(" me more");
+  await page.getByRole("button", { name: "Send now" }).click();
   await page.locator(".messages .bubble", { hasText: /^help$/ }).waitFor();
   await page.getByText("What you wrote is below").waitFor();
   assert.equal(await field(page).inputValue(), "help me more");
