@@ -68,8 +68,13 @@ impl Run {
         });
     }
 
-    /// An agent is at work for this turn, and no call has named it: it gets one of its own.
+    /// An agent is at work for this turn, and no call has named it. A call that begins one names it when
+    /// it is done, which may be later; else the agent gets a call of its own.
     fn adopt(&mut self, now: Millis, thread: &str) {
+        if let Some((item, call)) = self.launching() {
+            self.outer.hold(&item);
+            return self.add_agent(thread, call, Home { thread: None, item });
+        }
         let item = format!("agent-{thread}");
         let Some(call) = self.outer.call(now, &item, "spawn_agent", &mut self.telling) else {
             return;
@@ -81,6 +86,16 @@ impl Run {
         let outcome = Outcome { ok: true, result: None, error: None, duration_ms: None };
         self.outer.finish_call(now, &item, outcome, &mut self.telling);
         self.add_agent(thread, call, Home { thread: None, item });
+    }
+
+    /// The oldest call that begins an agent and has none yet.
+    fn launching(&mut self) -> Option<(String, CallId)> {
+        let agents = &self.agents;
+        let has_agent =
+            |item: &str| agents.iter().any(|it| it.home.thread.is_none() && it.home.item == item);
+        let mut calls = self.outer.open_calls().iter();
+        let call = calls.find(|it| it.name == "spawn_agent" && !has_agent(&it.item))?;
+        Some((call.item.clone(), call.id.clone()))
     }
 
     pub(super) fn has_agents_at_work(&self) -> bool {

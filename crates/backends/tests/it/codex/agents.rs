@@ -83,6 +83,50 @@ fn a_stop_stops_it_too() {
     assert_eq!(status(&stage), Some(RunStatus::Cancelled));
 }
 
+/// Codex tells of a call and of its agent's turn in no fixed order.
+#[test]
+fn whatever_is_told_first_the_agent_speaks_within_its_call() {
+    let mut stage = in_turn();
+    stage.started(spawn("c", None));
+    turn(&mut stage, AGENT, "turn/started", json!({ "id": ITS_TURN, "rootTurnId": TURN }));
+    by_agent(
+        &mut stage,
+        "item/completed",
+        json!({ "type": "agentMessage", "id": "m", "text": "Seen." }),
+    );
+    stage.completed(spawn("c", Some(AGENT)));
+    assert_eq!(stage.story.matches("tool_call_start").count(), 1, "{}", stage.story);
+    assert!(!stage.story.contains("tool_result"), "it runs for as long as its agent");
+    turn(&mut stage, AGENT, "turn/completed", json!({ "id": ITS_TURN, "status": "completed" }));
+    assert!(stage.story.contains(r#""toolName":"spawn_agent","ok":true"#), "{}", stage.story);
+    assert!(stage.story.contains("parentCallId"), "{}", stage.story);
+}
+
+#[test]
+fn what_a_stop_has_stopped_did_not_succeed() {
+    let rests = |stage: &mut Stage| {
+        let ended = json!({ "id": ITS_TURN, "status": "interrupted" });
+        turn(stage, AGENT, "turn/completed", ended);
+    };
+    let is_done = |stage: &mut Stage| stage.completed(spawn("c", Some(AGENT)));
+    let ends = |stage: &mut Stage| stage.turn_completed(TURN, "interrupted");
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let mut stage = in_turn();
+        stage.started(spawn("c", None));
+        turn(&mut stage, AGENT, "turn/started", json!({ "id": ITS_TURN, "rootTurnId": TURN }));
+        stage.give(Input::Interrupt);
+        for what in order {
+            match what {
+                0 => rests(&mut stage),
+                1 => is_done(&mut stage),
+                _ => ends(&mut stage),
+            }
+        }
+        assert!(!stage.story.contains(r#""ok":true"#), "{order:?}: {}", stage.story);
+        assert_eq!(status(&stage), Some(RunStatus::Cancelled), "{order:?}");
+    }
+}
+
 #[test]
 fn a_failure_of_its_own_is_its_calls() {
     let mut stage = with_agent();
