@@ -101,7 +101,9 @@ fn thought(id: &str, part: &Part, thinking: &Thinking, shown: &str) -> Element {
             .child(Element::new("span", format!("{id}-w")).text("Thinking…"))
             .child(Element::new("span", format!("{id}-l")).class("last").text(last_words(text)))
     } else {
-        let took = finished_at.map(|at| between(part.started_at, at));
+        // What came at once was thought in an unknown time.
+        let ended_at = finished_at.filter(|at| *at > part.started_at);
+        let took = ended_at.map(|at| between(part.started_at, at));
         let words = took.map_or("Thought".to_owned(), |took| format!("Thought for {took}"));
         summary.child(Element::new("span", format!("{id}-w")).text(&words))
     };

@@ -98,7 +98,8 @@ pub(crate) fn view(id: &str, call: &Call, file: impl Fn(&File) -> Markup) -> Opt
         Kind::Fetch => address(text(&["url", "query"])?),
         Kind::Plan => plan(&arguments)?,
         Kind::Agent => {
-            let to = text(&["agent", "agentId", "subagent_type", "description"]).unwrap_or("agent");
+            let to = text(&["agent", "agentId", "to", "subagent_type", "description"])
+                .unwrap_or("agent");
             let words = text(&["prompt", "content", "message", "text"])?;
             html! { p.subject { "To " b { (to) } } blockquote { (words) } }
         }

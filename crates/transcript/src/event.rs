@@ -530,7 +530,9 @@ pub struct Usage {
 #[serde(rename_all = "camelCase")]
 pub struct Truncated {
     pub total_bytes: u64,
-    pub total_lines: u64,
+    /// Where it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_lines: Option<u64>,
     pub shown_bytes: u64,
 }
 

@@ -247,7 +247,7 @@ impl Calls {
                 Phase::Running { since } => now.since(since),
                 Phase::Ready { .. } | Phase::Asking => 0,
             },
-            truncated: None,
+            truncated: outcome.truncated,
         });
     }
 }

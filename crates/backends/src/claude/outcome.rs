@@ -5,7 +5,7 @@
 //! already: an edit's patch, a file that was read.
 
 use serde_json::{Map, Value, json};
-use transcript::{ErrorCode, ErrorInfo, OutputStream};
+use transcript::{ErrorCode, ErrorInfo, OutputStream, Truncated};
 
 use super::wire::TaskEnd;
 use super::words::{shortened, text_of};
@@ -18,6 +18,8 @@ pub(super) struct Outcome {
     pub(super) output: Vec<(OutputStream, String)>,
     pub(super) result: Option<Value>,
     pub(super) error: Option<ErrorInfo>,
+    /// The model got less than there is.
+    pub(super) truncated: Option<Truncated>,
 }
 
 /// Where the program tells more than that a call failed.
@@ -31,14 +33,28 @@ pub(super) struct Circumstances<'a> {
     pub(super) meta: Option<&'a Value>,
 }
 
+/// What is too much for the model is kept in a file, and it gets the beginning.
+fn truncated(content: &Value, structured: Option<&Value>) -> Option<Truncated> {
+    let total_bytes = structured?.get("persistedOutputSize")?.as_u64()?;
+    let shown_bytes = text_of(content).len() as u64;
+    Some(Truncated { total_bytes, total_lines: None, shown_bytes })
+}
+
 impl Outcome {
     /// It never ran, or nobody knows what it did.
     pub(super) fn failed(error: ErrorInfo) -> Self {
-        Self { has_run: false, output: Vec::new(), result: None, error: Some(error) }
+        Self {
+            has_run: false,
+            output: Vec::new(),
+            result: None,
+            error: Some(error),
+            truncated: None,
+        }
     }
 
     pub(super) fn succeeded(tool_name: &str, content: Value, structured: Option<Value>) -> Self {
         let mut output = Vec::new();
+        let truncated = truncated(&content, structured.as_ref());
         let result = match structured {
             Some(Value::Object(mut fields)) => {
                 if fields.get("isImage") != Some(&Value::Bool(true)) {
@@ -66,7 +82,7 @@ impl Outcome {
             }
             _ => Some(plain(content)),
         };
-        Self { has_run: true, output, result, error: None }
+        Self { has_run: true, output, result, error: None, truncated }
     }
 
     /// Of what was launched, and has ended now.
@@ -117,6 +133,7 @@ impl Outcome {
                 output: output.filter(|(_, it)| !it.is_empty()).into_iter().collect(),
                 result: Some(json!({ "exitCode": code })),
                 error: Some(ErrorInfo::new(ErrorCode::ToolError, error)),
+                truncated: None,
             };
         }
         let message = shortened(text);
@@ -129,7 +146,7 @@ impl Outcome {
             it => it,
         };
         let error = Some(ErrorInfo::new(code, message));
-        Self { has_run: true, output: Vec::new(), result, error }
+        Self { has_run: true, output: Vec::new(), result, error, truncated: None }
     }
 }
 

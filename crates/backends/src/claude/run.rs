@@ -13,7 +13,7 @@ use super::calls::Calls;
 use super::questions::{Question, Questions};
 use super::speaker::Speaker;
 use super::unread::{Steered, UserLine, uuid_of};
-use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TaskEnd, TokenCounts, TurnResult};
+use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TaskEnd, TurnResult};
 use super::words::shortened;
 use super::{Process, SOURCE, failure, notices, stdin};
 use crate::own_tools::TOOL_SERVER;
@@ -316,7 +316,7 @@ impl Run {
         self.is_turn_running = false;
         self.is_aborted = false;
         self.outer.finish_message(now, None, &mut self.calls, &mut self.telling);
-        self.add_usage(result.usage.map(TokenCounts::usage));
+        self.add_usage(result.used());
         let api_error = self.api_error.take();
         let was_aborted =
             result.terminal_reason.as_deref().is_some_and(|it| it.starts_with("aborted"));

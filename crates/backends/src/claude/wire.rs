@@ -5,10 +5,12 @@
 //! misses what makes it what it is, is not read at all, and the caller keeps it as it came.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use transcript::Usage;
 
 pub(super) enum Line {
     /// A turn begins.
@@ -414,4 +416,41 @@ pub(super) struct TurnResult {
     pub(super) api_error_status: Option<u16>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) usage: Option<TokenCounts>,
+    /// By model, with those of agents that it began.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) model_usage_since_last_result: Option<HashMap<String, ModelUsage>>,
+}
+
+/// What one model was used for.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ModelUsage {
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_input_tokens: u64,
+    cache_creation_input_tokens: u64,
+    thinking_tokens: u64,
+}
+
+impl TurnResult {
+    /// All that the turn has used.
+    pub(super) fn used(&self) -> Option<Usage> {
+        let models = self.model_usage_since_last_result.as_ref();
+        let all = models.and_then(|it| it.values().map(|it| it.usage()).reduce(Usage::plus));
+        all.filter(|it| it.total_tokens > 0).or_else(|| self.usage.map(TokenCounts::usage))
+    }
+}
+
+impl ModelUsage {
+    fn usage(self) -> Usage {
+        let counts = TokenCounts {
+            input_tokens: Some(self.input_tokens),
+            output_tokens: Some(self.output_tokens),
+            cache_creation_input_tokens: Some(self.cache_creation_input_tokens),
+            cache_read_input_tokens: Some(self.cache_read_input_tokens),
+            output_tokens_details: None,
+        };
+        let reasoning_tokens = Some(self.thinking_tokens).filter(|it| *it > 0);
+        Usage { reasoning_tokens, ..counts.usage() }
+    }
 }

@@ -44,7 +44,7 @@ pub(super) fn truncated(said: &ToolSaid) -> Option<Truncated> {
     let is_cut = truncation.get("truncated")?.as_bool()?;
     is_cut.then_some(Truncated {
         total_bytes: number("totalBytes")?,
-        total_lines: number("totalLines")?,
+        total_lines: Some(number("totalLines")?),
         shown_bytes: number("outputBytes")?,
     })
 }

@@ -392,7 +392,8 @@ impl Run {
         match (end.error_message, end.aborted) {
             (Some(error), _) => {
                 let why = failure::shortened(&error);
-                let text = format!("Pi could not shorten the conversation: {why}.");
+                // It may have tried, or only say that it will not try once more.
+                let text = format!("Pi says of shortening the conversation: {why}.");
                 out.notice(Level::Error, text);
             }
             (None, true) => out.notice(Level::Info, "Pi did not shorten the conversation."),

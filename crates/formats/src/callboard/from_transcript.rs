@@ -123,6 +123,8 @@ fn validation(call: &Call) -> ToolValidation {
             ToolValidation::Rejected
         }
         (Some(Validation::Pending), None) => ToolValidation::Pending,
+        // Programs ask when they have told of the call.
+        (_, None) if call.waits_for_approval() => ToolValidation::Pending,
         (Some(Validation::NotRequired) | None, None) => ToolValidation::NotRequired,
     }
 }

@@ -2,6 +2,7 @@
 //! nothing is lost, nothing runs twice, and every question gets its end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 
 use serde_json::json;
 use transcript::{
@@ -54,7 +55,7 @@ async fn every_question_ends_whatever_happens() {
     check(&let_all_end(&server).await, &accepted);
 }
 
-/// Things happen in random sessions until so many records were seen.
+/// Things happen in random sessions until so many records were seen, or nothing is left to happen.
 async fn say_and_stop(
     server: &Server,
     sessions: &[String],
@@ -73,13 +74,29 @@ async fn say_and_stop(
     }
     let mut left = 1 + dice.roll(120);
     let act_at = dice.roll(left);
+    let mut rest = pin!(all_rest(server, sessions));
     while left > 0 {
-        let frame = watcher.next().await.expect("the connection should be open");
+        let frame = tokio::select! {
+            frame = watcher.next() => frame.expect("the connection should be open"),
+            () = &mut rest => return,
+        };
         let Some(record) = as_record(&frame) else { continue };
         left -= 1;
         if left == act_at {
             interfere(server, record.session_id.as_str(), dice).await;
         }
+    }
+}
+
+async fn all_rest(server: &Server, sessions: &[String]) {
+    let is_at_rest = |it: &Transcript| {
+        let summary = &it.summary;
+        let has_work = summary.open_run.is_some() || summary.unanswered;
+        let waits = it.queue.messages.iter().any(|it| !it.held);
+        !has_work && !waits && summary.open_exchanges.is_empty()
+    };
+    for session in sessions {
+        watch_until(server, session, is_at_rest).await;
     }
 }
 
@@ -121,6 +138,8 @@ async fn let_all_end(server: &Server) -> BTreeMap<String, Vec<Record>> {
         let ids: Vec<String> = ids.map(str::to_owned).collect();
         let before: Vec<usize> = logs.values().map(Vec::len).collect();
         for id in ids {
+            // What a stop has held waits for a person.
+            server.post(&format!("/api/sessions/{id}/queue/release"), json!({})).await;
             watch_until(server, &id, is_settled).await;
             let log = server.log(&id).await;
             logs.insert(id, log);

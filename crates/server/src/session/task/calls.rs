@@ -497,7 +497,7 @@ fn truncated(call: &Call) -> Option<Truncated> {
     let total_bytes: u64 = bodies.iter().map(|it| it.bytes()).sum();
     (omitted > 0).then(|| Truncated {
         total_bytes,
-        total_lines: bodies.iter().map(|it| it.lines()).sum(),
+        total_lines: Some(bodies.iter().map(|it| it.lines()).sum()),
         shown_bytes: total_bytes - omitted,
     })
 }
