@@ -224,7 +224,8 @@ impl Sessions {
                 () = sleep(left), if !is_held_up => {
                     self.abandon(&question.asked, id, "the time limit of the one who asked").await;
                     let message = format!(
-                        "There was no answer within {} seconds, so it was stopped. Ask for less, give                          it more time, or ask in the background.",
+                        "There was no answer within {} seconds, so it was stopped. Ask for less, give \
+                         it more time, or ask in the background.",
                         patience.as_secs()
                     );
                     return Err(ErrorInfo::new(ErrorCode::AgentTimeout, message));
@@ -381,7 +382,8 @@ impl Sessions {
 
 fn circle(agent: &str) -> ErrorInfo {
     let message = format!(
-        "'{agent}' waits for you, directly or through others, and you would wait for it. Answer          first, ask in the background, or ask with \"session\": \"new\"."
+        "'{agent}' waits for you, directly or through others, and you would wait for it. Answer \
+         first, ask in the background, or ask with \"session\": \"new\"."
     );
     ErrorInfo::new(ErrorCode::AgentCycle, message)
 }
