@@ -47,6 +47,12 @@ pub(crate) fn error_text(call: &Call) -> Option<String> {
     Some(said.unwrap_or_else(|| "The call failed.".to_owned()))
 }
 
+/// One line that says what it was given. The agent's own is about what it had proposed.
+pub(crate) fn input_summary(call: &Call) -> String {
+    let edited = call.edited.as_ref().map(|it| one_line(it.head()));
+    edited.unwrap_or_else(|| call.summary.clone())
+}
+
 /// One line that says what came of it.
 pub(crate) fn summary(call: &Call) -> String {
     let text = match (error_text(call), output(call)) {
@@ -55,6 +61,11 @@ pub(crate) fn summary(call: &Call) -> String {
         (None, Value::Null) => "(no output)".to_owned(),
         (None, value) => value.to_string(),
     };
+    one_line(&text)
+}
+
+/// The first line that says something.
+fn one_line(text: &str) -> String {
     let line = text.lines().find(|it| !it.trim().is_empty()).unwrap_or_default().trim();
     cut(line, 120)
 }

@@ -312,10 +312,8 @@ fn tail(id: &str, answer: &Answer) -> Element {
             p.typing role="status" { span.dots aria-hidden="true" { i {} i {} i {} } span.sr { "The agent is working" } }
         });
     };
-    let stopped = answer
-        .continuation
-        .as_ref()
-        .filter(|it| !it.should_continue && it.stop_reason != "completed");
+    let stopped =
+        answer.continuation().filter(|it| !it.should_continue && it.stop_reason != "completed");
     // Why it failed stands in the banner.
     let is_marked = answer.was_interrupted() && finish.status != RunStatus::Failed;
     let can_retry = can_retry(answer);
@@ -380,7 +378,7 @@ fn footer(view: &View, id: &str, answer: &Answer) -> Element {
     let tokens = answer.usage().map(|it| it.total_tokens).filter(|it| *it > 0);
     let mut texts = answer.parts.iter().filter_map(part::text);
     let has_text = texts.any(|it| it.role == TextRole::Final && !it.text.trim().is_empty());
-    let trace = answer.continuation.as_ref().map(|it| &it.evaluations).filter(|it| !it.is_empty());
+    let trace = answer.continuation().map(|it| &it.evaluations).filter(|it| !it.is_empty());
     element.html(html! {
         span.timing {
             "Assistant · " (duration(finish.duration_ms))

@@ -30,7 +30,7 @@ impl Answer {
             started_at: at,
             parts: Vec::new(),
             steps: Vec::new(),
-            continuation: None,
+            continuations: Vec::new(),
             cancel_requested: None,
             cancelled: None,
             audio_truncated_at_ms: None,
@@ -228,7 +228,10 @@ impl Answer {
             }
 
             Event::Continuation { should_continue, stop_reason, resolved_by, evaluations } => {
-                self.continuation = Some(Continuation {
+                let n_steps = self.steps.iter().filter(|step| step.parent.is_none()).count();
+                self.continuations.push(Continuation {
+                    at,
+                    n_steps,
                     should_continue: *should_continue,
                     stop_reason: stop_reason.clone(),
                     resolved_by: resolved_by.clone(),

@@ -53,7 +53,8 @@ pub struct Answer {
     /// Everything in the order it began.
     pub parts: Vec<Part>,
     pub steps: Vec<Step>,
-    pub continuation: Option<Continuation>,
+    /// Why it went on after a step, and at last why it stopped.
+    pub continuations: Vec<Continuation>,
     /// Somebody asked to stop, and when.
     pub cancel_requested: Option<(String, Millis)>,
     pub cancelled: Option<CancelReason>,
@@ -79,6 +80,9 @@ pub struct StepFinished {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Continuation {
+    pub at: Millis,
+    /// How many steps the run had begun by itself.
+    pub n_steps: usize,
     pub should_continue: bool,
     pub stop_reason: String,
     pub resolved_by: String,
@@ -287,6 +291,11 @@ impl Message {
 }
 
 impl Answer {
+    /// The last word about whether it goes on.
+    pub fn continuation(&self) -> Option<&Continuation> {
+        self.continuations.last()
+    }
+
     pub fn is_open(&self) -> bool {
         self.finish.is_none()
     }

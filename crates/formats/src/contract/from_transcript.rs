@@ -29,8 +29,8 @@ pub fn messages(message: &transcript::Message, statuses: Statuses) -> Vec<Messag
         },
         Content::Answer(answer) => answer_messages(answer, all),
         Content::Aside(kind) => {
-            let told = all.then(|| aside(message.id(), kind, message.created_at));
-            told.flatten().into_iter().collect()
+            let told = aside(message.id(), kind, message.created_at);
+            told.filter(|it| all || is_error(it)).into_iter().collect()
         }
     }
 }
@@ -41,19 +41,33 @@ fn answer_messages(answer: &Answer, all: bool) -> Vec<Message> {
         messages.push(step(answer, number));
         messages.extend(step_calls(answer, number).map(|(part, call)| tool(part, call)));
         messages.extend(step_parts(answer, number).filter_map(steered));
-        let asides = answer.parts.iter().enumerate().filter(|(_, part)| {
-            all && part.parent.is_none() && step_number(answer, part) == number
-        });
-        messages.extend(asides.filter_map(|(idx, part)| {
+        let asides = answer
+            .parts
+            .iter()
+            .enumerate()
+            .filter(|(_, part)| part.parent.is_none() && step_number(answer, part) == number);
+        let asides = asides.filter_map(|(idx, part)| {
             aside(format!("status_{}_{idx}", answer.id), &part.kind, part.started_at)
-        }));
+        });
+        messages.extend(asides.filter(|it| all || is_error(it)));
+        messages.extend(went_on(answer, number).filter(|_| all));
     }
-    messages.extend(stop(answer).filter(|stop| all || is_lasting(stop)).map(|stop| {
-        let at = answer.finish.as_ref().map_or(answer.started_at, |it| it.at);
-        continuation_status(&answer.id, &stop, at)
+    let is_told = |stop: &Continuation| if all { !stop.should_continue } else { is_lasting(stop) };
+    messages.extend(stop(answer).filter(is_told).map(|stop| {
+        // A run that was cut off has stopped when it ended.
+        let at = answer.finish.as_ref().map_or(stop.at, |it| it.at);
+        continuation_status(format!("status_cont_{}", answer.id), &stop, at)
     }));
     messages.extend(failure(answer));
     messages
+}
+
+/// Why the run went on after a step.
+fn went_on(answer: &Answer, number: usize) -> impl Iterator<Item = Message> {
+    let all = answer.continuations.iter().enumerate();
+    let after_step = all.filter(move |(_, it)| it.should_continue && it.n_steps.max(1) == number);
+    after_step
+        .map(|(idx, it)| continuation_status(format!("status_cont_{}_{idx}", answer.id), it, it.at))
 }
 
 /// A run that says anything has a step, also where its agent marks none.
@@ -105,7 +119,7 @@ pub(super) fn tool_call(call: &Call) -> ToolCallInfo {
         id: Some(call.id.to_string()),
         name: call.label(),
         args: call::input(call).as_object().cloned(),
-        args_summary: Some(call.summary.clone()).filter(|it| !it.is_empty()),
+        args_summary: Some(call::input_summary(call)).filter(|it| !it.is_empty()),
     }
 }
 
@@ -167,11 +181,13 @@ fn aside(id: String, kind: &PartKind, at: Millis) -> Option<Message> {
 /// Why the run went on or stopped, as its agent said. One that was cut off without a word of its
 /// agent has stopped all the same.
 pub(super) fn stop(answer: &Answer) -> Option<Continuation> {
-    let said = answer.continuation.clone();
+    let said = answer.continuation().cloned();
     let cut_off = answer.finish.as_ref().is_some_and(|it| it.status != RunStatus::Completed);
     match said {
         Some(said) if !cut_off || !said.should_continue => Some(said),
         _ if cut_off => Some(Continuation {
+            at: answer.started_at,
+            n_steps: n_steps(answer),
             should_continue: false,
             stop_reason: stop_reason(answer.cancelled).to_owned(),
             resolved_by: "Callboard".to_owned(),
@@ -190,18 +206,18 @@ fn stop_reason(cancelled: Option<CancelReason>) -> &'static str {
     }
 }
 
-pub(super) fn is_lasting(stop: &Continuation) -> bool {
+fn is_error(status: &Message) -> bool {
+    status.metadata.status_type == Some(StatusType::Error)
+}
+
+fn is_lasting(stop: &Continuation) -> bool {
     !stop.should_continue && stop.stop_reason != "completed"
 }
 
-pub(super) fn continuation_status(
-    run: &transcript::ResponseId,
-    stop: &Continuation,
-    at: Millis,
-) -> Message {
+fn continuation_status(id: String, stop: &Continuation, at: Millis) -> Message {
     let verb = if stop.should_continue { "goes on" } else { "stopped" };
     let content = format!("Agent {verb}: {}", stop.stop_reason);
-    let mut message = status(format!("status_cont_{run}"), content, StatusType::Continuation, at);
+    let mut message = status(id, content, StatusType::Continuation, at);
     message.metadata.continuation = Some(ContinuationInfo {
         should_continue: stop.should_continue,
         stop_reason: stop.stop_reason.clone(),

@@ -91,7 +91,7 @@ fn tell(news: News<'_>, events: &mut Vec<Payload>) {
                 let step = Step { index: 0, parent: None, started_at, finished: None };
                 events.push(step_completed(answer, 1, &step));
             }
-            let stop = stop(answer).filter(|stop| answer.continuation.as_ref() != Some(stop));
+            let stop = stop(answer).filter(|stop| answer.continuation() != Some(stop));
             events.extend(stop.map(|it| {
                 continuation(it.should_continue, &it.stop_reason, &it.resolved_by, &it.evaluations)
             }));

@@ -22,8 +22,10 @@ const LOG: &str = r#"
     r1 {"type":"tool_arguments_done","callId":"c1","arguments":"{\"path\":\".\"}","summary":"path: '.'","validation":"not_required"}
     r1 {"type":"tool_call_start","callId":"c2","toolName":"time","executor":"server"}
     r1 {"type":"step_finish","index":0,"finishReason":"tool-calls"}
+    r1 {"type":"notice","level":"error","text":"no server"}
     r1 {"type":"tool_result","callId":"c2","toolName":"time","ok":false,"error":{"code":"tool_error","message":"no clock"},"durationMs":4}
     r1 {"type":"tool_result","callId":"c1","toolName":"list","ok":true,"result":{"n":3},"durationMs":250}
+    r1 {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
     r1 {"type":"step_start","index":1}
     r1 {"type":"text_done","partId":"p4","text":"Three files."}
     r1 {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3}}
@@ -139,7 +141,10 @@ fn shape(message: &Message) -> Option<Value> {
         }
         Role::Status => match &message.metadata.continuation {
             Some(stop) => Some(json!({ "stop": stop.stop_reason })),
-            None => Some(json!({ "error": message.content })),
+            // Errors that did not end the run are not among the events.
+            None => {
+                message.id.starts_with("status_error_").then(|| json!({ "error": message.content }))
+            }
         },
     }
 }
@@ -249,9 +254,29 @@ fn a_conversation() {
         {"id":"r1.1","role":"assistant","content":"","timestamp":"2023-11-14T22:13:20.300Z","metadata":{"tool_calls":[{"id":"c1","name":"list","args":{"path":"."},"args_summary":"path: '.'"},{"id":"c2","name":"time","args":{}}]}}
         {"id":"tool_c1","role":"tool","content":"{\"n\":3}","timestamp":"2023-11-14T22:13:20.500Z","metadata":{"tool_call_id":"c1","tool_name":"list","tool_result":{"n":3},"tool_duration_ms":250}}
         {"id":"tool_c2","role":"tool","content":"no clock","timestamp":"2023-11-14T22:13:20.700Z","metadata":{"tool_call_id":"c2","tool_name":"time","tool_error":"no clock","tool_duration_ms":4}}
-        {"id":"r1.2","role":"assistant","content":"Three files.","timestamp":"2023-11-14T22:13:21.100Z"}
-        {"id":"status_cont_r1","role":"status","content":"Agent stopped: steps_limit","timestamp":"2023-11-14T22:13:21.500Z","metadata":{"status_type":"continuation","continuation":{"should_continue":false,"stop_reason":"steps_limit","resolved_by":"StepsLimit"}}}
+        {"id":"status_r1_3","role":"status","content":"no server","timestamp":"2023-11-14T22:13:20.900Z","metadata":{"status_type":"error"}}
+        {"id":"r1.2","role":"assistant","content":"Three files.","timestamp":"2023-11-14T22:13:21.300Z"}
+        {"id":"status_cont_r1","role":"status","content":"Agent stopped: steps_limit","timestamp":"2023-11-14T22:13:21.700Z","metadata":{"status_type":"continuation","continuation":{"should_continue":false,"stop_reason":"steps_limit","resolved_by":"StepsLimit"}}}
     "#]].assert_eq(&lines(Statuses::Lasting));
+    let (all, lasting) = (lines(Statuses::All), lines(Statuses::Lasting));
+    let more: Vec<_> = all.lines().filter(|it| !lasting.contains(it)).collect();
+    expect![[r#"{"id":"status_cont_r1_0","role":"status","content":"Agent goes on: tool_calls","timestamp":"2023-11-14T22:13:21.200Z","metadata":{"status_type":"continuation","continuation":{"should_continue":true,"stop_reason":"tool_calls","resolved_by":"ToolCalls"}}}"#]].assert_eq(&more.join("\n"));
+}
+
+#[test]
+fn what_a_person_changed_is_what_the_summary_is_about() {
+    let log = read(
+        r#"
+        r1 {"type":"run_start","agent":"demo","trigger":"user"}
+        r1 {"type":"tool_call_start","callId":"c1","toolName":"shell","executor":"server"}
+        r1 {"type":"tool_arguments_done","callId":"c1","arguments":"{\"command\":\"a\"}","summary":"command: 'a'","validation":"pending"}
+        r1 {"type":"tool_approval_requested","callId":"c1","options":{"scopes":["once"],"canEdit":true}}
+        r1 {"type":"tool_approval_resolved","callId":"c1","decision":"accepted","by":"me","arguments":"{\"command\":\"b\"}"}
+        "#,
+    );
+    let history = history(&log, Statuses::Lasting);
+    let info = &history[0].metadata.tool_calls[0];
+    assert_eq!(info.args_summary.as_deref(), Some(r#"{"command":"b"}"#));
 }
 
 #[test]
@@ -266,11 +291,12 @@ fn the_same_as_events() {
         6 agent.tool.started {"tool_call_id":"c1","tool_name":"list","args":{"path":"."},"args_summary":"path: '.'"}
         8 agent.tool.started {"tool_call_id":"c2","tool_name":"time","args":{}}
         8 agent.step.completed {"step_number":1,"content":"","has_tool_calls":true,"finish_reason":"tool-calls","duration_ms":500}
-        9 agent.tool.completed {"tool_call_id":"c2","tool_name":"time","success":false,"tool_error":"no clock","result_summary":"no clock","duration_ms":4}
-        10 agent.tool.completed {"tool_call_id":"c1","tool_name":"list","success":true,"result_summary":"{\"n\":3}","duration_ms":250,"tool_result":{"n":3}}
-        13 agent.step.completed {"step_number":2,"content":"Three files.","has_tool_calls":false,"finish_reason":"stop","usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3},"duration_ms":200}
-        14 agent.continuation {"should_continue":false,"stop_reason":"steps_limit","resolved_by":"StepsLimit","evaluations":[]}
-        15 agent.status {"status":"completed"}
+        10 agent.tool.completed {"tool_call_id":"c2","tool_name":"time","success":false,"tool_error":"no clock","result_summary":"no clock","duration_ms":4}
+        11 agent.tool.completed {"tool_call_id":"c1","tool_name":"list","success":true,"result_summary":"{\"n\":3}","duration_ms":250,"tool_result":{"n":3}}
+        12 agent.continuation {"should_continue":true,"stop_reason":"tool_calls","resolved_by":"ToolCalls","evaluations":[]}
+        15 agent.step.completed {"step_number":2,"content":"Three files.","has_tool_calls":false,"finish_reason":"stop","usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3},"duration_ms":200}
+        16 agent.continuation {"should_continue":false,"stop_reason":"steps_limit","resolved_by":"StepsLimit","evaluations":[]}
+        17 agent.status {"status":"completed"}
     "#]].assert_eq(&(lines.join("\n") + "\n"));
 }
 

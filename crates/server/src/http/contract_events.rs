@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use formats::contract::{Envelope, Stream};
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use store::{MessageKind, Window};
@@ -63,8 +63,10 @@ pub(super) async fn follow(
         let event = telling.next().await?;
         Some((Ok::<_, Infallible>(event), telling))
     });
+    // The headers go out with the first piece, and that may take long.
+    let open = stream::iter([Ok(Event::default().comment("stream-open"))]);
     let keep_alive = KeepAlive::new().interval(SIGN_OF_LIFE);
-    Ok(Sse::new(events).keep_alive(keep_alive).into_response())
+    Ok(Sse::new(open.chain(events)).keep_alive(keep_alive).into_response())
 }
 
 /// A run is understood from its beginning only.
@@ -79,7 +81,10 @@ impl Telling {
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(envelope) = self.unsent.next() {
-                let event = Event::default().id(envelope.seq.to_string());
+                // Until all that a record says has arrived, the reader has but the one before it.
+                let is_last = self.unsent.len() == 0;
+                let id = if is_last { envelope.seq } else { before(envelope.seq) };
+                let event = Event::default().event(envelope.kind).id(id.to_string());
                 return event.json_data(&envelope).ok();
             }
             let record = tokio::select! {

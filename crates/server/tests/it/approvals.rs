@@ -431,7 +431,7 @@ async fn limits_count_what_was_used_before_a_restart() {
     let calls: Vec<&Call> = answer.calls().collect();
     assert_eq!(calls[0].state, CallState::Succeeded);
     assert_eq!(error_code(calls[1]), &ErrorCode::ToolIterationLimit);
-    let continuation = answer.continuation.as_ref().unwrap();
+    let continuation = answer.continuation().unwrap();
     assert_eq!(
         (continuation.should_continue, continuation.stop_reason.as_str()),
         (false, "tool_limit")

@@ -78,7 +78,7 @@ async fn a_conversation_with_a_tool_that_really_runs() {
     assert_eq!(answer.model.as_deref(), Some("small"));
     assert_eq!(answer.usage().unwrap().total_tokens, 20);
     assert_eq!(answer.calls().next().unwrap().state, CallState::Succeeded);
-    assert_eq!(answer.continuation.unwrap().stop_reason, "completed");
+    assert_eq!(answer.continuation().unwrap().stop_reason, "completed");
 
     server.send(&session, "thanks").await;
     let asked = model.asked().await;
@@ -279,7 +279,7 @@ async fn a_limit_stops_and_continue_goes_on() {
     model.asked().await.call("read_file", &json!({ "path": "a.txt" })).await;
     let answer = last_answer(&server, &session).await;
     assert_eq!(answer.finish.as_ref().unwrap().status, RunStatus::Completed);
-    let continuation = answer.continuation.unwrap();
+    let continuation = answer.continuation().unwrap();
     assert_eq!((continuation.should_continue, &*continuation.stop_reason), (false, "steps_limit"));
     assert!(model.is_unasked());
 

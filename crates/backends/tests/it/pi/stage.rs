@@ -388,7 +388,7 @@ impl OpenRun {
         assert!(answer.finish.is_some());
         assert!(answer.calls().all(|it| !it.is_open() && it.arguments_done));
         assert!(answer.steps.iter().all(|it| it.finished.is_some()));
-        assert!(answer.continuation.is_some(), "nobody said why it ended");
+        assert!(answer.continuation().is_some(), "nobody said why it ended");
         Finished { answer, status, events }
     }
 }
