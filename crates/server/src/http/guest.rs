@@ -89,7 +89,7 @@ pub(super) async fn say<V: Vocabulary>(
         // Sent once more, after it was taken back or went into a run.
         (None, MessageState::Started | MessageState::HandedOver) => return Err(nothing_to_tell()),
     };
-    Ok(Telling::of_answer(app, session, receipt.message_id, after, vocabulary))
+    Telling::of_answer(app, session, receipt.message_id, after, vocabulary)
 }
 
 /// The client has decided about calls, or run them, and hears how their run goes on.

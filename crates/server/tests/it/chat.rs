@@ -33,7 +33,9 @@ async fn contract_events(server: &Server, session: &str, after: u64) -> Vec<(u64
     let path = format!("/api/sessions/{session}/contract-events?after={after}");
     let mut response = server.open(&path).await;
     let mut text = String::new();
-    let is_end = |it: &(u64, Value)| it.1["payload"]["status"] == "completed";
+    let is_end = |(_, event): &(u64, Value)| {
+        event["type"] == "agent.status" && event["payload"]["status"] != "processing"
+    };
     loop {
         let events: Vec<(u64, Value)> = text.split_inclusive("\n\n").filter_map(event).collect();
         if events.iter().any(is_end) {
@@ -45,7 +47,9 @@ async fn contract_events(server: &Server, session: &str, after: u64) -> Vec<(u64
 
 fn event(text: &str) -> Option<(u64, Value)> {
     let field = |name: &str| text.lines().find_map(|it| it.strip_prefix(name));
-    Some((field("id: ")?.parse().ok()?, serde_json::from_str(field("data: ")?).ok()?))
+    let data: Value = serde_json::from_str(field("data: ")?).ok()?;
+    assert_eq!(field("event: "), data["type"].as_str(), "who listens for a kind hears it");
+    Some((field("id: ")?.parse().ok()?, data))
 }
 
 #[tokio::test]
@@ -132,17 +136,69 @@ async fn contract_events_go_on_after_any_of_them() {
     let session = server.create_session().await;
     server.send(&session, "time in Paris and Tokyo").await;
     watch_until(&server, &session, is_quiet).await;
-    let all = contract_events(&server, &session, 0).await;
-    assert!(all.len() > 5, "{all:?}");
-    for n in 1..all.len() {
-        let (after, _) = all[n - 1];
-        let rest: Vec<_> = all.iter().filter(|(seq, _)| *seq > after).cloned().collect();
-        if rest.is_empty() {
-            break;
-        }
-        assert_eq!(contract_events(&server, &session, after).await, rest, "after {after}");
-    }
+    check_that_contract_events_go_on(&server, &session).await;
     let (status, _) =
         server.request(Method::GET, "/api/sessions/nobody/contract-events", None).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
+/// Its end is told by two events that come from one record.
+#[tokio::test]
+async fn contract_events_of_a_stopped_run_go_on_after_any_of_them() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    server.send(&session, "run echo hi > made.txt").await;
+    watch_until(&server, &session, |it| !it.summary.open_approvals.is_empty()).await;
+    server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
+    watch_until(&server, &session, is_quiet).await;
+    check_that_contract_events_go_on(&server, &session).await;
+}
+
+/// Cut off after any event, a reader is told the rest. What its record told may come once more.
+async fn check_that_contract_events_go_on(server: &Server, session: &str) {
+    let all = contract_events(server, session, 0).await;
+    assert!(all.len() > 3, "{all:?}");
+    for (n, (after, _)) in all.iter().enumerate().take(all.len() - 1) {
+        let rest = contract_events(server, session, *after).await;
+        assert!(all.ends_with(&rest), "after {after}: {rest:?}");
+        assert!(rest.len() >= all.len() - 1 - n, "after {after} nothing is lost: {rest:?}");
+        assert!(rest.len() <= all.len() - n, "after {after} little comes twice: {rest:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_contract_events_knows_at_once_that_the_server_listens() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    let path = format!("/api/sessions/{session}/contract-events");
+    let first = server.open(&path).await.chunk().await.unwrap().unwrap();
+    assert_eq!(std::str::from_utf8(&first).unwrap(), ": stream-open\n\n");
+}
+
+#[tokio::test]
+async fn a_message_that_a_stop_holds_back_is_no_endless_response() {
+    let home = Home::instant();
+    let server = home.start();
+    let (_, asked) =
+        chat(&server, json!({ "id": "c", "messages": [said("u1", "run echo hi > made.txt")] }))
+            .await;
+    assert!(kinds(&chunks(&asked)).contains(&"tool-approval-request"), "{asked}");
+    let second = json!({ "id": "c", "messages": [said("u2", "time in Paris")] });
+    let waiting = chat(&server, second.clone());
+    let stop = async {
+        watch_until(&server, "c", |it| !it.queue.messages.is_empty()).await;
+        server.post("/api/sessions/c/cancel", json!({})).await
+    };
+    let ((_, held), _) = tokio::join!(waiting, stop);
+    let (_, again) = chat(&server, second.clone()).await;
+    for told in [held, again] {
+        let told = chunks(&told);
+        assert_eq!(kinds(&told), ["error"]);
+        assert!(told[0]["errorText"].as_str().unwrap().contains("/api/sessions/c/queue/release"));
+    }
+    server.post("/api/sessions/c/queue/release", json!({})).await;
+    let (_, told) = chat(&server, second).await;
+    assert_eq!(kinds(&chunks(&told)).last(), Some(&"finish"), "{told}");
 }

@@ -97,9 +97,14 @@ impl<V: Vocabulary> Telling<V> {
         message: MessageId,
         after: Seq,
         vocabulary: V,
-    ) -> Self {
+    ) -> Result<Self, HttpError> {
+        let is_held = is_held(&app, &session, &message)?;
         let subject = Subject::AnswerTo { message, is_said: false };
-        Self::new(app, session, after, subject, vocabulary)
+        let mut telling = Self::new(app, session, after, subject, vocabulary);
+        if is_held {
+            telling.unsent = telling.fail_as_held();
+        }
+        Ok(telling)
     }
 
     /// A run from its beginning to where it stands, told at once and without pauses, and then live:
@@ -160,7 +165,11 @@ impl<V: Vocabulary> Telling<V> {
         }
     }
 
-    pub(in crate::http) fn into_body(self) -> Body {
+    pub(in crate::http) fn into_body(mut self) -> Body {
+        // The headers go out with the first piece, and that may take long.
+        if self.unsent.is_empty() {
+            self.vocabulary.sign_of_life().clone_into(&mut self.unsent);
+        }
         Body::from_stream(stream::unfold(self, |mut telling| async {
             let piece = telling.next().await?;
             Some((Ok::<_, Infallible>(Bytes::from(piece)), telling))
@@ -222,6 +231,11 @@ impl<V: Vocabulary> Telling<V> {
             (Event::MessageDropped { message_id, .. }, _) if message_id == message => {
                 return Ok(self.fail("The message was taken back before it was answered."));
             }
+            (Event::QueueHeld { .. } | Event::MessageQueued { held: true, .. }, _)
+                if is_held(&self.app, &self.session, message)? =>
+            {
+                return Ok(self.fail_as_held());
+            }
             (
                 Event::MessageSteered { message_id, state: SteerState::HandedOver, .. },
                 Some(run),
@@ -246,6 +260,15 @@ impl<V: Vocabulary> Telling<V> {
             self.feed = Feed::after(self.app.clone(), self.session.clone(), after);
         }
         Ok(())
+    }
+
+    /// Nothing will come until somebody decides, which may be never.
+    fn fail_as_held(&mut self) -> String {
+        let id = &self.session;
+        self.fail(&format!(
+            "The message waits: a run was stopped, which holds what is queued. To have it answered, \
+             release the queue (on the page, or POST /api/sessions/{id}/queue/release)."
+        ))
     }
 
     fn fail(&mut self, why: &str) -> String {
@@ -275,6 +298,12 @@ impl RunPlace {
         let row = row.filter(|it| it.kind == MessageKind::Answer);
         Ok(row.map(|it| Self { id: run.clone(), after: before(it.first) }))
     }
+}
+
+/// Whether it is so now; what the log says of before may be over.
+fn is_held(app: &App, session: &SessionId, message: &MessageId) -> Result<bool, HttpError> {
+    let queue = app.store().queue(session)?;
+    Ok(queue.messages.iter().any(|it| it.id == *message && it.held))
 }
 
 pub(in crate::http) fn before(seq: Seq) -> Seq {
