@@ -198,5 +198,5 @@ fn answer_for_nobody(request: wire::Request) -> Effect {
 fn ended_before() -> Effect {
     let why = "Claude Code had ended before the run began. Send the message again.";
     let error = Some(ErrorInfo::new(ErrorCode::AgentExited, why));
-    Effect::End(Ending { status: RunStatus::Failed, error, usage: None })
+    Effect::End(Ending { status: RunStatus::Failed, error, usage: None, cost: None })
 }

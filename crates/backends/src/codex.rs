@@ -326,7 +326,7 @@ impl Codex {
         run.telling.emit(turn::last_word(status));
         let usage = run.usage();
         self.effects.extend(run.telling.take_effects());
-        self.effects.push(Effect::End(Ending { status, error, usage }));
+        self.effects.push(Effect::End(Ending { status, error, usage, cost: None }));
     }
 }
 

@@ -7,3 +7,4 @@ mod claude;
 mod corpus;
 mod laws;
 mod search;
+mod words;

@@ -75,8 +75,9 @@ impl Answer {
             Event::StepStart { index, parent_call_id } => {
                 self.start_step(*index, parent_call_id.as_ref(), at)
             }
-            Event::StepFinish { finish_reason, usage, parent_call_id, .. } => {
-                let finished = StepFinished { at, reason: finish_reason.clone(), usage: *usage };
+            Event::StepFinish { finish_reason, usage, cost, parent_call_id, .. } => {
+                let (reason, usage, cost) = (finish_reason.clone(), *usage, *cost);
+                let finished = StepFinished { at, reason, usage, cost };
                 self.finish_step(parent_call_id.as_ref(), finished)
             }
 

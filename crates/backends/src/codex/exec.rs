@@ -112,7 +112,7 @@ impl CodexExec {
             run.speaker.finish_step(None, &mut run.telling);
         }
         run.telling.emit(turn::last_word(status));
-        run.telling.push(Effect::End(Ending { status, error, usage }));
+        run.telling.push(Effect::End(Ending { status, error, usage, cost: None }));
         run.telling.take_effects()
     }
 

@@ -8,8 +8,8 @@ use backends::pi::Settings;
 use backends::{Backend, Effect, Exit, Input, Launch, Pi, Verdict};
 use serde_json::{Value, json};
 use transcript::{
-    Answer, CallId, Ending, Event, MessageId, Millis, PartKind, Record, ResponseId, RunStatus,
-    Scope, Seq, SessionId, Trigger, close, is_of_session,
+    Answer, CallId, Event, MessageId, Millis, PartKind, Record, ResponseId, RunStatus, Scope, Seq,
+    SessionId, Trigger, close, is_of_session,
 };
 
 use super::recording::{Recorded, Recording};
@@ -374,14 +374,9 @@ impl OpenRun {
 
     /// As the driver does it; then nothing is open.
     fn finish(mut self, ending: backends::Ending, now: Millis) -> Finished {
-        let backends::Ending { status, error, usage } = ending;
-        assert_eq!(status == RunStatus::Failed, error.is_some());
-        let how = match (status, error) {
-            (RunStatus::Failed, Some(error)) => Ending::Failed { error, usage },
-            (RunStatus::Cancelled, _) => Ending::Cancelled,
-            _ => Ending::Completed { usage },
-        };
-        for event in close(&self.answer, &how, now) {
+        let status = ending.status;
+        assert_eq!(status == RunStatus::Failed, ending.error.is_some());
+        for event in close(&self.answer, &ending.of(&self.answer), now) {
             self.apply(event, now);
         }
         let Self { answer, events, .. } = self;

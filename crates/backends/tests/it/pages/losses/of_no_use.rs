@@ -12,7 +12,7 @@ pub(super) const OF_NO_USE: Reasons = &[
     ]),
     ("which model answers, and how it is paid for", &[
         "*.model", "*.responseModel", "*service_tier", "*.speed", "*.api", "*.provider",
-        "*modelProvider", "*reasoningEffort", "*thinkingLevel", "*thinking_display", "*fast_mode_state",
+        "*.canonicalModel", "*.costBasis", "*modelProvider", "*reasoningEffort", "*thinkingLevel", "*thinking_display", "*fast_mode_state",
         "*fast_mode_disabled_reason", "thinking_level_changed:",
     ]),
     ("why the model stopped: the step's finish reason says so in our words", &[
