@@ -247,6 +247,8 @@ pub(super) struct Usage {
     output: Number,
     cache_read: Number,
     cache_write: Number,
+    /// How much of the output was thinking, where the service counts it.
+    reasoning: Option<Number>,
     /// What each of them has cost, and `total`.
     cost: Value,
 }
@@ -279,7 +281,7 @@ impl Usage {
             output_tokens,
             total_tokens,
             cached_tokens: (cached > 0).then_some(cached),
-            ..transcript::Usage::default()
+            reasoning_tokens: self.reasoning.map(Number::whole).filter(|it| *it > 0),
         })
     }
 }

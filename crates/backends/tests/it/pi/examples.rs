@@ -6,7 +6,7 @@ use backends::pi::{Settings, program};
 use backends::{Backend, Exit, Input, Launch, Pi, ToolServer, Verdict};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
-use transcript::{Millis, ResponseId, Scope};
+use transcript::{Event, Millis, ResponseId, Scope};
 
 use super::snapshots::shown;
 use super::stage::{Played, Stage};
@@ -480,6 +480,43 @@ fn a_result_with_a_picture() {
         tool_result {"callId":"r1.1","toolName":"read","ok":true,"result":{"content":[{"type":"text","text":"Read image file"},{"type":"image","data":"QQ==","mimeType":"image/png"}]},"durationMs":0}
     "#]],
     );
+}
+
+#[test]
+fn what_a_tool_tells_beside_its_words_is_kept() {
+    let end = |is_error: bool, details: Value| {
+        let mut stage = working();
+        stage.call("edit", &json!({ "path": "a" }));
+        stage.say(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": "edit",
+            "isError": is_error, "result": { "content": [{ "type": "text", "text": "Said." }],
+            "details": details } }));
+        let event = stage.session.records.pop().unwrap().event;
+        let Event::ToolResult { result, truncated, .. } = event else { panic!("{event:?}") };
+        (result, truncated.is_some())
+    };
+    let told = json!({ "diff": "-1 a\n+1 b", "firstChangedLine": 1 });
+    let kept = json!({ "content": "Said.", "details": told });
+    assert_eq!(end(false, told.clone()), (Some(kept), false));
+    assert_eq!(end(true, told.clone()), (Some(json!({ "details": told })), false));
+    for nothing in [json!({}), Value::Null] {
+        assert_eq!(end(false, nothing.clone()), (Some(json!("Said.")), false));
+        assert_eq!(end(true, nothing), (None, false));
+    }
+    let cut = json!({ "truncation": { "truncated": true, "totalBytes": 9, "totalLines": 3,
+        "outputBytes": 5 } });
+    assert_eq!(end(false, cut), (Some(json!("Said.")), true));
+}
+
+#[test]
+fn tokens_and_their_price_are_told_with_the_step() {
+    let mut stage = working();
+    stage.say(
+        json!({ "type": "message_end", "message": { "role": "assistant", "stopReason": "stop",
+        "usage": { "input": 5, "output": 7, "reasoning": 3, "cost": { "total": 0.25 } } } }),
+    );
+    let event = stage.session.records.pop().unwrap().event;
+    let Event::StepFinish { usage: Some(usage), cost, .. } = event else { panic!("{event:?}") };
+    assert_eq!((usage.total_tokens, usage.reasoning_tokens, cost), (12, Some(3), Some(0.25)));
 }
 
 #[test]

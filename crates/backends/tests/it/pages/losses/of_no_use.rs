@@ -56,7 +56,7 @@ pub(super) const OF_NO_USE: Reasons = &[
     ("what a text refers to: the text is there", &["stream_event:.event.delta.citation"]),
     ("our word for the tool is the model's own", &["item/started:.params.item.tool", "item/completed:.params.item.tool"]),
     ("a patch that the call's arguments say too", &[
-        "turn/diff/updated:", "*.details.diff", "*.details.patch",
+        "turn/diff/updated:",
     ]),
     ("what a sub-agent does, which its calls say", &["system/task_progress:.description"]),
     ("where all of the output is, of which we have all", &[
