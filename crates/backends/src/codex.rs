@@ -396,7 +396,9 @@ impl Codex {
             self.link = Link::Initialized;
             return self.fail(failure::of_text("it opened a conversation without an id"));
         };
-        self.used = (!resumes).then(Usage::default);
+        if !resumes {
+            self.used = Some(Usage::default());
+        }
         self.launch.resume = Some(id.to_owned());
         self.link = Link::Open { thread: id.to_owned() };
         let text = |it: &Value| it.as_str().map(str::to_owned);

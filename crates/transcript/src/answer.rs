@@ -156,15 +156,11 @@ impl Answer {
                 let leaked = self.mark_leaked_arguments(arguments);
                 union(touched, leaked)
             }
-            Event::ToolRunning { call_id } => self.call_mut(call_id, None, at, |call| {
-                call.running_since.get_or_insert(at);
-                call.move_to(CallState::Running);
-            }),
+            Event::ToolRunning { call_id } => self.call_mut(call_id, None, at, |call| call.run(at)),
             Event::ToolApprovalRequested { call_id, options } => {
                 self.call_mut(call_id, None, at, |call| {
                     let options = Some(options.clone());
-                    call.approval = Some(Approval { options, requested_at: at, resolved: None });
-                    call.move_to(CallState::AwaitingApproval);
+                    call.wait(Approval { options, requested_at: at, resolved: None });
                 })
             }
             Event::ToolApprovalResolved {

@@ -52,6 +52,16 @@ proptest! {
     }
 
     #[test]
+    fn what_waits_for_a_person_does_not_run(log in any_log(60)) {
+        for answer in Transcript::replay(&log).messages.iter().filter_map(Message::answer) {
+            for call in answer.calls().filter(|it| it.waits_for_approval()) {
+                prop_assert_eq!(call.running_since, None);
+                prop_assert_ne!(call.state, CallState::Running);
+            }
+        }
+    }
+
+    #[test]
     fn closing_ends_everything_once(log in any_log(60), now in 0..5000u64) {
         let endings = [
             Ending::completed(),

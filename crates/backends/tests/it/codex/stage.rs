@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use backends::{Backend, Effect, Ending, Input, Verdict};
 use serde_json::{Value, json};
 use transcript::{
-    Answer, ApprovalOptions, CallId, Decision, Event, MessageId, Millis, Record, ResponseId,
+    Answer, ApprovalOptions, Call, CallId, Decision, Event, MessageId, Millis, Record, ResponseId,
     RunStatus, Scope, Seq, SessionId, SteerState, Trigger,
 };
 
@@ -84,6 +84,14 @@ impl Stage {
 
     pub(crate) fn is_running(&self) -> bool {
         self.run.is_some()
+    }
+
+    /// A call of the open run.
+    pub(crate) fn call(&self, id: &str) -> &Call {
+        self.run
+            .as_ref()
+            .and_then(|it| it.answer.call(&CallId::new(id)))
+            .expect("the call is known")
     }
 
     pub(crate) fn start(&mut self, prompt: &str) {
