@@ -48,6 +48,7 @@ pub mod openai;
 mod own_tools;
 pub mod pi;
 mod program_kind;
+mod surrogates;
 mod telling;
 
 use std::fmt;

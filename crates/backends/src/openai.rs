@@ -14,7 +14,6 @@ mod reasoning_details;
 mod request;
 mod retry;
 mod settings;
-mod surrogates;
 mod telling;
 mod template;
 mod think_tags;

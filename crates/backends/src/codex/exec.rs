@@ -9,6 +9,7 @@ use transcript::{ErrorInfo, Event, Level, Millis, ResponseId, RunStatus, Usage};
 
 use super::speaker::Speaker;
 use super::{PATIENCE_MS, SOURCE, failure, turn, wire};
+use crate::surrogates::Surrogates;
 use crate::telling::Telling;
 use crate::{Backend, Effect, Ending, Exit, Input, Launch};
 
@@ -126,7 +127,9 @@ impl CodexExec {
 
     fn hear(&mut self, now: Millis, line: &str) {
         let Some(run) = self.run.as_mut().filter(|_| !line.trim().is_empty()) else { return };
-        let said: Value = serde_json::from_str(line).unwrap_or_default();
+        // Words come whole, so that no half waits for another.
+        let said: Value =
+            serde_json::from_str(&Surrogates::default().mend(line)).unwrap_or_default();
         let item = in_camel_case(&said["item"]);
         run.last_error = None;
         match said["type"].as_str().unwrap_or_default() {

@@ -155,8 +155,8 @@ impl Call {
         match (&self.refused, ran) {
             (Some(code), _) => ErrorInfo::new(code.clone(), text()),
             _ if is_interrupted => {
-                let why = "Tool call was interrupted by the user";
-                ErrorInfo::new(ErrorCode::ToolInterrupted, why)
+                let own_words = ran.map_or_else(text, |it| it.note.clone().unwrap_or_default());
+                interrupted(&own_words)
             }
             (None, Some(Ran { exit_code: Some(code), .. })) => {
                 let why = format!("The command ended with exit code {code}.");
@@ -174,6 +174,17 @@ impl Call {
             (None, _) => ErrorInfo::new(ErrorCode::ToolError, text()),
         }
     }
+}
+
+/// By a person. What the tool says of it is added, unless it says no more than that.
+fn interrupted(own_words: &str) -> ErrorInfo {
+    let why = match own_words {
+        "" | "Command aborted" | "Operation aborted" => {
+            "Tool call was interrupted by the user".to_owned()
+        }
+        words => format!("Tool call was interrupted by the user. It said: {words}"),
+    };
+    ErrorInfo::new(ErrorCode::ToolInterrupted, why)
 }
 
 /// Words where there are only words.

@@ -6,8 +6,9 @@ use backends::pi::{Settings, program};
 use backends::{Backend, Exit, Input, Launch, Pi, ToolServer, Verdict};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
-use transcript::{Event, Millis, ResponseId, Scope};
+use transcript::{ErrorCode, Event, Millis, ResponseId, Scope};
 
+use super::recording::Recorded;
 use super::snapshots::shown;
 use super::stage::{Played, Stage};
 
@@ -505,6 +506,47 @@ fn what_a_tool_tells_beside_its_words_is_kept() {
     let cut = json!({ "truncation": { "truncated": true, "totalBytes": 9, "totalLines": 3,
         "outputBytes": 5 } });
     assert_eq!(end(false, cut), (Some(json!("Said.")), true));
+}
+
+#[test]
+fn what_a_tool_says_of_an_interrupt_is_kept() {
+    let end = |tool: &str, words: &str| {
+        let mut stage = working();
+        stage.call(tool, &json!({}));
+        stage.give(Input::Interrupt);
+        stage.say(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": tool,
+            "isError": true, "result": { "content": [{ "type": "text", "text": words }] } }));
+        let results = stage.session.records.iter().filter_map(|it| match &it.event {
+            Event::ToolResult { error, .. } => error.clone(),
+            _ => None,
+        });
+        let [error] = &results.collect::<Vec<_>>()[..] else { panic!("one result") };
+        assert_eq!(error.code, ErrorCode::ToolInterrupted);
+        error.message.clone()
+    };
+    let plain = "Tool call was interrupted by the user";
+    for (tool, words) in
+        [("edit", "Operation aborted"), ("bash", "a\n\nCommand aborted"), ("x", "")]
+    {
+        assert_eq!(end(tool, words), plain);
+    }
+    for tool in ["edit", "bash"] {
+        assert_eq!(
+            end(tool, "Half of it is done."),
+            format!("{plain}. It said: Half of it is done.")
+        );
+    }
+}
+
+/// A recording's clock is the page's.
+#[test]
+fn what_is_given_happens_when_it_is_given() {
+    let mut stage = prompted();
+    stage.play_line(Millis(700), &Recorded::Written(r#"{"type":"steer","message":"and"}"#.into()));
+    let queued =
+        stage.session.records.iter().find(|it| matches!(it.event, Event::MessageQueued { .. }));
+    let began = stage.session.records[0].at;
+    assert_eq!(queued.unwrap().at.since(began), 700);
 }
 
 #[test]

@@ -85,7 +85,6 @@ pub(super) const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("claude/edit-allow", "partial_json", "Claude Code put the arguments into its own order"),
     ("openai/vector-data-after-done", "ZZ", "the answer had ended"),
     ("openai/vector-thinking-tags", "think>", "tags are no words"),
-    ("pi/0.73/approve-abort-cancel", "The user said no.", "it was stopped before that"),
     (
         "pi/0.73/steer",
         "SCENARIO:context follow up",
@@ -102,7 +101,6 @@ pub(super) const SAID_OTHERWISE: Reasons = &[
         "[Request interrupted by user", "Command aborted", "Operation aborted",
         "Request was aborted", "This operation was aborted", "[ede_diagnostic]",
         "User rejected tool use", "The user doesn't want to proceed with this tool use",
-        "Nobody allowed this call; nothing ran.",
     ]),
     ("that it failed, and how", &[
         "Exit code ", "Error: Exit code ", "Command exited with code ",
