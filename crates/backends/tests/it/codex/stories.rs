@@ -328,6 +328,25 @@ fn what_went_wrong_is_told_also_if_the_process_dies_of_it() {
 }
 
 #[test]
+fn exec_loses_no_line_to_half_a_letter() {
+    let settings = Settings { app_server: false, ..Settings::default() };
+    let mut stage = Stage::new(backend(Arc::new(settings), &Launch::default()));
+    stage.start("go");
+    stage.told();
+    stage.line(
+        r#"{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"a\ud83d b"}}"#,
+    );
+    check(
+        &mut stage,
+        expect![[r#"
+            step_start {"index":0}
+            text_start {"partId":"r1.1"}
+            text_done {"partId":"r1.1","text":"a� b"}
+        "#]],
+    );
+}
+
+#[test]
 fn a_codex_that_refuses_to_begin() {
     let mut old = stage(&Launch::default());
     old.start("go");
