@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { listFaults, useBrowser } from "./browser.mjs";
-import { NATURAL, startCallboard } from "./callboard.mjs";
+import { NATURAL, startCallboard, until } from "./callboard.mjs";
 import {
   answered,
   assertSameAfterReload,
@@ -148,6 +148,31 @@ test("two tabs are in step, whichever of them speaks", async (t) => {
   await answered(two, 2);
   const [a, b] = await Promise.all([one, two].map((it) => it.evaluate(fromLog, null)));
   assert.deepEqual(a, b);
+});
+
+test("a page whose server is frozen says so, and finds it when it goes on", async (t) => {
+  const callboard = await startCallboard(t);
+  const id = await callboard.converse();
+  const page = await browser.newPage(t);
+  await page.clock.install();
+  const connection = page.waitForEvent("websocket");
+  await page.goto(`${callboard.base}s/${id}?token=${callboard.token}`);
+  const socket = await connection;
+  const answer = () => socket.waitForEvent("framereceived", ({ payload }) => `${payload}`.includes('"pong"'));
+  /** The page asks after the server now and then, and it has as long to answer. */
+  const later = () => page.clock.fastForward(15_000);
+  await socket.waitForEvent("framereceived");
+  for (let idx = 0; idx < 3; idx++) await Promise.all([answer(), later()]);
+  assert.ok(!socket.isClosed(), "a server that answers is left in peace");
+
+  process.kill(callboard.pid, "SIGSTOP");
+  const gone = page.getByText("The server is gone");
+  await until(async () => {
+    await later();
+    return gone.isVisible();
+  });
+  process.kill(callboard.pid, "SIGCONT");
+  await gone.waitFor({ state: "hidden" });
 });
 
 test("a page whose server restarts says so, and shows what was said meanwhile", async (t) => {

@@ -142,7 +142,7 @@ function patch(list) {
   settling ||= setTimeout(settle, 100);
 }
 
-/** What follows from the page's new state, and need not be done for each word that comes. */
+/** What need not be done for each word that comes. */
 function settle() {
   settling = 0;
   const title = find("h1", top)?.textContent;
@@ -151,7 +151,8 @@ function settle() {
   const runs = isRunning();
   const waits = find(".held p")?.textContent ?? `${all(".queued").length || "No"} messages wait`;
   const news = [wasRunning && !runs && "The agent has finished.", wasWaiting && wasWaiting !== waits && waits];
-  if (news.some(Boolean)) announce(news.filter(Boolean).join(" "));
+  const words = news.filter(Boolean).join(" ");
+  if (words) announce(words);
   [wasRunning, wasWaiting] = [runs, waits];
   sure("send").ariaLabel = runs ? "Queue" : "Send";
   if (following) dropFar();
@@ -190,6 +191,14 @@ let seq = Number(document.body.dataset.head);
 let delay = 250;
 /** @type {WebSocket} */
 let socket;
+let isHeard = true;
+
+// A server that is frozen, or behind a network that is gone, does not hang up.
+setInterval(() => {
+  if (!isHeard) return lost(500);
+  isHeard = socket.readyState !== 1;
+  if (!isHeard) tell({ type: "ping" });
+}, 15_000);
 
 /** @param {object} frame */
 function tell(frame) {
@@ -239,23 +248,32 @@ function connect() {
     subscribe();
     embedAgain();
   };
-  socket.onmessage = ({ data }) => receive(JSON.parse(data));
-  socket.onclose = () => {
-    // The first try comes so soon that a short break needs no words.
-    if (delay > 250) {
-      document.body.classList.add("offline");
-      say((lasting = "The server is gone; trying to reach it again…"));
-    }
-    setTimeout(connect, delay * (0.75 + Math.random() / 2));
-    delay = Math.min(delay * 2, 5000);
+  socket.onmessage = ({ data }) => {
+    isHeard = true;
+    receive(JSON.parse(data));
   };
+  socket.onclose = () => lost();
+}
+
+function lost(ms = delay) {
+  // A farewell that nobody hears takes a minute.
+  socket.onclose = null;
+  socket.close();
+  isHeard = true;
+  // The first try comes so soon that a short break needs no words.
+  if (ms > 250) {
+    document.body.classList.add("offline");
+    say((lasting = "The server is gone; trying to reach it again…"));
+  }
+  setTimeout(connect, ms * (0.75 + Math.random() / 2));
+  delay = Math.min(ms * 2, 5000);
 }
 
 // Reading: the page follows its end only while the reader is there, and keeps only what is near
 
-/** So many messages stay. What is dropped is loaded again when the reader comes back. */
+/** So many messages stay. What is dropped is loaded again when it is near. */
 const KEPT = 100;
-/** What is nearer than this to the edge of the screen is loaded, in pixels. */
+/** What is nearer to the screen than so many pixels is loaded. */
 const NEAR = 1200;
 let following = true;
 let lastScroll = 0;
@@ -282,7 +300,7 @@ function moved() {
   if (!following && innerHeight + scrollY > root.scrollHeight - NEAR) report(loadMore("later"));
 }
 
-function followAgain() {
+async function followAgain() {
   following = true;
   return hasEnd() ? follow() : reload();
 }
@@ -302,16 +320,12 @@ new ResizeObserver(follow).observe(document.body);
 /** Where in the log a message begins. @param {Element} [message] */
 const begin = (message) => Number(message?.id.match(/\d+$/));
 
-/** @param {Element | null} it */
-const topOf = (it) => it?.getBoundingClientRect().top ?? 0;
+const topOf = (id = "") => get(id)?.getBoundingClientRect().top ?? 0;
 
 /** The message that is read, and all after it. */
 const seen = () => all(".message", list()).filter((it) => it.getBoundingClientRect().bottom > 0);
 
-/**
- * Heights that were only guessed become real, and the browser remembers them: what is far moves nothing later.
- * @param {Element[]} messages
- */
+/** Guessed heights become real, and the browser keeps them: what is far moves nothing later. @param {Element[]} messages */
 function measure(messages = all(".message", list())) {
   const sheet = new CSSStyleSheet();
   const ids = messages.map(({ id }) => `#${CSS.escape(id)}`);
@@ -321,12 +335,12 @@ function measure(messages = all(".message", list())) {
   requestAnimationFrame(() => requestAnimationFrame(() => void document.adoptedStyleSheets.shift()));
 }
 
-/** Whatever it does to the list, the line that is read stays; if that is dropped, the next one does. */
+/** Whatever it does to the list, the line that is read stays; if that is dropped, the next. */
 function keepPlace(change = () => {}) {
-  const read = seen().map((it) => ({ id: it.id, before: topOf(it) }));
+  const read = seen().map(({ id }) => ({ id, before: topOf(id) }));
   change();
   const { id, before = 0 } = read.find(({ id }) => get(id)) ?? {};
-  if (id) scrollBy(0, topOf(get(id)) - before);
+  if (id) scrollBy(0, topOf(id) - before);
   noteScroll();
 }
 
@@ -415,9 +429,9 @@ addEventListener("hashchange", () => report(goToTarget()));
 
 /** `12s`, `5m`, `3h`, `2d`. */
 function age(seconds = 0) {
-  if (seconds < 60) return `${Math.max(0, Math.floor(seconds))}s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
-  return seconds < 86_400 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`;
+  const units = Object.entries({ d: 86_400, h: 3600, m: 60 });
+  const [unit, length] = units.find(([, it]) => seconds >= it) ?? ["s", 1];
+  return `${Math.max(0, Math.floor(seconds / length))}${unit}`;
 }
 
 /** @param {ParentNode} within */
@@ -509,7 +523,7 @@ async function send(mode = "queue") {
   get("pending")?.append(pending);
   write();
   setUploads([]);
-  report((async () => followAgain())());
+  report(followAgain());
   try {
     const attachments = await Promise.all(files.map((it) => it.sent));
     const start = () => ({ agent: sure("agent").value, workspace: sure("folder").value.trim() || undefined });
@@ -677,7 +691,7 @@ actions["session-menu"] = (button) => {
   }
   menu.showPopover({ source: button });
 };
-menu.addEventListener("click", () => menu.hidePopover());
+menu.onclick = () => menu.hidePopover();
 menu.addEventListener("keydown", ({ key }) => {
   const items = all("[role=menuitem]", menu);
   const at = items.findIndex((it) => it === document.activeElement);
@@ -703,7 +717,9 @@ function rename(id = "") {
   input.onkeydown = (event) => {
     event.stopPropagation();
     if (event.key === "Escape") input.value = before;
-    if (/^(Enter|Escape)$/.test(event.key) && !event.isComposing) input.blur();
+    if (!/^(Enter|Escape)$/.test(event.key) || event.isComposing) return;
+    input.blur();
+    title.focus();
   };
 }
 
@@ -839,9 +855,6 @@ function escape(event) {
   } else if (isRunning()) sure("stop").click();
 }
 
-/** @param {any} target */
-const isWriting = (target) => !!target?.closest?.("input, textarea, select, dialog");
-
 /** What a key is for; nearest first. @param {KeyboardEvent} event */
 function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
   // With Alt a letter may be another sign.
@@ -853,7 +866,7 @@ function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
   const near = target?.closest(".queued, #composer");
   const button = near && find(named, near);
   if (button || isEnter) return button;
-  if (isWriting(target) && !/^(Control|Alt)/.test(keys)) return null;
+  if (target?.closest("input, textarea, select, dialog") && !/^(Control|Alt)/.test(keys)) return null;
   return find(keys === "O" ? LAST_CALLS : `:is(#sidebar, .foot) ${named}`);
 }
 
@@ -881,7 +894,7 @@ document.addEventListener("submit", (event) => {
   else return;
   event.preventDefault();
 });
-field.addEventListener("input", fieldChanged);
+field.oninput = fieldChanged;
 addEventListener("paste", takeFiles);
 sure("attach").onchange = () => {
   attach(sure("attach").files ?? []);
@@ -893,7 +906,7 @@ sure("transcripts").onchange = async ({ target }) => {
 };
 addEventListener("dragover", (event) => event.preventDefault());
 addEventListener("drop", takeFiles);
-query.addEventListener("input", () => searchSoon(200));
+query.oninput = () => searchSoon(200);
 sure("settings").onchange = ({ target }) => {
   const { name, type, checked, value } = /** @type {any} */ (target);
   const chosen = type === "checkbox" ? checked : value;

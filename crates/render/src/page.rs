@@ -271,6 +271,7 @@ fn session_menu() -> Markup {
             a role="menuitem" data-format="html" { "Export as HTML" }
             a role="menuitem" data-format="md" { "Export as Markdown" }
             a role="menuitem" data-format="json" { "Export as JSON" }
+            a role="menuitem" data-format="jsonl" { "Export the log (JSON Lines)" }
             button.danger type="button" role="menuitem" data-action="delete" { "Delete" }
         }
     }

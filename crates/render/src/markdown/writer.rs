@@ -153,6 +153,7 @@ impl<'a> Writer<'a> {
             return self.image_event(event);
         }
         match event {
+            Event::Start(Tag::Paragraph) if self.adopt_item_paragraph() => (),
             Event::Start(tag) if is_block(&tag) => {
                 self.close_item_paragraph();
                 if self.frames.is_empty() {

@@ -30,6 +30,7 @@ pub(super) const DOCUMENTS: &[&str] = &[
     "A note[^1] and one[^big] and [^none].\n\n[^1]: The note.\n\n[^big]: Long\n\n    with a block\n    and more[^1]\n\nText after.",
     "[^a]: first\n[^b]: second\n\nuse [^b] [^a] [^b]\n\n> [^q]: quoted\n\nsee [^q]",
     "- [ ] open\n- [x] done\n- [X] also\n- [y] no\n- [ ]\n  1. [ ] deep\n\n- [x] loose",
+    "1. 1. first\n\n1. [ ]\n    its mark alone\n2. [x]\n   again\n\n   and more\n\n- q\n\n- [ ]\n  # b",
     "*a* **b** ***c*** _d_ __e__ *f**g*h** a*b*c a_b_c **bold *and* more** ~~s~~ ~t~ ~~~u~~~",
     "**unfinished and *more\n\n`code and ``more`` and `\n\n[link](https://exa\n\n![img](x",
     "<https://a.b/c?d=e&f> <me@x.org> https://auto.link/a_b_c?x=(y), http://x) https:// xhttp://no https://e.org/. www.no.org",

@@ -88,13 +88,20 @@ fn spaced(name: &str, children: Vec<Node>) -> Vec<Node> {
     }
 }
 
-/// What stands loose in an item gets the paragraph that it has in a loose list.
+/// What stands loose in an item gets the paragraph that it has in a loose list: the one that
+/// follows if it is but a task's mark.
 fn wrapped(children: Vec<Node>) -> Vec<Node> {
     let mut blocks: Vec<Node> = Vec::new();
     let mut run = Vec::new();
     for node in children.into_iter().map(Some).chain([None]) {
         match node {
             Some(node) if is_inline(&node) => run.push(node),
+            Some(Node::Element { name, attributes, children })
+                if name == "p" && run.first().is_some_and(|it| it.name() == "input") =>
+            {
+                let children = run.drain(..).chain(children).collect();
+                blocks.push(element_of("p", attributes, joined(children)));
+            }
             block => {
                 let run = trimmed(std::mem::take(&mut run));
                 if !run.is_empty() {

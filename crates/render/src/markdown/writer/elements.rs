@@ -107,6 +107,18 @@ impl Writer<'_> {
         }
     }
 
+    /// In a loose list a task's mark may come before its paragraph: it stands in that one, as it
+    /// would in a tight list.
+    pub(super) fn adopt_item_paragraph(&mut self) -> bool {
+        match self.frames.last_mut() {
+            Some(frame) if frame.is_item_paragraph => {
+                frame.is_item_paragraph = false;
+                true
+            }
+            _ => false,
+        }
+    }
+
     pub(super) fn close_item_paragraph(&mut self) {
         if self.frames.last().is_some_and(|it| it.is_item_paragraph) {
             self.close();
