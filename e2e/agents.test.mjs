@@ -83,12 +83,22 @@ const OF_PROGRAMS = {
   },
 };
 
-/** @type {Cases} */
-const OF_CLAUDE = {
-  ...OF_PROGRAMS,
-  ...FORMS,
-  ...DELEGATES,
-  ...BACKGROUND,
+/** What a program tells beside its words. @type {Cases} */
+const TELLS_MORE = {
+  "each answer shows what it has cost, and the session what all of them have": async ({ browser, t, stage, open }) => {
+    const talk = await open();
+    const costs = [(await talk.hear("play:hello")).cost, (await talk.hear("play:hello")).cost];
+    assert.ok(costs[0] > 0, `${costs}`);
+    assert.ok(Math.abs(costs[1] - costs[0]) < costs[0] / 100, `the second is not charged for the first: ${costs}`);
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    const shown = (/** @type {number} */ cost) => `tokens · $${cost.toFixed(4)}`;
+    for (const [at, cost] of costs.entries()) {
+      const timing = await page.locator(".timing").nth(at).textContent();
+      assert.ok(timing?.endsWith(shown(cost)), `${timing}`);
+    }
+    const heading = await page.locator(".heading .meta").textContent();
+    assert.ok(heading?.includes(shown(costs[0] + costs[1])), `${heading}`);
+  },
 
   "a change is shown as the program tells it, with the lines around it": async ({ browser, t, stage, open }) => {
     const talk = await open();
@@ -101,6 +111,9 @@ const OF_CLAUDE = {
     assert.match(shown, / \talpha\n[^]*-\tbeta\n[^]*\+\tgamma/);
   },
 };
+
+/** @type {Cases} */
+const OF_CLAUDE = { ...OF_PROGRAMS, ...FORMS, ...DELEGATES, ...BACKGROUND, ...TELLS_MORE };
 
 /** What is left where words come whole, nothing is asked and a program hears nothing once it runs. @type {Cases} */
 const ONE_WAY = {
@@ -127,7 +140,13 @@ const ONE_WAY = {
 };
 
 /** @type {Record<import("./agents.mjs").Kind, Cases>} */
-const CASES = { openai: ALL, claude: OF_CLAUDE, codex: { ...OF_PROGRAMS, ...DELEGATES }, pi: OF_PROGRAMS, codexExec: ONE_WAY };
+const CASES = {
+  openai: ALL,
+  claude: OF_CLAUDE,
+  codex: { ...OF_PROGRAMS, ...DELEGATES },
+  pi: { ...OF_PROGRAMS, ...TELLS_MORE },
+  codexExec: ONE_WAY,
+};
 
 const browser = useBrowser();
 

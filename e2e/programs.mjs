@@ -110,7 +110,16 @@ const HOMES = {
             baseUrl: models,
             api: "anthropic-messages",
             apiKey: "nothing",
-            models: [{ id: "scripted", reasoning: true, input: ["text", "image"], contextWindow: 200_000, maxTokens: 32_000 }],
+            models: [
+              {
+                id: "scripted",
+                reasoning: true,
+                input: ["text", "image"],
+                contextWindow: 200_000,
+                maxTokens: 32_000,
+                cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 },
+              },
+            ],
           },
         },
       }),

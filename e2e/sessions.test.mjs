@@ -245,7 +245,7 @@ test("settings hold at once, after a reload, and in another tab after its reload
   for (const [name, choice, isOn] of /** @type {[string, string, boolean][]} */ ([
     ["Tool calls look like", "badges", true],
     ["Theme", "dark", true],
-    ["Show time and tokens", "", true],
+    ["Show time, tokens and cost", "", true],
   ])) {
     const answer = saved();
     if (choice) await page.getByLabel(name).selectOption(choice);

@@ -98,7 +98,8 @@ impl Conversation {
 fn step(index: u32, finish_reason: &str, words: Vec<Event>, call: Vec<Event>) -> Vec<Event> {
     let start = Event::StepStart { index, parent_call_id: None };
     let finish_reason = finish_reason.to_owned();
-    let finish = Event::StepFinish { index, finish_reason, usage: None, parent_call_id: None };
+    let finish =
+        Event::StepFinish { index, finish_reason, usage: None, cost: None, parent_call_id: None };
     [start].into_iter().chain(words).chain(call).chain([finish]).collect()
 }
 

@@ -36,6 +36,7 @@ use transcript::{ErrorCode, ErrorInfo, Millis, ResponseId, RunStatus};
 use self::run::Run;
 pub use self::settings::{Settings, program};
 use self::wire::{ApiEvent, Line, Task};
+use crate::surrogates::Surrogates;
 use crate::{Backend, Effect, Ending, Input, Launch};
 
 /// Whose words they are that nobody could read.
@@ -48,6 +49,7 @@ pub struct Claude {
     spare: Option<ResponseId>,
     /// The process has ended, or is to be ended: nothing it says counts any more.
     is_gone: bool,
+    surrogates: Surrogates,
 }
 
 /// What is true of the process, from one run to the next.
@@ -73,7 +75,8 @@ impl Claude {
             tasks: Vec::new(),
             requests_made: 0,
         };
-        Self { process, run: None, spare: None, is_gone: false }
+        let surrogates = Surrogates::default();
+        Self { process, run: None, spare: None, is_gone: false, surrogates }
     }
 }
 
@@ -99,7 +102,7 @@ impl Backend for Claude {
 
 impl Claude {
     fn hear(&mut self, now: Millis, raw: &str) -> Vec<Effect> {
-        let line = wire::read(raw);
+        let line = wire::read(&self.surrogates.mend(raw));
         self.process.note(line.as_ref());
         let begins = self.run.is_none() && line.as_ref().is_some_and(begins_turn);
         if begins && let Some(id) = self.spare.take() {
@@ -198,5 +201,5 @@ fn answer_for_nobody(request: wire::Request) -> Effect {
 fn ended_before() -> Effect {
     let why = "Claude Code had ended before the run began. Send the message again.";
     let error = Some(ErrorInfo::new(ErrorCode::AgentExited, why));
-    Effect::End(Ending { status: RunStatus::Failed, error, usage: None })
+    Effect::End(Ending { status: RunStatus::Failed, error, usage: None, cost: None })
 }

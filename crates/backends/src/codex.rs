@@ -39,6 +39,7 @@ pub use self::exec::CodexExec;
 pub use self::help::{HELP, has_app_server};
 pub use self::settings::{Settings, program};
 use self::turn::Run;
+use crate::surrogates::Surrogates;
 use crate::{Backend, Effect, Ending, Exit, Input, Launch, Verdict};
 
 /// Whose words they are that nobody could read.
@@ -71,6 +72,7 @@ pub struct Codex {
     /// What the thread has used in all. None where an earlier process began to count.
     used: Option<Usage>,
     now: Millis,
+    surrogates: Surrogates,
     /// What is to be done outside of any run.
     effects: Vec<Effect>,
 }
@@ -116,6 +118,7 @@ impl Codex {
             ended_turn: None,
             used: None,
             now: Millis::default(),
+            surrogates: Surrogates::default(),
             effects: Vec::new(),
         }
     }
@@ -326,7 +329,7 @@ impl Codex {
         run.telling.emit(turn::last_word(status));
         let usage = run.usage();
         self.effects.extend(run.telling.take_effects());
-        self.effects.push(Effect::End(Ending { status, error, usage }));
+        self.effects.push(Effect::End(Ending { status, error, usage, cost: None }));
     }
 }
 
@@ -337,7 +340,7 @@ impl Codex {
         if line.trim().is_empty() || matches!(self.link, Link::Lost) {
             return;
         }
-        let message: Value = serde_json::from_str(line).unwrap_or_default();
+        let message: Value = serde_json::from_str(&self.surrogates.mend(line)).unwrap_or_default();
         let (id, params) = (&message["id"], &message["params"]);
         match (message["method"].as_str(), id) {
             (Some(method), Value::Null) => self.told(method, params, line),
@@ -396,7 +399,9 @@ impl Codex {
             self.link = Link::Initialized;
             return self.fail(failure::of_text("it opened a conversation without an id"));
         };
-        self.used = (!resumes).then(Usage::default);
+        if !resumes {
+            self.used = Some(Usage::default());
+        }
         self.launch.resume = Some(id.to_owned());
         self.link = Link::Open { thread: id.to_owned() };
         let text = |it: &Value| it.as_str().map(str::to_owned);

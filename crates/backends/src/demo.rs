@@ -239,6 +239,7 @@ impl Run {
             index: self.steps_begun - 1,
             finish_reason: finish_reason.to_owned(),
             usage: Some(self.usage.finish_step()),
+            cost: None,
             parent_call_id: None,
         });
         self.is_step_open = false;
@@ -254,7 +255,12 @@ impl Run {
     }
 
     fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>) {
-        self.beats.effect(Effect::End(Ending { status, error, usage: self.usage.total }));
+        self.beats.effect(Effect::End(Ending {
+            status,
+            error,
+            usage: self.usage.total,
+            cost: None,
+        }));
     }
 
     fn next_part_id(&mut self) -> PartId {

@@ -22,6 +22,7 @@ use transcript::{Event, Millis, ResponseId};
 
 use self::retelling::Retelling;
 use crate::ProgramKind;
+use crate::surrogates::Surrogates;
 
 /// What the program has kept of one conversation.
 #[derive(Debug, Clone, Copy)]
@@ -90,7 +91,7 @@ pub fn detect(name: &str, head: &str) -> Option<ProgramKind> {
         return None;
     }
     head.lines().find_map(|line| {
-        let line: Value = serde_json::from_str(line).ok()?;
+        let line = parse(line)?;
         match line["type"].as_str()? {
             "session" if line["id"].is_string() => Some(ProgramKind::Pi),
             "session_meta" if line["payload"]["id"].is_string() => Some(ProgramKind::Codex),
@@ -116,10 +117,15 @@ pub fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
 fn lines(text: &str) -> impl Iterator<Item = Result<Value, &str>> {
     let lines = text.split_inclusive('\n').filter(|it| !it.trim().is_empty());
     lines.filter_map(|line| {
-        let value = serde_json::from_str(line).ok().filter(Value::is_object);
+        let value = parse(line).filter(Value::is_object);
         let is_whole = value.is_some() || line.ends_with('\n');
         is_whole.then(|| value.ok_or(line.trim_end()))
     })
+}
+
+/// Files are of whole lines: a half of a letter has no other half in the next.
+fn parse(line: &str) -> Option<Value> {
+    serde_json::from_str(&Surrogates::default().mend(line)).ok()
 }
 
 fn moment(value: &Value) -> Option<Millis> {

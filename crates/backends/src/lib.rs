@@ -42,11 +42,13 @@ mod arguments_summary;
 pub mod claude;
 pub mod codex;
 mod demo;
+mod ending;
 pub mod import;
 pub mod openai;
 mod own_tools;
 pub mod pi;
 mod program_kind;
+mod surrogates;
 mod telling;
 
 use std::fmt;
@@ -54,13 +56,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use transcript::{
-    Answer, CallId, ErrorInfo, Event, MessageId, Millis, PartKind, ResponseId, RunStatus, Scope,
-    Usage,
+    Answer, CallId, ErrorInfo, Event, MessageId, Millis, PartKind, ResponseId, Scope,
 };
 
 pub use crate::arguments_summary::arguments_summary;
 pub use crate::claude::Claude;
 pub use crate::demo::{Demo, Pace};
+pub use crate::ending::Ending;
 pub use crate::openai::OpenAi;
 pub use crate::pi::Pi;
 pub use crate::program_kind::ProgramKind;
@@ -261,14 +263,6 @@ impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request").field("url", &self.url).finish_non_exhaustive()
     }
-}
-
-/// How the run ended.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ending {
-    pub status: RunStatus,
-    pub error: Option<ErrorInfo>,
-    pub usage: Option<Usage>,
 }
 
 /// How many ids a run has given to its parts and calls.

@@ -14,7 +14,6 @@ mod reasoning_details;
 mod request;
 mod retry;
 mod settings;
-mod surrogates;
 mod telling;
 mod template;
 mod think_tags;
@@ -332,6 +331,7 @@ impl Run {
             index: self.progress.steps - 1,
             finish_reason: reason.as_str().to_owned(),
             usage,
+            cost: None,
             parent_call_id: None,
         });
         self.progress.add_usage(usage);
@@ -455,7 +455,12 @@ impl Run {
         let Steers { waiting, handed_over } = std::mem::take(&mut self.steers);
         let unseen = handed_over.into_iter().chain(waiting);
         self.effects.extend(unseen.map(|it| Effect::CannotSteer(it.message_id)));
-        self.effects.push(Effect::End(Ending { status, error, usage: self.progress.usage }));
+        self.effects.push(Effect::End(Ending {
+            status,
+            error,
+            usage: self.progress.usage,
+            cost: None,
+        }));
     }
 
     fn wake_at_latest(&mut self, at: Option<Millis>) {

@@ -33,6 +33,7 @@ use self::command::Prompt;
 pub use self::program::{EXTENSION, EXTENSION_FILE, Settings, program};
 use self::run::Run;
 use self::wire::{Line, Response};
+use crate::surrogates::Surrogates;
 use crate::{Backend, Effect, Input, Launch};
 
 pub struct Pi {
@@ -42,6 +43,7 @@ pub struct Pi {
     spare: Option<ResponseId>,
     run: Option<Run>,
     out: Out,
+    surrogates: Surrogates,
 }
 
 /// Pi's own record of what was said.
@@ -68,11 +70,12 @@ impl Pi {
             spare: None,
             run: None,
             out: Out::default(),
+            surrogates: Surrogates::default(),
         }
     }
 
     fn hear(&mut self, now: Millis, text: &str) {
-        let line = Line::read(text);
+        let line = Line::read(&self.surrogates.mend(text));
         match &line {
             Some(Line::Response(Response { data: Some(data), .. })) => {
                 let id = data.session_id.as_ref().filter(|it| !it.is_empty());

@@ -214,7 +214,13 @@ impl<'a> Retelling<'a> {
         let Some(index) = self.step.take() else { return };
         let seen = if self.has_calls() { "tool-calls" } else { "stop" };
         let finish_reason = reason.unwrap_or(seen).to_owned();
-        self.push(Event::StepFinish { index, finish_reason, usage, parent_call_id: None });
+        self.push(Event::StepFinish {
+            index,
+            finish_reason,
+            usage,
+            cost: None,
+            parent_call_id: None,
+        });
     }
 
     /// Of the last step.

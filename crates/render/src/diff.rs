@@ -2,6 +2,7 @@
 //!
 //! Either computed from the text before and after, or read from a patch that a tool gave.
 
+mod numbered;
 mod patch;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ use std::ops::Range;
 use maud::{Markup, html};
 use similar::{Algorithm, ChangeTag, DiffOp, DiffTag, TextDiff};
 
+pub use numbered::numbered;
 pub use patch::patch;
 
 /// Lines around a change.

@@ -12,7 +12,7 @@ use transcript::{
 use crate::icon::icon;
 use crate::tree::Element;
 use crate::view::{RawOf, View, call_of};
-use crate::words::{between, count, duration, grouped, size};
+use crate::words::{between, count, dollars, duration, grouped, size};
 use crate::{badge, call, exchange, markdown, part, tool};
 
 pub(crate) fn message(view: &View, message: &Message) -> Element {
@@ -371,11 +371,12 @@ fn interrupted(answer: &Answer) -> Markup {
     }
 }
 
-/// Time and tokens, and what can be done with the answer.
+/// Time, tokens and cost, and what can be done with the answer.
 fn footer(view: &View, id: &str, answer: &Answer) -> Element {
     let element = Element::new("footer", id).class("meta");
     let Some(finish) = &answer.finish else { return element };
     let tokens = answer.usage().map(|it| it.total_tokens).filter(|it| *it > 0);
+    let cost = answer.cost().filter(|it| *it > 0.0);
     let mut texts = answer.parts.iter().filter_map(part::text);
     let has_text = texts.any(|it| it.role == TextRole::Final && !it.text.trim().is_empty());
     let trace = answer.continuation().map(|it| &it.evaluations).filter(|it| !it.is_empty());
@@ -383,7 +384,7 @@ fn footer(view: &View, id: &str, answer: &Answer) -> Element {
         span.timing {
             "Assistant · " (duration(finish.duration_ms))
             @if let Some(tokens) = tokens { " · " (grouped(tokens)) " tokens" }
-            @if let Some(cost) = finish.cost { " · $" (format!("{cost:.4}")) }
+            @if let Some(cost) = cost { " · " (dollars(cost)) }
         }
         @if has_text {
             button.quiet type="button" data-action="copy" data-of=".parts > .final" aria-label="Copy answer" { (icon("copy")) }

@@ -145,7 +145,7 @@ pub(crate) fn dialog(
                 (choice("theme", "Theme", &themes, settings.theme.word()))
                 (switch("showToolCalls", "Show tool calls", settings.show_tool_calls))
                 (switch("showThinking", "Show thinking", settings.show_thinking))
-                (switch("showTiming", "Show time and tokens", settings.show_timing))
+                (switch("showTiming", "Show time, tokens and cost", settings.show_timing))
                 (switch("hideToolCallsInArchived", "Hide tool calls in archived sessions", settings.hide_tool_calls_in_archived))
                 (switch("remoteImages", "Show pictures from other servers on a click", settings.remote_images))
                 (self::grants(grants))

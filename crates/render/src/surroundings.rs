@@ -15,7 +15,7 @@ use crate::sequence::sequence;
 use crate::tool;
 use crate::tree::Element;
 use crate::view::View;
-use crate::words::grouped;
+use crate::words::{dollars, grouped};
 
 pub(crate) struct Surroundings {
     pub(crate) heading: Element,
@@ -68,6 +68,7 @@ fn heading(view: &View, id: &str, transcript: &Transcript) -> Element {
         @if let Some(model) = model { " · " (model) }
         " · " span.state { (state_word(summary.state())) }
         @if summary.total_tokens > 0 { " · " (grouped(summary.total_tokens)) " tokens" }
+        @if summary.total_cost > 0.0 { " · " (dollars(summary.total_cost)) }
         @if summary.archived { " · archived" }
         @if let Some(folder) = folder { " · " span.folder title=(folder) { (folder) } }
     });

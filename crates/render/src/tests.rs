@@ -3,7 +3,8 @@
 mod approvals;
 mod badges;
 mod bodies;
-mod claude;
 mod corpus;
 mod laws;
+mod programs;
 mod search;
+mod words;

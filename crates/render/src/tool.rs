@@ -274,12 +274,20 @@ fn changes(call: &Call, arguments: &Value) -> Option<Markup> {
 
 /// What the result says in words is shown as a change, or as the file that was written.
 pub(crate) fn tells_changes(call: &Call) -> bool {
-    result(call).is_some_and(|it| it.get("structuredPatch").is_some())
+    let is_told = |it: Value| it.get("structuredPatch").is_some() || pi_diff(&it).is_some();
+    result(call).is_some_and(is_told)
 }
 
-/// Claude Code gives hunks.
+fn pi_diff(result: &Value) -> Option<&str> {
+    result.get("details")?.get("diff")?.as_str()
+}
+
+/// Claude Code gives hunks, Pi numbered lines.
 fn patched(call: &Call) -> Option<Diff> {
     let result = result(call)?;
+    if let Some(diff) = pi_diff(&result) {
+        return diff::numbered(diff);
+    }
     let hunks = result.get("structuredPatch")?.as_array()?;
     let mut patch = String::new();
     for hunk in hunks {

@@ -40,6 +40,15 @@ pub(crate) fn grouped(number: u64) -> String {
     grouped
 }
 
+/// `$0.0042`, `$0.12`, `$3.40`: cents, and what is less than a few of them more exactly.
+pub(crate) fn dollars(cost: f64) -> String {
+    match cost {
+        it if it < 0.0001 => "under $0.0001".to_owned(),
+        it if it < 0.1 => format!("${it:.4}"),
+        it => format!("${it:.2}"),
+    }
+}
+
 /// `1 tool`, `3 tools`.
 pub(crate) fn count(number: u64, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{} {one}s", grouped(number)) }

@@ -75,8 +75,9 @@ impl Answer {
             Event::StepStart { index, parent_call_id } => {
                 self.start_step(*index, parent_call_id.as_ref(), at)
             }
-            Event::StepFinish { finish_reason, usage, parent_call_id, .. } => {
-                let finished = StepFinished { at, reason: finish_reason.clone(), usage: *usage };
+            Event::StepFinish { finish_reason, usage, cost, parent_call_id, .. } => {
+                let (reason, usage, cost) = (finish_reason.clone(), *usage, *cost);
+                let finished = StepFinished { at, reason, usage, cost };
                 self.finish_step(parent_call_id.as_ref(), finished)
             }
 
@@ -155,15 +156,11 @@ impl Answer {
                 let leaked = self.mark_leaked_arguments(arguments);
                 union(touched, leaked)
             }
-            Event::ToolRunning { call_id } => self.call_mut(call_id, None, at, |call| {
-                call.running_since.get_or_insert(at);
-                call.move_to(CallState::Running);
-            }),
+            Event::ToolRunning { call_id } => self.call_mut(call_id, None, at, |call| call.run(at)),
             Event::ToolApprovalRequested { call_id, options } => {
                 self.call_mut(call_id, None, at, |call| {
                     let options = Some(options.clone());
-                    call.approval = Some(Approval { options, requested_at: at, resolved: None });
-                    call.move_to(CallState::AwaitingApproval);
+                    call.wait(Approval { options, requested_at: at, resolved: None });
                 })
             }
             Event::ToolApprovalResolved {

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::{Body, Call, CallId, CallState, Decision, Executor, Outcome, Resolution};
+use crate::{
+    Approval, Body, Call, CallId, CallState, Decision, Executor, Millis, Outcome, Resolution,
+};
 
 pub(crate) fn new_call(id: &CallId, number: u32, commentary: Vec<usize>, body_edge: usize) -> Call {
     Call {
@@ -40,9 +42,24 @@ impl Call {
         }
     }
 
+    /// Programs may say so before anybody has agreed; it runs when it is said again.
+    pub(crate) fn run(&mut self, at: Millis) {
+        if !self.waits_for_approval() {
+            self.running_since.get_or_insert(at);
+            self.move_to(CallState::Running);
+        }
+    }
+
+    /// For a person, whatever was said of it before.
+    pub(crate) fn wait(&mut self, approval: Approval) {
+        self.approval = Some(approval);
+        self.running_since = None;
+        self.move_to(CallState::AwaitingApproval);
+    }
+
     /// One decision wins: the first.
     pub(crate) fn resolve_approval(&mut self, resolution: Resolution, body_edge: usize) {
-        let approval = self.approval.get_or_insert_with(|| crate::Approval {
+        let approval = self.approval.get_or_insert_with(|| Approval {
             options: None,
             requested_at: resolution.at,
             resolved: None,

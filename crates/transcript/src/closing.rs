@@ -14,15 +14,17 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
     Completed {
-        usage: Option<Usage>,
+        spent: Spent,
     },
     /// The agent said that it failed, or it is gone.
     Failed {
         error: ErrorInfo,
-        usage: Option<Usage>,
+        spent: Spent,
     },
     /// By a person.
-    Cancelled,
+    Cancelled {
+        spent: Spent,
+    },
     TimedOut,
     /// The server stopped, or it crashed and has started again.
     Restarted,
@@ -30,12 +32,38 @@ pub enum Ending {
     Imported,
 }
 
+/// What a whole run has used and cost, as its agent says at the end. What it does not say is the sum of
+/// the run's steps.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Spent {
+    pub usage: Option<Usage>,
+    /// In US dollars.
+    pub cost: Option<f64>,
+}
+
 impl Ending {
+    /// Well, and the steps say what was spent. So it is with those that follow.
+    pub fn completed() -> Self {
+        Self::Completed { spent: Spent::default() }
+    }
+
+    pub fn cancelled() -> Self {
+        Self::Cancelled { spent: Spent::default() }
+    }
+
+    pub fn failed(error: ErrorInfo) -> Self {
+        Self::Failed { error, spent: Spent::default() }
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled { .. })
+    }
+
     pub fn status(&self) -> RunStatus {
         match self {
             Self::Completed { .. } => RunStatus::Completed,
             Self::Failed { .. } | Self::TimedOut => RunStatus::Failed,
-            Self::Cancelled | Self::Restarted | Self::Imported => RunStatus::Cancelled,
+            Self::Cancelled { .. } | Self::Restarted | Self::Imported => RunStatus::Cancelled,
         }
     }
 
@@ -43,17 +71,19 @@ impl Ending {
         match self {
             Self::Completed { .. } => None,
             Self::Failed { .. } => Some(CancelReason::Error),
-            Self::Cancelled => Some(CancelReason::UserCancel),
+            Self::Cancelled { .. } => Some(CancelReason::UserCancel),
             Self::TimedOut => Some(CancelReason::Timeout),
             Self::Restarted => Some(CancelReason::Restart),
             Self::Imported => Some(CancelReason::Import),
         }
     }
 
-    fn usage(&self) -> Option<Usage> {
+    fn spent(&self) -> Spent {
         match self {
-            Self::Completed { usage } | Self::Failed { usage, .. } => *usage,
-            Self::Cancelled | Self::TimedOut | Self::Restarted | Self::Imported => None,
+            Self::Completed { spent } | Self::Failed { spent, .. } | Self::Cancelled { spent } => {
+                *spent
+            }
+            Self::TimedOut | Self::Restarted | Self::Imported => Spent::default(),
         }
     }
 
@@ -64,7 +94,9 @@ impl Ending {
                 ErrorCode::UpstreamTimeout,
                 "The run took longer than its time limit allows.",
             )),
-            Self::Completed { .. } | Self::Cancelled | Self::Restarted | Self::Imported => None,
+            Self::Completed { .. } | Self::Cancelled { .. } | Self::Restarted | Self::Imported => {
+                None
+            }
         }
     }
 
@@ -75,7 +107,7 @@ impl Ending {
                 ErrorCode::ToolFailed,
                 "The agent finished without giving a result for this call.",
             ),
-            Self::Cancelled => interrupted("Tool call was interrupted by the user"),
+            Self::Cancelled { .. } => interrupted("Tool call was interrupted by the user"),
             Self::Failed { .. } => interrupted("Tool call was interrupted because the run failed"),
             Self::TimedOut => interrupted("Tool call was interrupted by the run's time limit"),
             Self::Restarted => interrupted("Tool call was interrupted because the server stopped"),
@@ -87,7 +119,7 @@ impl Ending {
         let message = match self {
             Self::Completed { .. } => "The run ended without waiting for the answer.",
             Self::Failed { .. } => "The run that asked failed before the answer came.",
-            Self::Cancelled => "The run that asked was stopped before the answer came.",
+            Self::Cancelled { .. } => "The run that asked was stopped before the answer came.",
             Self::TimedOut => "The run that asked took longer than its time limit allows.",
             Self::Restarted => "The server was stopped before the answer came.",
             Self::Imported => "The session was imported before the answer came.",
@@ -99,7 +131,7 @@ impl Ending {
         match self {
             Self::Completed { .. } => "stop",
             Self::Failed { .. } | Self::TimedOut => "error",
-            Self::Cancelled | Self::Restarted | Self::Imported => "cancelled",
+            Self::Cancelled { .. } | Self::Restarted | Self::Imported => "cancelled",
         }
     }
 }
@@ -124,11 +156,12 @@ pub fn close(answer: &Answer, ending: &Ending, now: Millis) -> Vec<Event> {
             .cancel_reason()
             .map(|reason| Event::OutputCancelled { reason, audio_truncated_at_ms: None }),
     );
+    let Spent { usage, cost } = ending.spent();
     events.push(Event::RunFinish {
         status: ending.status(),
         error: ending.error(),
-        usage: ending.usage().or_else(|| answer.usage()),
-        cost: None,
+        usage: usage.or_else(|| answer.usage()),
+        cost: cost.or_else(|| answer.cost()),
         duration_ms: now.since(answer.started_at),
     });
     events
@@ -250,6 +283,7 @@ fn close_steps(answer: &Answer, ending: &Ending) -> Vec<Event> {
             index: answer.steps[step].index,
             finish_reason: ending.finish_reason().to_owned(),
             usage: None,
+            cost: None,
             parent_call_id: parent.cloned(),
         })
         .collect()

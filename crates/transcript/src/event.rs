@@ -137,6 +137,9 @@ pub enum Event {
         finish_reason: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
+        /// In US dollars, where the agent says it of each step.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<f64>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
     },
@@ -297,7 +300,7 @@ pub enum Event {
         error: Option<ErrorInfo>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
-        /// In US dollars, where the provider says it.
+        /// In US dollars, where the agent or its provider says it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
         #[serde(default)]

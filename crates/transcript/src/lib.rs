@@ -35,7 +35,7 @@ mod transcript;
 mod tests;
 
 pub use body::{BODY_EDGE, Body};
-pub use closing::{Ending, close, pause};
+pub use closing::{Ending, Spent, close, pause};
 pub use error_code::{ErrorCode, ErrorInfo};
 pub use event::*;
 pub use ids::*;

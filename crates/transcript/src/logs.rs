@@ -74,6 +74,11 @@ fn parent() -> impl Strategy<Value = Option<CallId>> {
     prop_oneof![4 => Just(None), 1 => call().prop_map(Some)]
 }
 
+/// Those that add up exactly, in any order.
+fn cost() -> impl Strategy<Value = Option<f64>> {
+    prop::option::of((1..8u8).prop_map(|it| f64::from(it) / 4.0))
+}
+
 fn message() -> impl Strategy<Value = MessageId> {
     (0..3u8).prop_map(|n| MessageId::new(format!("m{n}")))
 }
@@ -202,10 +207,11 @@ fn run_event() -> impl Strategy<Value = Event> {
         }),
         (0..4u32, parent())
             .prop_map(|(index, parent_call_id)| Event::StepStart { index, parent_call_id }),
-        (0..4u32, parent()).prop_map(|(index, parent_call_id)| Event::StepFinish {
+        (0..4u32, parent(), cost()).prop_map(|(index, parent_call_id, cost)| Event::StepFinish {
             index,
             finish_reason: "stop".into(),
             usage: None,
+            cost,
             parent_call_id,
         }),
         Just(Event::CancelRequested { by: "me".into() }),

@@ -1,5 +1,7 @@
 //! The message model: what a reader sees, as data. Filled in by the reducer, see `transcript.rs`.
 
+use std::ops::Add;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -76,6 +78,7 @@ pub struct StepFinished {
     pub at: Millis,
     pub reason: String,
     pub usage: Option<Usage>,
+    pub cost: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -364,6 +367,14 @@ impl Answer {
         let finished = self.finish.as_ref().and_then(|it| it.usage);
         finished.or_else(|| {
             self.steps.iter().filter_map(|step| step.finished.as_ref()?.usage).reduce(Usage::plus)
+        })
+    }
+
+    /// In US dollars; known as [`Answer::usage`] is.
+    pub fn cost(&self) -> Option<f64> {
+        let finished = self.finish.as_ref().and_then(|it| it.cost);
+        finished.or_else(|| {
+            self.steps.iter().filter_map(|step| step.finished.as_ref()?.cost).reduce(f64::add)
         })
     }
 }

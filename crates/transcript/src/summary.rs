@@ -11,7 +11,7 @@ use crate::{
     MessageId, Millis, Record, ResponseId, RunStatus, SaidBy, Scope, Sender, SessionId,
 };
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Summary {
     pub agent: String,
@@ -43,6 +43,8 @@ pub struct Summary {
     pub open_exchanges: BTreeMap<ExchangeId, OpenExchange>,
     /// Of all runs that have said so.
     pub total_tokens: u64,
+    /// In US dollars, likewise.
+    pub total_cost: f64,
     /// Where the agent is a program: its own conversation, to go on with.
     pub linked: Option<Linked>,
 }
@@ -177,9 +179,10 @@ impl Summary {
                 let holds_on = (*decision, *scope) == (Decision::Accepted, Some(Scope::Session));
                 self.granted.extend(covers.clone().filter(|_| holds_on));
             }
-            Event::RunFinish { status, usage, .. } => {
+            Event::RunFinish { status, usage, cost, .. } => {
                 let tokens = usage.map_or(0, |it| it.total_tokens);
                 self.total_tokens = self.total_tokens.saturating_add(tokens);
+                self.total_cost += cost.unwrap_or_default();
                 self.open_run = None;
                 self.open_approvals.clear();
                 self.last_run_failed = *status == RunStatus::Failed;

@@ -3,6 +3,7 @@
 mod said;
 
 use std::collections::HashMap;
+use std::ops::Add;
 
 use serde_json::Value;
 use transcript::{
@@ -44,6 +45,7 @@ pub(super) struct Run {
     /// The program's word for what went wrong with its model service.
     api_error: Option<String>,
     usage: Option<Usage>,
+    cost: Option<f64>,
 }
 
 /// Somebody wants the run to stop.
@@ -73,6 +75,7 @@ impl Run {
             wake_at: None,
             api_error: None,
             usage: None,
+            cost: None,
         }
     }
 
@@ -317,6 +320,7 @@ impl Run {
         self.is_aborted = false;
         self.outer.finish_message(now, None, &mut self.calls, &mut self.telling);
         self.add_usage(result.used());
+        self.add_cost(result.cost());
         let api_error = self.api_error.take();
         let was_aborted =
             result.terminal_reason.as_deref().is_some_and(|it| it.starts_with("aborted"));
@@ -374,6 +378,10 @@ impl Run {
         self.usage = Some(self.usage.map_or(usage, |before| before.plus(usage)));
     }
 
+    fn add_cost(&mut self, cost: Option<f64>) {
+        self.cost = self.cost.into_iter().chain(cost).reduce(f64::add);
+    }
+
     fn complete(&mut self, now: Millis) {
         // Nobody has said what became of them, and nothing runs any more.
         for call in self.calls.launched() {
@@ -393,7 +401,8 @@ impl Run {
             self.telling.extend(steered.map(|it| Effect::CannotSteer(it.id)));
         }
         self.telling.emit(continuation(false, stop_reason, resolved_by));
-        self.telling.push(Effect::End(Ending { status, error, usage: self.usage }));
+        let (usage, cost) = (self.usage, self.cost);
+        self.telling.push(Effect::End(Ending { status, error, usage, cost }));
     }
 }
 

@@ -143,6 +143,7 @@ impl Speaker {
             index: self.steps.saturating_sub(1),
             finish_reason: cut_off.unwrap_or(reason).to_owned(),
             usage: message.tokens_are_final.then(|| message.tokens.usage()),
+            cost: None,
             parent_call_id: self.parent.clone(),
         });
     }

@@ -12,6 +12,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use transcript::Usage;
 
+use crate::ending::price;
+
 pub(super) enum Line {
     /// A turn begins.
     Init(Init),
@@ -430,6 +432,8 @@ pub(super) struct ModelUsage {
     cache_read_input_tokens: u64,
     cache_creation_input_tokens: u64,
     thinking_tokens: u64,
+    #[serde(rename = "costUSD")]
+    cost_usd: Option<f64>,
 }
 
 impl TurnResult {
@@ -438,6 +442,13 @@ impl TurnResult {
         let models = self.model_usage_since_last_result.as_ref();
         let all = models.and_then(|it| it.values().map(|it| it.usage()).reduce(Usage::plus));
         all.filter(|it| it.total_tokens > 0).or_else(|| self.usage.map(TokenCounts::usage))
+    }
+
+    /// What the turn has cost. `total_cost_usd` would also count what was before it, in this process and
+    /// in those that had the conversation before.
+    pub(super) fn cost(&self) -> Option<f64> {
+        let models = self.model_usage_since_last_result.as_ref()?;
+        price(models.values().map(|it| it.cost_usd.unwrap_or_default()).sum())
     }
 }
 

@@ -9,6 +9,7 @@ use transcript::{ErrorInfo, Event, Level, Millis, ResponseId, RunStatus, Usage};
 
 use super::speaker::Speaker;
 use super::{PATIENCE_MS, SOURCE, failure, turn, wire};
+use crate::surrogates::Surrogates;
 use crate::telling::Telling;
 use crate::{Backend, Effect, Ending, Exit, Input, Launch};
 
@@ -25,6 +26,8 @@ struct Run {
     telling: Telling,
     speaker: Speaker,
     verdict: Option<Verdict>,
+    /// What went wrong last, while nothing followed on it.
+    last_error: Option<String>,
     deadline: Option<Millis>,
 }
 
@@ -48,7 +51,7 @@ impl CodexExec {
         let mut telling = Telling::new(response_id, SOURCE);
         let speaker = Speaker::new(&self.workspace);
         if std::mem::replace(&mut self.is_used, true) {
-            self.run = Some(Run { telling, speaker, verdict: None, deadline: None });
+            self.run = Some(Run::new(telling, speaker));
             return self.end(
                 RunStatus::Failed,
                 Some(failure::of_text("its process is over")),
@@ -69,15 +72,21 @@ impl CodexExec {
         // What is written gets the end of its last line from the driver.
         telling.push(Effect::Write(wire::words(&prompt)));
         telling.push(Effect::CloseInput);
-        self.run = Some(Run { telling, speaker, verdict: None, deadline: None });
+        self.run = Some(Run::new(telling, speaker));
         Vec::new()
     }
 
     fn exited(&mut self, exit: &Exit) -> Vec<Effect> {
-        match self.run.as_mut().and_then(|it| it.verdict.take()) {
+        let Some(run) = &mut self.run else { return Vec::new() };
+        let unsaid = run.last_error.take();
+        match run.verdict.take() {
             Some(Verdict::Completed(usage)) => self.end(RunStatus::Completed, None, usage),
             Some(Verdict::Failed(error)) => self.end(RunStatus::Failed, Some(error), None),
-            None => self.end(RunStatus::Failed, Some(failure::of_exit(exit, true)), None),
+            None => {
+                let gone = || failure::of_exit(exit, true);
+                let error = unsaid.map_or_else(gone, |it| failure::of_text(&it));
+                self.end(RunStatus::Failed, Some(error), None)
+            }
         }
     }
 
@@ -112,14 +121,17 @@ impl CodexExec {
             run.speaker.finish_step(None, &mut run.telling);
         }
         run.telling.emit(turn::last_word(status));
-        run.telling.push(Effect::End(Ending { status, error, usage }));
+        run.telling.push(Effect::End(Ending { status, error, usage, cost: None }));
         run.telling.take_effects()
     }
 
     fn hear(&mut self, now: Millis, line: &str) {
         let Some(run) = self.run.as_mut().filter(|_| !line.trim().is_empty()) else { return };
-        let said: Value = serde_json::from_str(line).unwrap_or_default();
+        // Words come whole, so that no half waits for another.
+        let said: Value =
+            serde_json::from_str(&Surrogates::default().mend(line)).unwrap_or_default();
         let item = in_camel_case(&said["item"]);
+        run.last_error = None;
         match said["type"].as_str().unwrap_or_default() {
             "thread.started" => {
                 let Some(thread) = said["thread_id"].as_str() else { return };
@@ -145,9 +157,11 @@ impl CodexExec {
             }
             "error" => {
                 let message = said["message"].as_str().unwrap_or_default();
-                // Its last try is told by `turn.failed` too.
+                // What it gives up at is told by `turn.failed` too, if it lives to say so.
                 if message.starts_with("Reconnecting") {
                     run.telling.notice(Level::Info, message);
+                } else {
+                    run.last_error = Some(message.to_owned());
                 }
             }
             _ => run.telling.unrecognized(line),
@@ -190,6 +204,10 @@ impl Backend for CodexExec {
 }
 
 impl Run {
+    fn new(telling: Telling, speaker: Speaker) -> Self {
+        Self { telling, speaker, verdict: None, last_error: None, deadline: None }
+    }
+
     /// The process should end now; if it does not, it is ended.
     fn decide(&mut self, now: Millis, verdict: Verdict) {
         let until = now.plus(PATIENCE_MS);

@@ -94,8 +94,8 @@ impl Speaker {
         if arguments["query"] != "" {
             self.set_arguments(id, &arguments, telling);
         }
-        // Codex asks about a patch after it has told of it, and is done with it at once.
-        if !self.waits && item["type"] != "fileChange" {
+        // Codex asks about some calls only after it has told of them; one that is asked about waits.
+        if !self.waits {
             self.running(now, id, telling);
         }
     }

@@ -406,6 +406,7 @@ impl Speaker {
             index: self.steps - 1,
             finish_reason: finish_reason.as_str().to_owned(),
             usage,
+            cost: None,
             parent_call_id: self.parent.clone(),
         });
     }

@@ -182,6 +182,8 @@ impl Codex {
         match (params["threadId"].as_str(), &self.link) {
             (None, _) => true,
             (Some(of), Link::Open { thread }) => of == thread,
+            // The conversation that is being opened has begun to speak before it has a name.
+            (Some(_), Link::Opening) => true,
             (Some(_), _) => false,
         }
     }

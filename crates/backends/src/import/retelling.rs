@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use transcript::{
     Answer, Attachment, Ending, ErrorCode, ErrorInfo, Event, Level, MessageId, Millis, Record,
-    ResponseId, RunStatus, Seq, SessionId, SteerState, Trigger, close,
+    ResponseId, Seq, SessionId, SteerState, Trigger, close,
 };
 
 use super::{Entry, Imported, ProgramKind, Tail, Turn};
@@ -140,7 +140,7 @@ impl Retelling {
         let why =
             "The program was ended in the middle of the turn. Send the message again to go on.";
         let error = ErrorInfo::new(ErrorCode::AgentExited, why);
-        self.end(at, &Ending::Failed { error, usage: None });
+        self.end(at, |_| Ending::failed(error));
         self.backend = backend;
     }
 
@@ -178,7 +178,7 @@ impl Retelling {
                         self.open(at, id, None, None, Trigger::SelfStarted);
                     }
                 }
-                Effect::End(end) => self.end(at, &ending(end)),
+                Effect::End(end) => self.end(at, |answer| end.of(answer)),
                 Effect::Write(line) => self.written.extend(serde_json::from_str::<Value>(&line)),
                 // It was decided long ago, nobody waits, and no process is there to be ended.
                 Effect::Ask { .. }
@@ -193,7 +193,7 @@ impl Retelling {
         }
     }
 
-    fn end(&mut self, at: Millis, ending: &Ending) {
+    fn end(&mut self, at: Millis, ending: impl FnOnce(&Answer) -> Ending) {
         let Some(turn) = self.turns.last().filter(|_| self.is_open) else { return };
         let session = SessionId::new("");
         let records: Vec<Record> = turn
@@ -206,7 +206,7 @@ impl Retelling {
             })
             .collect();
         let answer = Answer::replay(&turn.id, &records);
-        for event in close(&answer, ending, at.max(self.last_at)) {
+        for event in close(&answer, &ending(&answer), at.max(self.last_at)) {
             self.note(at, event);
         }
         self.is_open = false;
@@ -230,17 +230,4 @@ impl Retelling {
 
 fn run_id(of: &str) -> ResponseId {
     ResponseId::new(format!("run-{of}"))
-}
-
-fn ending(end: crate::Ending) -> Ending {
-    let crate::Ending { status, error, usage } = end;
-    match (status, error) {
-        (RunStatus::Completed, _) => Ending::Completed { usage },
-        (RunStatus::Cancelled, _) => Ending::Cancelled,
-        (RunStatus::Failed, Some(error)) => Ending::Failed { error, usage },
-        (RunStatus::Failed, None) => {
-            let error = ErrorInfo::new(ErrorCode::UpstreamError, "The program did not say why.");
-            Ending::Failed { error, usage }
-        }
-    }
 }

@@ -14,10 +14,10 @@ use super::calls::{Calls, News, Piece};
 use super::finish_reason::FinishReason;
 use super::lines::{Lines, MAX_LINE};
 use super::reasoning_details::ReasoningDetails;
-use super::surrogates::Surrogates;
 use super::template::Template;
 use super::think_tags::{Kind, ThinkTags};
 use super::wire::{self, CallDelta, Choice, Chunk, Delta, FirstChoice, Function};
+use crate::surrogates::Surrogates;
 
 /// How much of something unreadable is kept.
 const MAX_UNREADABLE: usize = 4096;

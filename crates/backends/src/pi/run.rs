@@ -456,8 +456,8 @@ impl Run {
         }
         let unseen = self.steers.drain(..);
         out.effects.extend(unseen.map(|it| Effect::CannotSteer(it.message_id)));
-        // The sum of the steps' usage is the driver's to make.
-        out.effects.push(Effect::End(Ending { status, error, usage: None }));
+        // The sum of what the steps have used and cost is the driver's to make.
+        out.effects.push(Effect::End(Ending { status, error, usage: None, cost: None }));
     }
 
     fn schedule(&mut self, out: &mut Out) {

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use transcript::{
-    CallId, ErrorCode, ErrorInfo, Event, Executor, PartId, ResponseId, Usage, Validation,
+    CallId, ErrorCode, ErrorInfo, Event, Executor, PartId, ResponseId, Spent, Validation,
 };
 
 use super::Out;
 use super::tools::Call;
-use super::wire::{Block, Message, Update};
+use super::wire::{Block, Message, Update, Usage};
 use crate::arguments_summary;
 
 pub(super) struct Speaker {
@@ -38,7 +38,7 @@ struct Written {
 }
 
 struct Failed {
-    usage: Option<Usage>,
+    spent: Spent,
 }
 
 struct OpenPart {
@@ -89,7 +89,7 @@ impl Speaker {
     }
 
     pub(super) fn start_message(&mut self, out: &mut Out) {
-        self.end_step(Stop::Other.finish_reason(), None, false, out);
+        self.end_step(Stop::Other.finish_reason(), Spent::default(), false, out);
         self.calls.retain(|it| !it.has_ended);
         out.emit(Event::StepStart { index: self.steps, parent_call_id: None });
         self.message = Some(Written::default());
@@ -125,14 +125,14 @@ impl Speaker {
     pub(super) fn end_message(&mut self, message: Message, out: &mut Out) -> Stop {
         self.ensure_message(out);
         let stop = Stop::of(&message);
-        let usage = message.usage.and_then(|it| it.told());
+        let spent = message.usage.as_ref().map(Usage::told).unwrap_or_default();
         let broke_off = matches!(stop, Stop::Aborted | Stop::Error(_));
         for (index, block) in message.content.into_blocks().into_iter().enumerate() {
             self.end_block(index, &block, broke_off, out);
         }
         match (&stop, &mut self.message) {
-            (Stop::Error(_), Some(message)) => message.failed = Some(Failed { usage }),
-            _ => self.end_step(stop.finish_reason(), usage, false, out),
+            (Stop::Error(_), Some(message)) => message.failed = Some(Failed { spent }),
+            _ => self.end_step(stop.finish_reason(), spent, false, out),
         }
         stop
     }
@@ -146,13 +146,13 @@ impl Speaker {
         for call in self.calls.iter_mut().filter(|it| it.block.is_some()) {
             call.break_off(error.clone(), out);
         }
-        self.end_step("error", failed.usage, true, out);
+        self.end_step("error", failed.spent, true, out);
     }
 
     /// The message that failed stays as it is.
     pub(super) fn keep_failed(&mut self, reason: &str, out: &mut Out) {
         if let Some(failed) = self.take_failed() {
-            self.end_step(reason, failed.usage, false, out);
+            self.end_step(reason, failed.spent, false, out);
         }
     }
 
@@ -248,13 +248,14 @@ impl Speaker {
         }
     }
 
-    fn end_step(&mut self, reason: &str, usage: Option<Usage>, discarded: bool, out: &mut Out) {
+    fn end_step(&mut self, reason: &str, spent: Spent, discarded: bool, out: &mut Out) {
         self.close_parts(|_| true, discarded, out);
         if self.message.take().is_some() {
             out.emit(Event::StepFinish {
                 index: self.steps - 1,
                 finish_reason: reason.to_owned(),
-                usage,
+                usage: spent.usage,
+                cost: spent.cost,
                 parent_call_id: None,
             });
         }

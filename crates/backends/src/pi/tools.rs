@@ -114,7 +114,9 @@ impl Call {
                 });
                 (result, (ran.output != self.output).then_some(ran.output), ran.truncated)
             }
-            None if is_error => (None, None, None),
+            None if is_error => {
+                (details(&said).map(|it| json!({ "details": it })), None, bash::truncated(&said))
+            }
             None => (Some(result(&said)), None, bash::truncated(&said)),
         };
         self.has_ended = true;
@@ -153,8 +155,8 @@ impl Call {
         match (&self.refused, ran) {
             (Some(code), _) => ErrorInfo::new(code.clone(), text()),
             _ if is_interrupted => {
-                let why = "Tool call was interrupted by the user";
-                ErrorInfo::new(ErrorCode::ToolInterrupted, why)
+                let own_words = ran.map_or_else(text, |it| it.note.clone().unwrap_or_default());
+                interrupted(&own_words)
             }
             (None, Some(Ran { exit_code: Some(code), .. })) => {
                 let why = format!("The command ended with exit code {code}.");
@@ -174,14 +176,44 @@ impl Call {
     }
 }
 
+/// By a person. What the tool says of it is added, unless it says no more than that.
+fn interrupted(own_words: &str) -> ErrorInfo {
+    let why = match own_words {
+        "" | "Command aborted" | "Operation aborted" => {
+            "Tool call was interrupted by the user".to_owned()
+        }
+        words => format!("Tool call was interrupted by the user. It said: {words}"),
+    };
+    ErrorInfo::new(ErrorCode::ToolInterrupted, why)
+}
+
 /// Words where there are only words.
 fn result(said: &ToolSaid) -> Value {
     // Most say the same in it.
-    match &said.structured_content {
-        Some(structured) if structured.is_object() => {
-            json!({ "content": said.content.text(), "structuredContent": structured })
-        }
-        _ if said.content.is_text() => said.content.text().into(),
-        _ => json!({ "content": said.content }),
+    let structured = said.structured_content.as_ref().filter(|it| it.is_object());
+    let details = details(said);
+    let content = match said.content.is_text() {
+        true => said.content.text().into(),
+        false => json!(said.content),
+    };
+    if said.content.is_text() && structured.is_none() && details.is_none() {
+        return content;
     }
+    let mut result = json!({ "content": content });
+    let more = [("structuredContent", structured), ("details", details.as_ref())];
+    for (name, value) in more.into_iter().filter_map(|(name, it)| Some((name, it?))) {
+        result[name] = value.clone();
+    }
+    result
+}
+
+/// What the tool tells beside what the model gets, such as the lines that an edit has changed. That it
+/// shows only a part of them is said in another place.
+fn details(said: &ToolSaid) -> Option<Value> {
+    let mut details = said.details.clone()?;
+    if let Some(fields) = details.as_object_mut() {
+        fields.shift_remove("truncation");
+        return (!fields.is_empty()).then_some(details);
+    }
+    (!details.is_null()).then_some(details)
 }

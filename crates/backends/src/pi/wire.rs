@@ -6,6 +6,9 @@ use std::borrow::Cow;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use transcript::Spent;
+
+use crate::ending::price;
 
 #[derive(Debug)]
 pub(super) enum Line {
@@ -237,13 +240,17 @@ impl Block {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Usage {
     input: Number,
     output: Number,
     cache_read: Number,
     cache_write: Number,
+    /// How much of the output was thinking, where the service counts it.
+    reasoning: Option<Number>,
+    /// What each of them has cost, and `total`.
+    cost: Value,
 }
 
 /// A count or a duration. It is written as JavaScript has it: any number may come.
@@ -258,8 +265,13 @@ impl Number {
 }
 
 impl Usage {
+    pub(super) fn told(&self) -> Spent {
+        let cost = self.cost.get("total").and_then(Value::as_f64).and_then(price);
+        Spent { usage: self.tokens(), cost }
+    }
+
     /// None where the service has counted nothing.
-    pub(super) fn told(self) -> Option<transcript::Usage> {
+    fn tokens(&self) -> Option<transcript::Usage> {
         let input = [self.input, self.cache_read, self.cache_write];
         let input_tokens = input.into_iter().map(Number::whole).fold(0, u64::saturating_add);
         let (output_tokens, cached) = (self.output.whole(), self.cache_read.whole());
@@ -269,7 +281,7 @@ impl Usage {
             output_tokens,
             total_tokens,
             cached_tokens: (cached > 0).then_some(cached),
-            ..transcript::Usage::default()
+            reasoning_tokens: self.reasoning.map(Number::whole).filter(|it| *it > 0),
         })
     }
 }

@@ -43,11 +43,17 @@ pub(crate) fn sessions() -> Vec<Session> {
 
 /// What is in the log when a program that was asked something has said this, and has ended.
 pub(crate) fn heard(said: &[String]) -> Vec<Record> {
-    let mut stage = talk::in_turn();
-    for line in said {
+    let of_turn = |line: &String| {
         let line: Value = serde_json::from_str(line).unwrap();
-        stage.notify(line["method"].as_str().unwrap(), line["params"].clone());
-    }
+        talk::notification(line["method"].as_str().unwrap(), line["params"].clone())
+    };
+    heard_as_written(&said.iter().map(of_turn).collect::<Vec<_>>())
+}
+
+/// Likewise, where the lines say which turn they are of.
+pub(crate) fn heard_as_written(said: &[String]) -> Vec<Record> {
+    let mut stage = talk::in_turn();
+    said.iter().for_each(|it| stage.line(it));
     stage.give(Input::Exited(Exit { code: Some(0), stderr: String::new() }));
     stage.session.records
 }

@@ -3,9 +3,8 @@
 use backends::{Effect, Verdict};
 use serde_json::Value;
 use transcript::{
-    Answer, ApprovalOptions, CallId, Decision, Ending, ErrorCode, ErrorInfo, Event, MessageId,
-    Millis, Record, ResponseId, RunStatus, Scope, SendMode, Seq, SessionId, Trigger, close,
-    is_of_session, missing_start, settle_result,
+    Answer, ApprovalOptions, CallId, Decision, Event, MessageId, Millis, Record, ResponseId, Scope,
+    SendMode, Seq, SessionId, Trigger, close, is_of_session, missing_start, settle_result,
 };
 
 /// Clocks of recordings begin at zero.
@@ -138,17 +137,7 @@ impl Log {
 
     fn end(&mut self, ending: &backends::Ending) {
         let Some(answer) = &self.run else { return };
-        let backends::Ending { status, error, usage } = ending.clone();
-        let ending = match (status, error) {
-            _ if answer.cancel_requested.is_some() => Ending::Cancelled,
-            (RunStatus::Cancelled, _) => Ending::Cancelled,
-            (RunStatus::Completed, _) => Ending::Completed { usage },
-            (RunStatus::Failed, error) => {
-                let unknown = || ErrorInfo::new(ErrorCode::AgentFailed, "no reason");
-                Ending::Failed { error: error.unwrap_or_else(unknown), usage }
-            }
-        };
-        for event in close(answer, &ending, self.now) {
+        for event in close(answer, &ending.clone().of(answer), self.now) {
             self.write(event);
         }
         self.run = None;

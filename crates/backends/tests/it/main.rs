@@ -6,6 +6,7 @@ mod captures;
 mod claude;
 mod codex;
 mod deviations;
+mod half_letters;
 mod import;
 mod log;
 mod made_up;

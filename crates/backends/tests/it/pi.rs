@@ -6,6 +6,7 @@ mod laws;
 mod recording;
 mod snapshots;
 mod stage;
+mod tool_results;
 
 use backends::Exit;
 use transcript::Record;

@@ -56,7 +56,7 @@ fn answer(answer: &transcript::Answer) -> Answer {
         interrupted: answer.was_interrupted(),
         cancel_reason: answer.cancelled,
         usage: answer.usage(),
-        cost: finish.and_then(|it| it.cost),
+        cost: answer.cost(),
         duration_ms: finish.map(|it| it.duration_ms),
         error: finish.and_then(|it| it.error.clone()),
     }

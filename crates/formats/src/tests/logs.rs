@@ -73,7 +73,7 @@ fn made_sound(records: Vec<Record>, speech: Speech) -> Vec<Record> {
     for run in ["r1", "r2"].map(ResponseId::new) {
         if sound.answer(&run).is_some() {
             let error = ErrorInfo::new(ErrorCode::UpstreamError, "gone");
-            sound.close(&run, &Ending::Failed { error, usage: None });
+            sound.close(&run, &Ending::failed(error));
         }
     }
     sound.records
@@ -124,8 +124,8 @@ impl Sound {
             return;
         }
         match event {
-            Event::RunFinish { .. } => self.close(run, &Ending::Completed { usage: None }),
-            Event::OutputCancelled { .. } => self.close(run, &Ending::Cancelled),
+            Event::RunFinish { .. } => self.close(run, &Ending::completed()),
+            Event::OutputCancelled { .. } => self.close(run, &Ending::cancelled()),
             Event::RunStart { .. } | Event::Other(_) => (),
             Event::MessageSteered { message_id, text, state } => {
                 let message_id = MessageId::new(format!("{run}.{message_id}"));
@@ -169,6 +169,7 @@ impl Sound {
             index,
             finish_reason: "stop".into(),
             usage: None,
+            cost: None,
             parent_call_id: parent,
         };
         self.push(Some(run), event);
@@ -176,7 +177,7 @@ impl Sound {
 
     fn close_parts(&mut self, run: &ResponseId) {
         let answer = self.answer(run).unwrap();
-        let closing = close(answer, &Ending::Cancelled, self.now);
+        let closing = close(answer, &Ending::cancelled(), self.now);
         let closing: Vec<Event> = closing
             .into_iter()
             .filter(|it| {

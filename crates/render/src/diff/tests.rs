@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Diff, MAX_ROWS, patch, texts};
+use super::{Diff, MAX_ROWS, numbered, patch, texts};
 use crate::dom::{Node, element};
 
 fn rows(diff: &Diff) -> Vec<Node> {
@@ -21,6 +21,15 @@ fn read(diff: &Diff) -> Vec<(String, Option<usize>, Option<usize>, String)> {
         }
     };
     rows(diff).iter().map(read_row).collect()
+}
+
+fn as_pi_writes((_, old, new, text): &(String, Option<usize>, Option<usize>, String)) -> String {
+    match (old, new) {
+        (None, None) => "    ...".to_owned(),
+        (None, Some(number)) => format!("+{number:3} {text}"),
+        (Some(number), None) => format!("-{number:3} {text}"),
+        (Some(number), Some(_)) => format!(" {number:3} {text}"),
+    }
 }
 
 /// Every line of both texts is shown under its number, or lies in a gap and is the same in both.
@@ -64,6 +73,18 @@ proptest! {
     ) {
         let text = |lines: Vec<String>, is_ended: bool| lines.join("\n") + if is_ended { "\n" } else { "" };
         check(&text(before, ends.0), &text(after, ends.1));
+    }
+
+    #[test]
+    fn numbered_lines_are_the_diff_that_they_were_made_of(
+        before in prop::collection::vec("[ab<]{0,2}( [cd&])?", 0..20),
+        after in prop::collection::vec("[ab<]{0,2}( [cd&])?", 0..20),
+    ) {
+        let text = |lines: Vec<String>| lines.iter().map(|it| format!("{it}\n")).collect::<String>();
+        let rows = read(&texts(&text(before), &text(after), Some(1)));
+        let written: Vec<String> = rows.iter().map(as_pi_writes).collect();
+        let expected = rows.iter().any(|it| it.1.is_some() != it.2.is_some()).then_some(rows);
+        prop_assert_eq!(numbered(&written.join("\n")).map(|it| read(&it)), expected);
     }
 
     #[test]

@@ -407,5 +407,5 @@ async fn next_of(run: &mut Option<Run>, worker: &mut Option<Worker>) -> Next {
 
 fn storage_failed(why: &str) -> Ending {
     let message = format!("The log could not be written: {why}. Make room, then continue.");
-    Ending::Failed { error: ErrorInfo::new(ErrorCode::Storage, message), usage: None }
+    Ending::failed(ErrorInfo::new(ErrorCode::Storage, message))
 }

@@ -242,6 +242,31 @@ fn approvals_lead_to_the_states_of_their_decision() {
 }
 
 #[test]
+fn a_call_runs_from_when_somebody_agreed() {
+    let log = "
+        tool_call_start {'callId':'c1','toolName':'shell','executor':'agent'}
+        tool_arguments_done {'callId':'c1','arguments':'{}','validation':'not_required'}
+        tool_running {'callId':'c1'}
+        tool_approval_requested {'callId':'c1','options':{'scopes':['once'],'canEdit':true}}
+        tool_running {'callId':'c1'}
+        tool_approval_resolved {'callId':'c1','decision':'accepted','by':'me'}
+        tool_running {'callId':'c1'}";
+    let states: Vec<_> = (2..=7)
+        .map(|n| {
+            let log = parse(log).into_iter().take(n).collect::<Vec<_>>();
+            let transcript = Transcript::replay(&log);
+            let call = transcript.messages[0].answer().unwrap().calls().next().unwrap().clone();
+            (call.state, call.running_since.is_some())
+        })
+        .collect();
+    use CallState::{AwaitingApproval, Queued, Running};
+    let waits = (AwaitingApproval, false);
+    let expected =
+        [(Queued, false), (Running, true), waits, waits, (Queued, false), (Running, true)];
+    assert_eq!(states, expected);
+}
+
+#[test]
 fn bad_data_gets_a_place_and_breaks_nothing() {
     check(
         "

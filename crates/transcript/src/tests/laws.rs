@@ -52,11 +52,22 @@ proptest! {
     }
 
     #[test]
+    fn what_waits_for_a_person_does_not_run(log in any_log(60)) {
+        for answer in Transcript::replay(&log).messages.iter().filter_map(Message::answer) {
+            for call in answer.calls().filter(|it| it.waits_for_approval()) {
+                prop_assert_eq!(call.running_since, None);
+                prop_assert_ne!(call.state, CallState::Running);
+            }
+        }
+    }
+
+    #[test]
     fn closing_ends_everything_once(log in any_log(60), now in 0..5000u64) {
         let endings = [
-            Ending::Completed { usage: None },
-            Ending::Failed { error: ErrorInfo::new(ErrorCode::AgentExited, "gone"), usage: None },
-            Ending::Cancelled,
+            Ending::completed(),
+            Ending::Completed { spent: Spent { usage: None, cost: Some(9.0) } },
+            Ending::failed(ErrorInfo::new(ErrorCode::AgentExited, "gone")),
+            Ending::cancelled(),
             Ending::TimedOut,
             Ending::Restarted,
             Ending::Imported,
@@ -242,13 +253,21 @@ fn check_closed(answer: &Answer, ending: &Ending, events: Vec<Event>) {
     }
 
     let was_open = answer.is_open();
+    let steps = answer.steps.iter().filter_map(|it| it.finished.as_ref()?.cost);
+    let of_steps = steps.reduce(|sum, it| sum + it);
     let mut answer = answer.clone();
     for event in events {
         let run = Some(answer.id.clone());
         answer.apply(&Record::new(Seq(1000), Millis(0), SessionId::new("s"), run, event));
     }
     if was_open {
-        assert_eq!(answer.finish.as_ref().unwrap().status, ending.status());
+        let finish = answer.finish.as_ref().unwrap();
+        assert_eq!(finish.status, ending.status());
+        let told = match ending {
+            Ending::Completed { spent } => spent.cost,
+            _ => None,
+        };
+        assert_eq!(finish.cost, told.or(of_steps), "what the agent says, else what the steps say");
         assert!(answer.calls().all(|call| !call.is_open()));
         let is_awaited = |it: &Exchange| it.outcome.is_none() && it.mode == ExchangeMode::Sync;
         assert!(!answer.exchanges().any(is_awaited), "nobody waits for an answer");

@@ -12,31 +12,31 @@ fn two_times_at_once() {
     check(
         "What time is it in Paris and Tokyo?",
         expect![[r#"
-        {"type":"step_start","index":0}
-        {"type":"text_start","partId":"r.1"}
-          11 deltas
-        done r.1
-            Let me check the time in Paris and Tokyo at once.
-        {"type":"tool_call_start","callId":"r.2","toolName":"time","executor":"server"}
-          4 deltas
-        {"type":"tool_arguments_done","callId":"r.2","arguments":"{\"zone\":\"Europe/Paris\"}","summary":"zone: 'Europe/Paris'","validation":"not_required"}
-        {"type":"tool_call_start","callId":"r.3","toolName":"time","executor":"server"}
-          4 deltas
-        {"type":"tool_arguments_done","callId":"r.3","arguments":"{\"zone\":\"Asia/Tokyo\"}","summary":"zone: 'Asia/Tokyo'","validation":"not_required"}
-        RunTool { call_id: CallId("r.2"), tool_name: "time", arguments: "{\"zone\":\"Europe/Paris\"}" }
-        RunTool { call_id: CallId("r.3"), tool_name: "time", arguments: "{\"zone\":\"Asia/Tokyo\"}" }
-        {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":8,"outputTokens":13,"totalTokens":21}}
-        {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
-        {"type":"step_start","index":1}
-        {"type":"text_start","partId":"r.4"}
-          20 deltas
-        done r.4
-            - In Paris it is **Sunday, 15 November 2026, 18:44**.
-            - In Tokyo it is **Sunday, 15 November 2026, 18:44**.
-        {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":31,"outputTokens":20,"totalTokens":51}}
-        {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
-        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 39, output_tokens: 33, total_tokens: 72, cached_tokens: None, reasoning_tokens: None }) }
-    "#]],
+            {"type":"step_start","index":0}
+            {"type":"text_start","partId":"r.1"}
+              11 deltas
+            done r.1
+                Let me check the time in Paris and Tokyo at once.
+            {"type":"tool_call_start","callId":"r.2","toolName":"time","executor":"server"}
+              4 deltas
+            {"type":"tool_arguments_done","callId":"r.2","arguments":"{\"zone\":\"Europe/Paris\"}","summary":"zone: 'Europe/Paris'","validation":"not_required"}
+            {"type":"tool_call_start","callId":"r.3","toolName":"time","executor":"server"}
+              4 deltas
+            {"type":"tool_arguments_done","callId":"r.3","arguments":"{\"zone\":\"Asia/Tokyo\"}","summary":"zone: 'Asia/Tokyo'","validation":"not_required"}
+            RunTool { call_id: CallId("r.2"), tool_name: "time", arguments: "{\"zone\":\"Europe/Paris\"}" }
+            RunTool { call_id: CallId("r.3"), tool_name: "time", arguments: "{\"zone\":\"Asia/Tokyo\"}" }
+            {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":8,"outputTokens":13,"totalTokens":21}}
+            {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
+            {"type":"step_start","index":1}
+            {"type":"text_start","partId":"r.4"}
+              20 deltas
+            done r.4
+                - In Paris it is **Sunday, 15 November 2026, 18:44**.
+                - In Tokyo it is **Sunday, 15 November 2026, 18:44**.
+            {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":31,"outputTokens":20,"totalTokens":51}}
+            {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
+            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 39, output_tokens: 33, total_tokens: 72, cached_tokens: None, reasoning_tokens: None }), cost: None }
+        "#]],
     );
 }
 
@@ -69,7 +69,7 @@ fn a_tool_of_the_client() {
             ```
         {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":13,"outputTokens":10,"totalTokens":23}}
         {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
-        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 20, output_tokens: 15, total_tokens: 35, cached_tokens: None, reasoning_tokens: None }) }
+        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 20, output_tokens: 15, total_tokens: 35, cached_tokens: None, reasoning_tokens: None }), cost: None }
     "#]].assert_eq(&show(&played));
 }
 
@@ -78,26 +78,26 @@ fn the_time_here() {
     check(
         "what time is it",
         expect![[r#"
-        {"type":"step_start","index":0}
-        {"type":"text_start","partId":"r.1"}
-          6 deltas
-        done r.1
-            Let me look at the clock.
-        {"type":"tool_call_start","callId":"r.2","toolName":"time","executor":"server"}
-          1 deltas
-        {"type":"tool_arguments_done","callId":"r.2","arguments":"{}","summary":"","validation":"not_required"}
-        RunTool { call_id: CallId("r.2"), tool_name: "time", arguments: "{}" }
-        {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":4,"outputTokens":7,"totalTokens":11}}
-        {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
-        {"type":"step_start","index":1}
-        {"type":"text_start","partId":"r.3"}
-          8 deltas
-        done r.3
-            It is **Sunday, 15 November 2026, 18:44** (UTC).
-        {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":16,"outputTokens":8,"totalTokens":24}}
-        {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
-        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 20, output_tokens: 15, total_tokens: 35, cached_tokens: None, reasoning_tokens: None }) }
-    "#]],
+            {"type":"step_start","index":0}
+            {"type":"text_start","partId":"r.1"}
+              6 deltas
+            done r.1
+                Let me look at the clock.
+            {"type":"tool_call_start","callId":"r.2","toolName":"time","executor":"server"}
+              1 deltas
+            {"type":"tool_arguments_done","callId":"r.2","arguments":"{}","summary":"","validation":"not_required"}
+            RunTool { call_id: CallId("r.2"), tool_name: "time", arguments: "{}" }
+            {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":4,"outputTokens":7,"totalTokens":11}}
+            {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
+            {"type":"step_start","index":1}
+            {"type":"text_start","partId":"r.3"}
+              8 deltas
+            done r.3
+                It is **Sunday, 15 November 2026, 18:44** (UTC).
+            {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":16,"outputTokens":8,"totalTokens":24}}
+            {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
+            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 20, output_tokens: 15, total_tokens: 35, cached_tokens: None, reasoning_tokens: None }), cost: None }
+        "#]],
     );
 }
 
@@ -106,26 +106,26 @@ fn a_place_that_does_not_exist() {
     check(
         "time in Atlantis",
         expect![[r#"
-        {"type":"step_start","index":0}
-        {"type":"text_start","partId":"r.1"}
-          9 deltas
-        done r.1
-            Let me check what time it is in Atlantis.
-        {"type":"tool_call_start","callId":"r.2","toolName":"time","executor":"server"}
-          4 deltas
-        {"type":"tool_arguments_done","callId":"r.2","arguments":"{\"zone\":\"Atlantis\"}","summary":"zone: 'Atlantis'","validation":"not_required"}
-        RunTool { call_id: CallId("r.2"), tool_name: "time", arguments: "{\"zone\":\"Atlantis\"}" }
-        {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":3,"outputTokens":10,"totalTokens":13}}
-        {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
-        {"type":"step_start","index":1}
-        {"type":"text_start","partId":"r.3"}
-          14 deltas
-        done r.3
-            I could not tell the time in Atlantis: There is no time zone 'Atlantis'.
-        {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":14,"outputTokens":14,"totalTokens":28}}
-        {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
-        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 17, output_tokens: 24, total_tokens: 41, cached_tokens: None, reasoning_tokens: None }) }
-    "#]],
+            {"type":"step_start","index":0}
+            {"type":"text_start","partId":"r.1"}
+              9 deltas
+            done r.1
+                Let me check what time it is in Atlantis.
+            {"type":"tool_call_start","callId":"r.2","toolName":"time","executor":"server"}
+              4 deltas
+            {"type":"tool_arguments_done","callId":"r.2","arguments":"{\"zone\":\"Atlantis\"}","summary":"zone: 'Atlantis'","validation":"not_required"}
+            RunTool { call_id: CallId("r.2"), tool_name: "time", arguments: "{\"zone\":\"Atlantis\"}" }
+            {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":3,"outputTokens":10,"totalTokens":13}}
+            {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
+            {"type":"step_start","index":1}
+            {"type":"text_start","partId":"r.3"}
+              14 deltas
+            done r.3
+                I could not tell the time in Atlantis: There is no time zone 'Atlantis'.
+            {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":14,"outputTokens":14,"totalTokens":28}}
+            {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
+            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 17, output_tokens: 24, total_tokens: 41, cached_tokens: None, reasoning_tokens: None }), cost: None }
+        "#]],
     );
 }
 
@@ -134,63 +134,63 @@ fn files_one_after_the_other() {
     check(
         "List the files, then read notes.txt and read missing.txt.",
         expect![[r#"
-        {"type":"step_start","index":0}
-        {"type":"text_start","partId":"r.1"}
-          7 deltas
-        done r.1
-            Let me look at the files first.
-        {"type":"tool_call_start","callId":"r.2","toolName":"list_files","executor":"server"}
-          2 deltas
-        {"type":"tool_arguments_done","callId":"r.2","arguments":"{\"path\":\".\"}","summary":"path: '.'","validation":"not_required"}
-        RunTool { call_id: CallId("r.2"), tool_name: "list_files", arguments: "{\"path\":\".\"}" }
-        {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":9,"outputTokens":8,"totalTokens":17}}
-        {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
-        {"type":"step_start","index":1}
-        {"type":"text_start","partId":"r.3"}
-          8 deltas
-        done r.3
-            Next, let me open `notes.txt` and read it.
-        {"type":"tool_call_start","callId":"r.4","toolName":"read_file","executor":"server"}
-          4 deltas
-        {"type":"tool_arguments_done","callId":"r.4","arguments":"{\"path\":\"notes.txt\"}","summary":"path: 'notes.txt'","validation":"not_required"}
-        RunTool { call_id: CallId("r.4"), tool_name: "read_file", arguments: "{\"path\":\"notes.txt\"}" }
-        {"type":"step_finish","index":1,"finishReason":"tool-calls","usage":{"inputTokens":18,"outputTokens":9,"totalTokens":27}}
-        {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
-        {"type":"step_start","index":2}
-        {"type":"text_start","partId":"r.5"}
-          8 deltas
-        done r.5
-            Next, let me open `missing.txt` and read it.
-        {"type":"tool_call_start","callId":"r.6","toolName":"read_file","executor":"server"}
-          4 deltas
-        {"type":"tool_arguments_done","callId":"r.6","arguments":"{\"path\":\"missing.txt\"}","summary":"path: 'missing.txt'","validation":"not_required"}
-        RunTool { call_id: CallId("r.6"), tool_name: "read_file", arguments: "{\"path\":\"missing.txt\"}" }
-        {"type":"step_finish","index":2,"finishReason":"tool-calls","usage":{"inputTokens":28,"outputTokens":9,"totalTokens":37}}
-        {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
-        {"type":"step_start","index":3}
-        {"type":"text_start","partId":"r.7"}
-          43 deltas
-        done r.7
-            The workspace folder has 4 entries:
+            {"type":"step_start","index":0}
+            {"type":"text_start","partId":"r.1"}
+              7 deltas
+            done r.1
+                Let me look at the files first.
+            {"type":"tool_call_start","callId":"r.2","toolName":"list_files","executor":"server"}
+              2 deltas
+            {"type":"tool_arguments_done","callId":"r.2","arguments":"{\"path\":\".\"}","summary":"path: '.'","validation":"not_required"}
+            RunTool { call_id: CallId("r.2"), tool_name: "list_files", arguments: "{\"path\":\".\"}" }
+            {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":9,"outputTokens":8,"totalTokens":17}}
+            {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
+            {"type":"step_start","index":1}
+            {"type":"text_start","partId":"r.3"}
+              8 deltas
+            done r.3
+                Next, let me open `notes.txt` and read it.
+            {"type":"tool_call_start","callId":"r.4","toolName":"read_file","executor":"server"}
+              4 deltas
+            {"type":"tool_arguments_done","callId":"r.4","arguments":"{\"path\":\"notes.txt\"}","summary":"path: 'notes.txt'","validation":"not_required"}
+            RunTool { call_id: CallId("r.4"), tool_name: "read_file", arguments: "{\"path\":\"notes.txt\"}" }
+            {"type":"step_finish","index":1,"finishReason":"tool-calls","usage":{"inputTokens":18,"outputTokens":9,"totalTokens":27}}
+            {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
+            {"type":"step_start","index":2}
+            {"type":"text_start","partId":"r.5"}
+              8 deltas
+            done r.5
+                Next, let me open `missing.txt` and read it.
+            {"type":"tool_call_start","callId":"r.6","toolName":"read_file","executor":"server"}
+              4 deltas
+            {"type":"tool_arguments_done","callId":"r.6","arguments":"{\"path\":\"missing.txt\"}","summary":"path: 'missing.txt'","validation":"not_required"}
+            RunTool { call_id: CallId("r.6"), tool_name: "read_file", arguments: "{\"path\":\"missing.txt\"}" }
+            {"type":"step_finish","index":2,"finishReason":"tool-calls","usage":{"inputTokens":28,"outputTokens":9,"totalTokens":37}}
+            {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
+            {"type":"step_start","index":3}
+            {"type":"text_start","partId":"r.7"}
+              43 deltas
+            done r.7
+                The workspace folder has 4 entries:
 
-            - `src/`
-            - `latest` (link)
-            - `notes.txt` (1 byte)
-            - `big.bin` (1.2 MB)
+                - `src/`
+                - `latest` (link)
+                - `notes.txt` (1 byte)
+                - `big.bin` (1.2 MB)
 
-            `notes.txt` has 3 lines. It says:
+                `notes.txt` has 3 lines. It says:
 
-            ````txt
-            one
-            ```
-            two
-            ````
+                ````txt
+                one
+                ```
+                two
+                ````
 
-            I could not read `missing.txt`: There is no file 'missing.txt' in the workspace.
-        {"type":"step_finish","index":3,"finishReason":"stop","usage":{"inputTokens":38,"outputTokens":43,"totalTokens":81}}
-        {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
-        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 93, output_tokens: 69, total_tokens: 162, cached_tokens: None, reasoning_tokens: None }) }
-    "#]],
+                I could not read `missing.txt`: There is no file 'missing.txt' in the workspace.
+            {"type":"step_finish","index":3,"finishReason":"stop","usage":{"inputTokens":38,"outputTokens":43,"totalTokens":81}}
+            {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
+            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 93, output_tokens: 69, total_tokens: 162, cached_tokens: None, reasoning_tokens: None }), cost: None }
+        "#]],
     );
 }
 
@@ -220,7 +220,7 @@ fn searching() {
                 - and 6 more
             {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":16,"outputTokens":20,"totalTokens":36}}
             {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
-            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 21, output_tokens: 27, total_tokens: 48, cached_tokens: None, reasoning_tokens: None }) }
+            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 21, output_tokens: 27, total_tokens: 48, cached_tokens: None, reasoning_tokens: None }), cost: None }
         "#]],
     );
 }
@@ -230,19 +230,19 @@ fn thinking() {
     check(
         "think about tea",
         expect![[r#"
-        {"type":"step_start","index":0}
-        {"type":"thinking_start","partId":"r.1"}
-          77 deltas
-        done r.1
-            The user wants me to think about tea. I should start with what I know for certain, which is little: I am a set of rules. Still, there are always two sides to look at. On the one hand tea may be simpler than it seems at first. On the other hand the simple view usually leaves out the part that matters. I could go round in circles here, so I will settle for one honest sentence.
-        {"type":"text_start","partId":"r.2"}
-          34 deltas
-        done r.2
-            I have thought about tea. My conclusion: look at the simple side first, and then ask what it leaves out. A real model would have more to say; you can read my thoughts above.
-        {"type":"step_finish","index":0,"finishReason":"stop","usage":{"inputTokens":3,"outputTokens":111,"totalTokens":114}}
-        {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
-        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 3, output_tokens: 111, total_tokens: 114, cached_tokens: None, reasoning_tokens: None }) }
-    "#]],
+            {"type":"step_start","index":0}
+            {"type":"thinking_start","partId":"r.1"}
+              77 deltas
+            done r.1
+                The user wants me to think about tea. I should start with what I know for certain, which is little: I am a set of rules. Still, there are always two sides to look at. On the one hand tea may be simpler than it seems at first. On the other hand the simple view usually leaves out the part that matters. I could go round in circles here, so I will settle for one honest sentence.
+            {"type":"text_start","partId":"r.2"}
+              34 deltas
+            done r.2
+                I have thought about tea. My conclusion: look at the simple side first, and then ask what it leaves out. A real model would have more to say; you can read my thoughts above.
+            {"type":"step_finish","index":0,"finishReason":"stop","usage":{"inputTokens":3,"outputTokens":111,"totalTokens":114}}
+            {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
+            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 3, output_tokens: 111, total_tokens: 114, cached_tokens: None, reasoning_tokens: None }), cost: None }
+        "#]],
     );
 }
 
@@ -265,7 +265,7 @@ fn breaking() {
             {"type":"step_start","index":1}
             {"type":"text_start","partId":"r.3"}
               20 deltas
-            Ending { status: Failed, error: Some(ErrorInfo { code: UpstreamError, message: "The model service broke off in the middle of its answer. This is the demo agent: it did so because you asked it to break." }), usage: Some(Usage { input_tokens: 3, output_tokens: 8, total_tokens: 11, cached_tokens: None, reasoning_tokens: None }) }
+            Ending { status: Failed, error: Some(ErrorInfo { code: UpstreamError, message: "The model service broke off in the middle of its answer. This is the demo agent: it did so because you asked it to break." }), usage: Some(Usage { input_tokens: 3, output_tokens: 8, total_tokens: 11, cached_tokens: None, reasoning_tokens: None }), cost: None }
         "#]],
     );
 }
@@ -299,7 +299,7 @@ fn greeting() {
                 You can ask for several things at once, such as `list the files, then read README.md`.
             {"type":"step_finish","index":0,"finishReason":"stop","usage":{"inputTokens":1,"outputTokens":190,"totalTokens":191}}
             {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
-            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 1, output_tokens: 190, total_tokens: 191, cached_tokens: None, reasoning_tokens: None }) }
+            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 1, output_tokens: 190, total_tokens: 191, cached_tokens: None, reasoning_tokens: None }), cost: None }
         "#]],
     );
 }
@@ -369,7 +369,7 @@ fn a_run_that_broke_off_goes_on() {
             ````
         {"type":"step_finish","index":2,"finishReason":"stop","usage":{"inputTokens":49,"outputTokens":53,"totalTokens":102}}
         {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
-        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 111, output_tokens: 77, total_tokens: 188, cached_tokens: None, reasoning_tokens: None }) }
+        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 111, output_tokens: 77, total_tokens: 188, cached_tokens: None, reasoning_tokens: None }), cost: None }
     "#]].assert_eq(&show(&played));
 }
 
@@ -378,29 +378,29 @@ fn who_is_there() {
     check(
         "list the agents",
         expect![[r#"
-        {"type":"step_start","index":0}
-        {"type":"text_start","partId":"r.1"}
-          6 deltas
-        done r.1
-            Let me see who is there.
-        {"type":"tool_call_start","callId":"r.2","toolName":"agents_list","executor":"server"}
-          1 deltas
-        {"type":"tool_arguments_done","callId":"r.2","arguments":"{}","summary":"","validation":"not_required"}
-        RunTool { call_id: CallId("r.2"), tool_name: "agents_list", arguments: "{}" }
-        {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":3,"outputTokens":7,"totalTokens":10}}
-        {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
-        {"type":"step_start","index":1}
-        {"type":"text_start","partId":"r.3"}
-          17 deltas
-        done r.3
-            There are 2 agents:
+            {"type":"step_start","index":0}
+            {"type":"text_start","partId":"r.1"}
+              6 deltas
+            done r.1
+                Let me see who is there.
+            {"type":"tool_call_start","callId":"r.2","toolName":"agents_list","executor":"server"}
+              1 deltas
+            {"type":"tool_arguments_done","callId":"r.2","arguments":"{}","summary":"","validation":"not_required"}
+            RunTool { call_id: CallId("r.2"), tool_name: "agents_list", arguments: "{}" }
+            {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":3,"outputTokens":7,"totalTokens":10}}
+            {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
+            {"type":"step_start","index":1}
+            {"type":"text_start","partId":"r.3"}
+              17 deltas
+            done r.3
+                There are 2 agents:
 
-            - `demo`, which is me (ready): Built in.
-            - `coder` (busy): Writes code.
-        {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":13,"outputTokens":17,"totalTokens":30}}
-        {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
-        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 16, output_tokens: 24, total_tokens: 40, cached_tokens: None, reasoning_tokens: None }) }
-    "#]],
+                - `demo`, which is me (ready): Built in.
+                - `coder` (busy): Writes code.
+            {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":13,"outputTokens":17,"totalTokens":30}}
+            {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
+            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 16, output_tokens: 24, total_tokens: 40, cached_tokens: None, reasoning_tokens: None }), cost: None }
+        "#]],
     );
 }
 
@@ -409,26 +409,26 @@ fn noting() {
     check(
         "note: tea is ready",
         expect![[r#"
-        {"type":"step_start","index":0}
-        {"type":"text_start","partId":"r.1"}
-          4 deltas
-        done r.1
-            Let me note that.
-        {"type":"tool_call_start","callId":"r.2","toolName":"callboard_note","executor":"server"}
-          4 deltas
-        {"type":"tool_arguments_done","callId":"r.2","arguments":"{\"text\":\"tea is ready\"}","summary":"text: 'tea is ready'","validation":"not_required"}
-        RunTool { call_id: CallId("r.2"), tool_name: "callboard_note", arguments: "{\"text\":\"tea is ready\"}" }
-        {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":4,"outputTokens":7,"totalTokens":11}}
-        {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
-        {"type":"step_start","index":1}
-        {"type":"text_start","partId":"r.3"}
-          6 deltas
-        done r.3
-            The note stands in the conversation.
-        {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":12,"outputTokens":6,"totalTokens":18}}
-        {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
-        Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 16, output_tokens: 13, total_tokens: 29, cached_tokens: None, reasoning_tokens: None }) }
-    "#]],
+            {"type":"step_start","index":0}
+            {"type":"text_start","partId":"r.1"}
+              4 deltas
+            done r.1
+                Let me note that.
+            {"type":"tool_call_start","callId":"r.2","toolName":"callboard_note","executor":"server"}
+              4 deltas
+            {"type":"tool_arguments_done","callId":"r.2","arguments":"{\"text\":\"tea is ready\"}","summary":"text: 'tea is ready'","validation":"not_required"}
+            RunTool { call_id: CallId("r.2"), tool_name: "callboard_note", arguments: "{\"text\":\"tea is ready\"}" }
+            {"type":"step_finish","index":0,"finishReason":"tool-calls","usage":{"inputTokens":4,"outputTokens":7,"totalTokens":11}}
+            {"type":"continuation","shouldContinue":true,"stopReason":"tool_calls","resolvedBy":"ToolCalls"}
+            {"type":"step_start","index":1}
+            {"type":"text_start","partId":"r.3"}
+              6 deltas
+            done r.3
+                The note stands in the conversation.
+            {"type":"step_finish","index":1,"finishReason":"stop","usage":{"inputTokens":12,"outputTokens":6,"totalTokens":18}}
+            {"type":"continuation","shouldContinue":false,"stopReason":"completed","resolvedBy":"NoToolCalls"}
+            Ending { status: Completed, error: None, usage: Some(Usage { input_tokens: 16, output_tokens: 13, total_tokens: 29, cached_tokens: None, reasoning_tokens: None }), cost: None }
+        "#]],
     );
 }
 

@@ -199,3 +199,35 @@ fn a_program_that_dies_of_an_interrupt_was_cancelled() {
         }
     }
 }
+
+/// With each result the program says what all of them have cost together.
+#[test]
+fn runs_cost_together_what_the_program_says() {
+    let mut compared = 0;
+    for recording in recordings() {
+        let results = lines(&recording).filter(|it| it["type"] == "result");
+        let told: Vec<(f64, f64)> = results.map(|it| (total_cost(&it), own_cost(&it))).collect();
+        let Some((first, last)) = told.first().zip(told.last()) else { continue };
+        // A conversation that is gone on with has cost something before.
+        let expected = last.0 - (first.0 - first.1);
+        let own: f64 = told.iter().map(|it| it.1).sum();
+        // Some recordings are abridged: what each model was used for is left out.
+        if expected == 0.0 || own == 0.0 {
+            continue;
+        }
+        let runs = played(&recording.steps).stage.closed;
+        let cost: f64 = runs.iter().filter_map(|it| it.answer.finish.as_ref()?.cost).sum();
+        assert!((cost - expected).abs() < 1e-9, "{}: {cost}, not {expected}", recording.name);
+        compared += 1;
+    }
+    assert!(compared > 40, "{compared}");
+}
+
+fn total_cost(result: &Value) -> f64 {
+    result["total_cost_usd"].as_f64().unwrap_or_default()
+}
+
+fn own_cost(result: &Value) -> f64 {
+    let models = result["model_usage_since_last_result"].as_object();
+    models.into_iter().flatten().filter_map(|(_, it)| it["costUSD"].as_f64()).sum()
+}

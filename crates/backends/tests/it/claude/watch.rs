@@ -157,7 +157,12 @@ impl Watch {
         let records: Vec<Record> =
             (1..).zip(std::iter::once(&started).chain(&self.events)).map(record).collect();
         let mut answer = Answer::replay(&self.id, &records);
-        let closing = transcript::close(&answer, &ending_of(ending), now);
+        assert_eq!(
+            ending.status == RunStatus::Failed,
+            ending.error.is_some(),
+            "fails with an error"
+        );
+        let closing = transcript::close(&answer, &ending.clone().of(&answer), now);
         for (seq, event) in (records.len() as u64 + 1..).zip(&closing) {
             answer.apply(&record((seq, event)));
         }
@@ -190,16 +195,5 @@ fn check_streamed(streamed: &str, arguments: &str) {
     let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
     if parsed(streamed).is_some() && parsed(streamed) == parsed(arguments) {
         assert_eq!(streamed, arguments);
-    }
-}
-
-fn ending_of(ending: &Ending) -> transcript::Ending {
-    match (ending.status, ending.error.clone()) {
-        (RunStatus::Completed, None) => transcript::Ending::Completed { usage: ending.usage },
-        (RunStatus::Failed, Some(error)) => {
-            transcript::Ending::Failed { error, usage: ending.usage }
-        }
-        (RunStatus::Cancelled, None) => transcript::Ending::Cancelled,
-        _ => panic!("a run fails with an error and no other way: {ending:?}"),
     }
 }

@@ -201,6 +201,29 @@ fn a_tool_of_a_server_is_the_one_with_these_arguments() {
     assert_eq!(stage.last_written(), json!({ "id": 0, "result": result }));
 }
 
+/// Codex tells of a patch and of a server's tool before it asks about them.
+#[test]
+fn a_call_that_waits_does_not_run_whenever_it_is_asked_about() {
+    let patch = json!({ "type": "fileChange", "id": "i", "changes": [] });
+    let tool = json!({ "type": "mcpToolCall", "id": "i", "server": "s", "tool": "t" });
+    let meta = json!({ "codex_approval_kind": "mcp_tool_call", "tool_params": {} });
+    for (item, method, params) in [
+        (patch, "item/fileChange/requestApproval", json!({ "itemId": "i" })),
+        (tool, "mcpServer/elicitation/request", json!({ "serverName": "s", "_meta": meta })),
+    ] {
+        let mut stage = in_turn();
+        let since = |stage: &Stage| stage.call("r1.1").running_since;
+        stage.started(item.clone());
+        assert_eq!(since(&stage), Some(stage.now), "nobody is asked yet");
+        stage.ask(0, method, params);
+        assert_eq!(since(&stage), None, "a person is asked");
+        stage.allow();
+        assert_eq!(since(&stage), Some(stage.now), "somebody agreed");
+        stage.completed(item);
+        assert!(!stage.call("r1.1").is_open());
+    }
+}
+
 #[test]
 fn a_request_that_nobody_can_answer_is_refused_and_shown() {
     let mut stage = in_turn();

@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use backends::{Backend, Effect, Ending, Input, Verdict};
 use serde_json::{Value, json};
 use transcript::{
-    Answer, ApprovalOptions, CallId, Decision, ErrorCode, ErrorInfo, Event, MessageId, Millis,
-    Record, ResponseId, RunStatus, Scope, Seq, SessionId, SteerState, Trigger,
+    Answer, ApprovalOptions, Call, CallId, Decision, Event, MessageId, Millis, Record, ResponseId,
+    RunStatus, Scope, Seq, SessionId, SteerState, Trigger,
 };
 
 use crate::log::Log;
@@ -84,6 +84,14 @@ impl Stage {
 
     pub(crate) fn is_running(&self) -> bool {
         self.run.is_some()
+    }
+
+    /// A call of the open run.
+    pub(crate) fn call(&self, id: &str) -> &Call {
+        self.run
+            .as_ref()
+            .and_then(|it| it.answer.call(&CallId::new(id)))
+            .expect("the call is known")
     }
 
     pub(crate) fn start(&mut self, prompt: &str) {
@@ -249,16 +257,8 @@ impl Stage {
     /// As the driver closes what is open.
     fn end(&mut self, ending: Ending) {
         assert_eq!(ending.error.is_some(), ending.status == RunStatus::Failed);
-        let how = match ending.status {
-            RunStatus::Completed => transcript::Ending::Completed { usage: ending.usage },
-            RunStatus::Failed => transcript::Ending::Failed {
-                error: ending.error.clone().unwrap_or(ErrorInfo::new(ErrorCode::ToolError, "")),
-                usage: ending.usage,
-            },
-            RunStatus::Cancelled => transcript::Ending::Cancelled,
-        };
         let run = self.run.as_ref().expect("only a run ends");
-        for event in transcript::close(&run.answer, &how, self.now) {
+        for event in transcript::close(&run.answer, &ending.clone().of(&run.answer), self.now) {
             self.record(event);
         }
         let answer = self.run.take().unwrap().answer;
@@ -282,7 +282,7 @@ impl Stage {
                 let message = serde_json::from_str(line).unwrap_or_else(|_| json!(line));
                 format!("  -> {}", short(message))
             }
-            Effect::End(Ending { status, error, usage }) => {
+            Effect::End(Ending { status, error, usage, .. }) => {
                 format!(
                     "END {}",
                     short(json!({ "status": status, "error": error, "usage": usage }))

@@ -1,9 +1,12 @@
 //! What Codex can do and no recording shows, one story each.
 
-use backends::{Input, Launch};
+use std::sync::Arc;
+
+use backends::codex::{Settings, backend};
+use backends::{Exit, Input, Launch};
 use expect_test::{Expect, expect};
-use serde_json::json;
-use transcript::RunStatus;
+use serde_json::{Value, json};
+use transcript::{ErrorCode, RunStatus};
 
 use super::stage::Stage;
 use super::talk::{THREAD, TURN, command, in_turn, stage};
@@ -277,6 +280,68 @@ fn a_conversation_that_is_gone_begins_anew() {
               -> {"id":3,"method":"thread/start","params":{"cwd":"","approvalPolicy":"untrusted","sandbox":"workspace-write"}}
             agent_linked {"cliSessionId":"thread-1","version":"1"}
               -> {"id":4,"method":"turn/start","params":{"threadId":"thread-1","input":[{"type":"text","text":"go","text_elements":[]}],"summary":"auto"}}
+        "#]],
+    );
+}
+
+#[test]
+fn a_conversation_speaks_before_its_opening_is_answered() {
+    let mut stage = stage(&Launch::default());
+    stage.start("go");
+    stage.respond("initialize", json!({}));
+    stage.told();
+    let server = json!({ "name": "db", "status": "failed", "error": "no such file" });
+    stage.notify("mcpServer/startupStatus/updated", server);
+    stage.notify("warning", json!({ "message": "careful" }));
+    check(
+        &mut stage,
+        expect![[r#"
+            notice {"level":"error","text":"Codex could not start its MCP server db: no such file"}
+            notice {"level":"info","text":"careful"}
+        "#]],
+    );
+    stage.respond("thread/start", json!({ "thread": { "id": THREAD } }));
+    stage.told();
+    stage.notify("warning", json!({ "threadId": "thread-2", "message": "not ours" }));
+    assert_eq!(stage.told(), "");
+}
+
+/// Of `codex exec`, which gives up with a word and may not live to say that its turn has failed.
+#[test]
+fn what_went_wrong_is_told_also_if_the_process_dies_of_it() {
+    let settings = Settings { app_server: false, ..Settings::default() };
+    let end = |lines: &[Value]| {
+        let mut stage = Stage::new(backend(Arc::new(settings.clone()), &Launch::default()));
+        stage.start("go");
+        lines.iter().for_each(|it| stage.line(&it.to_string()));
+        stage.give(Input::Exited(Exit { code: Some(1), stderr: String::new() }));
+        stage.endings.pop().unwrap().error.unwrap()
+    };
+    let trouble = json!({ "type": "error", "message": "unexpected status 401 Unauthorized" });
+    let trying = json!({ "type": "error", "message": "Reconnecting... 1/2" });
+    let more = json!({ "type": "turn.started" });
+    let told = end(std::slice::from_ref(&trouble));
+    assert_eq!(told.code, ErrorCode::UpstreamAuth);
+    assert!(told.message.contains("401 Unauthorized"));
+    assert_eq!(end(&[trying]).code, ErrorCode::AgentExited, "that is told while it tries");
+    assert_eq!(end(&[trouble, more]).code, ErrorCode::AgentExited, "it went on");
+}
+
+#[test]
+fn exec_loses_no_line_to_half_a_letter() {
+    let settings = Settings { app_server: false, ..Settings::default() };
+    let mut stage = Stage::new(backend(Arc::new(settings), &Launch::default()));
+    stage.start("go");
+    stage.told();
+    stage.line(
+        r#"{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"a\ud83d b"}}"#,
+    );
+    check(
+        &mut stage,
+        expect![[r#"
+            step_start {"index":0}
+            text_start {"partId":"r1.1"}
+            text_done {"partId":"r1.1","text":"a� b"}
         "#]],
     );
 }

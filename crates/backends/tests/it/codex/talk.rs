@@ -53,7 +53,7 @@ impl Stage {
 
     /// A notification of this turn.
     pub(crate) fn notify(&mut self, method: &str, params: Value) {
-        self.line(&json!({ "method": method, "params": of_turn(params) }).to_string());
+        self.line(&notification(method, params));
     }
 
     /// A request of this turn.
@@ -78,6 +78,11 @@ impl Stage {
     pub(crate) fn told(&mut self) -> String {
         std::mem::take(&mut self.story)
     }
+}
+
+/// Of this turn, unless it says otherwise.
+pub(crate) fn notification(method: &str, params: Value) -> String {
+    json!({ "method": method, "params": of_turn(params) }).to_string()
 }
 
 fn of_turn(mut params: Value) -> Value {

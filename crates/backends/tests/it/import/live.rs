@@ -79,6 +79,25 @@ fn an_imported_conversation_is_the_one_that_was_seen_live() {
     }
 }
 
+/// Of the three, Pi alone keeps it.
+#[test]
+fn an_imported_conversation_has_cost_what_was_seen_live() {
+    let cost = |answer: &Answer| answer.finish.as_ref().and_then(|it| it.cost);
+    let (live, mut paid) = (live(), 0);
+    let known: BTreeSet<&str> = DEVIATIONS.iter().map(|(name, _)| *name).collect();
+    for file in File::all().iter().filter(|it| it.name.starts_with("pi/")) {
+        let Some(live) = live.get(&file.name).filter(|_| !known.contains(&*file.name)) else {
+            continue;
+        };
+        let turns = file.import(Tail::Close).turns;
+        let skipped = turns.len().saturating_sub(live.len());
+        let imported: Vec<_> = turns[skipped..].iter().map(|it| cost(&answer(it))).collect();
+        assert_eq!(imported, live.iter().map(cost).collect::<Vec<_>>(), "{}", file.name);
+        paid += imported.iter().flatten().count();
+    }
+    assert!(paid > 30, "{paid}");
+}
+
 fn live() -> BTreeMap<String, Vec<Answer>> {
     let named = |folder: &'static str, live: Vec<(String, Vec<Answer>)>| {
         live.into_iter().map(move |(name, answers)| (format!("{folder}/{name}"), answers))

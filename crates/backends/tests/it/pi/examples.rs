@@ -6,8 +6,9 @@ use backends::pi::{Settings, program};
 use backends::{Backend, Exit, Input, Launch, Pi, ToolServer, Verdict};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
-use transcript::{Millis, ResponseId, Scope};
+use transcript::{Event, Millis, ResponseId, Scope};
 
+use super::recording::Recorded;
 use super::snapshots::shown;
 use super::stage::{Played, Stage};
 
@@ -27,7 +28,7 @@ fn prompted() -> Stage {
 }
 
 impl Stage {
-    fn say(&mut self, line: Value) {
+    pub(super) fn say(&mut self, line: Value) {
         self.said(&line.to_string());
     }
 
@@ -42,7 +43,7 @@ impl Stage {
             "content": content, "stopReason": stop_reason, "errorMessage": "500 no" } }));
     }
 
-    fn call(&mut self, name: &str, arguments: &Value) {
+    pub(super) fn call(&mut self, name: &str, arguments: &Value) {
         let call = json!({ "type": "toolCall", "id": "c", "name": name, "arguments": arguments });
         self.message("toolUse", &json!([call]));
         self.say(json!({ "type": "tool_execution_start", "toolCallId": "c", "toolName": name,
@@ -61,7 +62,7 @@ impl Stage {
 
 /// What the last `n` inputs led to.
 #[track_caller]
-fn check(stage: &Stage, n: usize, expect: Expect) {
+pub(super) fn check(stage: &Stage, n: usize, expect: Expect) {
     let is_given = |it: &Played| matches!(it, Played::Given(_));
     let given = stage.played.iter().enumerate().filter(|(_, it)| is_given(it));
     let starts: Vec<usize> = given.map(|(idx, _)| idx).collect();
@@ -448,38 +449,27 @@ fn a_question_that_pi_takes_back() {
     );
 }
 
+/// A recording's clock is the page's.
 #[test]
-fn a_long_output_of_a_command_that_fails() {
-    let mut stage = working();
-    stage.call("bash", &json!({ "command": "seq 9" }));
-    let text = "8\n9\n\n\n[Showing lines 8-9 of 9. Full output: /tmp/x.log]\n\n\
-                Command timed out after 3 seconds";
-    stage.say(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": "bash",
-        "result": { "content": [{ "type": "text", "text": text }] }, "isError": true }));
-    check(
-        &stage,
-        1,
-        expect![[r#"
-        tool_result {"callId":"r1.1","toolName":"bash","ok":false,"output":"8\n9\n","error":{"code":"tool_timeout","message":"Command timed out after 3 seconds"},"durationMs":0}
-    "#]],
-    );
+fn what_is_given_happens_when_it_is_given() {
+    let mut stage = prompted();
+    stage.play_line(Millis(700), &Recorded::Written(r#"{"type":"steer","message":"and"}"#.into()));
+    let queued =
+        stage.session.records.iter().find(|it| matches!(it.event, Event::MessageQueued { .. }));
+    let began = stage.session.records[0].at;
+    assert_eq!(queued.unwrap().at.since(began), 700);
 }
 
 #[test]
-fn a_result_with_a_picture() {
+fn tokens_and_their_price_are_told_with_the_step() {
     let mut stage = working();
-    stage.call("read", &json!({ "path": "a.png" }));
-    let content = json!([{ "type": "text", "text": "Read image file" },
-        { "type": "image", "data": "QQ==", "mimeType": "image/png" }]);
-    stage.say(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": "read",
-        "result": { "content": content } }));
-    check(
-        &stage,
-        1,
-        expect![[r#"
-        tool_result {"callId":"r1.1","toolName":"read","ok":true,"result":{"content":[{"type":"text","text":"Read image file"},{"type":"image","data":"QQ==","mimeType":"image/png"}]},"durationMs":0}
-    "#]],
+    stage.say(
+        json!({ "type": "message_end", "message": { "role": "assistant", "stopReason": "stop",
+        "usage": { "input": 5, "output": 7, "reasoning": 3, "cost": { "total": 0.25 } } } }),
     );
+    let event = stage.session.records.pop().unwrap().event;
+    let Event::StepFinish { usage: Some(usage), cost, .. } = event else { panic!("{event:?}") };
+    assert_eq!((usage.total_tokens, usage.reasoning_tokens, cost), (12, Some(3), Some(0.25)));
 }
 
 #[test]

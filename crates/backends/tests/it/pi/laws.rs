@@ -194,3 +194,23 @@ fn delta_of<'a>(event: &'a Event, id: &str) -> Option<&'a str> {
         _ => None,
     }
 }
+
+/// Messages come several times; each is paid for once.
+#[test]
+fn runs_cost_what_their_messages_cost() {
+    let mut total = 0.0;
+    for recording in Recording::all() {
+        let said = recording.lines.iter().filter_map(|(_, it)| match it {
+            Recorded::Said(line) => serde_json::from_str::<Value>(line).ok(),
+            _ => None,
+        });
+        let ends = said.filter(|it| it["type"] == "message_end");
+        let expected: f64 =
+            ends.filter_map(|it| it["message"]["usage"]["cost"]["total"].as_f64()).sum();
+        let runs = gone(Stage::play(&recording)).finished;
+        let cost: f64 = runs.iter().filter_map(|it| it.answer.finish.as_ref()?.cost).sum();
+        assert!((cost - expected).abs() < 1e-9, "{}: {cost}, not {expected}", recording.name);
+        total += cost;
+    }
+    assert!(total > 0.01, "{total}");
+}

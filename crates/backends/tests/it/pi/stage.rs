@@ -8,8 +8,8 @@ use backends::pi::Settings;
 use backends::{Backend, Effect, Exit, Input, Launch, Pi, Verdict};
 use serde_json::{Value, json};
 use transcript::{
-    Answer, CallId, Ending, Event, MessageId, Millis, PartKind, Record, ResponseId, RunStatus,
-    Scope, Seq, SessionId, Trigger, close, is_of_session,
+    Answer, CallId, Event, MessageId, Millis, PartKind, Record, ResponseId, RunStatus, Scope, Seq,
+    SessionId, Trigger, close, is_of_session,
 };
 
 use super::recording::{Recorded, Recording};
@@ -134,7 +134,7 @@ impl Stage {
         self.runs += 1;
         let response_id = ResponseId::new(format!("r{}", self.runs));
         self.open = Some(OpenRun::new(&response_id, Trigger::User, self.now));
-        self.session.start(&response_id, &json!(text));
+        self.log().start(&response_id, &json!(text));
         let history = vec![json!({ "role": "user", "content": text })];
         self.give(Input::Start { response_id, history });
     }
@@ -142,14 +142,14 @@ impl Stage {
     pub(super) fn steer(&mut self, text: &str) {
         self.steers += 1;
         let message_id = MessageId::new(format!("m{}", self.steers));
-        self.session.steer(&message_id, &json!(text));
+        self.log().steer(&message_id, &json!(text));
         self.give(Input::Steer { message_id, message: json!({ "role": "user", "content": text }) });
     }
 
     pub(super) fn decide(&mut self, verdict: Verdict) {
         if !self.asked.is_empty() {
             let call_id = self.asked.remove(0);
-            self.session.decide(&call_id, &verdict);
+            self.log().decide(&call_id, &verdict);
             self.give(Input::Decided { call_id, verdict });
         }
     }
@@ -217,9 +217,9 @@ impl Stage {
             _ => 0,
         };
         self.played.push(Played::Given(shown(&input)));
-        self.session.set_now(self.now);
+        let log = self.log();
         if input == Input::Interrupt {
-            self.session.interrupt();
+            log.interrupt();
         }
         let effects = self.pi.on(self.now, input);
         assert!(effects.len() <= 64 + room, "{} effects at once", effects.len());
@@ -278,6 +278,12 @@ impl Stage {
                 panic!("Pi needs nothing of this: {effect:?}")
             }
         }
+    }
+
+    /// The session's, at this moment.
+    fn log(&mut self) -> &mut Log {
+        self.session.set_now(self.now);
+        &mut self.session
     }
 
     fn run(&mut self, what: &str) -> &mut OpenRun {
@@ -374,14 +380,9 @@ impl OpenRun {
 
     /// As the driver does it; then nothing is open.
     fn finish(mut self, ending: backends::Ending, now: Millis) -> Finished {
-        let backends::Ending { status, error, usage } = ending;
-        assert_eq!(status == RunStatus::Failed, error.is_some());
-        let how = match (status, error) {
-            (RunStatus::Failed, Some(error)) => Ending::Failed { error, usage },
-            (RunStatus::Cancelled, _) => Ending::Cancelled,
-            _ => Ending::Completed { usage },
-        };
-        for event in close(&self.answer, &how, now) {
+        let status = ending.status;
+        assert_eq!(status == RunStatus::Failed, ending.error.is_some());
+        for event in close(&self.answer, &ending.of(&self.answer), now) {
             self.apply(event, now);
         }
         let Self { answer, events, .. } = self;

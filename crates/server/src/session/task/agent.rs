@@ -75,7 +75,7 @@ impl Task {
     fn fail_unstarted(&mut self, id: &ResponseId, error: ErrorInfo, start: Event) {
         let record = Record::new(self.head, clock::now(), self.id.clone(), Some(id.clone()), start);
         let answer = Answer::replay(id, [&record]);
-        for event in close(&answer, &Ending::Failed { error, usage: None }, clock::now()) {
+        for event in close(&answer, &Ending::failed(error), clock::now()) {
             self.push(Some(id), event);
         }
     }
@@ -150,7 +150,7 @@ impl Task {
                 }
                 Effect::End(end) => {
                     let Some(run) = &self.run else { return };
-                    let ending = how_it_ended(&run.answer, end);
+                    let ending = end.of(&run.answer);
                     self.end_run(&ending);
                 }
             }
@@ -191,7 +191,7 @@ impl Task {
         self.return_what_waits(&id);
         let Some(run) = &self.run else { return };
         // Its program has stopped working on the answer, and not said that the call has ended too.
-        let may_go_on = *ending == Ending::Cancelled && run.has_running_call();
+        let may_go_on = ending.is_cancelled() && run.has_running_call();
         for event in close(&run.answer, ending, clock::now()) {
             self.push(Some(&id), event);
         }
@@ -206,14 +206,14 @@ impl Task {
             Some(worker) if worker.is_of_use() && !may_go_on => {
                 worker.is_idle();
                 // It may have said so before its commands are gone.
-                let is_stopped = *ending == Ending::Cancelled;
+                let is_stopped = ending.is_cancelled();
                 self.leaving.extend(is_stopped.then(|| worker.end_commands()).flatten());
             }
             // It has done its work, or is to go: the end is written when it has gone.
             Some(_) => self.dismiss(),
             None => (),
         }
-        if *ending == Ending::Cancelled {
+        if ending.is_cancelled() {
             self.say_what_goes_on();
         }
     }
@@ -302,7 +302,7 @@ impl Task {
     async fn hire_or_fail(&mut self) -> bool {
         let hired = self.hire().await;
         if let Err(error) = hired {
-            self.end_run(&Ending::Failed { error, usage: None });
+            self.end_run(&Ending::failed(error));
         }
         self.run.is_some()
     }
@@ -363,7 +363,7 @@ impl Task {
             Err(error) => {
                 let message = format!("The conversation could not be read: {error}");
                 let error = ErrorInfo::new(ErrorCode::Storage, message);
-                self.end_run(&Ending::Failed { error, usage: None });
+                self.end_run(&Ending::failed(error));
             }
         }
     }
@@ -374,41 +374,4 @@ fn as_function(ClientTool { name, description, parameters }: &ClientTool) -> Val
     json!({ "type": "function", "function": {
         "name": name, "description": description, "parameters": parameters,
     }})
-}
-
-/// Once somebody has asked to stop, the run is cancelled, whatever the agent says of its end.
-fn how_it_ended(answer: &Answer, end: backends::Ending) -> Ending {
-    let backends::Ending { status, error, usage } = end;
-    match status {
-        _ if answer.cancel_requested.is_some() => Ending::Cancelled,
-        RunStatus::Completed => Ending::Completed { usage },
-        RunStatus::Cancelled => Ending::Cancelled,
-        RunStatus::Failed => {
-            let unknown = || ErrorInfo::new(ErrorCode::AgentFailed, "The agent gave no reason.");
-            Ending::Failed { error: error.unwrap_or_else(unknown), usage }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    //! How a run ends, whoever says so.
-
-    use transcript::{Millis, Seq, SessionId};
-
-    use super::*;
-
-    #[test]
-    fn a_run_that_was_asked_to_stop_is_cancelled_whatever_its_agent_says() {
-        let id = ResponseId::new("r");
-        let asked = Event::CancelRequested { by: "user".to_owned() };
-        let asked = Record::new(Seq(1), Millis(0), SessionId::new("s"), Some(id.clone()), asked);
-        let end = |status| backends::Ending { status, error: None, usage: None };
-        for status in [RunStatus::Completed, RunStatus::Failed, RunStatus::Cancelled] {
-            let answer = Answer::replay(&id, [&asked]);
-            assert_eq!(how_it_ended(&answer, end(status)), Ending::Cancelled);
-            let ending = how_it_ended(&Answer::replay(&id, []), end(status));
-            assert_eq!(ending.status(), status, "nobody asked");
-        }
-    }
 }

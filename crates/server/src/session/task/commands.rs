@@ -103,7 +103,7 @@ impl Task {
                 self.hold_queue();
             }
             if is_unheard {
-                self.end_run(&Ending::Cancelled);
+                self.end_run(&Ending::cancelled());
             } else {
                 self.tell_agent(Input::Interrupt);
             }

@@ -123,7 +123,7 @@ impl Task {
         if self.run.is_some() {
             let message = format!("The program ended {code}. {said}");
             let error = ErrorInfo::new(ErrorCode::AgentExited, message.trim_end());
-            self.end_run(&Ending::Failed { error, usage: None });
+            self.end_run(&Ending::failed(error));
         }
     }
 

@@ -12,7 +12,7 @@ pub(super) const OF_NO_USE: Reasons = &[
     ]),
     ("which model answers, and how it is paid for", &[
         "*.model", "*.responseModel", "*service_tier", "*.speed", "*.api", "*.provider",
-        "*modelProvider", "*reasoningEffort", "*thinkingLevel", "*thinking_display", "*fast_mode_state",
+        "*.canonicalModel", "*.costBasis", "*modelProvider", "*reasoningEffort", "*thinkingLevel", "*thinking_display", "*fast_mode_state",
         "*fast_mode_disabled_reason", "thinking_level_changed:",
     ]),
     ("why the model stopped: the step's finish reason says so in our words", &[
@@ -56,7 +56,7 @@ pub(super) const OF_NO_USE: Reasons = &[
     ("what a text refers to: the text is there", &["stream_event:.event.delta.citation"]),
     ("our word for the tool is the model's own", &["item/started:.params.item.tool", "item/completed:.params.item.tool"]),
     ("a patch that the call's arguments say too", &[
-        "turn/diff/updated:", "*.details.diff", "*.details.patch",
+        "turn/diff/updated:",
     ]),
     ("what a sub-agent does, which its calls say", &["system/task_progress:.description"]),
     ("where all of the output is, of which we have all", &[
@@ -85,7 +85,6 @@ pub(super) const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("claude/edit-allow", "partial_json", "Claude Code put the arguments into its own order"),
     ("openai/vector-data-after-done", "ZZ", "the answer had ended"),
     ("openai/vector-thinking-tags", "think>", "tags are no words"),
-    ("pi/0.73/approve-abort-cancel", "The user said no.", "it was stopped before that"),
     (
         "pi/0.73/steer",
         "SCENARIO:context follow up",
@@ -102,7 +101,6 @@ pub(super) const SAID_OTHERWISE: Reasons = &[
         "[Request interrupted by user", "Command aborted", "Operation aborted",
         "Request was aborted", "This operation was aborted", "[ede_diagnostic]",
         "User rejected tool use", "The user doesn't want to proceed with this tool use",
-        "Nobody allowed this call; nothing ran.",
     ]),
     ("that it failed, and how", &[
         "Exit code ", "Error: Exit code ", "Command exited with code ",

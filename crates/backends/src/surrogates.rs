@@ -1,11 +1,11 @@
-//! Letters that a service cut in two: JSON writes those outside the basic plane as two escapes, and a
-//! service that counts as JavaScript does may send the first half in one event and the second in the next.
+//! Letters that were cut in two: JSON writes those outside the basic plane as two escapes, and a service or
+//! a program that counts as JavaScript does may send the first half in one event and the second in the next.
 
 use std::borrow::Cow;
 
 /// The half that the event before ended with.
 #[derive(Debug, Default)]
-pub(super) struct Surrogates {
+pub(crate) struct Surrogates {
     first_half: Option<String>,
 }
 
@@ -15,7 +15,7 @@ const UNKNOWN: &str = r"\ufffd";
 impl Surrogates {
     /// The event with whole letters alone. A half at the end of a string waits for the next event, and
     /// whatever half is left without another becomes the sign for a letter that nobody knows.
-    pub(super) fn mend<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
+    pub(crate) fn mend<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
         let mut waiting = self.first_half.take();
         if !json.contains(r"\u") {
             return Cow::Borrowed(json);

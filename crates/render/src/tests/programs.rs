@@ -1,4 +1,4 @@
-//! What Claude Code tells beside words: the changes of an edit, and questions to a person.
+//! What programs tell beside words: the changes of an edit, and questions to a person.
 
 use serde_json::{Value, json};
 use transcript::{Record, Transcript};
@@ -56,6 +56,19 @@ fn an_edit_shows_the_hunks_that_it_told_and_else_what_it_was_asked() {
         let shown = texts(&page("Edit", &arguments, &[result("Edit", &said)]), "diff").concat();
         assert!(shown.contains("BETA") && !shown.contains("gamma"), "{shown}");
     }
+}
+
+#[test]
+fn an_edit_of_pi_shows_the_lines_around_it() {
+    let arguments =
+        json!({ "path": "note.txt", "edits": [{ "oldText": "beta", "newText": "BETA" }] });
+    let diff = "   ...\n 11 alpha\n-12 beta\n+12 BETA\n 13 gamma";
+    let words = "Successfully replaced 1 block(s) in note.txt.";
+    let told = json!({ "content": words, "details": { "diff": diff, "firstChangedLine": 12 } });
+    let edit = page("edit", &arguments, &[result("edit", &told)]);
+    assert!(texts(&edit, "diff").concat().contains("gamma"));
+    assert!(edit.elements().iter().any(|it| it.attribute("data-line") == Some("13")), "numbered");
+    assert!(!texts(&edit, "body").iter().any(|it| it.trim() == words), "the change says it");
 }
 
 #[test]
