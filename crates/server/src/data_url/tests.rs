@@ -1,0 +1,28 @@
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
+use proptest::prelude::*;
+
+use super::read;
+
+proptest! {
+    #[test]
+    fn what_was_written_is_read(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        let ways = [
+            format!("data:text/plain;base64,{}", BASE64_STANDARD.encode(&bytes)),
+            format!("data:;base64,{}", BASE64_STANDARD_NO_PAD.encode(&bytes)),
+            format!("data:text/plain;charset=utf-8,{}", percent_encode(&bytes, NON_ALPHANUMERIC)),
+        ];
+        for url in ways {
+            prop_assert_eq!(read(&url).unwrap().unwrap(), bytes.clone(), "{}", url);
+        }
+    }
+}
+
+#[test]
+fn others_are_none() {
+    for url in ["", "data:", "data:text/plain;base64", "https://example.com/a,b"] {
+        assert_eq!(read(url), None, "{url}");
+    }
+    assert!(read("data:image/png;base64,!").unwrap().is_err());
+}
