@@ -1,20 +1,22 @@
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
-use proptest::prelude::*;
 
 use super::read;
 
-proptest! {
-    #[test]
-    fn what_was_written_is_read(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+/// Every byte, and every length of padding.
+#[test]
+fn what_was_written_is_read() {
+    let bytes: Vec<u8> = (0..=255).collect();
+    for n in 0..=bytes.len() {
+        let bytes = &bytes[..n];
         let ways = [
-            format!("data:text/plain;base64,{}", BASE64_STANDARD.encode(&bytes)),
-            format!("data:;base64,{}", BASE64_STANDARD_NO_PAD.encode(&bytes)),
-            format!("data:text/plain;charset=utf-8,{}", percent_encode(&bytes, NON_ALPHANUMERIC)),
+            format!("data:text/plain;base64,{}", BASE64_STANDARD.encode(bytes)),
+            format!("data:;base64,{}", BASE64_STANDARD_NO_PAD.encode(bytes)),
+            format!("data:text/plain;charset=utf-8,{}", percent_encode(bytes, NON_ALPHANUMERIC)),
         ];
         for url in ways {
-            prop_assert_eq!(read(&url).unwrap().unwrap(), bytes.clone(), "{}", url);
+            assert_eq!(read(&url).unwrap().unwrap(), bytes, "{url}");
         }
     }
 }

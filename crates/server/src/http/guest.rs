@@ -25,7 +25,7 @@ use crate::session::{Answered, Approval, Command, MessageState, NewMessage, Refu
 use crate::tools::{failed, tool_error};
 
 pub(super) use arrival::{Arrival, Beginning, Brought, Import, begin, is_known, path, welcome};
-pub(super) use telling::{RunPlace, Spoken, Telling, UNBUFFERED, Vocabulary, Voice, before};
+pub(super) use telling::{RunPlace, Spoken, Telling, Vocabulary, Voice, before, events, growing};
 
 /// A refusal in plain words: clients show the body as it is.
 pub(super) struct PlainError(HttpError);

@@ -56,7 +56,7 @@ async fn whatever_comes_before_it_the_last_message_has_one_answer() {
 /// The messages after a call of the client's tool has been asked for and run, in a session without a name.
 async fn called(server: &Server) -> Vec<Value> {
     let asked = message("user", "use the client tool pick");
-    let calling = complete(server, &[asked.clone()]).await;
+    let calling = complete(server, std::slice::from_ref(&asked)).await;
     assert_eq!(calling["finish_reason"], "tool_calls");
     let calling = calling["message"].clone();
     let id = &calling["tool_calls"][0]["id"];
