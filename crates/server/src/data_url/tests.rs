@@ -1,3 +1,5 @@
+//! Data addresses are read as they were written.
+
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
