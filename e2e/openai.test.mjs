@@ -174,7 +174,7 @@ const pick = (run) => ({
 
 for (const agent of ["demo", "model"]) {
   for (const session of [`picking-${agent}`, undefined]) {
-    test(`runTools with the agent ${agent}, ${session ? "in one session" : "in sessions of their own"}`, async () => {
+    test(`runTools with the agent ${agent}, ${session ? "in one session" : "in one that nobody named"}`, async () => {
       if (agent === "model") {
         model.willSay({ call: "pick_colour", arguments: { of: "wall" } }, { text: "So teal it is." });
       }

@@ -12,7 +12,7 @@ mod snapshot;
 mod stream;
 
 use serde_json::{Value, json};
-use transcript::{Answer, Attachment, Call, Content, Message, Part, PartKind, Said, SaidBy};
+use transcript::{Answer, Attachment, Call, Content, Message, PartKind, Said, SaidBy, Seq};
 
 pub use import::import;
 pub use incoming::{Request, earlier, request};
@@ -128,15 +128,9 @@ fn add_call(message: &mut Value, call: &Call) {
 
 /// Results follow the message that made the calls, in the order in which they came.
 fn with_results(messages: Vec<Value>, answer: &Answer) -> Vec<Value> {
-    let mut ended: Vec<(&Part, &Call)> = Vec::new();
-    for part in &answer.parts {
-        if let PartKind::Call(call) = &part.kind
-            && call.outcome.is_some()
-        {
-            ended.push((part, call));
-        }
-    }
-    ended.sort_by_key(|(part, _)| part.changed);
+    let mut ended: Vec<(Seq, &Call)> =
+        answer.calls().filter_map(|it| Some((it.outcome.as_ref()?.seq, it))).collect();
+    ended.sort_by_key(|(seq, _)| *seq);
     let results = |message: &Value| -> Vec<Value> {
         let calls = message["toolCalls"].as_array().map(Vec::as_slice).unwrap_or_default();
         let is_of_it = |id: &str| calls.iter().any(|call| call["id"] == id);

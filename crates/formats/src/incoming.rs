@@ -86,6 +86,8 @@ fn client_tool(name: Option<&str>, tool: &Value, place: &str) -> Result<ClientTo
     }
     let parameters = ["parameters", "inputSchema"].iter().map(|field| &tool[*field]);
     let parameters = match parameters.into_iter().find(|it| !it.is_null()) {
+        // So the AI SDK's `jsonSchema()` is written.
+        Some(schema) if schema["jsonSchema"].is_object() => schema["jsonSchema"].clone(),
         Some(schema @ Value::Object(_)) => schema.clone(),
         Some(_) => return Err(BadRequest::new(format!("`{place}.parameters` is no JSON Schema."))),
         None => json!({ "type": "object" }),

@@ -9,6 +9,7 @@ mod backup;
 mod cli;
 mod clock;
 mod config;
+mod data_url;
 mod doctor;
 mod export;
 mod files;

@@ -12,7 +12,7 @@ use crate::place::Index;
 use crate::result_files::result_files;
 use crate::{
     Answer, Approval, Body, CallId, CallState, Continuation, Event, Finish, Millis, Outcome,
-    OutputStream, Record, Resolution, ResponseId, Retry, Steered, Step, StepFinished, Trigger,
+    OutputStream, Record, Resolution, ResponseId, Retry, Seq, Steered, Step, StepFinished, Trigger,
     Validation,
 };
 
@@ -53,7 +53,7 @@ impl Answer {
     /// Takes in a record of this run, as the only way to change an answer.
     pub fn apply(&mut self, record: &Record) -> Range<usize> {
         let Record { seq, at, .. } = *record;
-        let mut touched = self.take_in(&record.event, at);
+        let mut touched = self.take_in(&record.event, seq, at);
         touched.end = touched.end.min(self.parts.len());
         touched.start = touched.start.min(touched.end);
         for part in &mut self.parts[touched.clone()] {
@@ -62,7 +62,7 @@ impl Answer {
         touched
     }
 
-    fn take_in(&mut self, event: &Event, at: Millis) -> Touched {
+    fn take_in(&mut self, event: &Event, seq: Seq, at: Millis) -> Touched {
         match event {
             Event::RunStart { agent, model, trigger, exchange_id } => {
                 self.agent.clone_from(agent);
@@ -211,6 +211,7 @@ impl Answer {
             } => {
                 let edge = self.index.body_edge();
                 let outcome = Outcome {
+                    seq,
                     at,
                     ok: *ok,
                     result: result.as_ref().map(|value| json_body(value, edge)),

@@ -264,6 +264,8 @@ pub struct Retry {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
+    /// The record that told of it.
+    pub seq: Seq,
     pub at: Millis,
     pub ok: bool,
     /// The result's JSON text; none where there was none.

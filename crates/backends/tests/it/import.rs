@@ -6,3 +6,5 @@ mod fuzz;
 mod laws;
 mod live;
 mod snapshots;
+
+pub(crate) use self::files::logs;

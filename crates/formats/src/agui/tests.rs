@@ -1,10 +1,12 @@
 //! Events folded by a client are the messages of a snapshot, and the strictest client takes them.
 
+use std::collections::HashSet;
+
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use transcript::logs::any_log;
-use transcript::{Event, Record, ResponseId};
+use transcript::{CallId, Event, Record, ResponseId};
 
 use super::testing::{Client, comes_back, folded, kept};
 use super::*;
@@ -216,4 +218,18 @@ fn what_clients_send() {
         `protocolVersion` is no text.
     "#]]
     .assert_eq(&(whys.join("\n") + "\n"));
+}
+
+/// It has them, under its own ids.
+#[test]
+fn results_that_the_client_gave_are_not_told_to_it() {
+    let log = read(ASKS);
+    let calls = HashSet::from([CallId::new("c1")]);
+    for (given, n_told) in [(HashSet::new(), 1), (calls, 0)] {
+        let mut stream = Stream::new(ResponseId::new("r1"), "th", "run1");
+        stream.leave_out_results(given);
+        let events = log.iter().flat_map(|record| stream.apply(record));
+        let results = events.filter(|it| it["type"] == "TOOL_CALL_RESULT");
+        assert_eq!(results.count(), n_told);
+    }
 }

@@ -15,6 +15,7 @@ fn a_tool_is_the_same_in_all_words() {
     let words = [
         json!({ "pick": tool }),
         json!({ "pick": { "description": "Picks", "inputSchema": schema } }),
+        json!({ "pick": { "description": "Picks", "inputSchema": { "jsonSchema": schema } } }),
         json!([named]),
         json!([{ "type": "function", "function": named }]),
     ];

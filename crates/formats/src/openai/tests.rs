@@ -10,9 +10,10 @@ use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use transcript::logs::any_log;
-use transcript::{Event, Millis, Record, ResponseId, Seq, SessionId, Transcript, event_from_body};
+use transcript::{Record, Transcript};
 
 use super::{Files, Reader, history, strict};
+use crate::tests::logs::read;
 
 const LOG: &str = r#"
     - {"type":"user_message","messageId":"m1","text":"look around"}
@@ -36,20 +37,6 @@ const LOG: &str = r#"
 
 fn records() -> Vec<Record> {
     read(LOG)
-}
-
-fn read(log: &str) -> Vec<Record> {
-    let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
-    (1..)
-        .zip(lines)
-        .map(|(seq, line)| {
-            let (run, body) = line.split_once(' ').unwrap();
-            let run = (run != "-").then(|| ResponseId::new(run));
-            let event = event_from_body(body);
-            assert!(!matches!(event, Event::Other(_)), "{line}");
-            Record::new(Seq(seq), Millis(0), SessionId::new("s"), run, event)
-        })
-        .collect()
 }
 
 fn reader() -> Reader<'static> {

@@ -2,6 +2,7 @@
 //! takes every chunk of it.
 
 mod client;
+mod converted;
 mod imports;
 mod requests;
 mod vectors;

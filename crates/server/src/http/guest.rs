@@ -25,7 +25,7 @@ use crate::session::{Answered, Approval, Command, MessageState, NewMessage, Refu
 use crate::tools::{failed, tool_error};
 
 pub(super) use arrival::{Arrival, Beginning, Brought, Import, begin, is_known, path, welcome};
-pub(super) use telling::{RunPlace, Spoken, Telling, UNBUFFERED, Vocabulary, Voice, before};
+pub(super) use telling::{RunPlace, Spoken, Telling, Vocabulary, Voice, before, events, growing};
 
 /// A refusal in plain words: clients show the body as it is.
 pub(super) struct PlainError(HttpError);
@@ -121,6 +121,26 @@ pub(super) async fn decide(
     Ok(calls)
 }
 
+/// Gives the run of these calls what came of them. None if it does not wait for all of them: somebody was
+/// faster, or it has ended.
+pub(super) async fn give_results(
+    app: &App,
+    session: &SessionId,
+    results: Vec<Decided>,
+) -> Result<Option<HashSet<CallId>>, HttpError> {
+    let mut calls = HashSet::new();
+    for result in results {
+        match carry_out(app, session, result).await {
+            (call, Ok(())) => drop(calls.insert(call)),
+            (_, Err(Refused::Decided { .. } | Refused::NotAwaited(_) | Refused::NoCall(_))) => {
+                return Ok(None);
+            }
+            (_, Err(refused)) => return Err(refused.into()),
+        }
+    }
+    Ok(Some(calls))
+}
+
 /// The run of these calls from where they were decided, and then live.
 pub(super) async fn tell_decided<V: Vocabulary>(
     app: App,
@@ -147,6 +167,17 @@ pub(super) async fn tell_run<V: Vocabulary>(
 /// What is under way.
 pub(super) fn open_run(app: &App, session: &SessionId) -> Result<Option<ResponseId>, HttpError> {
     Ok(app.store().summary(session)?.and_then(|(summary, _)| summary.open_run))
+}
+
+/// The session in which the run of a call is under way.
+pub(super) fn session_of(app: &App, call: &CallId) -> Result<Option<SessionId>, HttpError> {
+    let Some(run) = run_of(call) else { return Ok(None) };
+    for session in app.store().needing_attention()? {
+        if open_run(app, &session)?.is_some_and(|it| it == run) {
+            return Ok(Some(session));
+        }
+    }
+    Ok(None)
 }
 
 async fn carry_out(

@@ -9,16 +9,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use backends::arguments_summary;
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use formats::import::{Entry, Format, Setting};
 use formats::incoming::File;
 use store::{AppendError, Store};
 use transcript::{Attachment, Event, Level, Millis, Record, Seq, SessionId, put_to_rest};
 
 use crate::agents::Agents;
-use crate::clock;
 use crate::session::Refused;
+use crate::{clock, data_url};
 
 /// A session that is to be made.
 #[derive(Debug)]
@@ -222,10 +220,8 @@ const BLOBS: &str = "/api/blobs/";
 /// Keeps a file that came with a message, unless it is one of ours.
 pub(crate) async fn attach(store: &Store, file: &File) -> Result<Attachment, NotImported> {
     let File { media_type, name, url } = file;
-    let held = url.strip_prefix("data:").and_then(|it| it.split_once(";base64,"));
-    let (blob, size) = match (held, url.split_once(BLOBS)) {
-        (Some((_, data)), _) => {
-            let bytes = BASE64_STANDARD.decode(data);
+    let (blob, size) = match (data_url::read(url), url.split_once(BLOBS)) {
+        (Some(bytes), _) => {
             let bytes = bytes
                 .map_err(|why| NotImported::Bad(format!("a file's `url` is no base64: {why}")))?;
             let size = bytes.len() as u64;

@@ -206,7 +206,7 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     caller.call(POST, "/api/backup", "/api/backup", Body::Json(copy)).await;
     interrupt_and_go_on(caller, &id, &mut watcher).await;
     ask_and_decide(caller).await;
-    speak_agui(caller).await;
+    faces::speak_agui(caller).await;
     talk_as_to_a_model(caller).await;
     faces::converse(caller).await;
     let (events, events_url) = of("/contract-events");
@@ -258,8 +258,8 @@ async fn interrupt_and_go_on(caller: &mut Caller<'_>, id: &str, watcher: &mut Wa
         full = caller.call(POST, &messages, &messages_url, message()).await;
     }
     assert_eq!(full["error"]["code"], "queue_full");
-    for (path, url) in AGUI {
-        caller.call(POST, path, url, run_input(id, Some("one more"))).await;
+    for (path, url) in faces::AGUI {
+        caller.call(POST, path, url, faces::run_input(id, Some("one more"))).await;
     }
     let said = json!({ "model": "demo", "messages": [{ "role": "user", "content": "hello" }] });
     let full = complete(caller, id, Body::Json(said)).await;
@@ -300,34 +300,6 @@ async fn change_the_queue(caller: &mut Caller<'_>, id: &str) {
     caller.call(Method::DELETE, queue, &url, Body::None).await;
     let waiting = caller.call(GET, queue, &url, Body::None).await;
     assert_eq!(waiting["messages"], json!([]));
-}
-
-const AGUI: [(&str, &str); 2] =
-    [("/api/agui", "/api/agui"), ("/api/agui/{agent}", "/api/agui/demo")];
-
-fn run_input(thread: &str, text: Option<&str>) -> Body<'static> {
-    let said = text.map(|text| json!({ "role": "user", "content": text }));
-    let messages: Vec<Value> = said.into_iter().collect();
-    Body::Json(json!({ "threadId": thread, "runId": "r", "messages": messages }))
-}
-
-/// Its refusals are plain words, so what counts is that each status is seen.
-async fn speak_agui(caller: &mut Caller<'_>) {
-    let silent = caller.server.create_session().await;
-    for (path, url) in AGUI {
-        let thread = path.replace(['/', '{', '}'], "-");
-        for (body, status) in [
-            (run_input(&thread, Some("time in Lima")), 200),
-            (run_input(&thread, None), 200),
-            (run_input("a/b", None), 400),
-            (run_input("unknown", None), 404),
-            (run_input(&silent, None), 409),
-        ] {
-            let bearer = [(AUTHORIZATION.as_str(), BEARER)];
-            let (answered, _) = caller.call_with(POST, path, url, body, &bearer).await;
-            assert_eq!(answered, status, "{path}");
-        }
-    }
 }
 
 /// A call that a person must agree to, and what was agreed to for good.

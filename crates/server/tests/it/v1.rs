@@ -52,3 +52,86 @@ async fn whatever_comes_before_it_the_last_message_has_one_answer() {
         assert_eq!(runs.count(), n_runs, "{messages}");
     }
 }
+
+/// The messages after a call of the client's tool has been asked for and run, in a session without a name.
+async fn called(server: &Server) -> Vec<Value> {
+    let asked = message("user", "use the client tool pick");
+    let calling = complete(server, std::slice::from_ref(&asked)).await;
+    assert_eq!(calling["finish_reason"], "tool_calls");
+    let calling = calling["message"].clone();
+    let id = &calling["tool_calls"][0]["id"];
+    let result = json!({ "role": "tool", "tool_call_id": id, "content": "teal" });
+    vec![asked, calling, result]
+}
+
+async fn complete(server: &Server, messages: &[Value]) -> Value {
+    let tools = json!([{ "type": "function", "function": { "name": "pick" } }]);
+    let body = json!({ "model": "demo", "messages": messages, "tools": tools });
+    let (status, answer) = server.post("/v1/chat/completions", body).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    answer["choices"][0].clone()
+}
+
+/// How the runs of all sessions have ended, the oldest session first; an empty text for one that has not.
+async fn runs(server: &Server) -> Vec<Vec<String>> {
+    let listed = server.get("/api/sessions").await;
+    let mut sessions = Vec::new();
+    for session in listed["sessions"].as_array().unwrap().iter().rev() {
+        let id = session["id"].as_str().unwrap();
+        let log = server.log(id).await;
+        let mut runs = Vec::new();
+        for record in &log {
+            match &record.event {
+                Event::RunStart { .. } => runs.push(String::new()),
+                Event::RunFinish { status, .. } => {
+                    *runs.last_mut().unwrap() = format!("{status:?}");
+                }
+                _ => (),
+            }
+        }
+        sessions.push((log[0].at, runs));
+    }
+    sessions.sort();
+    sessions.into_iter().map(|(_, runs)| runs).collect()
+}
+
+#[tokio::test]
+async fn results_go_to_the_run_that_waits_for_them() {
+    let home = Home::instant();
+    let server = home.start();
+    let messages = called(&server).await;
+    assert_eq!(runs(&server).await, [[""]]);
+    let answer = complete(&server, &messages).await;
+    assert!(answer["message"]["content"].as_str().unwrap().contains("teal"), "{answer}");
+    assert_eq!(runs(&server).await, [["Completed"]]);
+    // Once more: nothing waits for them.
+    let again = complete(&server, &messages).await;
+    assert!(again["message"]["content"].as_str().unwrap().contains("teal"), "{again}");
+    assert_eq!(runs(&server).await[0], ["Completed"]);
+    assert_eq!(runs(&server).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_run_whose_conversation_goes_on_elsewhere_is_over() {
+    let home = Home::instant();
+    let server = home.start();
+    let mut messages = called(&server).await;
+    messages.push(message("user", "hello"));
+    let answer = complete(&server, &messages).await;
+    assert_eq!(answer["finish_reason"], "stop");
+    let [first, second] = &runs(&server).await[..] else { panic!("two sessions") };
+    assert_eq!(*first, ["Cancelled"]);
+    assert_eq!(second.last().unwrap(), "Completed");
+}
+
+#[tokio::test]
+async fn results_of_another_agent_are_not_its_own() {
+    let home =
+        Home::new("[demo]\npace = \"instant\"\n[[agents]]\nid = \"other\"\nkind = \"demo\"\n");
+    let server = home.start();
+    let messages = called(&server).await;
+    let body = json!({ "model": "other", "messages": messages });
+    let (status, answer) = server.post("/v1/chat/completions", body).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    assert_eq!(runs(&server).await[0], [""]);
+}

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use backends::ProgramKind;
 use backends::import::{Entry, Imported, Kept, SideFile, Tail, detect, read};
+use transcript::{Record, Seq, SessionId};
 
 pub(super) struct File {
     pub(super) kind: ProgramKind,
@@ -66,6 +67,19 @@ impl File {
 pub(super) fn entries(imported: &Imported) -> Vec<&Entry> {
     let turns = imported.turns.iter().flat_map(|it| &it.entries);
     turns.chain(&imported.rest).collect()
+}
+
+/// Each file as the log that it becomes.
+pub(crate) fn logs() -> impl Iterator<Item = Vec<Record>> {
+    File::all().into_iter().map(|file| {
+        let imported = file.import(Tail::Close);
+        let records =
+            (1..).zip(entries(&imported)).map(|(seq, Entry { at, response_id, event })| {
+                let session = SessionId::new("s");
+                Record::new(Seq(seq), *at, session, response_id.clone(), event.clone())
+            });
+        records.collect()
+    })
 }
 
 fn folder() -> PathBuf {

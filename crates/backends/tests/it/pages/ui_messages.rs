@@ -1,117 +1,134 @@
-//! Every recording as the AI SDK's clients read it after each record, and as they are told it. They check
-//! messages part by part, and chunk by chunk, by the names and kinds of fields. So one of each shape is
-//! written down, and `e2e/chat_messages.test.mjs` shows those to the real packages.
+//! Every recording as the AI SDK's clients read it after each record, and as they are told it: written down,
+//! for `e2e/chat_recorded.test.mjs` to show all of it to the real packages.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 
-use expect_test::expect_file;
-use formats::ui::{Profile, Stream, message};
-use serde_json::{Map, Value, json};
-use transcript::{Attachment, Record, ResponseId, Transcript};
+use formats::ui::{Profile, Stream};
+use formats::{ui, ui_v4};
+use serde_json::{Value, json};
+use transcript::{Attachment, Message, Record, ResponseId, Transcript};
 
 use super::all;
 
 const PROFILES: [(u8, Profile); 3] = [(5, Profile::V5), (6, Profile::V6), (7, Profile::V7)];
 
+/// The same messages are there once, whatever log and version they are of.
 #[test]
-#[expect(clippy::print_stdout, reason = "how much was looked at is part of the result")]
-fn messages_have_these_shapes() {
-    let (_, of_5) = shapes(Profile::V5);
-    let (n_prefixes, of_6) = shapes(Profile::V6);
-    assert_eq!(of_6, shapes(Profile::V7).1, "both keep the same");
-    let of_5 = of_5.iter().map(|it| line(5, "message", it));
-    let lines: String = of_5.chain(of_6.iter().map(|it| line(6, "message", it))).collect();
-    expect_file![file("ui_messages.jsonl")].assert_eq(&lines);
-    println!("{n_prefixes} prefixes");
-    assert!(n_prefixes > 7000, "{n_prefixes} prefixes");
-}
-
-#[test]
-fn chunks_have_these_shapes() {
-    let mut lines = String::new();
-    for (number, profile) in PROFILES {
-        let chunks = all().flat_map(|session| told(&session.records, profile));
-        let shapes: BTreeSet<String> = chunks.map(|it| fields_shape(&it).to_string()).collect();
-        lines.extend(shapes.iter().map(|it| line(number, "chunk", it)));
-    }
-    expect_file![file("ui_chunks.jsonl")].assert_eq(&lines);
-}
-
-/// Every run, record by record.
-fn told(records: &[Record], profile: Profile) -> Vec<Value> {
-    let runs = records.iter().filter_map(|it| it.response_id.as_ref());
-    let runs: BTreeSet<&str> = runs.map(ResponseId::as_str).collect();
-    let streams = runs.into_iter().map(|run| Stream::new(ResponseId::new(run), profile));
-    streams.flat_map(|mut it| records.iter().flat_map(move |record| it.apply(record))).collect()
-}
-
-fn file(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
-}
-
-fn line(profile: u8, what: &str, shape: &str) -> String {
-    format!("{{\"profile\":{profile},\"{what}\":{shape}}}\n")
-}
-
-/// Of the last messages after every record: the others have not changed. With the number of records.
-fn shapes(profile: Profile) -> (usize, BTreeSet<String>) {
-    let file_url = |file: &Attachment| format!("http://localhost/{}", file.blob);
-    let mut n_prefixes = 0;
-    let mut shapes = BTreeSet::new();
-    for session in all() {
-        let mut transcript = Transcript::default();
-        for record in &session.records {
+#[expect(clippy::print_stdout, reason = "how much there is, and where, is the result")]
+fn every_prefix_is_written_down() {
+    let mut file = Lines::create("ui_messages.jsonl");
+    let (mut n_prefixes, mut n_lists) = (0, 0);
+    let mut written = HashSet::new();
+    for records in logs() {
+        let mut transcript = Transcript::whole();
+        for record in &records {
             transcript.apply(record);
             n_prefixes += 1;
-            let last = transcript.messages.iter().rev().take(2);
-            let told = last.filter_map(|it| message(it, profile, &file_url));
-            shapes.extend(told.map(|it| shape(&it).to_string()));
-        }
-    }
-    (n_prefixes, shapes)
-}
-
-/// Each kind of part once.
-fn shape(message: &Value) -> Value {
-    let mut parts: Vec<Value> = Vec::new();
-    for part in message["parts"].as_array().unwrap() {
-        let part = fields_shape(part);
-        if !parts.contains(&part) {
-            parts.push(part);
-        }
-    }
-    json!({ "id": "x", "role": message["role"], "metadata": {}, "parts": parts })
-}
-
-fn fields_shape(part: &Value) -> Value {
-    let fields = part.as_object().unwrap().iter();
-    let fields: Map<String, Value> = fields
-        .map(|(name, value)| {
-            let kind = match name.as_str() {
-                "type" if part.get("toolCallId").is_some() && part.get("state").is_some() => {
-                    json!("tool-x")
+            for (profile, messages) in shown(&transcript) {
+                if !messages.is_empty() && written.insert((profile, messages.clone())) {
+                    n_lists += 1;
+                    file.add(&format!("{{\"profile\":{profile},\"messages\":[{messages}]}}"));
                 }
-                "type" | "state" | "finishReason" => value.clone(),
-                // May be anything.
-                "input" | "output" | "data" | "messageMetadata" if value.is_object() => json!({}),
-                _ => blank(value),
-            };
-            (name.clone(), kind)
-        })
-        .collect();
-    Value::Object(fields)
+            }
+        }
+    }
+    println!("{n_prefixes} prefixes, {n_lists} different lists of messages in {}", file.close());
+    assert!(n_prefixes > 12_000, "{n_prefixes} prefixes");
 }
 
-/// Its kind alone.
-fn blank(value: &Value) -> Value {
-    match value {
-        Value::Null | Value::Bool(_) => value.clone(),
-        Value::Number(_) => json!(0),
-        Value::String(_) => json!("x"),
-        Value::Array(_) => json!([]),
-        Value::Object(fields) => {
-            fields.iter().map(|(name, value)| (name.clone(), blank(value))).collect()
+/// Every run of every recording, with the message that is kept of it.
+#[test]
+#[expect(clippy::print_stdout, reason = "how much there is, and where, is the result")]
+fn every_stream_is_written_down() {
+    let mut file = Lines::create("ui_streams.jsonl");
+    let mut n_streams = 0;
+    for records in logs() {
+        let mut transcript = Transcript::whole();
+        transcript.extend(&records);
+        for answered in transcript.messages.iter().filter(|it| it.answer().is_some()) {
+            for (number, profile) in PROFILES {
+                let run = ResponseId::new(answered.id());
+                let chunks = Stream::new(run, profile).replay(&records);
+                let message = ui::message(answered, profile, &file_url);
+                let line = json!({ "profile": number, "chunks": chunks, "message": message });
+                file.add(&line.to_string());
+                n_streams += 1;
+            }
         }
+    }
+    println!("{n_streams} streams in {}", file.close());
+    assert!(n_streams > 1000, "{n_streams} streams");
+}
+
+/// Recordings of programs and models, what programs have kept on disk, and logs written by hand.
+fn logs() -> impl Iterator<Item = Vec<Record>> {
+    all().map(|it| it.records).chain(crate::import::logs()).chain(by_hand())
+}
+
+fn by_hand() -> impl Iterator<Item = Vec<Record>> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let folders = ["render/fixtures", "transcript/fixtures"].map(|it| crates.join(it));
+    let files = folders.into_iter().flat_map(|it| std::fs::read_dir(it).unwrap());
+    let paths = files.map(|it| it.unwrap().path());
+    let logs = paths.filter(|it| it.extension().is_some_and(|it| it == "jsonl"));
+    logs.map(|path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    })
+}
+
+/// What each version is shown, as the list's JSON. 6 and 7 keep the same.
+fn shown(transcript: &Transcript) -> [(u8, String); 3] {
+    let list = |of: &dyn Fn(&Message) -> Option<Value>| {
+        let messages = transcript.messages.iter().filter(|it| !it.superseded);
+        let shown: Vec<String> = messages.filter_map(of).map(|it| it.to_string()).collect();
+        shown.join(",")
+    };
+    [
+        (4, list(&|it| ui_v4::message(it, &file_url))),
+        (5, list(&|it| ui::message(it, Profile::V5, &file_url))),
+        (6, list(&|it| ui::message(it, Profile::V6, &file_url))),
+    ]
+}
+
+#[test]
+fn versions_6_and_7_keep_the_same() {
+    for records in logs() {
+        for message in &Transcript::replay(&records).messages {
+            let [of_6, of_7] =
+                [Profile::V6, Profile::V7].map(|it| ui::message(message, it, &file_url));
+            assert_eq!(of_6, of_7);
+        }
+    }
+}
+
+fn file_url(file: &Attachment) -> String {
+    format!("http://localhost/{}", file.blob)
+}
+
+/// A file in the folder that Cargo keeps for tests.
+struct Lines {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl Lines {
+    fn create(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let file = BufWriter::new(File::create(&path).unwrap());
+        Self { path, file }
+    }
+
+    fn add(&mut self, line: &str) {
+        writeln!(self.file, "{line}").unwrap();
+    }
+
+    /// Where it is.
+    fn close(mut self) -> String {
+        self.file.flush().unwrap();
+        self.path.display().to_string()
     }
 }

@@ -235,3 +235,29 @@ fn a_client_hears_of_its_own_calls_and_has_the_next_word() {
         {"id":"chatcmpl-r1","object":"chat.completion.chunk","created":1700000000,"model":"demo","choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}
     "#]].assert_eq(&lines);
 }
+
+#[test]
+fn why_the_model_stopped_is_said_in_openais_words() {
+    let words = [
+        ("stop", "stop"),
+        ("length", "length"),
+        ("content_filter", "content_filter"),
+        ("tool_calls", "stop"),
+        ("end_turn", "stop"),
+    ];
+    for (reason, told) in words {
+        let log = read(&format!(
+            r#"r1 {{"type":"run_start","agent":"demo","trigger":"user"}}
+               r1 {{"type":"step_start","index":0}}
+               r1 {{"type":"step_finish","index":0,"finishReason":"{reason}"}}
+               r1 {{"type":"run_finish","status":"completed"}}"#
+        ));
+        let run = ResponseId::new("r1");
+        let told_here = responses(&log, log.len(), &run, OtherCalls::Hidden);
+        let [Response { chunks, completion }] = told_here.as_slice() else { panic!("{reason}") };
+        let ends = chunks.iter().map(|it| &it["choices"][0]["finish_reason"]);
+        let ends: Vec<&Value> = ends.filter(|it| !it.is_null()).collect();
+        assert_eq!(ends, [told]);
+        assert_eq!(completion["choices"][0]["finish_reason"], told);
+    }
+}

@@ -25,6 +25,7 @@ pub(super) struct Client {
     /// Open ones, by `text` or `reasoning` and their ids.
     words: HashMap<(&'static str, String), usize>,
     inputs: HashMap<String, String>,
+    step_is_open: bool,
 }
 
 impl Client {
@@ -37,6 +38,7 @@ impl Client {
             parts: Vec::new(),
             words: HashMap::new(),
             inputs: HashMap::new(),
+            step_is_open: false,
         }
     }
 
@@ -115,8 +117,15 @@ impl Client {
                 self.id = chunk.get("messageId").unwrap_or(&self.id).clone();
                 self.merge_metadata(chunk);
             }
-            "start-step" => self.parts.push(json!({ "type": "step-start" })),
-            "finish-step" => assert!(self.words.is_empty(), "text is open at the end of its step"),
+            "start-step" => {
+                assert!(!self.step_is_open, "one step at a time");
+                self.step_is_open = true;
+                self.parts.push(json!({ "type": "step-start" }));
+            }
+            "finish-step" => {
+                assert!(self.words.is_empty(), "text is open at the end of its step");
+                assert!(std::mem::take(&mut self.step_is_open), "no step is open");
+            }
             "text-start" => self.start_words("text", chunk),
             "text-delta" => self.grow_words("text", chunk),
             "text-end" => self.end_words("text", chunk),
@@ -173,7 +182,7 @@ impl Client {
             "message-metadata" => self.merge_metadata(chunk),
             "finish" => {
                 self.merge_metadata(chunk);
-                assert!(self.words.is_empty());
+                assert!(self.words.is_empty() && !self.step_is_open, "{chunk}");
                 self.status = Status::Ready;
             }
             "abort" => self.status = Status::Ready,

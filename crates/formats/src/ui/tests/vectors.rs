@@ -80,7 +80,7 @@ fn version_5() {
 }
 
 #[test]
-fn version_6() {
+fn versions_6_and_7() {
     let names = taken("ai-6", Profile::V6);
     expect![[r#"
         ui-abort-chunk-plain
@@ -100,28 +100,7 @@ fn version_6() {
     "#]]
     .assert_eq(&names);
     assert_eq!(taken("ai-6-first", Profile::V6), names);
-}
-
-#[test]
-fn version_7() {
-    let names = taken("ai-7", Profile::V7);
-    expect![[r#"
-        ui-abort-chunk-plain
-        ui-approval-request
-        ui-continuation-same-id
-        ui-finish-reason-absent
-        ui-metadata-merge
-        ui-reasoning-then-text
-        ui-sources-and-file
-        ui-text-no-done-marker
-        ui-text-two-interleaved
-        ui-text-unterminated
-        ui-tool-output-error
-        ui-tool-output-in-later-step
-        ui-tool-static-partial-input
-        ui-tool-static-streamed
-    "#]]
-    .assert_eq(&names);
+    assert_eq!(taken("ai-7", Profile::V7), names);
     assert_eq!(taken("ai-7-first", Profile::V7), names);
 }
 

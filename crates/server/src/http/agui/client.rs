@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use formats::agui::{Stream, Version, frame, messages, snapshots};
 use serde_json::{Value, json};
 use store::Window;
@@ -12,7 +11,7 @@ use transcript::{Attachment, CallId, Record, ResponseId, Seq, SessionId, Transcr
 
 use crate::http::App;
 use crate::http::error::HttpError;
-use crate::http::guest::{RunPlace, Spoken, UNBUFFERED, Vocabulary, Voice};
+use crate::http::guest::{RunPlace, Spoken, Vocabulary, Voice, events, growing};
 use crate::window;
 
 pub(super) struct Client {
@@ -42,9 +41,7 @@ pub(super) enum Reason {
 
 impl Spoken for Client {
     fn response(body: Body) -> Response {
-        let headers =
-            [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache"), UNBUFFERED];
-        (headers, body).into_response()
+        growing(events::CONTENT_TYPE, body)
     }
 }
 
@@ -73,7 +70,7 @@ impl Vocabulary for Client {
     }
 
     fn sign_of_life(&self) -> &'static str {
-        ": still there\n\n"
+        events::SIGN_OF_LIFE
     }
 }
 

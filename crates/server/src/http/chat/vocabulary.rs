@@ -1,32 +1,24 @@
 //! How runs are told to AI SDK clients: server-sent events for versions 5 to 7, lines for version 4.
 
 use axum::body::Body;
-use axum::http::HeaderName;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use formats::ui::Profile;
 use formats::{ui, ui_v4};
-use serde_json::{Value, json};
+use serde_json::json;
 use transcript::{CallId, Record, ResponseId};
 
 use crate::http::error::HttpError;
-use crate::http::guest::{Spoken, UNBUFFERED, Vocabulary, Voice};
+use crate::http::guest::events::{self, DONE, event};
+use crate::http::guest::{Spoken, Vocabulary, Voice, growing};
 
 pub(super) struct Ui(pub(super) Profile);
 
 pub(super) struct UiV4;
 
-const DONE: &str = "data: [DONE]\n\n";
-
 impl Spoken for Ui {
     fn response(body: Body) -> Response {
-        let headers = [
-            (CONTENT_TYPE, "text/event-stream"),
-            (CACHE_CONTROL, "no-cache"),
-            (HeaderName::from_static("x-vercel-ai-ui-message-stream"), "v1"),
-            UNBUFFERED,
-        ];
-        (headers, body).into_response()
+        let mark = [("x-vercel-ai-ui-message-stream", "v1")];
+        (mark, growing(events::CONTENT_TYPE, body)).into_response()
     }
 }
 
@@ -40,7 +32,7 @@ impl Vocabulary for Ui {
     }
 
     fn sign_of_life(&self) -> &'static str {
-        ": still there\n\n"
+        events::SIGN_OF_LIFE
     }
 }
 
@@ -67,19 +59,10 @@ impl Voice for ui::Stream {
     }
 }
 
-fn event(chunk: &Value) -> String {
-    format!("data: {chunk}\n\n")
-}
-
 impl Spoken for UiV4 {
     fn response(body: Body) -> Response {
-        let headers = [
-            (CONTENT_TYPE, "text/plain; charset=utf-8"),
-            (CACHE_CONTROL, "no-cache"),
-            (HeaderName::from_static("x-vercel-ai-data-stream"), "v1"),
-            UNBUFFERED,
-        ];
-        (headers, body).into_response()
+        let mark = [("x-vercel-ai-data-stream", "v1")];
+        (mark, growing("text/plain; charset=utf-8", body)).into_response()
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::HeaderName;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use store::MessageKind;
@@ -23,8 +24,25 @@ use crate::http::feed::Feed;
 
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 /// Proxies that collect a response before they pass it on are told not to.
-pub(in crate::http) const UNBUFFERED: (HeaderName, &str) =
-    (HeaderName::from_static("x-accel-buffering"), "no");
+const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
+
+/// A response whose body grows while the run goes on.
+pub(in crate::http) fn growing(content_type: &'static str, body: Body) -> Response {
+    let headers = [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache"), UNBUFFERED];
+    (headers, body).into_response()
+}
+
+/// What the vocabularies have in common that are server-sent events.
+pub(in crate::http) mod events {
+    pub(in crate::http) const CONTENT_TYPE: &str = "text/event-stream";
+    pub(in crate::http) const SIGN_OF_LIFE: &str = ": still there\n\n";
+    /// The last one, of those that have a last one.
+    pub(in crate::http) const DONE: &str = "data: [DONE]\n\n";
+
+    pub(in crate::http) fn event(data: &serde_json::Value) -> String {
+        format!("data: {data}\n\n")
+    }
+}
 
 /// How runs are told to a kind of client. Pieces are as they go over the wire.
 pub(in crate::http) trait Vocabulary: Send + Sync + 'static {

@@ -2,18 +2,19 @@
 //! back, streamed or at once.
 //!
 //! A request is a session of its own, archived, unless it names one: then the session goes on, and of
-//! what the client sends only the end is new.
+//! what the client sends only the end is new. So it is where the request brings what a run waits for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use formats::incoming::Decided;
 use formats::openai::{self, Options, OtherCalls, Request};
 use schemars::{JsonSchema, json_schema};
 use serde_json::{Map, Value};
-use transcript::SessionId;
+use transcript::{CallId, SessionId};
 
 use super::V1Error;
 use super::error::ErrorBody;
@@ -24,7 +25,8 @@ use crate::http::App;
 use crate::http::error::{HttpError, RequestCode};
 use crate::http::extract::Input;
 use crate::http::guest::{
-    Beginning, Saying, Telling, Vocabulary, begin, decide, go_on, is_known, open_run, say, tell_run,
+    Beginning, Saying, Telling, Vocabulary, begin, decide, give_results, go_on, is_known, open_run,
+    say, session_of, tell_decided, tell_run,
 };
 use crate::http::openapi::{Gives, Operation, Takes};
 use crate::session::Command;
@@ -152,7 +154,7 @@ pub(in crate::http) async fn complete(
     let options =
         Options { model: request.model.clone(), include_usage: request.include_usage, other_calls };
     let place = enter(&app, &request, session).await?;
-    let session = place.session.clone();
+    let session = place.session().clone();
     let mut response = match request.stream {
         true => answer(app, place, request, Streamed(options)).await?.into_response(),
         false => {
@@ -167,50 +169,83 @@ pub(in crate::http) async fn complete(
 }
 
 /// Where a request is answered.
-struct Place {
-    session: SessionId,
-    is_new: bool,
+enum Place {
+    New(SessionId),
+    Known(SessionId),
+    /// In the run of these calls, which has taken what came of them.
+    Run(SessionId, HashSet<CallId>),
+}
+
+impl Place {
+    fn session(&self) -> &SessionId {
+        match self {
+            Self::New(session) | Self::Known(session) | Self::Run(session, _) => session,
+        }
+    }
 }
 
 async fn enter(app: &App, request: &Request, named: Option<SessionId>) -> Result<Place, HttpError> {
     let agent = agent_of(&app.shared.agents, &request.model)?;
     let archived = named.is_none();
+    if archived && let Some(place) = take_up(app, request, agent).await? {
+        return Ok(place);
+    }
     let session = named.unwrap_or_else(clock::new_session_id);
     let chosen = Some(agent).filter(|_| request.model != DEFAULT);
     if !archived && is_known(app, &session, chosen).map_err(|it| it.about("model"))? {
-        return Ok(Place { session, is_new: false });
+        return Ok(Place::Known(session));
     }
     let tools: &[_] = if request.said.is_none() { &request.tools } else { &[] };
     let earlier = request.before.as_array().map(Vec::as_slice).unwrap_or_default();
     let import = openai::import;
     let beginning = Beginning { session: &session, agent, earlier, import, archived, tools };
     let is_new = begin(app, &beginning).await?;
-    Ok(Place { session, is_new })
+    Ok(if is_new { Place::New(session) } else { Place::Known(session) })
+}
+
+/// The run that waits for the results which a request brings goes on with them: what its agent has done
+/// itself stands in no message of the client's. Who says more than that begins anew, and the run is over.
+async fn take_up(app: &App, request: &Request, agent: &str) -> Result<Option<Place>, HttpError> {
+    let Some(Decided::Output { call, .. }) = request.results.first() else { return Ok(None) };
+    let Some(session) = session_of(app, &CallId::new(call))? else { return Ok(None) };
+    if app.sessions.agent_of(&session)?.is_none_or(|it| it != agent) {
+        return Ok(None);
+    }
+    if request.said.is_some() {
+        let cancel = |reply| Command::Cancel { by: "user".to_owned(), reply };
+        app.sessions.ask(&session, cancel).await?;
+        return Ok(None);
+    }
+    let taken = give_results(app, &session, request.results.clone()).await?;
+    Ok(taken.map(|calls| Place::Run(session, calls)))
 }
 
 async fn answer<V: Vocabulary>(
     app: App,
-    Place { session, is_new }: Place,
+    place: Place,
     request: Request,
     vocabulary: V,
 ) -> Result<Telling<V>, HttpError> {
     let Request { said, results, tools, .. } = request;
-    match said {
-        Some(said) => {
-            if !is_new {
-                decide(&app, &session, results).await?;
-                check_answers(&app, &session).await?;
-            }
+    match (place, said) {
+        (Place::New(session), Some(said)) => {
             let saying = Saying { said, instead_of: None, tools };
             say(app, session, saying, vocabulary).await
         }
         // The results came with all the rest.
-        None if is_new => {
+        (Place::New(session), None) => {
             let go_on = |reply| Command::Continue { reply };
             let run = app.sessions.ask(&session, go_on).await?;
             tell_run(app, session, &run, vocabulary).await
         }
-        None => go_on(app, session, results, vocabulary).await,
+        (Place::Known(session), Some(said)) => {
+            decide(&app, &session, results).await?;
+            check_answers(&app, &session).await?;
+            let saying = Saying { said, instead_of: None, tools };
+            say(app, session, saying, vocabulary).await
+        }
+        (Place::Known(session), None) => go_on(app, session, results, vocabulary).await,
+        (Place::Run(session, calls), _) => tell_decided(app, session, &calls, vocabulary).await,
     }
 }
 

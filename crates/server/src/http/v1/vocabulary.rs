@@ -3,27 +3,23 @@
 use axum::Json;
 use axum::body::Body;
 use axum::http::StatusCode;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use formats::openai::{Chunks, Options, failure};
 use serde_json::Value;
 use transcript::{CallId, Record, ResponseId};
 
 use crate::http::error::HttpError;
-use crate::http::guest::{Spoken, UNBUFFERED, Vocabulary, Voice};
+use crate::http::guest::events::{self, DONE, event};
+use crate::http::guest::{Spoken, Vocabulary, Voice, growing};
 
 pub(super) struct Streamed(pub(super) Options);
 
 /// One piece, which is a JSON value.
 pub(super) struct AtOnce(pub(super) Options);
 
-const DONE: &str = "data: [DONE]\n\n";
-
 impl Spoken for Streamed {
     fn response(body: Body) -> Response {
-        let headers =
-            [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache"), UNBUFFERED];
-        (headers, body).into_response()
+        growing(events::CONTENT_TYPE, body)
     }
 }
 
@@ -37,7 +33,7 @@ impl Vocabulary for Streamed {
     }
 
     fn sign_of_life(&self) -> &'static str {
-        ": still there\n\n"
+        events::SIGN_OF_LIFE
     }
 }
 
@@ -101,10 +97,6 @@ impl Voice for Whole {
     fn next_response(&mut self) {
         self.0.next_response();
     }
-}
-
-fn event(chunk: &Value) -> String {
-    format!("data: {chunk}\n\n")
 }
 
 /// Clients try again by themselves what a server fails at. What an agent has done is not to be done

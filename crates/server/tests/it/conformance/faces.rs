@@ -115,3 +115,31 @@ async fn give_a_result(caller: &mut Caller<'_>) {
         caller.call(POST, path, &url, Body::Json(json!({ "output": 1 }))).await;
     }
 }
+
+pub(super) const AGUI: [(&str, &str); 2] =
+    [("/api/agui", "/api/agui"), ("/api/agui/{agent}", "/api/agui/demo")];
+
+pub(super) fn run_input(thread: &str, text: Option<&str>) -> Body<'static> {
+    let said = text.map(|text| json!({ "role": "user", "content": text }));
+    let messages: Vec<Value> = said.into_iter().collect();
+    Body::Json(json!({ "threadId": thread, "runId": "r", "messages": messages }))
+}
+
+/// Its refusals are plain words, so what counts is that each status is seen.
+pub(super) async fn speak_agui(caller: &mut Caller<'_>) {
+    let silent = caller.server.create_session().await;
+    for (path, url) in AGUI {
+        let thread = path.replace(['/', '{', '}'], "-");
+        for (body, status) in [
+            (run_input(&thread, Some("time in Lima")), 200),
+            (run_input(&thread, None), 200),
+            (run_input("a/b", None), 400),
+            (run_input("unknown", None), 404),
+            (run_input(&silent, None), 409),
+        ] {
+            let bearer = [(AUTHORIZATION.as_str(), BEARER)];
+            let (answered, _) = caller.call_with(POST, path, url, body, &bearer).await;
+            assert_eq!(answered, status, "{path}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! `data:` addresses: what stands in one, in either of the two ways.
+
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::{DecodeError, Engine};
+use percent_encoding::percent_decode_str;
+
+#[cfg(test)]
+mod tests;
+
+/// Many writers leave the padding out.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// None if it is another kind of address.
+pub(crate) fn read(url: &str) -> Option<Result<Vec<u8>, DecodeError>> {
+    let (kind, data) = url.strip_prefix("data:")?.split_once(',')?;
+    let bytes = percent_decode_str(data);
+    Some(match kind.ends_with(";base64") {
+        true => BASE64.decode(bytes.collect::<Vec<u8>>()),
+        false => Ok(bytes.collect()),
+    })
+}

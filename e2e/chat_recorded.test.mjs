@@ -1,0 +1,88 @@
+// Every recorded session in the AI SDK's words: wherever its log ends, the real packages check its messages and
+// make a model's messages of them; and they take the stream of every run and make the message of it that is kept.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { convertToCoreMessages } from "ai-4";
+
+import { newChat, release, shared } from "./ai_sdk.mjs";
+import { runsOnPinnedNode } from "./pinned_node.mjs";
+
+const REPOSITORY = fileURLToPath(new URL("..", import.meta.url));
+const NAMES = ["ai-5", "ai-5-first", "ai-6", "ai-6-first", "ai-7", "ai-7-first"];
+const BUILD_MS = 600_000;
+
+/** What a test of `backends` writes down and says where. @param {string} stdout @param {string} name @returns {any[]} */
+function readLines(stdout, name) {
+  const [said, path] = stdout.match(new RegExp(`^.* in (/.*/${name})$`, "m")) ?? [];
+  assert.ok(path, stdout);
+  process.stdout.write(`# ${said}\n`);
+  return readFileSync(path, "utf8").trim().split("\n").map((it) => JSON.parse(it));
+}
+
+/** A call without a result. @param {any[]} messages */
+function hasOpenCall(messages) {
+  const isOpen = (/** @type {any} */ { state, toolInvocation }) =>
+    state?.startsWith("input-") || (toolInvocation && toolInvocation.state !== "result");
+  return messages.some(({ parts }) => parts.some(isOpen));
+}
+
+if (await runsOnPinnedNode(import.meta.url)) {
+  /** @type {{profile: number, messages: any[]}[]} */
+  let lists;
+  /** @type {{profile: number, chunks: any[], message: any}[]} */
+  let streams;
+  before(() => {
+    const written = ["test", "--locked", "--package", "backends", "--test", "it", "is_written_down", "--", "--nocapture"];
+    const stdout = execFileSync("cargo", written, { cwd: REPOSITORY, encoding: "utf8", timeout: BUILD_MS });
+    lists = readLines(stdout, "ui_messages.jsonl");
+    streams = readLines(stdout, "ui_streams.jsonl");
+  });
+
+  for (const client of await Promise.all(NAMES.map(release))) {
+    const { name, module, profile } = client;
+
+    test(`${name} takes the messages of every prefix`, async (t) => {
+      // What 7 is told, 6 is told as well.
+      const told = lists.filter((it) => it.profile === Math.min(profile, 6));
+      for (const { messages } of told) {
+        try {
+          // 5.0.0 lacks the first function, and its second one refuses every call that is still open, its own too.
+          await module.validateUIMessages?.({ messages });
+          if (!(name === "ai-5-first" && hasOpenCall(messages))) await module.convertToModelMessages(messages);
+        } catch (error) {
+          assert.fail(`${JSON.stringify(messages)}: ${error}`);
+        }
+      }
+      t.diagnostic(`${told.length} different lists`);
+      assert.ok(told.length > 5000);
+    });
+
+    test(`${name} makes of every stream what is kept`, async () => {
+      const told = streams.filter((it) => it.profile === profile);
+      assert.ok(told.length > 400);
+      for (const { chunks, message } of told) {
+        const body = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("");
+        const transport = new module.DefaultChatTransport({ fetch: async () => new Response(body) });
+        const chat = newChat(module, { id: "x", transport });
+        await chat.sendMessage({ text: "hi" });
+        const failed = chunks.at(-1).type === "error" ? chunks.at(-1).errorText : undefined;
+        assert.equal(chat.error?.message, failed, body);
+        // Version 6 has no words for what others decided.
+        if (profile === 6 && message.parts.some((/** @type {any} */ it) => it.approval)) continue;
+        const made = JSON.parse(JSON.stringify(chat.messages.slice(1)));
+        assert.deepEqual(shared(made, client), shared([message], client), body);
+      }
+    });
+  }
+
+  test("ai-4 takes the messages of every prefix", () => {
+    const told = lists.filter(({ profile, messages }) => profile === 4 && !hasOpenCall(messages));
+    assert.ok(told.length > 3000);
+    for (const { messages } of told) convertToCoreMessages(messages);
+  });
+}
