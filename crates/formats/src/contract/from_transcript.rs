@@ -1,5 +1,7 @@
 //! From the message model to the contract's messages.
 
+use std::collections::HashMap;
+
 use transcript::{
     Answer, Call, CallState, CancelReason, Content, Continuation, Level, Millis, Part, PartKind,
     RunStatus, SaidBy, SteerState, TextRole,
@@ -29,7 +31,7 @@ pub fn messages(message: &transcript::Message, statuses: Statuses) -> Vec<Messag
         },
         Content::Answer(answer) => answer_messages(answer, all),
         Content::Aside(kind) => {
-            let told = aside(message.id(), kind, message.created_at);
+            let told = aside(kind, message.created_at, |_| format!("status_{}", message.id()));
             told.filter(|it| all || is_error(it)).into_iter().collect()
         }
     }
@@ -37,17 +39,18 @@ pub fn messages(message: &transcript::Message, statuses: Statuses) -> Vec<Messag
 
 fn answer_messages(answer: &Answer, all: bool) -> Vec<Message> {
     let mut messages = Vec::new();
+    // Of each kind by itself: what is not told does not change the names of the others.
+    let mut numbers = HashMap::new();
     for number in 1..=n_steps(answer) {
         messages.push(step(answer, number));
         messages.extend(step_calls(answer, number).map(|(part, call)| tool(part, call)));
         messages.extend(step_parts(answer, number).filter_map(steered));
-        let asides = answer
-            .parts
-            .iter()
-            .enumerate()
-            .filter(|(_, part)| part.parent.is_none() && step_number(answer, part) == number);
-        let asides = asides.filter_map(|(idx, part)| {
-            aside(format!("status_{}_{idx}", answer.id), &part.kind, part.started_at)
+        let asides = step_parts(answer, number).filter_map(|part| {
+            aside(&part.kind, part.started_at, |kind| {
+                let nth = numbers.entry(kind).or_insert(0_usize);
+                *nth += 1;
+                format!("status_{}_{kind}{nth}", answer.id)
+            })
         });
         messages.extend(asides.filter(|it| all || is_error(it)));
         messages.extend(went_on(answer, number).filter(|_| all));
@@ -66,8 +69,9 @@ fn answer_messages(answer: &Answer, all: bool) -> Vec<Message> {
 fn went_on(answer: &Answer, number: usize) -> impl Iterator<Item = Message> {
     let all = answer.continuations.iter().enumerate();
     let after_step = all.filter(move |(_, it)| it.should_continue && it.n_steps.max(1) == number);
-    after_step
-        .map(|(idx, it)| continuation_status(format!("status_cont_{}_{idx}", answer.id), it, it.at))
+    after_step.map(|(idx, it)| {
+        continuation_status(format!("status_{}_goes_on{}", answer.id, idx + 1), it, it.at)
+    })
 }
 
 /// A run that says anything has a step, also where its agent marks none.
@@ -159,23 +163,16 @@ fn steered(part: &Part) -> Option<Message> {
     })
 }
 
-fn aside(id: String, kind: &PartKind, at: Millis) -> Option<Message> {
-    match kind {
-        PartKind::Notice { level: Level::Error, text } => {
-            Some(status(id, text.clone(), StatusType::Error, at))
-        }
-        PartKind::Notice { level: Level::Info, text } => {
-            Some(status(id, text.clone(), StatusType::Info, at))
-        }
-        PartKind::Unrecognized { raw, .. } => Some(status(id, raw.clone(), StatusType::Info, at)),
-        PartKind::Exchange(exchange) => {
-            Some(status(id, exchange.text.clone(), StatusType::Info, at))
-        }
-        PartKind::Thinking(thinking) => {
-            Some(status(id, thinking.text.clone(), StatusType::Thinking, at))
-        }
-        PartKind::Text(_) | PartKind::Call(_) | PartKind::Steered(_) => None,
-    }
+fn aside(kind: &PartKind, at: Millis, id: impl FnOnce(&'static str) -> String) -> Option<Message> {
+    let (word, text, status_type) = match kind {
+        PartKind::Notice { level: Level::Error, text } => ("problem", text, StatusType::Error),
+        PartKind::Notice { level: Level::Info, text } => ("notice", text, StatusType::Info),
+        PartKind::Unrecognized { raw, .. } => ("unread", raw, StatusType::Info),
+        PartKind::Exchange(exchange) => ("exchange", &exchange.text, StatusType::Info),
+        PartKind::Thinking(thinking) => ("thought", &thinking.text, StatusType::Thinking),
+        PartKind::Text(_) | PartKind::Call(_) | PartKind::Steered(_) => return None,
+    };
+    Some(status(id(word), text.clone(), status_type, at))
 }
 
 /// Why the run went on or stopped, as its agent said. One that was cut off without a word of its

@@ -4,7 +4,7 @@
 //! a call was refused, what a sub-agent did, usage and times of runs.
 
 use serde_json::Value;
-use transcript::{ErrorCode, ErrorInfo, Event, RunStatus, SaidBy, SteerState};
+use transcript::{ErrorCode, ErrorInfo, Event, Level, RunStatus, SaidBy, SteerState};
 
 use super::{Message, Role, ToolCallInfo};
 use crate::import::{
@@ -126,13 +126,14 @@ impl Telling<'_> {
                     evaluations: Vec::new(),
                 });
             }
-            (None, Some(super::StatusType::Error)) => {
+            (None, Some(super::StatusType::Error)) if ends_a_run(&message.id) => {
                 let error = ErrorInfo::new(ErrorCode::InternalError, message.content.clone());
                 self.retelling.end(Ending { error: Some(error), ..Ending::of(RunStatus::Failed) });
             }
-            (None, _) => {
-                let (level, text) = (transcript::Level::Info, message.content.clone());
-                self.retelling.push(Event::Notice { level, text });
+            (None, kind) => {
+                let is_error = kind == Some(super::StatusType::Error);
+                let level = if is_error { Level::Error } else { Level::Info };
+                self.retelling.push(Event::Notice { level, text: message.content.clone() });
             }
         }
     }
@@ -141,6 +142,11 @@ impl Telling<'_> {
         let status = std::mem::replace(&mut self.status, RunStatus::Completed);
         self.retelling.end(Ending::of(status));
     }
+}
+
+/// Whether an error is how a run ended. Others write no more of them than that; ours say it.
+fn ends_a_run(id: &str) -> bool {
+    id.starts_with("status_error_") || !id.starts_with("status_")
 }
 
 /// What came of a call, if anything did.

@@ -254,13 +254,13 @@ fn a_conversation() {
         {"id":"r1.1","role":"assistant","content":"","timestamp":"2023-11-14T22:13:20.300Z","metadata":{"tool_calls":[{"id":"c1","name":"list","args":{"path":"."},"args_summary":"path: '.'"},{"id":"c2","name":"time","args":{}}]}}
         {"id":"tool_c1","role":"tool","content":"{\"n\":3}","timestamp":"2023-11-14T22:13:20.500Z","metadata":{"tool_call_id":"c1","tool_name":"list","tool_result":{"n":3},"tool_duration_ms":250}}
         {"id":"tool_c2","role":"tool","content":"no clock","timestamp":"2023-11-14T22:13:20.700Z","metadata":{"tool_call_id":"c2","tool_name":"time","tool_error":"no clock","tool_duration_ms":4}}
-        {"id":"status_r1_3","role":"status","content":"no server","timestamp":"2023-11-14T22:13:20.900Z","metadata":{"status_type":"error"}}
+        {"id":"status_r1_problem1","role":"status","content":"no server","timestamp":"2023-11-14T22:13:20.900Z","metadata":{"status_type":"error"}}
         {"id":"r1.2","role":"assistant","content":"Three files.","timestamp":"2023-11-14T22:13:21.300Z"}
         {"id":"status_cont_r1","role":"status","content":"Agent stopped: steps_limit","timestamp":"2023-11-14T22:13:21.700Z","metadata":{"status_type":"continuation","continuation":{"should_continue":false,"stop_reason":"steps_limit","resolved_by":"StepsLimit"}}}
     "#]].assert_eq(&lines(Statuses::Lasting));
     let (all, lasting) = (lines(Statuses::All), lines(Statuses::Lasting));
     let more: Vec<_> = all.lines().filter(|it| !lasting.contains(it)).collect();
-    expect![[r#"{"id":"status_cont_r1_0","role":"status","content":"Agent goes on: tool_calls","timestamp":"2023-11-14T22:13:21.200Z","metadata":{"status_type":"continuation","continuation":{"should_continue":true,"stop_reason":"tool_calls","resolved_by":"ToolCalls"}}}"#]].assert_eq(&more.join("\n"));
+    expect![[r#"{"id":"status_r1_goes_on1","role":"status","content":"Agent goes on: tool_calls","timestamp":"2023-11-14T22:13:21.200Z","metadata":{"status_type":"continuation","continuation":{"should_continue":true,"stop_reason":"tool_calls","resolved_by":"ToolCalls"}}}"#]].assert_eq(&more.join("\n"));
 }
 
 #[test]
