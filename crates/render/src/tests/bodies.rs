@@ -1,18 +1,35 @@
 //! What a page leaves out and fetches, and what an exported file has in it instead.
 
+use serde_json::Value;
 use transcript::{Call, Content, Message, SessionId, Transcript};
 
 use super::corpus;
 use crate::dom::element;
 use crate::{BodyKind, Export, Files, Peers, Settings, export_html, tool, whole_body, whole_text};
 
-const KINDS: [BodyKind; 6] = [
+/// What is shown as it is; the others are views.
+const TEXTS: [BodyKind; 7] = [
     BodyKind::Arguments,
     BodyKind::Proposed,
     BodyKind::Stdout,
     BodyKind::Stderr,
     BodyKind::Result,
     BodyKind::File,
+    BodyKind::Call,
+];
+
+pub(super) const KINDS: [BodyKind; 11] = [
+    BodyKind::Arguments,
+    BodyKind::Proposed,
+    BodyKind::Stdout,
+    BodyKind::Stderr,
+    BodyKind::Result,
+    BodyKind::File,
+    BodyKind::Call,
+    BodyKind::Edit,
+    BodyKind::Asked,
+    BodyKind::Question,
+    BodyKind::Told,
 ];
 
 fn calls(transcript: &Transcript) -> impl Iterator<Item = (&Message, &Call)> {
@@ -26,7 +43,7 @@ fn whole(records: &[transcript::Record]) -> Transcript {
     transcript
 }
 
-/// In colour or not, it says the same; output as far as a terminal would show it.
+/// In colour, laid out or not, it says the same; output as far as a terminal would show it.
 #[test]
 fn the_whole_of_a_text_is_that_text() {
     let mut files = 0;
@@ -34,11 +51,16 @@ fn the_whole_of_a_text_is_that_text() {
         let transcript = whole(&records);
         for (message, call) in calls(&transcript) {
             files += usize::from(tool::file(call).is_some());
-            for kind in KINDS {
+            for kind in TEXTS {
                 let text = whole_text(call, kind);
                 let html = whole_body(&SessionId::new("s"), message, call, kind);
-                if !text.contains(['\x1b', '\r', '\x08', '\0']) {
-                    assert_eq!(element("body", &html).text(), text, "{name} {}", call.id);
+                let shown = element("body", &html).text();
+                if text.contains(['\x1b', '\r', '\x08', '\0']) {
+                    continue;
+                }
+                match serde_json::from_str::<Value>(&text) {
+                    Ok(value) => assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value),
+                    Err(_) => assert_eq!(shown, text, "{name} {}", call.id),
                 }
             }
         }
