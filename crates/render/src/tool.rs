@@ -2,6 +2,7 @@
 //! those of Claude Code, Codex and Pi. A new tool is a line here.
 
 mod asked;
+mod found;
 mod told;
 
 use serde_json::Value;
@@ -124,8 +125,11 @@ pub(crate) fn text(call: &Call) -> String {
 
 /// What a result says in words.
 pub(crate) fn result_text(call: &Call) -> Option<&str> {
-    let value = result(call)?;
-    value.as_str().or_else(|| first_text(value, &["text", "content", "output", "stdout"]))
+    result_text_of(result(call)?)
+}
+
+fn result_text_of(result: &Value) -> Option<&str> {
+    result.as_str().or_else(|| first_text(result, &["text", "content", "output", "stdout"]))
 }
 
 const PATHS: &[&str] = &["path", "file_path", "filePath", "notebook_path", "filename", "dir"];

@@ -1,6 +1,6 @@
 //! What a page leaves out and fetches, and what an exported file has in it instead.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use transcript::{Call, Content, Message, SessionId, Transcript};
 
 use super::corpus;
@@ -93,5 +93,32 @@ fn an_export_holds_what_was_attached_and_asks_no_server_for_it() {
     }
     for page in [with, without] {
         assert!(!page.contains("/api/blobs"), "{page}");
+    }
+}
+
+/// Whether it came while the command ran, or in one piece when it had ended.
+#[test]
+fn what_a_command_printed_is_shown_as_a_terminal_shows_it() {
+    let said = "\u{1b}[31mred\u{1b}[0m\nplain\n";
+    let forms = [
+        json!(said),
+        json!({ "stdout": said, "stderr": "" }),
+        json!({ "stdout": "", "stderr": said }),
+        json!({ "output": said }),
+    ];
+    for result in forms {
+        let records = corpus::call("Bash", (json!({ "command": "make" }), result.clone()));
+        let page = crate::testing::page(&Transcript::replay(&records));
+        let told = page
+            .elements()
+            .into_iter()
+            .find(|it| it.attribute("id").is_some_and(|it| it.ends_with("-told")));
+        let told = told.unwrap_or_else(|| panic!("nothing is shown of {result}"));
+        assert_eq!(
+            told.text().split_whitespace().collect::<Vec<_>>(),
+            ["red", "plain"],
+            "{result}"
+        );
+        assert!(told.elements().iter().any(|it| it.name() == "span" && it.text() == "red"));
     }
 }

@@ -21,11 +21,7 @@ pub(super) fn logs() -> Vec<(&'static str, Vec<Record>)> {
 
 /// Every view there is, of calls that are too long for a page, and of some that are too long for a transcript.
 pub(super) fn long_calls() -> Vec<(&'static str, Vec<Record>)> {
-    [800, 3600]
-        .into_iter()
-        .flat_map(calls_of)
-        .map(|(tool, call)| (tool, read_call(tool, call)))
-        .collect()
+    [800, 3600].into_iter().flat_map(calls_of).map(|(tool, it)| (tool, call(tool, it))).collect()
 }
 
 type AskedAndTold = (Value, Value);
@@ -85,7 +81,7 @@ fn calls_of(n: usize) -> [(&'static str, AskedAndTold); 13] {
 }
 
 /// The life of a call, with a person who is asked.
-fn read_call(tool: &str, (arguments, result): AskedAndTold) -> Vec<Record> {
+pub(super) fn call(tool: &str, (arguments, result): AskedAndTold) -> Vec<Record> {
     let target = json!({"path": "/w/a.txt", "size": 12, "text": "an old file\n"});
     let target = if tool == "Write" { target } else { json!(null) };
     let options = json!({"scopes": ["once"], "canEdit": true, "target": target});

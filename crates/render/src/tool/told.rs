@@ -4,10 +4,11 @@ use maud::{Markup, html};
 use serde_json::Value;
 use transcript::Call;
 
-use super::{File, Kind, first_text, result, result_text, subject};
+use super::found::found;
+use super::{File, Kind, first_text, result, result_text, result_text_of, subject};
 use crate::ansi;
 use crate::room::{Extent, Room};
-use crate::words::{count, size};
+use crate::words::size;
 
 /// With `file` for one that was read; the ids of what is in it begin with `id`.
 pub(crate) fn told(
@@ -20,17 +21,35 @@ pub(crate) fn told(
     if !call.stdout.is_empty() || value.get("structuredPatch").is_some() {
         return None;
     }
-    let list = |name: &str| value.get(name)?.as_array();
-    match Kind::of(&call.name) {
-        Kind::Search if let Some(matches) = list("matches") => return Some(found(matches, room)),
-        Kind::List if let Some(entries) = list("entries") => return Some(listed(entries, room)),
-        _ => (),
+    let kind = Kind::of(&call.name);
+    let own = match kind {
+        Kind::Search => found(value, room),
+        Kind::List => value.get("entries").and_then(Value::as_array).map(|it| listed(it, room)),
+        Kind::Shell => Some(output(id, value, room)?),
+        _ => None,
+    };
+    if own.is_some() {
+        return own;
     }
     let text = room.text(result_text(call)?);
-    Some(match (Kind::of(&call.name), subject(call)) {
-        (Kind::Read, Some(path)) => file(&File { path, content: text.to_owned() }, room.extent),
-        (Kind::Shell, _) => html! { div.body tabindex="0" { (ansi::html(text, id)) } },
-        _ => html! { div.body tabindex="0" { (text) } },
+    Some(match subject(call).filter(|_| kind == Kind::Read) {
+        Some(path) => file(&File { path, content: text.to_owned() }, room.extent),
+        None => html! { div.body tabindex="0" { (text) } },
+    })
+}
+
+/// What a command has printed, where it is told only when it has ended.
+fn output(id: &str, value: &Value, room: &mut Room) -> Option<Markup> {
+    let stdout = result_text_of(value).filter(|it| !it.is_empty());
+    let stderr = first_text(value, &["stderr"]).filter(|it| !it.is_empty());
+    stdout.or(stderr)?;
+    let mut body = |stream: &str, text: &str| {
+        let (id, text) = (format!("{id}-{stream}"), room.text(text));
+        html! { div.body data-stream=(stream) tabindex="0" { (ansi::html(text, &id)) } }
+    };
+    Some(html! {
+        @if let Some(text) = stdout { (body("stdout", text)) }
+        @if let Some(text) = stderr { (body("stderr", text)) }
     })
 }
 
@@ -53,40 +72,4 @@ fn listed(entries: &[Value], room: &mut Room) -> Markup {
             }
         }
     }
-}
-
-/// Matches of a search, grouped by file.
-fn found(matches: &[Value], room: &mut Room) -> Markup {
-    let shown = room.items(matches);
-    html! {
-        p.meta { (count(matches.len() as u64, "match").replace("matchs", "matches")) }
-        @for group in shown.chunk_by(|a, b| word(a, "path") == word(b, "path")) {
-            p.subject { code { (word(&group[0], "path")) } }
-            div.body.matches tabindex="0" {
-                @for (idx, hit) in group.iter().enumerate() {
-                    @if idx > 0 && has_context(hit) { div.meta { "⋯" } }
-                    @for line in lines_of(hit) { (line) }
-                }
-            }
-        }
-    }
-}
-
-/// The line of a match between those around it, where the tool gave them.
-fn lines_of(hit: &Value) -> Vec<Markup> {
-    let number = hit.get("line").and_then(Value::as_u64).unwrap_or(0);
-    let around = |name: &str| -> Vec<&str> {
-        let lines = hit.get(name).and_then(Value::as_array);
-        lines.into_iter().flatten().filter_map(Value::as_str).collect()
-    };
-    let (before, after) = (around("before"), around("after"));
-    let first = number.saturating_sub(before.len() as u64);
-    let text = word(hit, "text");
-    let lines = before.iter().chain([&text]).chain(&after);
-    let line = |(number, text): (u64, &&str)| html! { div { span.line { (number) } (text) } };
-    (first..).zip(lines).map(line).collect()
-}
-
-fn has_context(hit: &Value) -> bool {
-    hit.get("before").or_else(|| hit.get("after")).is_some()
 }
