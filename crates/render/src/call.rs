@@ -4,15 +4,18 @@
 //! opened, nor what a sub-agent did underneath.
 
 use maud::{Markup, PreEscaped, html};
-use transcript::{Call, CallState, Decision, Executor, Outcome, Scope, Seq};
+use transcript::{Body, Call, CallState, Decision, Executor, Outcome, Scope, Seq};
 
 use crate::icon::icon;
 use crate::message::attachments;
 use crate::tool::{self, Kind};
 use crate::tree::Element;
 use crate::view::{BodyKind, RawOf, View, inline, one_line};
-use crate::words::duration;
+use crate::words::{count, duration};
 use crate::{form, json};
+
+/// As many lines as the stylesheet has room for in a box of output.
+const BOX_LINES: u64 = 20;
 
 /// The block without what happened underneath it; see [`nested_id`]. `changed` is the number of the last
 /// record about it.
@@ -114,15 +117,13 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
     });
     let is_known = own.is_some();
     let mut parts: Vec<Element> = own.into_iter().collect();
-    let output = [
-        ("o", BodyKind::Stdout, &call.stdout, "Output"),
-        ("e", BodyKind::Stderr, &call.stderr, "Errors"),
-    ];
-    for (suffix, kind, body, title) in output {
+    let output =
+        [(BodyKind::Stdout, &call.stdout, "Output"), (BodyKind::Stderr, &call.stderr, "Errors")];
+    for (kind, body, title) in output {
         if !body.is_empty() {
-            let body = view.body(&body_id(id, kind), call, kind, body);
-            let section = Element::div(format!("{id}-{suffix}")).class("section");
-            parts.push(section.child(title_of(&format!("{id}-{suffix}t"), title)).child(body));
+            let id = &body_id(id, kind);
+            let section = section(&format!("{id}-s"), title, view.body(id, call, kind, body));
+            parts.push(section.child_if(all_lines(&format!("{id}-a"), body)));
         }
     }
     parts.extend(error(&format!("{id}-x"), call));
@@ -145,6 +146,16 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
         parts.extend(got);
     }
     parts
+}
+
+/// More lines than fit in the box that they are shown in: they are all there, and shown when this is opened.
+fn all_lines(id: &str, body: &Body) -> Option<Element> {
+    inline(body).filter(|_| body.lines() > BOX_LINES)?;
+    let more = Element::new("span", format!("{id}m")).class("more");
+    let more = more.text(&format!("Show all {}", count(body.lines(), "line")));
+    let less = Element::new("span", format!("{id}l")).class("less").text("Show less");
+    let summary = Element::new("summary", format!("{id}s")).child(more).child(less);
+    Some(Element::new("details", id).class("all-lines").child(summary))
 }
 
 /// To what the agent's own program wrote of the call's end.

@@ -14,6 +14,7 @@ pub enum Node {
 }
 
 /// What has become of an element.
+#[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
     Inside,
@@ -138,6 +139,28 @@ impl Node {
         }
     }
 
+    pub(crate) fn set_attribute(&mut self, name: &str, value: Option<&str>) {
+        let Self::Element { attributes, .. } = self else { return };
+        attributes.retain(|(known, _)| known != name);
+        attributes.extend(value.map(|it| (name.to_owned(), it.to_owned())));
+        attributes.sort();
+    }
+
+    fn append(&mut self, id: &str, more: Vec<Self>) {
+        let is_it = self.attribute("id") == Some(id);
+        let Self::Element { children, .. } = self else { return };
+        if is_it {
+            children.extend(more);
+            *children = merged(std::mem::take(children));
+        } else {
+            children.iter_mut().for_each(|it| it.append(id, more.clone()));
+        }
+    }
+}
+
+/// What only the tests of this crate need.
+#[cfg(test)]
+impl Node {
     pub(crate) fn has_class(&self, class: &str) -> bool {
         self.attribute("class").is_some_and(|it| it.split(' ').any(|it| it == class))
     }
@@ -152,13 +175,6 @@ impl Node {
         }
     }
 
-    pub(crate) fn set_attribute(&mut self, name: &str, value: Option<&str>) {
-        let Self::Element { attributes, .. } = self else { return };
-        attributes.retain(|(known, _)| known != name);
-        attributes.extend(value.map(|it| (name.to_owned(), it.to_owned())));
-        attributes.sort();
-    }
-
     pub(crate) fn set_children(&mut self, html: &str) {
         if let Self::Element { children, .. } = self {
             children.clear();
@@ -169,17 +185,6 @@ impl Node {
     pub(crate) fn add_children(&mut self, html: &str) {
         if let Self::Element { children, .. } = self {
             children.extend(parse(html));
-        }
-    }
-
-    fn append(&mut self, id: &str, more: Vec<Self>) {
-        let is_it = self.attribute("id") == Some(id);
-        let Self::Element { children, .. } = self else { return };
-        if is_it {
-            children.extend(more);
-            *children = merged(std::mem::take(children));
-        } else {
-            children.iter_mut().for_each(|it| it.append(id, more.clone()));
         }
     }
 }

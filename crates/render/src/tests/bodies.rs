@@ -122,3 +122,20 @@ fn what_a_command_printed_is_shown_as_a_terminal_shows_it() {
         assert!(told.elements().iter().any(|it| it.name() == "span" && it.text() == "red"));
     }
 }
+
+#[test]
+fn output_that_is_longer_than_its_box_says_how_long_it_is() {
+    for (n, expected) in [(20, vec![]), (21, vec!["Show all 21 linesShow less"]), (5000, vec![])] {
+        let mut records = corpus::call("Bash", (json!({ "command": "seq" }), json!(null)));
+        let lines: String = (0..n).map(|it| format!("line {it}\n")).collect();
+        let output = json!({ "seq": records.len() + 1, "at": "2026-11-15T09:00:00Z", "sessionId": "s",
+            "responseId": "r", "callId": "r.1", "type": "tool_output_delta", "stream": "stdout",
+            "offset": 0, "delta": lines });
+        records.push(serde_json::from_value(output).unwrap());
+        let page = crate::testing::page(&Transcript::replay(&records));
+        let boxes = page.elements().into_iter().filter(|it| it.has_class("all-lines"));
+        assert_eq!(boxes.map(crate::dom::Node::text).collect::<Vec<_>>(), expected, "{n} lines");
+        let is_cut = page.elements().iter().any(|it| it.has_class("show-all"));
+        assert_eq!(is_cut, n == 5000, "{n} lines");
+    }
+}
