@@ -608,12 +608,12 @@ async function complete(body, url) {
   if (head) tell({ type: "subscribe", sessionId, after: Number(head), view: "html" });
 }
 
-/** Files get their colours, and other sessions' answers come, when somebody looks. @param {{ target: any }} event */
+/** Colours, other answers and long arguments come when somebody looks. @param {{ target: any }} event */
 function opened({ target }) {
   const box = find("textarea", target?.closest(".edit[open]") ?? top);
   box?.focus();
   box?.setSelectionRange(-1, -1);
-  for (const it of all(":is(.file, .peer)[data-src]:not(:has(.fetched))", target?.closest(".tool-block") ?? foot)) {
+  for (const it of all(":is(.file, .peer, .edit)[data-src]:not(:has(.fetched))", target?.closest(".tool-block") ?? foot)) {
     if (it.closest("details")?.matches("[open]")) report(complete(it, it.dataset.src));
   }
 }
@@ -630,7 +630,7 @@ function embedAgain(which = "") {
 document.addEventListener("toggle", opened, true);
 actions["show-all"] = (link) => {
   following = false;
-  return complete(up(link, ".body"), `${link.getAttribute("href")}&format=html`);
+  return complete(up(link, ".cut"), `${link.getAttribute("href")}&format=html`);
 };
 actions["show-picture"] = (link) => {
   const src = link.getAttribute("href") ?? "";
@@ -638,7 +638,7 @@ actions["show-picture"] = (link) => {
   if (root.dataset.remoteImages !== "true") open(src, "_blank", "noopener");
   else link.replaceChildren(element("img", { src, alt: link.innerText }));
 };
-actions["show-less"] = (button) => find(".fetched", up(button, ".body"))?.remove();
+actions["show-less"] = (button) => find(".fetched", up(button, ".cut"))?.remove();
 
 // Approvals
 

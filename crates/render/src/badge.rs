@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 use transcript::{Answer, Call};
 
 use crate::icon::icon;
+use crate::room::INLINE_MAX;
 use crate::tree::Element;
-use crate::view::{BodyKind, INLINE_MAX, View, inline};
+use crate::view::{BodyKind, View, inline};
 
 /// How much of very long arguments the tooltip shows; all of them are copied.
 const SHOWN: usize = 2000;

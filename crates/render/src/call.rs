@@ -4,15 +4,18 @@
 //! opened, nor what a sub-agent did underneath.
 
 use maud::{Markup, PreEscaped, html};
-use transcript::{Call, CallState, Decision, Executor, Outcome, Scope, Seq};
+use transcript::{Body, Call, CallState, Decision, Executor, Outcome, Scope, Seq};
 
 use crate::icon::icon;
 use crate::message::attachments;
 use crate::tool::{self, Kind};
 use crate::tree::Element;
-use crate::view::{BodyKind, INLINE_MAX, RawOf, View, inline, one_line};
-use crate::words::duration;
-use crate::{form, json, whole};
+use crate::view::{BodyKind, RawOf, View, inline, one_line};
+use crate::words::{count, duration};
+use crate::{form, json};
+
+/// As many lines as the stylesheet has room for in a box of output.
+const BOX_LINES: u64 = 20;
 
 /// The block without what happened underneath it; see [`nested_id`]. `changed` is the number of the last
 /// record about it.
@@ -36,6 +39,11 @@ pub(crate) fn block(view: &View, id: &str, call: &Call, changed: Seq) -> Element
 /// Where the parts of a sub-agent go that was started by this call.
 pub(crate) fn nested_id(block: &str) -> String {
     format!("{block}-n")
+}
+
+/// Of what stands in a block and may be fetched as a whole.
+pub(crate) fn body_id(block: &str, kind: BodyKind) -> String {
+    format!("{block}-{}", kind.word())
 }
 
 fn classes(call: &Call) -> String {
@@ -104,19 +112,18 @@ fn summary(call: &Call) -> String {
 }
 
 fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
-    let file = |it: &tool::File| view.file(&format!("{id}-f"), call, it);
-    let own = tool::view(&format!("{id}-v"), call, file);
+    let own = view.drawing(&body_id(id, BodyKind::Asked), "view", call, BodyKind::Asked, |room| {
+        tool::asked(call, room, |file, extent| view.file(call, file, extent))
+    });
     let is_known = own.is_some();
     let mut parts: Vec<Element> = own.into_iter().collect();
-    let output = [
-        ("o", BodyKind::Stdout, &call.stdout, "Output"),
-        ("e", BodyKind::Stderr, &call.stderr, "Errors"),
-    ];
-    for (suffix, kind, body, title) in output {
+    let output =
+        [(BodyKind::Stdout, &call.stdout, "Output"), (BodyKind::Stderr, &call.stderr, "Errors")];
+    for (kind, body, title) in output {
         if !body.is_empty() {
-            let body = view.body(&format!("{id}-{suffix}b"), call, kind, body);
-            let section = Element::div(format!("{id}-{suffix}")).class("section");
-            parts.push(section.child(title_of(&format!("{id}-{suffix}t"), title)).child(body));
+            let id = &body_id(id, kind);
+            let section = section(&format!("{id}-s"), title, view.body(id, call, kind, body));
+            parts.push(section.child_if(all_lines(&format!("{id}-a"), body)));
         }
     }
     parts.extend(error(&format!("{id}-x"), call));
@@ -126,7 +133,10 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
     let got = result(view, &format!("{id}-rb"), call)
         .map(|body| section(&format!("{id}-r"), "Result", body));
     if is_known {
-        parts.extend(shown_result(view, id, call));
+        let told = body_id(id, BodyKind::Told);
+        parts.extend(view.drawing(&told, "section", call, BodyKind::Told, |room| {
+            tool::told(&told, call, room, |file, extent| view.file(call, file, extent))
+        }));
         let raw = Element::new("details", format!("{id}-w"))
             .class("raw")
             .child(Element::new("summary", format!("{id}-ws")).text("Arguments and result"));
@@ -136,6 +146,16 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
         parts.extend(got);
     }
     parts
+}
+
+/// More lines than fit in the box that they are shown in: they are all there, and shown when this is opened.
+fn all_lines(id: &str, body: &Body) -> Option<Element> {
+    inline(body).filter(|_| body.lines() > BOX_LINES)?;
+    let more = Element::new("span", format!("{id}m")).class("more");
+    let more = more.text(&format!("Show all {}", count(body.lines(), "line")));
+    let less = Element::new("span", format!("{id}l")).class("less").text("Show less");
+    let summary = Element::new("summary", format!("{id}s")).child(more).child(less);
+    Some(Element::new("details", id).class("all-lines").child(summary))
 }
 
 /// To what the agent's own program wrote of the call's end.
@@ -183,94 +203,6 @@ fn result(view: &View, id: &str, call: &Call) -> Option<Element> {
     })
 }
 
-/// The words or the file in the result of a tool that is known, where they did not come as output.
-fn shown_result(view: &View, id: &str, call: &Call) -> Option<Element> {
-    if !call.stdout.is_empty() || tool::tells_changes(call) {
-        return None;
-    }
-    let element = Element::div(format!("{id}-c")).class("section");
-    let kind = Kind::of(&call.name);
-    if kind == Kind::Search
-        && let Some(matches) = tool::matches(call)
-    {
-        return Some(element.html(found(&matches)));
-    }
-    if kind == Kind::List
-        && let Some(entries) = tool::entries(call)
-    {
-        return Some(element.html(listed(&entries)));
-    }
-    let body = call.outcome.as_ref()?.result.as_ref()?;
-    if kind == Kind::Read && body.bytes() > INLINE_MAX && !view.is_alone() {
-        return Some(element.html(view.long_file(&format!("{id}-f"), call, body)));
-    }
-    let file = tool::file(call).filter(|_| kind == Kind::Read);
-    Some(element.html(match file {
-        Some(file) => view.file(&format!("{id}-f"), call, &file),
-        None => {
-            let text = tool::result_text(call)?;
-            html! { div.body tabindex="0" { (text) } }
-        }
-    }))
-}
-
-/// What is in a folder.
-fn listed(entries: &[serde_json::Value]) -> Markup {
-    let word = |it: &serde_json::Value, name: &str| {
-        it.get(name).and_then(|it| it.as_str()).unwrap_or_default().to_owned()
-    };
-    html! {
-        div.body.listed tabindex="0" {
-            @if entries.is_empty() { "Nothing is in it" }
-            @for entry in entries {
-                @let bytes = entry.get("size").and_then(serde_json::Value::as_u64);
-                div {
-                    span { (word(entry, "name")) @if word(entry, "kind") == "folder" { "/" } }
-                    @if let Some(bytes) = bytes { span.meta { (crate::words::size(bytes)) } }
-                    @else if word(entry, "kind") == "link" { span.meta { "link" } }
-                }
-            }
-        }
-    }
-}
-
-/// The line of a match between those around it, where the tool gave them.
-fn lines_of(hit: &serde_json::Value) -> Vec<Markup> {
-    let number = hit.get("line").and_then(serde_json::Value::as_u64).unwrap_or(0);
-    let around = |name: &str| -> Vec<&str> {
-        let lines = hit.get(name).and_then(serde_json::Value::as_array);
-        lines.into_iter().flatten().filter_map(serde_json::Value::as_str).collect()
-    };
-    let (before, after) = (around("before"), around("after"));
-    let first = number.saturating_sub(before.len() as u64);
-    let text = hit.get("text").and_then(serde_json::Value::as_str).unwrap_or_default();
-    let lines = before.iter().chain([&text]).chain(&after);
-    let line = |(number, text): (u64, &&str)| html! { div { span.line { (number) } (text) } };
-    (first..).zip(lines).map(line).collect()
-}
-
-fn has_context(hit: &serde_json::Value) -> bool {
-    hit.get("before").or_else(|| hit.get("after")).is_some()
-}
-
-/// Matches of a search, grouped by file.
-fn found(matches: &[serde_json::Value]) -> Markup {
-    let path =
-        |it: &serde_json::Value| it.get("path").and_then(|it| it.as_str()).unwrap_or("").to_owned();
-    html! {
-        p.meta { (crate::words::count(matches.len() as u64, "match").replace("matchs", "matches")) }
-        @for group in matches.chunk_by(|a, b| path(a) == path(b)) {
-            p.subject { code { (path(&group[0])) } }
-            div.body.matches tabindex="0" {
-                @for (idx, hit) in group.iter().enumerate() {
-                    @if idx > 0 && has_context(hit) { div.meta { "⋯" } }
-                    @for line in lines_of(hit) { (line) }
-                }
-            }
-        }
-    }
-}
-
 fn error(id: &str, call: &Call) -> Option<Element> {
     let error = call.outcome.as_ref()?.error.as_ref()?;
     Some(Element::div(id).class("failure").html(html! {
@@ -292,7 +224,7 @@ fn approval(view: &View, id: &str, call: &Call) -> Element {
         None if call.is_open() => element
             .class("approval")
             .attr("data-call-id", call.id.as_str())
-            .html(question(&format!("{id}v"), call, None)),
+            .html(question(view, &format!("{id}v"), call, None)),
         None => element.class("no-approval"),
         Some(resolution) => {
             let scope = match resolution.scope {
@@ -340,35 +272,23 @@ fn proposed(view: &View, id: &str, call: &Call) -> Option<Element> {
     Some(details.child(summary.text("with changed arguments: see what was proposed")).child(body))
 }
 
-/// What will run, all of it and first of all; why the agent says it wants it; and the ways to answer.
-pub(crate) fn question(view_id: &str, call: &Call, why: Option<String>) -> Markup {
+/// What will run, first of all; why the agent says it wants it; and the ways to answer.
+pub(crate) fn question(view: &View, id: &str, call: &Call, why: Option<String>) -> Markup {
     let options = call.approval.as_ref().and_then(|it| it.options.as_ref());
     let allows = |scope| options.is_none_or(|it| it.scopes.contains(&scope));
-    let target = options.and_then(|it| it.target.as_ref());
-    let what = match target {
-        Some(target) => tool::overwriting(view_id, call, target),
-        None => tool::view(view_id, call, |file| html! { div.body.file { (whole::file(file)) } }),
-    };
     let can_edit = options.is_some_and(|it| it.can_edit);
     let reason = options.and_then(|it| it.reason.as_deref());
     if let Some(form) = options.and_then(|it| it.form.as_ref()).and_then(form::form) {
         return html! { @if let Some(why) = why { blockquote.why { (why) } } (form) };
     }
+    let what = view
+        .drawing(id, "view", call, BodyKind::Question, |room| tool::proposed(call, room))
+        .unwrap_or_else(|| view.body(id, call, BodyKind::Proposed, &call.arguments));
     html! {
         p.question { (icon("alert")) " Waiting for you: " b { (call.label()) } }
-        @match what {
-            Some(view) => (PreEscaped(view.to_html())),
-            None => div.body tabindex="0" { (inline(&call.arguments).unwrap_or_else(|| call.summary.clone())) },
-        }
+        (PreEscaped(what.to_html()))
         @for why in reason.into_iter().chain(why.as_deref()) { blockquote.why tabindex="0" { (ticked(why)) } }
-        @if can_edit {
-            details.edit {
-                summary { "Change the arguments" }
-                textarea.edited aria-label="Arguments" rows="6" spellcheck="false" {
-                    (json::indented(&inline(&call.arguments).unwrap_or_default()))
-                }
-            }
-        }
+        @if can_edit { (edit(view, call)) }
         @if let Some(covers) = options.and_then(|it| it.covers.as_deref()) {
             p.covers.meta { "For this session and always: " (covered(covers)) "." }
         }
@@ -383,6 +303,26 @@ pub(crate) fn question(view_id: &str, call: &Call, why: Option<String>) -> Marku
             }
             button.danger type="button" data-action="deny" aria-keyshortcuts="N" { "Deny" kbd { "N" } }
         }
+    }
+}
+
+/// Long arguments are fetched when somebody wants to change them.
+fn edit(view: &View, call: &Call) -> Markup {
+    let is_there = view.is_alone() || inline(&call.arguments).is_some();
+    let source = format!("{}&format=html", view.body_url(call, BodyKind::Edit));
+    html! {
+        details.edit data-src=[(!is_there).then_some(source)] {
+            summary { "Change the arguments" }
+            @if is_there { (edited(call)) }
+        }
+    }
+}
+
+/// Where they are changed.
+pub(crate) fn edited(call: &Call) -> Markup {
+    let arguments = call.arguments.whole().unwrap_or_default();
+    html! {
+        textarea.edited aria-label="Arguments" rows="6" spellcheck="false" { (json::indented(&arguments)) }
     }
 }
 

@@ -15,19 +15,40 @@ use similar::{Algorithm, ChangeTag, DiffOp, DiffTag, TextDiff};
 pub use numbered::numbered;
 pub use patch::patch;
 
+use crate::room::{Extent, Room};
+
 /// Lines around a change.
 const CONTEXT: usize = 3;
-/// Longer diffs are cut; the counts are of the whole.
-const MAX_ROWS: usize = 2000;
+/// Longer diffs are cut everywhere; the counts are of the whole.
+const MAX_ROWS: usize = 20_000;
 /// How much may be compared: differing lines before times differing lines after.
 const MAX_COMPARED: usize = 4 << 20;
 /// Longer replacements are not compared word by word.
 const MAX_WORDS: usize = 16 << 10;
 
 pub struct Diff {
-    pub html: Markup,
+    rows: Vec<Row>,
+    n_left_out: usize,
     pub added: usize,
     pub removed: usize,
+}
+
+impl Diff {
+    /// Its first rows, as far as there is room.
+    pub(crate) fn html(&self, room: &mut Room) -> Markup {
+        let n_shown = self.rows.iter().take_while(|it| room.take(it.weight())).count();
+        let shown = &self.rows[..n_shown];
+        let has_numbers = self.rows.iter().any(|it| it.numbers != (None, None));
+        html! {
+            @if self.rows.is_empty() {
+                p.diff-empty { "No change" @if room.extent == Extent::Beginning { " in its first lines" } }
+            }
+            @else {
+                table.diff.unnumbered[!has_numbers] tabindex="0" { tbody { @for row in shown { (row.html()) } } }
+                @if self.n_left_out > 0 { p.diff-cut { (self.n_left_out) " more lines" } }
+            }
+        }
+    }
 }
 
 /// From the text before to the text after. Lines are numbered from `first_line`, if that is known.
@@ -154,6 +175,10 @@ impl Row {
         Self::new(Kind::Gap, "")
     }
 
+    fn weight(&self) -> usize {
+        1 + self.words.iter().map(|(_, it)| it.len()).sum::<usize>()
+    }
+
     fn html(&self) -> Markup {
         let (class, mark) = match self.kind {
             Kind::Same => ("diff-same", " "),
@@ -207,14 +232,7 @@ impl Rows {
     }
 
     fn finish(self) -> Diff {
-        let has_numbers = self.shown.iter().any(|it| it.numbers != (None, None));
-        let html = html! {
-            @if self.shown.is_empty() { p.diff-empty { "No change" } }
-            @else {
-                table.diff.unnumbered[!has_numbers] tabindex="0" { tbody { @for row in &self.shown { (row.html()) } } }
-                @if self.n_left_out > 0 { p.diff-cut { (self.n_left_out) " more lines" } }
-            }
-        };
-        Diff { html, added: self.added, removed: self.removed }
+        let Self { shown: rows, n_left_out, added, removed, .. } = self;
+        Diff { rows, n_left_out, added, removed }
     }
 }

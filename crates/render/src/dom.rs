@@ -13,6 +13,14 @@ pub enum Node {
     Element { name: String, attributes: Vec<(String, String)>, children: Vec<Self> },
 }
 
+/// What has become of an element.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    Inside,
+    NotInside,
+}
+
 /// The element with the id `id`, holding `html`.
 pub(crate) fn element(id: &str, html: &str) -> Node {
     let attributes = vec![("id".to_owned(), id.to_owned())];
@@ -124,27 +132,18 @@ impl Node {
     }
 
     fn set(&mut self, id: &str, name: &str, value: Option<&str>) {
-        let is_it = self.attribute("id") == Some(id);
-        let Self::Element { attributes, children, .. } = self else { return };
-        if is_it {
-            attributes.retain(|(known, _)| known != name);
-            attributes.extend(value.map(|it| (name.to_owned(), it.to_owned())));
-            attributes.sort();
-        } else {
+        if self.attribute("id") == Some(id) {
+            self.set_attribute(name, value);
+        } else if let Self::Element { children, .. } = self {
             children.iter_mut().for_each(|it| it.set(id, name, value));
         }
     }
 
-    /// Leaves nothing of every element of that class but its id and classes, for comparisons that leave
-    /// something out.
-    pub fn take_out(&mut self, class: &str) {
-        let is_it = self.attribute("class").is_some_and(|it| it.split(' ').any(|it| it == class));
-        let Self::Element { attributes, children, .. } = self else { return };
-        if is_it {
-            children.clear();
-            attributes.retain(|(name, _)| matches!(name.as_str(), "id" | "class"));
-        }
-        children.iter_mut().for_each(|it| it.take_out(class));
+    pub(crate) fn set_attribute(&mut self, name: &str, value: Option<&str>) {
+        let Self::Element { attributes, .. } = self else { return };
+        attributes.retain(|(known, _)| known != name);
+        attributes.extend(value.map(|it| (name.to_owned(), it.to_owned())));
+        attributes.sort();
     }
 
     fn append(&mut self, id: &str, more: Vec<Self>) {
@@ -155,6 +154,37 @@ impl Node {
             *children = merged(std::mem::take(children));
         } else {
             children.iter_mut().for_each(|it| it.append(id, more.clone()));
+        }
+    }
+}
+
+/// What only the tests of this crate need.
+#[cfg(test)]
+impl Node {
+    pub(crate) fn has_class(&self, class: &str) -> bool {
+        self.attribute("class").is_some_and(|it| it.split(' ').any(|it| it == class))
+    }
+
+    /// Every element, from the outside in; what `change` puts into one is not looked at.
+    pub(crate) fn change_each(&mut self, change: &dyn Fn(&mut Self) -> Changed) {
+        if change(self) == Changed::Inside {
+            return;
+        }
+        if let Self::Element { children, .. } = self {
+            children.iter_mut().for_each(|it| it.change_each(change));
+        }
+    }
+
+    pub(crate) fn set_children(&mut self, html: &str) {
+        if let Self::Element { children, .. } = self {
+            children.clear();
+        }
+        self.add_children(html);
+    }
+
+    pub(crate) fn add_children(&mut self, html: &str) {
+        if let Self::Element { children, .. } = self {
+            children.extend(parse(html));
         }
     }
 }

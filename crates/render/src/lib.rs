@@ -27,6 +27,7 @@ mod page;
 mod part;
 mod pulse;
 mod queue;
+mod room;
 mod sequence;
 mod settings;
 mod sidebar;

@@ -151,7 +151,7 @@ fn dock(view: &View, transcript: &Transcript) -> Element {
             .attr("role", "alertdialog")
             .attr("aria-label", "The agent asks for permission")
             .attr("data-call-id", call.id.as_str())
-            .html(question(&format!("{id}-v"), call, answer.commentary(call)))
+            .html(question(view, &format!("{id}-v"), call, answer.commentary(call)))
     });
     Element::div(&*id).class("dock").children(sheets)
 }

@@ -8,15 +8,13 @@ use maud::{Markup, html};
 use transcript::{Answer, Body, Call, ExchangeId, Message, ResponseId, Seq, SessionId};
 
 use crate::exchange::Peers;
+use crate::room::{Extent, HEAD, INLINE_MAX, Room};
 use crate::tool::File;
 use crate::tree::Element;
 use crate::words::{count, size};
-use crate::{ansi, code, whole};
+use crate::{ansi, code, tool, whole};
 
-/// A longer body is a placeholder: its ends, and a link to the rest. Below what a transcript keeps
-/// of a body (head and tail of 8 KiB each), so that what is shown depends on the size alone.
-pub(crate) const INLINE_MAX: u64 = 16_000;
-const HEAD: usize = 4_000;
+/// How much of its end is shown of a text that is cut.
 const TAIL: usize = 2_000;
 
 /// How a session is drawn.
@@ -58,6 +56,14 @@ pub enum BodyKind {
     File,
     /// All that was asked for, as the JSON of a badge.
     Call,
+    /// What the agent wants, to be changed.
+    Edit,
+    /// What was asked, in the view of the tool.
+    Asked,
+    /// The same as a person is asked about it.
+    Question,
+    /// What the result shows, in the view of the tool.
+    Told,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -162,48 +168,60 @@ impl View {
         }
     }
 
-    /// A file's content. Its colours cost more than the rest of a page and most blocks stay closed, so
-    /// that they are fetched when the block is opened.
-    pub(crate) fn file(&self, id: &str, call: &Call, file: &File) -> Markup {
-        let source = match (self.bodies, code::language_of_file(&file.path)) {
-            (Bodies::Cut, Some(_)) => {
-                Some(format!("{}&format=html", self.body_url(call, BodyKind::File)))
-            }
-            _ => None,
-        };
-        html! {
-            div id=(id) .body.file tabindex="0" data-src=[&source] {
-                @if source.is_some() { pre { code { (file.content) } } }
-                @else { (whole::file(file)) }
-            }
+    /// What a tool's own view shows, or its beginning and the way to the rest.
+    pub(crate) fn drawing(
+        &self,
+        id: &str,
+        class: &str,
+        call: &Call,
+        kind: BodyKind,
+        draw: impl Fn(&mut Room) -> Option<Markup>,
+    ) -> Option<Element> {
+        let mut room = Room::new(Extent::Fitting);
+        let fitting = draw(&mut room)?;
+        if room.was_enough() {
+            return Some(Element::div(id).class(class).html(fitting));
         }
+        let drawn = match self.bodies {
+            Bodies::Whole => draw(&mut Room::new(Extent::Whole))?,
+            Bodies::Cut => {
+                let beginning = draw(&mut Room::new(Extent::Beginning))?;
+                let all = format!("Show all ({})", size(whole_size(call, kind)));
+                html! { div.edge { (beginning) } (self.gap(call, kind, &all)) }
+            }
+        };
+        Some(Element::div(id).class(format!("{class} cut")).html(drawn))
     }
 
-    /// One that is too long for the page: fetched when it is asked for.
-    pub(crate) fn long_file(&self, id: &str, call: &Call, body: &Body) -> Markup {
+    /// A file's content. Its colours cost more than the rest of a page and most blocks stay closed, so
+    /// that they are fetched when the block is opened.
+    pub(crate) fn file(&self, call: &Call, file: &File, extent: Extent) -> Markup {
+        let has_colours = code::language_of_file(&file.path).is_some();
+        if extent != Extent::Fitting || !has_colours || self.bodies == Bodies::Whole {
+            return tool::in_body(file, extent);
+        }
+        let source = format!("{}&format=html", self.body_url(call, BodyKind::File));
         html! {
-            div id=(id) .body.file.cut tabindex="0" {
-                p.gap {
-                    a.show-all href=(self.body_url(call, BodyKind::File)) data-action="show-all" {
-                        "Show the file (" (size(body.bytes())) ")"
-                    }
-                    button.quiet.show-less type="button" data-action="show-less" { "Show less" }
-                }
-            }
+            div.body.file tabindex="0" data-src=(source) { pre { code { (file.content) } } }
         }
     }
 
     fn ends(&self, call: &Call, kind: BodyKind, body: &Body) -> Markup {
         let (head, tail) = (head(body.head()), tail(body.tail()));
+        let words = format!("Show all {} ({})", count(body.lines(), "line"), size(body.bytes()));
         html! {
             div.edge { (head) }
+            (self.gap(call, kind, &words))
+            div.edge { (tail) }
+        }
+    }
+
+    fn gap(&self, call: &Call, kind: BodyKind, words: &str) -> Markup {
+        html! {
             p.gap {
-                a.show-all href=(self.body_url(call, kind)) data-action="show-all" {
-                    "Show all " (count(body.lines(), "line")) " (" (size(body.bytes())) ")"
-                }
+                a.show-all href=(self.body_url(call, kind)) data-action="show-all" { (words) }
                 button.quiet.show-less type="button" data-action="show-less" { "Show less" }
             }
-            div.edge { (tail) }
         }
     }
 }
@@ -218,11 +236,24 @@ impl BodyKind {
             Self::Result => "result",
             Self::File => "file",
             Self::Call => "call",
+            Self::Edit => "edit",
+            Self::Asked => "asked",
+            Self::Question => "question",
+            Self::Told => "told",
         }
     }
 
     pub(crate) fn is_output(self) -> bool {
         matches!(self, Self::Stdout | Self::Stderr)
+    }
+}
+
+/// Of the text that a view is made of.
+fn whole_size(call: &Call, kind: BodyKind) -> u64 {
+    let result = call.outcome.as_ref().and_then(|it| it.result.as_ref());
+    match kind {
+        BodyKind::Told => result.map_or(0, Body::bytes),
+        _ => call.input().bytes(),
     }
 }
 

@@ -7,7 +7,8 @@
 
 use std::ops::Range;
 
-use crate::call::json_body;
+use crate::call::{json_body, readable};
+use crate::excerpt::excerpt;
 use crate::place::Index;
 use crate::result_files::result_files;
 use crate::{
@@ -143,6 +144,9 @@ impl Answer {
                 let touched = self.call_mut(call_id, None, at, |call| {
                     call.arguments = Body::keeping(edge);
                     call.arguments.push(arguments);
+                    if call.edited.is_none() {
+                        call.input_value = readable(arguments, edge);
+                    }
                     call.arguments_done = true;
                     call.arguments_incomplete = *incomplete;
                     call.summary.clone_from(summary);
@@ -215,6 +219,7 @@ impl Answer {
                     at,
                     ok: *ok,
                     result: result.as_ref().map(|value| json_body(value, edge)),
+                    result_value: result.as_ref().and_then(|value| excerpt(value, edge)),
                     files: result.as_ref().map(result_files).unwrap_or_default(),
                     error: error.clone(),
                     duration_ms: *duration_ms,

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::excerpt::excerpt;
 use crate::{
     Approval, Body, Call, CallId, CallState, Decision, Executor, Millis, Outcome, Resolution,
 };
@@ -22,6 +23,7 @@ pub(crate) fn new_call(id: &CallId, number: u32, commentary: Vec<usize>, body_ed
         provider_data: None,
         approval: None,
         edited: None,
+        input_value: None,
         running_since: None,
         stdout: Body::keeping(body_edge),
         stderr: Body::keeping(body_edge),
@@ -72,6 +74,7 @@ impl Call {
             let mut edited = Body::keeping(body_edge);
             edited.push(arguments);
             self.edited = Some(edited);
+            self.input_value = readable(arguments, body_edge);
         }
         approval.resolved = Some(resolution);
         self.move_to(match decision {
@@ -101,6 +104,11 @@ impl Call {
         self.arguments_done
             && self.arguments.whole().and_then(|text| as_json(&text)).as_ref() == Some(value)
     }
+}
+
+/// Arguments as a value, in excerpt.
+pub(crate) fn readable(arguments: &str, edge: usize) -> Option<Value> {
+    excerpt(&serde_json::from_str(arguments).ok()?, edge)
 }
 
 pub(crate) fn json_body(value: &Value, edge: usize) -> Body {

@@ -14,6 +14,7 @@ mod closing;
 mod commentary;
 mod error_code;
 mod event;
+mod excerpt;
 mod ids;
 #[cfg(any(test, feature = "logs"))]
 pub mod logs;
@@ -38,6 +39,7 @@ pub use body::{BODY_EDGE, Body};
 pub use closing::{Ending, Spent, close, pause};
 pub use error_code::{ErrorCode, ErrorInfo};
 pub use event::*;
+pub use excerpt::{EXCERPT_PIECE, weight};
 pub use ids::*;
 pub use message::*;
 pub use opening::missing_start;

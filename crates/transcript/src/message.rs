@@ -211,6 +211,9 @@ pub struct Call {
     pub approval: Option<Approval>,
     /// The arguments as a person changed them before it was allowed; see [`Call::input`].
     pub edited: Option<Body>,
+    /// The arguments that count as a value, in which long texts and lists are cut; none while they come, and
+    /// where they cannot be read.
+    pub input_value: Option<Value>,
     pub running_since: Option<Millis>,
     pub stdout: Body,
     pub stderr: Body,
@@ -270,6 +273,8 @@ pub struct Outcome {
     pub ok: bool,
     /// The result's JSON text; none where there was none.
     pub result: Option<Body>,
+    /// The same as a value, in which long texts and lists are cut.
+    pub result_value: Option<Value>,
     /// Those that the result names.
     pub files: Vec<Attachment>,
     pub error: Option<ErrorInfo>,

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod examples;
+mod excerpts;
 mod laws;
 mod pausing;
 mod resting;

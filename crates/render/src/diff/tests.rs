@@ -4,9 +4,14 @@ use proptest::prelude::*;
 
 use super::{Diff, MAX_ROWS, numbered, patch, texts};
 use crate::dom::{Node, element};
+use crate::room::{Extent, Room};
+
+fn html(diff: &Diff) -> String {
+    diff.html(&mut Room::new(Extent::Whole)).into_string()
+}
 
 fn rows(diff: &Diff) -> Vec<Node> {
-    let page = element("d", &diff.html.clone().into_string());
+    let page = element("d", &html(diff));
     page.elements().into_iter().filter(|it| it.name() == "tr").cloned().collect()
 }
 
@@ -90,7 +95,7 @@ proptest! {
     #[test]
     fn no_patch_breaks_out(text in "([-+ @*\\\\<>&a-c0-9,\n]|@@ -1,2 \\+1,2 @@\n|\\*\\*\\* Begin Patch\n){0,60}") {
         if let Some(diff) = patch(&text) {
-            let page = element("d", &diff.html.into_string());
+            let page = element("d", &html(&diff));
             let known = ["div", "table", "tbody", "tr", "td", "p", "mark", "span"];
             for it in page.elements() {
                 prop_assert!(known.contains(&it.name()), "{}", it.name());
@@ -103,11 +108,11 @@ proptest! {
 fn changed_words_are_marked_and_hostile_text_is_text() {
     let diff = texts("let a = 1;\nsame\n", "let <b> = 1;\nsame\n", Some(10));
     assert_eq!((diff.added, diff.removed), (1, 1));
-    let html = diff.html.into_string();
-    assert!(html.contains("let <mark>&lt;b&gt;</mark> = 1;"), "{html}");
-    assert!(html.contains("data-line=\"10\""), "{html}");
-    assert!(!texts("a\n", "b\n", None).html.into_string().contains("data-line"));
-    assert!(texts("a", "a", None).html.into_string().contains("No change"));
+    let drawn = html(&diff);
+    assert!(drawn.contains("let <mark>&lt;b&gt;</mark> = 1;"), "{drawn}");
+    assert!(drawn.contains("data-line=\"10\""), "{drawn}");
+    assert!(!html(&texts("a\n", "b\n", None)).contains("data-line"));
+    assert!(html(&texts("a", "a", None)).contains("No change"));
 }
 
 #[test]
@@ -123,17 +128,17 @@ fn lines_far_from_a_change_are_left_out() {
 
 #[test]
 fn large_texts_are_bounded() {
-    let before: String = (0..5000).map(|it| format!("a{it}\n")).collect();
-    let after: String = (0..5000).map(|it| format!("b{it}\n")).collect();
+    let before: String = (0..15_000).map(|it| format!("a{it}\n")).collect();
+    let after: String = (0..15_000).map(|it| format!("b{it}\n")).collect();
     let diff = texts(&format!("x\n{before}y\n"), &format!("x\n{after}y\n"), Some(1));
-    assert_eq!((diff.added, diff.removed), (5000, 5000));
+    assert_eq!((diff.added, diff.removed), (15_000, 15_000));
     assert_eq!(rows(&diff).len(), MAX_ROWS);
-    assert!(diff.html.into_string().contains("8001 more lines"));
+    assert!(html(&diff).contains("10001 more lines"));
 }
 
 #[test]
 fn a_missing_newline_shows_only_where_it_is_the_change() {
-    let is_marked = |before, after| texts(before, after, None).html.into_string().contains('⏎');
+    let is_marked = |before, after| html(&texts(before, after, None)).contains('⏎');
     assert!(!is_marked("old", "new"));
     assert!(!is_marked("old\n", "new\n"));
     assert!(is_marked("same", "same\n"));
@@ -142,8 +147,7 @@ fn a_missing_newline_shows_only_where_it_is_the_change() {
 
 #[test]
 fn lines_of_unknown_place_have_no_room_for_numbers() {
-    let is_unnumbered =
-        |first| texts("a\n", "b\n", first).html.into_string().contains("unnumbered");
+    let is_unnumbered = |first| html(&texts("a\n", "b\n", first)).contains("unnumbered");
     assert!(is_unnumbered(None));
     assert!(!is_unnumbered(Some(1)));
 }
@@ -165,7 +169,7 @@ fn patches_are_read() {
     let envelope = "*** Begin Patch\n*** Update File: src/a.rs\n@@ fn main\n same\n-old\n+new\n*** Add File: b\n+hello\n*** End Patch\n";
     let diff = patch(envelope).unwrap();
     assert_eq!((diff.added, diff.removed), (2, 1));
-    assert!(diff.html.into_string().contains(">Update File: src/a.rs<"));
+    assert!(html(&diff).contains(">Update File: src/a.rs<"));
 
     let made = patch("--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+hello\n").unwrap();
     assert_eq!(read(&made).first().unwrap().3, "new.txt");
@@ -176,5 +180,22 @@ fn patches_are_read() {
         ["", "hello", "- a list\n+ of things\n", "*** Begin Patch\n*** End Patch", "@@ no\n"]
     {
         assert!(patch(text).is_none(), "{text:?}");
+    }
+}
+
+/// However little room there is, what is shown is how the whole begins; and it is told that it is not all.
+#[test]
+fn a_diff_is_cut_after_a_row() {
+    let after: String = (0..2000).map(|it| format!("line {it}\n")).collect();
+    let diff = texts("", &after, Some(1));
+    let whole = read(&diff);
+    for extent in [Extent::Fitting, Extent::Beginning] {
+        let mut room = Room::new(extent);
+        let page = element("d", &diff.html(&mut room).into_string());
+        let shown: Vec<_> = page.elements().into_iter().filter(|it| it.name() == "tr").collect();
+        assert!(!room.was_enough());
+        assert!(shown.len() > 100 && shown.len() < whole.len(), "{}", shown.len());
+        let texts = shown.iter().map(|it| it.children()[3].text());
+        assert!(texts.eq(whole.iter().take(shown.len()).map(|it| it.3.clone())));
     }
 }

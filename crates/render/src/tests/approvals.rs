@@ -6,7 +6,7 @@ use transcript::{Record, SessionId, Transcript};
 use crate::conversation::{Reach, messages};
 use crate::dom::{Node, element};
 use crate::surroundings::Surroundings;
-use crate::{Bodies, BodyKind, View, export_markdown, whole_text};
+use crate::{Bodies, BodyKind, View, export_markdown, whole_body, whole_text};
 
 fn transcript(events: &[Value]) -> Transcript {
     replay(Transcript::default(), events)
@@ -170,13 +170,13 @@ fn a_long_file_that_was_read_can_be_opened_from_its_own_view() {
     events.push(result(true, json!({ "content": content })));
     let page = conversation(&transcript(&events));
     let links = page.elements().into_iter().filter(|it| it.name() == "a");
-    let link = links.into_iter().find(|it| it.text().starts_with("Show the file")).unwrap();
+    let link = links.into_iter().find(|it| it.text().starts_with("Show all (")).unwrap();
     let address = link.attribute("href").unwrap();
-    assert!(address.contains("stream=file"), "{address}");
+    assert!(address.contains("stream=told"), "{address}");
 
     let whole = replay(Transcript::whole(), &events);
     let call = whole.messages[0].answer().unwrap().calls().next().unwrap();
-    assert_eq!(whole_text(call, BodyKind::File), content);
+    assert_eq!(whole_text(call, BodyKind::Told), content);
 }
 
 #[test]
@@ -187,4 +187,67 @@ fn a_folder_that_was_listed_shows_what_is_in_it() {
     events.push(result(true, json!({"path": ".", "entries": entries, "total": 2})));
     let shown = texts(&conversation(&transcript(&events)), "listed").concat();
     assert_eq!(shown, "src/a.txt12 B");
+}
+
+/// However long it is, a person sees how it begins, can see all of it, and can change all of it.
+#[test]
+fn nobody_is_asked_about_what_they_cannot_see() {
+    for n in [10, 1500, 5000] {
+        let text: String = (0..n).map(|it| format!("line {it} of it;\n")).collect();
+        let last = format!("line {} of it;", n - 1);
+        let over = json!({"target": {"path": "/w/a.txt", "size": 4, "text": "old\n"}});
+        let long = json!({"target": {"path": "/w/a.txt", "size": 4_000_000}});
+        let asked_for = [
+            ("shell", json!({"command": text}), json!({})),
+            ("write_file", json!({"path": "a.txt", "text": text}), over),
+            ("write_file", json!({"path": "a.txt", "text": text}), long),
+            (
+                "write_file",
+                json!({"path": "a.txt", "text": text}),
+                json!({"target": {"path": "/w/a.txt"}}),
+            ),
+            (
+                "Edit",
+                json!({"file_path": "a.txt", "old_string": "x", "new_string": text}),
+                json!({}),
+            ),
+            ("somebody_elses", json!({"query": text}), json!({})),
+        ];
+        for (tool, arguments, options) in asked_for {
+            let mut events = call(tool, &arguments);
+            events.push(asked(options));
+            let page = sheet(&transcript(&events));
+            let when = format!("{tool}, {n} lines");
+            assert!(page.text().contains("line 3 of it;"), "{when}");
+            let links = page.elements().into_iter().filter(|it| it.has_class("show-all"));
+            let cut = links.filter_map(|it| it.attribute("href")).collect::<Vec<_>>();
+            assert!(!cut.is_empty() || page.text().contains(&last), "{when}");
+            assert_eq!(cut.is_empty(), n == 10, "{when}");
+
+            let whole = replay(Transcript::whole(), &events);
+            let message = &whole.messages[0];
+            let call = message.answer().unwrap().calls().next().unwrap();
+            let body = |kind| element("b", &whole_body(&SessionId::new("s"), message, call, kind));
+            for link in cut {
+                let kind = [BodyKind::Question, BodyKind::Proposed];
+                let kind = kind.into_iter().find(|it| link.ends_with(it.word())).unwrap();
+                assert!(body(kind).text().contains(&last), "{when}: {link}");
+            }
+            let changed: Value = serde_json::from_str(&body(BodyKind::Edit).text()).unwrap();
+            assert_eq!(changed, arguments, "{when}");
+        }
+    }
+}
+
+#[test]
+fn what_was_written_over_is_said_of_a_long_text_too() {
+    let old: String = (0..1000).map(|it| format!("line {it} of the file\n")).collect();
+    let new = old.replace("line 500 ", "a line ");
+    let mut events = call("write_file", &json!({"path": "a.txt", "text": new}));
+    events.push(asked(json!({"target": {"path": "/w/a.txt", "size": old.len(), "text": old}})));
+    let page = sheet(&transcript(&events));
+    assert!(page.text().contains("Writes over the file that is there"));
+    assert_eq!(texts(&page, "diff-removed"), ["-line 500 of the file"]);
+    assert_eq!(texts(&page, "diff-added"), ["+a line of the file"]);
+    assert_eq!(texts(&page, "show-all"), [""; 0]);
 }

@@ -1,18 +1,35 @@
 //! What a page leaves out and fetches, and what an exported file has in it instead.
 
+use serde_json::{Value, json};
 use transcript::{Call, Content, Message, SessionId, Transcript};
 
 use super::corpus;
 use crate::dom::element;
 use crate::{BodyKind, Export, Files, Peers, Settings, export_html, tool, whole_body, whole_text};
 
-const KINDS: [BodyKind; 6] = [
+/// What is shown as it is; the others are views.
+const TEXTS: [BodyKind; 7] = [
     BodyKind::Arguments,
     BodyKind::Proposed,
     BodyKind::Stdout,
     BodyKind::Stderr,
     BodyKind::Result,
     BodyKind::File,
+    BodyKind::Call,
+];
+
+pub(super) const KINDS: [BodyKind; 11] = [
+    BodyKind::Arguments,
+    BodyKind::Proposed,
+    BodyKind::Stdout,
+    BodyKind::Stderr,
+    BodyKind::Result,
+    BodyKind::File,
+    BodyKind::Call,
+    BodyKind::Edit,
+    BodyKind::Asked,
+    BodyKind::Question,
+    BodyKind::Told,
 ];
 
 fn calls(transcript: &Transcript) -> impl Iterator<Item = (&Message, &Call)> {
@@ -26,7 +43,7 @@ fn whole(records: &[transcript::Record]) -> Transcript {
     transcript
 }
 
-/// In colour or not, it says the same; output as far as a terminal would show it.
+/// In colour, laid out or not, it says the same; output as far as a terminal would show it.
 #[test]
 fn the_whole_of_a_text_is_that_text() {
     let mut files = 0;
@@ -34,11 +51,16 @@ fn the_whole_of_a_text_is_that_text() {
         let transcript = whole(&records);
         for (message, call) in calls(&transcript) {
             files += usize::from(tool::file(call).is_some());
-            for kind in KINDS {
+            for kind in TEXTS {
                 let text = whole_text(call, kind);
                 let html = whole_body(&SessionId::new("s"), message, call, kind);
-                if !text.contains(['\x1b', '\r', '\x08', '\0']) {
-                    assert_eq!(element("body", &html).text(), text, "{name} {}", call.id);
+                let shown = element("body", &html).text();
+                if text.contains(['\x1b', '\r', '\x08', '\0']) {
+                    continue;
+                }
+                match serde_json::from_str::<Value>(&text) {
+                    Ok(value) => assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value),
+                    Err(_) => assert_eq!(shown, text, "{name} {}", call.id),
                 }
             }
         }
@@ -71,5 +93,49 @@ fn an_export_holds_what_was_attached_and_asks_no_server_for_it() {
     }
     for page in [with, without] {
         assert!(!page.contains("/api/blobs"), "{page}");
+    }
+}
+
+/// Whether it came while the command ran, or in one piece when it had ended.
+#[test]
+fn what_a_command_printed_is_shown_as_a_terminal_shows_it() {
+    let said = "\u{1b}[31mred\u{1b}[0m\nplain\n";
+    let forms = [
+        json!(said),
+        json!({ "stdout": said, "stderr": "" }),
+        json!({ "stdout": "", "stderr": said }),
+        json!({ "output": said }),
+    ];
+    for result in forms {
+        let records = corpus::call("Bash", (json!({ "command": "make" }), result.clone()));
+        let page = crate::testing::page(&Transcript::replay(&records));
+        let told = page
+            .elements()
+            .into_iter()
+            .find(|it| it.attribute("id").is_some_and(|it| it.ends_with("-told")));
+        let told = told.unwrap_or_else(|| panic!("nothing is shown of {result}"));
+        assert_eq!(
+            told.text().split_whitespace().collect::<Vec<_>>(),
+            ["red", "plain"],
+            "{result}"
+        );
+        assert!(told.elements().iter().any(|it| it.name() == "span" && it.text() == "red"));
+    }
+}
+
+#[test]
+fn output_that_is_longer_than_its_box_says_how_long_it_is() {
+    for (n, expected) in [(20, vec![]), (21, vec!["Show all 21 linesShow less"]), (5000, vec![])] {
+        let mut records = corpus::call("Bash", (json!({ "command": "seq" }), json!(null)));
+        let lines: String = (0..n).map(|it| format!("line {it}\n")).collect();
+        let output = json!({ "seq": records.len() + 1, "at": "2026-11-15T09:00:00Z", "sessionId": "s",
+            "responseId": "r", "callId": "r.1", "type": "tool_output_delta", "stream": "stdout",
+            "offset": 0, "delta": lines });
+        records.push(serde_json::from_value(output).unwrap());
+        let page = crate::testing::page(&Transcript::replay(&records));
+        let boxes = page.elements().into_iter().filter(|it| it.has_class("all-lines"));
+        assert_eq!(boxes.map(crate::dom::Node::text).collect::<Vec<_>>(), expected, "{n} lines");
+        let is_cut = page.elements().iter().any(|it| it.has_class("show-all"));
+        assert_eq!(is_cut, n == 5000, "{n} lines");
     }
 }

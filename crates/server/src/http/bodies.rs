@@ -40,6 +40,14 @@ enum Stream {
     File,
     /// The call with its arguments, as JSON.
     Call,
+    /// What the agent has proposed, to be changed.
+    Edit,
+    /// What was asked, in the view of the tool.
+    Asked,
+    /// The same as a person is asked about it, with what it would write over.
+    Question,
+    /// What the result shows, in the view of the tool.
+    Told,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
@@ -128,6 +136,10 @@ impl Stream {
             Self::Result => BodyKind::Result,
             Self::File => BodyKind::File,
             Self::Call => BodyKind::Call,
+            Self::Edit => BodyKind::Edit,
+            Self::Asked => BodyKind::Asked,
+            Self::Question => BodyKind::Question,
+            Self::Told => BodyKind::Told,
         }
     }
 }

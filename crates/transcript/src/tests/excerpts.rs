@@ -1,0 +1,71 @@
+//! A value of any size, within bounds.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::BODY_EDGE;
+use crate::excerpt::{EXCERPT_PIECE, excerpt, weight};
+
+/// Values whose texts and lists lie on both sides of the bound.
+fn values() -> impl Strategy<Value = Value> {
+    let text = (any::<char>(), 0..3 * EXCERPT_PIECE)
+        .prop_map(|(letter, bytes)| json!(letter.to_string().repeat(bytes / letter.len_utf8())));
+    let leaf = prop_oneof![Just(json!(null)), Just(json!(1)), Just(json!("short")), text];
+    leaf.prop_recursive(3, 24, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::Array),
+            (inner.clone(), 1_usize..60_000).prop_map(|(it, times)| {
+                let times = times.min(4 * EXCERPT_PIECE / weight(&it) + 1);
+                Value::Array(vec![it; times])
+            }),
+            prop::collection::vec(inner, 0..6).prop_map(|values| {
+                let fields = values.into_iter().enumerate();
+                Value::Object(fields.map(|(idx, it)| (format!("field {idx}"), it)).collect())
+            }),
+        ]
+    })
+}
+
+/// What is cut begins as the whole does, and is long enough to tell that it was cut.
+fn check(cut: &Value, whole: &Value) {
+    match (cut, whole) {
+        (Value::String(cut), Value::String(whole)) => {
+            assert!(whole.starts_with(cut.as_str()));
+            assert!(cut == whole || cut.len() >= EXCERPT_PIECE);
+            assert!(cut.len() < EXCERPT_PIECE + 4);
+        }
+        (Value::Array(cut), Value::Array(whole)) => {
+            cut.iter().zip(whole).for_each(|(cut, whole)| check(cut, whole));
+            let kept: usize = cut.iter().map(weight).sum();
+            assert!(cut.len() == whole.len() || kept >= EXCERPT_PIECE);
+        }
+        (Value::Object(cut), Value::Object(whole)) => {
+            assert!(cut.keys().eq(whole.keys()));
+            cut.values().zip(whole.values()).for_each(|(cut, whole)| check(cut, whole));
+        }
+        _ => assert_eq!(cut, whole),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn an_excerpt_is_the_beginning_of_everything_long(value in values()) {
+        let (cut, whole) = (excerpt(&value, BODY_EDGE), excerpt(&value, usize::MAX));
+        prop_assert_eq!(cut.is_some(), whole.is_some(), "where everything is kept too");
+        if let (Some(cut), Some(whole)) = (cut, whole) {
+            check(&cut, &whole);
+            prop_assert!(whole == value);
+            prop_assert!(weight(&cut) <= 1024 * 1024);
+        }
+    }
+}
+
+#[test]
+fn what_nobody_could_read_has_no_excerpt() {
+    let long = json!("a".repeat(EXCERPT_PIECE));
+    let fields = |n| Value::Object((0..n).map(|it: i32| (it.to_string(), long.clone())).collect());
+    assert!(excerpt(&fields(15), BODY_EDGE).is_some());
+    assert!(excerpt(&fields(17), BODY_EDGE).is_none());
+}
