@@ -127,9 +127,9 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
         .map(|body| section(&format!("{id}-r"), "Result", body));
     if is_known {
         parts.extend(shown_result(view, id, call));
-        let raw = Element::new("details", format!("{id}-w"))
-            .class("raw")
-            .child(Element::new("summary", format!("{id}-ws")).text("Arguments and result"));
+        let raw = Element::new("details", format!("{id}-w")).class("raw").child(
+            Element::new("summary", format!("{id}-ws")).text("Show details: arguments and result"),
+        );
         parts.push(raw.child(asked).child_if(got));
     } else {
         parts.push(asked);
