@@ -146,7 +146,7 @@ function patch(list) {
 function settle() {
   settling = 0;
   const title = find("h1", top)?.textContent;
-  const asks = find("#sessions [data-state=waiting]") ?? find("[data-state=waiting]", top);
+  const asks = find("#sessions [data-state=waiting]");
   document.title = (asks ? "(!) " : "") + (title ? `${title} · Callboard` : "Callboard");
   const runs = isRunning();
   const waits = find(".held p")?.textContent ?? `${all(".queued").length || "No"} messages wait`;
@@ -175,9 +175,9 @@ function day(at = 0) {
 
 function listChanged() {
   find(`#sessions-${session} a`)?.setAttribute("aria-current", "page");
-  for (const it of all("#sessions .day")) it.remove();
+  for (const it of all("#sessions .day:not([id])")) it.remove();
   let last = "";
-  for (const it of all("#sessions [data-at]")) {
+  for (const it of all("#sessions li:not([data-state=waiting]) [data-at]")) {
     const next = day(Number(it.dataset.at));
     if (next !== last) it.closest("li")?.before(element("li", { class: "day" }, next));
     last = next;
