@@ -854,7 +854,7 @@ function escape(event) {
   else if (query.value) {
     query.value = "";
     searchSoon();
-  } else if (isRunning()) sure("stop").click();
+  } else if (seq && isRunning()) sure("stop").click();
 }
 
 /** What a key is for; nearest first. @param {KeyboardEvent} event */
@@ -869,7 +869,8 @@ function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
   const button = near && find(named, near);
   if (button || isEnter) return button;
   if (target?.closest("input, textarea, select, dialog") && !/^(Control|Alt)/.test(keys)) return null;
-  return find(keys === "O" ? LAST_CALLS : `:is(#sidebar, .foot) ${named}`);
+  const it = find(keys === "O" ? LAST_CALLS : `:is(#sidebar, .foot) ${named}`);
+  return it?.checkVisibility() ? it : null;
 }
 
 const LAST_CALLS =
