@@ -113,11 +113,13 @@ test("a session is renamed in its place, everywhere at once; Escape leaves it", 
   const session = await callboard.converse("what time is it in Tokyo");
   const page = await openSession(t, browser, callboard, session);
   const title = page.getByRole("textbox", { name: "Title" });
-  await page.getByRole("heading", { level: 1 }).getByRole("button").click();
+  const rename = page.getByRole("button", { name: "Rename" });
+  await rename.click();
+  assert.deepEqual(await seen(page.getByRole("heading", { level: 1 })), [], "the field is in its place");
   await title.fill("Not this");
   await title.press("Escape");
   assert.equal(await page.getByRole("heading", { level: 1 }).innerText(), "what time is it in Tokyo");
-  await page.getByRole("heading", { level: 1 }).getByRole("button").click();
+  await rename.click();
   await title.fill("Clocks");
   await title.press("Enter");
   await page.locator("#sessions .title", { hasText: "Clocks" }).waitFor();
@@ -131,8 +133,6 @@ test("a session is renamed in its place, everywhere at once; Escape leaves it", 
   assert.equal(await page.getByRole("heading", { level: 1 }).innerText(), "Watches");
 });
 
-test("an archived session says so, leaves the list, and can be brought back", async (t) => {
-  const callboard = await startCallboard(t);
 test("a session that waits for a person is in sight, whatever the list shows", async (t) => {
   const callboard = await startCallboard(t);
   const { id: waits } = await callboard.api("sessions", { body: { agent: "demo", title: "Asks" } });
@@ -164,6 +164,8 @@ test("a session that waits for a person is in sight, whatever the list shows", a
   }
 });
 
+test("an archived session says so, leaves the list, and can be brought back", async (t) => {
+  const callboard = await startCallboard(t);
   const session = await callboard.converse("help");
   const page = await openSession(t, browser, callboard, session);
   const line = page.locator(`#sessions-${session}`);

@@ -701,26 +701,24 @@ menu.addEventListener("keydown", ({ key }) => {
 });
 
 function rename(id = "") {
-  const place = id === session ? find("h1", top) : get(`sessions-${id}`);
-  const title = place && find("button, a", place);
-  if (!title || title.hidden) return;
-  const before = (find(".title", title) ?? title).textContent ?? "";
+  const place = id === session ? find(".titled", top) : get(`sessions-${id}`);
+  if (!place || find("input", place)) return;
+  const before = find("h1, .title", place)?.textContent ?? "";
   const input = element("input", { "aria-label": "Title", value: before });
-  title.hidden = true;
   place.prepend(input);
   input.select();
   input.onblur = () => {
     const after = input.value.trim();
     input.remove();
-    title.hidden = false;
     if (after && after !== before) report(update(id, { title: after }));
   };
   input.onkeydown = (event) => {
     event.stopPropagation();
     if (event.key === "Escape") input.value = before;
     if (!/^(Enter|Escape)$/.test(event.key) || event.isComposing) return;
+    event.preventDefault();
     input.blur();
-    title.focus();
+    find("button, a", place)?.focus();
   };
 }
 

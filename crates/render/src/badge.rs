@@ -40,6 +40,8 @@ pub(crate) fn badge(view: &View, id: &str, answer: &Answer, call: &Call) -> Elem
                 .attr("data-of", ".tooltip")
                 .attr_if("data-src", whole)
                 .attr("aria-label", format!("Tool call: {label}"))
+                // For readers without the script, which does more.
+                .attr("popovertarget", tip.clone())
                 .attr("aria-describedby", tip.clone())
                 .html(html! { span.label { (label) } (icon("copy")) }),
         )
