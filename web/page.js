@@ -802,7 +802,7 @@ function hideTip() {
   tip = null;
 }
 
-/** Of the badge under the pointer, else of the one in focus. @param {Event} event */
+/** Of the badge under the pointer, else of the one in focus. @param {{ target: any }} event */
 function showTip({ target }) {
   const badge = target?.closest(".badge") ?? document.activeElement?.closest(".badge");
   const next = badge && find(".tooltip", badge);

@@ -50,6 +50,7 @@ pub(crate) fn badge(view: &View, id: &str, answer: &Answer, call: &Call) -> Elem
                 .class("tooltip")
                 .attr("role", "tooltip")
                 .attr("popover", "manual")
+                .attr("tabindex", "0")
                 .text(&payload(call, inline(call.input()))),
         )
 }
