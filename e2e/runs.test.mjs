@@ -187,6 +187,30 @@ test("two tabs are in step, whichever of them speaks", async (t) => {
   assert.deepEqual(a, b);
 });
 
+test("two tabs are in step while the agent works: at each number both show the same", async (t) => {
+  const callboard = await startCallboard(t, { config: NATURAL, files: { "notes.txt": "buy oil" } });
+  const one = await openSession(t, browser, callboard);
+  const two = await openSession(t, browser, callboard, sessionOf(one));
+  for (const page of [one, two]) await page.evaluate(`(${noteHeads})(${fromLog})`);
+  await say(two, "list the files, then read notes.txt and write a report about lamps");
+  await answered(one);
+  await answered(two);
+  const [a, b] = await Promise.all([one, two].map((it) => it.evaluate(() => /** @type {any} */ (window).shownAt)));
+  const both = Object.keys(a).filter((head) => head in b);
+  for (const head of both) assert.deepEqual(a[head], b[head], `at ${head}`);
+  t.diagnostic(`${both.length} moments compared`);
+  assert.ok(both.length > 10, `${both.length} moments`);
+});
+
+/** Keeps what the page shows at each number that it comes to. Runs in the browser. @param {typeof fromLog} fromLog */
+function noteHeads(fromLog) {
+  /** @type {Record<string, string[]>} */
+  const shownAt = {};
+  const note = () => void (shownAt[document.body.dataset.head ?? ""] = fromLog(null));
+  new MutationObserver(note).observe(document.body, { attributeFilter: ["data-head"] });
+  Object.assign(window, { shownAt });
+}
+
 test("a page whose server is frozen says so, and finds it when it goes on", async (t) => {
   const callboard = await startCallboard(t);
   const id = await callboard.converse();
