@@ -809,7 +809,7 @@ function showTip({ target }) {
   if (next === tip) return;
   hideTip();
   tip = next;
-  tipDelay = setTimeout(() => badge && next?.showPopover({ source: badge }), 150);
+  tipDelay = setTimeout(() => next?.showPopover(), 150);
 }
 
 addEventListener("mouseover", showTip);
