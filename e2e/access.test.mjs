@@ -6,8 +6,8 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { useBrowser } from "./browser.mjs";
-import { startCallboard } from "./callboard.mjs";
-import { LOOKS, openAll, setRoot } from "./drive.mjs";
+import { startCallboard, until } from "./callboard.mjs";
+import { LOOKS, openAll, openSession, setRoot } from "./drive.mjs";
 import { openDrawn, useGallery } from "./gallery.mjs";
 
 const browser = useBrowser();
@@ -47,10 +47,10 @@ async function open(t, name, options) {
   return page;
 }
 
-test("home, settings, keys and the menu", async (t) => {
+test("home, settings, import, keys and the menu", async (t) => {
   const page = await open(t, "home");
   await check(page, "home");
-  for (const name of ["Settings", "Keyboard shortcuts"]) {
+  for (const name of ["Settings", "Import", "Keyboard shortcuts"]) {
     await page.getByRole("button", { name }).click();
     await check(page, name);
     await page.keyboard.press("Escape");
@@ -70,14 +70,66 @@ test("every hand-written log, closed and opened", async (t) => {
 });
 
 test("every look", async (t) => {
-  for (const look of LOOKS.filter((it) => it !== "widget")) {
-    const page = await open(t, "tools");
-    await setRoot(page, { toolDisplay: look, showTiming: "true" });
-    await check(page, `${look}, closed`);
-    await openAll(page);
-    await check(page, `${look}, open`);
-    await page.close();
+  for (const name of ["tools", "failed", "decided", "odd", "subagent"]) {
+    for (const look of LOOKS.filter((it) => it !== "widget")) {
+      const page = await open(t, name);
+      await setRoot(page, { toolDisplay: look, showTiming: "true" });
+      await check(page, `${name}, ${look}, closed`);
+      await openAll(page);
+      await check(page, `${name}, ${look}, open`);
+      await page.close();
+    }
   }
+});
+
+test("the JSON of a badge, which scrolls and is reached by keyboard", async (t) => {
+  const callboard = await startCallboard(t);
+  const zones = Array.from({ length: 80 }, (_, idx) => `zone ${idx}`);
+  const call = { responseId: "r1", callId: "r1.0" };
+  const args = JSON.stringify({ zones });
+  await callboard.importLog("long", [
+    { type: "session_created", agent: "demo", title: "Long" },
+    { type: "run_start", responseId: "r1", agent: "demo", trigger: "user" },
+    { ...call, type: "tool_call_start", toolName: "times", executor: "agent" },
+    { ...call, type: "tool_arguments_done", arguments: args, summary: "", validation: "not_required" },
+    { ...call, type: "tool_result", toolName: "times", ok: true, result: 1, durationMs: 1 },
+    { type: "run_finish", responseId: "r1", status: "completed", durationMs: 1 },
+  ]);
+  const page = await openSession(t, browser, callboard, "long");
+  await setRoot(page, { toolDisplay: "badges" });
+  await page.getByRole("button", { name: "Tool call: times" }).focus();
+  const tip = page.locator(".tooltip:popover-open");
+  await tip.waitFor();
+  await check(page, "an open tooltip");
+  await page.keyboard.press("Tab");
+  assert.ok(await tip.evaluate((it) => it === document.activeElement), "it has the focus, and is still open");
+  await page.keyboard.press("End");
+  await page.waitForFunction(() => (document.querySelector(".tooltip")?.scrollTop ?? 0) > 100);
+  await page.keyboard.press("Tab");
+  await tip.waitFor({ state: "hidden" });
+});
+
+test("what was found, what is archived, what was, and a place without agents", async (t) => {
+  const callboard = await startCallboard(t);
+  const session = await callboard.converse("what time is it in Tokyo");
+  const put = await callboard.converse("help");
+  await callboard.api(`sessions/${put}`, { method: "PATCH", body: { archived: true } });
+  await callboard.api(`sessions/${session}/messages`, { body: { text: "run touch made" } });
+  await until(async () => (await callboard.api(`sessions/${session}`)).state === "waiting");
+  const page = await openSession(t, browser, callboard, session);
+  await page.getByRole("searchbox").fill("Tokyo");
+  await page.locator("#found a").first().waitFor();
+  await check(page, "search results");
+  await page.goto(`${callboard.base}?archived=true`);
+  await check(page, "archived");
+  const { head } = await callboard.api(`sessions/${session}`);
+  await page.goto(`${callboard.base}s/${session}?at=${head}`);
+  await check(page, "the past");
+
+  const empty = await startCallboard(t, { config: "demo = false\n" });
+  await page.goto(empty.url);
+  await page.getByText("No agent").first().waitFor();
+  await check(page, "no agent");
 });
 
 test("a phone, with its drawer closed and open", async (t) => {

@@ -1,11 +1,13 @@
-// Questions of an agent, on hand-written logs: what the page asks of the server when one is answered.
+// Questions of an agent: on hand-written logs, what the page asks of the server when one is answered; with
+// the demo agent, what then really runs.
 
 import assert from "node:assert/strict";
+import { readdir } from "node:fs/promises";
 import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
-import { until } from "./callboard.mjs";
-import { LOOKS, field, seen, setRoot } from "./drive.mjs";
+import { startCallboard, until } from "./callboard.mjs";
+import { LOOKS, answered, field, openSession, say, seen, sessionOf, setRoot } from "./drive.mjs";
 import { openDrawn, useGallery } from "./gallery.mjs";
 
 const browser = useBrowser();
@@ -71,6 +73,52 @@ test("deny with a note, by click and by the key N", async (t) => {
     const send = () => (how === "click" ? deny.click() : opened.page.keyboard.press("Enter"));
     assert.deepEqual(await answer(opened, send), [{ what: ROUTE, body }], how);
   }
+});
+
+test("with a running agent: what was allowed runs, as it was changed, and what was denied does not", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard);
+  const sheet = page.getByRole("alertdialog");
+  const made = async () => (await readdir(callboard.workspace)).sort();
+  /** @param {string} command @param {() => Promise<void>} decide */
+  const ask = async (command, decide) => {
+    const count = await page.locator('.messages > .message[data-role="assistant"]').count();
+    await say(page, `run ${command}`);
+    await sheet.waitFor();
+    assert.ok(!(await made()).includes(command.split(" ")[1] ?? ""), "nothing runs unasked");
+    await decide();
+    await answered(page, count + 1);
+    await sheet.waitFor({ state: "detached" });
+  };
+  await ask("touch allowed", () => sheet.getByRole("button", { name: "Allow once" }).click());
+  assert.deepEqual(await made(), ["allowed"]);
+  await ask("touch proposed", async () => {
+    await sheet.getByText("Change the arguments").click();
+    await sheet.getByRole("textbox", { name: "Arguments" }).fill('{"command": "touch changed"}');
+    await sheet.getByRole("button", { name: "Allow once" }).click();
+  });
+  assert.deepEqual(await made(), ["allowed", "changed"]);
+  await ask("touch denied", async () => {
+    await page.keyboard.press("n");
+    await page.keyboard.type("Not here.");
+    await page.keyboard.press("Enter");
+  });
+  assert.deepEqual(await made(), ["allowed", "changed"]);
+  await setRoot(page, { toolDisplay: "timeline" });
+  const decisions = await seen(page.locator(".decision"));
+  assert.match(decisions[0] ?? "", /^Allowed by user/);
+  assert.match(decisions[1] ?? "", /^Allowed by user with changed arguments/);
+  assert.match(decisions[2] ?? "", /^Denied by user: “Not here\.”/);
+  const { messages } = await callboard.api(`sessions/${sessionOf(page)}/messages`);
+  const calls = messages.flatMap((/** @type {any} */ it) => it.toolCalls ?? []);
+  assert.deepEqual(
+    calls.map((/** @type {any} */ it) => [it.state, it.error?.code, it.args.command]),
+    [
+      ["succeeded", undefined, "touch allowed"],
+      ["succeeded", undefined, "touch changed"],
+      ["denied", "tool_denied", "touch denied"],
+    ],
+  );
 });
 
 test("deny without a note", async (t) => {

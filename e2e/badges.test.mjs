@@ -117,6 +117,8 @@ test("X2.3 the tooltip shows the JSON on hover and on focus; Escape closes it", 
   await badge.hover();
   await tip.waitFor();
   assert.equal(await tip.innerText(), FIRST_CALL);
+  const [at, near] = await Promise.all([tip.boundingBox(), badge.boundingBox()]);
+  assert.ok(at && near && Math.abs(at.x - near.x) < 8, "it stands beside its badge");
   assert.equal(await badge.getAttribute("aria-describedby"), await tip.getAttribute("id"));
   await page.mouse.move(0, 0);
   await tip.waitFor({ state: "hidden" });
@@ -142,6 +144,9 @@ test("X2.4 several calls are all there: repeats numbered, the nameless too, the 
   ]);
   const fallback = page.locator(".tool-call-badge--fallback");
   assert.deepEqual(await fallback.allTextContents(), ['{"broken": ']);
+  await fallback.click();
+  await page.getByText("Copied to clipboard").first().waitFor();
+  assert.equal(await pasted(page), '{"broken": ', "nothing of ours is put around it");
   for (const badge of await page.locator(".tool-call-badge").all()) {
     const label = await badge.locator(".label").textContent();
     assert.equal(await badge.getAttribute("aria-label"), `Tool call: ${label}`);

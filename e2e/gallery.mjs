@@ -129,7 +129,7 @@ function sendAsset(route, file) {
  */
 export function fromLog(html) {
   const from = html === null ? document : new DOMParser().parseFromString(html, "text/html");
-  return [".heading", ".messages", ".queue", ".foot > .now", ".dock"].map((name) => {
+  return [".heading", ".sequence", ".messages", ".queue", ".foot > .now", ".dock"].map((name) => {
     const element = from.querySelector(name)?.cloneNode(true);
     if (!(element instanceof Element)) return `no ${name}`;
     for (const it of element.querySelectorAll("details")) it.removeAttribute("open");

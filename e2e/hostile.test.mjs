@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
 
 import { listFaults, useBrowser } from "./browser.mjs";
 import { logLines, startCallboard } from "./callboard.mjs";
@@ -18,8 +19,8 @@ const browser = useBrowser();
 const AT_ONCE = 24;
 const KNOWN_TOOLS = ["shell", "Read", "Edit", "Grep", "TodoWrite", "WebFetch", "Task"];
 /** Everything that the page is made of. */
-const ELEMENTS = `a article aside b blockquote br button code dd del details div dl dt em footer form h1 h2 h3 h4 h5 h6
-  g header hr i input kbd label li main mark nav noscript ol option p path pre s section select span strong sub
+const ELEMENTS = `a article aside b blockquote br button code dd del details div dl dt em fieldset footer form h1 h2 h3 h4 h5 h6
+  g header hr i input kbd label legend li main mark nav noscript ol option p path pre s section select span strong sub
   summary sup svg symbol circle rect line polyline polygon use table tbody td text textarea th thead title tr ul`.split(/\s+/);
 
 /** The payloads in every place that an agent, a tool or a person can fill. @param {string[]} payloads */
@@ -179,6 +180,121 @@ for (const bypassCSP of [false, true]) {
     }
   });
 }
+
+/** A word by which a portion is found, and no other one. @param {number} portion */
+const wordOf = (portion) => `portion${String.fromCharCode("a".charCodeAt(0) + portion)}`;
+
+test("nothing runs in titles, in the list and in what was found", async (t) => {
+  const callboard = await startCallboard(t);
+  for (const [idx, title] of PAYLOADS.entries()) {
+    const text = `${wordOf(Math.floor(idx / AT_ONCE))} ${title}`;
+    await callboard.importLog(`title-${idx}`, [
+      { type: "session_created", agent: title, title },
+      { type: "user_message", messageId: "m", text },
+    ]);
+  }
+  const page = await browser.newPage(t, { bypassCSP: true });
+  const faults = listFaults(page);
+  const signs = await watch(page, callboard.base);
+  await page.goto(callboard.url);
+  const lines = page.locator("#sessions [data-session-id]");
+  for (let shown = 100; shown < PAYLOADS.length; shown += 100) {
+    await page.getByRole("link", { name: "Older sessions" }).click();
+    await lines.nth(shown).waitFor({ state: "attached" });
+  }
+  assert.equal(await lines.count(), PAYLOADS.length);
+  assert.deepEqual(await page.evaluate(strangers, ELEMENTS), [], "the list");
+  for (const [idx, payloads] of portions().entries()) {
+    await page.getByRole("searchbox").fill(wordOf(idx));
+    await page.waitForFunction(
+      ([word, count]) => {
+        const found = [...document.querySelectorAll("#found li")];
+        return found.length === count && found.every((it) => it.textContent?.includes(`${word}`));
+      },
+      [wordOf(idx), payloads.length],
+    );
+    assert.deepEqual(await page.evaluate(strangers, ELEMENTS), [], wordOf(idx));
+  }
+  assert.equal(await page.evaluate(() => "wasRun" in window), false);
+  assert.deepEqual([signs, faults], [[], []]);
+});
+
+/** Questions with a payload in everything that they are made of. @param {string[]} payloads */
+function hostileQuestions(payloads) {
+  const responseId = "r0";
+  const asked = payloads.flatMap((payload, idx) => {
+    const callId = `${responseId}.${2 * idx + 1}`;
+    const toolName = idx % 2 ? payload : (KNOWN_TOOLS[idx % KNOWN_TOOLS.length] ?? "");
+    const question = { question: payload, header: payload, options: [{ label: payload, description: payload }] };
+    const options = {
+      scopes: ["once", "session", "always"],
+      canEdit: true,
+      reason: payload,
+      covers: `${toolName}: ${payload}`,
+      target: idx % 3 ? undefined : { path: payload, size: 9, text: payload },
+      form: idx % 4 ? undefined : [question],
+    };
+    return [
+      ...part("text", responseId, `${responseId}.${2 * idx}`, payload),
+      { type: "tool_call_start", responseId, callId, toolName, executor: "agent" },
+      { type: "tool_arguments_done", responseId, callId, arguments: hostileArguments(payload), summary: payload, validation: "pending" },
+      { type: "tool_approval_requested", responseId, callId, options },
+    ];
+  });
+  return [
+    { type: "session_created", agent: "demo", title: "Questions" },
+    { type: "run_start", responseId, agent: "demo", trigger: "user" },
+    { type: "step_start", responseId, index: 0 },
+    ...asked,
+  ];
+}
+
+test("nothing runs in questions, on a page that is loaded and on one that they come to", async (t) => {
+  const logs = mkdtempSync(path.join(tmpdir(), "callboard-hostile-"));
+  t.after(() => rmSync(logs, { recursive: true }));
+  for (const [idx, payloads] of portions().entries()) {
+    writeFileSync(path.join(logs, `asks${idx}.jsonl`), logLines(`asks${idx}`, hostileQuestions(payloads)));
+  }
+  const gallery = drawGallery(t, logs);
+  for (const [idx, payloads] of portions().entries()) {
+    const name = `asks${idx}`;
+    const { first, patches } = gallery.replay(name);
+    for (const html of [gallery.html(name), first]) {
+      const page = await browser.newPage(t);
+      const faults = listFaults(page);
+      const signs = await watch(page, "http://callboard.test/");
+      const { say } = await openDrawn(page, name, html);
+      if (html === first) for (const { seq, ops } of patches) say({ type: "patch", sessionId: name, seq, ops });
+      await page.waitForFunction((count) => document.querySelectorAll(".sheet").length === count, payloads.length);
+      await openAll(page);
+      assert.deepEqual(await page.evaluate(strangers, ELEMENTS), [], name);
+      assert.equal(await page.evaluate(() => "wasRun" in window), false, name);
+      assert.deepEqual([signs, faults], [[], []], name);
+      await page.context().close();
+    }
+  }
+});
+
+test("nothing runs in an exported file, by escaping alone", async (t) => {
+  const callboard = await startCallboard(t);
+  const folder = mkdtempSync(path.join(tmpdir(), "callboard-hostile-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const [idx, payloads] of portions().entries()) {
+    await callboard.importLog(`hostile-${idx}`, hostileLog(payloads));
+    const response = await fetch(`${callboard.base}api/sessions/hostile-${idx}/export?format=html`, {
+      headers: { Authorization: `Bearer ${callboard.token}` },
+    });
+    const file = path.join(folder, `${idx}.html`);
+    writeFileSync(file, await response.text());
+    const page = await browser.newPage(t, { bypassCSP: true });
+    const faults = listFaults(page);
+    const signs = await watch(page, "file:");
+    await page.goto(pathToFileURL(file).href);
+    await assertHarmless(page, payloads, signs, `hostile-${idx}`);
+    assert.deepEqual(faults, [], `hostile-${idx}`);
+    await page.context().close();
+  }
+});
 
 test("nothing runs or breaks when it comes live, in patches", async (t) => {
   const logs = mkdtempSync(path.join(tmpdir(), "callboard-hostile-"));

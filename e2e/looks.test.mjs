@@ -69,6 +69,21 @@ test("X3 panels: a panel for each call with its time, red where it failed; time 
   assert.ok(user && column && user.x > column.x + 40, "the user's words stand on the right");
 });
 
+test("X3 panels: Show details opens full arguments and result, and the trace of why it stopped", async (t) => {
+  const { page } = await open(t, "tools", "panels");
+  const panel = page.locator(".tool-block", { hasText: "cargo test --lib clock" }).first();
+  await panel.locator("summary").first().click();
+  const json = panel.locator(".raw .body").first();
+  assert.ok(!(await json.isVisible()));
+  await panel.getByText("Show details").click();
+  assert.match(await json.innerText(), /"command": "cargo test --lib clock"/);
+  const stopped = (await open(t, "failed", "panels")).page;
+  const trace = stopped.locator(".trace li").first();
+  assert.ok(!(await trace.isVisible()));
+  await stopped.locator(".trace").getByText("Show details").click();
+  assert.ok(await trace.isVisible());
+});
+
 test("X3 timeline: everything in the order in which it happened", async (t) => {
   const { page, answer } = await open(t, "tools", "timeline");
   assert.deepEqual(await seen(answer.locator(".tool-block .name")), TOOLS);

@@ -8,8 +8,18 @@ import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 
 import { useBrowser } from "./browser.mjs";
-import { longLog, startCallboard } from "./callboard.mjs";
-import { LOOKS, contentWidth, conversationText, openAll, openSession, seen, setRoot } from "./drive.mjs";
+import { longLog, startCallboard, until } from "./callboard.mjs";
+import {
+  LOOKS,
+  contentWidth,
+  conversationText,
+  openAll,
+  openSession,
+  say,
+  seen,
+  sessionOf,
+  setRoot,
+} from "./drive.mjs";
 import { openDrawn, useGallery } from "./gallery.mjs";
 
 const browser = useBrowser();
@@ -86,10 +96,34 @@ test("?at= shows the session as it was, and leads back", async (t) => {
   assert.deepEqual(await seen(page.locator(".bubble")), ["Question 0", "Question 1"]);
 });
 
-test("the export opens as a file without script, and says the same", async (t) => {
-  const callboard = await startCallboard(t, { files: { "notes.txt": "buy oil" } });
-  const session = await callboard.converse("read notes.txt", "write a report about tea");
-  const served = await openSession(t, browser, callboard, session);
+test("in the past nothing can be done, by pointer or by key", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard);
+  await say(page, "run touch made");
+  await page.getByRole("alertdialog").waitFor();
+  const [asked] = (await callboard.events(sessionOf(page))).slice(-1);
+  assert.equal(asked?.type, "tool_approval_requested");
+  await page.goto(`${page.url()}?at=${asked.seq}`);
+  /** @type {string[]} */
+  const changes = [];
+  page.on("request", (it) => void (it.method() !== "GET" && changes.push(it.url())));
+  await page.getByText("This is the session as it was").waitFor();
+  await openAll(page);
+  for (const look of LOOKS) {
+    await setRoot(page, { toolDisplay: look });
+    const offered = page.locator("main :is(button, input, textarea, select)").filter({ visible: true });
+    const names = await offered.evaluateAll((all) => all.map((it) => it.ariaLabel));
+    assert.deepEqual([...new Set(names)].filter((it) => !/^(Copy|Tool call)/.test(it ?? "")), [], look);
+  }
+  for (const key of ["1", "2", "3", "n", "Escape"]) await page.keyboard.press(key);
+  // What was pressed has been heard when this is answered.
+  await page.evaluate(() => fetch("/healthz"));
+  assert.deepEqual(changes, []);
+  assert.equal((await callboard.api(`sessions/${sessionOf(page)}`)).state, "waiting");
+});
+
+/** A session's export, as a file that was opened. @param {any} t @param {any} callboard @param {string} session @param {object} options */
+async function openExport(t, callboard, session, options) {
   const folder = await mkdtemp(path.join(tmpdir(), "callboard-export-"));
   t.after(() => rm(folder, { recursive: true }));
   const response = await fetch(`${callboard.base}api/sessions/${session}/export?format=html`, {
@@ -97,8 +131,61 @@ test("the export opens as a file without script, and says the same", async (t) =
   });
   const file = path.join(folder, "talk.html");
   await writeFile(file, await response.text());
-  const page = await browser.newPage(t, { javaScriptEnabled: false, offline: true });
+  const page = await browser.newPage(t, { offline: true, ...options });
   await page.goto(pathToFileURL(file).href);
+  return /** @type {Page} */ (page);
+}
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with" : "without";
+  test(`the export offers nothing that it cannot do, in a browser ${how} script`, async (t) => {
+    const callboard = await startCallboard(t);
+    const session = await callboard.converse("what time is it in Tokyo", "break");
+    await callboard.api(`sessions/${session}/messages`, { body: { text: "run touch made" } });
+    await until(async () => (await callboard.api(`sessions/${session}`)).state === "waiting");
+    for (const toolDisplay of LOOKS) {
+      await callboard.api("settings", { method: "PATCH", body: { toolDisplay } });
+      const page = await openExport(t, callboard, session, { javaScriptEnabled });
+      for (const it of await page.locator(".activity > summary").filter({ visible: true }).all()) await it.click();
+      const blocks = page.locator(".tool-block > details > summary").filter({ visible: true });
+      for (const it of await blocks.all()) await it.click();
+      const controls = page.locator("button, input, textarea, select").filter({ visible: true });
+      const badges = page.locator(".tool-call-badge").filter({ visible: true });
+      assert.equal(await controls.count(), await badges.count(), toolDisplay);
+      assert.equal((await seen(page.getByRole("heading", { level: 1 })))[0], "what time is it in Tokyo");
+    }
+  });
+
+  test(`a badge of the export shows its call, in a browser ${how} script`, async (t) => {
+    const callboard = await startCallboard(t);
+    await callboard.api("settings", { method: "PATCH", body: { toolDisplay: "badges" } });
+    // The badges stand in an earlier message: what is out of sight is drawn when it is looked at.
+    const session = await callboard.converse("time in Tokyo and Paris", "help", "help", "help");
+    const page = await openExport(t, callboard, session, { javaScriptEnabled });
+    const badges = page.locator(".tool-call-badge");
+    const shown = page.locator(".tooltip").filter({ visible: true });
+    const isInSight = async (/** @type {RegExp} */ words) => {
+      await shown.waitFor();
+      assert.match(await shown.innerText(), words);
+      const { x, y, width, height } = (await shown.boundingBox()) ?? { x: -1, y: -1, width: 0, height: 0 };
+      assert.ok(x >= 0 && y >= 0 && x + width <= 1280 && y + height <= 800, `${x} ${y} ${width} ${height}`);
+    };
+    await badges.first().hover();
+    await isInSight(/"zone": "Asia\/Tokyo"/);
+    await shown.hover();
+    await isInSight(/"zone": "Asia\/Tokyo"/);
+    await page.mouse.move(0, 0);
+    await shown.waitFor({ state: "hidden" });
+    await badges.last().focus();
+    await isInSight(/"zone": "Europe\/Paris"/);
+  });
+}
+
+test("the export opens as a file without script, and says the same", async (t) => {
+  const callboard = await startCallboard(t, { files: { "notes.txt": "buy oil" } });
+  const session = await callboard.converse("read notes.txt", "write a report about tea");
+  const served = await openSession(t, browser, callboard, session);
+  const page = await openExport(t, callboard, session, { javaScriptEnabled: false });
   const words = ".bubble, .messages .text, .tool-block .name, .tool-block .body";
   assert.deepEqual(
     await page.locator(words).allTextContents(),

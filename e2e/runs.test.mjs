@@ -119,6 +119,43 @@ test("X5.3 X6.9 stopped in a tool, on a hand-written log: amber, live and after 
   assert.deepEqual(faults, []);
 });
 
+test("X5.3 X6.9 stopped in a tool that runs: it ends, and says so, live and after a reload", async (t) => {
+  const callboard = await startCallboard(t, { config: `${NATURAL}[approvals]\nshell = "allow"\n` });
+  const page = await openSession(t, browser, callboard);
+  await setRoot(page, { toolDisplay: "timeline" });
+  await say(page, "run echo begun; sleep 600");
+  const block = page.locator(".tool-block");
+  await page.locator(".tool-block[data-state=running]").waitFor();
+  await page.locator(".tool-block [data-stream=stdout]", { hasText: "begun" }).waitFor({ state: "attached" });
+  await page.keyboard.press("Escape");
+  await answered(page);
+  const isInterrupted = async () => {
+    assert.equal(await block.getAttribute("class"), "tool-block interrupted");
+    assert.match((await seen(page.locator(".interrupted-mark"))).join(), /^Interrupted \(stopped by you/);
+  };
+  await isInterrupted();
+  const [result] = (await callboard.events(sessionOf(page))).filter(({ type }) => type === "tool_result");
+  assert.equal(result?.error.code, "tool_interrupted");
+  await assertSameAfterReload(page);
+  await isInterrupted();
+});
+
+test("Escape after Ctrl+K leaves the search, and stops the run if nothing was searched for", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
+  await say(page, "tell me a story");
+  await page.getByText("Once there was").waitFor();
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("story");
+  const query = page.getByRole("searchbox");
+  assert.equal(await query.inputValue(), "story");
+  await page.keyboard.press("Escape");
+  assert.equal(await query.inputValue(), "");
+  assert.equal(await page.locator(".interrupted-mark").count(), 0, "one thing at a time");
+  await page.keyboard.press("Control+k");
+  await page.keyboard.press("Escape");
+  await page.locator(".interrupted-mark").waitFor();
+});
+
 test("X6.7 after a stop and a reload the order is that of what happened: text before its tools", async (t) => {
   const page = await browser.newPage(t);
   await openDrawn(page, "stopped", gallery.html("stopped"));
@@ -149,6 +186,30 @@ test("two tabs are in step, whichever of them speaks", async (t) => {
   const [a, b] = await Promise.all([one, two].map((it) => it.evaluate(fromLog, null)));
   assert.deepEqual(a, b);
 });
+
+test("two tabs are in step while the agent works: at each number both show the same", async (t) => {
+  const callboard = await startCallboard(t, { config: NATURAL, files: { "notes.txt": "buy oil" } });
+  const one = await openSession(t, browser, callboard);
+  const two = await openSession(t, browser, callboard, sessionOf(one));
+  for (const page of [one, two]) await page.evaluate(`(${noteHeads})(${fromLog})`);
+  await say(two, "list the files, then read notes.txt and write a report about lamps");
+  await answered(one);
+  await answered(two);
+  const [a, b] = await Promise.all([one, two].map((it) => it.evaluate(() => /** @type {any} */ (window).shownAt)));
+  const both = Object.keys(a).filter((head) => head in b);
+  for (const head of both) assert.deepEqual(a[head], b[head], `at ${head}`);
+  t.diagnostic(`${both.length} moments compared`);
+  assert.ok(both.length > 10, `${both.length} moments`);
+});
+
+/** Keeps what the page shows at each number that it comes to. Runs in the browser. @param {typeof fromLog} fromLog */
+function noteHeads(fromLog) {
+  /** @type {Record<string, string[]>} */
+  const shownAt = {};
+  const note = () => void (shownAt[document.body.dataset.head ?? ""] = fromLog(null));
+  new MutationObserver(note).observe(document.body, { attributeFilter: ["data-head"] });
+  Object.assign(window, { shownAt });
+}
 
 test("a page whose server is frozen says so, and finds it when it goes on", async (t) => {
   const callboard = await startCallboard(t);

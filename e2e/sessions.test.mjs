@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
-import { NATURAL, startCallboard } from "./callboard.mjs";
+import { NATURAL, startCallboard, until } from "./callboard.mjs";
 import {
   answered,
   assertSameAfterReload,
@@ -113,11 +113,13 @@ test("a session is renamed in its place, everywhere at once; Escape leaves it", 
   const session = await callboard.converse("what time is it in Tokyo");
   const page = await openSession(t, browser, callboard, session);
   const title = page.getByRole("textbox", { name: "Title" });
-  await page.getByRole("heading", { level: 1 }).getByRole("button").click();
+  const rename = page.getByRole("button", { name: "Rename" });
+  await rename.click();
+  assert.deepEqual(await seen(page.getByRole("heading", { level: 1 })), [], "the field is in its place");
   await title.fill("Not this");
   await title.press("Escape");
   assert.equal(await page.getByRole("heading", { level: 1 }).innerText(), "what time is it in Tokyo");
-  await page.getByRole("heading", { level: 1 }).getByRole("button").click();
+  await rename.click();
   await title.fill("Clocks");
   await title.press("Enter");
   await page.locator("#sessions .title", { hasText: "Clocks" }).waitFor();
@@ -129,6 +131,37 @@ test("a session is renamed in its place, everywhere at once; Escape leaves it", 
   await page.locator("#sessions .title", { hasText: "Watches" }).waitFor();
   await page.reload();
   assert.equal(await page.getByRole("heading", { level: 1 }).innerText(), "Watches");
+});
+
+test("a session that waits for a person is in sight, whatever the list shows", async (t) => {
+  const callboard = await startCallboard(t);
+  const { id: waits } = await callboard.api("sessions", { body: { agent: "demo", title: "Asks" } });
+  const ask = async (/** @type {string} */ text) => {
+    await callboard.api(`sessions/${waits}/messages`, { body: { text } });
+    await until(async () => (await callboard.api(`sessions/${waits}`)).state === "waiting");
+  };
+  await ask("run touch one");
+  for (let idx = 0; idx < 105; idx++) await callboard.api("sessions", { body: { agent: "demo" } });
+  const page = await browser.newPage(t);
+  await page.goto(callboard.url);
+  const first = page.locator("#sessions > li").nth(1);
+  const isCalledFor = async () => {
+    await page.waitForFunction(() => document.title.startsWith("(!) "));
+    assert.equal((await seen(page.locator("#sessions > li")))[0], "Waiting for you");
+    assert.match(await first.innerText(), /waiting for you\s+Asks/);
+    assert.equal(await page.locator("#sessions [data-state=waiting] > a").count(), 1, "once");
+  };
+  for (const path of ["", "?archived=true", `s/${await callboard.converse("help")}`]) {
+    await page.goto(callboard.base + path);
+    await isCalledFor();
+    const [call] = (await callboard.events(waits)).filter(({ type }) => type === "tool_call_start").slice(-1);
+    await callboard.api(`sessions/${waits}/calls/${call?.callId}/approval`, { body: { decision: "rejected" } });
+    await page.waitForFunction(() => !document.title.startsWith("(!) "));
+    assert.equal(await page.getByText("Waiting for you").count(), 0);
+    await until(async () => (await callboard.api(`sessions/${waits}`)).state === "idle");
+    await ask("run touch two");
+    await isCalledFor();
+  }
 });
 
 test("an archived session says so, leaves the list, and can be brought back", async (t) => {

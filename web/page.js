@@ -2,7 +2,8 @@
 // reader says, and keeps what is the reader's own: what is open, where they read, what they write.
 // It holds nothing that the server cannot rebuild.
 
-const session = document.body.dataset.sessionId;
+const page = document.body;
+const session = page.dataset.sessionId;
 const root = document.documentElement;
 
 /** @type {Actions} */
@@ -93,7 +94,7 @@ function swap(old, fresh) {
 function keepingFocus(change) {
   const focused = document.activeElement?.id;
   change();
-  if (focused && document.activeElement === document.body) get(focused)?.focus({ preventScroll: true });
+  if (focused && document.activeElement === page) get(focused)?.focus({ preventScroll: true });
 }
 
 /** @type {Ops} */
@@ -146,7 +147,7 @@ function patch(list) {
 function settle() {
   settling = 0;
   const title = find("h1", top)?.textContent;
-  const asks = find("#sessions [data-state=waiting]") ?? find("[data-state=waiting]", top);
+  const asks = find("#sessions [data-state=waiting]");
   document.title = (asks ? "(!) " : "") + (title ? `${title} · Callboard` : "Callboard");
   const runs = isRunning();
   const waits = find(".held p")?.textContent ?? `${all(".queued").length || "No"} messages wait`;
@@ -175,9 +176,9 @@ function day(at = 0) {
 
 function listChanged() {
   find(`#sessions-${session} a`)?.setAttribute("aria-current", "page");
-  for (const it of all("#sessions .day")) it.remove();
+  for (const it of all("#sessions .day:not([id])")) it.remove();
   let last = "";
-  for (const it of all("#sessions [data-at]")) {
+  for (const it of all("#sessions li:not([data-state=waiting]) [data-at]")) {
     const next = day(Number(it.dataset.at));
     if (next !== last) it.closest("li")?.before(element("li", { class: "day" }, next));
     last = next;
@@ -187,7 +188,7 @@ function listChanged() {
 // The connection
 
 /** The last number that this page has seen; none where it shows the past. */
-let seq = Number(document.body.dataset.head);
+let seq = Number(page.dataset.head);
 let delay = 250;
 /** @type {WebSocket} */
 let socket;
@@ -217,7 +218,7 @@ function receive(frame) {
     if (frame.type === "reload") embedAgain(`[data-session-id="${frame.sessionId}"]`);
     return;
   }
-  if (frame.sessionId && frame.seq > seq) document.body.dataset.head = seq = frame.seq;
+  if (frame.sessionId && frame.seq > seq) page.dataset.head = seq = frame.seq;
   else if (frame.type === "reload") report(reload("", Infinity));
   else if (frame.type === "error") say(frame.message);
   else if (frame.type === "ack" && frame.clientId === awaited) edit();
@@ -243,7 +244,7 @@ function connect() {
   socket.onopen = () => {
     delay = 250;
     if (lasting) say((lasting = ""));
-    document.body.classList.remove("offline");
+    page.classList.remove("offline");
     watchList();
     subscribe();
     embedAgain();
@@ -262,7 +263,7 @@ function lost(ms = delay) {
   isHeard = true;
   // The first try comes so soon that a short break needs no words.
   if (ms > 250) {
-    document.body.classList.add("offline");
+    page.classList.add("offline");
     say((lasting = "The server is gone; trying to reach it again…"));
   }
   setTimeout(connect, ms * (0.75 + Math.random() / 2));
@@ -315,7 +316,7 @@ addEventListener("scroll", () => {
   moved();
 });
 addEventListener("resize", follow);
-new ResizeObserver(follow).observe(document.body);
+new ResizeObserver(follow).observe(page);
 
 /** Where in the log a message begins. @param {Element} [message] */
 const begin = (message) => Number(message?.id.match(/\d+$/));
@@ -366,7 +367,7 @@ function dropFar(isAfter = false) {
 function meet(fresh = document, since = seq) {
   const head = Number(fresh.body.dataset.head);
   if (head === seq) return;
-  document.body.dataset.head = `${(seq = Math.min(head, since))}`;
+  page.dataset.head = `${(seq = Math.min(head, since))}`;
   subscribe();
 }
 
@@ -436,7 +437,7 @@ function age(seconds = 0) {
 
 /** @param {ParentNode} within */
 function tick(within) {
-  if (within !== sure("sidebar") && document.body.classList.contains("offline")) return;
+  if (within !== sure("sidebar") && page.matches(".offline")) return;
   for (const it of all("[data-since], [data-at]", within)) {
     const words = age((Date.now() - Number(it.dataset.since ?? it.dataset.at)) / 1000);
     if (it.textContent !== words) it.textContent = words;
@@ -581,7 +582,7 @@ async function copy(text = "") {
     // Over plain http there is no other way.
     const area = element("textarea", { class: "sr" }, text);
     const focused = find(":focus");
-    document.body.append(area);
+    page.append(area);
     area.select();
     document.execCommand("copy");
     area.remove();
@@ -627,7 +628,7 @@ function embedAgain(which = "") {
   }
 }
 
-document.addEventListener("toggle", opened, true);
+addEventListener("toggle", opened, true);
 actions["show-all"] = (link) => {
   following = false;
   return complete(up(link, ".cut"), `${link.getAttribute("href")}&format=html`);
@@ -700,26 +701,24 @@ menu.addEventListener("keydown", ({ key }) => {
 });
 
 function rename(id = "") {
-  const place = id === session ? find("h1", top) : get(`sessions-${id}`);
-  const title = place && find("button, a", place);
-  if (!title || title.hidden) return;
-  const before = (find(".title", title) ?? title).textContent ?? "";
+  const place = id === session ? find(".titled", top) : get(`sessions-${id}`);
+  if (!place || find("input", place)) return;
+  const before = find("h1, .title", place)?.textContent ?? "";
   const input = element("input", { "aria-label": "Title", value: before });
-  title.hidden = true;
   place.prepend(input);
   input.select();
   input.onblur = () => {
     const after = input.value.trim();
     input.remove();
-    title.hidden = false;
     if (after && after !== before) report(update(id, { title: after }));
   };
   input.onkeydown = (event) => {
     event.stopPropagation();
     if (event.key === "Escape") input.value = before;
     if (!/^(Enter|Escape)$/.test(event.key) || event.isComposing) return;
+    event.preventDefault();
     input.blur();
-    title.focus();
+    find("button, a", place)?.focus();
   };
 }
 
@@ -753,8 +752,9 @@ async function importFile(file) {
 
 // The frame: drawer, dialogs, and what all buttons share
 
-const setDrawer = (open = false) => document.body.classList.toggle("drawer-open", open);
-const isDrawerOpen = () => document.body.classList.contains("drawer-open");
+const setDrawer = (open = false) => page.classList.toggle("drawer-open", open);
+/** Where there is room for the list it is no drawer. */
+const isDrawerOpen = () => page.matches(".drawer-open") && !!find(".drawer", top)?.checkVisibility();
 
 actions.drawer = () => setDrawer(!isDrawerOpen());
 actions.settings = async () => {
@@ -768,13 +768,13 @@ actions.revoke = async (button) => {
 // The answer leads to a page that is closed now.
 actions["sign-out"] = () => fetch("/sign-out", { method: "POST" }).then(goHome);
 
-document.addEventListener("click", (event) => {
+addEventListener("click", (event) => {
   const { target, ctrlKey, metaKey } = event;
   // Opening a block pushes down what is below it; the line that is read stays.
   const block = target?.closest("summary")?.parentElement;
   if (block) following = false;
   block?.addEventListener("toggle", () => (following = atEnd(2)), { once: true });
-  if (isDrawerOpen() && !target?.closest("#sidebar, [data-action=drawer]")) setDrawer();
+  if (!target?.closest("#sidebar, [data-action=drawer]")) setDrawer();
   const button = target?.closest("[data-action]");
   if (!button || ctrlKey || metaKey) return;
   event.preventDefault();
@@ -802,19 +802,19 @@ function hideTip() {
   tip = null;
 }
 
-/** Of the badge under the pointer, else of the one in focus. @param {Event} event */
+/** Of the badge under the pointer, else of the one in focus. @param {{ target: any }} event */
 function showTip({ target }) {
   const badge = target?.closest(".badge") ?? document.activeElement?.closest(".badge");
   const next = badge && find(".tooltip", badge);
   if (next === tip) return;
   hideTip();
   tip = next;
-  tipDelay = setTimeout(() => badge && next?.showPopover({ source: badge }), 150);
+  tipDelay = setTimeout(() => next?.showPopover(), 150);
 }
 
-document.addEventListener("mouseover", showTip);
-document.addEventListener("focusin", showTip);
-document.addEventListener("focusout", hideTip);
+addEventListener("mouseover", showTip);
+addEventListener("focusin", showTip);
+addEventListener("focusout", ({ relatedTarget }) => showTip({ target: relatedTarget }));
 
 // Search
 
@@ -852,7 +852,7 @@ function escape(event) {
   else if (query.value) {
     query.value = "";
     searchSoon();
-  } else if (isRunning()) sure("stop").click();
+  } else if (seq && isRunning()) sure("stop").click();
 }
 
 /** What a key is for; nearest first. @param {KeyboardEvent} event */
@@ -867,28 +867,30 @@ function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
   const button = near && find(named, near);
   if (button || isEnter) return button;
   if (target?.closest("input, textarea, select, dialog") && !/^(Control|Alt)/.test(keys)) return null;
-  return find(keys === "O" ? LAST_CALLS : `:is(#sidebar, .foot) ${named}`);
+  const it = find(keys === "O" ? LAST_CALLS : `:is(#sidebar, .foot) ${named}`);
+  return it?.checkVisibility() ? it : null;
 }
 
 const LAST_CALLS =
   ".message:nth-last-child(1 of [data-activity]:not([data-activity=none])) > .parts > .activity > summary";
 
-document.addEventListener("keydown", (event) => {
+addEventListener("keydown", (event) => {
   // Keys also make words of an input method; 229 is how Safari says so.
   if (event.isComposing || event.keyCode === 229) return;
   if (event.key === "Escape") return escape(event);
   const it = shortcut(event);
   if (!it) return;
   event.preventDefault();
-  if (it === query) setDrawer(true);
-  if (it === query) query.select();
-  else if (it === field) field.focus();
+  if (it === query) {
+    setDrawer(true);
+    query.select();
+  } else if (it === field) field.focus();
   else it.click();
 });
 
 // Wiring
 
-document.addEventListener("submit", (event) => {
+addEventListener("submit", (event) => {
   if (event.target === composer) report(send());
   else if (event.target === sure("search")) searchSoon();
   else return;

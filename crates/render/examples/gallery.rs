@@ -14,7 +14,7 @@ use render::{
     Bodies, ListedAgent, ListedSession, Live, OpenSession, Page, SessionList, Settings, View, page,
 };
 use serde_json::{Map, Value, json};
-use transcript::{Record, SessionId, Transcript, stream};
+use transcript::{Record, SessionId, SessionState, Transcript, stream};
 
 /// Of the records that are deltas, every so many are compared.
 const DELTAS: usize = 7;
@@ -71,7 +71,8 @@ impl Gallery {
                 updated_at: summary.updated_at,
             }
         });
-        let sessions = SessionList { sessions: sessions.collect(), ..SessionList::default() };
+        let (waiting, sessions) = sessions.partition(|it| it.state == SessionState::Waiting);
+        let sessions = SessionList { waiting, sessions, ..SessionList::default() };
         let demo = ListedAgent {
             id: "demo".into(),
             kind: "demo".into(),

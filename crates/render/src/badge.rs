@@ -41,6 +41,8 @@ pub(crate) fn badge(view: &View, id: &str, answer: &Answer, call: &Call) -> Elem
                 .attr("data-of", ".tooltip")
                 .attr_if("data-src", whole)
                 .attr("aria-label", format!("Tool call: {label}"))
+                // For readers without the script, which does more.
+                .attr("popovertarget", tip.clone())
                 .attr("aria-describedby", tip.clone())
                 .html(html! { span.label { (label) } (icon("copy")) }),
         )
@@ -49,6 +51,7 @@ pub(crate) fn badge(view: &View, id: &str, answer: &Answer, call: &Call) -> Elem
                 .class("tooltip")
                 .attr("role", "tooltip")
                 .attr("popover", "manual")
+                .attr("tabindex", "0")
                 .text(&payload(call, inline(call.input()))),
         )
 }
@@ -72,12 +75,16 @@ fn parses(call: &Call) -> bool {
         || inline(call.input()).is_some_and(|it| serde_json::from_str::<Value>(&it).is_ok())
 }
 
-/// The call as the provider's API has it, indented by two.
+/// The call as the provider's API has it, indented by two; where nothing of it can be read, its raw text.
 pub(crate) fn payload(call: &Call, arguments: Option<String>) -> String {
     let arguments = match arguments {
         _ if !call.arguments_done => json!({}),
         Some(text) if text.is_empty() => json!({}),
-        Some(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        Some(text) => match serde_json::from_str(&text) {
+            Ok(value) => value,
+            Err(_) if call.name.is_empty() => return text,
+            Err(_) => Value::String(text),
+        },
         None => {
             let head = call.input().head();
             Value::String(format!("{}…", &head[..head.floor_char_boundary(SHOWN)]))

@@ -137,9 +137,9 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
         parts.extend(view.drawing(&told, "section", call, BodyKind::Told, |room| {
             tool::told(&told, call, room, |file, extent| view.file(call, file, extent))
         }));
-        let raw = Element::new("details", format!("{id}-w"))
-            .class("raw")
-            .child(Element::new("summary", format!("{id}-ws")).text("Arguments and result"));
+        let raw = Element::new("details", format!("{id}-w")).class("raw").child(
+            Element::new("summary", format!("{id}-ws")).text("Show details: arguments and result"),
+        );
         parts.push(raw.child(asked).child_if(got));
     } else {
         parts.push(asked);

@@ -397,7 +397,7 @@ fn footer(view: &View, id: &str, answer: &Answer) -> Element {
         }
         @if let Some(trace) = trace {
             details.trace {
-                summary { "Why it stopped" }
+                summary { "Show details: why it stopped" }
                 ul { @for it in trace { li { b { (it.criterion) } ": " (it.decision) ", " (it.reason) } } }
             }
         }

@@ -74,7 +74,7 @@ pub fn page(page: &Page<'_>) -> String {
     };
     let open = page.open.as_ref();
     let body = html! {
-        body data-session-id=[open.map(|it| it.id.as_str())] data-can-steer=[can_steer(page).then_some("")]
+        body data-session-id=[open.map(|it| it.id.as_str())] data-past=[open.and_then(|it| it.at)] data-can-steer=[can_steer(page).then_some("")]
             data-head=[open.filter(|it| it.at.is_none()).map(|it| it.transcript.head.0)] {
             (symbols())
             a.skip href="#conversation" { "Skip to the conversation" }
@@ -116,7 +116,7 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
             (PreEscaped(around.queue.to_html()))
             div #pending.queue {}
         }
-        div.foot data-past=[open.at] {
+        div.foot {
             button #latest type="button" data-action="latest" aria-keyshortcuts="G" aria-label="Jump to latest" title="Jump to latest" hidden {
                 (icon("arrow-down"))
             }

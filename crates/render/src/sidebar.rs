@@ -23,6 +23,8 @@ pub struct ListedSession {
 /// A part of the sessions, the last changed first.
 #[derive(Debug, Clone, Default)]
 pub struct SessionList {
+    /// All that go on only when a person has answered, whatever part this is.
+    pub waiting: Vec<ListedSession>,
     pub sessions: Vec<ListedSession>,
     /// They are those that were put away.
     pub archived: bool,
@@ -65,18 +67,28 @@ pub(crate) fn sidebar(list: &SessionList, open: Option<&SessionId>) -> Markup {
 }
 
 pub fn session_list(list: &SessionList, open: Option<&SessionId>) -> Element {
-    let SessionList { sessions, archived, more, .. } = list;
-    let element = Element::new("ol", LIST).attr_if("data-archived", archived.then_some("true"));
-    if sessions.is_empty() {
-        let words = if *archived { "Nothing is archived" } else { "No sessions yet" };
-        return element.html(html! { li.hint { (words) } });
-    }
-    let lines = sessions.iter().map(|it| line(it, open == Some(&it.id)));
+    let SessionList { waiting, sessions, archived, more, .. } = list;
+    // No session's id has a dot.
+    let other = |name: &str| Element::new("li", format!("{LIST}.{name}"));
+    let lines = |of: &[ListedSession]| -> Vec<Element> {
+        of.iter().map(|it| line(it, open == Some(&it.id))).collect()
+    };
+    let title =
+        (!waiting.is_empty()).then(|| other("waiting").class("day").text("Waiting for you"));
+    let words = if *archived { "Nothing is archived" } else { "No sessions yet" };
+    let is_empty = sessions.is_empty() && (*archived || waiting.is_empty());
+    let hint = is_empty.then(|| other("none").class("hint").text(words));
     let more = more.as_ref().map(|href| {
-        let line = Element::new("li", format!("{LIST}-more")).class("hint");
-        line.html(html! { a href=(href) data-action="more-sessions" { "Older sessions" } })
+        let link = html! { a href=(href) data-action="more-sessions" { "Older sessions" } };
+        other("more").class("hint").html(link)
     });
-    element.children(lines).children(more)
+    Element::new("ol", LIST)
+        .attr_if("data-archived", archived.then_some("true"))
+        .children(title)
+        .children(lines(waiting))
+        .children(lines(sessions))
+        .children(hint)
+        .children(more)
 }
 
 fn line(session: &ListedSession, is_open: bool) -> Element {

@@ -61,8 +61,10 @@ fn heading(view: &View, id: &str, transcript: &Transcript) -> Element {
     let folder = summary.workspace.as_ref().or(view.folder.as_ref());
     let model = transcript.messages.iter().rev().find_map(|it| it.answer()?.model.as_deref());
     let rename = Element::new("button", format!("{id}-tb")).attr("type", "button");
-    let rename = rename.attr("data-action", "rename").attr("title", "Rename");
-    let title = Element::new("h1", format!("{id}-t")).child(rename.text(summary.title()));
+    let rename = rename.attr("data-action", "rename").attr("aria-label", "Rename");
+    let title = Element::new("h1", format!("{id}-t")).text(summary.title());
+    // The button lies over the title, which is there without it where nothing can be renamed.
+    let titled = Element::div(format!("{id}-h")).class("titled").child(title);
     let about = Element::new("p", format!("{id}-m")).class("meta").html(html! {
         span.agent { (summary.agent) }
         @if let Some(model) = model { " · " (model) }
@@ -76,7 +78,7 @@ fn heading(view: &View, id: &str, transcript: &Transcript) -> Element {
         .class("heading")
         .attr("data-state", state_id(summary.state()))
         .attr_if("data-archived", summary.archived.then_some("true"))
-        .child(title)
+        .child(titled.child(rename.attr("title", "Rename")))
         .child(about)
 }
 

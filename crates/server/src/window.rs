@@ -43,6 +43,24 @@ pub(crate) fn read_whole(
     Ok(found.map(|it| open(it, Transcript::whole())))
 }
 
+/// The same of the session as it was at a number.
+pub(crate) fn read_whole_at(
+    store: &Store,
+    session: &SessionId,
+    at: Seq,
+    window: Window,
+) -> Result<Option<Opened>, store::Error> {
+    let Some(mut transcript) = read_all(store, session, Some(at), Transcript::whole())? else {
+        return Ok(None);
+    };
+    let Window { before, limit } = window;
+    transcript.messages.retain(|it| before.is_none_or(|before| it.first < before));
+    let n_earlier = transcript.messages.len().saturating_sub(limit);
+    transcript.messages.drain(..n_earlier);
+    let first = transcript.messages.first().map(|it| it.first);
+    Ok(Some(Opened { transcript, earlier: first.filter(|_| n_earlier > 0), later: None }))
+}
+
 fn open(conversation: Conversation, mut transcript: Transcript) -> Opened {
     let Conversation { summary, head, rows, records, count, queue } = conversation;
     let records: Vec<Record> = records.iter().map(Stored::record).collect();

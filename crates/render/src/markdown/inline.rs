@@ -75,13 +75,14 @@ fn host(url: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// Text in which bare http addresses are links.
+/// Text in which bare addresses are links.
 pub(super) fn push_text(out: &mut String, text: &str) {
     let mut rest = text;
-    while let Some((start, end)) = find_url(rest) {
+    while let Some((start, end, scheme)) = find_url(rest) {
         push_escaped(out, &rest[..start]);
         let url = &rest[start..end];
         out.push_str("<a class=\"autolink\" href=\"");
+        out.push_str(scheme);
         push_escaped(out, url);
         out.push('"');
         out.push_str(LINK_ATTRIBUTES);
@@ -114,26 +115,31 @@ fn is_picture(url: &str) -> bool {
         })
 }
 
-/// The first address in the text. It ends before white space, `<` and closing punctuation.
-fn find_url(text: &str) -> Option<(usize, usize)> {
-    let mut from = 0;
-    while let Some(found) = text[from..].find("http") {
-        let start = from + found;
-        let follows_word = text[..start].chars().next_back().is_some_and(char::is_alphanumeric);
-        let rest = &text[start..];
-        let scheme = ["https://", "http://"].into_iter().find(|it| rest.starts_with(it));
-        if let Some(scheme) = scheme
-            && !follows_word
-        {
-            let is_end = |it: char| it.is_whitespace() || it.is_control() || "<>\"`".contains(it);
-            let url = without_closing_punctuation(&rest[..rest.find(is_end).unwrap_or(rest.len())]);
-            if url.len() > scheme.len() {
-                return Some((start, start + url.len()));
-            }
-        }
-        from = start + "http".len();
-    }
-    None
+/// How a bare address begins, and the scheme that it leaves out.
+const BEGINNINGS: [(&str, &str); 3] = [("https://", ""), ("http://", ""), ("www.", "http://")];
+
+/// The first address in the text: where it starts and ends, and the scheme that it leaves out.
+fn find_url(text: &str) -> Option<(usize, usize, &'static str)> {
+    // Few letters of a text are one of these: the rest is passed over quickly.
+    let mut starts = text.match_indices(['h', 'w']).map(|(start, _)| start);
+    starts.find_map(|start| url_at(text, start))
+}
+
+/// It ends before white space, `<` and closing punctuation.
+fn url_at(text: &str, start: usize) -> Option<(usize, usize, &'static str)> {
+    let rest = &text[start..];
+    let (beginning, scheme) = BEGINNINGS.into_iter().find(|(it, _)| rest.starts_with(it))?;
+    let before = text[..start].chars().next_back();
+    let may_follow = |it: char| match scheme {
+        "" => !it.is_alphanumeric(),
+        // Elsewhere it may be a part of something longer: of a path, or of another host's name.
+        _ => it.is_whitespace() || "*_~(".contains(it),
+    };
+    let is_end = |it: char| it.is_whitespace() || it.is_control() || "<>\"`".contains(it);
+    let url = without_closing_punctuation(&rest[..rest.find(is_end).unwrap_or(rest.len())]);
+    let host = url.get(beginning.len()..).filter(|it| !it.is_empty())?;
+    let is_named = scheme.is_empty() || host.starts_with(char::is_alphanumeric);
+    (is_named && before.is_none_or(may_follow)).then_some((start, start + url.len(), scheme))
 }
 
 fn without_closing_punctuation(mut url: &str) -> &str {

@@ -157,12 +157,15 @@ impl Stream {
         let line = &self.text[line_start(&self.text, from)..from];
         let before = &self.text[shown..from];
         let delta = &self.text[from..];
+        let last_word = line.rsplit(char::is_whitespace).next().unwrap_or_default();
+        let since_last_word = &self.text[from - last_word.len()..];
+        let has_address = ["://", "www."].into_iter().any(|it| since_last_word.contains(it));
         let ends_in_word = line.trim_end_matches([' ', ',', '.']).ends_with(char::is_alphanumeric);
         let is_plain = ends_in_word
             && before.bytes().all(|it| it == b' ')
             && line.contains(char::is_alphabetic)
             && !line.contains('<')
-            && !line.rsplit(char::is_whitespace).next().is_some_and(|it| it.contains("://"))
+            && !has_address
             && delta.chars().all(|it| it.is_alphanumeric() || matches!(it, ' ' | ',' | '.'));
         is_plain.then_some(self.text.trim_end_matches(' ').len())
     }

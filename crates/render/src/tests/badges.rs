@@ -128,12 +128,7 @@ fn x1_a_call_that_cannot_be_read_is_a_fallback_badge() {
         vec![start("c1", "", None), done("c1", "[{broken")],
         expect![[r#"
         [tool-call-badge tool-call-badge--fallback] Tool call: [{broken
-        {
-          "type": "function",
-          "function": {
-            "arguments": "[{broken"
-          }
-        }
+        [{broken
     "#]],
     );
 }

@@ -1,5 +1,7 @@
 //! The page and its files. Served complete, so that reading works without script.
 
+use std::cmp::Reverse;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{
@@ -13,7 +15,7 @@ use render::{
 use schemars::{JsonSchema, json_schema};
 use serde::Deserialize;
 use store::{Query, Store, Window};
-use transcript::{Millis, Seq, SessionId, Summary, Transcript};
+use transcript::{Millis, Seq, SessionId, SessionState, Summary, Transcript};
 
 use super::App;
 use super::error::{HttpError, PageError, RequestCode};
@@ -240,7 +242,20 @@ pub(super) fn listed_sessions(
         let archived = if *archived { "archived=true&" } else { "" };
         format!("/?{archived}before={}", cursor(id, summary))
     });
-    let sessions = listed.into_iter().map(|(id, summary, _)| ListedSession {
+    let waits = |summary: &Summary| summary.state() == SessionState::Waiting;
+    let mut waiting = Vec::new();
+    for id in shared.store.needing_attention()? {
+        let summary = shared.store.summary(&id)?.map(|(summary, _)| summary);
+        waiting.extend(summary.filter(waits).map(|it| listed_session(shared, id, it)));
+    }
+    waiting.sort_by_key(|it| Reverse(it.updated_at));
+    let others = listed.into_iter().filter(|(_, summary, _)| !waits(summary));
+    let sessions = others.map(|(id, summary, _)| listed_session(shared, id, summary)).collect();
+    Ok(SessionList { waiting, sessions, archived: *archived, more, search: None })
+}
+
+fn listed_session(shared: &Shared, id: SessionId, summary: Summary) -> ListedSession {
+    ListedSession {
         title: summary.title().to_owned(),
         state: summary.state(),
         archived: summary.archived,
@@ -248,8 +263,7 @@ pub(super) fn listed_sessions(
         updated_at: summary.updated_at,
         agent: summary.agent,
         id,
-    });
-    Ok(SessionList { sessions: sessions.collect(), archived: *archived, more, search: None })
+    }
 }
 
 pub(super) async fn asset(Segment(name): Segment) -> Result<Response, HttpError> {

@@ -72,6 +72,8 @@ pub(super) struct MessagesParams {
     /// `next` of the page before: older messages than those.
     before: Option<u64>,
     limit: Option<usize>,
+    /// The session as it was at this number of its log.
+    at: Option<u64>,
     /// `all` gives every status message of `format=contract`.
     status: Option<Status>,
     /// What the reader of `format=ui` understands: the AI SDK's major version.
@@ -135,9 +137,10 @@ pub(super) async fn messages(
     let window = Window { before: params.before.map(Seq), limit };
     let session = id.clone();
     let format = params.format;
+    let at = params.at.map(Seq);
     let read = app.store().off_thread(move |store| match format {
-        Format::UiV4 => read_counted(store, &session, window),
-        _ => window::read_whole(store, &session, window),
+        Format::UiV4 => read_counted(store, &session, at, window),
+        _ => read_page(store, &session, at, window),
     });
     let found = read.await?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
     let Opened { mut transcript, earlier: next, .. } = found;
@@ -208,16 +211,29 @@ fn foreign(messages: impl IntoIterator<Item = Value>) -> Vec<ShownMessage> {
     fields.map(ShownMessage::Foreign).collect()
 }
 
+fn read_page(
+    store: &Store,
+    session: &SessionId,
+    at: Option<Seq>,
+    window: Window,
+) -> Result<Option<Opened>, store::Error> {
+    match at {
+        Some(at) => window::read_whole_at(store, session, at, window),
+        None => window::read_whole(store, session, window),
+    }
+}
+
 /// A page of that many messages that count, see [`formats::ui_v4::page_start`].
 fn read_counted(
     store: &Store,
     session: &SessionId,
+    at: Option<Seq>,
     window: Window,
 ) -> Result<Option<Opened>, store::Error> {
     let mut n_read = window.limit;
     loop {
         let wider = Window { before: window.before, limit: n_read };
-        let Some(mut found) = window::read_whole(store, session, wider)? else { return Ok(None) };
+        let Some(mut found) = read_page(store, session, at, wider)? else { return Ok(None) };
         let shown: Vec<&Message> =
             found.transcript.messages.iter().filter(|it| !it.superseded).collect();
         let start = formats::ui_v4::page_start(&shown, window.limit);

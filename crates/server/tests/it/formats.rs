@@ -84,3 +84,53 @@ async fn pages_of_version_4_meet_every_message_once() {
         assert_eq!(met, whole, "in pages of {limit}");
     }
 }
+
+/// What a format said when the log ended at a number is what it says of that number later.
+#[tokio::test]
+async fn messages_of_a_number_are_those_of_that_moment_in_every_format() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    let formats = [
+        "callboard",
+        "contract&status=all",
+        "ui",
+        "ui-v4",
+        "openai",
+        "openai-stored",
+        "fullstream",
+        "agui",
+    ];
+    let read = async |query: &str| {
+        server.get(&format!("/api/sessions/{session}/messages?limit=2&format={query}")).await
+    };
+    let mut moments = Vec::new();
+    for text in ["time in Lima", "fail", "list the files"] {
+        server.send(&session, text).await;
+        watch_until(&server, &session, is_quiet).await;
+        let head = server.get(&format!("/api/sessions/{session}")).await["head"].clone();
+        for format in formats {
+            moments.push((format!("{format}&at={head}"), read(format).await));
+        }
+    }
+    let (mut n_pages, mut n_earlier) = (0, 0);
+    for (query, then) in moments {
+        let now = read(&query).await;
+        assert_eq!(now, then, "{query}");
+        n_pages += 1;
+        if let Some(next) = now["next"].as_u64() {
+            // Earlier messages are over: they are the same now.
+            let earlier = format!("{query}&before={next}");
+            let (format, _) = query.split_once("&at=").unwrap();
+            assert_eq!(read(&earlier).await, read(&format!("{format}&before={next}")).await);
+            n_earlier += 1;
+        }
+    }
+    assert!(n_pages == 24 && n_earlier > 8, "{n_pages} pages, {n_earlier} with others before them");
+
+    let events = server.get(&format!("/api/sessions/{session}/events")).await;
+    let is_running = |it: &&Value| it["type"] == "tool_running";
+    let runs = events["events"].as_array().unwrap().iter().find(is_running).unwrap();
+    let then = read(&format!("callboard&at={}", runs["seq"])).await;
+    assert_eq!(then["messages"][1]["toolCalls"][0]["state"], "running");
+}

@@ -96,7 +96,8 @@ fn classes(node: &Node) -> impl Iterator<Item = &str> {
 }
 
 fn is_left_out(node: &Node) -> bool {
-    let is_heading_of_raw = node.name() == "summary" && node.text() == "Arguments and result";
+    let is_heading_of_raw =
+        node.name() == "summary" && node.text() == "Show details: arguments and result";
     is_heading_of_raw || node.name() == "svg" || classes(node).any(|it| LEFT_OUT.contains(&it))
 }
 

@@ -127,6 +127,25 @@ fn definitions_take_effect_when_the_text_closes() {
 }
 
 #[test]
+fn bare_addresses_are_links_where_they_stand_alone() {
+    let links = |text: &str| -> Vec<String> {
+        let html = html(&closed(text, "p"));
+        let hrefs = html.split("<a class=\"autolink\" href=\"").skip(1);
+        hrefs.map(|it| it.split('"').next().unwrap_or_default().to_owned()).collect()
+    };
+    for (text, expected) in [
+        ("see www.e.org/a?b=(c).", "http://www.e.org/a?b=(c)"),
+        ("(www.e.org) *www.e.org*", "http://www.e.org http://www.e.org"),
+        ("hhttp://a http://a", "http://a"),
+        ("www. www.. www.( www.-", ""),
+        ("xwww.e.org a.www.e.org /www.e.org me@www.e.org `www.e.org`", ""),
+        ("why www.e.org, how https://e.org", "http://www.e.org https://e.org"),
+    ] {
+        assert_eq!(links(text).join(" "), expected, "{text}");
+    }
+}
+
+#[test]
 fn links_and_pictures() {
     let shown = |text: &str| html(&closed(text, "p"));
     expect![[r#"<p id="p-0"><a href="https://e.org" title="t" rel="noopener noreferrer nofollow" target="_blank">a</a> <span class="no-link">b<span class="url"> (src/x.rs)</span></span> <a class="autolink" href="https://e.org/x" rel="noopener noreferrer nofollow" target="_blank">https://e.org/x</a>.</p>"#]].assert_eq(&shown("[a](https://e.org \"t\") [b](src/x.rs) https://e.org/x."));
