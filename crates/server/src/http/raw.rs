@@ -1,10 +1,14 @@
 //! What programs have written, word for word, for whoever wants to see what the log was made of.
 
+use std::ops::RangeInclusive;
+
 use axum::Json;
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, Stream};
 use schemars::{JsonSchema, json_schema};
 use serde::{Deserialize, Serialize};
 use store::{NumberedLine, Store, Stored};
@@ -15,7 +19,7 @@ use super::error::HttpError;
 use super::extract::{Named, Params};
 use super::openapi::{Gives, Operation};
 
-/// More than this is cut, not refused.
+/// Of a page; more than this is cut, not refused.
 const LIMIT: usize = 1000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -23,6 +27,7 @@ pub(super) struct RawParams {
     /// Lines of higher numbers.
     #[serde(default)]
     after: u64,
+    /// Lines of a page, at most 1000; or of the text, which has all if it is left out.
     limit: Option<usize>,
     /// Only lines that this record of the log was made of.
     seq: Option<u64>,
@@ -68,47 +73,91 @@ pub(super) async fn lines(
     if app.store().head(&id)?.is_none() {
         return Err(HttpError::no_session(id.as_str()));
     }
-    let format = params.format;
-    let lines = app.store().off_thread(move |store| read(store, &id, &params)).await?;
-    let lines = lines.into_iter().map(RawLine::from).collect();
-    Ok(match format {
-        Format::Json => RawAnswer::Page(RawPage { lines }),
-        Format::Text => RawAnswer::Text(lines),
-    })
+    let (format, limit) = (params.format, params.limit);
+    let wanted = app.store().off_thread(move |store| Wanted::new(store, id, &params)).await?;
+    match format {
+        Format::Json => {
+            let limit = limit.unwrap_or(LIMIT).clamp(1, LIMIT);
+            let lines = app.store().off_thread(move |store| wanted.read(store, limit)).await?;
+            Ok(RawAnswer::Page(RawPage { lines: lines.into_iter().map(RawLine::from).collect() }))
+        }
+        Format::Text => {
+            let left = limit.map_or(usize::MAX, |it| it.max(1));
+            Ok(RawAnswer::Text(Body::from_stream(text(app.store().clone(), wanted, left))))
+        }
+    }
 }
 
-fn read(
-    store: &Store,
-    id: &SessionId,
-    params: &RawParams,
-) -> Result<Vec<NumberedLine>, store::Error> {
-    let RawParams { after, limit, seq, run, .. } = params;
-    let limit = limit.unwrap_or(LIMIT).clamp(1, LIMIT);
-    let records = match (seq, run) {
-        (Some(seq), _) => Seq(*seq)..=Seq(*seq),
-        (None, Some(run)) => {
-            let records = store.records_of_run(id, run)?;
-            let ends = records.first().zip(records.last());
-            let Some((first, last)) = ends else { return Ok(Vec::new()) };
-            Stored::record(first).seq..=Stored::record(last).seq
+/// Lines after a number, of all or of some records.
+#[derive(Clone)]
+struct Wanted {
+    session: SessionId,
+    after: u64,
+    records: Records,
+}
+
+#[derive(Clone)]
+enum Records {
+    All,
+    Within(RangeInclusive<Seq>),
+    None,
+}
+
+impl Wanted {
+    fn new(store: &Store, session: SessionId, params: &RawParams) -> Result<Self, store::Error> {
+        let records = match (params.seq, &params.run) {
+            (Some(seq), _) => Records::Within(Seq(seq)..=Seq(seq)),
+            (None, Some(run)) => {
+                let records = store.records_of_run(&session, run)?;
+                let ends = records.first().zip(records.last());
+                let seq = |it| Stored::record(it).seq;
+                ends.map_or(Records::None, |(first, last)| Records::Within(seq(first)..=seq(last)))
+            }
+            (None, None) => Records::All,
+        };
+        Ok(Self { session, after: params.after, records })
+    }
+
+    fn read(&self, store: &Store, limit: usize) -> Result<Vec<NumberedLine>, store::Error> {
+        let Self { session, after, records } = self;
+        match records {
+            Records::All => store.raw(session, *after, limit),
+            Records::Within(records) => store.raw_of(session, records, *after, limit),
+            Records::None => Ok(Vec::new()),
         }
-        (None, None) => return store.raw(id, *after, limit),
-    };
-    store.raw_of(id, &records, *after, limit)
+    }
+}
+
+/// Page after page until all is told: a reader cannot see that a text has been cut.
+fn text(
+    store: Store,
+    wanted: Wanted,
+    left: usize,
+) -> impl Stream<Item = Result<String, store::Error>> {
+    stream::try_unfold((store, wanted, left), |(store, mut wanted, left)| async move {
+        if left == 0 {
+            return Ok(None);
+        }
+        let (asked, limit) = (wanted.clone(), left.min(LIMIT));
+        let lines = store.off_thread(move |store| asked.read(store, limit)).await?;
+        let Some(last) = lines.last() else { return Ok(None) };
+        wanted.after = last.number;
+        let left = left.saturating_sub(lines.len());
+        let text = lines.into_iter().flat_map(|it| [it.line.text, "\n".to_owned()]).collect();
+        Ok(Some((text, (store, wanted, left))))
+    })
 }
 
 pub(super) enum RawAnswer {
     Page(RawPage),
-    Text(Vec<RawLine>),
+    Text(Body),
 }
 
 impl IntoResponse for RawAnswer {
     fn into_response(self) -> Response {
         match self {
             Self::Page(page) => Json(page).into_response(),
-            Self::Text(lines) => {
-                let text: String =
-                    lines.into_iter().flat_map(|it| [it.text, "\n".into()]).collect();
+            Self::Text(text) => {
                 ([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
             }
         }
