@@ -1,7 +1,8 @@
 // Agents that ask a person before they do something, or what to do.
 
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
 
 import { assertGoesOn, assertStopped } from "./agent_case.mjs";
 import { startStage } from "./agents.mjs";
@@ -91,6 +92,33 @@ export const ASKS = {
     await answered(page);
     assert.equal(await page.locator(".text.final").innerText(), "So be it.");
     assert.deepEqual(readdirSync(talk.workspace), ["asked.txt"]);
+  },
+};
+
+/** Of one that may ask to leave its sandbox. @type {Cases} */
+export const ESCALATES = {
+  "asked to look outside: nobody else decides, though it only looks": async ({ open, told }) => {
+    const talk = await open({ asks: true });
+    const outside = path.dirname(talk.workspace);
+    writeFileSync(path.join(outside, "secret.txt"), "A secret.\n");
+    const { call, options } = await talk.question("play:lookingOutside");
+    assert.deepEqual(call.args, { command: "cat secret.txt", cwd: outside });
+    assert.equal(options.covers, `shell: cd ${outside} && cat secret.txt`);
+    await talk.decide(call.id, { decision: "rejected" });
+    assert.equal(told(await talk.answer())[1], "shell denied");
+  },
+
+  "what is allowed for the session is not allowed in another folder": async ({ open, told }) => {
+    const talk = await open({ asks: true });
+    const first = await talk.question("play:making");
+    await talk.decide(first.call.id, { decision: "accepted", scope: "session" });
+    assert.equal(told(await talk.answer())[1], "shell succeeded");
+    assert.equal(told(await talk.hear("play:making"))[1], "shell succeeded", "nobody is asked again");
+    const { call } = await talk.question("play:makingOutside");
+    await talk.decide(call.id, { decision: "rejected" });
+    assert.equal(told(await talk.answer())[1], "shell denied");
+    assert.deepEqual(readdirSync(talk.workspace), ["made.txt"]);
+    assert.ok(!existsSync(path.join(talk.workspace, "..", "made.txt")));
   },
 };
 

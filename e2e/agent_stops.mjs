@@ -57,17 +57,33 @@ export const PROGRAM_STOPS = {
     await talk.hear("play:hello");
     await talk.say("play:story");
     await talk.answerWhen((it) => it.parts[0]?.text === "Once upon a time ");
-    const all = await talk.processes();
-    const program = all.find((it) => all.every(({ pid }) => pid !== it.parent));
-    assert.ok(program, "the program runs");
-    process.kill(program.pid, "SIGKILL");
+    await killProgram(talk);
     const answer = await talk.answer();
     assert.deepEqual(told(answer), ["final: Once upon a time "]);
     assert.deepEqual([answer.status, answer.error.code], ["failed", "agent_exited"]);
     assert.deepEqual(await talk.processes(), []);
     await assertGoesOn(talk, "play:hello", stage);
   },
+
+  "the program is killed in a call: the run says so, and nothing of the call is left": async ({ stage, open, told }) => {
+    const talk = await open();
+    await talk.runs("play:forever", "tail");
+    await killProgram(talk);
+    const answer = await talk.answer();
+    assert.deepEqual(told(answer).map(withoutOutput), ["commentary: This never ends.", "shell interrupted"]);
+    assert.deepEqual([answer.status, answer.error.code], ["failed", "agent_exited"]);
+    assert.deepEqual(await talk.processes(), []);
+    await assertGoesOn(talk, "play:forever", stage);
+  },
 };
+
+/** Not with what it has begun. @param {import("./agent_case.mjs").Conversation} talk */
+async function killProgram(talk) {
+  const all = await talk.processes();
+  const program = all.find((it) => all.every(({ pid }) => pid !== it.parent));
+  assert.ok(program, "the program runs");
+  process.kill(program.pid, "SIGKILL");
+}
 
 /** Programs that begin agents of their own. @type {Cases} */
 export const DELEGATES = {

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { ASKS, FORMS } from "./agent_asks.mjs";
+import { ASKS, ESCALATES, FORMS } from "./agent_asks.mjs";
 import { assertAllClosed, told } from "./agent_case.mjs";
 import { OTHERS } from "./agent_others.mjs";
 import { BACKGROUND, DELEGATES, PROGRAM_STOPS, STOPS } from "./agent_stops.mjs";
@@ -67,6 +67,13 @@ const OF_PROGRAMS = {
   ...ALL,
   ...PROGRAM_STOPS,
 
+  "the log says which version has answered": async ({ stage, open }) => {
+    const talk = await open();
+    await talk.hear("play:hello");
+    const linked = (await stage.callboard.events(talk.id)).find((it) => it.type === "agent_linked");
+    assert.match(linked.version, /^\d+\.\d+\.\d+/);
+  },
+
   "how the program is can be seen while it works": async ({ browser, t, stage, open }) => {
     const talk = await open();
     const page = await openSession(t, browser, stage.callboard, talk.id);
@@ -117,7 +124,7 @@ const OF_CLAUDE = { ...OF_PROGRAMS, ...FORMS, ...DELEGATES, ...BACKGROUND, ...TE
 
 /** What is left where words come whole, nothing is asked and a program hears nothing once it runs. @type {Cases} */
 const ONE_WAY = {
-  ...pick(ALL, [
+  ...pick(OF_PROGRAMS, [
     "commentary, call, commentary, call, answer",
     "calls side by side",
     "thinking is told apart from words",
@@ -128,6 +135,7 @@ const ONE_WAY = {
     "a service that refuses is told apart, in words that help",
     "the model sees what was said before",
     "the server is killed in a call: the run is closed, and the conversation goes on",
+    "the program is killed in a call: the run says so, and nothing of the call is left",
   ]),
 
   "the page says what it cannot do": async ({ browser, t, stage, open }) => {
@@ -143,7 +151,7 @@ const ONE_WAY = {
 const CASES = {
   openai: ALL,
   claude: OF_CLAUDE,
-  codex: { ...OF_PROGRAMS, ...DELEGATES },
+  codex: { ...OF_PROGRAMS, ...DELEGATES, ...ESCALATES },
   pi: { ...OF_PROGRAMS, ...TELLS_MORE },
   codexExec: ONE_WAY,
 };

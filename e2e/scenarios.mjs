@@ -1,5 +1,7 @@
 // What the scripted model does: scenarios, turn by turn, and its tools as those call them who ask it.
 
+import path from "node:path";
+
 /**
  * @typedef {import("./protocols.mjs").Gate} Gate
  *
@@ -21,6 +23,8 @@ const cut = { kind: "cut" };
 const shell = (command) => ({ kind: "use", tool: "shell", args: { command } });
 /** Not waited for. @param {string} command @returns {Part} */
 const shellAside = (command) => ({ kind: "use", tool: "shellAside", args: { command } });
+/** Outside of the sandbox, in this folder. @param {string} command @param {string} folder @returns {Part} */
+const escalate = (command, folder) => ({ kind: "use", tool: "escalate", args: { command, folder } });
 /** An agent of the program's own. @param {string} words @returns {Part} */
 const delegate = (words) => ({ kind: "use", tool: "delegate", args: { text: words } });
 /** @param {string} path @param {string} content @returns {Part} */
@@ -73,6 +77,9 @@ export const SCENARIOS = {
   delegating: [[text("Somebody else may look."), delegate("play:tools")], [text("It is being looked at.")]],
   delegatingForever: [[text("Somebody else may look."), delegate("play:forever")], [text("It is being looked at.")]],
   asking: [[text("I need a file."), shell("touch asked.txt")], [text("So be it.")]],
+  lookingOutside: [[text("Let me see."), escalate("cat secret.txt", "..")], [text("I have looked.")]],
+  making: [[text("I make it."), escalate("touch made.txt", ".")], [text("It is made.")]],
+  makingOutside: [[text("I make it there."), escalate("touch made.txt", "..")], [text("It is made there.")]],
   ownTools: [
     [text("Who is there?"), listAgents],
     [text("I leave a note."), note("Half way.")],
@@ -107,6 +114,15 @@ export const TOOLS = {
   },
   shellAside: {
     Bash: ({ command }) => ({ command, description: "Run a command", run_in_background: true }),
+  },
+  escalate: {
+    exec_command: ({ command, folder }, workspace) => ({
+      cmd: command,
+      workdir: path.join(workspace, folder ?? ""),
+      sandbox_permissions: "require_escalated",
+      justification: "It has to be so.",
+      yield_time_ms: 60_000,
+    }),
   },
   delegate: {
     Agent: ({ text }) => ({ description: "Look", prompt: text, subagent_type: "general-purpose" }),

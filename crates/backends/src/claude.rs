@@ -29,6 +29,7 @@ mod unread;
 mod wire;
 mod words;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use transcript::{ErrorCode, ErrorInfo, Millis, ResponseId, RunStatus};
@@ -63,6 +64,8 @@ struct Process {
     /// What goes on in the background.
     tasks: Vec<Task>,
     requests_made: u32,
+    /// The calls of earlier runs in which somebody spoke, by the program's ids.
+    former_agents: HashSet<String>,
 }
 
 impl Claude {
@@ -74,6 +77,7 @@ impl Claude {
             reports_lines: false,
             tasks: Vec::new(),
             requests_made: 0,
+            former_agents: HashSet::new(),
         };
         let surrogates = Surrogates::default();
         Self { process, run: None, spare: None, is_gone: false, surrogates }
@@ -151,6 +155,7 @@ impl Claude {
         let Some(run) = &mut self.run else { return Vec::new() };
         let effects = run.take_effects();
         if let Some(Effect::End(_)) = effects.last() {
+            self.process.former_agents.extend(run.take_agents());
             self.run = None;
             self.is_gone |= effects.contains(&Effect::Quit);
         }

@@ -30,9 +30,13 @@ impl Ending {
     }
 }
 
+/// Nobody charges less; what stands behind it comes from adding up.
+const PARTS_OF_A_DOLLAR: f64 = 1e12;
+
 /// What a program says that something has cost. It says nothing where it does not know the price.
 pub(crate) fn price(dollars: f64) -> Option<f64> {
-    (dollars.is_finite() && dollars > 0.0).then_some(dollars)
+    let rounded = (dollars * PARTS_OF_A_DOLLAR).round() / PARTS_OF_A_DOLLAR;
+    (rounded.is_finite() && rounded > 0.0).then_some(rounded)
 }
 
 #[cfg(test)]
@@ -40,6 +44,15 @@ mod tests {
     use transcript::{Event, Millis, Record, ResponseId, Seq, SessionId};
 
     use super::*;
+
+    #[test]
+    fn a_price_has_no_dust_of_adding_up() {
+        assert_eq!(price(0.00094 + 0.00094 + 0.00048), Some(0.00236));
+        assert_eq!(price(0.1 + 0.2), Some(0.3));
+        for none in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(price(none), None);
+        }
+    }
 
     #[test]
     fn a_run_that_was_asked_to_stop_is_cancelled_whatever_its_agent_says() {

@@ -44,6 +44,7 @@ pub mod codex;
 mod demo;
 mod ending;
 pub mod import;
+mod last_words;
 pub mod openai;
 mod own_tools;
 pub mod pi;
@@ -201,6 +202,9 @@ pub enum Effect {
         form: Option<Value>,
         /// Why, in the program's words.
         reason: Option<String>,
+        /// The program would have let a harmless call pass by itself. What looks harmless from here may run
+        /// elsewhere, or with more rights than the program has told.
+        is_judged: bool,
     },
     /// The program asks no longer.
     Withdraw(CallId),

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use transcript::{Event, Level, Millis, ResponseId};
 
 use self::command::Prompt;
-pub use self::program::{EXTENSION, EXTENSION_FILE, Settings, program};
+pub use self::program::{EXTENSION, EXTENSION_FILE, Settings, VERSION, program, version_in};
 use self::run::Run;
 use self::wire::{Line, Response};
 use crate::surrogates::Surrogates;
@@ -49,6 +49,7 @@ pub struct Pi {
 /// Pi's own record of what was said.
 struct Conversation {
     workspace: String,
+    version: Option<String>,
     /// What was handed over to go on with, and then what was told to be gone on with.
     known: Option<String>,
     id: Option<String>,
@@ -63,10 +64,11 @@ struct Out {
 
 impl Pi {
     pub fn new(settings: Arc<Settings>, launch: &Launch) -> Self {
-        let workspace = launch.workspace.clone();
+        let (workspace, version) = (launch.workspace.clone(), settings.version.clone());
+        let known = launch.resume.clone();
         Self {
             settings,
-            conversation: Conversation { workspace, known: launch.resume.clone(), id: None },
+            conversation: Conversation { workspace, version, known, id: None },
             spare: None,
             run: None,
             out: Out::default(),
@@ -164,7 +166,7 @@ impl Conversation {
             out.emit(Event::AgentLinked {
                 cli_session_id: id.clone(),
                 cwd: Some(self.workspace.clone()),
-                version: None,
+                version: self.version.clone(),
             });
         }
     }

@@ -130,6 +130,10 @@ fn waits_for(answer: &Answer) -> (Markup, Millis) {
         {
             (html! { "Preparing " (named(call)) }, *started_at)
         }
+        // Nothing has come since: a service that fails and is asked again, mostly.
+        Some(Part { kind: PartKind::Notice { text, .. }, started_at, .. }) => {
+            (html! { "Waiting for " (answer.agent) " · " (text) }, *started_at)
+        }
         _ => {
             let since = answer.steps.last().map_or(answer.started_at, |it| it.started_at);
             (html! { "Waiting for " (answer.agent) }, since)

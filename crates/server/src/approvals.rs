@@ -77,19 +77,47 @@ impl Approvals {
         &self,
         tool: &'a str,
         arguments: &'a str,
+        workspace: &Path,
     ) -> (Cow<'a, str>, Cow<'a, str>) {
         let is_shell = SHELLS.iter().any(|it| tool.eq_ignore_ascii_case(it));
-        let command = command_in(arguments).filter(|_| is_shell && !self.rules.contains_key(tool));
-        match command {
-            Some(command) => ("shell".into(), json!({ "command": command }).to_string().into()),
+        let has_own_rule = tool != "shell" && self.rules.contains_key(tool);
+        match line_in(arguments, workspace).filter(|_| is_shell && !has_own_rule) {
+            Some(line) => ("shell".into(), json!({ "command": line }).to_string().into()),
             None => (tool.into(), arguments.into()),
         }
     }
 }
 
-/// `{"command": "ls"}`, or `{"command": ["bash", "-lc", "ls"]}`.
-fn command_in(arguments: &str) -> Option<String> {
+/// The command as it would be written in the workspace: one for another folder goes there first. So it is
+/// another command for every rule and every answer, and never one that only looks at the workspace.
+fn line_in(arguments: &str, workspace: &Path) -> Option<String> {
     let arguments: Value = serde_json::from_str(arguments).ok()?;
+    let command = command_in(&arguments)?;
+    let folder = arguments.get("cwd").or_else(|| arguments.get("workdir"));
+    let folder = folder.filter(|it| !it.is_null());
+    let folder = folder.map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned));
+    Some(match folder.filter(|it| !is_same_folder(Path::new(it), workspace)) {
+        Some(folder) => format!("cd {} && {command}", quoted(&folder)),
+        None => command,
+    })
+}
+
+fn is_same_folder(folder: &Path, workspace: &Path) -> bool {
+    let real = |it: &Path| it.canonicalize().unwrap_or_else(|_| it.to_owned());
+    real(&workspace.join(folder)) == real(workspace)
+}
+
+/// As one word for a shell.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "/._-+=:,@%".contains(it);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.into(),
+        false => format!("'{}'", word.replace('\'', r"'\''")).into(),
+    }
+}
+
+/// `{"command": "ls"}`, or `{"command": ["bash", "-lc", "ls"]}`.
+fn command_in(arguments: &Value) -> Option<String> {
     let command = arguments.get("command").or_else(|| arguments.get("cmd"))?;
     if let Some(command) = command.as_str() {
         return Some(command.to_owned());
@@ -133,7 +161,9 @@ fn by_default(call: &Proposed<'_>, subject: &str) -> Verdict {
     match call.tool {
         "time" | "list_files" | "read_file" | "search_files" => Verdict::Allow,
         "agents_list" | "agents_message" | "callboard_note" => Verdict::Allow,
-        "shell" if read_only::is_read_only(subject, call.workspace) => Verdict::Allow,
+        "shell" if !call.is_judged && read_only::is_read_only(subject, call.workspace) => {
+            Verdict::Allow
+        }
         _ => Verdict::Ask,
     }
 }
@@ -144,6 +174,9 @@ pub(crate) struct Proposed<'a> {
     /// Raw, as the agent wrote them.
     pub(crate) arguments: &'a str,
     pub(crate) workspace: &'a Path,
+    /// By the agent's program, which lets harmless calls pass by itself and asks about this one: that it
+    /// looks harmless to us decides nothing. The program may know more (another folder, more rights).
+    pub(crate) is_judged: bool,
 }
 
 impl Proposed<'_> {

@@ -1,5 +1,6 @@
 //! The command line: what can be typed, and where it goes.
 
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +12,7 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::config::{Config, Surroundings};
 use crate::export::Format;
 use crate::import::ImportFormat;
-use crate::{backup, doctor, export, import, password, send, serve};
+use crate::{backup, doctor, export, import, password, processes, send, serve};
 
 /// A chat server for AI agents: talk to them, watch them, approve and stop what they do.
 #[derive(Debug, Parser)]
@@ -39,6 +40,15 @@ enum Command {
     Doctor(ServeArgs),
     /// Set the password with which the page can be opened from elsewhere.
     Password(ServeArgs),
+    /// Run a program for a server, and end with it all that it began.
+    #[command(hide = true)]
+    Keep(KeepArgs),
+}
+
+#[derive(Debug, Args)]
+struct KeepArgs {
+    #[arg(last = true)]
+    command: Vec<OsString>,
 }
 
 #[derive(Debug, Default, Args)]
@@ -143,28 +153,29 @@ pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
 pub fn main() -> anyhow::Result<ExitCode> {
     let cli = Cli::parse();
     let around = Surroundings::read()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
-        Command::Serve(args) => runtime.block_on(serve::run(Config::load(args, &around)?))?,
+        Command::Serve(args) => runtime()?.block_on(serve::run(Config::load(args, &around)?))?,
         Command::Send(mut args) => {
             let serve = std::mem::take(&mut args.serve);
             let config = Config::for_command(serve, &around)?;
-            return runtime.block_on(send::run(args, config, &around));
+            return runtime()?.block_on(send::run(args, config, &around));
         }
         Command::Password(args) => password::run(&Config::for_command(args, &around)?)?,
         Command::Backup(BackupArgs { file, serve }) => {
             let file = around.working_dir.join(file);
-            runtime.block_on(backup::run(&file, Config::for_command(serve, &around)?))?;
+            runtime()?.block_on(backup::run(&file, Config::for_command(serve, &around)?))?;
         }
         Command::Import(mut args) => {
             let serve = std::mem::take(&mut args.serve);
             let config = Config::for_command(serve, &around)?;
-            runtime.block_on(import::run(args, config, &around))?;
+            runtime()?.block_on(import::run(args, config, &around))?;
         }
-        Command::Doctor(args) => runtime.block_on(doctor::run(args, &around))?,
+        Command::Keep(args) => return processes::keep(&args.command),
+        Command::Doctor(args) => runtime()?.block_on(doctor::run(args, &around))?,
         Command::Export(mut args) => {
             let serve = std::mem::take(&mut args.serve);
-            runtime.block_on(export::run(args, Config::for_command(serve, &around)?))?;
+            runtime()?.block_on(export::run(args, Config::for_command(serve, &around)?))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -173,7 +173,9 @@ fn unrecognized(data: &Path) -> Vec<Finding> {
     let says = |it: &store::Unrecognized| {
         let store::Unrecognized { agent, version, kind, n } = it;
         let things = if *n == 1 { "thing" } else { "things" };
-        format!("{agent} {version} said {n} {things} of a kind that is not known: {kind}")
+        // Not every program says its version.
+        let who = [agent.as_str(), version].join(" ");
+        format!("{} said {n} {things} of a kind that is not known: {kind}", who.trim_end())
     };
     found.iter().map(|it| Finding { what, state: State::Well, says: says(it) }).collect()
 }

@@ -2,8 +2,12 @@
 //!
 //! Each has a process group of its own, and a [`Mark`] in its environment. The group finds what cleared
 //! its environment; the mark finds what left the group (`setsid`), and also what a server that was
-//! killed has left behind.
+//! killed has left behind. A program that has a [`keeper`] is found with all that is below that, whatever
+//! it did to be neither in the group nor marked.
 
+mod keeper;
+
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,11 +19,15 @@ use rustix::process::{
 use tokio::time::{Instant, sleep};
 use transcript::CallId;
 
+pub(crate) use keeper::{keep, kept, program_of};
+
 /// How long processes may take to end by themselves.
 const GRACE: Duration = Duration::from_secs(2);
 /// What cannot be killed within this time will never be.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// What is said of processes changes while it is read, so it may lead in a circle.
+const DEEPEST: usize = 1000;
 
 /// A variable that all processes of one command or agent inherit, and no others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +55,10 @@ impl Mark {
 #[derive(Debug, Clone)]
 pub(crate) struct Processes {
     group: Option<Pid>,
-    mark: String,
+    /// What is below it is meant, and it ends by itself when nothing is.
+    keeper: Option<Pid>,
+    /// None: no process is meant because of its environment.
+    mark: Option<String>,
 }
 
 /// A process, and when it was started: another one may get its number.
@@ -65,15 +76,26 @@ enum Which<'a> {
 impl Processes {
     /// `leader` is the process that was started, and its group's number.
     pub(crate) fn of(leader: Option<u32>, mark: &Mark) -> Self {
-        let group = leader.and_then(|it| Pid::from_raw(i32::try_from(it).ok()?));
-        Self { group, mark: format!("{}={}", mark.name, mark.value) }
+        let group = leader.and_then(as_pid);
+        Self { group, keeper: None, mark: Some(format!("{}={}", mark.name, mark.value)) }
     }
 
-    /// Those of an earlier server. Its leader is one of them only if it is the same process still: the
+    /// The process that was started is a keeper.
+    pub(crate) fn kept(keeper: Option<u32>, mark: &Mark) -> Self {
+        let of = Self::of(keeper, mark);
+        Self { keeper: of.group, ..of }
+    }
+
+    /// Those of an earlier server. Its keeper is one of them only if it is the same process still: the
     /// number may have become another's.
-    pub(crate) fn of_earlier(leader: Option<(u32, u64)>, mark: &Mark) -> Self {
-        let alive = leader.filter(|(pid, started)| start_time(*pid) == Some(*started));
-        Self::of(alive.map(|(pid, _)| pid), mark)
+    pub(crate) fn of_earlier(keeper: Option<(u32, u64)>, mark: &Mark) -> Self {
+        let alive = keeper.filter(|(pid, started)| start_time(*pid) == Some(*started));
+        Self::kept(alive.map(|(pid, _)| pid), mark)
+    }
+
+    /// What a keeper has to end.
+    fn below(keeper: Pid) -> Self {
+        Self { group: None, keeper: Some(keeper), mark: None }
     }
 
     /// Asks them to end, then makes them, until none is left.
@@ -127,15 +149,18 @@ impl Processes {
             let _ = self.group.map(|it| kill_process_group(it, signal));
             return;
         };
+        let is_alone = found.len() == 1;
         for pid in found {
-            if asked.contains(&pid) {
+            // Without its keeper nobody would know what is left.
+            let is_needed = Some(pid) == self.keeper && !(is_alone && signal == Signal::KILL);
+            if is_needed || asked.contains(&pid) {
                 continue;
             }
             asked.push(pid);
             // Between looking and signalling the number may have become another process's.
             let handle = pidfd_open(pid, PidfdFlags::empty());
             if let Ok(handle) = handle
-                && self.owns(pid, which)
+                && self.still_owns(pid, which)
                 && let Err(error) = pidfd_send_signal(handle, signal)
                 && error != Errno::SRCH
             {
@@ -148,27 +173,56 @@ impl Processes {
     fn found(&self, which: Which<'_>) -> Option<Vec<Pid>> {
         let entries = std::fs::read_dir("/proc").ok()?;
         let names = entries.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
-        Some(names.filter_map(Pid::from_raw).filter(|it| self.owns(*it, which)).collect())
+        let stats = names.filter_map(|it| Some((it, Stat::of(it)?)));
+        let stats: HashMap<u32, Stat> = stats.collect();
+        let found = stats.iter().filter(|(pid, stat)| {
+            let parent_of = |pid| stats.get(&pid).map(|it| it.parent);
+            self.owns(**pid, stat, which, parent_of)
+        });
+        Some(found.filter_map(|(pid, _)| as_pid(*pid)).collect())
     }
 
-    fn owns(&self, pid: Pid, which: Which<'_>) -> bool {
-        let Some(stat) = Stat::of(number(pid)) else { return false };
+    fn still_owns(&self, pid: Pid, which: Which<'_>) -> bool {
+        let parent_of = |pid| Stat::of(pid).map(|it| it.parent);
+        Stat::of(number(pid)).is_some_and(|it| self.owns(number(pid), &it, which, parent_of))
+    }
+
+    fn owns(
+        &self,
+        pid: u32,
+        stat: &Stat,
+        which: Which<'_>,
+        parent_of: impl Fn(u32) -> Option<u32>,
+    ) -> bool {
         let is_meant = match which {
             Which::All => true,
             Which::CommandsBut(earlier) => {
                 let program = self.group.and_then(|it| Stat::of(number(it)));
                 program.is_none_or(|it| it.session != stat.session)
-                    && !earlier.contains(&(pid, stat.started))
+                    && !earlier.iter().any(|it| (number(it.0), it.1) == (pid, stat.started))
             }
         };
-        stat.is_alive && is_meant && self.is_ours(pid, &stat)
+        stat.is_alive
+            && is_meant
+            && (self.group.is_some_and(|it| it.as_raw_nonzero().get() == stat.group)
+                || self.keeper.is_some_and(|it| is_below(number(it), stat.parent, parent_of))
+                || self.mark.as_ref().is_some_and(|it| is_marked(pid, it)))
     }
+}
 
-    fn is_ours(&self, pid: Pid, stat: &Stat) -> bool {
-        let is_in_group = self.group.is_some_and(|it| it.as_raw_nonzero().get() == stat.group);
-        let environ = Path::new("/proc").join(number(pid).to_string()).join("environ");
-        is_in_group || has_line(&environ, &self.mark)
-    }
+/// Whether the ancestor is the parent, or one of its ancestors.
+fn is_below(ancestor: u32, parent: u32, parent_of: impl Fn(u32) -> Option<u32>) -> bool {
+    let mut ancestors = std::iter::successors(Some(parent), |it| parent_of(*it));
+    ancestors.by_ref().take(DEEPEST).any(|it| it == ancestor)
+}
+
+fn as_pid(number: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(number).ok()?)
+}
+
+pub(crate) fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 
 fn number(pid: Pid) -> u32 {
@@ -184,6 +238,7 @@ pub(crate) fn start_time(pid: u32) -> Option<u64> {
 /// What the system says of a process.
 struct Stat {
     is_alive: bool,
+    parent: u32,
     group: i32,
     session: i32,
     started: u64,
@@ -195,14 +250,17 @@ impl Stat {
         let stat = std::fs::read_to_string(file).ok()?;
         // The name, in brackets, may hold anything.
         let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
-        let [state, _parent, group, session, ..] = fields[..] else { return None };
-        let (group, session) = (group.parse().ok()?, session.parse().ok()?);
+        let [state, parent, group, session, ..] = fields[..] else { return None };
+        let (parent, group) = (parent.parse().ok()?, group.parse().ok()?);
+        let session = session.parse().ok()?;
         let started = fields.get(19)?.parse().ok()?;
-        Some(Self { is_alive: !matches!(state, "Z" | "X"), group, session, started })
+        let is_alive = !matches!(state, "Z" | "X");
+        Some(Self { is_alive, parent, group, session, started })
     }
 }
 
-fn has_line(environ: &Path, wanted: &str) -> bool {
+fn is_marked(pid: u32, mark: &str) -> bool {
+    let environ = Path::new("/proc").join(pid.to_string()).join("environ");
     let environ = std::fs::read(environ).unwrap_or_default();
-    environ.split(|it| *it == 0).any(|it| it == wanted.as_bytes())
+    environ.split(|it| *it == 0).any(|it| it == mark.as_bytes())
 }

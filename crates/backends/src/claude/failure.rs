@@ -71,17 +71,13 @@ pub(super) fn of_turn(result: &TurnResult, kind: Option<&str>) -> ErrorInfo {
 
 /// The process ended while a run was open.
 pub(super) fn exited(command: &str, exit: &Exit) -> ErrorInfo {
-    let how = match exit.code {
-        Some(code) => format!("exit code {code}"),
-        None => "ended by a signal".to_owned(),
-    };
-    let stderr = exit.stderr.trim();
-    let message = match stderr {
+    let how = exit.how();
+    let message = match exit.last_words().as_str() {
         "" => format!(
             "{command} ended in the middle of the run ({how}) and did not say why. Send the \
              message again to go on."
         ),
-        stderr => format!("{command} ended in the middle of the run ({how}): {stderr}"),
+        last_words => format!("{command} ended in the middle of the run ({how}): {last_words}"),
     };
     ErrorInfo::new(ErrorCode::AgentExited, message)
 }

@@ -17,6 +17,7 @@ use super::unread::{Steered, UserLine, uuid_of};
 use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TaskEnd, TurnResult};
 use super::words::shortened;
 use super::{Process, SOURCE, failure, notices, stdin};
+use crate::ending::price;
 use crate::own_tools::TOOL_SERVER;
 use crate::telling::Telling;
 use crate::{Effect, Ending, Exit, Verdict};
@@ -81,6 +82,11 @@ impl Run {
 
     pub(super) fn take_effects(&mut self) -> Vec<Effect> {
         self.telling.take_effects()
+    }
+
+    /// The calls in which somebody spoke, when the run is over.
+    pub(super) fn take_agents(&mut self) -> impl Iterator<Item = String> {
+        std::mem::take(&mut self.inner).into_keys()
     }
 
     /// The program has its own memory of what was said before.
@@ -174,8 +180,8 @@ impl Run {
                 self.link(init, process);
             }
             Line::Stream(stream) => self.hear_stream(now, stream, raw, process),
-            Line::Assistant(said) => self.hear_assistant(now, said, raw),
-            Line::User(said) => self.hear_user(now, said, raw),
+            Line::Assistant(said) => self.hear_assistant(now, said, raw, process),
+            Line::User(said) => self.hear_user(now, said, raw, process),
             Line::Result(result) => self.turn_ended(now, &result, process),
             Line::Request(request) => self.hear_request(now, request, raw),
             Line::RequestCancelled(cancelled) => {
@@ -268,8 +274,8 @@ impl Run {
         let provider_call_id = tool_use_id;
         if self.questions.add(Question { request_id, call_id, provider_call_id, input, has_form }) {
             let reason = decision_reason.map(|it| shortened(&it));
-            let ask = Effect::Ask { call_id: asked, can_edit: true, form, reason };
-            self.telling.push(ask);
+            let (call_id, can_edit, is_judged) = (asked, true, true);
+            self.telling.push(Effect::Ask { call_id, can_edit, form, reason, is_judged });
         }
     }
 
@@ -379,7 +385,7 @@ impl Run {
     }
 
     fn add_cost(&mut self, cost: Option<f64>) {
-        self.cost = self.cost.into_iter().chain(cost).reduce(f64::add);
+        self.cost = self.cost.into_iter().chain(cost).reduce(f64::add).and_then(price);
     }
 
     fn complete(&mut self, now: Millis) {

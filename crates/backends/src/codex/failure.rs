@@ -31,12 +31,8 @@ pub(super) fn of_text(message: &str) -> ErrorInfo {
 
 /// The process is gone in the middle of a run. `had_spoken`: it had answered at least once.
 pub(super) fn of_exit(exit: &Exit, had_spoken: bool) -> ErrorInfo {
-    let how = match exit.code {
-        Some(code) => format!("with code {code}"),
-        None => "by a signal".to_owned(),
-    };
-    let last_words = exit.stderr.trim();
-    let mut message = format!("Codex ended {how} in the middle of its work.");
+    let (how, last_words) = (exit.how(), exit.last_words());
+    let mut message = format!("Codex ended in the middle of its work ({how}).");
     if !last_words.is_empty() {
         message += &format!(" Its last words: {last_words}");
     }

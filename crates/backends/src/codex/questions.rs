@@ -186,6 +186,7 @@ impl Run {
             can_edit: false,
             form,
             reason: reason.map(str::to_owned),
+            is_judged: true,
         });
         let (request_id, agent) = (id.clone(), agent.map(str::to_owned));
         self.questions.push(Question { request_id, call_id, agent, own_item, kind });

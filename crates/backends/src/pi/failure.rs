@@ -36,11 +36,7 @@ fn split(message: &str) -> (Option<u16>, &str) {
 
 /// In the middle of a run.
 pub(super) fn exited(exit: &Exit) -> ErrorInfo {
-    let how = match exit.code {
-        Some(code) => format!("exit code {code}"),
-        None => "ended by a signal".to_owned(),
-    };
-    let last = exit.stderr.trim();
+    let (how, last) = (exit.how(), exit.last_words());
     let message = if last.contains("No session found") {
         format!("Pi no longer has this conversation ({last}). Start a new session.")
     } else if last.is_empty() {

@@ -22,6 +22,17 @@ pub struct Settings {
     pub env: Vec<(String, String)>,
     /// `auto`: nothing is asked. Pi knows no modes of its own, so that every other word is `ask`.
     pub permission_mode: Option<String>,
+    /// As the installed program says it; in its own conversation it does not.
+    pub version: Option<String>,
+}
+
+/// What comes after the command.
+pub const VERSION: [&str; 1] = ["--version"];
+
+/// `said` is what it answered: a number such as `0.73.1`, and perhaps more.
+pub fn version_in(said: &str) -> Option<String> {
+    let is_version = |it: &&str| it.starts_with(|it: char| it.is_ascii_digit()) && it.contains('.');
+    said.split_whitespace().find(is_version).map(str::to_owned)
 }
 
 /// The environment may hold keys.
@@ -71,4 +82,22 @@ fn environment(settings: &Settings, launch: &Launch) -> Vec<(String, String)> {
     let configured = settings.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     env.into_iter().chain(configured).chain(ours).map(owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version_in;
+
+    #[test]
+    fn a_version_is_found_among_other_words() {
+        for (expected, said) in [
+            (Some("0.73.1"), "0.73.1\n"),
+            (Some("1.5.0"), "pi 1.5.0\n"),
+            (Some("2.0.0-rc.1"), "Warning: 3 things\n2.0.0-rc.1"),
+            (None, "unknown option\n"),
+            (None, ""),
+        ] {
+            assert_eq!(version_in(said).as_deref(), expected, "{said}");
+        }
+    }
 }

@@ -42,6 +42,8 @@ impl Questions {
             can_edit: is_ours,
             form: None,
             reason: None,
+            // Our extension asks about every call.
+            is_judged: !is_ours,
         });
         self.0.push(Question { call_id, dialog: dialog.id, is_ours });
     }

@@ -99,7 +99,7 @@ impl Log {
     pub(crate) fn carry_out(&mut self, effect: &Effect) {
         match effect {
             Effect::Emit(event) => self.emit(event.clone()),
-            Effect::Ask { call_id, can_edit, form, reason } => {
+            Effect::Ask { call_id, can_edit, form, reason, .. } => {
                 let (can_edit, form, reason) = (*can_edit, form.clone(), reason.clone());
                 let options = ApprovalOptions {
                     scopes: vec![Scope::Once],

@@ -251,3 +251,22 @@ fn what_was_written_over_is_said_of_a_long_text_too() {
     assert_eq!(texts(&page, "diff-added"), ["+a line of the file"]);
     assert_eq!(texts(&page, "show-all"), [""; 0]);
 }
+
+/// Of a run that only waits, the last news says why; words that come are newer.
+#[test]
+fn what_the_run_waits_for_says_why_it_takes_so_long() {
+    let now = |events: &[Value]| {
+        let now = Surroundings::new(&view(), &transcript(events)).now.to_html();
+        texts(&element("page", &now), "words").concat()
+    };
+    let retry =
+        "The model service failed (429). Claude Code tries again in 5.0 s (attempt 1 of 10).";
+    let events = [
+        json!({"type": "step_start", "index": 0}),
+        json!({"type": "notice", "level": "info", "text": retry}),
+        json!({"type": "text_start", "partId": "r.1"}),
+    ];
+    assert_eq!(now(&events[..1]), "Waiting for demo");
+    assert_eq!(now(&events[..2]), format!("Waiting for demo · {retry}"));
+    assert_eq!(now(&events), "Writing");
+}

@@ -1,4 +1,4 @@
-//! What an installed program says of itself when it is asked for help.
+//! What an installed program says of itself when it is asked for help, or for its version.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use std::time::{Duration, SystemTime};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// One that takes longer is taken for one that can do everything.
+/// One that takes longer has said nothing.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What was learned from a program's help, until another file is installed in its place.
+/// What a program has answered, until another file is installed in its place.
 #[derive(Debug, Default)]
 pub(super) struct Learned {
-    known: Mutex<Option<(Identity, bool)>>,
+    known: Mutex<Option<(Identity, Option<String>)>>,
     /// Held while it is asked, so that it is asked once.
     asking: tokio::sync::Mutex<()>,
 }
@@ -37,11 +37,15 @@ impl Identity {
 }
 
 impl Learned {
-    /// None if this file was not asked yet.
-    pub(super) fn of(&self, file: &Path) -> Option<bool> {
+    /// None if this file was not asked yet, or has said nothing.
+    pub(super) fn of(&self, file: &Path) -> Option<String> {
+        self.known_of(file).flatten()
+    }
+
+    fn known_of(&self, file: &Path) -> Option<Option<String>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (identity, answer) = known.as_ref()?;
-        (Some(identity) == Identity::of(file).as_ref()).then_some(*answer)
+        (Some(identity) == Identity::of(file).as_ref()).then(|| answer.clone())
     }
 
     /// Asks `file`, unless its answer is known.
@@ -50,22 +54,24 @@ impl Learned {
         file: &Path,
         arguments: impl IntoIterator<Item = impl AsRef<std::ffi::OsStr>>,
         environment: &[(OsString, OsString)],
-        judge: fn(&str) -> bool,
     ) {
         let _asking = self.asking.lock().await;
-        let Some(identity) = Identity::of(file).filter(|_| self.of(file).is_none()) else { return };
+        let Some(identity) = Identity::of(file).filter(|_| self.known_of(file).is_none()) else {
+            return;
+        };
         let answer = Command::new(file)
             .args(arguments)
             .env_clear()
             .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
-            .stderr(Stdio::null())
             .process_group(0)
             .kill_on_drop(true)
             .output();
         // What cannot be started says why when it is to work.
         let said = timeout(PATIENCE, answer).await.ok().and_then(Result::ok);
-        let answer = said.is_none_or(|it| judge(&String::from_utf8_lossy(&it.stdout)));
+        // Pi keeps its stdout for its conversation.
+        let words = said.map(|it| if it.stdout.is_empty() { it.stderr } else { it.stdout });
+        let answer = words.map(|it| String::from_utf8_lossy(&it).into_owned());
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((identity, answer));
     }
 }

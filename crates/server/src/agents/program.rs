@@ -8,6 +8,7 @@ use std::time::Duration;
 use backends::{Backend, Claude, Launch, Pi, Program, ProgramKind, claude, codex, pi};
 
 use super::help::Learned;
+use crate::processes::is_executable;
 
 /// One program, as configured.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ fn install(kind: ProgramKind) -> &'static str {
     match kind {
         ProgramKind::Claude => "npm i -g @anthropic-ai/claude-code",
         ProgramKind::Codex => "npm i -g @openai/codex",
-        ProgramKind::Pi => "npm i -g @mariozechner/pi-coding-agent",
+        ProgramKind::Pi => "npm i -g @earendil-works/pi-coding-agent",
     }
 }
 
@@ -78,7 +79,8 @@ impl Which {
                 Self::Codex(Arc::new(settings))
             }
             ProgramKind::Pi => {
-                let settings = pi::Settings { command, args, env, model, permission_mode };
+                let version = None;
+                let settings = pi::Settings { command, args, env, model, permission_mode, version };
                 Self::Pi(Arc::new(settings))
             }
         }
@@ -108,23 +110,41 @@ impl Which {
         }
     }
 
-    /// `is_full`: it has all that we know to use.
-    fn start(&self, launch: &Launch, is_full: bool) -> (Program, Box<dyn Backend>) {
+    /// What the program is asked about itself.
+    fn question(&self) -> Option<&'static [&'static str]> {
+        match self {
+            // It says its version by itself.
+            Self::Claude(_) => None,
+            Self::Codex(_) => Some(&codex::HELP),
+            Self::Pi(_) => Some(&pi::VERSION),
+        }
+    }
+
+    /// `learned`: what the program has said of itself.
+    fn start(&self, launch: &Launch, learned: Option<&str>) -> (Program, Box<dyn Backend>) {
         match self {
             Self::Claude(settings) => (
                 claude::program(settings, launch),
                 Box::new(Claude::new(Arc::clone(settings), launch)),
             ),
             Self::Codex(settings) => {
-                let settings = codex::Settings { app_server: is_full, ..(**settings).clone() };
+                let settings =
+                    codex::Settings { app_server: has_app_server(learned), ..(**settings).clone() };
                 let program = codex::program(&settings, launch);
                 (program, codex::backend(Arc::new(settings), launch))
             }
             Self::Pi(settings) => {
-                (pi::program(settings, launch), Box::new(Pi::new(Arc::clone(settings), launch)))
+                let version = learned.and_then(pi::version_in);
+                let settings = pi::Settings { version, ..(**settings).clone() };
+                (pi::program(&settings, launch), Box::new(Pi::new(Arc::new(settings), launch)))
             }
         }
     }
+}
+
+/// One that has said nothing is taken for one that can do everything.
+fn has_app_server(help: Option<&str>) -> bool {
+    help.is_none_or(codex::has_app_server)
 }
 
 /// A program that is ready to be started, and who understands it.
@@ -148,25 +168,29 @@ impl ProgramAgent {
 
     /// Finds out what the installed program can do, unless that is known.
     pub(crate) async fn examine(&self) {
-        let (Which::Codex(_), Some(file)) = (&self.which, self.found()) else { return };
-        let words = self.command.iter().skip(1).map(String::as_str).chain(codex::HELP);
-        self.learned.ask(&file, words, &self.inherited, codex::has_app_server).await;
+        let (Some(question), Some(file)) = (self.which.question(), self.found()) else { return };
+        let words = self.command.iter().skip(1).map(String::as_str);
+        self.learned.ask(&file, words.chain(question.iter().copied()), &self.inherited).await;
     }
 
     /// What the installed program cannot do, as far as that is known.
     pub(crate) fn limits(&self) -> Option<&'static str> {
-        (!self.is_full()).then_some(
+        let is_limited =
+            matches!(self.which, Which::Codex(_)) && !has_app_server(self.learned().as_deref());
+        is_limited.then_some(
             "This Codex has no app-server, or too old a one: its answers come whole, and it does what \
              its sandbox allows without asking. Get a newer one with npm i -g @openai/codex.",
         )
     }
 
-    fn is_full(&self) -> bool {
-        self.found().and_then(|it| self.learned.of(&it)).unwrap_or(true)
+    /// What the installed program has said of itself.
+    fn learned(&self) -> Option<String> {
+        self.found().and_then(|it| self.learned.of(&it))
     }
 
     pub(crate) fn start(&self, launch: &Launch) -> Ready {
-        let (Program { mut command, env }, backend) = self.which.start(launch, self.is_full());
+        let (Program { mut command, env }, backend) =
+            self.which.start(launch, self.learned().as_deref());
         if let (Some(first), Some(found)) = (command.first_mut(), self.found()) {
             *first = found.display().to_string();
         }
@@ -208,9 +232,4 @@ impl ProgramAgent {
         let folders = std::env::split_paths(&path?.1).filter(|it| it.is_absolute());
         folders.map(|it| it.join(command)).find(|it| is_executable(it))
     }
-}
-
-fn is_executable(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    file.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }

@@ -69,7 +69,7 @@ impl SessionObject {
 
 impl From<&Pulse> for ProgramObject {
     fn from(pulse: &Pulse) -> Self {
-        let Pulse { pid, started_at, .. } = *pulse;
+        let (pid, started_at) = (pulse.pid(), pulse.started_at);
         Self { pid, started_at, last_line_at: pulse.heard_at() }
     }
 }

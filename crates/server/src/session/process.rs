@@ -16,7 +16,7 @@ use std::time::Duration;
 use backends::Exit;
 use store::Store;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -25,7 +25,7 @@ use transcript::{ErrorCode, ErrorInfo};
 use super::lines::{Line, Lines};
 use super::pulse::Pulse;
 use crate::clock;
-use crate::processes::{Begun, Mark, Processes, start_time};
+use crate::processes::{Begun, Mark, Processes, kept, start_time};
 
 /// A line may be as long as the output of a tool.
 const LONGEST_LINE: usize = 64 * 1024 * 1024;
@@ -84,7 +84,7 @@ impl Process {
         let (stop, stopped) = oneshot::channel();
         let (input, lines_in) = mpsc::unbounded_channel();
         let (lines_out, output) = mpsc::channel(PIECES);
-        let processes = Processes::of(child.id(), &mark);
+        let processes = Processes::kept(child.id(), &mark);
         let keeper = Keeper {
             child,
             processes: processes.clone(),
@@ -218,8 +218,7 @@ impl Keeper {
 
 fn spawn(start: &Start, mark: &Mark) -> std::io::Result<Child> {
     let (program, args) = start.command.split_first().ok_or(ErrorKind::InvalidInput)?;
-    Command::new(program)
-        .args(args)
+    kept(program, args)?
         .current_dir(&start.workspace)
         .env_clear()
         .envs(start.environment.iter().map(|(name, value)| (name, value)))

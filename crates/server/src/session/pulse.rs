@@ -6,18 +6,24 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use transcript::{Millis, SessionId};
 
+use crate::processes::program_of;
+
 /// A program as it can be seen from outside. Gone with its process.
 #[derive(Debug)]
 pub(crate) struct Pulse {
-    pub(crate) pid: u32,
+    keeper: u32,
     pub(crate) started_at: Millis,
     /// Zero until it has written a line.
     heard_at: AtomicI64,
 }
 
 impl Pulse {
-    pub(super) fn new(pid: u32, now: Millis) -> Self {
-        Self { pid, started_at: now, heard_at: AtomicI64::new(0) }
+    pub(super) fn new(keeper: u32, now: Millis) -> Self {
+        Self { keeper, started_at: now, heard_at: AtomicI64::new(0) }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        program_of(self.keeper).unwrap_or(self.keeper)
     }
 
     pub(super) fn heard(&self, now: Millis) {

@@ -90,7 +90,7 @@ async fn the_policy_answers_first() {
         ("Bash", make, "[approvals.shell]\nallow = [\"make\"]\n", "allow"),
         ("Bash", make, "[approvals]\nshell = \"deny\"\n", "deny"),
         ("Bash", make, "[approvals]\nshell = \"deny\"\nBash = \"allow\"\n", "allow"),
-        ("Bash", r#"{"command":"ls"}"#, "", "allow"),
+        ("Bash", r#"{"command":"ls"}"#, "[approvals.shell]\nallow = [\"ls*\"]\n", "allow"),
         ("Write", r#"{"file_path":"a"}"#, "[approvals]\nWrite = \"deny\"\n", "deny"),
         ("Write", r#"{"file_path":"a"}"#, "[approvals]\n\"*\" = \"allow\"\n", "allow"),
     ];
@@ -102,6 +102,17 @@ async fn the_policy_answers_first() {
         let heard = left(&home, "heard");
         assert!(heard.contains(&format!(r#""behavior":"{behavior}""#)), "{policy}: {heard}");
     }
+}
+
+/// Claude Code lets such a command pass by itself; if it asks, its shell may stand elsewhere.
+#[tokio::test]
+async fn a_command_that_looks_harmless_is_not_when_its_program_asks() {
+    let home = playing(&asking("Bash", r#"{"command":"cat secret.txt"}"#), "");
+    let (server, session) = start(&home).await;
+    let (path, options) = asked(&server, &session).await;
+    assert_eq!(options["covers"], "shell: cat secret.txt");
+    server.post(&path, json!({ "decision": "rejected" })).await;
+    assert_eq!(only_call(&last_answer(&server, &session).await).state, CallState::Denied);
 }
 
 #[tokio::test]

@@ -207,9 +207,9 @@ async fn a_flood_loses_nothing() {
     let server = home.start();
     let session = session(&server).await;
     server.send(&session, "hello").await;
-    last_answer(&server, &session).await;
+    let answer = last_answer(&server, &session).await;
     cancel(&server, &session).await;
-    let (mut heard, mut after) = (Vec::new(), 0);
+    let (mut heard, mut text, mut after) = (Vec::new(), Vec::new(), 0);
     loop {
         let raw = format!("/api/sessions/{session}/raw?after={after}&limit=1000");
         let lines = server.get(&raw).await["lines"].as_array().unwrap().clone();
@@ -219,8 +219,18 @@ async fn a_flood_loses_nothing() {
             serde_json::from_str::<Value>(line["text"].as_str().unwrap()).unwrap()["n"].as_u64()
         };
         heard.extend(lines.iter().filter_map(number));
+        text.extend(lines.iter().map(|it| format!("{}\n", it["text"].as_str().unwrap())));
     }
     assert!(heard == (1..=20_000).collect::<Vec<u64>>(), "{} of 20000 lines", heard.len());
+    // A text does not show that it was cut.
+    let whole = format!("/api/sessions/{session}/raw?format=text");
+    let of_run = format!("{whole}&run={}", answer.id);
+    for (url, n_lines) in
+        [(&whole, text.len()), (&of_run, text.len()), (&(whole.clone() + "&limit=1500"), 1500)]
+    {
+        let (_, got) = server.get_bytes(url).await;
+        assert!(got == text[..n_lines].concat().into_bytes(), "{url}: {} bytes", got.len());
+    }
 }
 
 #[tokio::test]
@@ -299,6 +309,46 @@ async fn a_command_that_outlives_its_end_is_ended_before_anybody_is_told() {
     server.send(&session, "go on").await;
     assert_eq!(last_answer(&server, &session).await.content(), "Whole");
     assert_eq!(left(&home, "args").lines().count(), 1, "the same process");
+}
+
+/// Neither its group nor its environment tell whose it is: a daemon, as they are made.
+#[tokio::test]
+async fn what_hides_is_ended_too_however_its_program_ends() {
+    let hides =
+        "hear_user; (setsid env -i /bin/sleep 600 >/dev/null 2>&1 </dev/null & echo $! > hidden)
+        reached middle";
+    let endings =
+        [("sleep 600", "cancel"), ("wait_for go; exit 3", "exit"), ("sleep 600", "restart")];
+    let endings = endings.map(|(then, how)| async move {
+        let home = playing(&format!("{hides}; {then}"), "");
+        let server = home.start();
+        let session = session(&server).await;
+        server.send(&session, "hello").await;
+        has_reached(&home, "middle").await;
+        let hidden = format!("/proc/{}/stat", left(&home, "hidden").trim());
+        let is_alive = || std::fs::read_to_string(&hidden).is_ok_and(|it| !it.contains(") Z "));
+        assert!(is_alive(), "{how}");
+        let server = match how {
+            "cancel" => {
+                cancel(&server, &session).await;
+                server
+            }
+            "exit" => {
+                open_gate(&home, "go").await;
+                server
+            }
+            _ => {
+                server.kill();
+                home.start()
+            }
+        };
+        let answer = last_answer(&server, &session).await;
+        assert!(!is_alive(), "{how}");
+        if how == "exit" {
+            assert!(error(&answer).1.contains("code 3"), "{:?}", error(&answer));
+        }
+    });
+    futures_util::future::join_all(endings).await;
 }
 
 /// However it resists.

@@ -43,7 +43,7 @@ impl Run {
         }
     }
 
-    pub(super) fn hear_assistant(&mut self, now: Millis, said: Said, raw: &str) {
+    pub(super) fn hear_assistant(&mut self, now: Millis, said: Said, raw: &str, process: &Process) {
         let parent = said.parent_tool_use_id.as_deref();
         if parent.is_none() && said.is_api_error_message == Some(true) {
             // The result of the turn repeats the words.
@@ -52,7 +52,7 @@ impl Run {
         }
         self.is_aborted |= parent.is_none() && said.aborted == Some(true);
         let Some(speaker) = speaker(&mut self.outer, &mut self.inner, &self.calls, parent) else {
-            return;
+            return self.hear_stranger(parent, raw, process);
         };
         let blocks = match said.message.content {
             Content::Text(text) => vec![Block::Text { text }],
@@ -68,10 +68,11 @@ impl Run {
         }
     }
 
-    pub(super) fn hear_user(&mut self, now: Millis, said: Said, raw: &str) {
-        let is_nested = said.parent_tool_use_id.is_some();
-        if said.parent_tool_use_id.is_some_and(|it| self.calls.id(&it).is_none()) {
-            return;
+    pub(super) fn hear_user(&mut self, now: Millis, said: Said, raw: &str, process: &Process) {
+        let parent = said.parent_tool_use_id.as_deref();
+        let is_nested = parent.is_some();
+        if parent.is_some_and(|it| self.calls.id(it).is_none()) {
+            return self.hear_stranger(parent, raw, process);
         }
         let is_synthetic = said.is_synthetic == Some(true);
         let is_replay = said.is_replay == Some(true);
@@ -84,21 +85,37 @@ impl Run {
         };
         // It describes one result and does not say which.
         let structured = said.tool_use_result.filter(|_| blocks.len() == 1);
+        let mut is_known = true;
         for block in blocks {
             match block {
                 Block::ToolResult { tool_use_id, .. } if self.calls.id(&tool_use_id).is_none() => {
-                    self.telling.unrecognized(raw);
+                    is_known = false;
                 }
                 Block::ToolResult { tool_use_id, content, is_error } => {
                     let failed = is_error == Some(true);
                     let result = (content, structured.clone());
                     self.end_call(now, &tool_use_id, result, failed, &said.tool_result_meta);
                 }
-                // A sub-agent's task stands in the call's arguments, and an echo is no news.
-                Block::Text { .. } if is_nested || is_replay => (),
+                // An echo is no news, and a sub-agent's task stands in the call's arguments.
+                _ if is_replay => (),
+                Block::Text { .. } if is_nested => (),
                 Block::Text { text } => self.hear_aside(&text),
-                _ => (),
+                Block::Thinking { .. }
+                | Block::RedactedThinking {}
+                | Block::ToolUse { .. }
+                | Block::Other => is_known = false,
             }
+        }
+        if !is_known {
+            self.telling.unrecognized(raw);
+        }
+    }
+
+    /// Somebody speaks within a call that this run does not know. A sub-agent that was stopped with its
+    /// run may still have something to say, which is nothing to this one.
+    fn hear_stranger(&mut self, parent: Option<&str>, raw: &str, process: &Process) {
+        if !parent.is_some_and(|it| process.former_agents.contains(it)) {
+            self.telling.unrecognized(raw);
         }
     }
 

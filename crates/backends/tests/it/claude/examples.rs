@@ -330,19 +330,32 @@ fn what_a_tool_gave_is_kept_without_what_is_known() {
     assert_eq!(ok(Value::Null, picture.clone()), Some(picture));
 }
 
+fn within(parent: &str, kind: &str, block: &Value) -> String {
+    let message = json!({ "id": "m9", "content": [block] });
+    json!({ "type": kind, "message": message, "parent_tool_use_id": parent }).to_string()
+}
+
+/// Each keeps the line, once.
+fn assert_kept(stage: &mut Stage, line: &str) {
+    let kept = Event::Unrecognized { source: "claude".to_owned(), raw: line.to_owned() };
+    assert_eq!(stage.line(line), [Effect::Emit(kept)], "{line}");
+}
+
 #[test]
-fn what_belongs_to_nothing_open_is_left_out() {
-    let mut stage = at_work();
-    let text = json!({ "type": "text", "text": "from an earlier run" });
+fn what_an_agent_of_an_earlier_run_says_is_left_out() {
+    let text = json!({ "type": "text", "text": "I am still here" });
     let result = json!({ "type": "tool_result", "tool_use_id": "t8", "content": "ok" });
-    for (kind, block) in [("assistant", text), ("user", result)] {
-        let message = json!({ "id": "m9", "content": [block] });
-        let line = json!({ "type": kind, "message": message, "parent_tool_use_id": "t9" });
-        assert_eq!(stage.line(&line.to_string()), []);
+    let mut stage = at_work();
+    for (kind, block) in [("assistant", &text), ("user", &result)] {
+        assert_kept(&mut stage, &within("t9", kind, block));
     }
-    // A result is of a call that we should have heard of.
-    let line = result_of("t9", json!("ok"), false, Value::Null);
-    assert!(matches!(stage.line(&line)[..], [Effect::Emit(Event::Unrecognized { .. })]));
+    stage.line(&call("t9", "Agent", json!({})));
+    stage.line(&within("t9", "assistant", &text));
+    stage.line(RESULT);
+    stage.start(&hi());
+    for (kind, block) in [("assistant", &text), ("user", &result)] {
+        assert_eq!(stage.line(&within("t9", kind, block)), []);
+    }
 }
 
 #[test]
@@ -351,8 +364,18 @@ fn what_cannot_be_read_is_kept() {
     for line in
         ["nonsense", "{}", "[1]", r#"{"type":"news"}"#, r#"{"type":"system","subtype":"x"}"#]
     {
-        let kept = Event::Unrecognized { source: "claude".to_owned(), raw: line.to_owned() };
-        assert_eq!(stage.line(line), [Effect::Emit(kept)]);
+        assert_kept(&mut stage, line);
+    }
+    // A result is of a call that we should have heard of.
+    assert_kept(&mut stage, &result_of("t9", json!("ok"), false, Value::Null));
+    let picture = json!({ "type": "image", "source": { "type": "base64", "data": "AAAA" } });
+    let unknown = json!({ "type": "news", "text": "Hear, hear" });
+    for blocks in [vec![&picture], vec![&unknown], vec![&unknown, &picture, &unknown]] {
+        let line = json!({ "type": "user", "message": { "role": "user", "content": blocks } });
+        assert_kept(&mut stage, &line.to_string());
+        let mut echo = line;
+        echo["isReplay"] = json!(true);
+        assert_eq!(stage.line(&echo.to_string()), [], "what we said comes back");
     }
 }
 

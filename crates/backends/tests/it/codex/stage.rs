@@ -175,7 +175,7 @@ impl Stage {
                 self.session.begin(&id, Trigger::SelfStarted);
                 self.open_run(id, Trigger::SelfStarted);
             }
-            Effect::Ask { call_id, can_edit, form, reason } => {
+            Effect::Ask { call_id, can_edit, form, reason, .. } => {
                 assert!(!can_edit, "Codex runs what it asked about, or nothing");
                 let run = self.run.as_ref().expect("only a run asks");
                 let call = run.answer.call(&call_id).expect("the call is in the log");

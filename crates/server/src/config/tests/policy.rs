@@ -7,7 +7,12 @@ use crate::approvals::{Proposed, Verdict};
 
 fn judge(config: &Config, tool: &str, arguments: &Value) -> Verdict {
     let workspace = Path::new("/nowhere");
-    config.approvals.judge(&Proposed { tool, arguments: &arguments.to_string(), workspace })
+    config.approvals.judge(&Proposed {
+        tool,
+        arguments: &arguments.to_string(),
+        workspace,
+        is_judged: false,
+    })
 }
 
 #[test]

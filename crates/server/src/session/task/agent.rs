@@ -133,8 +133,8 @@ impl Task {
                 Effect::Write(line) => self.after_commit.push(AfterCommit::Write(line)),
                 Effect::CloseInput => self.after_commit.push(AfterCommit::CloseInput),
                 Effect::Begin => self.begin_run(),
-                Effect::Ask { call_id, can_edit, form, reason } => {
-                    self.ask(call_id, Asking { can_edit, form, reason });
+                Effect::Ask { call_id, can_edit, form, reason, is_judged } => {
+                    self.ask(call_id, Asking { can_edit, form, reason, is_judged });
                 }
                 Effect::Withdraw(call_id) => self.withdraw(&call_id),
                 Effect::CannotSteer(message_id) => self.take_back(&message_id),

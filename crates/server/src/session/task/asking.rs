@@ -14,11 +14,12 @@ pub(super) struct Asking {
     pub(super) can_edit: bool,
     pub(super) form: Option<Value>,
     pub(super) reason: Option<String>,
+    pub(super) is_judged: bool,
 }
 
 impl Task {
     pub(super) fn ask(&mut self, call_id: CallId, asking: Asking) {
-        let Asking { can_edit, form, reason } = asking;
+        let Asking { can_edit, form, reason, is_judged } = asking;
         let Some(run) = &mut self.run else { return };
         let Some(call) = run.answer.call(&call_id) else {
             tracing::warn!(session = %self.id, "a program asks about a call that nobody knows");
@@ -30,7 +31,7 @@ impl Task {
         let judged = match &form {
             // Only a person can answer it.
             Some(_) => approvals::Verdict::Ask,
-            None => self.judge_for_program(&tool_name, &arguments),
+            None => self.judge_for_program(&tool_name, &arguments, is_judged),
         };
         let Some(run) = &mut self.run else { return };
         match judged {
@@ -59,11 +60,17 @@ impl Task {
         }
     }
 
-    fn judge_for_program(&self, tool: &str, arguments: &str) -> approvals::Verdict {
+    fn judge_for_program(
+        &self,
+        tool: &str,
+        arguments: &str,
+        is_judged: bool,
+    ) -> approvals::Verdict {
         let Some(run) = &self.run else { return approvals::Verdict::Ask };
-        let (tool, arguments) = self.shared.approvals.as_known(tool, arguments);
-        let call = Proposed { tool: &tool, arguments: &arguments, workspace: &run.workspace };
-        self.judge_proposed(&call)
+        let workspace = &run.workspace;
+        let (tool, arguments) = self.shared.approvals.as_known(tool, arguments, workspace);
+        let (tool, arguments) = (&*tool, &*arguments);
+        self.judge_proposed(&Proposed { tool, arguments, workspace, is_judged })
     }
 
     /// The program asks no longer.

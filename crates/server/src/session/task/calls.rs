@@ -76,7 +76,8 @@ impl Task {
         if !self.may_use(tool) || self.shared.tools.check(tool, arguments).is_err() {
             return Verdict::Allow;
         }
-        self.judge_proposed(&Proposed { tool, arguments, workspace: &run.workspace })
+        let workspace = &run.workspace;
+        self.judge_proposed(&Proposed { tool, arguments, workspace, is_judged: false })
     }
 
     pub(super) fn judge_proposed(&self, call: &Proposed<'_>) -> Verdict {
@@ -189,14 +190,15 @@ impl Task {
     /// What an answer for more than once would hold for. An answer to a form is about that form alone.
     fn covers(&self, tool: &str, arguments: &str, asked_by: AskedBy) -> Option<String> {
         let workspace = &self.run.as_ref()?.workspace;
-        match asked_by {
-            AskedBy::Us => Proposed { tool, arguments, workspace }.covers(),
-            AskedBy::Program { has_form: true, .. } => None,
+        let (tool, arguments) = match asked_by {
+            AskedBy::Us => (tool.into(), arguments.into()),
+            AskedBy::Program { has_form: true, .. } => return None,
             AskedBy::Program { has_form: false, .. } => {
-                let (tool, arguments) = self.shared.approvals.as_known(tool, arguments);
-                Proposed { tool: &tool, arguments: &arguments, workspace }.covers()
+                self.shared.approvals.as_known(tool, arguments, workspace)
             }
-        }
+        };
+        let (tool, arguments) = (&*tool, &*arguments);
+        Proposed { tool, arguments, workspace, is_judged: false }.covers()
     }
 
     pub(super) fn start_call(&mut self, call_id: CallId, tool_name: String, arguments: String) {

@@ -1,0 +1,100 @@
+//! What a program wrote to its stderr before it ended, as far as it helps a person.
+//!
+//! Programs log there too, in colours: the end counts, without them.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use crate::Exit;
+
+const MAX_LINES: usize = 10;
+const MAX_BYTES: usize = 1024;
+const ESCAPE: char = '\u{1b}';
+const BELL: char = '\u{7}';
+
+impl Exit {
+    /// The last lines of its stderr that say something; empty if there are none.
+    pub(crate) fn last_words(&self) -> String {
+        let plain = plain(&self.stderr);
+        let lines: Vec<&str> =
+            plain.lines().map(str::trim_end).filter(|it| !it.is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(MAX_LINES)..].join("\n");
+        let cut = last.ceil_char_boundary(last.len().saturating_sub(MAX_BYTES));
+        if cut == 0 { last.trim().to_owned() } else { format!("…{}", last[cut..].trim()) }
+    }
+
+    pub(crate) fn how(&self) -> String {
+        match self.code {
+            Some(code) => format!("exit code {code}"),
+            None => "ended by a signal".to_owned(),
+        }
+    }
+}
+
+/// Without what is for a terminal: escape sequences, and signs that are no letters.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            ESCAPE => skip_sequence(&mut letters),
+            '\r' if letters.peek() != Some(&'\n') => plain.push('\n'),
+            '\n' | '\t' => plain.push(letter),
+            letter if letter.is_control() => (),
+            letter => plain.push(letter),
+        }
+    }
+    plain
+}
+
+/// `ESC [ ... letter`, `ESC ] ... BEL` or `ESC ] ... ESC \`, or one sign more.
+fn skip_sequence(letters: &mut Peekable<Chars<'_>>) {
+    match letters.next() {
+        Some('[') => {
+            let _ = letters.find(|it| ('@'..='~').contains(it));
+        }
+        Some(']') => {
+            let end = letters.find(|it| [BELL, ESCAPE].contains(it));
+            if end == Some(ESCAPE) {
+                letters.next_if_eq(&'\\');
+            }
+        }
+        _ => (),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last_words(stderr: &str) -> String {
+        Exit { code: None, stderr: stderr.to_owned() }.last_words()
+    }
+
+    #[test]
+    fn colours_are_left_out_wherever_they_stand() {
+        let coloured = "\u{1b}[2m2026\u{1b}[0m \u{1b}[31mERROR\u{1b}[0m \u{1b}]8;;http://a\u{7}link\u{1b}]8;;\u{1b}\\ end";
+        assert_eq!(last_words(coloured), "2026 ERROR link end");
+        for cut in (0..=coloured.len()).filter(|it| coloured.is_char_boundary(*it)) {
+            let words = last_words(&coloured[..cut]);
+            assert!(!words.contains(ESCAPE), "{words:?}");
+            assert!("2026 ERROR link end".starts_with(&words), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_counts() {
+        for (stderr, expected) in
+            [("", ""), (" \n\n", ""), ("one\n", "one"), ("a\r\nb\rc", "a\nb\nc")]
+        {
+            assert_eq!(last_words(stderr), expected, "{stderr:?}");
+        }
+        let many: Vec<String> = (0..100).map(|it| it.to_string()).collect();
+        assert_eq!(last_words(&many.join("\n\n")), many[90..].join("\n"));
+        for n_letters in [MAX_BYTES / 2, MAX_BYTES / 2 + 1, 4 * MAX_BYTES] {
+            let words = last_words(&"ä".repeat(n_letters));
+            assert!(words.len() <= MAX_BYTES + '…'.len_utf8() && words.ends_with('ä'));
+            assert_eq!(words.starts_with('…'), n_letters > MAX_BYTES / 2);
+        }
+    }
+}
