@@ -127,11 +127,17 @@ impl McpServers {
 
     /// Ends when it is known whether there is such a tool, which may take a start.
     pub(crate) async fn get_to_know(&self, tool: &str) {
-        let Some(server) = self.owner_of(tool) else { return };
-        let may_appear = self.find(tool).is_none() && server.may_try_again();
-        if !server.is_settled() || may_appear {
+        if self.may_bring(tool)
+            && let Some(server) = self.owner_of(tool)
+        {
             let _ = server.connected().await;
         }
+    }
+
+    /// Whether what is known of the tool may change with the next look.
+    pub(crate) fn may_bring(&self, tool: &str) -> bool {
+        let Some(server) = self.owner_of(tool) else { return false };
+        !server.is_settled() || self.find(tool).is_none() && server.may_try_again()
     }
 
     /// Why a tool is not there that a server might have.

@@ -221,9 +221,10 @@ impl Tools {
         self.specs().iter().any(|it| it.name == name)
     }
 
-    /// Why such a call could not run, whoever agreed to it.
-    pub(crate) fn check(&self, name: &str, arguments: &str) -> Result<(), ErrorInfo> {
-        self.prepare(name, arguments).map(drop)
+    /// Why such a call could not run, whoever agreed to it. Nothing is said of a tool that a server may yet
+    /// bring: its call can be judged, and must be.
+    pub(crate) fn why_impossible(&self, name: &str, arguments: &str) -> Option<ErrorInfo> {
+        self.prepare(name, arguments).err().filter(|_| !self.mcp.may_bring(name))
     }
 
     pub(crate) async fn run(

@@ -225,6 +225,21 @@ async fn new_tools_are_in_the_next_request() {
     assert_eq!(bench.text("t__grown").await, "new");
 }
 
+/// Nothing was known of it when the model wrote its call, and everything when the call was to run.
+#[tokio::test]
+async fn a_tool_that_was_not_known_yet_is_judged_before_it_runs() {
+    for (policy, expected) in [("allow", None), ("deny", Some("tool_denied"))] {
+        let server = section("t", "good", "");
+        let rule = format!("{server}\n[approvals.t__grown]\notherwise = \"{policy}\"\n");
+        let mut bench = Bench::start_with("parallel_tools = 1", &rule).await;
+        let none = json!({});
+        bench.asked().await.calls(&[("t__grow", &none), ("t__grown", &none)]).await;
+        let outcome = bench.outcome().await;
+        let error = outcome.call.outcome.as_ref().unwrap().error.as_ref();
+        assert_eq!(error.map(|it| it.code.as_str()), expected, "{policy}");
+    }
+}
+
 #[tokio::test]
 async fn one_that_dies_in_the_middle_is_started_again() {
     let mut bench = Bench::good().await;

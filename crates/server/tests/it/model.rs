@@ -109,11 +109,19 @@ impl Asked {
     }
 
     /// A whole answer that wants a tool.
-    pub(crate) async fn call(mut self, name: &str, arguments: &Value) {
+    pub(crate) async fn call(self, name: &str, arguments: &Value) {
+        self.calls(&[(name, arguments)]).await;
+    }
+
+    /// The same, with several at once.
+    pub(crate) async fn calls(mut self, calls: &[(&str, &Value)]) {
         self.begin().await;
-        let function = json!({ "name": name, "arguments": arguments.to_string() });
-        let call = json!({ "index": 0, "id": "call_1", "type": "function", "function": function });
-        self.say(json!({ "tool_calls": [call] })).await;
+        let calls = calls.iter().enumerate().map(|(index, (name, arguments))| {
+            let id = format!("call_{}", index + 1);
+            let function = json!({ "name": name, "arguments": arguments.to_string() });
+            json!({ "index": index, "id": id, "type": "function", "function": function })
+        });
+        self.say(json!({ "tool_calls": calls.collect::<Vec<_>>() })).await;
         self.finish("tool_calls").await;
     }
 

@@ -38,6 +38,17 @@ pub(super) struct Question {
     pub(super) asked_at: Option<Millis>,
 }
 
+/// A call that an agent wants and nobody has decided about.
+struct Wanted {
+    call_id: CallId,
+    tool_name: String,
+    arguments: String,
+    /// It was said that a person has to agree.
+    must_ask: bool,
+    /// Before a restart.
+    asked_at: Option<Millis>,
+}
+
 impl Task {
     /// Whoever has sent the message runs the tools that came with it. Our own go first: what a client
     /// brings changes nothing about them.
@@ -70,10 +81,10 @@ impl Task {
         }
     }
 
-    /// Nobody is asked about a call that cannot run.
+    /// Nobody is asked about a call that cannot run, and it does not ([`Self::want_call`]).
     pub(super) fn judge(&self, tool: &str, arguments: &str) -> Verdict {
         let Some(run) = &self.run else { return Verdict::Ask };
-        if !self.may_use(tool) || self.shared.tools.check(tool, arguments).is_err() {
+        if !self.may_use(tool) || self.shared.tools.why_impossible(tool, arguments).is_some() {
             return Verdict::Allow;
         }
         let workspace = &run.workspace;
@@ -107,10 +118,8 @@ impl Task {
         if call.executor == Executor::Client {
             return self.wait_for_client(call_id);
         }
-        let must_ask = call.validation == Some(Validation::Pending);
         let approval = call.approval.as_ref();
-        let resolved = approval.and_then(|it| it.resolved.as_ref());
-        match resolved {
+        match approval.and_then(|it| it.resolved.as_ref()) {
             _ if !self.may_use(&tool_name) => {
                 let message =
                     format!("There is no tool '{tool_name}' for you. Use those you were given.");
@@ -121,22 +130,32 @@ impl Task {
                 self.start_call(call_id, tool_name, arguments);
             }
             Some(_) => self.refuse_call(call_id, denied(None)),
-            None if must_ask => {
+            None => {
+                let must_ask = call.validation == Some(Validation::Pending);
                 let asked_at = approval.map(|it| it.requested_at);
-                self.ask_about(Question {
-                    call_id,
-                    tool_name,
-                    arguments,
-                    asked_by: AskedBy::Us,
-                    form: None,
-                    reason: None,
-                    asked_at,
-                });
+                self.want_undecided(Wanted { call_id, tool_name, arguments, must_ask, asked_at });
             }
-            None if self.judge(&tool_name, &arguments) == Verdict::Deny => {
-                self.refuse_call(call_id, not_allowed());
-            }
-            None => self.start_call(call_id, tool_name, arguments),
+        }
+    }
+
+    /// What is known of a tool may have changed since the arguments came: it is judged as it is now.
+    fn want_undecided(&mut self, wanted: Wanted) {
+        let Wanted { call_id, tool_name, arguments, must_ask, asked_at } = wanted;
+        if let Some(error) = self.shared.tools.why_impossible(&tool_name, &arguments) {
+            return self.refuse_call(call_id, error);
+        }
+        match self.judge(&tool_name, &arguments) {
+            Verdict::Deny => self.refuse_call(call_id, not_allowed()),
+            Verdict::Allow if !must_ask => self.start_call(call_id, tool_name, arguments),
+            Verdict::Allow | Verdict::Ask => self.ask_about(Question {
+                call_id,
+                tool_name,
+                arguments,
+                asked_by: AskedBy::Us,
+                form: None,
+                reason: None,
+                asked_at,
+            }),
         }
     }
 
@@ -391,8 +410,8 @@ impl Task {
         match (waiting.asked_by, edited) {
             (AskedBy::Us, edited) => {
                 let arguments = edited.unwrap_or(&waiting.arguments);
-                let checked = self.shared.tools.check(&waiting.tool_name, arguments);
-                checked.map_err(|error| error.message)
+                let problem = self.shared.tools.why_impossible(&waiting.tool_name, arguments);
+                problem.map_or(Ok(()), |error| Err(error.message))
             }
             (AskedBy::Program { can_edit: false, has_form: false }, Some(_)) => {
                 Err("the program takes only a yes or a no".to_owned())
