@@ -6,7 +6,8 @@
 //!
 //! - the Host must be ours, or a name that somebody pointed here would count as our own page;
 //! - a present Origin must be ours or allowed; without one the browser must not say cross-site;
-//! - changes and the WebSocket need an Origin, unless the token itself comes along.
+//! - changes and the WebSocket need an Origin, unless the token itself comes along;
+//! - a cookie counts for our own page alone: front ends elsewhere bring the token.
 
 use axum::extract::{Request, State};
 use axum::http::header::{
@@ -131,7 +132,9 @@ impl Door {
                            from our own page only, which sends an Origin";
             return Verdict::Out(HttpError::new(RequestCode::Unauthorized, message));
         }
-        if uri.path() == SIGN_IN && *method == Method::POST || self.keys.has_cookie(headers) {
+        let signs_in = uri.path() == SIGN_IN && *method == Method::POST;
+        // A browser sends our cookie along for front ends on other ports of this machine too.
+        if is_from_our_page(headers) && (signs_in || self.keys.has_cookie(headers, clock::now())) {
             return Verdict::In;
         }
         Verdict::Out(HttpError::new(RequestCode::Unauthorized, how_to_get_in(request)))
@@ -208,6 +211,12 @@ fn set_headers(headers: &mut HeaderMap, foreign: Option<HeaderValue>) {
 fn is_same(origin: &str, host: &str) -> bool {
     let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     authority.is_some_and(|it| it.eq_ignore_ascii_case(host))
+}
+
+/// As far as a browser says; links and addresses that are typed have no Origin.
+fn is_from_our_page(headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).map(|it: &HeaderValue| it.to_str().unwrap_or_default());
+    text(ORIGIN).is_none_or(|origin| is_same(origin, text(HOST).unwrap_or_default()))
 }
 
 /// Who is refused reads it.

@@ -34,12 +34,21 @@ fn host(server: &Server) -> &str {
 
 /// The status of a request with these headers, which hangs up afterwards.
 async fn status(server: &Server, start: &str, headers: &[(&str, &str)]) -> u16 {
-    let mut request = format!("{start} HTTP/1.1\r\nConnection: close\r\n");
+    status_of(server, start, &[&[("Connection", "close")], headers].concat()).await
+}
+
+/// The status of a request with these headers, whatever comes after it.
+async fn status_of(server: &Server, start: &str, headers: &[(&str, &str)]) -> u16 {
+    let mut request = format!("{start} HTTP/1.1\r\n");
     for (name, value) in headers {
         request += &format!("{name}: {value}\r\n");
     }
-    let answer = raw(server, (request + "\r\n").as_bytes()).await;
-    answer.split(' ').nth(1).and_then(|it| it.parse().ok()).unwrap_or(0)
+    let mut stream = TcpStream::connect(host(server)).await.unwrap();
+    stream.write_all((request + "\r\n").as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    while !answer.contains(&b'\n') && stream.read_buf(&mut answer).await.is_ok_and(|it| it > 0) {}
+    let line = String::from_utf8_lossy(&answer).into_owned();
+    line.split(' ').nth(1).and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
 /// A client that neither follows nor keeps anything by itself.
@@ -321,4 +330,40 @@ async fn an_address_that_is_not_there_is_refused_as_it_was_asked_for() {
     }
     let (status, body) = server.request(reqwest::Method::GET, "/nonsense", None).await;
     assert_eq!((status.as_u16(), &body["error"]["code"]), (404, &serde_json::json!("not_found")));
+}
+
+/// Browsers send a cookie to every port of a machine.
+#[tokio::test]
+async fn an_allowed_front_end_needs_the_token_whatever_cookie_comes_along() {
+    let friend = "http://localhost:5173";
+    let home = Home::new(&format!("[server]\nallowed_origins = [\"{friend}\"]\n"));
+    let server = home.start();
+    let (ours, cookie) = (host(&server), &cookie_by_token(&server).await);
+    let own = &format!("http://{ours}");
+    let bearer = &format!("Bearer {TOKEN}");
+    let upgrade = [
+        ("Upgrade", "websocket"),
+        ("Sec-WebSocket-Version", "13"),
+        ("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="),
+    ];
+    for (start, more, accepted) in [
+        ("GET /api/agents", &[][..], 200),
+        ("POST /api/sessions/x/cancel", &[][..], 404),
+        ("GET /ws", &upgrade[..], 101),
+    ] {
+        for (origin, key, expected) in [
+            (own.as_str(), ("Cookie", cookie.as_str()), accepted),
+            (friend, ("Cookie", cookie), 401),
+            (friend, ("Authorization", bearer), accepted),
+        ] {
+            let connection = if more.is_empty() { "close" } else { "upgrade" };
+            let headers = [("Host", ours), ("Origin", origin), key, ("Connection", connection)];
+            let headers = [&headers[..], more].concat();
+            assert_eq!(
+                status_of(&server, start, &headers).await,
+                expected,
+                "{start} {origin} {key:?}"
+            );
+        }
+    }
 }
