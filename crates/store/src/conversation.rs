@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use transcript::{Queue, Seq, SessionId, Summary};
 
 use crate::message::{self, MessageRow, Window};
-use crate::read::{self, ReadRange, Stored};
+use crate::read::{self, Stored};
 use crate::{Error, Store, session};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -19,8 +19,6 @@ pub struct Conversation {
     pub count: u64,
     pub queue: Queue,
 }
-
-const PAGE: usize = 1000;
 
 impl Store {
     /// `None` if there is no such session. Costs what its messages cost, however long the session.
@@ -69,24 +67,12 @@ fn conversation(
     })
 }
 
-/// What the records since it was last empty make of it.
+/// What the records about it, since it was last empty, make of it.
 fn queue(db: &Connection, id: &SessionId, key: i64) -> Result<Queue, Error> {
     let mut queue = Queue::default();
     let Some(first) = session::queue_start(db, key)? else { return Ok(queue) };
-    let mut after = Seq(first.0 - 1);
-    loop {
-        let range = ReadRange { after, up_to: None, limit: PAGE, deltas: false };
-        let page = read::read(db, id, range)?;
-        let Some(last) = page.records.last() else { return Ok(queue) };
-        after = last.seq;
-        for stored in page.records.iter().filter(|it| is_about_queue(it)) {
-            queue.apply(&stored.record());
-        }
+    for stored in read::about_queue(db, id, key, first)? {
+        queue.apply(&stored.record());
     }
-}
-
-/// Messages may wait while others are answered: most records need not be parsed.
-fn is_about_queue(record: &Stored) -> bool {
-    let name = record.body.strip_prefix(r#"{"type":""#).unwrap_or("");
-    name.starts_with("message_") || name.starts_with("queue_")
+    Ok(queue)
 }

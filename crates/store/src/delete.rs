@@ -33,7 +33,8 @@ impl Store {
     /// False if there is no such session. When this returns, nothing of it can be read: no record,
     /// no word of the index, no blob that nobody else names. In a store of up to 16 MiB its bytes
     /// are gone from the files as well, in a larger one after [`Store::compact`] at the latest. Only
-    /// if a reader still looks at an older state, the files follow soon after that has ended.
+    /// if a reader still looks at an older state, the files follow soon after that has ended; and if
+    /// clearing away fails (a full disk), the rest of what is not read any more goes later.
     pub async fn delete_session(&self, session: &SessionId) -> Result<bool, AppendError> {
         let _place = self.place().await?;
         let (done, answer) = oneshot::channel();

@@ -91,6 +91,40 @@ pub(crate) fn record_at(db: &Connection, session: i64, at: Seq) -> Result<Option
     kept.map(|kept| body::restore(db, kept)).transpose()
 }
 
+/// Records from `first` on of messages that wait, by their index.
+pub(crate) fn about_queue(
+    db: &Connection,
+    id: &SessionId,
+    session: i64,
+    first: Seq,
+) -> Result<Vec<Stored>, Error> {
+    let mut find = db.prepare_cached(ABOUT_QUEUE)?;
+    let mut rows = find.query(params![session, int(first)])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(record(db, id, row)?);
+    }
+    Ok(found)
+}
+
+/// The condition is that of the index, to the letter. Left to itself SQLite takes the primary key.
+pub(crate) const ABOUT_QUEUE: &str = r#"
+    SELECT seq, at, response, body, cuts FROM records INDEXED BY records_about_queue
+    WHERE session = ?1 AND seq >= ?2
+      AND (body GLOB '{"type":"message_*' OR body GLOB '{"type":"queue_*')
+    ORDER BY seq"#;
+
+fn record(db: &Connection, id: &SessionId, row: &Row<'_>) -> Result<Stored, Error> {
+    let kept = Kept { body: row.get(3)?, cuts: row.get(4)? };
+    Ok(Stored {
+        seq: seq(row.get(0)?),
+        at: Millis(row.get(1)?),
+        session_id: id.clone(),
+        response_id: row.get::<_, Option<String>>(2)?.map(ResponseId::new),
+        body: body::restore(db, kept)?,
+    })
+}
+
 /// A piece of a session's log: `after < seq <= end`, seen from `horizon`.
 #[derive(Clone, Copy)]
 pub(crate) struct Span<'a> {
@@ -162,20 +196,9 @@ impl Span<'_> {
             find.query(params![self.session, int(self.after), int(self.end), response, limit])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            found.push(self.record(db, row)?);
+            found.push(record(db, self.id, row)?);
         }
         Ok(found)
-    }
-
-    fn record(&self, db: &Connection, row: &Row<'_>) -> Result<Stored, Error> {
-        let kept = Kept { body: row.get(3)?, cuts: row.get(4)? };
-        Ok(Stored {
-            seq: seq(row.get(0)?),
-            at: Millis(row.get(1)?),
-            session_id: self.id.clone(),
-            response_id: row.get::<_, Option<String>>(2)?.map(ResponseId::new),
-            body: body::restore(db, kept)?,
-        })
     }
 
     fn streams(&self, db: &Connection) -> Result<Vec<StreamRow>, Error> {

