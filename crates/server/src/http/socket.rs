@@ -188,8 +188,7 @@ impl Connection {
                 (session_id, result)
             }
             ClientFrame::CancelOutput { session_id } => {
-                let by = "user".to_owned();
-                let result = self.ask(&session_id, |reply| Command::Cancel { by, reply }).await;
+                let result = self.cancel(&session_id);
                 (session_id, result)
             }
             ClientFrame::ApproveTool { session_id, call_id, decision } => {
@@ -324,6 +323,21 @@ impl Connection {
     ) -> Result<Option<Notice>, HttpError> {
         let approval = decision.into_approval(call_id);
         self.ask(session, |reply| Command::Approve { approval, reply }).await
+    }
+
+    /// Nobody waits here: it is answered when the run has ended, and what is told until then is to be heard.
+    fn cancel(&self, session: &str) -> Result<Option<Notice>, HttpError> {
+        let (id, sessions, outbox) =
+            (parse(session)?, self.app.sessions.clone(), self.outbox.clone());
+        tokio::spawn(async move {
+            let by = "user".to_owned();
+            let cancelled = sessions.ask(&id, |reply| Command::Cancel { by, reply }).await;
+            if let Err(refused) = cancelled {
+                let notice = Notice::error(Some(id.to_string()), refused.into());
+                let _ = outbox.send(vec![notice.to_frame()]).await;
+            }
+        });
+        Ok(None)
     }
 
     /// What becomes of it, the records say.

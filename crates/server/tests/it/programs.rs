@@ -427,6 +427,24 @@ async fn a_stopping_server_ends_its_programs_before_it_says_so() {
 }
 
 #[tokio::test]
+async fn a_connection_is_heard_while_a_run_of_its_takes_long_to_stop() {
+    let scene = "trap '' TERM; hear_user; text Half; while :; do sleep 1; done";
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    let mut watcher = Watcher::connect(&server).await;
+    watcher.subscribe(&session, Seq(0), true).await;
+    server.send(&session, "hello").await;
+    watcher.until("text_done").await;
+    watcher.say(json!({ "type": "cancel_output", "sessionId": session })).await;
+    watcher.say(json!({ "type": "ping" })).await;
+    watcher.until("pong").await;
+    let state = server.get(&format!("/api/sessions/{session}")).await["state"].take();
+    assert_eq!(state, "running", "it is not gone yet");
+    last_answer(&server, &session).await;
+}
+
+#[tokio::test]
 async fn an_agent_may_go_on_by_itself() {
     let scene = "hear_user; text Begun; result; wait_for later; init; text More; result; hear_user";
     let home = playing(scene, "");
