@@ -1,12 +1,15 @@
-//! Files that only their owner may read.
+//! Files that only their owner may read, and that are whole or as they were.
 
 use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 pub(crate) fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let beside = path.with_added_extension("new");
     let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
     file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    file.write_all(text.as_bytes())
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&beside, path)
 }

@@ -46,7 +46,6 @@ use store::Store;
 use tokio::sync::mpsc;
 use transcript::Attachment;
 
-use crate::clock;
 use crate::session::{Sessions, Shared};
 use crate::views::Views;
 
@@ -57,6 +56,7 @@ use error::RequestCode::{
 };
 use route::Route;
 
+pub(crate) use keys::oldest_sign_in;
 pub(crate) use listener::serve;
 pub(crate) use own_tools::OwnTools;
 
@@ -86,7 +86,7 @@ impl App {
         let Edge { token, listen, public_url, allowed_origins, data } = edge;
         let is_secure = public_url.as_deref().is_some_and(|it| it.starts_with("https://"));
         let store = shared.store.clone();
-        let keys = keys::Keys::load(token, listen.port(), is_secure, store, clock::now())?;
+        let keys = keys::Keys::load(token, listen.port(), is_secure, store)?;
         let hosts = hosts::Hosts::new(listen, public_url.as_deref());
         let door = Arc::new(door::Door { keys, hosts, allowed_origins });
         let attempts = Arc::default();

@@ -21,7 +21,7 @@ use crate::agents::SHIPPED;
 use crate::clock;
 use crate::config::Config;
 use crate::files::write_private;
-use crate::http::{self, App, Edge, OwnTools};
+use crate::http::{self, App, Edge, OwnTools, oldest_sign_in};
 use crate::live::Hub;
 use crate::mcp::{KeepFile, McpServers};
 use crate::metrics::Metrics;
@@ -29,6 +29,8 @@ use crate::passes::Passes;
 use crate::session::{Exchanges, HttpClient, Leaving, Pulses, Sessions, Shared, end_survivors};
 use crate::tools::Tools;
 
+/// Connections, files and programs at a time.
+const OPEN_FILES: u64 = 65_536;
 const UPKEEP: Duration = Duration::from_secs(3600);
 /// In milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;
@@ -193,6 +195,9 @@ async fn upkeep(store: Store, raw_days: u32) {
 }
 
 async fn sweep(store: &Store, raw_days: u32) {
+    if let Err(error) = store.remove_sign_ins_before(oldest_sign_in(clock::now())).await {
+        tracing::warn!(%error, "old sign-ins could not be removed");
+    }
     if let Err(error) = store.sweep_blobs(clock::now()).await {
         tracing::warn!(%error, "files that nobody named could not be removed");
     }
@@ -251,10 +256,13 @@ fn new_token() -> String {
     uuid::Uuid::new_v4().simple().to_string()
 }
 
-/// Every connection is an open file, and what a shell allows by default is soon used up.
+/// Every connection is an open file, and what a shell allows by default is soon used up. Agents inherit the
+/// limit, and some programs close every file that they might have: a thousand million take minutes.
 fn allow_many_connections() {
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let enough = limit.maximum.map_or(OPEN_FILES, |it| it.min(OPEN_FILES));
+    let current = Some(limit.current.map_or(OPEN_FILES, |it| it.max(enough)));
+    let raised = Rlimit { current, maximum: limit.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, "the number of open files stays limited");
     }

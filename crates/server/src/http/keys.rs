@@ -3,7 +3,7 @@
 //! A cookie's value is random and means nothing by itself. The store keeps a hash of it, so that a
 //! sign-in survives a restart and signing out really ends it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
 use axum::http::HeaderMap;
@@ -13,8 +13,9 @@ use subtle::ConstantTimeEq;
 use transcript::Millis;
 use uuid::Uuid;
 
-/// How long a browser stays signed in.
-const DAYS: u64 = 365;
+/// How long a browser stays signed in, in days.
+const SIGNED_IN_DAYS: u32 = 365;
+const DAY_MS: i64 = 86_400_000;
 
 pub(super) struct Keys {
     token: String,
@@ -22,8 +23,8 @@ pub(super) struct Keys {
     /// Whether browsers reach us by https alone.
     is_secure: bool,
     store: Store,
-    /// Hashes of the cookies that are good. Held for a look-up, never across an await.
-    sign_ins: RwLock<HashSet<[u8; 32]>>,
+    /// Hashes of the cookies, and since when they are good. Held for a look-up, never across an await.
+    sign_ins: RwLock<HashMap<[u8; 32], Millis>>,
 }
 
 impl Keys {
@@ -32,11 +33,8 @@ impl Keys {
         port: u16,
         is_secure: bool,
         store: Store,
-        now: Millis,
     ) -> Result<Self, store::Error> {
-        let oldest = Millis(now.0 - (DAYS * 86_400_000) as i64);
-        let good = store.sign_ins()?.into_iter().filter(|(_, at)| *at > oldest);
-        let sign_ins = RwLock::new(good.map(|(hash, _)| hash).collect());
+        let sign_ins = RwLock::new(store.sign_ins()?.into_iter().collect());
         // Cookies know no ports: two servers on one machine must not share one.
         Ok(Self { token, cookie_name: format!("callboard_{port}"), is_secure, store, sign_ins })
     }
@@ -52,9 +50,10 @@ impl Keys {
     }
 
     /// A hash is looked up, so the time it takes says nothing about the value.
-    pub(super) fn has_cookie(&self, headers: &HeaderMap) -> bool {
+    pub(super) fn has_cookie(&self, headers: &HeaderMap, now: Millis) -> bool {
         let sign_ins = self.sign_ins.read().unwrap_or_else(PoisonError::into_inner);
-        self.cookies(headers).any(|value| sign_ins.contains(&hash(value)))
+        let is_good = |since: &Millis| *since > oldest_sign_in(now);
+        self.cookies(headers).any(|value| sign_ins.get(&hash(value)).is_some_and(is_good))
     }
 
     /// A new sign-in: the header that tells the browser.
@@ -62,8 +61,8 @@ impl Keys {
         let value = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
         self.store.add_sign_in(hash(&value), now).await?;
         let mut sign_ins = self.sign_ins.write().unwrap_or_else(PoisonError::into_inner);
-        sign_ins.insert(hash(&value));
-        Ok(self.set_cookie(&value, DAYS * 86_400))
+        sign_ins.insert(hash(&value), now);
+        Ok(self.set_cookie(&value, u64::from(SIGNED_IN_DAYS) * 86_400))
     }
 
     /// Ends the sign-ins that the request has, and tells the browser to forget them.
@@ -89,6 +88,11 @@ impl Keys {
             (name == self.cookie_name).then_some(value)
         })
     }
+}
+
+/// What is older is not good any more.
+pub(crate) fn oldest_sign_in(now: Millis) -> Millis {
+    Millis(now.0 - i64::from(SIGNED_IN_DAYS) * DAY_MS)
 }
 
 fn hash(value: &str) -> [u8; 32] {

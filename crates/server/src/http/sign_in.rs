@@ -37,9 +37,10 @@ pub(super) struct Attempts {
 impl Attempts {
     /// Takes one attempt; false if none is left.
     fn take(&self, from: IpAddr, now: Millis) -> bool {
+        let from = home_of(from);
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        if left.len() >= ADDRESSES {
-            left.retain(|_, (_, since)| now.since(*since) < REFILL_MS * u64::from(BURST));
+        if left.len() >= ADDRESSES && !left.contains_key(&from) {
+            forget_older_half(&mut left);
         }
         let (count, since) = left.entry(from).or_insert((BURST, now));
         let refilled = u32::try_from(now.since(*since) / REFILL_MS).unwrap_or(BURST);
@@ -50,6 +51,24 @@ impl Attempts {
         *count = count.saturating_sub(1);
         may
     }
+}
+
+/// Who has one address of version 6 has all that share its first half.
+fn home_of(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(it) => it
+            .to_ipv4_mapped()
+            .map_or_else(|| IpAddr::V6((it.to_bits() >> 64 << 64).into()), IpAddr::V4),
+    }
+}
+
+fn forget_older_half(left: &mut HashMap<IpAddr, (u32, Millis)>) {
+    let mut times: Vec<Millis> = left.values().map(|it| it.1).collect();
+    let middle = times.len() / 2;
+    let (_, median, _) = times.select_nth_unstable(middle);
+    let median = *median;
+    left.retain(|_, (_, since)| *since > median);
 }
 
 /// `password=...`, as the form sends it.
@@ -149,5 +168,18 @@ mod tests {
         assert!(!attempts.take(one, at(15)));
         assert!((0..BURST).all(|_| attempts.take(one, at(1000))), "as at first");
         assert!(!attempts.take(one, at(1000)));
+    }
+
+    #[test]
+    fn who_has_many_addresses_has_no_more_attempts_and_no_more_room() {
+        let attempts = Attempts::default();
+        let home = |n: u128| IpAddr::V6((0x2001_0db8_u128 << 96 | n).into());
+        assert!((0..BURST).all(|n| attempts.take(home(n.into()), Millis(0))));
+        assert!(!attempts.take(home(7777), Millis(1)));
+        assert!(attempts.take(home(1 << 64), Millis(1)), "another's");
+        for n in 0..3 * ADDRESSES as u32 {
+            attempts.take(IpAddr::V4(n.into()), Millis(2));
+            assert!(attempts.left.lock().unwrap().len() <= ADDRESSES);
+        }
     }
 }
