@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use store::Unrecognized;
-use transcript::{Event, Record, RunStatus};
+use transcript::{ErrorCode, Event, Record, RunStatus};
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
@@ -116,7 +116,11 @@ impl Metrics {
             }
             Event::ToolResult { tool_name, ok, error, .. } => {
                 let outcome = if *ok { "succeeded" } else { "failed" };
-                let labels = [("tool", tool_name.clone()), ("outcome", outcome.to_owned())];
+                // A model may invent any name, and every one would be kept for ever.
+                let is_invented =
+                    error.as_ref().is_some_and(|it| it.code == ErrorCode::ToolNotFound);
+                let name = if is_invented { "unknown" } else { tool_name };
+                let labels = [("tool", name.to_owned()), ("outcome", outcome.to_owned())];
                 self.tool_calls.get_or_create(&labels).inc();
                 self.count_error(error.as_ref());
             }

@@ -237,15 +237,17 @@ impl Sessions {
     /// The way to a session's task, which starts if it is not at work.
     fn inbox(&self, session: &SessionId) -> Option<mpsc::Sender<Command>> {
         let mut active = self.active();
-        if let Some(inbox) = active.inboxes.get(session) {
+        // One whose task broke off is not at work either.
+        if let Some(inbox) = active.inboxes.get(session).filter(|it| !it.is_closed()) {
             return Some(inbox.clone());
         }
         if active.stopping {
             return None;
         }
         let (inbox, commands) = mpsc::channel(INBOX);
-        active.inboxes.insert(session.clone(), inbox.clone());
-        self.shared.metrics.sessions_active.inc();
+        if active.inboxes.insert(session.clone(), inbox.clone()).is_none() {
+            self.shared.metrics.sessions_active.inc();
+        }
         tokio::spawn(task::run(session.clone(), self.clone(), commands));
         Some(inbox)
     }

@@ -192,6 +192,10 @@ impl Decoder {
                 self.pending.push(b'\n');
             }
             self.pending.extend_from_slice(data);
+            if self.pending.len() > MAX_LINE {
+                self.pending = Vec::new();
+                self.too_long();
+            }
         }
     }
 

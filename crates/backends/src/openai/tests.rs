@@ -10,7 +10,7 @@ use expect_test::{Expect, expect};
 use serde_json::{Map, Value, json};
 use transcript::{Answer, CallId, Event, Millis, Record, ResponseId, RunStatus, Seq, SessionId};
 
-use super::{Limits, OpenAi, Settings};
+use super::{Decoder, Limits, OpenAi, Settings};
 use crate::{Backend, Effect, Ending, HowLost, Input, Lost, ToolOutcome};
 
 fn settings() -> Settings {
@@ -352,6 +352,21 @@ fn whoever_asks_us_to_wait_too_long_is_not_asked_again() {
     let mut stage = Stage::start(settings());
     stage.refuse(429, &[("retry-after", "121")], "");
     assert!(stage.ending.is_some());
+}
+
+#[test]
+fn what_never_becomes_an_event_is_not_kept_for_ever() {
+    let mut decoder = Decoder::default();
+    let line = format!("data: {}\n", "x".repeat(1 << 20));
+    let mut n_lines = 0;
+    while !decoder.is_over() && n_lines < 100 {
+        decoder.feed(line.as_bytes());
+        n_lines += 1;
+    }
+    assert_eq!(n_lines, 32);
+    let (said, outcome) = decoder.finish();
+    assert!(said.is_empty());
+    assert_eq!(outcome.error.unwrap().message, "it sent more than 32 MiB in one piece");
 }
 
 #[test]

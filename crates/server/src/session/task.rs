@@ -27,6 +27,7 @@ use transcript::{
     Queued, Record, ResponseId, SaidBy, Seq, SessionId, Summary, stream,
 };
 
+use self::commands::refuse;
 use super::command::{Command, Refused, Reply};
 use super::own_calls::OwnCalls;
 use super::raw::RawLines;
@@ -313,7 +314,7 @@ impl Task {
         let began = Instant::now();
         let written = self.shared.store.append(&self.id, expected, Arc::clone(&records)).await;
         if let Err(error) = written {
-            return Err(self.give_up(&error));
+            return Err(self.give_up(&error).await);
         }
         self.shared.metrics.committed(&self.summary.agent, &records, began.elapsed());
         self.shared.hub.publish(&self.id, &records);
@@ -328,21 +329,27 @@ impl Task {
     }
 
     /// Nothing of this round is in the log, so nothing of it is shown. Said once: not at every
-    /// attempt to open the session again.
-    fn give_up(&mut self, error: &store::AppendError) -> Stop {
+    /// attempt to open the session again, which waits until nothing of this run is at work.
+    async fn give_up(&mut self, error: &store::AppendError) -> Stop {
         let why = error.to_string();
-        let run = self.run.take();
-        let lost_run = run.is_some();
-        let mut refused = std::mem::take(&mut self.after_commit);
-        refused.extend(run.into_iter().flat_map(|it| it.awaited).map(AfterCommit::Reply));
+        let lost_run = self.run.is_some();
+        self.drop_run();
+        self.own_calls.stop();
+        self.dismiss();
+        let refused = std::mem::take(&mut self.after_commit);
         if lost_run || !refused.is_empty() {
             tracing::error!(session = %self.id, error = %why, "cannot write the log");
             self.shared.hub.publish_failure(&self.id, &why);
         }
         for action in refused {
-            if let AfterCommit::Reply(reply) = action {
-                reply(Err(Refused::Storage(why.clone())));
+            match action {
+                AfterCommit::Reply(reply) => reply(Err(Refused::Storage(why.clone()))),
+                AfterCommit::Delete(reply) => refuse(reply, Refused::Storage(why.clone())),
+                _ => (),
             }
+        }
+        for ending in self.leaving.drain(..).chain(self.winding_up.drain(..)) {
+            let _ = ending.await;
         }
         Stop::Storage { why, lost_run }
     }

@@ -1,6 +1,6 @@
 //! Questions that the session's agent asks other agents, and those that other agents ask it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use transcript::{
     Direction, ErrorCode, ErrorInfo, Event, ExchangeId, ExchangeMode, Level, MessageId,
@@ -164,14 +164,13 @@ impl Task {
     pub(super) fn say_what_goes_on(&mut self) {
         let others =
             self.summary.open_exchanges.values().filter(|it| it.mode == ExchangeMode::Async);
-        let mut names: Vec<&str> = others.map(|it| it.agent.as_str()).collect();
-        names.dedup();
+        let names: BTreeSet<&str> = others.map(|it| it.agent.as_str()).collect();
         if names.is_empty() {
             return;
         }
         let text = format!(
             "Still at work in the background: {}. To stop that too, stop it in its own session.",
-            names.join(", ")
+            Vec::from_iter(names).join(", ")
         );
         self.push(None, Event::Notice { level: Level::Info, text });
     }
