@@ -33,7 +33,8 @@ use message::{Message, failure, success};
 const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
 /// What a model reads of the tools before it looks at them, where a program searches for tools.
 const INSTRUCTIONS: &str = "Tools of Callboard, the server that this conversation is held on: see which \
-                            other agents there are, and leave notes for the people who read along.";
+                            other agents there are, ask one of them something or give it work, and \
+                            leave notes for the people who read along.";
 const PARSE_ERROR: i32 = -32700;
 const METHOD_NOT_FOUND: i32 = -32601;
 
