@@ -1,4 +1,4 @@
-//! The time and new ids: the only place that reads the clock.
+//! The time, new ids and secrets: the only place that reads the clock and draws random numbers.
 
 use std::time::SystemTime;
 
@@ -37,12 +37,28 @@ pub(crate) fn new_grant_id() -> String {
 
 /// For the environment of a program: nobody can guess it.
 pub(crate) fn new_mark() -> String {
-    Uuid::new_v4().to_string()
+    new_random().to_string()
 }
 
 /// For a program that may call our tools: nobody can guess it.
 pub(crate) fn new_pass() -> String {
-    Uuid::new_v4().simple().to_string()
+    new_random().simple().to_string()
+}
+
+/// The key to everything.
+pub(crate) fn new_token() -> String {
+    new_random().simple().to_string()
+}
+
+/// What a browser shows instead of the token.
+pub(crate) fn new_cookie() -> String {
+    format!("{}{}", new_random().simple(), new_random().simple())
+}
+
+/// 122 random bits from the system.
+#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+fn new_random() -> Uuid {
+    Uuid::new_v4()
 }
 
 /// Ids rise with time, which keeps neighbours in the store's indexes together.

@@ -235,7 +235,7 @@ fn told_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
 fn settle_token(config: &Config, address: SocketAddr) -> anyhow::Result<String> {
     let path = server_file(&config.data);
     let kept = || read_server_file(&config.data).map(|it| it.token);
-    let token = config.token.clone().or_else(kept).unwrap_or_else(new_token);
+    let token = config.token.clone().or_else(kept).unwrap_or_else(clock::new_token);
     let file = ServerFile { address: format!("http://{address}"), token: token.clone() };
     write_private(&path, &serde_json::to_string(&file)?)
         .with_context(|| format!("writing {}", path.display()))?;
@@ -249,11 +249,6 @@ fn read_server_file(data: &Path) -> Option<ServerFile> {
 
 fn server_file(data: &Path) -> std::path::PathBuf {
     data.join("server.json")
-}
-
-/// 122 random bits from the system.
-fn new_token() -> String {
-    uuid::Uuid::new_v4().simple().to_string()
 }
 
 /// Every connection is an open file, and what a shell allows by default is soon used up. Agents inherit the

@@ -11,7 +11,8 @@ use axum::http::header::{AUTHORIZATION, COOKIE};
 use store::{AppendError, Store};
 use subtle::ConstantTimeEq;
 use transcript::Millis;
-use uuid::Uuid;
+
+use crate::clock;
 
 /// How long a browser stays signed in, in days.
 const SIGNED_IN_DAYS: u32 = 365;
@@ -58,7 +59,7 @@ impl Keys {
 
     /// A new sign-in: the header that tells the browser.
     pub(super) async fn sign_in(&self, now: Millis) -> Result<String, AppendError> {
-        let value = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+        let value = clock::new_cookie();
         self.store.add_sign_in(hash(&value), now).await?;
         let mut sign_ins = self.sign_ins.write().unwrap_or_else(PoisonError::into_inner);
         sign_ins.insert(hash(&value), now);
