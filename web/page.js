@@ -97,16 +97,25 @@ function keepingFocus(change) {
   if (focused && document.activeElement === page) get(focused)?.focus({ preventScroll: true });
 }
 
+/** @param {HTMLElement} near @param {(fresh: DocumentFragment) => void} place */
+function come(html = "", near, place) {
+  const fresh = parse(html);
+  const old = get(fresh.firstElementChild?.id);
+  // What was fetched may be ahead of the patches.
+  if (old) swap(old, fresh);
+  else place(fresh);
+  opened({ target: near });
+}
+
 /** @type {Ops} */
 const ops = {
   put: (it, html) => swap(it, parse(html)),
-  // What was fetched may be ahead of the patches.
-  add(it, html) {
-    const fresh = parse(html);
-    const old = get(fresh.firstElementChild?.id);
-    if (old) swap(old, fresh);
-    else it.append(fresh);
-    opened({ target: it });
+  add: (it, html) => come(html, it, (fresh) => it.append(fresh)),
+  before: (it, html) => come(html, it, (fresh) => it.before(fresh)),
+  move(it, next) {
+    const list = /** @type {any} */ (it.parentElement);
+    // Not every browser moves without taking out.
+    (list.moveBefore ?? list.insertBefore).call(list, it, get(next));
   },
   text: (it, more) => (it.lastChild instanceof Text ? it.lastChild.appendData(more) : it.append(more)),
   attr: (it, name, value) => (value === null ? it.removeAttribute(name) : it.setAttribute(name, value)),
