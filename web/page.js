@@ -48,7 +48,14 @@ const json = async (...what) => (await request(...what)).json();
 
 const fetchText = async (path = "") => (await request("GET", path)).text();
 
-const fetchPage = async (path = "") => new DOMParser().parseFromString(await fetchText(path), "text/html");
+/** Of what is no HTML, nothing is made HTML. */
+async function fetchHtml(path = "") {
+  const response = await request("GET", path);
+  if (/^text\/html\b/.test(response.headers.get("content-type") ?? "")) return response.text();
+  throw new Error("the server answered with something else than a page.");
+}
+
+const fetchPage = async (path = "") => new DOMParser().parseFromString(await fetchHtml(path), "text/html");
 
 const goHome = () => (location.href = "/");
 
@@ -606,12 +613,14 @@ actions.copy = async (button) => {
   const { of, src } = button.dataset;
   const near = up(button, ".message, .section, .badge");
   const url = src ?? find(`${of} .show-all`, near)?.getAttribute("href");
-  return copy(url ? await fetchText(url) : all(`${of}`, near).map((it) => it.innerText).join("\n\n"));
+  // What is folded is not seen, and belongs to it.
+  const text = (/** @type {HTMLElement} */ it) => find(".json", it)?.textContent ?? it.innerText;
+  return copy(url ? await fetchText(url) : all(`${of}`, near).map(text).join("\n\n"));
 };
 
 /** All of what was cut, or has no colours yet. @param {HTMLElement} body @param {string | null} [url] */
 async function complete(body, url) {
-  const html = await fetchText(url ?? "");
+  const html = await fetchHtml(url ?? "");
   if (find(".fetched", body)) return;
   body.append(element("div", { class: "fetched" }, parse(html)));
   const { sessionId, head } = find(".embedded", body)?.dataset ?? {};
@@ -657,7 +666,8 @@ function decide(button, answer) {
   // On a phone that would open the keyboard.
   refocuses = matchMedia("(pointer: fine)").matches;
   const id = up(button, ".embedded").dataset.sessionId ?? session;
-  return request("POST", `/api/sessions/${id}/calls/${up(button, QUESTION).dataset.callId}/approval`, answer);
+  const call = encodeURIComponent(up(button, QUESTION).dataset.callId ?? "");
+  return request("POST", `/api/sessions/${id}/calls/${call}/approval`, answer);
 }
 
 const QUESTION = ".sheet, .approval";
