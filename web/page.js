@@ -601,6 +601,20 @@ async function copy(text = "") {
     page.append(area);
     area.select();
     document.execCommand("copy");
+// Text that is held back for a moment
+
+/** Who loads the page again, or was away, does not wait again. @param {any[]} animations */
+function skipWaited(animations) {
+  for (const it of animations) {
+    const message = /^(held|give-way)$/.test(it.animationName) && it.effect.target.closest(".message");
+    const text = message && find(".undecided", message);
+    if (text) it.currentTime = Math.max(0, Date.now() - Number(text.dataset.begun));
+  }
+}
+
+addEventListener("animationstart", ({ target }) => skipWaited(/** @type {any} */ (target).getAnimations()));
+skipWaited(document.getAnimations());
+
     area.remove();
     focused?.focus();
   }
