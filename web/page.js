@@ -152,7 +152,7 @@ function patch(list) {
     write([field.value, rewritten.value].filter(Boolean).join("\n"));
     say("That message has begun as it was. What you wrote is below.");
   }
-  for (const it of all("#pending > *")) if (find(`.message[data-client-id="${it.id}"]`)) it.remove();
+  dropSent();
   if (list.some(([, id]) => id.startsWith("sessions"))) listChanged();
   // At once: what has shrunk moves the page, and the browser tells of it when it has grown again.
   if (following) follow();
@@ -160,6 +160,14 @@ function patch(list) {
 }
 
 /** What need not be done for each word that comes. */
+/** What is in the log is not on its way any more. */
+function dropSent() {
+  for (const it of all("#pending > *")) {
+    const named = `[data-client-id="${it.id}"], [data-message-id="${CSS.escape(it.dataset.messageId ?? "-")}"]`;
+    if (find(`:is(.messages, .queue:not(#pending)) :is(${named})`)) it.remove();
+  }
+}
+
 function settle() {
   settling = 0;
   const title = find("h1", top)?.textContent;
@@ -546,7 +554,9 @@ async function send(mode = "queue") {
     const start = () => ({ agent: sure("agent").value, workspace: sure("folder").value.trim() || undefined });
     const id = session ?? (await json("POST", "/api/sessions", start())).id;
     const body = { text, clientId, attachments, mode };
-    const { state } = await json("POST", `/api/sessions/${id}/messages`, body);
+    const { state, messageId } = await json("POST", `/api/sessions/${id}/messages`, body);
+    pending.dataset.messageId = messageId;
+    dropSent();
     if (mode === "steer" && state === "queued") say("The agent cannot take it now: it is queued.");
     if (!session) location.href = `/s/${id}`;
   } catch (error) {

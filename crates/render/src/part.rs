@@ -145,7 +145,8 @@ pub(crate) fn aside(view: &View, id: &str, kind: &PartKind) -> Element {
                 SteerState::HandedOver | SteerState::Seen => "steered",
                 SteerState::Returned => "steered returned",
             };
-            Element::div(id).class(class).html(said_meanwhile(steered))
+            let element = Element::div(id).class(class);
+            element.attr("data-message-id", steered.id.as_str()).html(said_meanwhile(steered))
         }
         PartKind::Exchange(it) => exchange::block(view, id, it),
         PartKind::Text(_) | PartKind::Thinking(_) | PartKind::Call(_) => Element::div(id),
