@@ -184,7 +184,8 @@ for (const bypassCSP of [false, true]) {
 
 test("an id leads to no other address: what is there is not made HTML", async (t) => {
   const callboard = await startCallboard(t);
-  const [responseId, callId] = ["r", "../events?after=0#"];
+  const responseId = "../events?after=0#";
+  const callId = `${responseId}.0`;
   const text = `<img src=x onerror="window.wasRun=alert(1)">`;
   await callboard.importLog("addressed", [
     { type: "session_created", agent: "demo", title: text },
@@ -200,7 +201,7 @@ test("an id leads to no other address: what is there is not made HTML", async (t
   await page.goto(`${callboard.base}s/addressed?token=${callboard.token}`);
   const fetched = page.waitForResponse((it) => it.url().includes("format=html"));
   await openAll(page);
-  assert.match((await fetched).url(), /calls\/\.\.%2Fevents%3Fafter%3D0%23\/output\?stream=file/);
+  assert.match((await fetched).url(), /calls\/\.\.%2Fevents%3Fafter%3D0%23\.0\/output\?stream=file/);
   await page.locator(".file .fetched .hl-keyword").first().waitFor({ state: "attached" });
   assert.match((await page.locator(".attachment").getAttribute("href")) ?? "", /^\/api\/blobs\/[^/?#]+$/);
   assert.deepEqual(await page.evaluate(strangers, ELEMENTS), []);

@@ -90,9 +90,9 @@ function swap(old, fresh) {
   for (const { id } of all("details[open]", old)) fresh.getElementById(id)?.setAttribute("open", "");
   if (old.matches("[open]")) fresh.firstElementChild?.setAttribute("open", "");
   for (const it of all(".fetched", old)) fresh.getElementById(it.parentElement?.id ?? "")?.append(it);
-  for (const { id, value, defaultValue } of /** @type {any[]} */ (all("textarea", old))) {
-    const next = fresh.querySelector(`[id="${id}"]`);
-    if (next && value !== defaultValue) next.value = value;
+  for (const { id, value, defaultValue, hidden, parentElement } of all("textarea, .note", old)) {
+    const next = /** @type {any} */ (fresh.getElementById(id || parentElement?.id || "-"));
+    if (next && value !== defaultValue) Object.assign(id ? next : find(".edited", next), { value, hidden });
   }
   keepingFocus(() => old.replaceWith(fresh));
 }
@@ -154,12 +154,12 @@ function patch(list) {
   }
   dropSent();
   if (list.some(([, id]) => id.startsWith("sessions"))) listChanged();
+  noteQuestions();
   // At once: what has shrunk moves the page, and the browser tells of it when it has grown again.
   if (following) follow();
   settling ||= setTimeout(settle, 100);
 }
 
-/** What need not be done for each word that comes. */
 /** What is in the log is not on its way any more. */
 function dropSent() {
   for (const it of all("#pending > *")) {
@@ -168,6 +168,7 @@ function dropSent() {
   }
 }
 
+/** What need not be done for each word that comes. */
 function settle() {
   settling = 0;
   const title = find("h1", top)?.textContent;
@@ -544,7 +545,7 @@ async function send(mode = "queue") {
     return;
   }
   const bubble = element("div", { class: "bubble" }, text || files.map((it) => it.name).join(", "));
-  const pending = element("article", { id: clientId, class: "message sending", "data-role": "user" }, bubble);
+  const pending = element("article", { id: clientId, class: "message sending", "data-role": "user", "aria-label": "You" }, bubble);
   get("pending")?.append(pending);
   write();
   setUploads([]);
@@ -600,17 +601,6 @@ actions.queue = (button) => {
   box?.removeAttribute("open");
 };
 
-// Copying and opening
-
-async function copy(text = "") {
-  if (navigator.clipboard) await navigator.clipboard.writeText(text);
-  else {
-    // Over plain http there is no other way.
-    const area = element("textarea", { class: "sr" }, text);
-    const focused = find(":focus");
-    page.append(area);
-    area.select();
-    document.execCommand("copy");
 // Text that is held back for a moment
 
 /** Who loads the page again, or was away, does not wait again. @param {any[]} animations */
@@ -625,6 +615,17 @@ function skipWaited(animations) {
 addEventListener("animationstart", ({ target }) => skipWaited(/** @type {any} */ (target).getAnimations()));
 skipWaited(document.getAnimations());
 
+// Copying and opening
+
+async function copy(text = "") {
+  if (navigator.clipboard) await navigator.clipboard.writeText(text);
+  else {
+    // Over plain http there is no other way.
+    const area = element("textarea", { class: "sr" }, text);
+    const focused = find(":focus");
+    page.append(area);
+    area.select();
+    document.execCommand("copy");
     area.remove();
     focused?.focus();
   }
@@ -687,6 +688,7 @@ actions["show-less"] = (button) => find(".fetched", up(button, ".cut"))?.remove(
 
 /** @param {HTMLElement} button @param {object} answer */
 function decide(button, answer) {
+  justAsked();
   // On a phone that would open the keyboard.
   refocuses = matchMedia("(pointer: fine)").matches;
   const id = up(button, ".embedded").dataset.sessionId ?? session;
@@ -695,10 +697,44 @@ function decide(button, answer) {
 }
 
 const QUESTION = ".sheet, .approval";
+/** So long a question must have been there before it can be answered. */
+const SEEN_MS = 500;
+let asked = "";
+let askedDelay = 0;
+
+/** When a key or a button was last pressed, and whether that was just before the question came. */
+let pressedAt = -Infinity;
+let isHasty = false;
+for (const press of ["keydown", "pointerdown"]) {
+  addEventListener(press, () => (pressedAt = performance.now()), true);
+}
+
+/** Clicks that were meant for something else are no answer, nor are keys that follow on others. */
+function justAsked() {
+  isHasty = performance.now() - pressedAt < SEEN_MS;
+  page.classList.add("just-asked");
+  clearTimeout(askedDelay);
+  askedDelay = setTimeout(() => page.classList.remove("just-asked"), SEEN_MS);
+}
+
+/** Those who do not see the questions are told of a new one; nobody is taken away from what they write. */
+function noteQuestions() {
+  const sheets = all(".sheet", foot);
+  const next = sheets.map(({ id }) => id).join();
+  if (next === asked) return;
+  const [fresh] = sheets.filter(({ id }) => !asked.split(",").includes(id));
+  asked = next;
+  if (sheets.length && socket) justAsked();
+  if (fresh) announce(`The agent asks: ${find(".question, legend", fresh)?.textContent}`);
+}
 
 actions.allow = (button) => {
-  const field = find(".edited", up(button, QUESTION));
-  const changed = field && field.value !== field.defaultValue ? { arguments: field.value } : {};
+  const question = up(button, QUESTION);
+  // It stands in two places; what was changed in either counts, here first.
+  const twins = all(`${QUESTION}`).filter((it) => it.dataset.callId === question.dataset.callId);
+  const fields = [question, ...twins].flatMap((it) => all(".edited", it));
+  const field = fields.find((it) => it.value !== it.defaultValue);
+  const changed = field ? { arguments: field.value } : {};
   return decide(button, { decision: "accepted", scope: button.dataset.scope, ...changed });
 };
 actions.deny = (button) => {
@@ -821,6 +857,7 @@ addEventListener("click", (event) => {
   const button = target?.closest("[data-action]");
   if (!button || ctrlKey || metaKey) return;
   event.preventDefault();
+  if (event.isTrusted && button.closest(`.just-asked :is(${QUESTION}) .buttons`)) return;
   report((async () => actions[button.dataset.action ?? ""]?.(button))());
 });
 
@@ -924,6 +961,7 @@ addEventListener("keydown", (event) => {
   const it = shortcut(event);
   if (!it) return;
   event.preventDefault();
+  if (it.closest(QUESTION) && (event.repeat || (isHasty && page.matches(".just-asked")))) return;
   if (it === query) {
     setDrawer(true);
     query.select();
@@ -964,6 +1002,7 @@ sure("settings").onchange = ({ target }) => {
 history.scrollRestoration = "manual";
 edit();
 follow();
+noteQuestions();
 settle();
 listChanged();
 setInterval(() => tick(document), 1000);

@@ -301,11 +301,11 @@ pub(crate) fn question(view: &View, id: &str, call: &Call, why: Option<String>) 
         p.question { (icon("alert")) " Waiting for you: " b { (call.label()) } }
         (PreEscaped(what.to_html()))
         @for why in reason.into_iter().chain(why.as_deref()) { blockquote.why tabindex="0" { (ticked(why)) } }
-        @if can_edit { (edit(view, call)) }
+        @if can_edit { (edit(view, id, call)) }
         @if let Some(covers) = options.and_then(|it| it.covers.as_deref()) {
             p.covers.meta { "For this session and always: " (covered(covers)) "." }
         }
-        input.note type="text" placeholder="Why not? Deny again to send." aria-label="Why not" hidden;
+        input.note id={ (id) "-note" } type="text" placeholder="Why not? Deny again to send." aria-label="Why not" hidden;
         div.buttons {
             button.primary type="button" data-action="allow" data-scope="once" aria-keyshortcuts="1" { "Allow once" kbd { "1" } }
             @if allows(Scope::Session) {
@@ -320,11 +320,11 @@ pub(crate) fn question(view: &View, id: &str, call: &Call, why: Option<String>) 
 }
 
 /// Long arguments are fetched when somebody wants to change them.
-fn edit(view: &View, call: &Call) -> Markup {
+fn edit(view: &View, id: &str, call: &Call) -> Markup {
     let is_there = view.is_alone() || inline(&call.arguments).is_some();
     let source = format!("{}&format=html", view.body_url(call, BodyKind::Edit));
     html! {
-        details.edit data-src=[(!is_there).then_some(source)] {
+        details.edit id={ (id) "-edit" } data-src=[(!is_there).then_some(source)] {
             summary { "Change the arguments" }
             @if is_there { (edited(call)) }
         }

@@ -94,7 +94,8 @@ fn now(id: &str, transcript: &Transcript) -> Element {
     element.html(html! {
         span.spinner aria-hidden="true" {}
         span.words { (words) }
-        span.clock data-since=(since.0) {}
+        // Read aloud it would be said every second.
+        span.clock aria-hidden="true" data-since=(since.0) {}
     })
 }
 
@@ -157,7 +158,11 @@ fn dock(view: &View, transcript: &Transcript) -> Element {
             .attr("role", "alertdialog")
             .attr("aria-label", "The agent asks for permission")
             .attr("data-call-id", call.id.as_str())
-            .html(question(view, &format!("{id}-v"), call, answer.commentary(call)))
+            .html(html! {
+                (question(view, &format!("{id}-v"), call, answer.commentary(call)))
+                // The composer, which has the other, is not there meanwhile.
+                button.quiet.halt type="button" data-action="cancel" { (icon("stop")) " Stop the agent" }
+            })
     });
     Element::div(&*id).class("dock").children(sheets)
 }
