@@ -3,7 +3,8 @@
 
 use maud::{Markup, html};
 use transcript::{
-    Answer, Call, CallState, Millis, Part, PartKind, SessionState, Text, Thinking, Transcript,
+    Answer, Call, CallState, Message, Millis, Part, PartKind, SessionState, Text, Thinking,
+    Transcript,
 };
 
 use crate::call::question;
@@ -16,6 +17,9 @@ use crate::tool;
 use crate::tree::Element;
 use crate::view::View;
 use crate::words::{dollars, grouped};
+
+/// As many messages as a page shows at first.
+pub const WINDOW: usize = 50;
 
 pub(crate) struct Surroundings {
     pub(crate) heading: Element,
@@ -56,10 +60,16 @@ impl Surroundings {
     }
 }
 
+/// The messages that every page knows, however long it has been open.
+pub(crate) fn last_messages(transcript: &Transcript) -> &[Message] {
+    let messages = &transcript.messages;
+    &messages[messages.len().saturating_sub(WINDOW)..]
+}
+
 fn heading(view: &View, id: &str, transcript: &Transcript) -> Element {
     let summary = &transcript.summary;
     let folder = summary.workspace.as_ref().or(view.folder.as_ref());
-    let model = transcript.messages.iter().rev().find_map(|it| it.answer()?.model.as_deref());
+    let model = last_messages(transcript).iter().rev().find_map(|it| it.answer()?.model.as_deref());
     let rename = Element::new("button", format!("{id}-tb")).attr("type", "button");
     let rename = rename.attr("data-action", "rename").attr("aria-label", "Rename");
     let title = Element::new("h1", format!("{id}-t")).text(summary.title());

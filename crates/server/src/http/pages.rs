@@ -28,7 +28,7 @@ use crate::session::Shared;
 use crate::window::{self, Opened};
 
 pub(super) const LISTED: usize = 100;
-const MESSAGES: usize = 50;
+const MESSAGES: usize = render::WINDOW;
 const HITS: usize = 50;
 
 #[derive(Deserialize, JsonSchema)]
