@@ -246,7 +246,7 @@ function receive(frame) {
   if (frame.sessionId && frame.seq > seq) page.dataset.head = seq = frame.seq;
   else if (frame.type === "reload") report(reload("", Infinity));
   else if (frame.type === "error") say(frame.message);
-  else if (frame.type === "ack" && frame.clientId === awaited) edit();
+  else if (frame.type === "ack" && frame.clientId === awaited) endEdit();
   else if (frame.type === "session_deleted" && frame.id === session) goHome();
   else if (frame.type === "session_deleted") get(`sessions-${frame.id}`)?.remove();
 }
@@ -348,11 +348,14 @@ const begin = (message) => Number(message?.id.match(/\d+$/));
 
 const topOf = (id = "") => get(id)?.getBoundingClientRect().top ?? 0;
 
+/** Those of this session; what others said may stand within. */
+const shown = () => all(":scope > .message, :scope > .rewound > .message", list());
+
 /** The message that is read, and all after it. */
-const seen = () => all(".message", list()).filter((it) => it.getBoundingClientRect().bottom > 0);
+const seen = () => shown().filter((it) => it.getBoundingClientRect().bottom > 0);
 
 /** Guessed heights become real, and the browser keeps them: what is far moves nothing later. @param {Element[]} messages */
-function measure(messages = all(".message", list())) {
+function measure(messages = shown()) {
   const sheet = new CSSStyleSheet();
   const ids = messages.map(({ id }) => `#${CSS.escape(id)}`);
   // Not by a mark on the messages: those are the server's.
@@ -380,7 +383,7 @@ function dropFar(isAfter = false) {
   if (!far.length) return;
   for (const it of far) it.remove();
   const side = sure(isAfter ? "later" : "earlier");
-  const kept = all(".message", list());
+  const kept = shown();
   const from = isAfter ? `?after=${begin(kept.at(-1))}` : `?before=${begin(kept[0])}`;
   find("a", side)?.setAttribute("href", from);
   side.hidden = false;
@@ -478,10 +481,23 @@ let uploads = [];
 /** The message that is being written anew, and what it is sent as. */
 let edited = "";
 let awaited = "";
+let awaitedText = "";
+/** The files of the message that was begun before. @type {Upload[]} */
+let draftFiles = [];
 const draft = `draft:${session ?? ""}`;
 
+/** A browser may not let anything be kept. @param {string} [text] */
+function keepDraft(text) {
+  try {
+    if (text !== undefined) localStorage.setItem(draft, text);
+    return localStorage.getItem(draft) ?? "";
+  } catch {
+    return text ?? "";
+  }
+}
+
 function fieldChanged() {
-  if (!edited) localStorage.setItem(draft, field.value);
+  if (!edited) keepDraft(field.value);
   field.style.height = "auto";
   field.style.height = `${field.scrollHeight}px`;
 }
@@ -531,49 +547,72 @@ function setUploads(next) {
   sure("files").hidden = !chips.length;
 }
 
+/** What could not be sent, and the session that was made for it: who sends it again sends the same. */
+let unsent = { text: "", clientId: "", start: "", made: "" };
+
+/** In a new session, unless one was made already. */
+async function makeSession() {
+  const start = { agent: sure("agent").value, workspace: sure("folder").value.trim() || undefined };
+  const words = JSON.stringify(start);
+  if (unsent.start !== words) Object.assign(unsent, { start: words, made: (await json("POST", "/api/sessions", start)).id });
+  return unsent.made;
+}
+
 /** What is typed while a message is on its way is the next message. */
-async function send(mode = "queue") {
-  const text = field.value.trim();
-  const files = uploads;
+async function send(mode = "queue", example = "") {
+  const text = example || field.value.trim();
+  const files = example ? [] : uploads;
   if (!text && !files.length) return;
-  const clientId = `${Date.now()}-${Math.random().toString(36).slice(2)}`;
+  const fresh = `${Date.now()}-${Math.random().toString(36).slice(2)}`;
+  const clientId = text === unsent.text ? unsent.clientId : fresh;
   if (edited) {
     const attachments = await Promise.all(files.map((it) => it.sent));
     tell({ type: "edit_message", sessionId: session, messageId: edited, text, attachments, clientId });
     // It stays where it is until the server has taken it.
     awaited = clientId;
+    awaitedText = field.value;
     return;
   }
   const bubble = element("div", { class: "bubble" }, text || files.map((it) => it.name).join(", "));
   const pending = element("article", { id: clientId, class: "message sending", "data-role": "user", "aria-label": "You" }, bubble);
-  get("pending")?.append(pending);
-  write();
-  setUploads([]);
+  sure("pending").append(pending);
+  if (!example) {
+    write();
+    setUploads([]);
+  }
   report(followAgain());
   try {
     const attachments = await Promise.all(files.map((it) => it.sent));
-    const start = () => ({ agent: sure("agent").value, workspace: sure("folder").value.trim() || undefined });
-    const id = session ?? (await json("POST", "/api/sessions", start())).id;
+    const id = session ?? (await makeSession());
     const body = { text, clientId, attachments, mode };
     const { state, messageId } = await json("POST", `/api/sessions/${id}/messages`, body);
     pending.dataset.messageId = messageId;
     dropSent();
     if (mode === "steer" && state === "queued") say("The agent cannot take it now: it is queued.");
     if (!session) location.href = `/s/${id}`;
+    unsent.text = "";
   } catch (error) {
     pending.remove();
+    Object.assign(unsent, { text, clientId });
     setUploads([...files, ...uploads]);
     write(field.value ? `${text}\n${field.value}` : text);
     throw error;
   }
 }
 
-/** Another message, or none. @param {Upload[]} files */
-function edit(id = "", text = localStorage.getItem(draft) ?? "", files = []) {
+/** Another message, or the one that was begun before. @param {Upload[]} [files] */
+function edit(id = "", text = keepDraft(), files = draftFiles) {
+  if (!edited) draftFiles = uploads;
   edited = id;
   sure("editing").hidden = !id;
   setUploads(files);
   write(text);
+}
+
+/** What was typed since it was sent is not lost. */
+function endEdit() {
+  const typed = field.value === awaitedText ? undefined : field.value;
+  edit("", typed);
 }
 
 actions["stop-editing"] = () => edit();
@@ -585,8 +624,7 @@ actions.edit = (button) => {
 };
 actions.example = (button) => {
   sure("agent").value = button.dataset.agent ?? "";
-  write(button.innerText);
-  return send();
+  return send("queue", button.innerText);
 };
 actions.attach = () => sure("attach").click();
 actions.steer = () => send("steer");
@@ -672,6 +710,20 @@ function embedAgain(which = "") {
 }
 
 addEventListener("toggle", opened, true);
+addEventListener(
+  "toggle",
+  ({ target }) => {
+    const closed = /** @type {any} */ (target);
+    if (!closed.matches("details:not([open])")) return;
+    for (const it of all(".fetched:has(> .embedded)", closed)) {
+      const { sessionId } = find(".embedded", it)?.dataset ?? {};
+      it.remove();
+      const isElsewhere = find(`[data-session-id="${sessionId}"]:is(body, .embedded)`);
+      if (!isElsewhere && socket.readyState === 1) tell({ type: "unsubscribe", sessionId });
+    }
+  },
+  true,
+);
 actions["show-all"] = (link) => {
   following = false;
   return complete(up(link, ".cut"), `${link.getAttribute("href")}&format=html`);
@@ -741,7 +793,7 @@ actions.deny = (button) => {
   const note = find(".note", up(button, QUESTION));
   if (!note?.hidden) return decide(button, { decision: "rejected", feedback: note?.value || undefined });
   note.hidden = false;
-  note.onkeydown = ({ key }) => void (key === "Enter" && button.click());
+  note.onkeydown = ({ key, isComposing }) => void (key === "Enter" && !isComposing && button.click());
   return note.focus();
 };
 /** Other words win over a choice, and stand beside several. */

@@ -75,8 +75,7 @@ pub(crate) enum RawOf<'a> {
 
 impl View {
     pub fn new(session: SessionId, bodies: Bodies) -> Self {
-        let id = session.as_str();
-        let short = id[id.len().saturating_sub(8)..].to_owned();
+        let short = short(session.as_str());
         let peers = Arc::default();
         Self { session, short, bodies, files: Files::new(), folder: None, has_raw: false, peers }
     }
@@ -225,6 +224,18 @@ impl View {
             }
         }
     }
+}
+
+/// A short name for the session, to begin the ids of its elements: others may stand on the same page.
+fn short(id: &str) -> String {
+    if id.len() <= 8 {
+        return id.to_owned();
+    }
+    // FNV-1a: the same on every machine and in every version.
+    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{:08x}", (hash >> 32) ^ (hash & 0xffff_ffff))
 }
 
 impl BodyKind {

@@ -235,9 +235,10 @@ fn completed(mut page: Node, whole: &Transcript) -> Node {
 #[test]
 fn an_export_is_the_page_with_its_bodies() {
     let shown = |view: &View, transcript: &Transcript| {
-        let Surroundings { heading, sequence, .. } = Surroundings::new(view, transcript);
+        let Surroundings { heading, sequence, queue, .. } = Surroundings::new(view, transcript);
         let list = messages(view, &transcript.messages, Reach::End);
-        element("page", &[&heading, &sequence, &list].map(crate::Element::to_html).concat())
+        let parts = [&heading, &sequence, &list, &queue];
+        element("page", &parts.map(crate::Element::to_html).concat())
     };
     let mut cut = 0;
     for (name, records) in corpus::logs() {
