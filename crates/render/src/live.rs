@@ -2,8 +2,9 @@
 //! log before it to the log after it.
 //!
 //! Text and thoughts grow by what was added; other parts are drawn again when a record touched them
-//! and compared with what they looked like. The cost of a record depends on the part it touches,
-//! never on the length of the answer or of the session.
+//! and compared with what they looked like. The cost of a delta depends on the part it touches, never on
+//! the length of the answer or of the session. Other records look through their answer's parts once, for
+//! what stands around those: the line, the counts, what the run waits for.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -100,7 +101,7 @@ impl Live {
             let grows = self.only_grows(record);
             touched.note(self.transcript.apply(record), grows);
             self.note_missed(record);
-            touched.around |= !grows || self.surroundings.has_questions();
+            touched.around |= !grows || self.may_explain(&record.event);
         }
         let mut ops = Vec::new();
         self.show(touched, &mut ops);
@@ -197,6 +198,11 @@ impl Live {
             Event::ToolOutputDelta { call_id, .. } => answer.call(call_id).is_some(),
             _ => false,
         }
+    }
+
+    /// Words that a question may be asked with: why the agent wants it.
+    fn may_explain(&self, event: &Event) -> bool {
+        matches!(event, Event::TextDelta { .. }) && self.surroundings.has_questions()
     }
 
     fn draw_if_open(&mut self, idx: usize) {
