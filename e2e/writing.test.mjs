@@ -107,6 +107,37 @@ test("what is written to change a queued message stays when messages change plac
   assert.ok(await box.locator("textarea").evaluate((it) => it === document.activeElement), "in focus");
 });
 
+test("in the list, the focus, the place and a title that is being written stay when sessions change places", async (t) => {
+  const page = await browser.newPage(t, { viewport: { width: 1280, height: 420 } });
+  const { say } = await openDrawn(page, "odd", gallery.html("odd"));
+  const lines = page.locator("#sessions > li[data-session-id]");
+  const ids = await lines.evaluateAll((all) => all.map(({ id }) => id));
+  const last = page.locator(`[id="${ids.at(-1)}"]`);
+  const patched = async (/** @type {any[]} */ ops) => {
+    say({ type: "patch", sessions: true, ops: [...ops, ["attr", ids[0], "data-patched", `${ops.length}`]] });
+    await page.locator(`[data-patched="${ops.length}"]`).waitFor({ state: "attached" });
+  };
+  await last.locator("a").focus();
+  const top = () => page.locator(".scroller").evaluate((it) => it.scrollTop);
+  const before = await top();
+  assert.ok(before > 0, "the list is longer than its place");
+  await patched([["move", ids.at(-1), ids[1]]]);
+  assert.ok(await last.locator("a").evaluate((it) => it === document.activeElement));
+  await page.locator(".scroller").evaluate((it) => it.scrollTo(0, 1000));
+  const end = await top();
+  const list = await page.locator("#sessions").evaluate((it) => it.outerHTML);
+  await patched([["put", "sessions", list], ["drop", "-"]]);
+  assert.equal(await top(), end);
+
+  await last.hover();
+  await last.locator(".more").click();
+  await page.getByRole("menuitem", { name: "Rename" }).click();
+  await last.locator("input").fill("Lamps");
+  await patched([["attr", ids.at(-1), "data-state", "running"], ["move", ids.at(-1), null], ["drop", "-"]]);
+  assert.equal(await last.locator("input").inputValue(), "Lamps");
+  assert.ok(await last.locator("input").evaluate((it) => it === document.activeElement));
+});
+
 test("folded JSON is copied whole", async (t) => {
   const callboard = await startCallboard(t);
   const rows = Array.from({ length: 80 }, (_, idx) => ({ idx }));

@@ -111,7 +111,7 @@ fn line(session: &ListedSession, is_open: bool) -> Element {
         span.row { (state_dot(*state)) span.title { (title) } }
         span.row.meta { span.agent { (agent) } (ago(*updated_at)) }
     });
-    let more = Element::new("button", format!("{LIST}.more-{id}")).class("quiet more");
+    let more = Element::new("button", format!("{LIST}.menu-{id}")).class("quiet more");
     let more = more.attr("type", "button").attr("data-action", "session-menu");
     let more = more.attr("aria-haspopup", "menu").attr("aria-label", format!("More for {title}"));
     element.child(link).child(more.html(icon("dots")))
