@@ -63,10 +63,11 @@ fn label_of(answer: &Answer, call: &Call) -> String {
             .filter(|it| call.arguments_done && !it.is_empty() && !parses(call));
         return raw.unwrap_or_else(|| call.label());
     }
+    let name = call.name.trim();
     let before = answer.calls().take_while(|it| it.id != call.id);
-    match before.filter(|it| it.name == call.name).count() {
-        0 => call.name.clone(),
-        n => format!("{} #{}", call.name, n + 1),
+    match before.filter(|it| it.name.trim() == name).count() {
+        0 => name.to_owned(),
+        n => format!("{name} #{}", n + 1),
     }
 }
 

@@ -389,7 +389,11 @@ impl Answer {
 impl Call {
     /// The name, or "Call #N" where there is none.
     pub fn label(&self) -> String {
-        if self.is_nameless() { format!("Call #{}", self.number) } else { self.name.clone() }
+        if self.is_nameless() {
+            format!("Call #{}", self.number)
+        } else {
+            self.name.trim().to_owned()
+        }
     }
 
     /// A name of nothing but blanks is none.
