@@ -200,9 +200,10 @@ impl Live {
         }
     }
 
-    /// Words that a question may be asked with: why the agent wants it.
+    /// What a question may show: why the agent wants it, and what.
     fn may_explain(&self, event: &Event) -> bool {
-        matches!(event, Event::TextDelta { .. }) && self.surroundings.has_questions()
+        let is_shown = matches!(event, Event::TextDelta { .. } | Event::ToolArgumentsDelta { .. });
+        is_shown && self.surroundings.has_questions()
     }
 
     fn draw_if_open(&mut self, idx: usize) {
