@@ -7,7 +7,7 @@ import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
 import { startCallboard, until } from "./callboard.mjs";
-import { LOOKS, answered, field, openSession, say, seen, sessionOf, setRoot } from "./drive.mjs";
+import { LOOKS, answered, field, hasRead, openSession, say, seen, sessionOf, setRoot } from "./drive.mjs";
 import { openDrawn, useGallery } from "./gallery.mjs";
 
 const browser = useBrowser();
@@ -84,7 +84,7 @@ test("with a running agent: what was allowed runs, as it was changed, and what w
   const ask = async (command, decide) => {
     const count = await page.locator('.messages > .message[data-role="assistant"]').count();
     await say(page, `run ${command}`);
-    await sheet.waitFor();
+    await hasRead(page);
     assert.ok(!(await made()).includes(command.split(" ")[1] ?? ""), "nothing runs unasked");
     await decide();
     await answered(page, count + 1);
@@ -188,4 +188,75 @@ test("whoever is writing when a question comes does not answer it by writing", a
   await page.keyboard.type("123 n");
   assert.equal(await field(page).inputValue(), "item 123 n");
   assert.deepEqual(asked, []);
+});
+
+/** A session that has asked twice, and the patch with which the second question comes. @param {any} t */
+async function openTwice(t) {
+  const page = await browser.newPage(t);
+  const { first, patches } = gallery.replay("decided");
+  const drawn = await openDrawn(page, "decided", first);
+  const shown = patches.filter(({ ops }) => ops?.some(([, , html]) => String(html).includes("alertdialog")));
+  for (const step of patches.filter(({ seq }) => seq <= (shown[0]?.seq ?? 0))) await drawn.patch(step);
+  await hasRead(page);
+  const next = patches.filter(({ seq }) => seq > (shown[0]?.seq ?? 0) && seq <= (shown[1]?.seq ?? 0));
+  return { page, next, ...drawn };
+}
+
+test("a key that is pressed twice or held, or a double click, answers one question and not the next", async (t) => {
+  for (const how of ["twice", "held", "click"]) {
+    const { page, next, patch, asked } = await openTwice(t);
+    const allow = page.getByRole("alertdialog").getByRole("button", { name: "Allow once" });
+    const at = await allow.boundingBox();
+    const act = async () => {
+      if (how === "click") await page.mouse.click((at?.x ?? 0) + 5, (at?.y ?? 0) + 5);
+      else if (how === "twice") await page.keyboard.press("1");
+      else await page.keyboard.down("1");
+    };
+    await act();
+    await until(async () => asked.length > 0);
+    for (const step of next) await patch(step);
+    await act();
+    await page.waitForFunction(() => !document.body.matches(".just-asked"));
+    if (how === "held") await act();
+    assert.equal(asked.length, 1, how);
+    await page.keyboard.up("1");
+    await page.keyboard.press("1");
+    await until(async () => asked.length === 2);
+  }
+});
+
+test("what is changed in the block counts where it is allowed in the sheet, and stays when all is drawn again", async (t) => {
+  const opened = await open(t);
+  const block = opened.page.locator(".approval");
+  await block.getByText("Change the arguments").click();
+  await block.locator(".edited").fill('{"command": "true"}');
+  await opened.sheet.getByRole("button", { name: "Deny" }).click();
+  await opened.sheet.getByRole("textbox", { name: "Why not" }).fill("Perhaps");
+  const html = await opened.page.evaluate(async () => (await fetch(location.href)).text());
+  const parts = await opened.page.evaluate((html) => {
+    const page = new DOMParser().parseFromString(html, "text/html");
+    return [".messages > .message:last-child", ".dock"].map((it) => {
+      const found = page.querySelector(it);
+      return ["put", found?.id ?? "", found?.outerHTML ?? ""];
+    });
+  }, html);
+  opened.say({ type: "patch", sessionId: "approval", seq: 1000, ops: parts });
+  await opened.page.waitForFunction(() => document.body.dataset.head === "1000");
+  assert.equal(await block.locator(".edited").inputValue(), '{"command": "true"}');
+  assert.ok(await block.locator(".edited").isVisible());
+  assert.equal(await opened.sheet.getByRole("textbox", { name: "Why not" }).inputValue(), "Perhaps");
+  const allow = () => opened.sheet.getByRole("button", { name: "Allow once" }).click();
+  const body = { decision: "accepted", scope: "once", arguments: '{"command": "true"}' };
+  assert.deepEqual(await answer(opened, allow), [{ what: ROUTE, body }]);
+});
+
+test("the agent can be stopped while it asks, and who does not see the question hears of it", async (t) => {
+  const page = await browser.newPage(t);
+  const { first, patches } = gallery.replay("approval");
+  const { patch, asked } = await openDrawn(page, "approval", first);
+  for (const step of patches) await patch(step);
+  assert.match((await page.locator("#announcer").textContent()) ?? "", /The agent asks: .*Waiting for you: shell/);
+  await page.getByRole("button", { name: "Stop the agent" }).click();
+  await until(async () => asked.length > 0);
+  assert.deepEqual(asked.map(({ what }) => what), ["POST /api/sessions/approval/cancel"]);
 });

@@ -59,6 +59,11 @@ export async function assertSameAfterReload(page) {
   assert.equal(await conversationText(page), live);
 }
 
+/** A question can be answered only when it has been there for a moment. @param {Page} page */
+export async function hasRead(page) {
+  await page.locator("body:not(.just-asked) .sheet").first().waitFor();
+}
+
 /** The mark is lost when the page is loaded again. @param {Page} page */
 export async function mark(page) {
   await page.evaluate(() => Object.assign(window, { isMarked: true }));

@@ -28,10 +28,11 @@ function hostileLog(payloads) {
   /** @type {object[]} */
   const log = [{ type: "session_created", agent: "demo", title: payloads[0] }];
   for (const [idx, payload] of payloads.entries()) {
-    const responseId = `r${idx}`;
+    // A log may come from anywhere, and its ids with it.
+    const responseId = `../r${idx}?${payload}#`;
     const known = KNOWN_TOOLS[idx % KNOWN_TOOLS.length] ?? "";
     log.push(
-      { type: "user_message", messageId: `m${idx}`, text: payload, attachments: [file(payload)] },
+      { type: "user_message", messageId: `m${idx}/${payload}`, text: payload, attachments: [file(payload)] },
       { type: "run_start", responseId, agent: payload, model: payload, trigger: "user" },
       { type: "step_start", responseId, index: 0 },
       ...part("thinking", responseId, `${responseId}.0`, payload),
@@ -40,7 +41,7 @@ function hostileLog(payloads) {
       ...call(responseId, `${responseId}.3`, known, hostileArguments(payload), payload),
       { type: "notice", responseId, level: idx % 2 ? "info" : "error", text: payload },
       { type: "unrecognized", responseId, source: payload, raw: payload },
-      { type: "agent_message", responseId, exchangeId: `x${idx}`, direction: "sent", agent: payload, text: payload },
+      { type: "agent_message", responseId, exchangeId: `x${idx}"${payload}`, direction: "sent", agent: payload, text: payload },
       { type: "step_finish", responseId, index: 0, finishReason: "tool-calls" },
       { type: "step_start", responseId, index: 1 },
       ...part("text", responseId, `${responseId}.4`, payload),
@@ -180,6 +181,32 @@ for (const bypassCSP of [false, true]) {
     }
   });
 }
+
+test("an id leads to no other address: what is there is not made HTML", async (t) => {
+  const callboard = await startCallboard(t);
+  const responseId = "../events?after=0#";
+  const callId = `${responseId}.0`;
+  const text = `<img src=x onerror="window.wasRun=alert(1)">`;
+  await callboard.importLog("addressed", [
+    { type: "session_created", agent: "demo", title: text },
+    { type: "user_message", messageId: "m", text, attachments: [{ ...file(text), blob: "../agents?#" }] },
+    { type: "run_start", responseId, agent: "demo", trigger: "user" },
+    ...call(responseId, callId, "read_file", JSON.stringify({ path: "a.rs" }), text).slice(0, 3),
+    { type: "tool_result", responseId, callId, toolName: "read_file", ok: true, result: "fn main() {}", durationMs: 1 },
+    { type: "run_finish", responseId, status: "completed", durationMs: 1 },
+  ]);
+  const page = await browser.newPage(t, { bypassCSP: true });
+  const faults = listFaults(page);
+  const signs = await watch(page, callboard.base);
+  await page.goto(`${callboard.base}s/addressed?token=${callboard.token}`);
+  const fetched = page.waitForResponse((it) => it.url().includes("format=html"));
+  await openAll(page);
+  assert.match((await fetched).url(), /calls\/\.\.%2Fevents%3Fafter%3D0%23\.0\/output\?stream=file/);
+  await page.locator(".file .fetched .hl-keyword").first().waitFor({ state: "attached" });
+  assert.match((await page.locator(".attachment").getAttribute("href")) ?? "", /^\/api\/blobs\/[^/?#]+$/);
+  assert.deepEqual(await page.evaluate(strangers, ELEMENTS), []);
+  assert.deepEqual([signs, faults], [[], []]);
+});
 
 /** A word by which a portion is found, and no other one. @param {number} portion */
 const wordOf = (portion) => `portion${String.fromCharCode("a".charCodeAt(0) + portion)}`;

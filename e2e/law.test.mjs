@@ -62,17 +62,14 @@ async function checkPatches(t, name, first, patches, pages) {
   for (const step of patches) {
     const fresh = pages[step.seq];
     await patch(step, fresh);
+    const closed = await page.evaluate(closedOf, [...opened]);
+    assert.deepEqual(closed, [], `${name} at ${step.seq}: what the reader opened stays open`);
     for (const id of await page.evaluate(openOne)) opened.add(id);
     if (fresh === undefined) continue;
     const [shown, expected] = [null, fresh].map((html) => page.evaluate(fromLog, html));
     assertSame(await shown, await expected, `${name} at ${step.seq}`);
     cuts += 1;
   }
-  const closed = await page.evaluate(
-    (ids) => ids.filter((id) => document.getElementById(id)?.hasAttribute("open") === false),
-    [...opened],
-  );
-  assert.deepEqual(closed, [], `${name}: what the reader opened stays open`);
   assert.deepEqual(faults, []);
   await page.close();
   return cuts;
@@ -90,9 +87,14 @@ function assertSame(shown, expected, when) {
 
 /** Opens the first block that is closed; gives its id. Runs in the browser. */
 function openOne() {
-  const closed = document.querySelector(".messages details[id]:not([open])");
+  const closed = document.querySelector(":is(.messages, .queue) details[id]:not([open])");
   closed?.setAttribute("open", "");
   return closed ? [closed.id] : [];
+}
+
+/** Those that are there and not open. Runs in the browser. @param {string[]} ids */
+function closedOf(ids) {
+  return ids.filter((id) => document.getElementById(id)?.hasAttribute("open") === false);
 }
 
 test("a running agent's page is at every moment the page that would be loaded", async (t) => {

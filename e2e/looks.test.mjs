@@ -55,7 +55,7 @@ test("X3 panels: a panel for each call with its time, red where it failed; time 
   assert.deepEqual(await seen(page.locator(".activity, .tool-calls-container")), []);
   assert.doesNotMatch(await spoken(page), /Used 7 tools|Tool call:/);
   const [first] = await seen(answer.locator(".tool-block > details > summary"));
-  assert.match(first ?? "", /Bash.*cargo test --lib clock.*failed \(4\.2s\)/);
+  assert.match(first ?? "", /Bash \(4\.2s\).*cargo test --lib clock.*failed/);
   const timing = await seen(page.locator(".timing"));
   assert.deepEqual(timing, ["Assistant · 12s · 6,500 tokens", "Assistant · 1.2s · 650 tokens"]);
 
@@ -102,7 +102,7 @@ test("a stopped call, one that was cut and one to an agent differ from others in
     assert.match((await seen(stopped)).join(), /⚠ Interrupted/);
     assert.equal(await style(stopped, "borderTopStyle"), "dashed");
     const cut = (await open(t, "long", look)).page.locator(".tool-block.truncated");
-    assert.match((await seen(cut)).join(), /⚠ cut for the model: 16 KB of 40 KB/);
+    assert.match((await seen(cut)).join(), /⚠ Truncated for the model: 16 KB of 40 KB/);
     const callback = (await open(t, "exchange", look)).page.locator(".agent-callback").first();
     const plain = (await open(t, "tools", look)).page.locator(".tool-block.success").first();
     assert.notDeepEqual(await colour(callback, "borderTopColor"), await colour(plain, "borderTopColor"));
@@ -120,7 +120,7 @@ test("the widget's three states: thinking, working with the tool's name, complet
     await patch(step);
     if ((await line.count()) === 0) continue;
     const state = (await line.getAttribute("data-state")) ?? "";
-    states.set(state, (states.get(state) ?? new Set()).add((await line.innerText()).trim()));
+    states.set(state, (states.get(state) ?? new Set()).add((await line.textContent())?.trim() ?? ""));
     if (state === "complete") break;
   }
   assert.deepEqual([...states.keys()], ["thinking", "working", "complete"]);
@@ -246,3 +246,22 @@ async function colour(of, property) {
 function isRed([red = 0, green = 0, blue = 0] = []) {
   return red > green + 60 && red > blue + 60;
 }
+
+test("X3 panels: a call reads \"search (2.1s)\", and all of its arguments and result are one click away", async (t) => {
+  const { page } = await open(t, "odd", "panels");
+  const block = page.locator(".tool-block:has(.raw.only)", { hasText: "search" }).first();
+  const summary = block.locator("> details > summary");
+  assert.match(await summary.innerText(), /search \(\d+(\.\d)?m?s\)/);
+  await summary.click();
+  const title = block.locator(".section .title").first();
+  assert.ok(!(await title.isVisible()), "collapsed");
+  await block.getByText("Show details").click();
+  assert.ok(await title.isVisible());
+  await block.getByText("Show details").click();
+  for (const look of LOOKS.filter((it) => it !== "panels" && it !== "badges")) {
+    await setRoot(page, { toolDisplay: look });
+    await openAll(page);
+    assert.deepEqual(await seen(block.getByText("Show details")), [], look);
+    assert.ok(await title.isVisible(), look);
+  }
+});

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
 import { INSTANT, NATURAL, startCallboard, until } from "./callboard.mjs";
-import { answered, field, openSession, say, seen } from "./drive.mjs";
+import { answered, field, hasRead, openSession, say, seen } from "./drive.mjs";
 import { openDrawn, useGallery } from "./gallery.mjs";
 
 const browser = useBrowser();
@@ -74,7 +74,7 @@ test("after an answer by key one can write on", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
   await say(page, "run touch made");
-  await page.getByRole("alertdialog").waitFor();
+  await hasRead(page);
   await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement)?.blur());
   await page.keyboard.press("1");
   await answered(page);

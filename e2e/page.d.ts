@@ -16,6 +16,7 @@ interface PageElements {
   imported: HTMLElement;
   later: HTMLElement;
   menu: HTMLElement;
+  pending: HTMLElement;
   query: HTMLInputElement;
   search: HTMLFormElement;
   send: HTMLElement;

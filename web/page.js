@@ -48,7 +48,14 @@ const json = async (...what) => (await request(...what)).json();
 
 const fetchText = async (path = "") => (await request("GET", path)).text();
 
-const fetchPage = async (path = "") => new DOMParser().parseFromString(await fetchText(path), "text/html");
+/** Of what is no HTML, nothing is made HTML. */
+async function fetchHtml(path = "") {
+  const response = await request("GET", path);
+  if (/^text\/html\b/.test(response.headers.get("content-type") ?? "")) return response.text();
+  throw new Error("the server answered with something else than a page.");
+}
+
+const fetchPage = async (path = "") => new DOMParser().parseFromString(await fetchHtml(path), "text/html");
 
 const goHome = () => (location.href = "/");
 
@@ -83,9 +90,9 @@ function swap(old, fresh) {
   for (const { id } of all("details[open]", old)) fresh.getElementById(id)?.setAttribute("open", "");
   if (old.matches("[open]")) fresh.firstElementChild?.setAttribute("open", "");
   for (const it of all(".fetched", old)) fresh.getElementById(it.parentElement?.id ?? "")?.append(it);
-  for (const { id, value, defaultValue } of /** @type {any[]} */ (all("textarea", old))) {
-    const next = fresh.querySelector(`[id="${id}"]`);
-    if (next && value !== defaultValue) next.value = value;
+  for (const { id, value, defaultValue, hidden, parentElement } of all("textarea, .note", old)) {
+    const next = /** @type {any} */ (fresh.getElementById(id || parentElement?.id || "-"));
+    if (next && value !== defaultValue) Object.assign(id ? next : find(".edited", next), { value, hidden });
   }
   keepingFocus(() => old.replaceWith(fresh));
 }
@@ -97,16 +104,25 @@ function keepingFocus(change) {
   if (focused && document.activeElement === page) get(focused)?.focus({ preventScroll: true });
 }
 
+/** @param {HTMLElement} near @param {(fresh: DocumentFragment) => void} place */
+function come(html = "", near, place) {
+  const fresh = parse(html);
+  const old = get(fresh.firstElementChild?.id);
+  // What was fetched may be ahead of the patches.
+  if (old) swap(old, fresh);
+  else place(fresh);
+  opened({ target: near });
+}
+
 /** @type {Ops} */
 const ops = {
   put: (it, html) => swap(it, parse(html)),
-  // What was fetched may be ahead of the patches.
-  add(it, html) {
-    const fresh = parse(html);
-    const old = get(fresh.firstElementChild?.id);
-    if (old) swap(old, fresh);
-    else it.append(fresh);
-    opened({ target: it });
+  add: (it, html) => come(html, it, (fresh) => it.append(fresh)),
+  before: (it, html) => come(html, it, (fresh) => it.before(fresh)),
+  move(it, next) {
+    const list = /** @type {any} */ (it.parentElement);
+    // Not every browser moves without taking out.
+    (list.moveBefore ?? list.insertBefore).call(list, it, get(next));
   },
   text: (it, more) => (it.lastChild instanceof Text ? it.lastChild.appendData(more) : it.append(more)),
   attr: (it, name, value) => (value === null ? it.removeAttribute(name) : it.setAttribute(name, value)),
@@ -136,11 +152,20 @@ function patch(list) {
     write([field.value, rewritten.value].filter(Boolean).join("\n"));
     say("That message has begun as it was. What you wrote is below.");
   }
-  for (const it of all("#pending > *")) if (find(`.message[data-client-id="${it.id}"]`)) it.remove();
+  dropSent();
   if (list.some(([, id]) => id.startsWith("sessions"))) listChanged();
+  noteQuestions();
   // At once: what has shrunk moves the page, and the browser tells of it when it has grown again.
   if (following) follow();
   settling ||= setTimeout(settle, 100);
+}
+
+/** What is in the log is not on its way any more. */
+function dropSent() {
+  for (const it of all("#pending > *")) {
+    const named = `[data-client-id="${it.id}"], [data-message-id="${CSS.escape(it.dataset.messageId ?? "-")}"]`;
+    if (find(`:is(.messages, .queue:not(#pending)) :is(${named})`)) it.remove();
+  }
 }
 
 /** What need not be done for each word that comes. */
@@ -221,7 +246,7 @@ function receive(frame) {
   if (frame.sessionId && frame.seq > seq) page.dataset.head = seq = frame.seq;
   else if (frame.type === "reload") report(reload("", Infinity));
   else if (frame.type === "error") say(frame.message);
-  else if (frame.type === "ack" && frame.clientId === awaited) edit();
+  else if (frame.type === "ack" && frame.clientId === awaited) endEdit();
   else if (frame.type === "session_deleted" && frame.id === session) goHome();
   else if (frame.type === "session_deleted") get(`sessions-${frame.id}`)?.remove();
 }
@@ -323,11 +348,14 @@ const begin = (message) => Number(message?.id.match(/\d+$/));
 
 const topOf = (id = "") => get(id)?.getBoundingClientRect().top ?? 0;
 
+/** Those of this session; what others said may stand within. */
+const shown = () => all(":scope > .message, :scope > .rewound > .message", list());
+
 /** The message that is read, and all after it. */
-const seen = () => all(".message", list()).filter((it) => it.getBoundingClientRect().bottom > 0);
+const seen = () => shown().filter((it) => it.getBoundingClientRect().bottom > 0);
 
 /** Guessed heights become real, and the browser keeps them: what is far moves nothing later. @param {Element[]} messages */
-function measure(messages = all(".message", list())) {
+function measure(messages = shown()) {
   const sheet = new CSSStyleSheet();
   const ids = messages.map(({ id }) => `#${CSS.escape(id)}`);
   // Not by a mark on the messages: those are the server's.
@@ -355,7 +383,7 @@ function dropFar(isAfter = false) {
   if (!far.length) return;
   for (const it of far) it.remove();
   const side = sure(isAfter ? "later" : "earlier");
-  const kept = all(".message", list());
+  const kept = shown();
   const from = isAfter ? `?after=${begin(kept.at(-1))}` : `?before=${begin(kept[0])}`;
   find("a", side)?.setAttribute("href", from);
   side.hidden = false;
@@ -453,10 +481,23 @@ let uploads = [];
 /** The message that is being written anew, and what it is sent as. */
 let edited = "";
 let awaited = "";
+let awaitedText = "";
+/** The files of the message that was begun before. @type {Upload[]} */
+let draftFiles = [];
 const draft = `draft:${session ?? ""}`;
 
+/** A browser may not let anything be kept. @param {string} [text] */
+function keepDraft(text) {
+  try {
+    if (text !== undefined) localStorage.setItem(draft, text);
+    return localStorage.getItem(draft) ?? "";
+  } catch {
+    return text ?? "";
+  }
+}
+
 function fieldChanged() {
-  if (!edited) localStorage.setItem(draft, field.value);
+  if (!edited) keepDraft(field.value);
   field.style.height = "auto";
   field.style.height = `${field.scrollHeight}px`;
 }
@@ -506,47 +547,72 @@ function setUploads(next) {
   sure("files").hidden = !chips.length;
 }
 
+/** What could not be sent, and the session that was made for it: who sends it again sends the same. */
+let unsent = { text: "", clientId: "", start: "", made: "" };
+
+/** In a new session, unless one was made already. */
+async function makeSession() {
+  const start = { agent: sure("agent").value, workspace: sure("folder").value.trim() || undefined };
+  const words = JSON.stringify(start);
+  if (unsent.start !== words) Object.assign(unsent, { start: words, made: (await json("POST", "/api/sessions", start)).id });
+  return unsent.made;
+}
+
 /** What is typed while a message is on its way is the next message. */
-async function send(mode = "queue") {
-  const text = field.value.trim();
-  const files = uploads;
+async function send(mode = "queue", example = "") {
+  const text = example || field.value.trim();
+  const files = example ? [] : uploads;
   if (!text && !files.length) return;
-  const clientId = `${Date.now()}-${Math.random().toString(36).slice(2)}`;
+  const fresh = `${Date.now()}-${Math.random().toString(36).slice(2)}`;
+  const clientId = text === unsent.text ? unsent.clientId : fresh;
   if (edited) {
     const attachments = await Promise.all(files.map((it) => it.sent));
     tell({ type: "edit_message", sessionId: session, messageId: edited, text, attachments, clientId });
     // It stays where it is until the server has taken it.
     awaited = clientId;
+    awaitedText = field.value;
     return;
   }
   const bubble = element("div", { class: "bubble" }, text || files.map((it) => it.name).join(", "));
-  const pending = element("article", { id: clientId, class: "message sending", "data-role": "user" }, bubble);
-  get("pending")?.append(pending);
-  write();
-  setUploads([]);
+  const pending = element("article", { id: clientId, class: "message sending", "data-role": "user", "aria-label": "You" }, bubble);
+  sure("pending").append(pending);
+  if (!example) {
+    write();
+    setUploads([]);
+  }
   report(followAgain());
   try {
     const attachments = await Promise.all(files.map((it) => it.sent));
-    const start = () => ({ agent: sure("agent").value, workspace: sure("folder").value.trim() || undefined });
-    const id = session ?? (await json("POST", "/api/sessions", start())).id;
+    const id = session ?? (await makeSession());
     const body = { text, clientId, attachments, mode };
-    const { state } = await json("POST", `/api/sessions/${id}/messages`, body);
+    const { state, messageId } = await json("POST", `/api/sessions/${id}/messages`, body);
+    pending.dataset.messageId = messageId;
+    dropSent();
     if (mode === "steer" && state === "queued") say("The agent cannot take it now: it is queued.");
     if (!session) location.href = `/s/${id}`;
+    unsent.text = "";
   } catch (error) {
     pending.remove();
+    Object.assign(unsent, { text, clientId });
     setUploads([...files, ...uploads]);
     write(field.value ? `${text}\n${field.value}` : text);
     throw error;
   }
 }
 
-/** Another message, or none. @param {Upload[]} files */
-function edit(id = "", text = localStorage.getItem(draft) ?? "", files = []) {
+/** Another message, or the one that was begun before. @param {Upload[]} [files] */
+function edit(id = "", text = keepDraft(), files = draftFiles) {
+  if (!edited) draftFiles = uploads;
   edited = id;
   sure("editing").hidden = !id;
   setUploads(files);
   write(text);
+}
+
+/** What was typed since it was sent is not lost. */
+function endEdit() {
+  const typed = field.value === awaitedText ? undefined : field.value;
+  edit("", typed);
 }
 
 actions["stop-editing"] = () => edit();
@@ -558,8 +624,7 @@ actions.edit = (button) => {
 };
 actions.example = (button) => {
   sure("agent").value = button.dataset.agent ?? "";
-  write(button.innerText);
-  return send();
+  return send("queue", button.innerText);
 };
 actions.attach = () => sure("attach").click();
 actions.steer = () => send("steer");
@@ -573,6 +638,20 @@ actions.queue = (button) => {
   tell({ type, sessionId: session, messageId, position: Number(position), text });
   box?.removeAttribute("open");
 };
+
+// Text that is held back for a moment
+
+/** Who loads the page again, or was away, does not wait again. @param {any[]} animations */
+function skipWaited(animations) {
+  for (const it of animations) {
+    const message = /^(held|give-way)$/.test(it.animationName) && it.effect.target.closest(".message");
+    const text = message && find(".undecided", message);
+    if (text) it.currentTime = Math.max(0, Date.now() - Number(text.dataset.begun));
+  }
+}
+
+addEventListener("animationstart", ({ target }) => skipWaited(/** @type {any} */ (target).getAnimations()));
+skipWaited(document.getAnimations());
 
 // Copying and opening
 
@@ -597,12 +676,14 @@ actions.copy = async (button) => {
   const { of, src } = button.dataset;
   const near = up(button, ".message, .section, .badge");
   const url = src ?? find(`${of} .show-all`, near)?.getAttribute("href");
-  return copy(url ? await fetchText(url) : all(`${of}`, near).map((it) => it.innerText).join("\n\n"));
+  // What is folded is not seen, and belongs to it.
+  const text = (/** @type {HTMLElement} */ it) => find(".json", it)?.textContent ?? it.innerText;
+  return copy(url ? await fetchText(url) : all(`${of}`, near).map(text).join("\n\n"));
 };
 
 /** All of what was cut, or has no colours yet. @param {HTMLElement} body @param {string | null} [url] */
 async function complete(body, url) {
-  const html = await fetchText(url ?? "");
+  const html = await fetchHtml(url ?? "");
   if (find(".fetched", body)) return;
   body.append(element("div", { class: "fetched" }, parse(html)));
   const { sessionId, head } = find(".embedded", body)?.dataset ?? {};
@@ -629,6 +710,20 @@ function embedAgain(which = "") {
 }
 
 addEventListener("toggle", opened, true);
+addEventListener(
+  "toggle",
+  ({ target }) => {
+    const closed = /** @type {any} */ (target);
+    if (!closed.matches("details:not([open])")) return;
+    for (const it of all(".fetched:has(> .embedded)", closed)) {
+      const { sessionId } = find(".embedded", it)?.dataset ?? {};
+      it.remove();
+      const isElsewhere = find(`[data-session-id="${sessionId}"]:is(body, .embedded)`);
+      if (!isElsewhere && socket.readyState === 1) tell({ type: "unsubscribe", sessionId });
+    }
+  },
+  true,
+);
 actions["show-all"] = (link) => {
   following = false;
   return complete(up(link, ".cut"), `${link.getAttribute("href")}&format=html`);
@@ -645,24 +740,60 @@ actions["show-less"] = (button) => find(".fetched", up(button, ".cut"))?.remove(
 
 /** @param {HTMLElement} button @param {object} answer */
 function decide(button, answer) {
+  justAsked();
   // On a phone that would open the keyboard.
   refocuses = matchMedia("(pointer: fine)").matches;
   const id = up(button, ".embedded").dataset.sessionId ?? session;
-  return request("POST", `/api/sessions/${id}/calls/${up(button, QUESTION).dataset.callId}/approval`, answer);
+  const call = encodeURIComponent(up(button, QUESTION).dataset.callId ?? "");
+  return request("POST", `/api/sessions/${id}/calls/${call}/approval`, answer);
 }
 
 const QUESTION = ".sheet, .approval";
+/** So long a question must have been there before it can be answered. */
+const SEEN_MS = 500;
+let asked = "";
+let askedDelay = 0;
+
+/** When a key or a button was last pressed, and whether that was just before the question came. */
+let pressedAt = -Infinity;
+let isHasty = false;
+for (const press of ["keydown", "pointerdown"]) {
+  addEventListener(press, () => (pressedAt = performance.now()), true);
+}
+
+/** Clicks that were meant for something else are no answer, nor are keys that follow on others. */
+function justAsked() {
+  isHasty = performance.now() - pressedAt < SEEN_MS;
+  page.classList.add("just-asked");
+  clearTimeout(askedDelay);
+  askedDelay = setTimeout(() => page.classList.remove("just-asked"), SEEN_MS);
+}
+
+/** Those who do not see the questions are told of a new one; nobody is taken away from what they write. */
+function noteQuestions() {
+  const sheets = all(".sheet", foot);
+  const next = sheets.map(({ id }) => id).join();
+  if (next === asked) return;
+  const [fresh] = sheets.filter(({ id }) => !asked.split(",").includes(id));
+  asked = next;
+  if (sheets.length && socket) justAsked();
+  if (fresh) announce(`The agent asks: ${find(".question, legend", fresh)?.textContent}`);
+}
 
 actions.allow = (button) => {
-  const field = find(".edited", up(button, QUESTION));
-  const changed = field && field.value !== field.defaultValue ? { arguments: field.value } : {};
+  const question = up(button, QUESTION);
+  // It stands in two places; what was changed in either counts, here first.
+  const twins = all(`${QUESTION}`).filter((it) => it.dataset.callId === question.dataset.callId);
+  const fields = [question, ...twins].flatMap((it) => all(".edited", it));
+  const field = fields.find((it) => it.value !== it.defaultValue);
+  const changed = field ? { arguments: field.value } : {};
   return decide(button, { decision: "accepted", scope: button.dataset.scope, ...changed });
 };
 actions.deny = (button) => {
   const note = find(".note", up(button, QUESTION));
   if (!note?.hidden) return decide(button, { decision: "rejected", feedback: note?.value || undefined });
   note.hidden = false;
-  note.onkeydown = ({ key }) => void (key === "Enter" && button.click());
+  note.onkeydown = ({ key, isComposing }) => void (key === "Enter" && !isComposing && button.click());
   return note.focus();
 };
 /** Other words win over a choice, and stand beside several. */
@@ -778,6 +909,7 @@ addEventListener("click", (event) => {
   const button = target?.closest("[data-action]");
   if (!button || ctrlKey || metaKey) return;
   event.preventDefault();
+  if (event.isTrusted && button.closest(`.just-asked :is(${QUESTION}) .buttons`)) return;
   report((async () => actions[button.dataset.action ?? ""]?.(button))());
 });
 
@@ -881,6 +1013,7 @@ addEventListener("keydown", (event) => {
   const it = shortcut(event);
   if (!it) return;
   event.preventDefault();
+  if (it.closest(QUESTION) && (event.repeat || (isHasty && page.matches(".just-asked")))) return;
   if (it === query) {
     setDrawer(true);
     query.select();
@@ -921,6 +1054,7 @@ sure("settings").onchange = ({ target }) => {
 history.scrollRestoration = "manual";
 edit();
 follow();
+noteQuestions();
 settle();
 listChanged();
 setInterval(() => tick(document), 1000);

@@ -26,7 +26,7 @@ fn label() -> Markup {
 pub(crate) fn badge(view: &View, id: &str, answer: &Answer, call: &Call) -> Element {
     let tip = format!("{id}-tip");
     let label = label_of(answer, call);
-    let is_fallback = call.name.is_empty() && call.arguments_done && !parses(call);
+    let is_fallback = call.is_nameless() && call.arguments_done && !parses(call);
     let class =
         if is_fallback { "tool-call-badge tool-call-badge--fallback" } else { "tool-call-badge" };
     let whole = (call.arguments_done && call.input().bytes() > INLINE_MAX)
@@ -58,15 +58,16 @@ pub(crate) fn badge(view: &View, id: &str, answer: &Answer, call: &Call) -> Elem
 
 /// The name, with a number where it was there before; the raw text of a call that cannot be read.
 fn label_of(answer: &Answer, call: &Call) -> String {
-    if call.name.is_empty() {
+    if call.is_nameless() {
         let raw = inline(call.input())
             .filter(|it| call.arguments_done && !it.is_empty() && !parses(call));
         return raw.unwrap_or_else(|| call.label());
     }
+    let name = call.name.trim();
     let before = answer.calls().take_while(|it| it.id != call.id);
-    match before.filter(|it| it.name == call.name).count() {
-        0 => call.name.clone(),
-        n => format!("{} #{}", call.name, n + 1),
+    match before.filter(|it| it.name.trim() == name).count() {
+        0 => name.to_owned(),
+        n => format!("{name} #{}", n + 1),
     }
 }
 
@@ -82,7 +83,7 @@ pub(crate) fn payload(call: &Call, arguments: Option<String>) -> String {
         Some(text) if text.is_empty() => json!({}),
         Some(text) => match serde_json::from_str(&text) {
             Ok(value) => value,
-            Err(_) if call.name.is_empty() => return text,
+            Err(_) if call.is_nameless() => return text,
             Err(_) => Value::String(text),
         },
         None => {
@@ -91,12 +92,12 @@ pub(crate) fn payload(call: &Call, arguments: Option<String>) -> String {
         }
     };
     let mut function = Map::new();
-    if !call.name.is_empty() {
+    if !call.is_nameless() {
         function.insert("name".to_owned(), json!(call.name));
     }
     function.insert("arguments".to_owned(), arguments);
     let mut payload = Map::new();
-    if let Some(id) = &call.provider_call_id {
+    if let Some(id) = call.provider_call_id.as_ref().filter(|it| !it.is_empty()) {
         payload.insert("id".to_owned(), json!(id));
     }
     payload.insert("type".to_owned(), json!("function"));

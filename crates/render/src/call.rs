@@ -4,7 +4,7 @@
 //! opened, nor what a sub-agent did underneath.
 
 use maud::{Markup, PreEscaped, html};
-use transcript::{Body, Call, CallState, Decision, Executor, Outcome, Scope, Seq};
+use transcript::{Body, Call, CallState, Decision, Executor, Outcome, Retry, Scope, Seq};
 
 use crate::icon::icon;
 use crate::message::attachments;
@@ -85,10 +85,15 @@ fn head(call: &Call) -> Markup {
     let (mark, word) = state(call);
     let about = tool::subject(call).unwrap_or_else(|| summary(call));
     let retry = call.retries.last().filter(|_| call.is_open());
+    let took = html! {
+        @if let Some(outcome) = &call.outcome { span.took { "(" (duration(outcome.duration_ms)) ")" } }
+        @else if let Some(since) = call.running_since { span.clock data-since=(since.0) {} }
+    };
     html! {
         span.mark { (mark) }
         span.kind { (icon(Kind::of(&call.name).icon())) }
-        span.name { (call.label()) }
+        // What is read together stands together, wherever a look sets it.
+        span.called { span.name { (call.label()) } " " (took) }
         @if let Some(origin) = tool::origin(&call.name) { " " span.origin { (origin) } }
         @if !about.is_empty() { " " code.about { (about) } }
         span.spread {}
@@ -96,11 +101,9 @@ fn head(call: &Call) -> Markup {
             span.retrying { "Retrying (" (retry.attempt) "/" (retry.max_attempts) ")" }
         }
         @if let Some(Outcome { truncated: Some(cut), .. }) = &call.outcome {
-            span.cut-mark { "⚠ cut for the model: " (crate::words::size(cut.shown_bytes)) " of " (crate::words::size(cut.total_bytes)) }
+            span.cut-mark { "⚠ Truncated for the model: " (crate::words::size(cut.shown_bytes)) " of " (crate::words::size(cut.total_bytes)) }
         }
         span.state { (word) }
-        @if let Some(outcome) = &call.outcome { span.took { "(" (duration(outcome.duration_ms)) ")" } }
-        @else if let Some(since) = call.running_since { span.clock data-since=(since.0) {} }
         span.chevron { (icon("chevron")) }
     }
 }
@@ -126,25 +129,25 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
             parts.push(section.child_if(all_lines(&format!("{id}-a"), body)));
         }
     }
+    parts.extend(attempts(&format!("{id}-t"), call));
     parts.extend(error(&format!("{id}-x"), call));
     parts.extend(files(view, &format!("{id}-f"), call));
     let asked =
         section(&format!("{id}-g"), "Arguments", arguments(view, &format!("{id}-gb"), call));
     let got = result(view, &format!("{id}-rb"), call)
         .map(|body| section(&format!("{id}-r"), "Result", body));
+    let mut class = "raw only";
     if is_known {
+        class = "raw";
         let told = body_id(id, BodyKind::Told);
         parts.extend(view.drawing(&told, "section", call, BodyKind::Told, |room| {
             tool::told(&told, call, room, |file, extent| view.file(call, file, extent))
         }));
-        let raw = Element::new("details", format!("{id}-w")).class("raw").child(
-            Element::new("summary", format!("{id}-ws")).text("Show details: arguments and result"),
-        );
-        parts.push(raw.child(asked).child_if(got));
-    } else {
-        parts.push(asked);
-        parts.extend(got);
     }
+    let summary = Element::new("summary", format!("{id}-ws"));
+    let summary = summary.text("Show details: arguments and result");
+    let raw = Element::new("details", format!("{id}-w")).class(class).child(summary);
+    parts.push(raw.child(asked).child_if(got));
     parts
 }
 
@@ -201,6 +204,16 @@ fn result(view: &View, id: &str, call: &Call) -> Option<Element> {
         }
         None => view.body(id, call, BodyKind::Result, body),
     })
+}
+
+/// Why it was tried again.
+fn attempts(id: &str, call: &Call) -> Option<Element> {
+    let list = html! {
+        ol.attempts { @for Retry { attempt, max_attempts, error, .. } in &call.retries {
+            li { "Before attempt " (attempt) " of " (max_attempts) ": " (error.message) " " code { (error.code.as_str()) } }
+        } }
+    };
+    (!call.retries.is_empty()).then(|| Element::div(id).class("section").html(list))
 }
 
 fn error(id: &str, call: &Call) -> Option<Element> {
@@ -288,11 +301,11 @@ pub(crate) fn question(view: &View, id: &str, call: &Call, why: Option<String>) 
         p.question { (icon("alert")) " Waiting for you: " b { (call.label()) } }
         (PreEscaped(what.to_html()))
         @for why in reason.into_iter().chain(why.as_deref()) { blockquote.why tabindex="0" { (ticked(why)) } }
-        @if can_edit { (edit(view, call)) }
+        @if can_edit { (edit(view, id, call)) }
         @if let Some(covers) = options.and_then(|it| it.covers.as_deref()) {
             p.covers.meta { "For this session and always: " (covered(covers)) "." }
         }
-        input.note type="text" placeholder="Why not? Deny again to send." aria-label="Why not" hidden;
+        input.note id={ (id) "-note" } type="text" placeholder="Why not? Deny again to send." aria-label="Why not" hidden;
         div.buttons {
             button.primary type="button" data-action="allow" data-scope="once" aria-keyshortcuts="1" { "Allow once" kbd { "1" } }
             @if allows(Scope::Session) {
@@ -307,11 +320,11 @@ pub(crate) fn question(view: &View, id: &str, call: &Call, why: Option<String>) 
 }
 
 /// Long arguments are fetched when somebody wants to change them.
-fn edit(view: &View, call: &Call) -> Markup {
+fn edit(view: &View, id: &str, call: &Call) -> Markup {
     let is_there = view.is_alone() || inline(&call.arguments).is_some();
     let source = format!("{}&format=html", view.body_url(call, BodyKind::Edit));
     html! {
-        details.edit data-src=[(!is_there).then_some(source)] {
+        details.edit id={ (id) "-edit" } data-src=[(!is_there).then_some(source)] {
             summary { "Change the arguments" }
             @if is_there { (edited(call)) }
         }

@@ -117,6 +117,8 @@ impl Node {
             Op::Put { id, html } => self.replace(id, &parse(html)),
             Op::Drop { id } => self.replace(id, &[]),
             Op::Add { parent, html } => self.append(parent, parse(html)),
+            Op::Before { next, html } => self.set_before(next, &parse(html)),
+            Op::Move { id, before } => self.move_child(id, before.as_deref()),
             Op::Text { id, text } => self.append(id, vec![Self::Text(text.clone())]),
             Op::Attr { id, name, value } => self.set(id, name, value.as_deref()),
         }
@@ -129,6 +131,28 @@ impl Node {
         } else {
             children.iter_mut().for_each(|it| it.replace(id, by));
         }
+    }
+
+    fn set_before(&mut self, next: &str, more: &[Self]) {
+        let Self::Element { children, .. } = self else { return };
+        if let Some(at) = children.iter().position(|it| it.attribute("id") == Some(next)) {
+            children.splice(at..at, more.iter().cloned());
+        } else {
+            children.iter_mut().for_each(|it| it.set_before(next, more));
+        }
+    }
+
+    fn move_child(&mut self, id: &str, before: Option<&str>) {
+        let Self::Element { children, .. } = self else { return };
+        let place = |children: &[Self], id: Option<&str>| {
+            children.iter().position(|it| id.is_some() && it.attribute("id") == id)
+        };
+        let Some(at) = place(children, Some(id)) else {
+            return children.iter_mut().for_each(|it| it.move_child(id, before));
+        };
+        let moved = children.remove(at);
+        let to = place(children, before).unwrap_or(children.len());
+        children.insert(to, moved);
     }
 
     fn set(&mut self, id: &str, name: &str, value: Option<&str>) {

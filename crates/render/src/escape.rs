@@ -32,3 +32,11 @@ pub(crate) fn unescaped(html: &str) -> String {
     let html = html.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
     html.replace("&#13;", "\r").replace("&amp;", "&")
 }
+
+/// Ids may come from anywhere; in an address all but the plainest characters are written as numbers.
+pub(crate) fn in_address(id: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    let character =
+        |byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    id.bytes().map(character).collect()
+}

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use maud::{PreEscaped, html};
 use transcript::{
-    Answer, Call, Content, Exchange, Message, PartKind, SaidBy, SessionId, SteerState, TextRole,
-    Transcript,
+    Answer, Attachment, Call, Content, Exchange, Message, PartKind, Queued, SaidBy, SessionId,
+    SteerState, TextRole, Transcript,
 };
 
 use crate::conversation::{Reach, messages};
@@ -45,6 +45,7 @@ pub fn export_html(transcript: &Transcript, export: Export<'_>) -> String {
                 section #conversation aria-label="Conversation" {
                     (PreEscaped(around.sequence.to_html()))
                     (PreEscaped(messages(&view, &transcript.messages, Reach::End).to_html()))
+                    (PreEscaped(around.queue.to_html()))
                 }
             }
         }
@@ -58,6 +59,11 @@ pub fn export_markdown(transcript: &Transcript) -> String {
     for message in transcript.messages.iter().filter(|it| !it.superseded) {
         write_message(message, &mut out);
     }
+    for Queued { text, attachments, from, .. } in &transcript.queue.messages {
+        let who = from.as_ref().map_or("You", |it| it.agent.as_str());
+        let _ = write!(out, "\n## {who} (waits for its turn)\n\n{text}\n");
+        write_attached(attachments, &mut out);
+    }
     out
 }
 
@@ -70,9 +76,7 @@ fn write_message(message: &Message, out: &mut String) {
                 (None, _) => "You",
             };
             let _ = write!(out, "\n## {who}\n\n{}\n", said.text);
-            for file in &said.attachments {
-                let _ = writeln!(out, "\nAttached: {}", file.name);
-            }
+            write_attached(&said.attachments, out);
         }
         Content::Answer(answer) => {
             let who = if answer.agent.is_empty() { "Agent" } else { &answer.agent };
@@ -83,6 +87,12 @@ fn write_message(message: &Message, out: &mut String) {
             write_end(answer, out);
         }
         Content::Aside(kind) => write_part(kind, out),
+    }
+}
+
+fn write_attached(files: &[Attachment], out: &mut String) {
+    for file in files {
+        let _ = writeln!(out, "\nAttached: {}", file.name);
     }
 }
 
@@ -154,7 +164,7 @@ fn quoted(text: &str) -> String {
 
 /// In a fence that is longer than any in the text.
 fn fenced(text: &str) -> String {
-    let longest = text.lines().map(|it| it.chars().take_while(|c| *c == '`').count()).max();
+    let longest = text.split(|it| it != '`').map(str::len).max();
     let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
     format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
 }

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use transcript::{Millis, SessionId};
 
+use crate::escape::in_address;
 use crate::page::document;
 use crate::sidebar::ago;
 
@@ -58,12 +59,4 @@ fn line(hit: &FoundHit, before: &[FoundHit]) -> Markup {
             }
         }
     }
-}
-
-/// Ids may come from anywhere; in an address all but the plainest characters are written as numbers.
-fn in_address(id: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    let character =
-        |byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    id.bytes().map(character).collect()
 }

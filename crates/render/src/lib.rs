@@ -55,6 +55,7 @@ pub use page::{
 pub use pulse::Pulse;
 pub use settings::{ListedGrant, ListedServer, Reveal, Settings, Theme, ToolDisplay};
 pub use sidebar::{ListedSession, SessionList, session_list};
+pub use surroundings::WINDOW;
 pub use tree::Element;
 pub use view::{Bodies, BodyKind, Files, View};
 pub use whole::{whole_body, whole_text};

@@ -2,12 +2,15 @@
 //! log before it to the log after it.
 //!
 //! Text and thoughts grow by what was added; other parts are drawn again when a record touched them
-//! and compared with what they looked like. The cost of a record depends on the part it touches,
-//! never on the length of the answer or of the session.
+//! and compared with what they looked like. The cost of a delta depends on the part it touches, never on
+//! the length of the answer or of the session. Other records look through their answer's parts once, for
+//! what stands around those: the line, the counts, what the run waits for.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use transcript::{Answer, Change, Content, Event, Record, Seq, Transcript};
+use transcript::{
+    Answer, Change, Content, Event, Message, Record, ResponseId, Seq, Transcript, is_of_session,
+};
 
 use crate::call::nested_id;
 use crate::markdown::Stream;
@@ -26,6 +29,8 @@ pub struct Live {
     surroundings: Surroundings,
     /// Answers that are being drawn, by the index of their message.
     drawn: HashMap<usize, Drawn>,
+    /// Answers that are not here, and were touched.
+    missed: BTreeSet<ResponseId>,
     /// Only a fresh page shows what an earlier one has to look like since this.
     rewound: Seq,
 }
@@ -62,7 +67,8 @@ impl Live {
         let surroundings = Surroundings::new(&view, &transcript);
         let any_rewound = transcript.messages.iter().any(|it| it.superseded);
         let rewound = if any_rewound { transcript.head } else { Seq(0) };
-        let mut live = Self { view, transcript, surroundings, drawn: HashMap::new(), rewound };
+        let (drawn, missed) = (HashMap::new(), BTreeSet::new());
+        let mut live = Self { view, transcript, surroundings, drawn, missed, rewound };
         for idx in 0..live.transcript.messages.len() {
             live.draw_if_open(idx);
         }
@@ -94,12 +100,42 @@ impl Live {
             self.draw_what_is_touched(record);
             let grows = self.only_grows(record);
             touched.note(self.transcript.apply(record), grows);
-            touched.around |= !grows || self.surroundings.has_questions();
+            self.note_missed(record);
+            touched.around |= !grows || self.may_explain(&record.event);
         }
         let mut ops = Vec::new();
         self.show(touched, &mut ops);
         self.forget_finished();
         (self.rewound == before).then_some(ops)
+    }
+
+    /// Answers that were touched and are not kept here; some page may show them.
+    pub fn take_missed(&mut self) -> Vec<ResponseId> {
+        std::mem::take(&mut self.missed).into_iter().collect()
+    }
+
+    /// The op that shows such an answer as it is now.
+    pub fn put(&self, answer: &Message) -> Op {
+        message(&self.view, answer).put()
+    }
+
+    /// Keeps so many messages: what is open for days does not grow for ever.
+    pub fn keep_last(&mut self, n: usize) {
+        let gone = self.transcript.messages.len().saturating_sub(n);
+        if gone == 0 {
+            return;
+        }
+        self.transcript.drop_earlier(gone);
+        let drawn = std::mem::take(&mut self.drawn);
+        let moved = drawn.into_iter().filter_map(|(idx, it)| Some((idx.checked_sub(gone)?, it)));
+        self.drawn = moved.collect();
+    }
+
+    fn note_missed(&mut self, record: &Record) {
+        let Some(id) = &record.response_id else { return };
+        if !is_of_session(&record.event) && self.transcript.index_of(id.as_str()).is_none() {
+            self.missed.insert(id.clone());
+        }
     }
 
     fn show(&mut self, touched: Touched, ops: &mut Vec<Op>) {
@@ -162,6 +198,12 @@ impl Live {
             Event::ToolOutputDelta { call_id, .. } => answer.call(call_id).is_some(),
             _ => false,
         }
+    }
+
+    /// What a question may show: why the agent wants it, and what.
+    fn may_explain(&self, event: &Event) -> bool {
+        let is_shown = matches!(event, Event::TextDelta { .. } | Event::ToolArgumentsDelta { .. });
+        is_shown && self.surroundings.has_questions()
     }
 
     fn draw_if_open(&mut self, idx: usize) {

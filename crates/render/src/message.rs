@@ -21,13 +21,15 @@ pub(crate) fn message(view: &View, message: &Message) -> Element {
         Content::Said(said) => self::said(view, &id, said),
         Content::Answer(answer) => self::answer(view, &id, answer),
         Content::Aside(kind) => {
-            article(&id, "system").child(part::aside(view, &part_id(&id, 0), kind))
+            article(&id, "system", "Note").child(part::aside(view, &part_id(&id, 0), kind))
         }
     }
 }
 
-fn article(id: &str, role: &str) -> Element {
-    Element::new("article", id).class("message").attr("data-role", role)
+/// Who speaks is said, too: not everybody sees the side and the colour.
+fn article(id: &str, role: &str, speaker: &str) -> Element {
+    let article = Element::new("article", id).class("message").attr("data-role", role);
+    article.attr("aria-label", speaker)
 }
 
 pub(crate) fn part_id(message: &str, idx: usize) -> String {
@@ -37,12 +39,14 @@ pub(crate) fn part_id(message: &str, idx: usize) -> String {
 fn said(view: &View, id: &str, said: &Said) -> Element {
     let Said { text, attachments, from, .. } = said;
     if said.role == SaidBy::System {
-        return article(id, "system").html(html! { p.quiet-line { (text) } });
+        return article(id, "system", "Note").html(html! { p.quiet-line { (text) } });
     }
     let client_id = said.client_id.as_ref().map(|it| it.as_str());
     let from = from.as_ref();
     let is_answer = from.is_some_and(|it| it.is_answer);
-    let element = article(id, "user").attr_if("data-callback", is_answer.then_some("true"));
+    let speaker = from.map_or("You", |it| it.agent.as_str());
+    let element =
+        article(id, "user", speaker).attr_if("data-callback", is_answer.then_some("true"));
     element.attr_if("data-client-id", client_id).attr("data-message-id", said.id.as_str()).html(html! {
         @if let Some(from) = from { (exchange::from(view, from)) }
         (self::attachments(view, attachments))
@@ -114,7 +118,8 @@ fn assemble(
     );
     let list = Element::div(list_id(id)).class("parts").child(line).children(parts);
     let words = words(answer);
-    article(id, "assistant")
+    let speaker = if answer.agent.is_empty() { "Assistant" } else { &answer.agent };
+    article(id, "assistant", speaker)
         .attr("data-response-id", answer.id.as_str())
         .attr("data-activity", activity(answer))
         .attr_if("data-words", (!words.is_empty()).then_some(words))

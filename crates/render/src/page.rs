@@ -66,7 +66,7 @@ pub struct ListedAgent {
 }
 
 pub fn page(page: &Page<'_>) -> String {
-    let title = page.open.as_ref().map_or("Callboard", |it| it.transcript.summary.title());
+    let title = page.open.as_ref().map_or("", |it| it.transcript.summary.title());
     let links = html! {
         link rel="icon" href="/assets/icon.svg";
         link rel="stylesheet" href="/assets/page.css";
@@ -187,6 +187,7 @@ fn welcome(page: &Page<'_>) -> Markup {
                 }
                 (missing(page.agents))
             }
+            div #pending.queue {}
         }
         div.foot { (composer(page)) }
     }
@@ -372,7 +373,7 @@ pub(crate) fn document(
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover, interactive-widget=resizes-content";
                 meta name="color-scheme" content="light dark";
-                title { (title) " · Callboard" }
+                title { @if !title.is_empty() { (title) " · " } "Callboard" }
                 (links)
             }
             (body)

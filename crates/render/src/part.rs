@@ -25,7 +25,7 @@ pub(crate) fn part(view: &View, id: &str, part: &Part) -> Element {
                 false => markdown::closed(&text.text, id),
             };
             let markup = PreEscaped(markdown::html(&blocks));
-            Element::div(id).class(text_classes(part, text)).html(markup)
+            text_shell(id, part, text).html(markup)
         }
         PartKind::Thinking(thinking) => thought(id, part, thinking, &thinking.text),
         PartKind::Call(it) => call::block(view, id, it, part.changed),
@@ -44,7 +44,7 @@ pub(crate) struct Growing<'a> {
 pub(crate) fn growing<'a>(id: &str, part: &'a Part) -> Option<Growing<'a>> {
     match &part.kind {
         PartKind::Text(it) => {
-            let shell = Element::div(id).class(text_classes(part, it));
+            let shell = text_shell(id, part, it);
             Some(Growing { shell, text: &it.text, open: it.open, is_markdown: true })
         }
         PartKind::Thinking(it) => {
@@ -69,6 +69,12 @@ pub(crate) fn text(part: &Part) -> Option<&Text> {
 
 pub(crate) fn is_long(text: &Text) -> bool {
     text.text.chars().nth(SHORT_CHARS).is_some()
+}
+
+/// Text that may be held back says since when, so that nobody waits again who has waited.
+fn text_shell(id: &str, part: &Part, text: &Text) -> Element {
+    let begun = (text.role == TextRole::Undecided).then(|| part.started_at.0.to_string());
+    Element::div(id).class(text_classes(part, text)).attr_if("data-begun", begun)
 }
 
 fn text_classes(part: &Part, text: &Text) -> String {
@@ -139,7 +145,8 @@ pub(crate) fn aside(view: &View, id: &str, kind: &PartKind) -> Element {
                 SteerState::HandedOver | SteerState::Seen => "steered",
                 SteerState::Returned => "steered returned",
             };
-            Element::div(id).class(class).html(said_meanwhile(steered))
+            let element = Element::div(id).class(class);
+            element.attr("data-message-id", steered.id.as_str()).html(said_meanwhile(steered))
         }
         PartKind::Exchange(it) => exchange::block(view, id, it),
         PartKind::Text(_) | PartKind::Thinking(_) | PartKind::Call(_) => Element::div(id),

@@ -51,6 +51,7 @@ fn queued(
     Element::new("article", &*id)
         .class("message queued")
         .attr("data-role", "user")
+        .attr("aria-label", message.from.as_ref().map_or("You", |it| it.agent.as_str()))
         .attr("data-message-id", message.id.as_str())
         .attr_if("data-client-id", message.client_id.as_ref().map(|it| it.as_str()))
         .child(said)

@@ -1,6 +1,6 @@
 //! Who asked whom, and when: a picture of the messages between this session's agent and others.
 //!
-//! A function of the messages that are shown, like everything on the page; drawn only where agents have
+//! A function of the session's last messages, which every page knows; in a file of all of them. Drawn only where agents have
 //! talked to each other.
 
 use std::collections::BTreeMap;
@@ -10,6 +10,7 @@ use transcript::{
     Answer, Content, Exchange, ExchangeId, ExchangeMode, Message, Millis, Said, Transcript, Trigger,
 };
 
+use crate::surroundings::last_messages;
 use crate::tree::Element;
 use crate::view::{View, one_line};
 use crate::words::between;
@@ -32,7 +33,8 @@ struct Arrow<'a> {
 
 pub(crate) fn sequence(view: &View, transcript: &Transcript) -> Element {
     let id = view.id("sequence");
-    let arrows = arrows(transcript);
+    let shown = if view.is_alone() { &transcript.messages[..] } else { last_messages(transcript) };
+    let arrows = arrows(&transcript.summary.agent, shown);
     let element = Element::new("details", id.as_str()).class("sequence");
     if arrows.is_empty() {
         return element.attr("hidden", "");
@@ -42,12 +44,11 @@ pub(crate) fn sequence(view: &View, transcript: &Transcript) -> Element {
     element.child(summary).child(picture.html(draw(&id, &arrows)))
 }
 
-fn arrows(transcript: &Transcript) -> Vec<Arrow<'_>> {
-    let shown = || transcript.messages.iter().filter(|it| !it.superseded);
+fn arrows<'a>(me: &'a str, messages: &'a [Message]) -> Vec<Arrow<'a>> {
+    let shown = || messages.iter().filter(|it| !it.superseded);
     if !shown().any(is_between_agents) {
         return Vec::new();
     }
-    let me = transcript.summary.agent.as_str();
     // The answer to a question that was not waited for stands where it came.
     let mut later: BTreeMap<&ExchangeId, Arrow<'_>> = BTreeMap::new();
     let mut arrows = Vec::new();

@@ -54,7 +54,8 @@ pub(crate) fn sidebar(list: &SessionList, open: Option<&SessionId>) -> Markup {
             }
             (found(list.search.as_ref()))
             @if list.archived { h2 { "Archived" } }
-            (maud::PreEscaped(session_list(list, open).to_html()))
+            // What scrolls is never replaced.
+            div.scroller { (maud::PreEscaped(session_list(list, open).to_html())) }
             p.elsewhere { a href=(other) { (icon("archive")) " " (word) } }
             div.bottom {
                 button.quiet type="button" data-action="settings" { (icon("gear")) " Settings" }
@@ -98,22 +99,22 @@ fn line(session: &ListedSession, is_open: bool) -> Element {
         .attr("data-state", state_id(*state))
         .attr_if("data-archived", archived.then_some("true"));
     if *leaving {
-        return element.html(html! {
-            p.row.leaving {
-                span.title { (title) } span.meta { "deleted" }
-                button.quiet type="button" data-action="restore" { "Undo" }
-            }
-        });
+        let row = Element::new("p", format!("{LIST}.gone-{id}")).class("row leaving");
+        return element.child(row.html(html! {
+            span.title { (title) } span.meta { "deleted" }
+            button.quiet type="button" data-action="restore" { "Undo" }
+        }));
     }
-    let current = is_open.then_some("page");
-    element.html(html! {
-        a href={ "/s/" (id.as_str()) } aria-current=[current] {
-            span.row { (state_dot(*state)) span.title { (title) } }
-            span.row.meta { span.agent { (agent) } (ago(*updated_at)) }
-        }
-        button.quiet.more type="button" data-action="session-menu" aria-haspopup="menu"
-            aria-label={ "More for " (title) } { (icon("dots")) }
-    })
+    // Each by itself: the line stays, with what somebody writes or has in focus there.
+    let link = Element::new("a", format!("{LIST}.a-{id}")).attr("href", format!("/s/{id}"));
+    let link = link.attr_if("aria-current", is_open.then_some("page")).html(html! {
+        span.row { (state_dot(*state)) span.title { (title) } }
+        span.row.meta { span.agent { (agent) } (ago(*updated_at)) }
+    });
+    let more = Element::new("button", format!("{LIST}.menu-{id}")).class("quiet more");
+    let more = more.attr("type", "button").attr("data-action", "session-menu");
+    let more = more.attr("aria-haspopup", "menu").attr("aria-label", format!("More for {title}"));
+    element.child(link).child(more.html(icon("dots")))
 }
 
 /// How long ago it was says the script; readers without it see the day.

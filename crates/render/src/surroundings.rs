@@ -3,7 +3,8 @@
 
 use maud::{Markup, html};
 use transcript::{
-    Answer, Call, CallState, Millis, Part, PartKind, SessionState, Text, Thinking, Transcript,
+    Answer, Call, CallState, Message, Millis, Part, PartKind, SessionState, Text, Thinking,
+    Transcript,
 };
 
 use crate::call::question;
@@ -16,6 +17,9 @@ use crate::tool;
 use crate::tree::Element;
 use crate::view::View;
 use crate::words::{dollars, grouped};
+
+/// As many messages as a page shows at first.
+pub const WINDOW: usize = 50;
 
 pub(crate) struct Surroundings {
     pub(crate) heading: Element,
@@ -56,10 +60,16 @@ impl Surroundings {
     }
 }
 
+/// The messages that every page knows, however long it has been open.
+pub(crate) fn last_messages(transcript: &Transcript) -> &[Message] {
+    let messages = &transcript.messages;
+    &messages[messages.len().saturating_sub(WINDOW)..]
+}
+
 fn heading(view: &View, id: &str, transcript: &Transcript) -> Element {
     let summary = &transcript.summary;
     let folder = summary.workspace.as_ref().or(view.folder.as_ref());
-    let model = transcript.messages.iter().rev().find_map(|it| it.answer()?.model.as_deref());
+    let model = last_messages(transcript).iter().rev().find_map(|it| it.answer()?.model.as_deref());
     let rename = Element::new("button", format!("{id}-tb")).attr("type", "button");
     let rename = rename.attr("data-action", "rename").attr("aria-label", "Rename");
     let title = Element::new("h1", format!("{id}-t")).text(summary.title());
@@ -94,7 +104,8 @@ fn now(id: &str, transcript: &Transcript) -> Element {
     element.html(html! {
         span.spinner aria-hidden="true" {}
         span.words { (words) }
-        span.clock data-since=(since.0) {}
+        // Read aloud it would be said every second.
+        span.clock aria-hidden="true" data-since=(since.0) {}
     })
 }
 
@@ -157,7 +168,11 @@ fn dock(view: &View, transcript: &Transcript) -> Element {
             .attr("role", "alertdialog")
             .attr("aria-label", "The agent asks for permission")
             .attr("data-call-id", call.id.as_str())
-            .html(question(view, &format!("{id}-v"), call, answer.commentary(call)))
+            .html(html! {
+                (question(view, &format!("{id}-v"), call, answer.commentary(call)))
+                // The composer, which has the other, is not there meanwhile.
+                button.quiet.halt type="button" data-action="cancel" { (icon("stop")) " Stop the agent" }
+            })
     });
     Element::div(&*id).class("dock").children(sheets)
 }

@@ -4,6 +4,7 @@ mod approvals;
 mod badges;
 mod bodies;
 mod corpus;
+mod files;
 mod laws;
 mod programs;
 mod search;

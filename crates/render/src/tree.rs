@@ -4,9 +4,13 @@
 //! What the page shows is a function of the transcript; what a patch says is a function of two
 //! trees. So a patched page cannot differ from a fresh one, whatever the renderer does.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use maud::Markup;
+
+#[cfg(test)]
+mod tests;
 
 use crate::escape::push_escaped;
 use crate::op::Op;
@@ -186,31 +190,106 @@ impl Element {
             }
             return true;
         }
-        let pairs = self.children.iter().zip(&next.children);
-        let same = pairs.take_while(|(old, new)| old.can_become(new)).count();
-        // What is gone makes room for what stood after it.
-        let (old, new) = (&self.children[same..], &next.children[same..]);
-        let stays = |it: &&Node| it.id().is_none() || new.iter().any(|next| it.can_become(next));
-        let staying: Vec<&Node> = old.iter().filter(stays).collect();
-        let pairs = staying.iter().zip(new);
-        let kept = pairs.take_while(|(old, new)| old.can_become(new)).count();
-        let (displaced, added) = (&staying[kept..], &new[kept..]);
-        if displaced.iter().copied().chain(added).any(|it| it.id().is_none()) {
-            return false;
-        }
-        let unmoved = self.children[..same].iter().chain(staying[..kept].iter().copied());
-        for (old, new) in unmoved.zip(&next.children) {
-            old.patch(new, ops);
-        }
-        let gone = old.iter().filter(|it| !stays(it)).chain(displaced.iter().copied());
-        for id in gone.filter_map(Node::id) {
+        let Some(steps) = way(&self.children, &next.children) else { return false };
+        let goes = |it: &&Node| next.children.iter().all(|new| !it.can_become(new));
+        for id in self.children.iter().filter(goes).filter_map(Node::id) {
             ops.push(Op::Drop { id: id.to_owned() });
         }
-        for node in added {
-            ops.push(Op::Add { parent: self.id.clone(), html: node.to_html() });
+        for (step, node) in steps.iter().zip(&next.children) {
+            match step {
+                Step::Stay(old) => old.patch(node, ops),
+                Step::Move { old, before } => {
+                    let id = node.id().unwrap_or_default().to_owned();
+                    ops.push(Op::Move { id, before: before.map(str::to_owned) });
+                    old.patch(node, ops);
+                }
+                Step::Come { before: Some(next) } => {
+                    ops.push(Op::Before { next: (*next).to_owned(), html: node.to_html() });
+                }
+                Step::Come { before: None } => {
+                    ops.push(Op::Add { parent: self.id.clone(), html: node.to_html() });
+                }
+            }
         }
         true
     }
+}
+
+/// How a child gets to its place: before the next one that stays where it is, or to the end.
+enum Step<'a> {
+    Stay(&'a Node),
+    Move { old: &'a Node, before: Option<&'a str> },
+    Come { before: Option<&'a str> },
+}
+
+/// What is there before and after is the same element, and as many as can be stay where they are: whoever reads
+/// or writes in one must not lose it because of its neighbours. None where something would have to be moved, or
+/// set beside something, that nobody can address.
+fn way<'a>(old: &'a [Node], new: &'a [Node]) -> Option<Vec<Step<'a>>> {
+    let was = places(old, new)?;
+    let stays = longest_rising(&was);
+    let mut steps = Vec::with_capacity(new.len());
+    // The next one that stays; none after the last.
+    let mut before = None;
+    for (idx, node) in new.iter().enumerate().rev() {
+        steps.push(match was[idx] {
+            Some(at) if stays[idx] => {
+                before = Some(node.id());
+                Step::Stay(&old[at])
+            }
+            place => {
+                node.id()?;
+                let before = match before {
+                    Some(next) => Some(next?),
+                    None => None,
+                };
+                match place {
+                    Some(at) => Step::Move { old: &old[at], before },
+                    None => Step::Come { before },
+                }
+            }
+        });
+    }
+    steps.reverse();
+    Some(steps)
+}
+
+/// Where each was before. Those without an id have to be the same ones in the same order.
+fn places(old: &[Node], new: &[Node]) -> Option<Vec<Option<usize>>> {
+    let by_id: HashMap<&str, usize> =
+        old.iter().enumerate().filter_map(|(at, it)| Some((it.id()?, at))).collect();
+    let mut nameless = old.iter().enumerate().filter(|(_, it)| it.id().is_none());
+    let mut places = Vec::with_capacity(new.len());
+    for node in new {
+        places.push(match node.id() {
+            Some(id) => by_id.get(id).copied(),
+            None => Some(nameless.next().filter(|(_, it)| *it == node)?.0),
+        });
+    }
+    nameless.next().is_none().then_some(places)
+}
+
+/// Which of them make the longest rising row.
+fn longest_rising(places: &[Option<usize>]) -> Vec<bool> {
+    // The last of the best row of each length, and for each place the one before it in its row.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut earlier: Vec<Option<usize>> = vec![None; places.len()];
+    for (idx, place) in places.iter().enumerate() {
+        let Some(place) = place else { continue };
+        let length = ends.partition_point(|&end| places[end] < Some(*place));
+        earlier[idx] = length.checked_sub(1).map(|it| ends[it]);
+        match ends.get_mut(length) {
+            Some(end) => *end = idx,
+            None => ends.push(idx),
+        }
+    }
+    let mut is_in = vec![false; places.len()];
+    let mut at = ends.last().copied();
+    while let Some(idx) = at {
+        is_in[idx] = true;
+        at = earlier[idx];
+    }
+    is_in
 }
 
 impl Node {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use maud::{Markup, html};
 use transcript::{Answer, Body, Call, ExchangeId, Message, ResponseId, Seq, SessionId};
 
+use crate::escape::in_address;
 use crate::exchange::Peers;
 use crate::room::{Extent, HEAD, INLINE_MAX, Room};
 use crate::tool::File;
@@ -74,8 +75,7 @@ pub(crate) enum RawOf<'a> {
 
 impl View {
     pub fn new(session: SessionId, bodies: Bodies) -> Self {
-        let id = session.as_str();
-        let short = id[id.len().saturating_sub(8)..].to_owned();
+        let short = short(session.as_str());
         let peers = Arc::default();
         Self { session, short, bodies, files: Files::new(), folder: None, has_raw: false, peers }
     }
@@ -120,7 +120,7 @@ impl View {
     /// Where an attachment is; none if it did not come along.
     pub(crate) fn file_url(&self, blob: &str) -> Option<String> {
         match self.bodies {
-            Bodies::Cut => Some(format!("/api/blobs/{blob}")),
+            Bodies::Cut => Some(format!("/api/blobs/{}", in_address(blob))),
             Bodies::Whole => self.files.get(blob).cloned(),
         }
     }
@@ -136,15 +136,15 @@ impl View {
 
     /// Where the whole of a text is; `format=html` gives it as [`crate::whole_body`] draws it.
     pub(crate) fn body_url(&self, call: &Call, kind: BodyKind) -> String {
-        let stream = kind.word();
-        format!("/api/sessions/{}/calls/{}/output?stream={stream}", self.session, call.id)
+        let (call, stream) = (in_address(call.id.as_str()), kind.word());
+        format!("/api/sessions/{}/calls/{call}/output?stream={stream}", self.session)
     }
 
     /// Where to read what the agent's program wrote of it.
     pub(crate) fn raw_url(&self, of: RawOf<'_>) -> Option<String> {
         let of = match of {
             RawOf::Record(record) => format!("seq={record}"),
-            RawOf::Run(id) => format!("run={id}"),
+            RawOf::Run(id) => format!("run={}", in_address(id.as_str())),
         };
         self.has_raw.then(|| format!("/api/sessions/{}/raw?{of}&format=text", self.session))
     }
@@ -224,6 +224,18 @@ impl View {
             }
         }
     }
+}
+
+/// A short name for the session, to begin the ids of its elements: others may stand on the same page.
+fn short(id: &str) -> String {
+    if id.len() <= 8 {
+        return id.to_owned();
+    }
+    // FNV-1a: the same on every machine and in every version.
+    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{:08x}", (hash >> 32) ^ (hash & 0xffff_ffff))
 }
 
 impl BodyKind {

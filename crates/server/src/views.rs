@@ -2,7 +2,7 @@
 //!
 //! The task is fed by what was committed, never by the session's own task, and draws at most thirty
 //! times a second. A page that joins gets what changed since it was made; one that is too old,
-//! or that fell behind, is told to load itself again.
+//! or that fell behind, is told to load itself again. The task ends some time after the last page has gone.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use store::{ReadRange, Stored};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
-use transcript::{Record, Seq, SessionId, SessionState};
+use transcript::{Message, Record, ResponseId, Seq, SessionId, SessionState, Transcript};
 
 use crate::live::News;
 use crate::session::Shared;
@@ -26,8 +26,10 @@ use crate::window;
 const FRAME: Duration = Duration::from_millis(33);
 /// How often is looked for a sign of life.
 const LOOK: Duration = Duration::from_secs(1);
-/// Messages that are kept drawn; as many as a page shows at first.
-const MESSAGES: usize = 50;
+/// Messages that are kept while somebody looks on.
+const KEPT: usize = 8 * render::WINDOW;
+/// How long a session is kept at hand that nobody looks at.
+const LINGER: Duration = Duration::from_secs(60);
 /// Patches that a page may be behind before it has to load itself again.
 const PATCHES_KEPT: usize = 256;
 const READ_AT_ONCE: usize = 1000;
@@ -41,7 +43,7 @@ pub(crate) struct Views {
 
 struct Join {
     seen: Seq,
-    reply: oneshot::Sender<Joined>,
+    reply: oneshot::Sender<Result<Joined, store::Error>>,
 }
 
 /// What a page gets that looks at a session from now on.
@@ -73,9 +75,9 @@ impl Views {
             if self.task(session).send(Join { seen, reply }).await.is_ok()
                 && let Ok(joined) = answer.await
             {
-                return Ok(joined);
+                return joined;
             }
-            // It ended meanwhile: because nobody looked any more, or because it cannot read.
+            // It ended meanwhile, because nobody looked any more.
             self.shared.store.head(session)?;
         }
     }
@@ -109,6 +111,8 @@ struct Drawing<'a> {
     /// Committed and not drawn yet.
     waiting: Vec<Record>,
     drawn_at: Instant,
+    /// When somebody was last seen to look.
+    watched_at: Instant,
     /// The program as it was shown last, and when it was looked at.
     pulse: Option<Pulse>,
     looked_at: Instant,
@@ -123,17 +127,38 @@ impl<'a> Drawing<'a> {
     ) -> Result<(), store::Error> {
         // First listen, then read: what is committed in between comes twice, and its number tells.
         let mut news = shared.hub.watch(&session);
-        let page = Self::load(shared, &session).await?;
+        let page = match Self::load(shared, &session).await {
+            Ok(page) => page,
+            Err(error) => {
+                // Whoever asked is told; others that wait ask again.
+                if let Some(Join { reply, .. }) = joining.recv().await {
+                    let _ = reply.send(Err(error));
+                }
+                return Ok(());
+            }
+        };
         let (watchers, _) = broadcast::channel(PATCHES_KEPT);
-        let (waiting, drawn_at) = (Vec::new(), Instant::now());
-        let (pulse, looked_at) = (None, drawn_at);
-        let mut drawing =
-            Self { shared, session, page, waiting, drawn_at, pulse, looked_at, watchers };
+        let (waiting, now) = (Vec::new(), Instant::now());
+        let (drawn_at, watched_at, looked_at, pulse) = (now, now, now, None);
+        let mut drawing = Self {
+            shared,
+            session,
+            page,
+            waiting,
+            drawn_at,
+            watched_at,
+            pulse,
+            looked_at,
+            watchers,
+        };
         loop {
+            if drawing.watchers.receiver_count() > 0 {
+                drawing.watched_at = Instant::now();
+            }
             let (due, look) = (drawing.drawn_at + FRAME, drawing.looked_at + LOOK);
             tokio::select! {
                 join = joining.recv() => match join {
-                    Some(join) => drawing.join(join),
+                    Some(join) => drawing.join(join).await?,
                     None => return Ok(()),
                 },
                 heard = news.recv() => {
@@ -148,6 +173,11 @@ impl<'a> Drawing<'a> {
                     }
                 }
                 () = sleep_until(look), if drawing.is_watched_at_work() => drawing.look(),
+                () = sleep_until(drawing.watched_at + LINGER) => {
+                    if drawing.watchers.receiver_count() == 0 && joining.is_empty() {
+                        return Ok(());
+                    }
+                }
             }
         }
     }
@@ -171,7 +201,7 @@ impl<'a> Drawing<'a> {
 
     async fn load(shared: &Shared, session: &SessionId) -> Result<Live, store::Error> {
         let id = session.clone();
-        let window = store::Window { before: None, limit: MESSAGES };
+        let window = store::Window { before: None, limit: render::WINDOW };
         let read = shared.store.off_thread(move |store| window::read(store, &id, window));
         let transcript = read.await?.map(|it| it.transcript).unwrap_or_default();
         let folder = shared.agents.workspace(&transcript.summary.agent);
@@ -181,8 +211,8 @@ impl<'a> Drawing<'a> {
     }
 
     /// Draws first what waits, so that the page that joins and the patches that follow meet.
-    fn join(&mut self, Join { seen, reply }: Join) {
-        self.draw_waiting();
+    async fn join(&mut self, Join { seen, reply }: Join) -> Result<(), store::Error> {
+        self.draw_waiting().await?;
         let live = self.watchers.subscribe();
         let transcript = self.page.transcript();
         let is_program = self.shared.agents.is_program(&transcript.summary.agent);
@@ -193,7 +223,8 @@ impl<'a> Drawing<'a> {
             ops
         }));
         // A page that has gone needs no answer.
-        let _ = reply.send(Joined { first, live });
+        let _ = reply.send(Ok(Joined { first, live }));
+        Ok(())
     }
 
     /// False when there is nothing more to draw.
@@ -239,23 +270,41 @@ impl<'a> Drawing<'a> {
     }
 
     async fn draw(&mut self) -> Result<(), store::Error> {
-        self.draw_waiting();
+        self.draw_waiting().await?;
         self.drawn_at = Instant::now();
-        // A page that is open for days does not grow for ever.
-        if self.page.transcript().messages.len() > 8 * MESSAGES {
-            self.page = Self::load(self.shared, &self.session).await?;
+        if self.page.transcript().messages.len() > KEPT {
+            self.page.keep_last(KEPT / 2);
         }
         Ok(())
     }
 
-    fn draw_waiting(&mut self) {
+    async fn draw_waiting(&mut self) -> Result<(), store::Error> {
         let waiting = std::mem::take(&mut self.waiting);
         if waiting.is_empty() {
-            return;
+            return Ok(());
         }
-        let patch = self.page.apply(&waiting);
+        let mut patch = self.page.apply(&waiting);
+        for run in self.page.take_missed() {
+            let answer = self.read_answer(run).await?;
+            if let (Some(ops), Some(answer)) = (&mut patch, answer) {
+                ops.push(self.page.put(&answer));
+            }
+        }
         // Nobody listening is no error.
         let _ = self.watchers.send(self.shown(patch));
+        Ok(())
+    }
+
+    /// One that was given before the messages that are kept: some page may have loaded it.
+    async fn read_answer(&self, run: ResponseId) -> Result<Option<Message>, store::Error> {
+        let session = self.session.clone();
+        let read = self.shared.store.off_thread(move |store| {
+            let records = store.records_of_run(&session, &run)?;
+            let records: Vec<Record> = records.iter().map(Stored::record).collect();
+            let transcript = Transcript::replay(&records);
+            Ok::<_, store::Error>(transcript.message(run.as_str()).cloned())
+        });
+        read.await
     }
 
     fn shown(&self, patch: Option<Vec<Op>>) -> Shown {

@@ -56,7 +56,7 @@ pub(crate) fn read_whole_at(
     let Window { before, limit } = window;
     transcript.messages.retain(|it| before.is_none_or(|before| it.first < before));
     let n_earlier = transcript.messages.len().saturating_sub(limit);
-    transcript.messages.drain(..n_earlier);
+    transcript.drop_earlier(n_earlier);
     let first = transcript.messages.first().map(|it| it.first);
     Ok(Some(Opened { transcript, earlier: first.filter(|_| n_earlier > 0), later: None }))
 }
@@ -68,6 +68,9 @@ fn open(conversation: Conversation, mut transcript: Transcript) -> Opened {
     (transcript.queue, transcript.summary, transcript.head) = (queue, summary, head);
     transcript.supersede(rows.iter().filter(|row| row.superseded).map(|row| row.id.as_str()));
     let earlier = rows.first().filter(|first| first.number > 1).map(|first| first.first);
+    if earlier.is_some() {
+        transcript.drop_earlier(0);
+    }
     let later = rows.last().filter(|last| last.number < count).map(|last| last.first);
     Opened { transcript, earlier, later }
 }

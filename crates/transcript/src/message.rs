@@ -389,7 +389,16 @@ impl Answer {
 impl Call {
     /// The name, or "Call #N" where there is none.
     pub fn label(&self) -> String {
-        if self.name.is_empty() { format!("Call #{}", self.number) } else { self.name.clone() }
+        if self.is_nameless() {
+            format!("Call #{}", self.number)
+        } else {
+            self.name.trim().to_owned()
+        }
+    }
+
+    /// A name of nothing but blanks is none.
+    pub fn is_nameless(&self) -> bool {
+        self.name.trim().is_empty()
     }
 
     /// What the tool gets: the arguments as a person changed them, else as the agent wrote them.

@@ -20,6 +20,8 @@ pub struct Transcript {
     pub head: Seq,
     by_id: HashMap<String, usize>,
     body_edge: usize,
+    /// There are messages before these, which are not here.
+    is_cut: bool,
 }
 
 /// What one record did: what a live view has to draw again.
@@ -64,6 +66,7 @@ impl Transcript {
             head: Seq(0),
             by_id: HashMap::new(),
             body_edge,
+            is_cut: false,
         }
     }
 
@@ -86,6 +89,18 @@ impl Transcript {
     /// Where a message stands in [`Transcript::messages`].
     pub fn index_of(&self, id: &str) -> Option<usize> {
         self.by_id.get(id).copied()
+    }
+
+    /// Forgets the first messages. From now on a run that is not known here is one of those that came before
+    /// them, unless it begins; none of its records makes a message.
+    pub fn drop_earlier(&mut self, n: usize) {
+        self.is_cut = true;
+        self.messages.drain(..n);
+        self.by_id.retain(|_, idx| {
+            let is_kept = *idx >= n;
+            *idx = idx.saturating_sub(n);
+            is_kept
+        });
     }
 
     /// Marks messages as superseded, where the record that did it is not among those taken in.
@@ -140,6 +155,9 @@ impl Transcript {
         let known = self.by_id.get(id.as_str()).copied();
         let message = match known {
             Some(idx) => idx,
+            None if self.is_cut && !matches!(record.event, Event::RunStart { .. }) => {
+                return Change::None;
+            }
             // Normally `run_start`; a broken log may begin anywhere.
             None => {
                 let answer = Answer::new(id.clone(), record.at, self.body_edge);
@@ -179,7 +197,12 @@ impl Transcript {
     }
 
     fn rewind(&mut self, before: &str, record: &Record) -> Change {
-        let Some(&from) = self.by_id.get(before) else { return Change::None };
+        let from = match self.by_id.get(before) {
+            Some(&from) => from,
+            // All that is here came after it.
+            None if self.is_cut => 0,
+            None => return Change::None,
+        };
         for message in &mut self.messages[from..] {
             message.superseded = true;
             message.changed = record.seq;

@@ -223,9 +223,9 @@ fn work_does_not_grow_with_the_length_of_the_answer() {
     for end in cuts(&text).skip(4).step_by(4).chain([text.len()]) {
         for op in stream.push(&text[from..end]) {
             n_sent += match op {
-                Op::Put { html, .. } | Op::Add { html, .. } => html.len(),
+                Op::Put { html, .. } | Op::Add { html, .. } | Op::Before { html, .. } => html.len(),
                 Op::Text { text, .. } => text.len(),
-                Op::Drop { .. } | Op::Attr { .. } => 0,
+                Op::Drop { .. } | Op::Attr { .. } | Op::Move { .. } => 0,
             };
         }
         from = end;

@@ -270,3 +270,19 @@ fn what_the_run_waits_for_says_why_it_takes_so_long() {
     assert_eq!(now(&events[..2]), format!("Waiting for demo · {retry}"));
     assert_eq!(now(&events), "Writing");
 }
+
+#[test]
+fn why_a_call_was_tried_again_stands_in_its_block_and_its_time_beside_its_name() {
+    let mut events = call("SearchEntities", &json!({"q": "lamp"}));
+    let error = json!({"code": "tool_error", "message": "the index is busy"});
+    events.push(json!({"type": "tool_retry", "callId": "r.1", "attempt": 2, "maxAttempts": 3, "error": error}));
+    let page = conversation(&transcript(&events));
+    assert_eq!(texts(&page, "retrying"), ["Retrying (2/3)"]);
+    assert_eq!(texts(&page, "attempts"), ["Before attempt 2 of 3: the index is busy tool_error"]);
+    let mut told = result(true, json!("found"));
+    told["durationMs"] = json!(250);
+    events.push(told);
+    let page = conversation(&transcript(&events));
+    assert_eq!(texts(&page, "called"), ["SearchEntities (250ms)"]);
+    assert_eq!(texts(&page, "attempts").len(), 1, "also when it has ended");
+}

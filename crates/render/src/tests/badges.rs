@@ -184,3 +184,29 @@ fn x1_a_name_that_comes_again_gets_a_number() {
 fn x1_without_calls_there_is_no_list() {
     assert_eq!(badges(Vec::new()), "no list");
 }
+
+#[test]
+fn x1_a_name_or_an_id_of_nothing_is_none() {
+    check(
+        vec![start("c1", "  ", Some("")), done("c1", r#"{"q":1}"#), start("c2", " search ", None)],
+        expect![[r#"
+            [tool-call-badge] Tool call: Call #1
+            {
+              "type": "function",
+              "function": {
+                "arguments": {
+                  "q": 1
+                }
+              }
+            }
+            [tool-call-badge] Tool call: search
+            {
+              "type": "function",
+              "function": {
+                "name": " search ",
+                "arguments": {}
+              }
+            }
+        "#]],
+    );
+}

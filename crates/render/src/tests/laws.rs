@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use transcript::logs::any_log;
-use transcript::{CallId, Event, Record, SessionId, Transcript};
+use transcript::{CallId, Event, Record, SessionId, Transcript, is_of_session};
 
 use super::bodies::KINDS;
 use super::corpus;
@@ -61,6 +61,81 @@ fn check_windows(records: &[Record], m: usize, n: usize) -> usize {
     partial
 }
 
+/// The same from a server that keeps only the last messages: whatever is about earlier ones leads the pages that
+/// show them to their later selves, and others to nothing new. Gives the number of cuts.
+fn check_cuts(records: &[Record], m: usize, n: usize) -> usize {
+    let (before, after) = (Transcript::replay(&records[..m]), Transcript::replay(&records[..n]));
+    if !records[m..n].iter().all(|it| is_well_begun(&before, &after, it)) {
+        return 0;
+    }
+    let list = |transcript: &Transcript| {
+        let list = messages(&view(), &transcript.messages, Reach::End);
+        element("page", &list.to_html())
+    };
+    let expected = list(&after);
+    for cut in 0..=before.messages.len() {
+        let mut kept = before.clone();
+        kept.drop_earlier(cut);
+        let mut live = Live::new(view(), kept);
+        let Some(mut ops) = live.apply(&records[m..n]) else { continue };
+        let missed = live.take_missed();
+        ops.extend(missed.iter().filter_map(|id| Some(live.put(after.message(id.as_str())?))));
+        let mut shown = list(&before);
+        apply(&mut shown, &ops);
+        assert_same(&shown, &expected, &format!("without the first {cut}, from {m} to {n}"));
+    }
+    before.messages.len()
+}
+
+/// As a server writes it: a run begins with its start, and nothing begins twice.
+fn is_well_begun(before: &Transcript, after: &Transcript, record: &Record) -> bool {
+    let run = record.response_id.as_ref().map(|it| it.as_str());
+    match (&record.event, run) {
+        (Event::UserMessage { message_id, .. }, _) => before.message(message_id.as_str()).is_none(),
+        (Event::RunStart { .. }, Some(run)) => before.message(run).is_none(),
+        (Event::HistoryRewound { .. }, _) => false,
+        (event, Some(run)) if !is_of_session(event) => {
+            before.message(run).is_some()
+                || after.message(run).is_none_or(|it| it.first < record.seq)
+        }
+        _ => true,
+    }
+}
+
+#[test]
+fn patches_of_the_last_messages_lead_every_page_to_its_later_self() {
+    let mut cuts = 0;
+    for (_, records) in corpus::logs().into_iter().filter(|(_, records)| records.len() < 80) {
+        for n in (0..=records.len()).step_by(9) {
+            cuts += (0..=n).step_by(7).map(|m| check_cuts(&records, m, n)).sum::<usize>();
+        }
+    }
+    assert!(cuts > 100, "{cuts} cuts");
+}
+
+/// A page that has been open for long shows what one shows that was just loaded.
+#[test]
+fn what_stands_around_depends_on_the_last_messages_alone() {
+    let (_, exchange) = corpus::logs().into_iter().find(|(name, _)| *name == "exchange").unwrap();
+    let mut long = Transcript::replay(&exchange);
+    let mut head = long.head;
+    while long.messages.len() < 2 * crate::WINDOW {
+        head = head.next();
+        let said = r#"{"type":"user_message","messageId":"m","text":"more"}"#
+            .replace("\"m\"", &format!("\"m{head}\""));
+        let at = exchange[0].at;
+        let event = serde_json::from_str(&said).unwrap();
+        long.apply(&Record::new(head, at, SessionId::new("s"), None, event));
+        let mut loaded = long.clone();
+        loaded.drop_earlier(long.messages.len().saturating_sub(crate::WINDOW));
+        let around = |it: &Transcript| {
+            let Surroundings { heading, sequence, .. } = Surroundings::new(&view(), it);
+            heading.to_html() + &sequence.to_html()
+        };
+        assert_eq!(around(&long), around(&loaded), "with {} messages", long.messages.len());
+    }
+}
+
 #[test]
 fn patches_lead_every_window_to_its_later_self() {
     let mut partial = 0;
@@ -98,6 +173,7 @@ proptest! {
         })
     ) {
         check_windows(&records, m.min(n), m.max(n));
+        check_cuts(&records, m.min(n), m.max(n));
     }
 
     #[test]
@@ -159,9 +235,10 @@ fn completed(mut page: Node, whole: &Transcript) -> Node {
 #[test]
 fn an_export_is_the_page_with_its_bodies() {
     let shown = |view: &View, transcript: &Transcript| {
-        let Surroundings { heading, sequence, .. } = Surroundings::new(view, transcript);
+        let Surroundings { heading, sequence, queue, .. } = Surroundings::new(view, transcript);
         let list = messages(view, &transcript.messages, Reach::End);
-        element("page", &[&heading, &sequence, &list].map(crate::Element::to_html).concat())
+        let parts = [&heading, &sequence, &list, &queue];
+        element("page", &parts.map(crate::Element::to_html).concat())
     };
     let mut cut = 0;
     for (name, records) in corpus::logs() {

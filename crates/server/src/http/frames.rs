@@ -150,8 +150,9 @@ pub(super) enum Notice {
         seq: Seq,
     },
     /// What changes on the page of a session, or in its list of sessions. Each op is `["put", id,
-    /// html]`, `["add", parentId, html]`, `["text", id, string]`, `["attr", id, name, value]` or
-    /// `["drop", id]`; one on an absent id is to be ignored.
+    /// html]`, `["add", parentId, html]`, `["before", nextId, html]`, `["move", id, nextId or null]`,
+    /// `["text", id, string]`, `["attr", id, name, value]` or `["drop", id]`; one on an absent id is
+    /// to be ignored.
     Patch {
         #[serde(skip_serializing_if = "Option::is_none")]
         session_id: Option<SessionId>,

@@ -1,6 +1,7 @@
 //! The page and its files. Served complete, so that reading works without script.
 
 use std::cmp::Reverse;
+use std::sync::LazyLock;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -28,7 +29,7 @@ use crate::session::Shared;
 use crate::window::{self, Opened};
 
 pub(super) const LISTED: usize = 100;
-const MESSAGES: usize = 50;
+const MESSAGES: usize = render::WINDOW;
 const HITS: usize = 50;
 
 #[derive(Deserialize, JsonSchema)]
@@ -266,10 +267,18 @@ fn listed_session(shared: &Shared, id: SessionId, summary: Summary) -> ListedSes
     }
 }
 
+/// The page's script without the lines that are there for people alone.
+static SCRIPT: LazyLock<String> = LazyLock::new(|| {
+    let is_remark =
+        |line: &str| line.starts_with("//") || line.starts_with("/**") && line.ends_with("*/");
+    let lines = include_str!("../../../../web/page.js").lines().map(str::trim_start);
+    lines.filter(|it| !it.is_empty() && !is_remark(it)).flat_map(|it| [it, "\n"]).collect()
+});
+
 pub(super) async fn asset(Segment(name): Segment) -> Result<Response, HttpError> {
     let (kind, text) = match &*name {
         "page.css" => ("text/css; charset=utf-8", &**STYLESHEET),
-        "page.js" => ("text/javascript; charset=utf-8", include_str!("../../../../web/page.js")),
+        "page.js" => ("text/javascript; charset=utf-8", &**SCRIPT),
         "icon.svg" => ("image/svg+xml", include_str!("../../../../web/icon.svg")),
         _ => return Err(HttpError::new(RequestCode::NotFound, "there is no such file")),
     };

@@ -16,6 +16,8 @@ fn check(pieces: &[&str], expected: Expect) {
 fn line(piece: &str, ops: &[Op]) -> String {
     let ops = ops.iter().map(|op| match op {
         Op::Put { id, html } => format!("  put {id} {html:?}\n"),
+        Op::Before { next, html } => format!("  before {next} {html:?}\n"),
+        Op::Move { id, before } => format!("  move {id} {before:?}\n"),
         Op::Add { parent, html } => format!("  add {parent} {html:?}\n"),
         Op::Text { id, text } => format!("  text {id} {text:?}\n"),
         Op::Attr { id, name, value } => format!("  attr {id} {name} {value:?}\n"),

@@ -1,0 +1,151 @@
+// What the settings show and hide, while an answer comes and afterwards.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { after, before, test } from "node:test";
+
+import { useBrowser } from "./browser.mjs";
+import { logLines } from "./callboard.mjs";
+import { seen, setRoot } from "./drive.mjs";
+import { drawGallery, openDrawn } from "./gallery.mjs";
+
+const browser = useBrowser();
+const SHORT = "Let me look.";
+const LONG = "I shall look at every file that there is. ".repeat(8).trim();
+/** @type {ReturnType<typeof drawGallery>} */
+let gallery;
+/** @type {(() => void)[]} */
+const ends = [];
+
+/** An answer that says something, thinks, calls a tool, and then answers. @param {string} said */
+function log(said, archived = false) {
+  const it = { responseId: "r" };
+  const call = { ...it, callId: "r.2" };
+  return [
+    { type: "session_created", agent: "demo", title: "Settings" },
+    ...(archived ? [{ type: "session_updated", archived }] : []),
+    { type: "user_message", messageId: "m", text: "Look" },
+    { ...it, type: "run_start", agent: "demo", trigger: "user" },
+    { ...it, type: "step_start", index: 0 },
+    { ...it, type: "thinking_start", partId: "r.0" },
+    { ...it, type: "thinking_done", partId: "r.0", text: "Where is it?" },
+    { ...it, type: "text_start", partId: "r.1" },
+    { ...it, type: "text_delta", partId: "r.1", delta: said },
+    { ...it, type: "text_done", partId: "r.1", text: said },
+    { ...call, type: "tool_call_start", toolName: "look", executor: "server" },
+    { ...call, type: "tool_arguments_done", arguments: "{}", summary: "", validation: "not_required" },
+    { ...call, type: "tool_running" },
+    { ...call, type: "tool_result", toolName: "look", ok: true, result: "Here.", durationMs: 5 },
+    { ...it, type: "step_finish", index: 0, finishReason: "tool-calls" },
+    { ...it, type: "step_start", index: 1 },
+    { ...it, type: "text_start", partId: "r.3" },
+    { ...it, type: "text_done", partId: "r.3", text: "It is here." },
+    { ...it, type: "step_finish", index: 1, finishReason: "stop" },
+    { ...it, type: "run_finish", status: "completed", durationMs: 9 },
+  ];
+}
+
+before(() => {
+  const folder = mkdtempSync(path.join(tmpdir(), "callboard-settings-"));
+  ends.push(() => rmSync(folder, { recursive: true }));
+  for (const [name, said, archived] of /** @type {[string, string, boolean][]} */ ([
+    ["short", SHORT, false],
+    ["long", LONG, false],
+    ["archived", SHORT, true],
+  ])) {
+    writeFileSync(path.join(folder, `${name}.jsonl`), logLines(name, log(said, archived)));
+  }
+  gallery = drawGallery({ after: (end) => void ends.push(end) }, folder);
+});
+after(() => ends.forEach((end) => end()));
+
+/**
+ * A page on which the answer comes; `until` shows it up to and with a record of that kind.
+ * @param {any} t @param {string} name @param {Record<string, string>} settings
+ */
+async function open(t, name, settings) {
+  const page = await browser.newPage(t);
+  const { first, patches } = gallery.replay(name);
+  const { patch } = await openDrawn(page, name, first);
+  await setRoot(page, settings);
+  const kinds = log("", name === "archived").map(({ type }) => type);
+  const rest = [...patches];
+  return {
+    page,
+    said: () => seen(page.locator(".messages .text")),
+    /** @param {string} type */
+    async until(type) {
+      const seq = kinds.indexOf(type) + 1;
+      while (rest[0] && rest[0].seq <= seq) await patch(/** @type {any} */ (rest.shift()));
+    },
+    async all() {
+      for (const step of rest.splice(0)) await patch(step);
+    },
+  };
+}
+
+for (const look of ["widget", "badges"]) {
+  test(`reveal in the look ${look}: what was shown as it came stays, and what was held back never shows`, async (t) => {
+    for (const [reveal, name, comes, stays] of /** @type {[string, string, boolean, boolean][]} */ ([
+      ["live", "short", true, true],
+      ["live", "long", true, true],
+      ["smart", "long", true, true],
+      ["deferred", "short", false, false],
+      ["deferred", "long", false, false],
+    ])) {
+      const { said, until, all } = await open(t, name, { toolDisplay: look, reveal });
+      const text = name === "long" ? LONG : SHORT;
+      await until("text_delta");
+      assert.deepEqual(await said(), comes ? [text] : [], `${reveal}, ${name}, as it comes`);
+      await until("tool_running");
+      assert.deepEqual(await said(), stays ? [text] : [], `${reveal}, ${name}, as a call runs`);
+      await all();
+      assert.deepEqual(await said(), [...(stays ? [text] : []), "It is here."], `${reveal}, ${name}, at the end`);
+    }
+  });
+}
+
+test("reveal smart: who loads the page again does not wait again for what was there", async (t) => {
+  const page = await browser.newPage(t);
+  const { pages } = gallery.replay("short");
+  const seq = log(SHORT).findIndex(({ type }) => type === "text_delta") + 1;
+  // Whoever waits would wait for twenty minutes.
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send("Animation.enable");
+  await devtools.send("Animation.setPlaybackRate", { playbackRate: 0.001 });
+  await openDrawn(page, "short", pages[seq] ?? "");
+  await page.locator(".messages .undecided").waitFor();
+  assert.deepEqual(await seen(page.locator(".messages .text")), [SHORT]);
+});
+
+test("without tool calls nothing is shown of them, and that the agent works is", async (t) => {
+  for (const toolDisplay of ["widget", "badges", "panels", "timeline"]) {
+    const { page, said, until, all } = await open(t, "long", { toolDisplay, showToolCalls: "false" });
+    for (const moment of ["run_start", "tool_running", "step_finish"]) {
+      await until(moment);
+      assert.ok(await page.locator(".typing").isVisible(), `${toolDisplay} at ${moment}`);
+    }
+    await all();
+    assert.deepEqual(await said(), ["It is here."], toolDisplay);
+    const hidden = page.locator(".messages :is(.tool-block, .activity, .tool-calls-container, .typing)");
+    assert.deepEqual(await seen(hidden), [], toolDisplay);
+  }
+});
+
+test("thoughts are there or not", async (t) => {
+  const { page, all } = await open(t, "short", { toolDisplay: "timeline" });
+  await all();
+  assert.equal((await seen(page.locator(".thinking"))).length, 1);
+  await setRoot(page, { showThinking: "false" });
+  assert.deepEqual(await seen(page.locator(".thinking")), []);
+});
+
+test("calls are hidden in a session that was put away, and in no other", async (t) => {
+  for (const [name, shown] of /** @type {[string, number][]} */ ([["archived", 0], ["short", 1]])) {
+    const { page, all } = await open(t, name, { toolDisplay: "timeline", hideToolCallsInArchived: "true" });
+    await all();
+    assert.equal((await seen(page.locator(".tool-block"))).length, shown, name);
+  }
+});

@@ -1,0 +1,160 @@
+// What somebody writes is sent once, and never lost.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { useBrowser } from "./browser.mjs";
+import { startCallboard, until } from "./callboard.mjs";
+import { answered, field, openSession, say, seen, sessionOf } from "./drive.mjs";
+import { openDrawn, useGallery } from "./gallery.mjs";
+
+const browser = useBrowser();
+const gallery = useGallery();
+
+test("a message whose answer was lost is sent again as the same one", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard);
+  let isLost = false;
+  await page.route("**/messages", async (route) => {
+    if (isLost) return route.continue();
+    isLost = true;
+    await route.fetch();
+    return route.abort();
+  });
+  await field(page).fill("what time is it in Tokyo");
+  await page.keyboard.press("Enter");
+  await until(async () => isLost && (await field(page).inputValue()) !== "");
+  await say(page, "what time is it in Tokyo");
+  await answered(page);
+  const said = (await callboard.events(sessionOf(page))).filter(({ type }) => type === "user_message");
+  assert.equal(said.length, 1);
+  assert.deepEqual(await seen(page.locator("#pending > *")), []);
+});
+
+test("the first message shows at once; if it fails, the next try makes no other session", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await browser.newPage(t);
+  await page.goto(callboard.url);
+  /** @type {(() => void)[]} */
+  const holds = [];
+  let tries = 0;
+  await page.route("**/messages", async (route) => {
+    tries += 1;
+    if (tries > 1) return route.continue();
+    await new Promise((resume) => holds.push(() => resume(undefined)));
+    return route.abort();
+  });
+  await field(page).fill("what time is it in Tokyo");
+  await page.keyboard.press("Enter");
+  await page.locator("#pending .bubble", { hasText: "Tokyo" }).waitFor();
+  assert.ok(!(await page.locator(".welcome").isVisible()));
+  await until(async () => holds.length > 0);
+  holds.forEach((end) => end());
+  await until(async () => (await field(page).inputValue()) !== "");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/s\/[\w-]+$/);
+  assert.equal((await callboard.api("sessions")).sessions.length, 1);
+});
+
+test("an example leaves what was begun, and an edit the files that were attached to it", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard, await callboard.converse("help"));
+  await page.locator("#attach").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("x") });
+  await field(page).fill("about these");
+  await page.locator('.message[data-role="user"]').hover();
+  await page.getByRole("button", { name: "Edit and send again" }).click();
+  assert.deepEqual(await seen(page.locator("#files button")), []);
+  await page.getByRole("button", { name: "Cancel" }).click();
+  assert.deepEqual(await seen(page.locator("#files button .name")), ["notes.txt"]);
+  assert.equal(await field(page).inputValue(), "about these");
+
+  await page.goto(callboard.base);
+  await field(page).fill("a long thought");
+  await page.getByRole("button", { name: "help", exact: true }).click();
+  await page.waitForURL(/\/s\/[\w-]+$/);
+  await page.goto(callboard.base);
+  assert.equal(await field(page).inputValue(), "a long thought");
+});
+
+test("a message that is steered takes the place of the one that was on its way", async (t) => {
+  const page = await browser.newPage(t);
+  const drawn = await openDrawn(page, "tools", gallery.html("tools"));
+  await page.route("**/messages", (route) => route.fulfill({ status: 202, json: { messageId: "m9", state: "steered" } }));
+  await say(page, "shorter, please");
+  const id = await page.locator(".parts").last().getAttribute("id");
+  const html = '<div id="s9" class="steered" data-message-id="m9"><div class="bubble">shorter, please</div></div>';
+  drawn.say({ type: "patch", sessionId: "tools", seq: 1000, ops: [["add", id, html]] });
+  await page.locator(".steered").waitFor();
+  await until(async () => (await page.locator("#pending > *").count()) === 0);
+});
+
+test("what is written to change a queued message stays when messages change places", async (t) => {
+  const page = await browser.newPage(t);
+  const { first, patches } = gallery.replay("queue");
+  const { patch, say } = await openDrawn(page, "queue", first);
+  for (const step of patches) {
+    await patch(step);
+    if ((await page.locator(".queued").count()) > 1) break;
+  }
+  const [one, two] = await page.locator(".queued").evaluateAll((all) => all.map(({ id }) => id));
+  const box = page.locator(`[id="${one}"]`);
+  await box.getByText("Edit", { exact: true }).click();
+  await box.locator("textarea").fill("in other words");
+  const seq = Number(await page.evaluate(() => document.body.dataset.head)) + 1;
+  say({ type: "patch", sessionId: "queue", seq, ops: [["move", one, null], ["move", two, one]] });
+  await page.waitForFunction((seq) => document.body.dataset.head === String(seq), seq);
+  assert.equal(await box.locator("textarea").inputValue(), "in other words");
+  assert.ok(await box.locator("textarea").evaluate((it) => it === document.activeElement), "in focus");
+});
+
+test("in the list, the focus, the place and a title that is being written stay when sessions change places", async (t) => {
+  const page = await browser.newPage(t, { viewport: { width: 1280, height: 420 } });
+  const { say } = await openDrawn(page, "odd", gallery.html("odd"));
+  const lines = page.locator("#sessions > li[data-session-id]");
+  const ids = await lines.evaluateAll((all) => all.map(({ id }) => id));
+  const last = page.locator(`[id="${ids.at(-1)}"]`);
+  const patched = async (/** @type {any[]} */ ops) => {
+    say({ type: "patch", sessions: true, ops: [...ops, ["attr", ids[0], "data-patched", `${ops.length}`]] });
+    await page.locator(`[data-patched="${ops.length}"]`).waitFor({ state: "attached" });
+  };
+  await last.locator("a").focus();
+  const top = () => page.locator(".scroller").evaluate((it) => it.scrollTop);
+  const before = await top();
+  assert.ok(before > 0, "the list is longer than its place");
+  await patched([["move", ids.at(-1), ids[1]]]);
+  assert.ok(await last.locator("a").evaluate((it) => it === document.activeElement));
+  await page.locator(".scroller").evaluate((it) => it.scrollTo(0, 1000));
+  const end = await top();
+  const list = await page.locator("#sessions").evaluate((it) => it.outerHTML);
+  await patched([["put", "sessions", list], ["drop", "-"]]);
+  assert.equal(await top(), end);
+
+  await last.hover();
+  await last.locator(".more").click();
+  await page.getByRole("menuitem", { name: "Rename" }).click();
+  await last.locator("input").fill("Lamps");
+  await patched([["attr", ids.at(-1), "data-state", "running"], ["move", ids.at(-1), null], ["drop", "-"]]);
+  assert.equal(await last.locator("input").inputValue(), "Lamps");
+  assert.ok(await last.locator("input").evaluate((it) => it === document.activeElement));
+});
+
+test("folded JSON is copied whole", async (t) => {
+  const callboard = await startCallboard(t);
+  const rows = Array.from({ length: 80 }, (_, idx) => ({ idx }));
+  const it = { responseId: "r", callId: "r.0" };
+  await callboard.importLog("folded", [
+    { type: "session_created", agent: "demo", title: "Folded" },
+    { type: "run_start", responseId: "r", agent: "demo", trigger: "user" },
+    { ...it, type: "tool_call_start", toolName: "rows", executor: "agent" },
+    { ...it, type: "tool_arguments_done", arguments: "{}", summary: "", validation: "not_required" },
+    { ...it, type: "tool_result", toolName: "rows", ok: true, result: { rows }, durationMs: 1 },
+    { type: "run_finish", responseId: "r", status: "completed", durationMs: 1 },
+  ]);
+  const options = { permissions: ["clipboard-read", "clipboard-write"] };
+  const page = await openSession(t, browser, callboard, "folded", options);
+  await page.locator(".activity > summary").click();
+  await page.locator(".tool-block > details > summary").click();
+  await page.getByRole("button", { name: "Copy result" }).click();
+  await page.locator("#status", { hasText: "Copied" }).waitFor();
+  assert.deepEqual(JSON.parse(await page.evaluate(() => navigator.clipboard.readText())), { rows });
+});
