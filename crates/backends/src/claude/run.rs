@@ -18,6 +18,7 @@ use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TaskEnd, TurnResult
 use super::words::shortened;
 use super::{Process, SOURCE, failure, notices, stdin};
 use crate::ending::price;
+use crate::newest::newest;
 use crate::own_tools::TOOL_SERVER;
 use crate::telling::Telling;
 use crate::{Effect, Ending, Exit, Verdict};
@@ -89,12 +90,9 @@ impl Run {
         std::mem::take(&mut self.inner).into_keys()
     }
 
-    /// The program has its own memory of what was said before.
     pub(super) fn start(&mut self, history: &[Value]) {
-        let is_user = |it: &&Value| it.get("role").is_some_and(|role| role == "user");
-        let message = history.iter().rfind(is_user).unwrap_or(&Value::Null);
         let uuid = uuid_of(self.response_id.as_str());
-        self.telling.write(stdin::user(&uuid, message));
+        self.telling.write(stdin::user(&uuid, &newest(history)));
         self.unread.push(UserLine { uuid, steered: None });
         self.is_turn_running = true;
     }

@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 use super::Settings;
 use super::settings::thread_config;
 use crate::Launch;
-
-/// What the model gets where nobody said anything new: an answer that broke off is to go on.
-const NUDGE: &str = "Continue.";
+use crate::newest::newest;
 
 pub(super) fn request(id: u64, method: &str, params: &Value) -> String {
     json!({ "id": id, "method": method, "params": params }).to_string()
@@ -60,12 +58,9 @@ pub(super) fn refusal(request_id: &Value) -> String {
     json!({ "id": request_id, "error": { "code": -32601, "message": message } }).to_string()
 }
 
-/// What the user said last, as Codex takes it.
+/// What is new, as Codex takes it.
 pub(super) fn prompt(history: &[Value]) -> Vec<Value> {
-    match history.last() {
-        Some(message) if message["role"] == "user" => input(message),
-        _ => vec![text(NUDGE)],
-    }
+    input(&newest(history))
 }
 
 /// An OpenAI chat message, as Codex takes it.
