@@ -34,6 +34,26 @@ export const STOPS = {
     await assertGoesOn(talk, "play:forever", stage);
   },
 
+  "stopped and continued: it goes on, and is not told again what it was told": async ({ stage, open }) => {
+    const talk = await open();
+    await talk.say("play:story");
+    await talk.answerWhen((it) => it.parts[0]?.text === "Once upon a time ");
+    await talk.post("cancel");
+    await talk.answer();
+    await assertContinues(talk, stage);
+  },
+
+  "the server is killed in its words: continued, it is not told again what it was told": async ({ t, stage }) => {
+    const own = await startStage(t, stage.kind);
+    const talk = await own.open();
+    await talk.say("play:story");
+    await talk.answerWhen((it) => it.parts[0]?.text === "Once upon a time ");
+    await own.callboard.kill();
+    await own.callboard.restart();
+    assertStopped(await talk.answer(), "restart");
+    await assertContinues(talk, own);
+  },
+
   "the server is killed in a call: the run is closed, and the conversation goes on": async ({ t, stage, told }) => {
     const own = await startStage(t, stage.kind);
     const talk = await own.open();
@@ -49,6 +69,18 @@ export const STOPS = {
     assert.deepEqual(survivors, [], "nothing of a run is alive when the next one begins");
   },
 };
+
+/** The story is told to its end. @param {import("./agent_case.mjs").Conversation} talk @param {import("./agent_case.mjs").Stage} stage */
+async function assertContinues(talk, stage) {
+  const before = stage.models.asked("story").length;
+  await talk.post("continue");
+  await until(async () => stage.models.asked("story").length > before);
+  stage.models.open("story");
+  const answer = await talk.lastOf(2);
+  assert.deepEqual([answer.status, answer.content], ["completed", "Once upon a time there was no more to tell."]);
+  const heard = stage.models.asked("story").at(-1) ?? "";
+  assert.equal(heard.split("play:story").length - 1, 1, heard);
+}
 
 /** What makes no sense without a program. @type {Cases} */
 export const PROGRAM_STOPS = {
