@@ -20,6 +20,7 @@ mod calls;
 mod failure;
 mod notices;
 mod outcome;
+mod pieces;
 mod questions;
 mod run;
 mod settings;

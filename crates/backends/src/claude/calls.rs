@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use transcript::{CallId, ErrorCode, ErrorInfo, Event, Executor, Millis, OutputStream, Validation};
 
@@ -56,11 +57,8 @@ impl Calls {
         self.ids.get(provider_id)
     }
 
-    pub(super) fn is_open(&self, provider_id: &str) -> bool {
-        self.open.contains_key(provider_id)
-    }
-
-    /// Once for each call, whatever comes twice.
+    /// Once for each call, whatever comes twice. A model service may give an id again to another call,
+    /// when the first has ended.
     pub(super) fn start(
         &mut self,
         provider_id: &str,
@@ -68,7 +66,7 @@ impl Calls {
         parent: Option<&CallId>,
         telling: &mut Telling,
     ) {
-        if self.ids.contains_key(provider_id) {
+        if self.open.contains_key(provider_id) {
             return;
         }
         let name = plain_name(name);
@@ -128,11 +126,22 @@ impl Calls {
         call.end_arguments(arguments, false, now, telling);
     }
 
-    /// No more of the message that made the call will come.
-    pub(super) fn message_ended(&mut self, provider_id: &str, now: Millis, telling: &mut Telling) {
+    /// No more of the message that made the call will come. `is_whole`: nothing of the call is missing.
+    pub(super) fn message_ended(
+        &mut self,
+        provider_id: &str,
+        is_whole: bool,
+        now: Millis,
+        telling: &mut Telling,
+    ) {
         let Some(call) = self.open.get_mut(provider_id) else { return };
         match &mut call.arguments {
             Arguments::Done => call.run(now, telling),
+            Arguments::Coming(text) if is_whole && is_whole_json(text) => {
+                let text = Some(std::mem::take(text)).filter(|it| !it.is_empty());
+                call.end_arguments(text.unwrap_or_else(|| "{}".to_owned()), false, now, telling);
+                call.run(now, telling);
+            }
             Arguments::Coming(text) => {
                 let text = std::mem::take(text);
                 call.end_arguments(text, true, now, telling);
@@ -286,6 +295,11 @@ impl Call {
             provider_data: None,
         });
     }
+}
+
+/// A call without arguments has none at all.
+fn is_whole_json(text: &str) -> bool {
+    text.is_empty() || serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
 fn output_delta(call_id: CallId, stream: OutputStream, delta: String) -> Event {

@@ -258,14 +258,14 @@ impl Run {
             self.telling.unrecognized(raw);
             return self.telling.write(stdin::refuse(&request_id));
         };
+        if self.questions.was_answered(&request_id) {
+            return;
+        }
         let AboutCall { tool_use_id, tool_name, input, decision_reason } = about;
         // It may ask before it has said what it wants to call.
         self.calls.start(&tool_use_id, &tool_name, None, &mut self.telling);
         self.calls.finish_arguments(&tool_use_id, &input, now, &mut self.telling);
-        let call_id = self.calls.id(&tool_use_id).filter(|_| self.calls.is_open(&tool_use_id));
-        let Some(call_id) = call_id.cloned() else {
-            return self.telling.write(stdin::deny(&request_id, "This call has a result already."));
-        };
+        let Some(call_id) = self.calls.id(&tool_use_id).cloned() else { return };
         self.calls.ask(&tool_use_id);
         let form = input.get("questions").filter(|_| tool_name == "AskUserQuestion").cloned();
         let (asked, has_form) = (call_id.clone(), form.is_some());

@@ -236,7 +236,10 @@ pub(super) enum ApiEvent {
         delta: Delta,
     },
     /// Closes nothing: the finished block closes itself, and the message what has no finished block.
-    ContentBlockStop {},
+    ContentBlockStop {
+        #[serde(default)]
+        index: u64,
+    },
     MessageDelta {
         delta: MessageDelta,
         #[serde(default, deserialize_with = "lenient")]

@@ -29,7 +29,7 @@ pub(super) struct Speaker {
     calls: Vec<Call>,
     /// Calls that are done, and whose agents are not.
     held: HashSet<String>,
-    /// Codex's ids of items that have ended: what comes twice is told once.
+    /// Codex's ids of items that have ended and not begun again: what comes twice is told once.
     ended: HashSet<String>,
     usage: Option<Usage>,
 }
@@ -111,6 +111,11 @@ impl Speaker {
 
     pub(super) fn has_ended(&self, item: &str) -> bool {
         self.ended.contains(item)
+    }
+
+    /// Ids are the model service's, which may give one again to something else.
+    pub(super) fn begin_item(&mut self, item: &str) {
+        self.ended.remove(item);
     }
 
     /// False if it had ended before.

@@ -65,7 +65,10 @@ fn an_answer_that_broke_off_is_gone_on_with() {
             for (name, mut backend) in programs() {
                 let told = told(&mut *backend, &[&asked, broken].concat());
                 assert!(told.contains("Continue."), "{name}: {told}");
-                assert!(!told.contains("Tell me") && !told.contains("Never mind"), "{name}: {told}");
+                assert!(
+                    !told.contains("Tell me") && !told.contains("Never mind"),
+                    "{name}: {told}"
+                );
             }
         }
     }
