@@ -59,7 +59,7 @@ pub(super) fn place_of(pieces: &[Piece], is_thinking: bool, text: &str) -> Place
     if words().any(|it| is_same(&it)) {
         return Place::Again;
     }
-    words().filter(waits).last().map_or(Place::Nowhere, |(at, _)| Place::Here(at))
+    words().rfind(waits).map_or(Place::Nowhere, |(at, _)| Place::Here(at))
 }
 
 /// A text or a thought.
