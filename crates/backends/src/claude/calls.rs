@@ -21,13 +21,18 @@ use crate::telling::Telling;
 pub(super) struct Calls {
     /// All of the run: a sub-agent speaks within a call that may have had its result long ago.
     ids: HashMap<String, CallId>,
+    started: usize,
     open: HashMap<String, Call>,
 }
 
 struct Call {
     id: CallId,
+    /// How many there were before it.
+    number: usize,
     name: String,
     arguments: Arguments,
+    /// What the program understood of them.
+    input: Option<Value>,
     phase: Phase,
     /// Why somebody said that it must not run.
     refusal: Option<ErrorInfo>,
@@ -80,10 +85,13 @@ impl Calls {
             executor: Executor::Agent,
         });
         self.ids.insert(provider_id.to_owned(), id.clone());
+        self.started += 1;
         let call = Call {
             id,
+            number: self.started,
             name: name.to_owned(),
             arguments: Arguments::Coming(String::new()),
+            input: None,
             phase: Phase::Ready { since: None },
             refusal: None,
             launched: None,
@@ -117,6 +125,7 @@ impl Calls {
         let Some(call) = self.open.get_mut(provider_id) else { return };
         let Arguments::Coming(text) = &mut call.arguments else { return };
         let text = std::mem::take(text);
+        call.input = Some(input.clone());
         let says_the_same = serde_json::from_str::<Value>(&text).is_ok_and(|it| it == *input);
         let arguments = match input {
             _ if says_the_same => text,
@@ -157,6 +166,17 @@ impl Calls {
         if let Some(call) = self.open.get_mut(provider_id) {
             call.run(now, telling);
         }
+    }
+
+    /// The newest open call that a question without an id is about, by the provider's id.
+    pub(super) fn unasked(&self, name: &str, input: &Value) -> Option<String> {
+        let may_be = |call: &&(&String, &Call)| {
+            let (_, call) = call;
+            let is_it = call.name == plain_name(name) && call.phase != Phase::Asking;
+            is_it && call.input.as_ref().is_none_or(|it| it == input)
+        };
+        let calls = self.open.iter().filter(|(_, it)| it.refusal.is_none());
+        calls.filter(|it| may_be(&it)).max_by_key(|(_, it)| it.number).map(|(id, _)| id.clone())
     }
 
     /// The program wants to know whether it may run.
