@@ -1,6 +1,7 @@
 // Agents that are stopped, and programs and servers that die.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 
 import { assertGoesOn, assertStopped, withoutOutput } from "./agent_case.mjs";
 import { startStage } from "./agents.mjs";
@@ -107,14 +108,39 @@ export const PROGRAM_STOPS = {
     assert.deepEqual(await talk.processes(), []);
     await assertGoesOn(talk, "play:forever", stage);
   },
+
+  "its keeper is killed in a call: the run says so, and nothing of the program is left": async ({ stage, open, told }) => {
+    const talk = await open();
+    await talk.runs("play:forever", "tail");
+    await killKeeper(talk);
+    const answer = await talk.answer();
+    // The program may live long enough to say what became of its command.
+    assert.match(told(answer)[1], /^shell (interrupted|failed)/);
+    assert.deepEqual([answer.status, answer.error.code], ["failed", "agent_exited"]);
+    assert.deepEqual(await talk.processes(), []);
+    await assertGoesOn(talk, "play:forever", stage);
+  },
 };
 
-/** Not with what it has begun. @param {import("./agent_case.mjs").Conversation} talk */
-async function killProgram(talk) {
+/** The topmost in its folder: its keeper stands elsewhere. @param {import("./agent_case.mjs").Conversation} talk */
+async function programOf(talk) {
   const all = await talk.processes();
   const program = all.find((it) => all.every(({ pid }) => pid !== it.parent));
   assert.ok(program, "the program runs");
-  process.kill(program.pid, "SIGKILL");
+  return program;
+}
+
+/** Not with what it has begun. @param {import("./agent_case.mjs").Conversation} talk */
+async function killProgram(talk) {
+  process.kill((await programOf(talk)).pid, "SIGKILL");
+}
+
+/** What stands between Callboard and the program. @param {import("./agent_case.mjs").Conversation} talk */
+async function killKeeper(talk) {
+  const { parent } = await programOf(talk);
+  const command = await readFile(`/proc/${parent}/cmdline`, "utf8");
+  assert.ok(command.split("\0").includes("keep"), command);
+  process.kill(parent, "SIGKILL");
 }
 
 /** Programs that begin agents of their own. @type {Cases} */
