@@ -122,6 +122,27 @@ export const ESCALATES = {
   },
 };
 
+/** Of one that takes a yes or a no, and no other arguments. @type {Cases} */
+export const CORRECTS = {
+  "denied with a correction, the model hears what to call instead": async ({ browser, t, stage, open, told }) => {
+    const talk = await open({ asks: true });
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:asking");
+    const sheet = page.getByRole("alertdialog");
+    const correct = sheet.getByRole("button", { name: "Deny with this correction" });
+    await sheet.getByText("touch asked.txt", { exact: true }).first().waitFor();
+    assert.equal(await correct.isVisible(), false);
+    await sheet.getByText("Correct the arguments").click();
+    await sheet.getByRole("textbox", { name: "Arguments" }).fill('{ "command": "touch corrected.txt" }');
+    await correct.click();
+    await answered(page);
+    const { messages } = await stage.callboard.api(`sessions/${talk.id}/messages`);
+    assert.equal(told(messages.at(-1))[1], "shell denied");
+    assert.match(stage.models.asked("asking").at(-1) ?? "", /Use these arguments instead: .*touch corrected\.txt/);
+    assert.deepEqual(readdirSync(talk.workspace), []);
+  },
+};
+
 /** What Claude Code asks of a person, with a form. @type {Cases} */
 export const FORMS = {
   "questions are answered with a form": async ({ browser, t, stage, open, told }) => {

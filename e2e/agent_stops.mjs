@@ -1,6 +1,7 @@
 // Agents that are stopped, and programs and servers that die.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 
 import { assertGoesOn, assertStopped, withoutOutput } from "./agent_case.mjs";
 import { startStage } from "./agents.mjs";
@@ -34,6 +35,26 @@ export const STOPS = {
     await assertGoesOn(talk, "play:forever", stage);
   },
 
+  "stopped and continued: it goes on, and is not told again what it was told": async ({ stage, open }) => {
+    const talk = await open();
+    await talk.say("play:story");
+    await talk.answerWhen((it) => it.parts[0]?.text === "Once upon a time ");
+    await talk.post("cancel");
+    await talk.answer();
+    await assertContinues(talk, stage);
+  },
+
+  "the server is killed in its words: continued, it is not told again what it was told": async ({ t, stage }) => {
+    const own = await startStage(t, stage.kind);
+    const talk = await own.open();
+    await talk.say("play:story");
+    await talk.answerWhen((it) => it.parts[0]?.text === "Once upon a time ");
+    await own.callboard.kill();
+    await own.callboard.restart();
+    assertStopped(await talk.answer(), "restart");
+    await assertContinues(talk, own);
+  },
+
   "the server is killed in a call: the run is closed, and the conversation goes on": async ({ t, stage, told }) => {
     const own = await startStage(t, stage.kind);
     const talk = await own.open();
@@ -49,6 +70,18 @@ export const STOPS = {
     assert.deepEqual(survivors, [], "nothing of a run is alive when the next one begins");
   },
 };
+
+/** The story is told to its end. @param {import("./agent_case.mjs").Conversation} talk @param {import("./agent_case.mjs").Stage} stage */
+async function assertContinues(talk, stage) {
+  const before = stage.models.asked("story").length;
+  await talk.post("continue");
+  await until(async () => stage.models.asked("story").length > before);
+  stage.models.open("story");
+  const answer = await talk.lastOf(2);
+  assert.deepEqual([answer.status, answer.content], ["completed", "Once upon a time there was no more to tell."]);
+  const heard = stage.models.asked("story").at(-1) ?? "";
+  assert.equal(heard.split("play:story").length - 1, 1, heard);
+}
 
 /** What makes no sense without a program. @type {Cases} */
 export const PROGRAM_STOPS = {
@@ -75,14 +108,39 @@ export const PROGRAM_STOPS = {
     assert.deepEqual(await talk.processes(), []);
     await assertGoesOn(talk, "play:forever", stage);
   },
+
+  "its keeper is killed in a call: the run says so, and nothing of the program is left": async ({ stage, open, told }) => {
+    const talk = await open();
+    await talk.runs("play:forever", "tail");
+    await killKeeper(talk);
+    const answer = await talk.answer();
+    // The program may live long enough to say what became of its command.
+    assert.match(told(answer)[1], /^shell (interrupted|failed)/);
+    assert.deepEqual([answer.status, answer.error.code], ["failed", "agent_exited"]);
+    assert.deepEqual(await talk.processes(), []);
+    await assertGoesOn(talk, "play:forever", stage);
+  },
 };
 
-/** Not with what it has begun. @param {import("./agent_case.mjs").Conversation} talk */
-async function killProgram(talk) {
+/** The topmost in its folder: its keeper stands elsewhere. @param {import("./agent_case.mjs").Conversation} talk */
+async function programOf(talk) {
   const all = await talk.processes();
   const program = all.find((it) => all.every(({ pid }) => pid !== it.parent));
   assert.ok(program, "the program runs");
-  process.kill(program.pid, "SIGKILL");
+  return program;
+}
+
+/** Not with what it has begun. @param {import("./agent_case.mjs").Conversation} talk */
+async function killProgram(talk) {
+  process.kill((await programOf(talk)).pid, "SIGKILL");
+}
+
+/** What stands between Callboard and the program. @param {import("./agent_case.mjs").Conversation} talk */
+async function killKeeper(talk) {
+  const { parent } = await programOf(talk);
+  const command = await readFile(`/proc/${parent}/cmdline`, "utf8");
+  assert.ok(command.split("\0").includes("keep"), command);
+  process.kill(parent, "SIGKILL");
 }
 
 /** Programs that begin agents of their own. @type {Cases} */

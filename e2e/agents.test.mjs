@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { ASKS, ESCALATES, FORMS } from "./agent_asks.mjs";
+import { ASKS, CORRECTS, ESCALATES, FORMS } from "./agent_asks.mjs";
 import { assertAllClosed, told } from "./agent_case.mjs";
 import { OTHERS } from "./agent_others.mjs";
 import { BACKGROUND, DELEGATES, PROGRAM_STOPS, STOPS } from "./agent_stops.mjs";
@@ -151,7 +151,7 @@ const ONE_WAY = {
 const CASES = {
   openai: ALL,
   claude: OF_CLAUDE,
-  codex: { ...OF_PROGRAMS, ...DELEGATES, ...ESCALATES },
+  codex: { ...OF_PROGRAMS, ...DELEGATES, ...ESCALATES, ...CORRECTS },
   pi: { ...OF_PROGRAMS, ...TELLS_MORE },
   codexExec: ONE_WAY,
 };

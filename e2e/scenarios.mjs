@@ -23,7 +23,7 @@ const cut = { kind: "cut" };
 const shell = (command) => ({ kind: "use", tool: "shell", args: { command } });
 /** Not waited for. @param {string} command @returns {Part} */
 const shellAside = (command) => ({ kind: "use", tool: "shellAside", args: { command } });
-/** Outside of the sandbox, in this folder. @param {string} command @param {string} folder @returns {Part} */
+/** Outside of the sandbox, where there is one, in this folder of the workspace. @param {string} command @param {string} folder @returns {Part} */
 const escalate = (command, folder) => ({ kind: "use", tool: "escalate", args: { command, folder } });
 /** An agent of the program's own. @param {string} words @returns {Part} */
 const delegate = (words) => ({ kind: "use", tool: "delegate", args: { text: words } });
@@ -76,7 +76,7 @@ export const SCENARIOS = {
   ],
   delegating: [[text("Somebody else may look."), delegate("play:tools")], [text("It is being looked at.")]],
   delegatingForever: [[text("Somebody else may look."), delegate("play:forever")], [text("It is being looked at.")]],
-  asking: [[text("I need a file."), shell("touch asked.txt")], [text("So be it.")]],
+  asking: [[text("I need a file."), escalate("touch asked.txt", ".")], [text("So be it.")]],
   lookingOutside: [[text("Let me see."), escalate("cat secret.txt", "..")], [text("I have looked.")]],
   making: [[text("I make it."), escalate("touch made.txt", ".")], [text("It is made.")]],
   makingOutside: [[text("I make it there."), escalate("touch made.txt", "..")], [text("It is made there.")]],
@@ -123,6 +123,9 @@ export const TOOLS = {
       justification: "It has to be so.",
       yield_time_ms: 60_000,
     }),
+    Bash: ({ command }) => ({ command, description: "Run a command" }),
+    bash: ({ command }) => ({ command }),
+    shell: ({ command }) => ({ command }),
   },
   delegate: {
     Agent: ({ text }) => ({ description: "Look", prompt: text, subagent_type: "general-purpose" }),

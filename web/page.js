@@ -780,12 +780,16 @@ function noteQuestions() {
   if (fresh) announce(`The agent asks: ${find(".question, legend", fresh)?.textContent}`);
 }
 
-actions.allow = (button) => {
+/** A question stands in two places; what was changed in either counts, here first. @param {HTMLElement} button */
+function changedField(button, kind = "") {
   const question = up(button, QUESTION);
-  // It stands in two places; what was changed in either counts, here first.
-  const twins = all(`${QUESTION}`).filter((it) => it.dataset.callId === question.dataset.callId);
-  const fields = [question, ...twins].flatMap((it) => all(".edited", it));
-  const field = fields.find((it) => it.value !== it.defaultValue);
+  const twins = all(QUESTION).filter((it) => it.dataset.callId === question.dataset.callId);
+  const fields = [question, ...twins].flatMap((it) => all(`${kind} .edited`, it));
+  return fields.find((it) => it.value !== it.defaultValue);
+}
+
+actions.allow = (button) => {
+  const field = changedField(button, ".edit:not(.correction)");
   const changed = field ? { arguments: field.value } : {};
   return decide(button, { decision: "accepted", scope: button.dataset.scope, ...changed });
 };
@@ -796,14 +800,31 @@ actions.deny = (button) => {
   note.onkeydown = ({ key, isComposing }) => void (key === "Enter" && !isComposing && button.click());
   return note.focus();
 };
-/** Other words win over a choice, and stand beside several. */
+/** For a program that runs no other arguments than its own: it hears what they should have been. */
+actions.correct = (button) => {
+  const field = changedField(button, ".correction");
+  if (!field) throw new Error("please correct the arguments first.");
+  return decide(button, { decision: "rejected", feedback: `Use these arguments instead: ${field.value}` });
+};
+
+/** Other words win over a choice, and stand beside several. @param {HTMLElement} question */
+function answerTo(question) {
+  const { kind, many } = question.dataset;
+  const inputs = all("input:checked, input:not([type=radio], [type=checkbox])", question);
+  const given = inputs.flatMap(({ value }) => value.trim() || []);
+  if (kind === "boolean") return given.length > 0;
+  if (kind === "array") return given;
+  if (kind === "number" && given.length) return Number(given[0]);
+  return many ? given.join(", ") : given.at(-1);
+}
+
 actions.answer = (button) => {
-  const answers = all("fieldset", up(button, "form")).map((it) => {
-    const given = all("input:checked, [type=text]", it).flatMap(({ value }) => value.trim() || []);
-    return [it.dataset.question, it.dataset.many ? given.join(", ") : given.at(-1)];
-  });
-  if (!answers.every(([, it]) => it)) throw new Error("please answer every question.");
-  return decide(button, { decision: "accepted", arguments: { answers: Object.fromEntries(answers) } });
+  const questions = all("fieldset", up(button, "form"));
+  const answers = questions.map((it) => [it.dataset.question, answerTo(it)]);
+  const isMissing = (/** @type {HTMLElement} */ it) => !it.dataset.optional && ["", undefined].includes(answerTo(it));
+  if (questions.some(isMissing)) throw new Error("please answer every question.");
+  const given = answers.filter(([, it]) => it !== undefined && it !== "");
+  return decide(button, { decision: "accepted", arguments: { answers: Object.fromEntries(given) } });
 };
 
 // Sessions: rename, archive, delete

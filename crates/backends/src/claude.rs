@@ -20,6 +20,7 @@ mod calls;
 mod failure;
 mod notices;
 mod outcome;
+mod pieces;
 mod questions;
 mod run;
 mod settings;
@@ -134,7 +135,7 @@ impl Claude {
             Input::Decided { call_id, verdict } => run.decided(now, &call_id, verdict),
             Input::Steer { message_id, message } => run.steer(message_id, &message),
             Input::Interrupt => run.interrupt(now, &mut self.process),
-            Input::Wake => run.wake(now),
+            Input::Wake => run.wake(now, &mut self.process),
             Input::Exited(exit) => run.exited(&self.process.command, &exit),
             // What only the server or a model service says; lines and starts do not get here.
             Input::Start { .. }

@@ -20,8 +20,10 @@ mod exec;
 mod failure;
 mod help;
 mod items;
+mod output;
 mod patch;
 mod questions;
+mod remarks;
 mod settings;
 mod speaker;
 mod turn;
@@ -37,6 +39,7 @@ use transcript::{
 
 pub use self::exec::CodexExec;
 pub use self::help::{HELP, has_app_server};
+use self::questions::Kind;
 pub use self::settings::{Settings, program};
 use self::turn::Run;
 use crate::surrogates::Surrogates;
@@ -62,6 +65,8 @@ pub struct Codex {
     last_request: u64,
     /// Our requests that have no response yet.
     sent: BTreeMap<u64, Sent>,
+    /// What runs, as it says itself.
+    version: Option<String>,
     /// What was opened while no run could tell it.
     untold: Option<Event>,
     /// For a run that Codex begins.
@@ -112,6 +117,7 @@ impl Codex {
             link: Link::New,
             last_request: 0,
             sent: BTreeMap::new(),
+            version: None,
             untold: None,
             spare: None,
             run: None,
@@ -357,6 +363,7 @@ impl Codex {
         let (result, refused) = (&message["result"], error.map(failure::of_turn));
         match (sent, refused) {
             (Sent::Initialize, None) => {
+                self.version = result["userAgent"].as_str().and_then(wire::version);
                 self.link = Link::Initialized;
                 self.push(Effect::Write(wire::initialized()));
                 self.advance();
@@ -408,7 +415,8 @@ impl Codex {
         let linked = Event::AgentLinked {
             cli_session_id: id.to_owned(),
             cwd: text(&result["cwd"]).or_else(|| text(&thread["cwd"])),
-            version: text(&thread["cliVersion"]),
+            // The thread's own is that of the Codex which began it.
+            version: self.version.clone().or_else(|| text(&thread["cliVersion"])),
         };
         match &mut self.run {
             Some(run) => run.telling.emit(linked),
@@ -437,11 +445,19 @@ impl Codex {
         let now = self.now;
         let agent = params["threadId"].as_str().filter(|_| !is_ours);
         let is_of_turn = agent.is_some() || self.is_of_turn(params);
-        let is_taken = match &mut self.run {
-            Some(run) if is_of_turn && !run.is_interrupted => {
-                run.asked(now, agent, (method, params), id)
+        let kind = Kind::of(method, params);
+        let is_taken = match (&mut self.run, &kind) {
+            (Some(run), Some(kind)) if is_of_turn && !run.is_interrupted => {
+                match run.is_about_ended(agent, kind, params) {
+                    true => return self.push(Effect::Write(wire::answer(id, &kind.refusal()))),
+                    false => run.asked(now, agent, (method, params), id),
+                }
             }
-            _ => false,
+            // What it is about was stopped, so nobody is to decide about it.
+            (_, Some(kind)) => {
+                return self.push(Effect::Write(wire::answer(id, &kind.cancellation())));
+            }
+            (_, None) => false,
         };
         if !is_taken {
             self.push(Effect::Write(wire::refusal(id)));

@@ -45,6 +45,7 @@ mod demo;
 mod ending;
 pub mod import;
 mod last_words;
+mod newest;
 pub mod openai;
 mod own_tools;
 pub mod pi;

@@ -301,7 +301,7 @@ pub(crate) fn question(view: &View, id: &str, call: &Call, why: Option<String>) 
         p.question { (icon("alert")) " Waiting for you: " b { (call.label()) } }
         (PreEscaped(what.to_html()))
         @for why in reason.into_iter().chain(why.as_deref()) { blockquote.why tabindex="0" { (ticked(why)) } }
-        @if can_edit { (edit(view, id, call)) }
+        (edit(view, id, call, can_edit))
         @if let Some(covers) = options.and_then(|it| it.covers.as_deref()) {
             p.covers.meta { "For this session and always: " (covered(covers)) "." }
         }
@@ -315,17 +315,21 @@ pub(crate) fn question(view: &View, id: &str, call: &Call, why: Option<String>) 
                 button type="button" data-action="allow" data-scope="always" aria-keyshortcuts="3" { "Always allow" kbd { "3" } }
             }
             button.danger type="button" data-action="deny" aria-keyshortcuts="N" { "Deny" kbd { "N" } }
+            @if !can_edit {
+                button.danger.correct type="button" data-action="correct" { "Deny with this correction" }
+            }
         }
     }
 }
 
-/// Long arguments are fetched when somebody wants to change them.
-fn edit(view: &View, id: &str, call: &Call) -> Markup {
+/// Long arguments are fetched when somebody wants to change them. A program that runs no others than its own
+/// is told what they should have been.
+fn edit(view: &View, id: &str, call: &Call, can_edit: bool) -> Markup {
     let is_there = view.is_alone() || inline(&call.arguments).is_some();
     let source = format!("{}&format=html", view.body_url(call, BodyKind::Edit));
     html! {
-        details.edit id={ (id) "-edit" } data-src=[(!is_there).then_some(source)] {
-            summary { "Change the arguments" }
+        details.edit.correction[!can_edit] id={ (id) "-edit" } data-src=[(!is_there).then_some(source)] {
+            summary { @if can_edit { "Change the arguments" } @else { "Correct the arguments" } }
             @if is_there { (edited(call)) }
         }
     }

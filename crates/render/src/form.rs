@@ -1,6 +1,8 @@
 //! Questions that an agent puts to a person: choices, and room for other words. The answers go back
 //! under the words of their questions, as `{"answers": {...}}`.
 
+mod schema;
+
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -15,22 +17,47 @@ struct Question<'a> {
 }
 
 /// None if these are no questions that we know how to show. Claude Code gives them as a list, Codex as
-/// a field.
+/// a field, and an MCP server as a schema of what it wants.
 pub(crate) fn form(asked: &Value) -> Option<Markup> {
+    if asked.get("requestedSchema").or_else(|| asked.get("url")).is_some() {
+        return Some(draw(&message(asked), &schema::fields(&asked["requestedSchema"])));
+    }
     let list = asked.as_array().or_else(|| asked.get("questions")?.as_array())?;
     let questions: Option<Vec<Question<'_>>> = list.iter().map(Question::of).collect();
     let questions = questions.filter(|it| !it.is_empty())?;
-    Some(html! {
+    let questions: Vec<Markup> =
+        questions.iter().enumerate().map(|(number, it)| it.draw(number)).collect();
+    Some(draw(&html! {}, &questions))
+}
+
+fn draw(message: &Markup, questions: &[Markup]) -> Markup {
+    html! {
         p.question { (icon("alert")) " The agent asks you" }
+        (message)
         form.answers {
-            @for (number, question) in questions.iter().enumerate() { (question.draw(number)) }
+            @for question in questions { (question) }
             div.buttons {
                 button.primary type="submit" data-action="answer" { "Answer" }
                 button.danger type="button" data-action="deny" aria-keyshortcuts="N" { "Do not answer" kbd { "N" } }
             }
         }
         input.note type="text" placeholder="Why not? Press it again to send." aria-label="Why not" hidden;
-    })
+    }
+}
+
+/// What a server says that it wants, and where it sends people to.
+fn message(asked: &Value) -> Markup {
+    let text = |name: &str| asked.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
+    let is_web = |it: &&str| it.starts_with("https://") || it.starts_with("http://");
+    html! {
+        @if let Some(message) = text("message") { blockquote.why tabindex="0" { (message) } }
+        @if let Some(url) = text("url") {
+            p {
+                @if is_web(&url) { a href=(url) target="_blank" rel="noopener noreferrer" { (url) } }
+                @else { code { (url) } }
+            }
+        }
+    }
 }
 
 impl<'a> Question<'a> {

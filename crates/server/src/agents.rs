@@ -302,7 +302,7 @@ impl Agent {
         match &self.kind {
             AgentKind::Demo { .. } => false,
             AgentKind::OpenAi(_) => true,
-            AgentKind::Program(agent) => agent.which.can_be_steered(),
+            AgentKind::Program(agent) => agent.can_be_steered(),
         }
     }
 

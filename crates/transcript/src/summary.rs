@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CallId, ClientTool, Decision, Direction, Event, ExchangeId, ExchangeMode, ExchangeState,
-    MessageId, Millis, Record, ResponseId, RunStatus, SaidBy, Scope, Sender, SessionId,
+    CallId, ClientTool, Decision, Direction, ErrorCode, Event, ExchangeId, ExchangeMode,
+    ExchangeState, MessageId, Millis, Record, ResponseId, RunStatus, SaidBy, Scope, Sender,
+    SessionId,
 };
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -47,6 +48,19 @@ pub struct Summary {
     pub total_cost: f64,
     /// Where the agent is a program: its own conversation, to go on with.
     pub linked: Option<Linked>,
+    pub resuming: Resuming,
+}
+
+/// Whether a program goes on with its own conversation when it is started anew.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Resuming {
+    /// How many runs in a row it has ended, as a process, before it said anything.
+    pub failed: u32,
+    /// In the newest run.
+    has_spoken: bool,
+    /// The newest run came to its end, and did not just never begin.
+    has_ended: bool,
 }
 
 /// What the newest `agent_linked` says.
@@ -136,6 +150,7 @@ impl Summary {
                 // Another agent knows nothing of this one's conversation.
                 if agent.as_ref().is_some_and(|it| *it != self.agent) {
                     self.linked = None;
+                    self.resuming = Resuming::default();
                 }
                 self.agent = agent.clone().unwrap_or_else(|| self.agent.clone());
                 self.workspace = workspace.clone().or_else(|| self.workspace.take());
@@ -170,6 +185,7 @@ impl Summary {
                 self.open_run.clone_from(&record.response_id);
                 self.open_approvals.clear();
                 self.unanswered = false;
+                (self.resuming.has_spoken, self.resuming.has_ended) = (false, false);
             }
             Event::ToolApprovalRequested { call_id, .. } => {
                 self.open_approvals.insert(call_id.clone());
@@ -179,7 +195,9 @@ impl Summary {
                 let holds_on = (*decision, *scope) == (Decision::Accepted, Some(Scope::Session));
                 self.granted.extend(covers.clone().filter(|_| holds_on));
             }
-            Event::RunFinish { status, usage, cost, .. } => {
+            Event::RunFinish { status, usage, cost, error, .. } => {
+                let has_exited = error.as_ref().is_some_and(|it| it.code == ErrorCode::AgentExited);
+                self.resuming.run_ended(*status, has_exited);
                 let tokens = usage.map_or(0, |it| it.total_tokens);
                 self.total_tokens = self.total_tokens.saturating_add(tokens);
                 self.total_cost += cost.unwrap_or_default();
@@ -190,6 +208,13 @@ impl Summary {
             Event::AgentLinked { cli_session_id, version, .. } => {
                 let (cli_session_id, version) = (cli_session_id.clone(), version.clone());
                 self.linked = Some(Linked { cli_session_id, version });
+                self.resuming = Resuming { has_spoken: true, ..Resuming::default() };
+            }
+            Event::StepStart { .. } => {
+                return !std::mem::replace(&mut self.resuming.has_spoken, true);
+            }
+            Event::Continuation { .. } => {
+                return !std::mem::replace(&mut self.resuming.has_ended, true);
             }
             Event::AgentMessage {
                 exchange_id,
@@ -227,7 +252,6 @@ impl Summary {
             | Event::MessageSteered { .. }
             | Event::QueueReleased {}
             | Event::HistoryRewound { .. }
-            | Event::StepStart { .. }
             | Event::StepFinish { .. }
             | Event::TextStart { .. }
             | Event::TextDelta { .. }
@@ -242,7 +266,6 @@ impl Summary {
             | Event::ToolOutputDelta { .. }
             | Event::ToolRetry { .. }
             | Event::ToolResult { .. }
-            | Event::Continuation { .. }
             | Event::Notice { .. }
             | Event::CancelRequested { .. }
             | Event::OutputCancelled { .. }
@@ -250,6 +273,18 @@ impl Summary {
             | Event::Other(_) => return false,
         }
         true
+    }
+}
+
+impl Resuming {
+    fn run_ended(&mut self, status: RunStatus, has_exited: bool) {
+        match status {
+            RunStatus::Completed => self.failed = 0,
+            RunStatus::Failed if has_exited && self.has_ended && !self.has_spoken => {
+                self.failed = self.failed.saturating_add(1);
+            }
+            RunStatus::Failed | RunStatus::Cancelled => (),
+        }
     }
 }
 

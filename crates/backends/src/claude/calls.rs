@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use transcript::{CallId, ErrorCode, ErrorInfo, Event, Executor, Millis, OutputStream, Validation};
 
@@ -20,13 +21,18 @@ use crate::telling::Telling;
 pub(super) struct Calls {
     /// All of the run: a sub-agent speaks within a call that may have had its result long ago.
     ids: HashMap<String, CallId>,
+    started: usize,
     open: HashMap<String, Call>,
 }
 
 struct Call {
     id: CallId,
+    /// How many there were before it.
+    number: usize,
     name: String,
     arguments: Arguments,
+    /// What the program understood of them.
+    input: Option<Value>,
     phase: Phase,
     /// Why somebody said that it must not run.
     refusal: Option<ErrorInfo>,
@@ -56,11 +62,8 @@ impl Calls {
         self.ids.get(provider_id)
     }
 
-    pub(super) fn is_open(&self, provider_id: &str) -> bool {
-        self.open.contains_key(provider_id)
-    }
-
-    /// Once for each call, whatever comes twice.
+    /// Once for each call, whatever comes twice. A model service may give an id again to another call,
+    /// when the first has ended.
     pub(super) fn start(
         &mut self,
         provider_id: &str,
@@ -68,7 +71,7 @@ impl Calls {
         parent: Option<&CallId>,
         telling: &mut Telling,
     ) {
-        if self.ids.contains_key(provider_id) {
+        if self.open.contains_key(provider_id) {
             return;
         }
         let name = plain_name(name);
@@ -82,10 +85,13 @@ impl Calls {
             executor: Executor::Agent,
         });
         self.ids.insert(provider_id.to_owned(), id.clone());
+        self.started += 1;
         let call = Call {
             id,
+            number: self.started,
             name: name.to_owned(),
             arguments: Arguments::Coming(String::new()),
+            input: None,
             phase: Phase::Ready { since: None },
             refusal: None,
             launched: None,
@@ -119,6 +125,7 @@ impl Calls {
         let Some(call) = self.open.get_mut(provider_id) else { return };
         let Arguments::Coming(text) = &mut call.arguments else { return };
         let text = std::mem::take(text);
+        call.input = Some(input.clone());
         let says_the_same = serde_json::from_str::<Value>(&text).is_ok_and(|it| it == *input);
         let arguments = match input {
             _ if says_the_same => text,
@@ -128,11 +135,22 @@ impl Calls {
         call.end_arguments(arguments, false, now, telling);
     }
 
-    /// No more of the message that made the call will come.
-    pub(super) fn message_ended(&mut self, provider_id: &str, now: Millis, telling: &mut Telling) {
+    /// No more of the message that made the call will come. `is_whole`: nothing of the call is missing.
+    pub(super) fn message_ended(
+        &mut self,
+        provider_id: &str,
+        is_whole: bool,
+        now: Millis,
+        telling: &mut Telling,
+    ) {
         let Some(call) = self.open.get_mut(provider_id) else { return };
         match &mut call.arguments {
             Arguments::Done => call.run(now, telling),
+            Arguments::Coming(text) if is_whole && is_whole_json(text) => {
+                let text = Some(std::mem::take(text)).filter(|it| !it.is_empty());
+                call.end_arguments(text.unwrap_or_else(|| "{}".to_owned()), false, now, telling);
+                call.run(now, telling);
+            }
             Arguments::Coming(text) => {
                 let text = std::mem::take(text);
                 call.end_arguments(text, true, now, telling);
@@ -148,6 +166,17 @@ impl Calls {
         if let Some(call) = self.open.get_mut(provider_id) {
             call.run(now, telling);
         }
+    }
+
+    /// The newest open call that a question without an id is about, by the provider's id.
+    pub(super) fn unasked(&self, name: &str, input: &Value) -> Option<String> {
+        let may_be = |call: &&(&String, &Call)| {
+            let (_, call) = call;
+            let is_it = call.name == plain_name(name) && call.phase != Phase::Asking;
+            is_it && call.input.as_ref().is_none_or(|it| it == input)
+        };
+        let calls = self.open.iter().filter(|(_, it)| it.refusal.is_none());
+        calls.filter(|it| may_be(&it)).max_by_key(|(_, it)| it.number).map(|(id, _)| id.clone())
     }
 
     /// The program wants to know whether it may run.
@@ -286,6 +315,11 @@ impl Call {
             provider_data: None,
         });
     }
+}
+
+/// A call without arguments has none at all.
+fn is_whole_json(text: &str) -> bool {
+    text.is_empty() || serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
 fn output_delta(call_id: CallId, stream: OutputStream, delta: String) -> Event {

@@ -1,6 +1,9 @@
 //! What the program does on the way, in words for the user.
 
-use super::wire::{Compacted, Retry, Status};
+use transcript::{Level, Millis};
+
+use super::wire::{Compacted, Hook, LimitInfo, Login, Retry, Status};
+use super::words::shortened;
 
 pub(super) fn of_retry(retry: &Retry) -> String {
     let status = retry.error_status.map(|it| it.to_string());
@@ -27,6 +30,48 @@ pub(super) fn of_status(status: Status) -> Option<String> {
     status.compact_result.filter(|it| it != "success")?;
     let why = status.compact_error.unwrap_or_else(|| "it did not say why".to_owned());
     Some(format!("Claude Code could not compact the conversation ({why})."))
+}
+
+/// From now on it asks about more, or less.
+pub(super) fn of_mode(status: &Status) -> Option<String> {
+    let mode = status.permission_mode.as_ref()?;
+    Some(format!("Claude Code's permission mode is {mode} now."))
+}
+
+/// None while there is enough left.
+pub(super) fn of_limit(limit: &LimitInfo, now: Millis) -> Option<(Level, String)> {
+    let (level, what) = match limit.status.as_deref()? {
+        "allowed_warning" => (Level::Info, "is nearly used up"),
+        "rejected" => (Level::Error, "is used up"),
+        _ => return None,
+    };
+    let resets_at = limit.resets_at.map(|at| Millis(at.saturating_mul(1000)));
+    let minutes = resets_at.map(|at| at.since(now) / 60_000).filter(|it| *it > 0);
+    let when = minutes.map(|it| match it {
+        ..120 => format!(" There is more in {it} minutes."),
+        _ => format!(" There is more in {} hours.", it / 60),
+    });
+    Some((level, format!("What the account allows {what}.{}", when.unwrap_or_default())))
+}
+
+/// None unless something went wrong.
+pub(super) fn of_login(login: &Login) -> Option<String> {
+    let why = login.error.as_deref().filter(|it| !it.trim().is_empty())?;
+    let said = login.output.as_deref().unwrap_or_default().join("\n");
+    let text = format!("Claude Code could not log in: {why} {}", said.trim());
+    Some(shortened(text.trim()))
+}
+
+/// None if it did its work.
+pub(super) fn of_hook(hook: &Hook) -> Option<String> {
+    let has_failed =
+        hook.outcome.as_deref() == Some("error") || hook.exit_code.is_some_and(|it| it != 0);
+    let said = [&hook.stderr, &hook.stdout].into_iter().flatten().find(|it| !it.trim().is_empty());
+    let name = hook.hook_name.as_deref().unwrap_or("unnamed");
+    has_failed.then(|| match said {
+        Some(said) => format!("Claude Code's hook {name} failed: {}", shortened(said)),
+        None => format!("Claude Code's hook {name} failed and did not say why."),
+    })
 }
 
 pub(super) fn of_failed_server(name: &str, is_ours: bool) -> String {

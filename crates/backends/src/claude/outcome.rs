@@ -153,7 +153,9 @@ impl Outcome {
 impl Circumstances<'_> {
     /// None if it ran.
     fn why_not_run(&self, text: &str) -> Option<ErrorInfo> {
-        let kind = self.meta?.get("non_execution_kind")?.as_str()?;
+        let Some(kind) = self.meta.and_then(|it| it.get("non_execution_kind")?.as_str()) else {
+            return self.why_refused(text);
+        };
         if let Some(refusal) = self.refusal {
             return Some(refusal.clone());
         }
@@ -164,6 +166,26 @@ impl Circumstances<'_> {
             _ => ErrorInfo::new(ErrorCode::ToolDenied, shortened(text)),
         })
     }
+
+    /// Versions without remarks tell it in words alone: those that we gave, or their own.
+    fn why_refused(&self, text: &str) -> Option<ErrorInfo> {
+        if self.meta.is_some() {
+            return None;
+        }
+        match self.refusal {
+            Some(refusal) => Some(refusal.clone()),
+            None if is_refusal(text) => {
+                Some(ErrorInfo::new(ErrorCode::ToolDenied, shortened(text)))
+            }
+            None => None,
+        }
+    }
+}
+
+/// How the program begins what it says of a call that its own rules forbid.
+fn is_refusal(text: &str) -> bool {
+    text.starts_with("Permission to use ") && text.contains("has been denied")
+        || text.starts_with("Claude requested permissions to ")
 }
 
 /// Something that a command has printed, and not what the program says of one that printed nothing.

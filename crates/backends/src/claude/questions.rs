@@ -1,5 +1,7 @@
 //! What the program wants to know before a call runs, and what it is told.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 use transcript::{CallId, ErrorCode, ErrorInfo};
 
@@ -8,7 +10,11 @@ use crate::Verdict;
 
 /// Those that wait for a decision.
 #[derive(Default)]
-pub(super) struct Questions(Vec<Question>);
+pub(super) struct Questions {
+    open: Vec<Question>,
+    /// The program's ids of those that have had their answer, or need none.
+    answered: HashSet<String>,
+}
 
 pub(super) struct Question {
     pub(super) request_id: String,
@@ -23,21 +29,27 @@ pub(super) struct Question {
 impl Questions {
     /// False if the same was asked before: then the answer goes to whoever asked last.
     pub(super) fn add(&mut self, question: Question) -> bool {
-        match self.0.iter_mut().find(|it| it.call_id == question.call_id) {
+        match self.open.iter_mut().find(|it| it.call_id == question.call_id) {
             Some(known) => {
                 *known = question;
                 false
             }
             None => {
-                self.0.push(question);
+                self.open.push(question);
                 true
             }
         }
     }
 
     pub(super) fn take(&mut self, is_it: impl Fn(&Question) -> bool) -> Option<Question> {
-        let at = self.0.iter().position(is_it)?;
-        Some(self.0.remove(at))
+        let at = self.open.iter().position(is_it)?;
+        let question = self.open.remove(at);
+        self.answered.insert(question.request_id.clone());
+        Some(question)
+    }
+
+    pub(super) fn was_answered(&self, request_id: &str) -> bool {
+        self.answered.contains(request_id)
     }
 }
 

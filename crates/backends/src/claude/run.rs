@@ -18,6 +18,7 @@ use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TaskEnd, TurnResult
 use super::words::shortened;
 use super::{Process, SOURCE, failure, notices, stdin};
 use crate::ending::price;
+use crate::newest::newest;
 use crate::own_tools::TOOL_SERVER;
 use crate::telling::Telling;
 use crate::{Effect, Ending, Exit, Verdict};
@@ -89,12 +90,9 @@ impl Run {
         std::mem::take(&mut self.inner).into_keys()
     }
 
-    /// The program has its own memory of what was said before.
     pub(super) fn start(&mut self, history: &[Value]) {
-        let is_user = |it: &&Value| it.get("role").is_some_and(|role| role == "user");
-        let message = history.iter().rfind(is_user).unwrap_or(&Value::Null);
         let uuid = uuid_of(self.response_id.as_str());
-        self.telling.write(stdin::user(&uuid, message));
+        self.telling.write(stdin::user(&uuid, &newest(history)));
         self.unread.push(UserLine { uuid, steered: None });
         self.is_turn_running = true;
     }
@@ -137,11 +135,20 @@ impl Run {
         self.wake_after(now, PATIENCE_MS);
     }
 
-    pub(super) fn wake(&mut self, now: Millis) {
+    pub(super) fn wake(&mut self, now: Millis, process: &mut Process) {
         match self.wake_at {
             Some(at) if at > now => self.telling.push(Effect::WakeAt(at)),
             Some(_) => match &self.interrupted {
-                None => self.complete(now),
+                None => {
+                    // They would begin a turn of their own later, and are to be said again.
+                    let unread = self.unread.iter().filter(|_| process.reports_lines);
+                    let uuids: Vec<String> = unread.map(|it| it.uuid.clone()).collect();
+                    for uuid in uuids {
+                        self.telling.write(stdin::take_back(&process.next_request(), &uuid));
+                        self.give_back(&uuid);
+                    }
+                    self.complete(now);
+                }
                 Some(interrupt) => {
                     let is_stuck = !interrupt.is_done;
                     self.telling.extend(is_stuck.then_some(Effect::Quit));
@@ -198,7 +205,25 @@ impl Run {
             Line::Retry(it) => self.telling.notice(Level::Info, notices::of_retry(&it)),
             Line::Compacted(it) => self.telling.notice(Level::Info, notices::of_compacted(it)),
             Line::Status(it) => {
+                if let Some(text) = notices::of_mode(&it) {
+                    self.telling.notice(Level::Info, text);
+                }
                 if let Some(text) = notices::of_status(it) {
+                    self.telling.notice(Level::Error, text);
+                }
+            }
+            Line::Limit(it) => {
+                if let Some((level, text)) = notices::of_limit(&it.rate_limit_info, now) {
+                    self.telling.notice(level, text);
+                }
+            }
+            Line::Login(it) => {
+                if let Some(text) = notices::of_login(&it) {
+                    self.telling.notice(Level::Error, text);
+                }
+            }
+            Line::Hook(it) => {
+                if let Some(text) = notices::of_hook(&it) {
                     self.telling.notice(Level::Error, text);
                 }
             }
@@ -260,20 +285,23 @@ impl Run {
             self.telling.unrecognized(raw);
             return self.telling.write(stdin::refuse(&request_id));
         };
-        let AboutCall { tool_use_id, tool_name, input, decision_reason } = about;
+        if self.questions.was_answered(&request_id) {
+            return;
+        }
+        let reason = about.reason().map(|it| shortened(&it));
+        let AboutCall { tool_use_id, tool_name, input, .. } = about;
+        let tool_use_id = tool_use_id
+            .or_else(|| self.calls.unasked(&tool_name, &input))
+            .unwrap_or_else(|| self.telling.unused_name());
         // It may ask before it has said what it wants to call.
         self.calls.start(&tool_use_id, &tool_name, None, &mut self.telling);
         self.calls.finish_arguments(&tool_use_id, &input, now, &mut self.telling);
-        let call_id = self.calls.id(&tool_use_id).filter(|_| self.calls.is_open(&tool_use_id));
-        let Some(call_id) = call_id.cloned() else {
-            return self.telling.write(stdin::deny(&request_id, "This call has a result already."));
-        };
+        let Some(call_id) = self.calls.id(&tool_use_id).cloned() else { return };
         self.calls.ask(&tool_use_id);
         let form = input.get("questions").filter(|_| tool_name == "AskUserQuestion").cloned();
         let (asked, has_form) = (call_id.clone(), form.is_some());
         let provider_call_id = tool_use_id;
         if self.questions.add(Question { request_id, call_id, provider_call_id, input, has_form }) {
-            let reason = decision_reason.map(|it| shortened(&it));
             let (call_id, can_edit, is_judged) = (asked, true, true);
             self.telling.push(Effect::Ask { call_id, can_edit, form, reason, is_judged });
         }
@@ -313,12 +341,20 @@ impl Run {
                     self.telling.emit(steered.event(SteerState::Seen));
                 }
             }
-            "cancelled" => match self.unread.remove(at).steered {
-                Some(steered) => self.telling.push(Effect::CannotSteer(steered.id)),
-                None => self.is_turn_running = false,
-            },
+            "cancelled" if self.unread[at].steered.is_some() => self.give_back(command_uuid),
+            "cancelled" => {
+                self.unread.remove(at);
+                self.is_turn_running = false;
+            }
             _ => (),
         }
+    }
+
+    /// No model has seen the message, and none will because of this run.
+    fn give_back(&mut self, uuid: &str) {
+        let lines = self.unread.extract_if(.., |it| it.uuid == uuid);
+        let steered = lines.filter_map(|it| it.steered);
+        self.telling.extend(steered.map(|it| Effect::CannotSteer(it.id)));
     }
 
     fn turn_ended(&mut self, now: Millis, result: &TurnResult, process: &Process) {

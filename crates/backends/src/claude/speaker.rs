@@ -1,22 +1,31 @@
 //! Who speaks: the agent itself, or a sub-agent within one of its calls. Each has steps of its own.
 //!
 //! A block comes twice: piece by piece, and finished in an `assistant` line, which is right where
-//! they differ. Only a message that broke off has blocks that are never finished; the message's end
-//! closes those. A sub-agent's blocks come finished only, and so do its messages: a new id is a new
-//! message.
+//! they differ. The finished one comes before the message's end, but it may come later, and again: it
+//! is known by its message's id and by what it says. Only a message that broke off has blocks that are
+//! never finished; the message's end closes those. A sub-agent's blocks come finished only, and so do
+//! its messages: a new id is a new message.
 
-use transcript::{CallId, Event, Millis, PartId, Usage};
+use std::collections::VecDeque;
+
+use transcript::{CallId, Event, Millis, Usage};
 
 use super::calls::Calls;
+use super::pieces::{Piece, Place, Spoken, Words, has_call, place_of};
 use super::wire::{ApiEvent, Block, Delta, TokenCounts};
 use crate::openai::FinishReason;
 use crate::telling::Telling;
+
+/// How many messages that have ended may still be spoken of.
+const REMEMBERED: usize = 32;
 
 #[derive(Default)]
 pub(super) struct Speaker {
     parent: Option<CallId>,
     steps: u32,
     message: Option<Message>,
+    /// Messages that have ended, the newest last: their ids, and what they consisted of.
+    ended: VecDeque<(String, Vec<Piece>)>,
     /// It has said something, since that was last looked at.
     pub(super) has_words: bool,
 }
@@ -24,8 +33,7 @@ pub(super) struct Speaker {
 /// A message that is being said; it is a step.
 struct Message {
     id: String,
-    /// By the model's own index.
-    pieces: Vec<(u64, Piece)>,
+    pieces: Vec<Piece>,
     tokens: TokenCounts,
     /// The first counts come before anything was said.
     tokens_are_final: bool,
@@ -33,23 +41,13 @@ struct Message {
     has_calls: bool,
 }
 
-enum Piece {
-    Words(Words),
-    /// By the provider's id.
-    Call(String),
-}
-
-struct Words {
-    is_thinking: bool,
-    /// There is none before there is a word to see.
-    part: Option<PartId>,
-    text: String,
-    is_closed: bool,
-}
-
 impl Speaker {
     pub(super) fn within(parent: CallId) -> Self {
         Self { parent: Some(parent), ..Self::default() }
+    }
+
+    pub(super) fn is_within(&self, parent: &CallId) -> bool {
+        self.parent.as_ref() == Some(parent)
     }
 
     /// `cut_off` is why, where the message broke off. False if there is no place for what was said.
@@ -62,6 +60,8 @@ impl Speaker {
         telling: &mut Telling,
     ) -> bool {
         match event {
+            // Said again.
+            ApiEvent::MessageStart { message } if self.is_saying(&message.id) => (),
             ApiEvent::MessageStart { message } => {
                 self.finish_message(now, None, calls, telling);
                 self.start_message(message.id, message.usage, telling);
@@ -74,7 +74,12 @@ impl Speaker {
             }
             ApiEvent::MessageDelta { delta, usage } => self.take_counts(delta.stop_reason, usage),
             ApiEvent::MessageStop {} => self.finish_message(now, cut_off, calls, telling),
-            ApiEvent::ContentBlockStop {} | ApiEvent::Ping {} => (),
+            ApiEvent::ContentBlockStop { index } => {
+                if let Some(piece) = self.piece(index) {
+                    piece.is_stopped = true;
+                }
+            }
+            ApiEvent::Ping {} => (),
         }
         true
     }
@@ -88,15 +93,18 @@ impl Speaker {
         calls: &mut Calls,
         telling: &mut Telling,
     ) -> bool {
-        if self.message.as_ref().is_none_or(|it| it.id != message_id) {
-            self.finish_message(now, None, calls, telling);
-            self.start_message(message_id.to_owned(), None, telling);
-        }
         match block {
-            Block::Text { text } => self.finish_words(false, text, telling),
-            Block::Thinking { thinking } => self.finish_words(true, thinking, telling),
+            Block::Text { text } => {
+                self.finish_words(now, message_id, (false, text), calls, telling);
+            }
+            Block::Thinking { thinking } => {
+                self.finish_words(now, message_id, (true, thinking), calls, telling);
+            }
             Block::ToolUse { id, name, input } => {
-                self.add_call(None, &id, &name, calls, telling);
+                if !self.has_said(message_id, |it| has_call(it, &id)) {
+                    self.open_message(now, message_id, calls, telling);
+                    self.add_call(None, &id, &name, calls, telling);
+                }
                 calls.finish_arguments(&id, &input, now, telling);
                 // The end of a sub-agent's message is not heard of.
                 if self.parent.is_some() {
@@ -112,7 +120,7 @@ impl Speaker {
     /// A text that came whole, from outside of any message.
     pub(super) fn say(&mut self, text: String, telling: &mut Telling) {
         self.has_words = true;
-        Words::new(false).close(text, self.parent.as_ref(), telling);
+        Words::new(false).confirm(text, self.parent.as_ref(), telling);
     }
 
     /// Closes what is left open of the message, and its step.
@@ -123,15 +131,15 @@ impl Speaker {
         calls: &mut Calls,
         telling: &mut Telling,
     ) {
-        let Some(message) = self.message.take() else { return };
-        for (_, piece) in message.pieces {
-            match piece {
-                Piece::Words(mut words) => {
-                    self.has_words |= !words.is_thinking && words.part.is_some();
-                    let text = std::mem::take(&mut words.text);
-                    words.close(text, self.parent.as_ref(), telling);
+        let Some(mut message) = self.message.take() else { return };
+        for piece in &mut message.pieces {
+            let is_whole = piece.is_stopped && cut_off.is_none();
+            match &mut piece.block {
+                Spoken::Words(words) => {
+                    self.has_words |= !words.is_thinking && words.is_shown();
+                    words.close_as_it_is(self.parent.as_ref(), telling);
                 }
-                Piece::Call(id) => calls.message_ended(&id, now, telling),
+                Spoken::Call(id) => calls.message_ended(id, is_whole, now, telling),
             }
         }
         let reason = match message.stop_reason.as_deref().and_then(FinishReason::parse) {
@@ -146,6 +154,47 @@ impl Speaker {
             cost: None,
             parent_call_id: self.parent.clone(),
         });
+        self.ended.push_back((message.id, message.pieces));
+        if self.ended.len() > REMEMBERED {
+            self.ended.pop_front();
+        }
+    }
+
+    fn is_saying(&self, message_id: &str) -> bool {
+        self.message.as_ref().is_some_and(|it| it.id == message_id)
+    }
+
+    /// What there is of that message: the one that is being said, or one that has ended.
+    fn pieces_of(&mut self, message_id: &str) -> Option<&mut Vec<Piece>> {
+        match &mut self.message {
+            Some(message) if message.id == message_id => Some(&mut message.pieces),
+            _ => {
+                let mut ended = self.ended.iter_mut().rev();
+                ended.find(|(id, _)| id == message_id).map(|(_, pieces)| pieces)
+            }
+        }
+    }
+
+    fn has_said(&mut self, message_id: &str, what: impl FnOnce(&[Piece]) -> bool) -> bool {
+        self.pieces_of(message_id).is_some_and(|it| what(it))
+    }
+
+    fn piece(&mut self, index: u64) -> Option<&mut Piece> {
+        self.message.as_mut()?.pieces.iter_mut().find(|it| it.index == Some(index))
+    }
+
+    /// What is said next is said in that message.
+    fn open_message(
+        &mut self,
+        now: Millis,
+        message_id: &str,
+        calls: &mut Calls,
+        telling: &mut Telling,
+    ) {
+        if !self.is_saying(message_id) {
+            self.finish_message(now, None, calls, telling);
+            self.start_message(message_id.to_owned(), None, telling);
+        }
     }
 
     fn start_message(&mut self, id: String, tokens: Option<TokenCounts>, telling: &mut Telling) {
@@ -164,7 +213,7 @@ impl Speaker {
 
     fn start_block(&mut self, index: u64, block: Block, calls: &mut Calls, telling: &mut Telling) {
         let Some(message) = &mut self.message else { return };
-        if message.pieces.iter().any(|(it, _)| *it == index) {
+        if message.pieces.iter().any(|it| it.index == Some(index)) {
             return;
         }
         let (is_thinking, text) = match block {
@@ -178,7 +227,7 @@ impl Speaker {
         };
         let mut words = Words::new(is_thinking);
         words.grow(&text, self.parent.as_ref(), telling);
-        message.pieces.push((index, Piece::Words(words)));
+        message.pieces.push(Piece::new(Some(index), Spoken::Words(words)));
     }
 
     fn add_call(
@@ -191,30 +240,26 @@ impl Speaker {
     ) {
         let Some(message) = &mut self.message else { return };
         message.has_calls = true;
-        calls.start(id, name, self.parent.as_ref(), telling);
-        let is_listed =
-            message.pieces.iter().any(|(_, it)| matches!(it, Piece::Call(listed) if listed == id));
-        if !is_listed {
-            // Nothing is added to a block that has no index.
-            message.pieces.push((index.unwrap_or(u64::MAX), Piece::Call(id.to_owned())));
+        if !has_call(&message.pieces, id) {
+            calls.start(id, name, self.parent.as_ref(), telling);
+            message.pieces.push(Piece::new(index, Spoken::Call(id.to_owned())));
         }
     }
 
     fn grow(&mut self, index: u64, delta: Delta, calls: &mut Calls, telling: &mut Telling) -> bool {
-        let pieces = self.message.as_mut().map(|it| &mut it.pieces);
-        let Some((_, piece)) = pieces.and_then(|it| it.iter_mut().find(|(it, _)| *it == index))
-        else {
+        let mut pieces = self.message.iter_mut().flat_map(|it| &mut it.pieces);
+        let Some(piece) = pieces.find(|it| it.index == Some(index)) else {
             // A block that we do not know is heard of when it is finished.
             return !matches!(delta, Delta::Text { .. } | Delta::Thinking { .. });
         };
-        match (piece, delta) {
-            (Piece::Words(words), Delta::Text { text: delta }) if !words.is_thinking => {
+        match (&mut piece.block, delta) {
+            (Spoken::Words(words), Delta::Text { text: delta }) if !words.is_thinking => {
                 words.grow(&delta, self.parent.as_ref(), telling);
             }
-            (Piece::Words(words), Delta::Thinking { thinking: delta }) if words.is_thinking => {
+            (Spoken::Words(words), Delta::Thinking { thinking: delta }) if words.is_thinking => {
                 words.grow(&delta, self.parent.as_ref(), telling);
             }
-            (Piece::Call(id), Delta::Input { partial_json: delta }) => {
+            (Spoken::Call(id), Delta::Input { partial_json: delta }) => {
                 calls.grow_arguments(id, delta, telling);
             }
             _ => (),
@@ -222,16 +267,34 @@ impl Speaker {
         true
     }
 
-    fn finish_words(&mut self, is_thinking: bool, text: String, telling: &mut Telling) {
-        let Some(message) = &mut self.message else { return };
-        self.has_words |= !is_thinking && !text.trim().is_empty();
-        let mut open = message.pieces.iter_mut().filter_map(|(_, piece)| match piece {
-            Piece::Words(it) if it.is_thinking == is_thinking && !it.is_closed => Some(it),
-            _ => None,
-        });
-        match open.next() {
-            Some(words) => words.close(text, self.parent.as_ref(), telling),
-            None => Words::new(is_thinking).close(text, self.parent.as_ref(), telling),
+    fn finish_words(
+        &mut self,
+        now: Millis,
+        message_id: &str,
+        (is_thinking, text): (bool, String),
+        calls: &mut Calls,
+        telling: &mut Telling,
+    ) {
+        let pieces = self.pieces_of(message_id).map_or(&[][..], |it| it);
+        let at = match place_of(pieces, is_thinking, &text) {
+            Place::Here(at) => at,
+            Place::Again => return,
+            Place::Nowhere => {
+                self.open_message(now, message_id, calls, telling);
+                let pieces = self.message.as_mut().map(|it| &mut it.pieces);
+                let words = Spoken::Words(Words::new(is_thinking));
+                pieces.map_or(0, |it| {
+                    it.push(Piece::new(None, words));
+                    it.len() - 1
+                })
+            }
+        };
+        // A message that has ended has been counted.
+        self.has_words |= self.is_saying(message_id) && !is_thinking && !text.trim().is_empty();
+        let parent = self.parent.clone();
+        let piece = self.pieces_of(message_id).and_then(|it| it.get_mut(at));
+        if let Some(Piece { block: Spoken::Words(words), .. }) = piece {
+            words.confirm(text, parent.as_ref(), telling);
         }
     }
 
@@ -242,57 +305,6 @@ impl Speaker {
             message.tokens_are_final = true;
         }
         message.tokens = message.tokens.updated(counts.unwrap_or_default());
-    }
-}
-
-impl Words {
-    fn new(is_thinking: bool) -> Self {
-        Self { is_thinking, part: None, text: String::new(), is_closed: false }
-    }
-
-    fn grow(&mut self, delta: &str, parent: Option<&CallId>, telling: &mut Telling) {
-        if self.is_closed || delta.is_empty() {
-            return;
-        }
-        self.text.push_str(delta);
-        let (part_id, delta) = match &self.part {
-            Some(part) => (part.clone(), delta.to_owned()),
-            None if self.text.trim().is_empty() => return,
-            None => (self.start(parent, telling), self.text.clone()),
-        };
-        let parent_call_id = parent.cloned();
-        telling.emit(match self.is_thinking {
-            true => Event::ThinkingDelta { part_id, parent_call_id, delta },
-            false => Event::TextDelta { part_id, parent_call_id, delta },
-        });
-    }
-
-    fn start(&mut self, parent: Option<&CallId>, telling: &mut Telling) -> PartId {
-        let (part_id, parent_call_id) = (telling.next_part(), parent.cloned());
-        self.part = Some(part_id.clone());
-        telling.emit(match self.is_thinking {
-            true => Event::ThinkingStart { part_id: part_id.clone(), parent_call_id },
-            false => Event::TextStart { part_id: part_id.clone(), parent_call_id },
-        });
-        part_id
-    }
-
-    fn close(&mut self, text: String, parent: Option<&CallId>, telling: &mut Telling) {
-        if self.is_closed {
-            return;
-        }
-        self.is_closed = true;
-        self.text = String::new();
-        let part_id = match self.part.clone() {
-            Some(part_id) => part_id,
-            None if text.trim().is_empty() => return,
-            None => self.start(parent, telling),
-        };
-        let (parent_call_id, discarded) = (parent.cloned(), false);
-        telling.emit(match self.is_thinking {
-            true => Event::ThinkingDone { part_id, parent_call_id, text, discarded },
-            false => Event::TextDone { part_id, parent_call_id, text, phase: None, discarded },
-        });
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::newest::NUDGE;
+
 /// Something said by a user. What becomes of it is reported under `uuid`.
 pub(super) fn user(uuid: &str, message: &Value) -> String {
     let content = content(message);
@@ -68,7 +70,7 @@ fn content(message: &Value) -> Vec<Value> {
         }
     };
     if content.is_empty() {
-        content.push(text_piece("Continue.".to_owned()));
+        content.push(text_piece(NUDGE.to_owned()));
     }
     content
 }

@@ -19,6 +19,9 @@ pub(super) enum Line {
     Init(Init),
     Status(Status),
     Retry(Retry),
+    Limit(Limit),
+    Login(Login),
+    Hook(Hook),
     Compacted(Compacted),
     /// The program tells the user something.
     Remark(Remark),
@@ -53,14 +56,14 @@ pub(super) fn read(line: &str) -> Option<Line> {
         ("result", _) => parse(line, |it| Line::Result(Box::new(it))),
         ("system", Some(subtype)) => read_system(subtype, line),
         ("command_lifecycle", _) => parse(line, Line::Lifecycle),
+        ("rate_limit_event", _) => parse(line, Line::Limit),
+        ("auth_status", _) => parse(line, Line::Login),
         ("control_request", _) => parse(line, Line::Request),
         ("control_cancel_request", _) => parse(line, Line::RequestCancelled),
         ("control_response", _) => parse(line, |it: Responded| Line::Response(it.response)),
-        (
-            "auth_status" | "keep_alive" | "prompt_suggestion" | "rate_limit_event"
-            | "tool_progress" | "tool_use_summary",
-            _,
-        ) => Some(Line::Ignored),
+        ("keep_alive" | "prompt_suggestion" | "tool_progress" | "tool_use_summary", _) => {
+            Some(Line::Ignored)
+        }
         _ => None,
     }
 }
@@ -69,6 +72,7 @@ fn read_system(subtype: &str, line: &str) -> Option<Line> {
     match subtype {
         "init" => parse(line, Line::Init),
         "status" => parse(line, Line::Status),
+        "hook_response" => parse(line, Line::Hook),
         "api_retry" => parse(line, Line::Retry),
         "compact_boundary" => parse(line, Line::Compacted),
         "informational" => parse(line, Line::Remark),
@@ -82,7 +86,6 @@ fn read_system(subtype: &str, line: &str) -> Option<Line> {
         | "control_request_progress"
         | "files_persisted"
         | "hook_progress"
-        | "hook_response"
         | "hook_started"
         | "memory_recall"
         | "session_state_changed"
@@ -129,10 +132,49 @@ pub(super) struct McpServer {
 
 #[derive(Deserialize)]
 pub(super) struct Status {
+    #[serde(default, rename = "permissionMode", deserialize_with = "lenient")]
+    pub(super) permission_mode: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) compact_result: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) compact_error: Option<String>,
+}
+
+/// How much of what a subscription allows is used.
+#[derive(Deserialize)]
+pub(super) struct Limit {
+    pub(super) rate_limit_info: LimitInfo,
+}
+
+#[derive(Deserialize)]
+pub(super) struct LimitInfo {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) status: Option<String>,
+    /// In seconds since 1970.
+    #[serde(default, rename = "resetsAt", deserialize_with = "lenient")]
+    pub(super) resets_at: Option<i64>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Login {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) error: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) output: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Hook {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) hook_name: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) outcome: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) exit_code: Option<i64>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) stderr: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) stdout: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -236,7 +278,10 @@ pub(super) enum ApiEvent {
         delta: Delta,
     },
     /// Closes nothing: the finished block closes itself, and the message what has no finished block.
-    ContentBlockStop {},
+    ContentBlockStop {
+        #[serde(default)]
+        index: u64,
+    },
     MessageDelta {
         delta: MessageDelta,
         #[serde(default, deserialize_with = "lenient")]
@@ -378,13 +423,37 @@ impl Request {
 
 #[derive(Deserialize)]
 pub(super) struct AboutCall {
-    pub(super) tool_use_id: String,
+    /// Some versions do not say it.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) tool_use_id: Option<String>,
     pub(super) tool_name: String,
     #[serde(default)]
     pub(super) input: Value,
     /// Why it asks, where the call itself does not say it.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) decision_reason: Option<String>,
+    /// What it may not reach without being allowed to.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) blocked_path: Option<String>,
+}
+
+impl AboutCall {
+    /// Why it asks, as far as it says so. A path that is an argument says nothing new.
+    pub(super) fn reason(&self) -> Option<String> {
+        let is_argument = |path: &str| {
+            let arguments = self.input.as_object().into_iter().flatten();
+            arguments.into_iter().any(|(_, it)| it == path)
+        };
+        let reason = self.decision_reason.as_deref().filter(|it| !it.trim().is_empty());
+        let path = self.blocked_path.as_deref().filter(|it| !it.trim().is_empty());
+        match (reason, path.filter(|it| !is_argument(it))) {
+            (Some(reason), Some(path)) if !reason.contains(path) => {
+                Some(format!("{reason} (`{path}`)"))
+            }
+            (None, Some(path)) => Some(format!("It wants to reach `{path}`.")),
+            (reason, _) => reason.map(str::to_owned),
+        }
+    }
 }
 
 #[derive(Deserialize)]

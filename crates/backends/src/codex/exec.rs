@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use transcript::{ErrorInfo, Event, Level, Millis, ResponseId, RunStatus, Usage};
 
 use super::speaker::Speaker;
-use super::{PATIENCE_MS, SOURCE, failure, turn, wire};
+use super::{PATIENCE_MS, SOURCE, failure, items, turn, wire};
 use crate::surrogates::Surrogates;
 use crate::telling::Telling;
 use crate::{Backend, Effect, Ending, Exit, Input, Launch};
@@ -25,6 +25,8 @@ pub struct CodexExec {
 struct Run {
     telling: Telling,
     speaker: Speaker,
+    /// As it was told last.
+    plan: Option<Value>,
     verdict: Option<Verdict>,
     /// What went wrong last, while nothing followed on it.
     last_error: Option<String>,
@@ -131,7 +133,10 @@ impl CodexExec {
         let said: Value =
             serde_json::from_str(&Surrogates::default().mend(line)).unwrap_or_default();
         let item = in_camel_case(&said["item"]);
-        run.last_error = None;
+        // It goes on after all, unless it says once more that it cannot.
+        if let Some(error) = run.last_error.take().filter(|_| said["type"] != "turn.failed") {
+            run.telling.notice(Level::Error, error);
+        }
         match said["type"].as_str().unwrap_or_default() {
             "thread.started" => {
                 let Some(thread) = said["thread_id"].as_str() else { return };
@@ -142,7 +147,11 @@ impl CodexExec {
                 });
             }
             "turn.started" => (),
-            // A plan that changes is told when it is complete.
+            // Told as it is each time, like the app-server's.
+            "item.started" | "item.updated" | "item.completed" if item["type"] == "todoList" => {
+                run.plan(now, &item);
+            }
+            // Nothing else has been seen to be updated; it is told when it is complete.
             "item.updated" => (),
             "item.started" => run.speaker.item_started(now, &item, &mut run.telling),
             "item.completed" => run.speaker.item_completed(now, &item, line, &mut run.telling),
@@ -205,7 +214,15 @@ impl Backend for CodexExec {
 
 impl Run {
     fn new(telling: Telling, speaker: Speaker) -> Self {
-        Self { telling, speaker, verdict: None, last_error: None, deadline: None }
+        Self { telling, speaker, plan: None, verdict: None, last_error: None, deadline: None }
+    }
+
+    fn plan(&mut self, now: Millis, item: &Value) {
+        let Some((name, plan)) = items::call(item, &self.speaker.workspace) else { return };
+        if self.plan.as_ref() != Some(&plan) {
+            self.speaker.whole_call(now, &name, &plan, &mut self.telling);
+            self.plan = Some(plan);
+        }
     }
 
     /// The process should end now; if it does not, it is ended.

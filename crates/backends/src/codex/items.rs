@@ -14,6 +14,7 @@ pub(super) const TEXT: Section = ("text", 0);
 impl Speaker {
     pub(super) fn item_started(&mut self, now: Millis, item: &Value, telling: &mut Telling) {
         let id = item["id"].as_str().unwrap_or_default();
+        self.begin_item(id);
         match item["type"].as_str().unwrap_or_default() {
             "agentMessage" | "plan" => self.start_words(id, false, phase(item)),
             "reasoning" => self.start_words(id, true, None),

@@ -134,7 +134,7 @@ impl Kind {
         }
     }
 
-    fn refusal(&self) -> Value {
+    pub(super) fn refusal(&self) -> Value {
         match self {
             Self::Action | Self::Network => json!({ "decision": "decline" }),
             Self::McpTool { .. } | Self::Elicitation => {
@@ -191,6 +191,18 @@ impl Run {
         let (request_id, agent) = (id.clone(), agent.map(str::to_owned));
         self.questions.push(Question { request_id, call_id, agent, own_item, kind });
         true
+    }
+
+    /// The command or the patch that it asks about has ended.
+    pub(super) fn is_about_ended(
+        &mut self,
+        agent: Option<&str>,
+        kind: &Kind,
+        params: &Value,
+    ) -> bool {
+        let item = params["itemId"].as_str().filter(|_| matches!(kind, Kind::Action));
+        let speaker = self.voice(agent).map(|it| it.0);
+        speaker.zip(item).is_some_and(|(speaker, item)| speaker.has_ended(item))
     }
 
     /// Gives the name of the tool that was decided about, and the agent whose call it is; none if Codex no

@@ -54,7 +54,8 @@ pub(super) struct Permissions<'a> {
 impl Settings {
     pub(super) fn permissions(&self) -> Permissions<'_> {
         let (approval_policy, sandbox) = match self.permission_mode.as_str() {
-            "ask" | "" => ("untrusted", "workspace-write"),
+            // Codex decides itself what needs asking: what has to leave its sandbox.
+            "ask" | "" => ("on-request", "workspace-write"),
             "auto" => ("never", "workspace-write"),
             sandbox @ ("read-only" | "workspace-write") => ("on-request", sandbox),
             sandbox @ "danger-full-access" => ("never", sandbox),

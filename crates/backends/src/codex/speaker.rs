@@ -11,6 +11,7 @@ use transcript::{
     CallId, ErrorInfo, Event, Executor, Millis, OutputStream, PartId, Phase, Usage, Validation,
 };
 
+use super::output::Output;
 use crate::arguments_summary;
 use crate::openai::FinishReason;
 use crate::own_tools::plain_name;
@@ -29,7 +30,7 @@ pub(super) struct Speaker {
     calls: Vec<Call>,
     /// Calls that are done, and whose agents are not.
     held: HashSet<String>,
-    /// Codex's ids of items that have ended: what comes twice is told once.
+    /// Codex's ids of items that have ended and not begun again: what comes twice is told once.
     ended: HashSet<String>,
     usage: Option<Usage>,
 }
@@ -63,7 +64,7 @@ pub(super) struct Call {
     /// Raw text; none while Codex has not said them.
     pub(super) arguments: Option<String>,
     began_at: Millis,
-    output: String,
+    output: Output,
     /// None: it may not run yet.
     runs_since: Option<Millis>,
     /// A person was asked about it.
@@ -111,6 +112,11 @@ impl Speaker {
 
     pub(super) fn has_ended(&self, item: &str) -> bool {
         self.ended.contains(item)
+    }
+
+    /// Ids are the model service's, which may give one again to something else.
+    pub(super) fn begin_item(&mut self, item: &str) {
+        self.ended.remove(item);
     }
 
     /// False if it had ended before.
@@ -255,7 +261,7 @@ impl Speaker {
                 name: name.to_owned(),
                 arguments: None,
                 began_at: now,
-                output: String::new(),
+                output: Output::default(),
                 runs_since: None,
                 was_asked: false,
                 refusal: None,
@@ -298,8 +304,8 @@ impl Speaker {
 
     pub(super) fn output(&mut self, item: &str, delta: &str, telling: &mut Telling) {
         let Some(call) = self.open_call(item).filter(|_| !delta.is_empty()) else { return };
-        let offset = call.output.len() as u64;
-        call.output.push_str(delta);
+        let offset = call.output.bytes() as u64;
+        call.output.push(delta);
         let (call_id, delta) = (call.id.clone(), delta.to_owned());
         telling.emit(Event::ToolOutputDelta {
             call_id,
@@ -311,9 +317,8 @@ impl Speaker {
 
     /// What has come of the output may lack pieces: mends it from where it is wrong.
     pub(super) fn set_output(&mut self, item: &str, whole: &str, telling: &mut Telling) {
-        let Some(call) = self.open_call(item).filter(|it| it.output != whole) else { return };
-        let same = shared_start(&call.output, whole);
-        whole.clone_into(&mut call.output);
+        let Some(call) = self.open_call(item) else { return };
+        let Some(same) = call.output.mend(whole) else { return };
         let (call_id, delta) = (call.id.clone(), whole[same..].to_owned());
         let offset = same as u64;
         telling.emit(Event::ToolOutputDelta {
@@ -426,10 +431,4 @@ impl Speaker {
             step.has_calls |= !is_words;
         }
     }
-}
-
-/// How many bytes two texts have in common at their start, in whole letters.
-fn shared_start(a: &str, b: &str) -> usize {
-    let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
-    (0..=same).rev().find(|it| b.is_char_boundary(*it)).unwrap_or(0)
 }

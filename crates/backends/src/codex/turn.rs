@@ -9,7 +9,7 @@ use super::agents::SubAgent;
 use super::items::{TEXT, fields};
 use super::questions::Question;
 use super::speaker::Speaker;
-use super::{Codex, Link, PATIENCE_MS, SOURCE, Sent, failure, wire};
+use super::{Codex, Link, PATIENCE_MS, SOURCE, Sent, failure, remarks, wire};
 use crate::Effect;
 use crate::telling::Telling;
 
@@ -121,6 +121,14 @@ impl Run {
                     step["status"] = json!("in_progress");
                 }
                 speaker.whole_call(now, "update_plan", &plan, telling);
+            }
+            "hook/completed" => {
+                if let Some(text) = remarks::of_hook(&params["run"]) {
+                    telling.notice(Level::Error, text);
+                }
+            }
+            "item/autoApprovalReview/completed" => {
+                telling.notice(Level::Info, remarks::of_review(&params["review"]));
             }
             "serverRequest/resolved" => self.withdraw(now, &params["requestId"]),
             "error" => self.failed(agent, params),

@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 use super::Settings;
 use super::settings::thread_config;
 use crate::Launch;
-
-/// What the model gets where nobody said anything new: an answer that broke off is to go on.
-const NUDGE: &str = "Continue.";
+use crate::newest::newest;
 
 pub(super) fn request(id: u64, method: &str, params: &Value) -> String {
     json!({ "id": id, "method": method, "params": params }).to_string()
@@ -50,6 +48,12 @@ pub(super) fn open_thread(settings: &Settings, launch: &Launch, thread: Option<&
     params
 }
 
+/// Of a user agent, `client/0.166.0 (system) ...`.
+pub(super) fn version(user_agent: &str) -> Option<String> {
+    let version = user_agent.split_once('/')?.1.split_whitespace().next()?;
+    version.starts_with(|it: char| it.is_ascii_digit()).then(|| version.to_owned())
+}
+
 /// The answer to a request of Codex.
 pub(super) fn answer(request_id: &Value, result: &Value) -> String {
     json!({ "id": request_id, "result": result }).to_string()
@@ -60,12 +64,9 @@ pub(super) fn refusal(request_id: &Value) -> String {
     json!({ "id": request_id, "error": { "code": -32601, "message": message } }).to_string()
 }
 
-/// What the user said last, as Codex takes it.
+/// What is new, as Codex takes it.
 pub(super) fn prompt(history: &[Value]) -> Vec<Value> {
-    match history.last() {
-        Some(message) if message["role"] == "user" => input(message),
-        _ => vec![text(NUDGE)],
-    }
+    input(&newest(history))
 }
 
 /// An OpenAI chat message, as Codex takes it.
@@ -95,55 +96,72 @@ fn piece(piece: &Value) -> Option<Value> {
     Some(json!({ "type": "image", "url": url }))
 }
 
-/// Codex says this too. It is about its own housekeeping, or is told otherwise as well.
+/// Codex says this too. It is about its own housekeeping, about what we do not use, or is told otherwise as
+/// well. Each is named: what a later Codex says beside it is shown.
 pub(super) fn is_silent(method: &str) -> bool {
     const NAMES: &[&str] = &[
+        "account/gatewayOAuth/changed",
+        "account/login/completed",
+        "account/rateLimits/updated",
+        "account/updated",
+        "app/list/updated",
+        "command/exec/outputDelta",
         "configWarning",
         "deprecationNotice",
-        "item/autoApprovalReview/completed",
+        "externalAgentConfig/import/completed",
+        "externalAgentConfig/import/progress",
+        "fs/changed",
+        "fuzzyFileSearch/sessionCompleted",
+        "fuzzyFileSearch/sessionUpdated",
+        "hook/started",
         "item/autoApprovalReview/started",
         "item/commandExecution/terminalInteraction",
         "item/fileChange/patchUpdated",
         "item/reasoning/summaryPartAdded",
         "mcpServer/oauthLogin/completed",
+        "model/safetyBuffering/updated",
         "model/verification",
+        "modelProvider/authRecoveryCompleted",
+        "modelProvider/authRecoveryStarted",
+        "process/exited",
+        "process/outputDelta",
+        "project/changed",
         "rawResponse/completed",
         "rawResponseItem/completed",
+        "remoteControl/status/changed",
+        "skills/changed",
         "thread/archived",
+        "thread/attachment/updated",
         "thread/closed",
         "thread/compacted",
         "thread/deleted",
+        "thread/environment/connected",
+        "thread/environment/disconnected",
+        "thread/goal/cleared",
+        "thread/goal/updated",
         "thread/name/updated",
+        "thread/prediction/updated",
+        "thread/project/updated",
+        "thread/queue/changed",
         "thread/readState/changed",
+        "thread/realtime/closed",
+        "thread/realtime/error",
+        "thread/realtime/item/completed",
+        "thread/realtime/item/started",
+        "thread/realtime/item/transcript/delta",
+        "thread/realtime/itemAdded",
+        "thread/realtime/outputAudio/delta",
+        "thread/realtime/sdp",
+        "thread/realtime/started",
+        "thread/realtime/transcript/delta",
+        "thread/realtime/transcript/done",
         "thread/settings/updated",
         "thread/started",
         "thread/unarchived",
         "turn/diff/updated",
         "turn/moderationMetadata",
+        "windows/worldWritableWarning",
+        "windowsSandbox/setupCompleted",
     ];
-    const FAMILIES: &[&str] = &[
-        "account/",
-        "app/",
-        "command/exec/",
-        "externalAgentConfig/",
-        "fs/",
-        "fuzzyFileSearch/",
-        "hook/",
-        "model/safetyBuffering/",
-        "modelProvider/",
-        "process/",
-        "project/",
-        "remoteControl/",
-        "skills/",
-        "thread/attachment/",
-        "thread/environment/",
-        "thread/goal/",
-        "thread/prediction/",
-        "thread/project/",
-        "thread/queue/",
-        "thread/realtime/",
-        "windows/",
-        "windowsSandbox/",
-    ];
-    NAMES.contains(&method) || FAMILIES.iter().any(|it| method.starts_with(it))
+    NAMES.contains(&method)
 }

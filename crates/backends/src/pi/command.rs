@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::Verdict;
+use crate::newest::newest;
 
 /// What is said to the model: text, and pictures as Pi wants them.
 pub(super) struct Prompt {
@@ -11,15 +12,9 @@ pub(super) struct Prompt {
 }
 
 impl Prompt {
-    /// The newest of what people said. Pi remembers the rest itself; where an answer stands after
-    /// it, that answer broke off.
+    /// What is new.
     pub(super) fn newest(history: &[Value]) -> Self {
-        let newest = history.last().filter(|it| it["role"] == "user");
-        newest.map_or_else(Self::go_on, Self::of)
-    }
-
-    fn go_on() -> Self {
-        Self { text: "Continue.".to_owned(), images: Vec::new() }
+        Self::of(&newest(history))
     }
 
     /// Of an OpenAI chat message.

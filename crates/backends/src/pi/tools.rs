@@ -21,7 +21,10 @@ pub(super) struct Call {
     pub(super) arguments: String,
     pub(super) arguments_done: bool,
     running_since: Option<Millis>,
+    /// As Pi gave it last: all of it, or its end.
     output: String,
+    /// How many bytes were told.
+    printed: usize,
     /// Why it must not run.
     refused: Option<ErrorCode>,
     pub(super) has_ended: bool,
@@ -47,6 +50,7 @@ impl Call {
             arguments_done: false,
             running_since: None,
             output: String::new(),
+            printed: 0,
             refused: None,
             has_ended: false,
         }
@@ -82,11 +86,17 @@ impl Call {
             return;
         }
         self.run(now, out);
-        let offset = if text.starts_with(&self.output) { self.output.len() } else { 0 };
-        let delta = text[offset..].to_owned();
+        // Of a long output Pi gives the end alone, which begins later each time.
+        let known = match text.starts_with(&self.output) {
+            true => self.output.len(),
+            false => overlap(&self.output, &text),
+        };
+        let offset = if known > 0 { self.printed } else { 0 };
+        let delta = text[known..].to_owned();
         if delta.is_empty() {
             return;
         }
+        self.printed = offset + delta.len();
         self.output = text;
         out.emit(Event::ToolOutputDelta {
             call_id: self.id.clone(),
@@ -216,4 +226,44 @@ fn details(said: &ToolSaid) -> Option<Value> {
         return (!fields.is_empty()).then_some(details);
     }
     (!details.is_null()).then_some(details)
+}
+
+/// How many bytes of `new` at its start are those at the end of `old`, in whole letters.
+fn overlap(old: &str, new: &str) -> usize {
+    let (old, bytes) = (old.as_bytes(), new.as_bytes());
+    // Knuth, Morris and Pratt: how much of the start stands again at the end of each piece of it.
+    let mut borders = vec![0; bytes.len()];
+    for at in 1..bytes.len() {
+        let mut border = borders[at - 1];
+        while border > 0 && bytes[border] != bytes[at] {
+            border = borders[border - 1];
+        }
+        borders[at] = border + usize::from(bytes[border] == bytes[at]);
+    }
+    let mut same = 0;
+    for byte in old {
+        while same > 0 && (same == bytes.len() || bytes[same] != *byte) {
+            same = borders[same - 1];
+        }
+        same += usize::from(bytes.get(same) == Some(byte));
+    }
+    // Whoever cuts a text by bytes may begin with half a letter.
+    if new.is_char_boundary(same) { same } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::overlap;
+
+    #[test]
+    fn an_end_and_a_start_share_as_much_as_they_can() {
+        let texts = ["", "a", "aa", "ab", "aba", "abab", "baba", "ä", "äöä", "xäöäx", "aabaaab"];
+        for old in texts {
+            for new in texts {
+                let cuts = (0..=new.len()).filter(|it| new.is_char_boundary(*it));
+                let longest = cuts.filter(|it| old.ends_with(&new[..*it])).max();
+                assert_eq!(Some(overlap(old, new)), longest, "{old:?} {new:?}");
+            }
+        }
+    }
 }

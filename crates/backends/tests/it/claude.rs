@@ -8,6 +8,7 @@ mod laws;
 mod recording;
 mod snapshots;
 mod stage;
+mod versions;
 mod watch;
 
 use backends::Exit;

@@ -1,6 +1,7 @@
 //! Codex, as it was recorded: by its app-server and by `codex exec`.
 
 mod agents;
+mod asides;
 mod fuzz;
 mod laws;
 mod program;

@@ -5,6 +5,7 @@
 mod captures;
 mod claude;
 mod codex;
+mod continued;
 mod deviations;
 mod half_letters;
 mod import;

@@ -286,3 +286,60 @@ fn why_a_call_was_tried_again_stands_in_its_block_and_its_time_beside_its_name()
     assert_eq!(texts(&page, "called"), ["SearchEntities (250ms)"]);
     assert_eq!(texts(&page, "attempts").len(), 1, "also when it has ended");
 }
+
+fn attributes<'a>(page: &'a Node, name: &str) -> Vec<&'a str> {
+    page.elements().iter().filter_map(|it| it.attribute(name)).collect()
+}
+
+#[test]
+fn what_cannot_be_changed_can_be_denied_with_a_correction() {
+    for can_edit in [true, false] {
+        let mut events = call("shell", &json!({"command": "ls"}));
+        events.push(asked(json!({"canEdit": can_edit})));
+        let page = conversation(&transcript(&events));
+        let actions = attributes(&page, "data-action");
+        assert_eq!(actions.contains(&"correct"), !can_edit);
+        let title = if can_edit { "Change the arguments" } else { "Correct the arguments" };
+        assert!(texts(&page, "edit")[0].starts_with(title));
+        assert_eq!(texts(&page, "edited").len(), 1);
+    }
+}
+
+#[test]
+fn what_a_server_wants_to_know_is_a_form() {
+    let schema = json!({"type": "object", "required": ["name", "colour"], "properties": {
+        "name": {"type": "string", "title": "Your <name>", "description": "As on the door"},
+        "mail": {"type": "string", "format": "email"},
+        "age": {"type": "integer", "default": 7},
+        "colour": {"type": "string", "enum": ["r", "b"], "enumNames": ["Red", "Blue"]},
+        "size": {"type": "string", "oneOf": [{"const": "s", "title": "Small"}]},
+        "days": {"type": "array", "items": {"type": "string", "enum": ["Mo", "Tu"]}},
+        "sure": {"type": "boolean", "default": true},
+    }});
+    let form = json!({"message": "Who are you?", "requestedSchema": schema});
+    let mut events = call("elicitation", &json!({"serverName": "door"}));
+    events.push(asked(json!({"canEdit": false, "form": form})));
+    let page = conversation(&transcript(&events));
+    let fields = attributes(&page, "data-question");
+    assert_eq!(fields, ["name", "mail", "age", "colour", "size", "days", "sure"]);
+    let kinds = attributes(&page, "data-kind");
+    assert_eq!(kinds, ["string", "string", "number", "string", "string", "array", "boolean"]);
+    assert_eq!(attributes(&page, "data-optional").len(), 5);
+    assert_eq!(texts(&page, "why"), ["Who are you?"]);
+    for words in ["Your <name>", "As on the door", "Red", "Small", "Tu", "Yes"] {
+        assert!(page.text().contains(words), "{words}");
+    }
+    assert!(attributes(&page, "data-action").contains(&"answer"));
+}
+
+/// Nobody is sent anywhere but to the web, and all that is said is text.
+#[test]
+fn a_server_may_send_people_to_the_web() {
+    for (url, is_link) in [("https://a.example/<b>", true), ("javascript:alert(1)", false)] {
+        let mut events = call("elicitation", &json!({}));
+        events.push(asked(json!({"form": {"message": "Sign in", "url": url}})));
+        let page = conversation(&transcript(&events));
+        assert_eq!(attributes(&page, "href").contains(&url), is_link, "{url}");
+        assert!(page.text().contains(url));
+    }
+}

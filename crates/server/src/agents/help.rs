@@ -70,8 +70,43 @@ impl Learned {
         // What cannot be started says why when it is to work.
         let said = timeout(PATIENCE, answer).await.ok().and_then(Result::ok);
         // Pi keeps its stdout for its conversation.
-        let words = said.map(|it| if it.stdout.is_empty() { it.stderr } else { it.stdout });
+        let words = said.and_then(|it| {
+            // One that does not know the question may say so by its exit code alone; one that does
+            // something else with it, such as a wrapper, has said nothing.
+            let is_answer = !it.status.success() || !it.stdout.is_empty() || !it.stderr.is_empty();
+            is_answer.then_some(if it.stdout.is_empty() { it.stderr } else { it.stdout })
+        });
         let answer = words.map(|it| String::from_utf8_lossy(&it).into_owned());
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((identity, answer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    async fn said(script: &str) -> Option<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("program");
+        std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let learned = Learned::default();
+        learned.ask(&file, ["app-server", "--help"], &[]).await;
+        learned.of(&file)
+    }
+
+    #[tokio::test]
+    async fn silence_is_no_answer_unless_it_is_a_refusal() {
+        for (script, expected) in [
+            ("echo help", Some("help\n")),
+            ("echo help >&2", Some("help\n")),
+            ("exit 2", Some("")),
+            // Such as a wrapper that begins to work and finds nothing to do.
+            ("cat", None),
+        ] {
+            assert_eq!(said(script).await.as_deref(), expected, "{script}");
+        }
     }
 }

@@ -94,14 +94,6 @@ impl Which {
         }
     }
 
-    /// A message can be handed to it while it works.
-    pub(crate) fn can_be_steered(&self) -> bool {
-        match self {
-            Self::Claude(_) | Self::Pi(_) => true,
-            Self::Codex(settings) => settings.app_server,
-        }
-    }
-
     pub(crate) fn model(&self) -> Option<&str> {
         match self {
             Self::Claude(settings) => settings.model.as_deref(),
@@ -181,6 +173,14 @@ impl ProgramAgent {
             "This Codex has no app-server, or too old a one: its answers come whole, and it does what \
              its sandbox allows without asking. Get a newer one with npm i -g @openai/codex.",
         )
+    }
+
+    /// A message can be handed to it while it works.
+    pub(crate) fn can_be_steered(&self) -> bool {
+        match self.which {
+            Which::Claude(_) | Which::Pi(_) => true,
+            Which::Codex(_) => has_app_server(self.learned().as_deref()),
+        }
     }
 
     /// What the installed program has said of itself.

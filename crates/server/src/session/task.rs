@@ -106,8 +106,6 @@ struct Task {
     worker: Option<Worker>,
     /// What its program wants of our tools.
     own_calls: OwnCalls,
-    /// How often in a row a program could not go on with its own conversation.
-    failed_resumes: u32,
     /// What the program has written and is not stored yet.
     raw: RawLines,
     /// The lowest number given since it was last looked at.
@@ -168,7 +166,6 @@ impl Task {
             run: None,
             worker: None,
             own_calls: OwnCalls::default(),
-            failed_resumes: 0,
             raw: RawLines::default(),
             touched: None,
             pending: Vec::new(),

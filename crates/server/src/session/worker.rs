@@ -30,8 +30,6 @@ pub(super) struct Program {
     _pass: Option<Pass>,
     /// For the next run that the agent begins by itself. None until it has been told.
     spare: Option<ResponseId>,
-    /// It goes on with its earlier conversation, or so it was told: no run has ended well yet.
-    is_doubtful: bool,
     /// It has worked before, and has said nothing yet in this run.
     is_silent: bool,
     /// It has been told to end.
@@ -60,14 +58,12 @@ impl Worker {
         backend: Box<dyn Backend>,
         process: Process,
         patience: Duration,
-        is_resumed: bool,
         pass: Option<Pass>,
     ) -> Self {
         let program = Program {
             process,
             _pass: pass,
             spare: None,
-            is_doubtful: is_resumed,
             is_silent: false,
             is_ending: false,
             patience,
@@ -118,17 +114,6 @@ impl Worker {
 
     pub(super) fn is_of_use(&self) -> bool {
         self.program.as_ref().is_some_and(|it| !it.is_ending)
-    }
-
-    pub(super) fn is_doubtful(&self) -> bool {
-        self.program.as_ref().is_some_and(|it| it.is_doubtful)
-    }
-
-    /// It has ended a run well.
-    pub(super) fn is_proven(&mut self) {
-        if let Some(program) = &mut self.program {
-            program.is_doubtful = false;
-        }
     }
 
     /// It had ended before the run began, and nobody had noticed.

@@ -186,5 +186,7 @@ fn speaker<'a>(
 ) -> Option<&'a mut Speaker> {
     let Some(parent) = parent else { return Some(outer) };
     let call = calls.id(parent)?;
+    // Another call may have had the same id.
+    inner.retain(|id, it| id != parent || it.is_within(call));
     Some(inner.entry(parent.to_owned()).or_insert_with(|| Speaker::within(call.clone())))
 }

@@ -120,11 +120,14 @@ fn a_message_that_comes_too_late_for_the_turn_is_the_next_turn_of_the_run() {
 }
 
 #[test]
-fn a_message_that_is_never_read_does_not_keep_the_run_open() {
+fn a_message_that_is_never_read_does_not_keep_the_run_open_and_is_given_back() {
     let mut stage = at_work();
-    stage.steer(&hi());
+    let uuid = written(&stage.steer(&hi())).remove(0)["uuid"].clone();
     stage.line(RESULT);
-    stage.wake();
+    let effects = stage.wake();
+    // Else it would be said twice.
+    assert_eq!(written(&effects)[0]["request"]["message_uuid"], uuid);
+    assert!(effects.iter().any(|it| matches!(it, Effect::CannotSteer(_))));
     assert_eq!(status(&stage), Some(RunStatus::Completed));
 }
 

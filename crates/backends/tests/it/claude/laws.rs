@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use backends::{Effect, Exit};
 use serde_json::Value;
-use transcript::{Event, RunStatus};
+use transcript::{Event, PartKind, RunStatus};
 
 use super::recording::{Player, Recording, Step, recordings};
 use super::stage::Stage;
@@ -87,6 +87,147 @@ fn texts(line: &Value) -> Vec<String> {
     let blocks = line["message"]["content"].as_array().unwrap().iter();
     let text = |it: &Value| it["text"].as_str().or(it["thinking"].as_str()).map(str::to_owned);
     blocks.filter_map(text).collect()
+}
+
+/// What came of a recording, without times.
+fn outcome(player: &Player) -> Vec<String> {
+    let runs = player.stage.closed.iter().map(|run| {
+        let parts = run.answer.parts.iter().map(|part| match &part.kind {
+            PartKind::Text(text) => format!("{} {:?}", text.id, text.text),
+            PartKind::Thinking(thinking) => format!("{} thinks {:?}", thinking.id, thinking.text),
+            PartKind::Call(call) => {
+                let arguments = call.arguments.whole().unwrap();
+                let mut arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();
+                arguments.sort_all_objects();
+                let outcome = call.outcome.as_ref().unwrap();
+                let (result, error) = (&outcome.result, &outcome.error);
+                format!("{} {} {arguments} {result:?} {error:?}", call.id, call.name)
+            }
+            _ => String::new(),
+        });
+        let parts: Vec<String> = parts.filter(|it| !it.is_empty()).collect();
+        format!("{} {:?}\n{}", run.answer.id, run.status, parts.join("\n"))
+    });
+    runs.collect()
+}
+
+/// All but what counts each time: deltas, what a turn has used, remarks and what is asked of us.
+fn may_come_twice(step: &Step) -> bool {
+    let Step::Said(line) = step else { return false };
+    let line: Value = serde_json::from_str(line).unwrap();
+    match line["type"].as_str().unwrap_or_default() {
+        "stream_event" => !line["event"]["type"].as_str().unwrap_or_default().ends_with("delta"),
+        "assistant" | "control_request" => true,
+        "user" => line["message"]["content"][0]["type"] == "tool_result",
+        _ => false,
+    }
+}
+
+#[test]
+fn what_comes_twice_is_told_once() {
+    for recording in recordings() {
+        let mut player = Player::new(&recording.steps);
+        for step in &recording.steps {
+            player.play(step);
+            if may_come_twice(step) {
+                player.play(step);
+            }
+        }
+        assert_eq!(outcome(&player), outcome(&played(&recording.steps)), "{}", recording.name);
+    }
+}
+
+/// Finished blocks may come after the end of their message.
+#[test]
+fn what_comes_late_is_told_once() {
+    let mut moved = 0;
+    for recording in recordings() {
+        let (mut late, mut held): (Vec<Step>, Vec<Step>) = (Vec::new(), Vec::new());
+        for (at, step) in recording.steps.iter().enumerate() {
+            let line = match step {
+                Step::Said(line) => serde_json::from_str(line).unwrap(),
+                _ => Value::Null,
+            };
+            let is_own = line["parent_tool_use_id"].is_null() && line["aborted"].is_null();
+            let is_finished = line["type"] == "assistant" && is_own;
+            if is_finished && ends_later(&recording.steps[at..], &line["message"]["id"]) {
+                held.push(step.clone());
+                moved += 1;
+                continue;
+            }
+            late.push(step.clone());
+            if line["event"]["type"] == "message_stop" {
+                late.append(&mut held);
+            }
+        }
+        assert!(held.is_empty());
+        assert_eq!(
+            outcome(&played(&late)),
+            outcome(&played(&recording.steps)),
+            "{}",
+            recording.name
+        );
+    }
+    assert!(moved > 100, "{moved}");
+}
+
+/// The end of the message comes after this.
+fn ends_later(steps: &[Step], message: &Value) -> bool {
+    let mut said = steps.iter().filter_map(|step| match step {
+        Step::Said(line) => Some(serde_json::from_str::<Value>(line).unwrap()),
+        _ => None,
+    });
+    said.any(|it| it["event"]["type"] == "message_stop" && it["api_message_id"] == *message)
+}
+
+/// A model service may count its calls from one again in each answer.
+#[test]
+fn calls_that_share_an_id_are_two_if_they_follow_each_other() {
+    let mut compared = 0;
+    for recording in recordings() {
+        let ids = ids_in_turn(&recording);
+        if ids.len() < 2 {
+            continue;
+        }
+        let rename =
+            |text: &String| ids.iter().fold(text.clone(), |it, id| it.replace(id, &ids[0]));
+        let steps: Vec<Step> = recording
+            .steps
+            .iter()
+            .map(|step| match step {
+                Step::Said(line) => Step::Said(rename(line)),
+                Step::Told(line) => Step::Told(rename(line)),
+                step => step.clone(),
+            })
+            .collect();
+        let expected: Vec<String> = outcome(&played(&recording.steps)).iter().map(rename).collect();
+        assert_eq!(outcome(&played(&steps)), expected, "{}", recording.name);
+        compared += 1;
+    }
+    assert!(compared >= 3, "{compared}");
+}
+
+/// The ids of calls, if none is spoken of once the next one is.
+fn ids_in_turn(recording: &Recording) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::new();
+    for line in lines(recording) {
+        let blocks = line["message"]["content"].as_array().into_iter().flatten();
+        let block =
+            blocks.chain([&line["event"]["content_block"]]).find(|it| !it["name"].is_null());
+        ids.extend(block.and_then(|it| it["id"].as_str()).map(str::to_owned));
+    }
+    ids.dedup();
+    let spans: Option<Vec<(usize, usize)>> = ids
+        .iter()
+        .map(|id| {
+            let says = |it: &Step| matches!(it, Step::Said(line) if line.contains(id.as_str()));
+            let steps = &recording.steps;
+            Some((steps.iter().position(says)?, steps.iter().rposition(says)?))
+        })
+        .collect();
+    let spans = spans.unwrap_or_default();
+    let is_in_turn = spans.windows(2).all(|it| it[0].1 < it[1].0);
+    if is_in_turn { ids } else { Vec::new() }
 }
 
 fn command_output(line: &Value) -> Option<String> {

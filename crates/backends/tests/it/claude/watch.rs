@@ -17,7 +17,7 @@ pub(super) struct Watch {
     steps: HashMap<Option<CallId>, (u32, bool)>,
     open_parts: HashMap<PartId, String>,
     calls: HashMap<CallId, WatchedCall>,
-    provider_ids: HashSet<Option<String>>,
+    provider_ids: HashMap<Option<String>, CallId>,
     questions: HashSet<CallId>,
 }
 
@@ -37,7 +37,7 @@ impl Watch {
             steps: HashMap::new(),
             open_parts: HashMap::new(),
             calls: HashMap::new(),
-            provider_ids: HashSet::new(),
+            provider_ids: HashMap::new(),
             questions: HashSet::new(),
         }
     }
@@ -83,7 +83,9 @@ impl Watch {
     fn see_call(&mut self, event: &Event) {
         match event {
             Event::ToolCallStart { call_id, parent_call_id, provider_call_id, .. } => {
-                assert!(self.provider_ids.insert(provider_call_id.clone()), "told twice");
+                let before = self.provider_ids.insert(provider_call_id.clone(), call_id.clone());
+                let has_ended = |it: &CallId| self.calls[it].has_result;
+                assert!(before.as_ref().is_none_or(has_ended), "told twice");
                 self.check_parent(parent_call_id.as_ref());
                 self.check_new(call_id.as_str());
                 assert!(self.calls.insert(call_id.clone(), WatchedCall::default()).is_none());

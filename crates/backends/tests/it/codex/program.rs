@@ -35,7 +35,7 @@ fn the_app_server_is_told_by_its_thread() {
     expect![[r#"
         {
           "cwd": "/w",
-          "approvalPolicy": "untrusted",
+          "approvalPolicy": "on-request",
           "sandbox": "workspace-write",
           "model": "m",
           "config": {
@@ -90,7 +90,8 @@ fn exec_is_told_by_its_arguments_and_no_secret_is_among_them() {
 #[test]
 fn a_mode_is_a_policy_and_a_sandbox() {
     for (mode, expected) in [
-        ("ask", ["untrusted", "workspace-write"]),
+        ("ask", ["on-request", "workspace-write"]),
+        ("untrusted", ["untrusted", "workspace-write"]),
         ("auto", ["never", "workspace-write"]),
         ("on-request", ["on-request", "workspace-write"]),
         ("read-only", ["on-request", "read-only"]),

@@ -277,7 +277,7 @@ fn a_conversation_that_is_gone_begins_anew() {
         &mut stage,
         expect![[r#"
             notice {"level":"error","text":"Codex could not take up its conversation again and… (154 bytes)"}
-              -> {"id":3,"method":"thread/start","params":{"cwd":"","approvalPolicy":"untrusted","sandbox":"workspace-write"}}
+              -> {"id":3,"method":"thread/start","params":{"cwd":"","approvalPolicy":"on-request","sandbox":"workspace-write"}}
             agent_linked {"cliSessionId":"thread-1","version":"1"}
               -> {"id":4,"method":"turn/start","params":{"threadId":"thread-1","input":[{"type":"text","text":"go","text_elements":[]}],"summary":"auto"}}
         "#]],

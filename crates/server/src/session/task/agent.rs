@@ -6,7 +6,7 @@ use backends::{Effect, Input};
 use serde_json::{Value, json};
 use transcript::{
     Answer, ClientTool, Ending, ErrorCode, ErrorInfo, Event, Message, Record, ResponseId,
-    RunStatus, Transcript, Trigger, close, is_of_session, missing_start, pause, settle_result,
+    Transcript, Trigger, close, is_of_session, missing_start, pause, settle_result,
 };
 
 use super::asking::Asking;
@@ -196,12 +196,6 @@ impl Task {
             self.push(Some(&id), event);
         }
         self.drop_run();
-        if let Some(worker) = &mut self.worker
-            && ending.status() != RunStatus::Failed
-        {
-            worker.is_proven();
-            self.failed_resumes = 0;
-        }
         match &mut self.worker {
             Some(worker) if worker.is_of_use() && !may_go_on => {
                 worker.is_idle();

@@ -37,8 +37,7 @@ impl Task {
                 let start = Start { command, workspace: self.workspace(), environment };
                 let process = Process::start(&self.shared.store, start).await?;
                 self.shared.pulses.add(&self.id, &process.pulse);
-                let is_resumed = launch.resume.is_some();
-                Worker::with_process(agent, backend, process, patience, is_resumed, pass)
+                Worker::with_process(agent, backend, process, patience, pass)
             }
         };
         let spare = self.worker.insert(worker).new_spare();
@@ -51,9 +50,8 @@ impl Task {
     /// The program's own conversation goes on, unless it has turned out that it cannot.
     fn launch(&mut self, pass: Option<&Pass>) -> Launch {
         let linked = self.summary.linked.as_ref().map(|it| it.cli_session_id.clone());
-        let resume = linked.filter(|_| self.failed_resumes < MAX_FAILED_RESUMES);
+        let resume = linked.filter(|_| self.summary.resuming.failed < MAX_FAILED_RESUMES);
         if resume.is_none() && self.summary.linked.is_some() {
-            self.failed_resumes = 0;
             let text = "The program could not go on with its conversation, so it begins a new one: \
                         it does not know what was said above.";
             let run = self.run.as_ref().map(|it| it.id.clone());
@@ -117,9 +115,7 @@ impl Task {
         let code = exit.code.map_or("by a signal".to_owned(), |it| format!("with code {it}"));
         let said = exit.stderr.clone();
         self.tell_agent(Input::Exited(exit));
-        if self.worker.take().is_some_and(|it| it.is_doubtful()) {
-            self.failed_resumes += 1;
-        }
+        self.worker = None;
         if self.run.is_some() {
             let message = format!("The program ended {code}. {said}");
             let error = ErrorInfo::new(ErrorCode::AgentExited, message.trim_end());

@@ -29,14 +29,17 @@ pub(super) const OF_NO_USE: Reasons = &[
     ]),
     ("what the program is and can do, and where it keeps its things", &[
         "system/init:", "thread/started:", "remoteControl/", "*.cwd", "*itemsView", "*rootTurnId",
-        "system/status:.permissionMode", "*.output_file",
+        "*.output_file",
+    ]),
+    ("a mode that was changed by whoever recorded it, between two runs", &[
+        "system/status:.permissionMode",
     ]),
     ("of use to those who set the program up; no word about this conversation", &[
         "configWarning:", "deprecationNotice:",
     ]),
     ("the tool's name for people, who see its own", &["*.display_name"]),
     ("how it could be answered: we have our own words", &[
-        "control_request:.request.permission_suggestions", "control_request:.request.blocked_path",
+        "control_request:.request.permission_suggestions",
         "*availableDecisions", "*execpolicy_amendment", "*proposedExecpolicyAmendment",
         "mcpServer/elicitation/request:.params._meta", "mcpServer/elicitation/request:.params.mode",
         "mcpServer/elicitation/request:.params.message", "extension_ui_request:.title",

@@ -1,0 +1,110 @@
+//! What a command has printed, as far as it has to be remembered to see whether Codex's last word about
+//! it says the same: its beginning, its length and a sum of all.
+
+/// How much of the beginning is kept.
+const KEPT: usize = 64 * 1024;
+
+#[derive(Default)]
+pub(super) struct Output {
+    beginning: String,
+    bytes: usize,
+    sum: Sum,
+}
+
+impl Output {
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn push(&mut self, delta: &str) {
+        if self.beginning.len() == self.bytes {
+            let room = KEPT.saturating_sub(self.bytes);
+            self.beginning.push_str(&delta[..delta.floor_char_boundary(room)]);
+        }
+        self.bytes += delta.len();
+        self.sum.add(delta);
+    }
+
+    /// From where on `whole` is news, in whole letters; none if it says nothing new.
+    pub(super) fn mend(&mut self, whole: &str) -> Option<usize> {
+        let mut sum = Sum::default();
+        let begins_so = whole.get(..self.bytes).is_some_and(|it| {
+            sum.add(it);
+            sum == self.sum
+        });
+        let same = match begins_so {
+            true => self.bytes,
+            false => shared_start(&self.beginning, whole),
+        };
+        let is_news = same < whole.len() || self.bytes > whole.len();
+        *self = Self::default();
+        self.push(whole);
+        is_news.then_some(same)
+    }
+}
+
+/// FNV-1a: nobody has to be kept from making two texts with the same one.
+#[derive(PartialEq)]
+struct Sum(u128);
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+}
+
+impl Sum {
+    fn add(&mut self, text: &str) {
+        const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+        self.0 = text.bytes().fold(self.0, |sum, it| (sum ^ u128::from(it)).wrapping_mul(PRIME));
+    }
+}
+
+/// How many bytes two texts have in common at their start, in whole letters.
+fn shared_start(a: &str, b: &str) -> usize {
+    let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    (0..=same).rev().find(|it| b.is_char_boundary(*it)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a reader has who takes each piece at its place.
+    fn read(pieces: &[&str], whole: &str) -> String {
+        let (mut output, mut read) = (Output::default(), String::new());
+        for piece in pieces {
+            output.push(piece);
+            read.push_str(piece);
+        }
+        if let Some(from) = output.mend(whole) {
+            read.truncate(from);
+            read.push_str(&whole[from..]);
+        }
+        assert_eq!(output.mend(whole), None, "it says the same");
+        read
+    }
+
+    #[test]
+    fn the_last_word_counts_however_long_it_is() {
+        let long = "täglich ".repeat(KEPT / 4);
+        let (cut, _) = long.split_at(long.floor_char_boundary(KEPT + 100));
+        let other = format!("{cut}anders");
+        let texts = ["", "a", "ab", "ba", "ä", &long, cut, &other];
+        for whole in texts {
+            for came in texts {
+                let middle = came.floor_char_boundary(came.len() / 2);
+                assert_eq!(read(&[&came[..middle], &came[middle..]], whole), whole);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut output = Output::default();
+        for _ in 0..1000 {
+            output.push(&"ä".repeat(1000));
+        }
+        assert!(output.beginning.len() <= KEPT && output.bytes == 2_000_000);
+    }
+}

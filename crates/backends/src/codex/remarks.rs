@@ -1,0 +1,37 @@
+//! What Codex tells beside its items that a person should know.
+
+use serde_json::Value;
+
+/// A hook that went wrong, or that stopped something. One that did its work says nothing to anybody.
+pub(super) fn of_hook(run: &Value) -> Option<String> {
+    let what = match run["status"].as_str()? {
+        "failed" => "failed",
+        "blocked" => "did not let it pass",
+        "stopped" => "stopped the turn",
+        _ => return None,
+    };
+    let entries = run["entries"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let said = entries.iter().map(|it| &it["text"]).chain([&run["statusMessage"]]);
+    let said: Vec<&str> =
+        said.filter_map(Value::as_str).filter(|it| !it.trim().is_empty()).collect();
+    let name = run["eventName"].as_str().unwrap_or("a");
+    Some(with_reason(format!("Codex's {name} hook {what}"), &said.join("\n")))
+}
+
+/// Codex had somebody else decide instead of a person: another model.
+pub(super) fn of_review(review: &Value) -> String {
+    let what = match review["status"].as_str() {
+        Some("approved") => "Codex's reviewer has allowed it",
+        Some("denied") => "Codex's reviewer has refused it",
+        Some("timedOut") => "Codex's reviewer did not decide in time",
+        _ => "Codex's reviewer has not decided",
+    };
+    with_reason(what.to_owned(), review["rationale"].as_str().unwrap_or_default())
+}
+
+fn with_reason(what: String, why: &str) -> String {
+    match why.trim() {
+        "" => format!("{what}."),
+        why => format!("{what}: {why}"),
+    }
+}

@@ -1,0 +1,75 @@
+//! Runs that go on with an answer which broke off: every program is told to go on, and none is told
+//! again what it has been told.
+
+use std::sync::Arc;
+
+use backends::{Backend, Effect, Input, Launch, claude, codex, pi};
+use serde_json::{Value, json};
+use transcript::{Millis, ResponseId};
+
+fn programs() -> Vec<(&'static str, Box<dyn Backend>)> {
+    let launch = Launch::default();
+    let codex = |app_server| {
+        let settings = codex::Settings { app_server, ..codex::Settings::default() };
+        codex::backend(Arc::new(settings), &launch)
+    };
+    vec![
+        ("claude", Box::new(claude::Claude::new(Arc::default(), &launch))),
+        ("codex", codex(true)),
+        ("codex exec", codex(false)),
+        ("pi", Box::new(pi::Pi::new(Arc::default(), &launch))),
+    ]
+}
+
+/// All that the program is told until its turn has begun.
+fn told(backend: &mut dyn Backend, history: &[Value]) -> String {
+    let response_id = ResponseId::new("r");
+    let start = Input::Start { response_id, history: history.to_vec() };
+    let mut waiting = vec![start];
+    let mut written = String::new();
+    while let Some(input) = waiting.pop() {
+        for effect in backend.on(Millis::default(), input) {
+            let Effect::Write(line) = effect else { continue };
+            let request: Value = serde_json::from_str(&line).unwrap_or_default();
+            // What only an app-server waits for.
+            let result = match request["method"].as_str() {
+                Some("initialize") => Some(json!({})),
+                Some("thread/start") => Some(json!({ "thread": { "id": "t" } })),
+                _ => None,
+            };
+            let answer = |it| Input::Line(json!({ "id": request["id"], "result": it }).to_string());
+            waiting.extend(result.map(answer));
+            written.push_str(&line);
+        }
+    }
+    written
+}
+
+#[test]
+fn an_answer_that_broke_off_is_gone_on_with() {
+    let user = |text: &str| json!({ "role": "user", "content": text });
+    let words = json!({ "role": "assistant", "content": "I beg" });
+    let call = json!({ "role": "assistant", "content": null, "tool_calls": [] });
+    let result = json!({ "role": "tool", "tool_call_id": "c", "content": "done" });
+    let before = [user("Never mind"), json!({ "role": "assistant", "content": "Well" })];
+    let broken: [&[Value]; 3] =
+        [std::slice::from_ref(&words), std::slice::from_ref(&call), &[call.clone(), result]];
+    for broken in broken {
+        for before in [&before[..], &[]] {
+            let asked = [before, &[user("Tell me")]].concat();
+            for (name, mut backend) in programs() {
+                let told = told(&mut *backend, &asked);
+                assert!(told.contains("Tell me"), "{name}: {told}");
+                assert!(!told.contains("Continue.") && !told.contains("Never mind"), "{name}");
+            }
+            for (name, mut backend) in programs() {
+                let told = told(&mut *backend, &[&asked, broken].concat());
+                assert!(told.contains("Continue."), "{name}: {told}");
+                assert!(
+                    !told.contains("Tell me") && !told.contains("Never mind"),
+                    "{name}: {told}"
+                );
+            }
+        }
+    }
+}
