@@ -94,6 +94,8 @@ pub enum Input {
         call_id: CallId,
         outcome: ToolOutcome,
     },
+    /// Before a call does anything, a person or a client has to: it takes nobody's place meanwhile.
+    ToolWaits(CallId),
     /// As in [`Input::Start`], with all that this run has done by now.
     History(Vec<Value>),
     /// An HTTP response begins. Names of headers are in small letters.

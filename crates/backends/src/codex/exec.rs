@@ -192,6 +192,7 @@ impl Backend for CodexExec {
             | Input::Spare(_)
             | Input::Decided { .. }
             | Input::ToolResult { .. }
+            | Input::ToolWaits(_)
             | Input::History(_)
             | Input::Tools(_)
             | Input::Head { .. }

@@ -289,10 +289,10 @@ fn the_same_as_events() {
     expect![[r#"
         2 agent.status {"status":"processing"}
         6 agent.tool.started {"tool_call_id":"c1","tool_name":"list","args":{"path":"."},"args_summary":"path: '.'"}
-        8 agent.tool.started {"tool_call_id":"c2","tool_name":"time","args":{}}
-        8 agent.step.completed {"step_number":1,"content":"","has_tool_calls":true,"finish_reason":"tool-calls","duration_ms":500}
+        10 agent.tool.started {"tool_call_id":"c2","tool_name":"time","args":{}}
         10 agent.tool.completed {"tool_call_id":"c2","tool_name":"time","success":false,"tool_error":"no clock","result_summary":"no clock","duration_ms":4}
         11 agent.tool.completed {"tool_call_id":"c1","tool_name":"list","success":true,"result_summary":"{\"n\":3}","duration_ms":250,"tool_result":{"n":3}}
+        11 agent.step.completed {"step_number":1,"content":"","has_tool_calls":true,"finish_reason":"tool-calls","duration_ms":500}
         12 agent.continuation {"should_continue":true,"stop_reason":"tool_calls","resolved_by":"ToolCalls","evaluations":[]}
         15 agent.step.completed {"step_number":2,"content":"Three files.","has_tool_calls":false,"finish_reason":"stop","usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3},"duration_ms":200}
         16 agent.continuation {"should_continue":false,"stop_reason":"steps_limit","resolved_by":"StepsLimit","evaluations":[]}

@@ -4,7 +4,7 @@
 //! again, and what comes then is the next response, under the same message id. So a stream is in
 //! responses, each from `start` to `finish`, `error` or `abort`; [`Stream::is_over`] says when one has
 //! ended. A server sends what [`Stream::apply`] gives, each chunk as one event, and closes the
-//! connection when it is over.
+//! connection when it is over. The next one begins with [`Stream::go_on`].
 
 use std::collections::HashSet;
 
@@ -19,6 +19,7 @@ use super::{
 };
 use crate::call;
 use crate::follow::{Follow, News};
+use crate::known::Known;
 
 #[derive(Debug)]
 pub struct Stream {
@@ -61,11 +62,8 @@ impl Stream {
         Self { follow: Follow::new(run), voice }
     }
 
-    /// What this record adds. To go on after a response has ended, give it the run's records so far,
-    /// drop what comes of them, and begin the [next response](Self::next_response).
     pub fn apply(&mut self, record: &Record) -> Vec<Value> {
-        self.follow.take_in(record);
-        self.tell()
+        self.replay([record])
     }
 
     /// A run from its beginning to where it stands, told in one response: for a client that comes back.
@@ -74,19 +72,25 @@ impl Stream {
         self.tell()
     }
 
-    /// The client has asked again: what comes now is for it.
-    pub fn next_response(&mut self) {
-        self.voice.response = Response::ToCome;
+    /// The run as far as these records go, for a client that has some of it and asks again.
+    pub fn go_on<'a>(
+        &mut self,
+        records: impl IntoIterator<Item = &'a Record>,
+        known: &Known,
+    ) -> Vec<Value> {
+        records.into_iter().for_each(|record| self.follow.take_in(record));
+        for news in self.follow.recall(known) {
+            self.voice.say(&news, &mut Vec::new());
+        }
+        self.voice.asked = known.asked();
+        self.voice.has_parts |= known.n_steps > 0;
+        (self.voice.response, self.voice.step_is_open) = (Response::ToCome, false);
+        self.tell()
     }
 
     /// The response has ended: the run too, or it waits for the client.
     pub fn is_over(&self) -> bool {
         self.voice.response == Response::Over
-    }
-
-    /// The calls that a run waits for whose response has ended.
-    pub fn waits_for(&self) -> Vec<CallId> {
-        self.follow.waits_for()
     }
 
     fn tell(&mut self) -> Vec<Value> {
@@ -104,6 +108,9 @@ impl Stream {
 
 impl Voice {
     fn say(&mut self, news: &News<'_>, chunks: &mut Vec<Value>) {
+        if self.response == Response::Over {
+            return;
+        }
         if let News::Begun(answer) = news {
             let metadata = first_metadata(answer);
             self.start =
@@ -111,14 +118,20 @@ impl Voice {
         }
         let said = self.chunks(news);
         let is_end = matches!(news, News::Ended(_));
-        if (!said.is_empty() || matches!(news, News::Begun(_))) && self.response != Response::Open {
-            self.response = Response::Open;
-            chunks.push(self.start.clone());
+        if !said.is_empty() || matches!(news, News::Begun(_)) {
+            self.open(chunks);
         }
         self.has_parts |= !said.is_empty();
         chunks.extend(said);
         if is_end {
             self.response = Response::Over;
+        }
+    }
+
+    fn open(&mut self, chunks: &mut Vec<Value>) {
+        if self.response == Response::ToCome {
+            self.response = Response::Open;
+            chunks.push(self.start.clone());
         }
     }
 
@@ -223,9 +236,10 @@ impl Voice {
     fn pause(&mut self, calls: &[&Call], chunks: &mut Vec<Value>) {
         let can_ask =
             self.profile.knows_approvals() || !calls.iter().any(|it| it.waits_for_approval());
-        if !can_ask || self.response != Response::Open {
+        if !can_ask || self.response == Response::Over {
             return;
         }
+        self.open(chunks);
         for call in calls.iter().filter(|call| call.waits_for_approval()) {
             if self.asked.insert(call.id.clone()) {
                 chunks.push(approval_request(call));

@@ -5,11 +5,12 @@
 //! can be taken back. The client appends every annotation; the last one of each id counts.
 
 use serde_json::{Value, json};
-use transcript::{Answer, Call, CallId, PartId, Record, ResponseId, RunStatus, Step, Usage};
+use transcript::{Answer, Call, PartId, Record, ResponseId, RunStatus, Step, Usage};
 
 use super::{foreign_part, message_annotation, result, tool_annotation};
 use crate::call;
 use crate::follow::{Follow, News};
+use crate::known::Known;
 use crate::turns::{Turns, Words};
 use crate::ui::{self, known_reason};
 
@@ -60,13 +61,32 @@ impl Stream {
     /// The run as far as these records go, for a client that comes back.
     pub fn replay<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<String> {
         records.into_iter().for_each(|record| self.follow.take_in(record));
+        self.tell()
+    }
+
+    /// The run as far as these records go, for a client that has some of it and asks again.
+    pub fn go_on<'a>(
+        &mut self,
+        records: impl IntoIterator<Item = &'a Record>,
+        known: &Known,
+    ) -> Vec<String> {
+        records.into_iter().for_each(|record| self.follow.take_in(record));
+        for news in self.follow.recall(known) {
+            self.voice.say(&news, &mut Vec::new());
+        }
+        self.voice.step_is_open = false;
+        (self.voice.texts.last, self.voice.thinkings.last) = (None, None);
+        self.tell()
+    }
+
+    fn tell(&mut self) -> Vec<String> {
         let Self { follow, voice } = self;
         let mut lines = Vec::new();
         for news in follow.news() {
             voice.say(&news, &mut lines);
         }
         if let Some(calls) = follow.waiting() {
-            voice.pause(&calls, &mut lines);
+            voice.pause(&calls, follow.finished_step(), &mut lines);
         }
         lines
     }
@@ -75,20 +95,13 @@ impl Stream {
     pub fn is_over(&self) -> bool {
         self.voice.is_over
     }
-
-    /// The calls that a run waits for whose response has ended.
-    pub fn waits_for(&self) -> Vec<CallId> {
-        self.follow.waits_for()
-    }
-
-    /// The client has asked again: what comes now is for it.
-    pub fn next_response(&mut self) {
-        self.voice.is_over = false;
-    }
 }
 
 impl Voice {
     fn say(&mut self, news: &News<'_>, lines: &mut Vec<String>) {
+        if self.is_over {
+            return;
+        }
         match news {
             News::Begun(_) => (),
             News::StepBegun { .. } => self.start_step(lines),
@@ -193,12 +206,12 @@ impl Voice {
     }
 
     /// Ends the response: it is the client's turn. It knows no approvals, so those are waited for.
-    fn pause(&mut self, calls: &[&Call], lines: &mut Vec<String>) {
+    fn pause(&mut self, calls: &[&Call], step: Option<&Step>, lines: &mut Vec<String>) {
         if self.is_over || calls.iter().any(|it| it.waits_for_approval()) {
             return;
         }
         self.is_over = true;
-        self.finish_step(None, lines);
+        self.finish_step(step, lines);
         lines.push(line('d', &ending("tool-calls", None)));
     }
 

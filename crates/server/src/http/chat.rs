@@ -216,10 +216,10 @@ async fn answer<V: Spoken>(
     request: Request,
     vocabulary: V,
 ) -> Result<Response, PlainError> {
-    let Request { trigger, message_id, given, tools, .. } = request;
+    let Request { trigger, message_id, given, known, tools, .. } = request;
     let telling = match (given, trigger) {
         (Given::Decided(decided), Trigger::Submit) => {
-            go_on(app, session, decided, vocabulary).await?
+            go_on(app, session, decided, &known, vocabulary).await?
         }
         (_, Trigger::Regenerate) if !is_new => {
             let of = match &message_id {
