@@ -184,6 +184,11 @@ impl Follow {
         (!waiting.is_empty()).then_some(waiting)
     }
 
+    /// How many steps were told to have begun.
+    pub(crate) fn n_steps(&self) -> usize {
+        self.told.n_steps
+    }
+
     /// The step in which it waits, if the model has finished that.
     pub(crate) fn finished_step(&self) -> Option<&Step> {
         let step = self.answer()?.steps.get(self.told.open_step?)?;

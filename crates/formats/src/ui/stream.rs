@@ -37,6 +37,8 @@ struct Voice {
     step_is_open: bool,
     /// The client's message has parts.
     has_parts: bool,
+    /// Its last step has calls.
+    step_has_calls: bool,
     /// Calls that the client was asked about.
     asked: HashSet<CallId>,
 }
@@ -57,6 +59,7 @@ impl Stream {
             response: Response::ToCome,
             step_is_open: false,
             has_parts: false,
+            step_has_calls: false,
             asked: HashSet::new(),
         };
         Self { follow: Follow::new(run), voice }
@@ -84,6 +87,7 @@ impl Stream {
         }
         self.voice.asked = known.asked();
         self.voice.has_parts |= known.n_steps > 0;
+        self.voice.step_has_calls &= known.n_steps <= self.follow.n_steps();
         (self.voice.response, self.voice.step_is_open) = (Response::ToCome, false);
         self.tell()
     }
@@ -139,7 +143,7 @@ impl Voice {
         match news {
             News::Begun(_) | News::ApprovalAsked(_) => Vec::new(),
             News::StepBegun { .. } => {
-                self.step_is_open = true;
+                (self.step_is_open, self.step_has_calls) = (true, false);
                 vec![json!({ "type": "start-step" })]
             }
             News::StepEnded { .. } => self.finish_step().into_iter().collect(),
@@ -158,11 +162,11 @@ impl Voice {
             News::ThinkingEnded(it) => {
                 vec![words_end("reasoning-end", it.id.as_str(), it.discarded)]
             }
-            News::CallBegun(call) => vec![json!({
-                "type": "tool-input-start",
-                "toolCallId": call.id,
-                "toolName": call.label(),
-            })],
+            News::CallBegun(call) => {
+                self.step_has_calls = true;
+                let (id, name) = (&call.id, call.label());
+                vec![json!({ "type": "tool-input-start", "toolCallId": id, "toolName": name })]
+            }
             News::ArgumentsGrown(call, delta) => vec![json!({
                 "type": "tool-input-delta",
                 "toolCallId": call.id,
@@ -256,7 +260,8 @@ impl Voice {
 
     fn ended(&mut self, answer: &Answer) -> Vec<Value> {
         let mut chunks: Vec<Value> = self.finish_step().into_iter().collect();
-        if !self.has_parts {
+        // As `parts` has it.
+        if !self.has_parts || self.step_has_calls {
             chunks.extend(["start-step", "finish-step"].map(|kind| json!({ "type": kind })));
         }
         let metadata = last_metadata(answer);

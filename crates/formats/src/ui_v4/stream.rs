@@ -25,6 +25,7 @@ struct Voice {
     run: ResponseId,
     has_steps: bool,
     step_is_open: bool,
+    step_has_calls: bool,
     texts: Kind,
     thinkings: Kind,
     is_over: bool,
@@ -46,6 +47,7 @@ impl Stream {
             run: run.clone(),
             has_steps: false,
             step_is_open: false,
+            step_has_calls: false,
             texts: kind('0'),
             thinkings: kind('g'),
             is_over: false,
@@ -126,6 +128,7 @@ impl Voice {
             }
             News::CallBegun(call) => {
                 self.ensure_step(lines);
+                self.step_has_calls = true;
                 let call = json!({ "toolCallId": call.id, "toolName": call.label() });
                 lines.push(line('b', &call));
             }
@@ -187,7 +190,7 @@ impl Voice {
     }
 
     fn start_step(&mut self, lines: &mut Vec<String>) {
-        (self.has_steps, self.step_is_open) = (true, true);
+        (self.has_steps, self.step_is_open, self.step_has_calls) = (true, true, false);
         lines.push(line('f', &json!({ "messageId": self.run })));
     }
 
@@ -217,11 +220,13 @@ impl Voice {
 
     fn end(&mut self, answer: &Answer, lines: &mut Vec<String>) {
         self.is_over = true;
-        // The client learns the message's id from a step.
-        if !self.has_steps {
-            self.start_step(lines);
-        }
         self.finish_step(None, lines);
+        // The client learns the message's id from a step. And where the last one has calls, and all have
+        // ended, it may take them for its own and send their results.
+        if !self.has_steps || self.step_has_calls {
+            self.start_step(lines);
+            self.finish_step(None, lines);
+        }
         lines.extend(message_annotation(answer).map(|it| line('8', &json!([it]))));
         let finish = answer.finish.as_ref();
         match finish.map(|it| it.status) {
