@@ -38,7 +38,6 @@
 //!   both records, and answers with [`Input::Decided`] once, unless the backend says
 //!   [`Effect::Withdraw`] or the run ends first.
 
-mod arguments_summary;
 pub mod claude;
 pub mod codex;
 mod demo;
@@ -56,11 +55,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
+pub use transcript::arguments_summary;
 use transcript::{
     Answer, CallId, ErrorInfo, Event, MessageId, Millis, PartKind, ResponseId, Scope,
 };
 
-pub use crate::arguments_summary::arguments_summary;
 pub use crate::claude::Claude;
 pub use crate::demo::{Demo, Pace};
 pub use crate::ending::Ending;
