@@ -76,6 +76,10 @@ impl Known {
             }
     }
 
+    pub(crate) fn has_run(&self, call: &CallId) -> bool {
+        self.calls.contains_key(call)
+    }
+
     /// How many of the answer's parts it has. What is not whole it hears from the beginning.
     pub(crate) fn n_parts(&self, answer: &Answer) -> usize {
         let last_call = answer.parts.iter().rposition(|it| self.has_call(it));

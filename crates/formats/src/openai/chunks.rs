@@ -14,7 +14,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 use transcript::{
-    Answer, Call, CallId, Executor, Part, PartId, PartKind, Record, ResponseId, RunStatus, Usage,
+    Answer, Call, CallId, Event, Executor, Part, PartId, PartKind, Record, ResponseId, RunStatus,
+    Usage,
 };
 
 use crate::call;
@@ -140,12 +141,20 @@ impl Chunks {
         records: impl IntoIterator<Item = &'a Record>,
         known: &Known,
     ) -> Vec<Value> {
-        records.into_iter().for_each(|record| self.follow.take_in(record));
+        let mut usage = Usage::default();
+        for record in records {
+            // Until the client had run its calls, the response before this one had told it everything.
+            if matches!(&record.event, Event::ToolResult { call_id, .. } if known.has_run(call_id))
+            {
+                usage = self.follow.answer().and_then(Answer::usage).unwrap_or_default();
+            }
+            self.follow.take_in(record);
+        }
         for news in self.follow.recall(known) {
             self.voice.say(&news, &mut Vec::new());
         }
-        self.voice.before =
-            self.follow.answer().map(|it| Before::new(it, known)).unwrap_or_default();
+        let answer = self.follow.answer();
+        self.voice.before = answer.map(|it| Before::new(it, known, usage)).unwrap_or_default();
         self.voice.response = Response::ToCome;
         self.voice.content = Joined::default();
         self.voice.reasoning = Joined::default();
@@ -161,15 +170,12 @@ impl Chunks {
 }
 
 impl Before {
-    fn new(answer: &Answer, known: &Known) -> Self {
+    fn new(answer: &Answer, known: &Known, usage: Usage) -> Self {
         let n_parts = known.n_parts(answer);
         let parts = &answer.parts[..n_parts];
         let is_at_client =
             |it: &&Part| matches!(&it.kind, PartKind::Call(it) if it.executor == Executor::Client);
         let steps: BTreeSet<_> = parts.iter().filter(is_at_client).map(|it| it.step).collect();
-        let n_steps = parts.iter().filter_map(|it| it.step).max().map_or(0, |it| it + 1);
-        let finished = answer.steps[..n_steps].iter().filter_map(|it| it.finished.as_ref()?.usage);
-        let usage = finished.reduce(Usage::plus).unwrap_or_default();
         Self { n_responses: steps.len(), n_parts, usage }
     }
 }
