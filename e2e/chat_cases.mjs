@@ -196,6 +196,44 @@ add(
 );
 
 add(
+  "a run asks twice, and each answer goes on where the last one was",
+  async ({ client, callboard, model }) => {
+    const write = (/** @type {string} */ it) => ({ call: "shell", arguments: { command: `echo ${it} > ${it}.txt` } });
+    model.willSay(write("three"), write("four"), { text: "Both done." });
+    const chat = await client.open(callboard, { agent: "model" });
+    await chat.send("Write two files, one after the other");
+    for (const n of [1, 2]) {
+      await settled(chat, (it) => outline(it).length === n && outline(it)[n - 1] === "shell: approval-requested");
+      const asked = (await last(chat)).parts.find((/** @type {any} */ it) => it.state === "approval-requested");
+      await chat.decide({ id: asked.approval.id, approved: true });
+    }
+    await settled(chat, (it) => outline(it).length === 3);
+    assert.deepEqual(outline(await last(chat)), ["shell: output-available", "shell: output-available", "text"]);
+    await assertKept(chat, callboard, client);
+  },
+  asks,
+);
+
+add(
+  "a call is stopped, and the client has nothing to send",
+  async ({ client, callboard, model }) => {
+    model.willSay({ call: "shell", arguments: { command: "echo begun > begun.txt; sleep 600" } });
+    const chat = await client.open(callboard, { agent: "model" });
+    await chat.send("Wait for a long time");
+    await settled(chat, (it) => outline(it)[0] === "shell: approval-requested");
+    const asked = (await last(chat)).parts.find((/** @type {any} */ it) => it.state === "approval-requested");
+    void chat.decide({ id: asked.approval.id, approved: true });
+    const isRunning = (/** @type {any} */ { type }) => type === "tool_running";
+    await until(async () => (await callboard.events(chat.id)).some(isRunning));
+    await callboard.api(`sessions/${chat.id}/cancel`, { method: "POST" });
+    await settled(chat, (it) => outline(it)[0] === "shell: output-error");
+    assert.equal((await chat.look()).error, undefined);
+    await assertKept(chat, callboard, client);
+  },
+  asks,
+);
+
+add(
   "a question is asked again after a reload",
   async (setting) => {
     const { client, callboard } = setting;
@@ -238,6 +276,15 @@ add("a tool of the client, called by a model", async ({ client, callboard, model
   const { tools, messages } = model.asked.at(-1);
   assert.ok(tools.some((/** @type {any} */ it) => it.function.name === "pick_colour"));
   assert.match(JSON.stringify(messages.at(-1)), /red/);
+  await assertKept(chat, callboard, client);
+});
+
+add("a tool of the client is called twice in a run", async ({ client, callboard, model }) => {
+  const pick = (/** @type {string} */ of) => ({ call: "pick_colour", arguments: { of } });
+  model.willSay(pick("door"), pick("wall"), { text: "Red, both." });
+  const chat = await client.open(callboard, { agent: "model", tools: TOOLS, outputs: { pick_colour: "red" } });
+  await chat.send("Which colours?");
+  await settled(chat, (it) => outline(it).length === 3);
   await assertKept(chat, callboard, client);
 });
 

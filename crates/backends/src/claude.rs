@@ -141,6 +141,7 @@ impl Claude {
             Input::Start { .. }
             | Input::Resume { .. }
             | Input::ToolResult { .. }
+            | Input::ToolWaits(_)
             | Input::History(_)
             | Input::Tools(_)
             | Input::Head { .. }

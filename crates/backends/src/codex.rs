@@ -152,6 +152,7 @@ impl Backend for Codex {
             // What only a model service and the server's own tools say.
             Input::Resume { .. }
             | Input::ToolResult { .. }
+            | Input::ToolWaits(_)
             | Input::History(_)
             | Input::Tools(_)
             | Input::Head { .. }

@@ -38,7 +38,6 @@
 //!   both records, and answers with [`Input::Decided`] once, unless the backend says
 //!   [`Effect::Withdraw`] or the run ends first.
 
-mod arguments_summary;
 pub mod claude;
 pub mod codex;
 mod demo;
@@ -57,11 +56,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
+pub use transcript::arguments_summary;
 use transcript::{
     Answer, CallId, ErrorInfo, Event, MessageId, Millis, PartKind, ResponseId, Scope,
 };
 
-pub use crate::arguments_summary::arguments_summary;
 pub use crate::claude::Claude;
 pub use crate::demo::{Demo, Pace};
 pub use crate::ending::Ending;
@@ -95,6 +94,8 @@ pub enum Input {
         call_id: CallId,
         outcome: ToolOutcome,
     },
+    /// Before a call does anything, a person or a client has to: it takes nobody's place meanwhile.
+    ToolWaits(CallId),
     /// As in [`Input::Start`], with all that this run has done by now.
     History(Vec<Value>),
     /// An HTTP response begins. Names of headers are in small letters.

@@ -115,6 +115,8 @@ enum Phase {
     Tools {
         waiting: VecDeque<Effect>,
         running: Vec<CallId>,
+        /// Those that wait for a person or a client.
+        elsewhere: Vec<CallId>,
         /// The model ran out of room before it had written all its calls.
         cut_off: bool,
     },
@@ -160,6 +162,7 @@ impl Run {
             phase: Phase::Tools {
                 waiting: open_calls(answer).collect(),
                 running: Vec::new(),
+                elsewhere: Vec::new(),
                 cut_off: last_step.is_some_and(|it| it.reason == FinishReason::Length.as_str()),
             },
             effects: Vec::new(),
@@ -178,6 +181,7 @@ impl Run {
             Input::Bytes(bytes) => self.read(now, &bytes),
             Input::Ended(how) => self.ended(now, how),
             Input::ToolResult { call_id, .. } => self.take_result(now, &call_id),
+            Input::ToolWaits(call_id) => self.let_wait(now, &call_id),
             Input::Wake => self.wake(now),
             Input::Interrupt => self.interrupt(),
             Input::Steer { message_id, message } => {
@@ -343,13 +347,15 @@ impl Run {
             self.telling.refuse_for_limit(call, &mut self.effects);
         }
         let waiting = allowed.into_iter().map(|it| it.run()).collect();
-        self.phase = Phase::Tools { waiting, running: Vec::new(), cut_off: is_cut_off };
+        let (running, elsewhere) = (Vec::new(), Vec::new());
+        self.phase = Phase::Tools { waiting, running, elsewhere, cut_off: is_cut_off };
         self.run_tools(now);
     }
 
-    /// Calls of one step run side by side, as many at a time as may.
+    /// Calls of one step run side by side, as many at a time as may. Others may take as long as they
+    /// like, so those that wait for them hold up none.
     fn run_tools(&mut self, now: Millis) {
-        let Phase::Tools { waiting, running, cut_off } = &mut self.phase else { return };
+        let Phase::Tools { waiting, running, elsewhere, cut_off } = &mut self.phase else { return };
         while running.len() < self.settings.parallel_tools.max(1) {
             let Some(effect) = waiting.pop_front() else { break };
             if let Effect::RunTool { call_id, .. } = &effect {
@@ -357,7 +363,7 @@ impl Run {
             }
             self.effects.push(effect);
         }
-        if running.is_empty() {
+        if running.is_empty() && elsewhere.is_empty() {
             let decision = match *cut_off {
                 true => limits::without_calls(FinishReason::Length),
                 false => self.progress.evaluate(&self.settings.limits, now),
@@ -367,8 +373,18 @@ impl Run {
     }
 
     fn take_result(&mut self, now: Millis, call_id: &CallId) {
-        if let Phase::Tools { running, .. } = &mut self.phase {
+        if let Phase::Tools { running, elsewhere, .. } = &mut self.phase {
             running.retain(|it| it != call_id);
+            elsewhere.retain(|it| it != call_id);
+            self.run_tools(now);
+        }
+    }
+
+    fn let_wait(&mut self, now: Millis, call_id: &CallId) {
+        if let Phase::Tools { running, elsewhere, .. } = &mut self.phase
+            && let Some(idx) = running.iter().position(|it| it == call_id)
+        {
+            elsewhere.push(running.swap_remove(idx));
             self.run_tools(now);
         }
     }

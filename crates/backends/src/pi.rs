@@ -140,6 +140,7 @@ impl Backend for Pi {
             (
                 Input::Resume { .. }
                 | Input::ToolResult { .. }
+                | Input::ToolWaits(_)
                 | Input::History(_)
                 | Input::Tools(_)
                 | Input::Head { .. }

@@ -1,7 +1,7 @@
 //! What a call was given and what came of it, as the values that other vocabularies want.
 
 use serde_json::{Value, json};
-use transcript::{Body, Call, Decision, Resolution};
+use transcript::{Body, Call, Decision, Resolution, arguments_summary};
 
 /// What ran: the arguments as a person edited them, else as the model wrote them. A text where they
 /// are no JSON, and an empty object where there are none.
@@ -47,9 +47,9 @@ pub(crate) fn error_text(call: &Call) -> Option<String> {
     Some(said.unwrap_or_else(|| "The call failed.".to_owned()))
 }
 
-/// One line that says what it was given. The agent's own is about what it had proposed.
+/// One line that says what ran. The agent's own is about what it had proposed.
 pub(crate) fn input_summary(call: &Call) -> String {
-    let edited = call.edited.as_ref().map(|it| one_line(it.head()));
+    let edited = call.edited.as_ref().map(|it| arguments_summary(&text_of(it)));
     edited.unwrap_or_else(|| call.summary.clone())
 }
 

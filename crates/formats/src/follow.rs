@@ -9,6 +9,8 @@
 //!   their step does, once, and what they grew by is never empty.
 //! - A call begins, is written and ends, in that order and once each; it is written before its step
 //!   ends.
+//! - A step ends when its calls have, unless the next one begins first. Most agents say that the model
+//!   has finished before they run what it called.
 //! - Told after every record or once after all of them, it adds up to the same.
 //!
 //! What a sub-agent does is not told: the result of the outer call says what came of it. Neither is a
@@ -17,9 +19,11 @@
 use std::collections::BTreeSet;
 
 use transcript::{
-    Answer, Call, CallId, Change, Message, Part, PartKind, Record, ResponseId, Step, Text,
-    Thinking, Transcript, is_of_session,
+    Answer, Call, Change, Message, Part, PartKind, Record, ResponseId, Step, Text, Thinking,
+    Transcript, is_of_session,
 };
+
+use crate::known::Known;
 
 /// What is new.
 #[derive(Debug)]
@@ -136,6 +140,16 @@ impl Follow {
         news
     }
 
+    /// What a client has of what was taken in, as it was told; the rest is news.
+    pub(crate) fn recall(&mut self, known: &Known) -> Vec<News<'_>> {
+        let mut news = Vec::new();
+        if let Some(answer) = self.transcript.messages.first().and_then(Message::answer) {
+            self.told.recall(answer, known, &mut news);
+            self.touched.extend(0..answer.parts.len());
+        }
+        news
+    }
+
     /// What was told to have begun, and not to have ended: once more, as begun.
     pub(crate) fn open_parts(&self) -> Vec<News<'_>> {
         let parts = self.answer().map(|it| it.parts.as_slice()).unwrap_or_default();
@@ -170,8 +184,15 @@ impl Follow {
         (!waiting.is_empty()).then_some(waiting)
     }
 
-    pub(crate) fn waits_for(&self) -> Vec<CallId> {
-        self.waiting().into_iter().flatten().map(|call| call.id.clone()).collect()
+    /// How many steps were told to have begun.
+    pub(crate) fn n_steps(&self) -> usize {
+        self.told.n_steps
+    }
+
+    /// The step in which it waits, if the model has finished that.
+    pub(crate) fn finished_step(&self) -> Option<&Step> {
+        let step = self.answer()?.steps.get(self.told.open_step?)?;
+        Some(step).filter(|it| it.finished.is_some())
     }
 }
 
@@ -193,6 +214,13 @@ fn begun(part: &Part) -> Option<News<'_>> {
         | PartKind::Notice { .. }
         | PartKind::Unrecognized { .. } => None,
     }
+}
+
+/// Some of its calls have not ended.
+fn is_at_work(answer: &Answer, step: usize) -> bool {
+    let parts = answer.parts.iter().rev().filter(|part| part.parent.is_none());
+    let mut of_it = parts.take_while(|part| part.step.is_none_or(|it| it >= step));
+    of_it.any(|part| matches!(&part.kind, PartKind::Call(call) if call.is_open()))
 }
 
 /// Nothing happens to it until the other side has acted.
@@ -236,11 +264,34 @@ impl Told {
         self.move_on(answer, answer.steps.len(), news);
         if let Some(step) = self.open_step
             && answer.steps[step].finished.is_some()
+            && !is_at_work(answer, step)
         {
             self.end_step(answer, news);
         }
         if answer.finish.is_some() {
             self.end(answer, news);
+        }
+    }
+
+    fn recall<'a>(&mut self, answer: &'a Answer, known: &Known, news: &mut Vec<News<'a>>) {
+        self.begun = true;
+        news.push(News::Begun(answer));
+        for (idx, part) in answer.parts.iter().enumerate().take(known.n_parts(answer)) {
+            if part.parent.is_some() {
+                self.parts.push(ToldPart::Hidden);
+                continue;
+            }
+            self.move_on(answer, part.step.map_or(0, |step| step + 1), news);
+            self.begin(part, news);
+            match (&mut self.parts[idx], &part.kind) {
+                (ToldPart::Call(told), PartKind::Call(call)) => told.recall(call, known, news),
+                // These change, and may have since.
+                (_, PartKind::Exchange(_) | PartKind::Steered(_)) => (),
+                (_, kind) => self.tell_more(idx, kind, news),
+            }
+        }
+        while self.n_steps < known.n_steps && self.n_steps_seen < answer.steps.len() {
+            self.move_on(answer, self.n_steps_seen + 1, news);
         }
     }
 
@@ -335,6 +386,18 @@ impl Told {
 }
 
 impl ToldCall {
+    fn recall<'a>(&mut self, call: &'a Call, known: &Known, news: &mut Vec<News<'a>>) {
+        let mut told = Vec::new();
+        self.tell_more(call, &mut told);
+        if known.has_outcome(call) {
+            return news.append(&mut told);
+        }
+        // A response has ended since it was told, and with that its arguments.
+        (self.written, self.settled, self.ended) = (true, false, false);
+        told.retain(|it| !matches!(it, News::ApprovalSettled(_) | News::CallEnded(_)));
+        news.append(&mut told);
+    }
+
     fn tell_more<'a>(&mut self, call: &'a Call, news: &mut Vec<News<'a>>) {
         let is_written = call.arguments_done || call.approval.is_some() || call.outcome.is_some();
         if !self.written {

@@ -490,10 +490,11 @@ pub(crate) fn as_text<'v>(value: &'v Value, field: &str) -> Option<&'v str> {
     value[field].as_str().filter(|it| !it.is_empty())
 }
 
-/// A value that says what failed.
+/// A value that says what failed; where there is none, nobody knows.
 pub(crate) fn error_info(error: &Value) -> ErrorInfo {
     match error {
         Value::String(text) => ErrorInfo::new(ErrorCode::ToolError, text.clone()),
+        Value::Null => ErrorInfo::new(ErrorCode::ToolError, "The call failed."),
         error => serde_json::from_value(error.clone()).unwrap_or_else(|_| {
             let text = as_text(error, "message").map(str::to_owned);
             ErrorInfo::new(ErrorCode::ToolError, text.unwrap_or_else(|| error.to_string()))

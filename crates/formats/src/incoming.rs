@@ -6,6 +6,8 @@ use std::fmt;
 use serde_json::{Value, json};
 use transcript::ClientTool;
 
+pub use crate::known::Known;
+
 #[cfg(test)]
 mod tests;
 
@@ -49,6 +51,16 @@ pub enum Decided {
         call: String,
         error: String,
     },
+}
+
+impl Decided {
+    pub fn call(&self) -> &str {
+        match self {
+            Self::Approval { call, .. } | Self::Output { call, .. } | Self::Error { call, .. } => {
+                call
+            }
+        }
+    }
 }
 
 /// Tools that the client runs itself: an object with a tool under each name, or an array of tools that

@@ -12,6 +12,7 @@ mod follow;
 pub mod fullstream;
 pub mod import;
 pub mod incoming;
+mod known;
 pub mod openai;
 mod turns;
 pub mod ui;

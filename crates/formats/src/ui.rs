@@ -83,7 +83,8 @@ fn said_parts(said: &Said, file_url: FileUrl<'_>) -> Vec<Value> {
             "url": file_url(file),
         })
     });
-    files.chain([json!({ "type": "text", "text": said.text })]).collect()
+    let text = Some(&said.text).filter(|it| !it.is_empty() || said.attachments.is_empty());
+    files.chain(text.map(|it| json!({ "type": "text", "text": it }))).collect()
 }
 
 fn parts(answer: &Answer, profile: Profile) -> Vec<Value> {
@@ -101,8 +102,12 @@ fn parts(answer: &Answer, profile: Profile) -> Vec<Value> {
         parts.push(self::part(answer, idx, part, profile));
     }
     start_steps(answer.steps.len(), &mut parts);
-    // The first releases take no message without parts.
-    if parts.is_empty() {
+    let mut last_step = parts.rsplit(|it| it["type"] == "step-start");
+    let has_calls =
+        last_step.next().is_some_and(|it| it.iter().any(|it| it["toolCallId"] != Value::Null));
+    // The first releases take no message without parts. Clients that send results by themselves do so
+    // whenever the last step is nothing but calls that have ended; a run that is over waits for none.
+    if parts.is_empty() || (has_calls && !answer.is_open()) {
         parts.push(json!({ "type": "step-start" }));
     }
     parts

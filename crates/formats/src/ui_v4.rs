@@ -13,8 +13,8 @@ mod stream;
 
 use serde_json::{Value, json};
 use transcript::{
-    Answer, Call, CallState, Content, Decision, Message, PartKind, RunStatus, Said, SaidBy,
-    TextRole, Validation,
+    Answer, Call, CallState, Content, Decision, Message, Millis, Part, PartKind, RunStatus, Said,
+    SaidBy, TextRole, Validation,
 };
 
 pub use import::{import, import_rows};
@@ -29,7 +29,10 @@ mod tests;
 
 /// None for what happened outside any run.
 pub fn message(message: &Message, file_url: FileUrl<'_>) -> Option<Value> {
-    let created_at = message.created_at;
+    let created_at = match &message.content {
+        Content::Answer(answer) => told_at(answer).unwrap_or(message.created_at),
+        Content::Said(_) | Content::Aside(_) => message.created_at,
+    };
     let mut value = match &message.content {
         Content::Said(said) => said_message(said, file_url),
         Content::Answer(answer) => json!({
@@ -43,6 +46,20 @@ pub fn message(message: &Message, file_url: FileUrl<'_>) -> Option<Value> {
     };
     value["createdAt"] = json!(created_at);
     Some(value)
+}
+
+/// When the final text came; of a placeholder, what was gathered last.
+fn told_at(answer: &Answer) -> Option<Millis> {
+    let is_final = |part: &&Part| match &part.kind {
+        PartKind::Text(text) => text.role == TextRole::Final && !text.leaked,
+        _ => false,
+    };
+    let mut outer = answer.parts.iter().filter(|part| part.parent.is_none()).rev();
+    let last = match has_final_text(answer) {
+        true => outer.find(is_final),
+        false => outer.next(),
+    };
+    last.map(|part| part.started_at)
 }
 
 /// Where the last page of that many messages begins; none if there are fewer. Placeholders come along

@@ -8,6 +8,7 @@
 //! sense is kept and skipped.
 
 mod answer;
+mod arguments_summary;
 mod body;
 mod call;
 mod closing;
@@ -35,6 +36,7 @@ mod transcript;
 #[cfg(test)]
 mod tests;
 
+pub use arguments_summary::arguments_summary;
 pub use body::{BODY_EDGE, Body};
 pub use closing::{Ending, Spent, close, pause};
 pub use error_code::{ErrorCode, ErrorInfo};

@@ -201,6 +201,7 @@ impl Backend for CodexExec {
             | Input::Spare(_)
             | Input::Decided { .. }
             | Input::ToolResult { .. }
+            | Input::ToolWaits(_)
             | Input::History(_)
             | Input::Tools(_)
             | Input::Head { .. }

@@ -172,6 +172,27 @@ impl Stage {
     }
 }
 
+#[test]
+fn calls_that_wait_for_others_hold_up_none() {
+    let mut stage = Stage::start(settings());
+    stage.head(200, &[]);
+    (0..4).for_each(|n| stage.call(n));
+    stage.finish("tool_calls");
+    assert_eq!(stage.asked[1..], ["run r.1 time {}", "run r.2 time {}"], "two at a time");
+    stage.give(Input::ToolWaits(CallId::new("r.1")));
+    stage.give(Input::ToolWaits(CallId::new("r.1")));
+    assert_eq!(stage.asked[3..], ["run r.3 time {}"]);
+    stage.result("r.1");
+    assert_eq!(stage.asked.len(), 4, "two are running");
+    stage.give(Input::ToolWaits(CallId::new("r.2")));
+    assert_eq!(stage.asked[4..], ["run r.4 time {}"]);
+    stage.result("r.3");
+    stage.result("r.4");
+    assert_eq!(stage.asked.len(), 5, "one is still waited for");
+    stage.result("r.2");
+    assert_eq!(stage.asked[5..], ["read"]);
+}
+
 #[track_caller]
 fn check_events(stage: &Stage, expect: Expect) {
     let lines = stage.events.iter().map(|it| serde_json::to_string(it).unwrap() + "\n");

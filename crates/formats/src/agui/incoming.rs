@@ -4,11 +4,14 @@
 //! results of tools that the client has run since the last answer. State, context and the client's own
 //! properties are nothing to an agent.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
-use transcript::ClientTool;
+use transcript::{CallId, ClientTool};
 
 use super::Version;
 use crate::incoming::{BadRequest, Decided, File, Given, Said, client_tools};
+use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -16,7 +19,9 @@ pub struct Request {
     pub run: String,
     pub version: Version,
     /// The messages that the client has, by their ids.
-    pub known: Vec<String>,
+    pub messages: Vec<String>,
+    /// What it has of the run that it goes on with.
+    pub known: Known,
     /// What was decided is apart from it, since both may come at once.
     pub given: Given,
     /// About interrupts, and what came of the tools that the client has run.
@@ -46,11 +51,28 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
             Value::Null => Version::V0,
             _ => text(body, "protocolVersion", "").map(|_| Version::V1)?,
         },
-        known: ids.map(str::to_owned).collect(),
+        known: known(messages, &decided),
+        messages: ids.map(str::to_owned).collect(),
         given: given(messages)?,
         decided,
         tools: client_tools(&body["tools"])?,
     })
+}
+
+/// Of a call that it decides about it was told, though it may not say so.
+fn known(messages: &[Value], decided: &[Decided]) -> Known {
+    let called = messages.iter().filter_map(|it| it["toolCalls"].as_array()).flatten();
+    let called = called.filter_map(|it| it["id"].as_str());
+    let mut calls: HashMap<CallId, KnownCall> = called
+        .chain(decided.iter().map(Decided::call))
+        .map(|id| (CallId::new(id), KnownCall::default()))
+        .collect();
+    let ended = messages.iter().filter_map(|it| it["toolCallId"].as_str());
+    for id in ended {
+        calls.entry(CallId::new(id)).or_default().outcome = KnownOutcome::Any;
+    }
+    let names = messages.iter().filter_map(|it| it["id"].as_str()).map(str::to_owned).collect();
+    Known { calls, words: KnownWords::Named(names), n_steps: 0 }
 }
 
 /// The messages before the one that is said, for [`import`](super::import).

@@ -1,15 +1,15 @@
 //! A run as AG-UI events, each one `data:` frame.
 //!
 //! A run that waits for decisions ends there, for the client, with an interrupt; what comes after the
-//! decisions is a new run of the same thread. [`Stream::is_over`] says when one has ended.
-
-use std::collections::HashSet;
+//! decisions is a new run of the same thread. [`Stream::is_over`] says when one has ended; the next
+//! begins with [`Stream::go_on`].
 
 use serde_json::{Value, json};
-use transcript::{Answer, Call, CallId, Record, ResponseId, RunStatus};
+use transcript::{Answer, Call, Record, ResponseId, RunStatus};
 
 use super::{Parents, answer_messages, interrupt_id, result_id, result_text, snapshots};
 use crate::follow::{Follow, News};
+use crate::known::Known;
 use crate::ui;
 
 #[derive(Debug)]
@@ -28,8 +28,6 @@ struct Voice {
     opening: Vec<Value>,
     open_step: Option<usize>,
     parents: Parents,
-    /// Calls whose results the client has given, and so knows.
-    given: HashSet<CallId>,
 }
 
 /// What the client takes for the run.
@@ -51,7 +49,6 @@ impl Stream {
             opening: Vec::new(),
             open_step: None,
             parents: Parents::default(),
-            given: HashSet::new(),
         };
         Self { follow: Follow::new(response), voice }
     }
@@ -61,13 +58,6 @@ impl Stream {
         self.voice.opening = events;
     }
 
-    /// The client has run these calls.
-    pub fn leave_out_results(&mut self, calls: HashSet<CallId>) {
-        self.voice.given = calls;
-    }
-
-    /// What this record adds. To go on after an interrupt, give it the records so far, drop what comes
-    /// of them, and begin the [next run](Self::next_run).
     pub fn apply(&mut self, record: &Record) -> Vec<Value> {
         self.replay([record])
     }
@@ -75,6 +65,10 @@ impl Stream {
     /// What these records add, told at once.
     pub fn replay<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<Value> {
         records.into_iter().for_each(|record| self.follow.take_in(record));
+        self.tell()
+    }
+
+    fn tell(&mut self) -> Vec<Value> {
         let Self { follow, voice } = self;
         let mut events = Vec::new();
         for news in follow.news() {
@@ -110,35 +104,47 @@ impl Stream {
         events
     }
 
-    /// What the client calls the run that it goes on with.
-    pub fn next_run(&mut self, run: &str) {
-        run.clone_into(&mut self.voice.run);
-        self.voice.state = ClientRun::ToCome;
+    /// The run as far as these records go, for a client that has some of it and asks again.
+    pub fn go_on<'a>(
+        &mut self,
+        records: impl IntoIterator<Item = &'a Record>,
+        known: &Known,
+    ) -> Vec<Value> {
+        records.into_iter().for_each(|record| self.follow.take_in(record));
+        for news in self.follow.recall(known) {
+            self.voice.events(&news);
+        }
+        self.voice.open_step = None;
+        self.tell()
     }
 
     /// The client's run has ended, with the run itself or with an interrupt.
     pub fn is_over(&self) -> bool {
         self.voice.state == ClientRun::Over
     }
-
-    /// The calls that a run waits for which has ended for the client.
-    pub fn waits_for(&self) -> Vec<CallId> {
-        self.follow.waits_for()
-    }
 }
 
 impl Voice {
     fn say(&mut self, news: &News<'_>, events: &mut Vec<Value>) {
+        if self.state == ClientRun::Over {
+            return;
+        }
         let said = self.events(news);
         let is_end = matches!(news, News::Ended(_));
-        if (!said.is_empty() || matches!(news, News::Begun(_))) && self.state != ClientRun::Open {
-            self.state = ClientRun::Open;
-            events.push(self.started());
-            events.append(&mut self.opening);
+        if !said.is_empty() || matches!(news, News::Begun(_)) {
+            self.open(events);
         }
         events.extend(said);
         if is_end {
             self.state = ClientRun::Over;
+        }
+    }
+
+    fn open(&mut self, events: &mut Vec<Value>) {
+        if self.state == ClientRun::ToCome {
+            self.state = ClientRun::Open;
+            events.push(self.started());
+            events.append(&mut self.opening);
         }
     }
 
@@ -185,7 +191,6 @@ impl Voice {
             News::CallWritten(call) => {
                 vec![json!({ "type": "TOOL_CALL_END", "toolCallId": call.id })]
             }
-            News::CallEnded(call) if self.given.contains(&call.id) => Vec::new(),
             News::CallEnded(call) => vec![json!({
                 "type": "TOOL_CALL_RESULT",
                 "messageId": result_id(call),
@@ -209,9 +214,10 @@ impl Voice {
 
     /// Tools that the client runs need no word: it sees that they have no result.
     fn pause(&mut self, calls: &[&Call], events: &mut Vec<Value>) {
-        if self.state != ClientRun::Open {
+        if self.state == ClientRun::Over {
             return;
         }
+        self.open(events);
         events.extend(self.finish_step());
         let mut finished = self.finished();
         let asked = calls.iter().filter(|call| call.waits_for_approval());

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use transcript::{Attachment, Record, ResponseId, Transcript};
 
 use super::{Stream, Version, messages};
+use crate::incoming::Known;
 
 /// Checks and folds events as the clients do, and panics where one of them would fail.
 #[derive(Default)]
@@ -166,6 +167,12 @@ impl Client {
         self.messages.iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
     }
 
+    /// By what it sends.
+    fn has(&self) -> Known {
+        let body = json!({ "threadId": "th", "runId": "run2", "messages": self.messages });
+        super::request(&body).unwrap().known
+    }
+
     fn start(&mut self, kind: &'static str, id: String) {
         assert!(self.open.insert((kind, id.clone())), "{kind} {id} is open already");
     }
@@ -231,24 +238,49 @@ pub fn stream(run: &ResponseId) -> Stream {
     Stream::new(run.clone(), "th", "run1")
 }
 
-/// Tells these records one by one.
-pub fn tell(stream: &mut Stream, client: &mut Client, log: &[Record]) {
-    for record in log {
-        let events = stream.apply(record);
+/// A client hears of a run, record by record. When it is its turn it asks again, after so many more
+/// records.
+pub struct Hearing<'a> {
+    log: &'a [Record],
+    run: &'a ResponseId,
+    later: usize,
+    n_told: usize,
+    stream: Stream,
+    pub client: Client,
+}
+
+impl<'a> Hearing<'a> {
+    pub fn new(log: &'a [Record], run: &'a ResponseId, later: usize) -> Self {
+        Self { log, run, later, n_told: 0, stream: stream(run), client: Client::default() }
+    }
+
+    /// How much of the log it has heard of; none if it hears no more.
+    pub fn go_on(&mut self) -> Option<usize> {
+        let Self { log, client, stream, .. } = self;
+        if self.n_told == log.len() || client.has_failed {
+            return None;
+        }
+        let n_more = if stream.is_over() { 1 + self.later } else { 1 };
+        let until = log.len().min(self.n_told + n_more);
+        let events = match stream.is_over() {
+            false => stream.replay(&log[self.n_told..until]),
+            true => {
+                *stream = Stream::new(self.run.clone(), "th", "run2");
+                stream.go_on(&log[..until], &client.has())
+            }
+        };
+        self.n_told = until;
         let has_news = !events.is_empty();
         client.take(events);
         assert!(!has_news || stream.is_over() != client.run_is_open);
-        if stream.is_over() && !client.has_failed {
-            stream.next_run("run2");
-            assert!(!stream.is_over());
-        }
+        Some(until)
     }
 }
 
-pub fn folded(log: &[Record], run: &ResponseId) -> Client {
-    let mut client = Client::default();
-    tell(&mut stream(run), &mut client, log);
-    client
+pub fn folded(log: &[Record], run: &ResponseId, later: usize) -> Client {
+    let mut hearing = Hearing::new(log, run, later);
+    while hearing.go_on().is_some() {}
+    hearing.client
 }
 
 pub fn kept(log: &[Record], run: &ResponseId) -> Value {
@@ -265,15 +297,11 @@ pub fn no_url(_: &Attachment) -> String {
 /// A client that has these messages comes back when so much has happened, and hears the rest.
 pub fn comes_back(log: &[Record], run: &ResponseId, had: &[Value], happened: usize) -> Client {
     let mut client = Client::with(had.to_vec());
-    let mut again = stream(run);
+    let mut stream = stream(run);
     let known = client.known();
-    client.take(again.rejoin(&log[..happened], &known, Vec::new()));
-    assert_eq!(again.is_over(), !client.run_is_open);
-    if !client.has_failed {
-        if again.is_over() {
-            again.next_run("run2");
-        }
-        tell(&mut again, &mut client, &log[happened..]);
-    }
-    client
+    client.take(stream.rejoin(&log[..happened], &known, Vec::new()));
+    assert_eq!(stream.is_over(), !client.run_is_open);
+    let mut hearing = Hearing { log, run, later: 0, n_told: happened, stream, client };
+    while hearing.go_on().is_some() {}
+    hearing.client
 }

@@ -1,12 +1,10 @@
 //! Events folded by a client are the messages of a snapshot, and the strictest client takes them.
 
-use std::collections::HashSet;
-
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use transcript::logs::any_log;
-use transcript::{CallId, Event, Record, ResponseId};
+use transcript::{Event, Record, ResponseId};
 
 use super::testing::{Client, comes_back, folded, kept};
 use super::*;
@@ -15,8 +13,25 @@ use crate::tests::logs::{corpus, read, sound_log, spoken_log};
 
 fn check_law(log: &[Record]) {
     for (run, _) in finished_runs(log) {
-        assert_eq!(Value::from(folded(log, &run).messages), kept(log, &run), "{run}");
+        for later in [0, 1, 2, 5, 20] {
+            let told = Value::from(folded(log, &run, later).messages);
+            let kept = kept(log, &run);
+            match later {
+                0 => assert_eq!(told, kept, "{run}"),
+                _ => assert_eq!(in_any_order(told), in_any_order(kept), "{run} {later}"),
+            }
+        }
     }
+}
+
+/// Results that are told at once come in the order of their calls.
+fn in_any_order(messages: Value) -> Vec<Value> {
+    let mut messages = messages.as_array().unwrap().clone();
+    let is_same_kind = |a: &Value, b: &Value| (a["role"] == "tool") == (b["role"] == "tool");
+    for run in messages.chunk_by_mut(is_same_kind).filter(|it| it[0]["role"] == "tool") {
+        run.sort_by_key(|it| it["id"].to_string());
+    }
+    messages
 }
 
 /// After any record they go; how much they miss is different every time.
@@ -26,7 +41,7 @@ fn check_returns(log: &[Record]) {
             log.iter().filter(|it| it.response_id.as_ref() == Some(&run)).cloned().collect();
         let whole = kept(&of_run, &run);
         for told in 0..of_run.len() {
-            let had = folded(&of_run[..told], &run).messages;
+            let had = folded(&of_run[..told], &run, 0).messages;
             for happened in (told.max(1)..=of_run.len()).step_by(7).chain([of_run.len()]) {
                 let client = comes_back(&of_run, &run, &had, happened);
                 assert_eq!(Value::from(client.messages), whole, "{told} {happened}");
@@ -65,7 +80,7 @@ proptest! {
     #[test]
     fn the_strictest_client_takes_any_log(log in any_log(60)) {
         for run in ["r1", "r2"].map(ResponseId::new) {
-            folded(&log, &run);
+            [0, 1, 3].iter().for_each(|later| drop(folded(&log, &run, *later)));
         }
     }
 
@@ -123,8 +138,14 @@ fn an_approval_takes_two_runs() {
             lines += &format!("{event}\n");
         }
         if matches!(record.event, Event::ToolApprovalRequested { .. }) {
-            stream.next_run("run2");
+            break;
         }
+    }
+    let resume = json!([{ "interruptId": "approval_c1", "status": "cancelled" }]);
+    let again = request(&json!({ "threadId": "th", "runId": "run2", "resume": resume })).unwrap();
+    let mut stream = Stream::new(ResponseId::new("r1"), "th", "run2");
+    for event in stream.go_on(&log, &again.known) {
+        lines += &format!("{event}\n");
     }
     expect![[r#"
         {"type":"RUN_STARTED","threadId":"th","runId":"run1"}
@@ -224,12 +245,15 @@ fn what_clients_send() {
 #[test]
 fn results_that_the_client_gave_are_not_told_to_it() {
     let log = read(ASKS);
-    let calls = HashSet::from([CallId::new("c1")]);
-    for (given, n_told) in [(HashSet::new(), 1), (calls, 0)] {
-        let mut stream = Stream::new(ResponseId::new("r1"), "th", "run1");
-        stream.leave_out_results(given);
-        let events = log.iter().flat_map(|record| stream.apply(record));
-        let results = events.filter(|it| it["type"] == "TOOL_CALL_RESULT");
+    let result = json!({ "id": "mine", "role": "tool", "toolCallId": "c1", "content": "removed" });
+    for (results, n_told) in [(vec![], 1), (vec![result], 0)] {
+        let call = json!({ "id": "c1", "type": "function", "function": { "name": "rm" } });
+        let mut messages = vec![json!({ "id": "p0", "role": "assistant", "toolCalls": [call] })];
+        messages.extend(results);
+        let body = json!({ "threadId": "th", "runId": "run2", "messages": messages });
+        let mut stream = Stream::new(ResponseId::new("r1"), "th", "run2");
+        let events = stream.go_on(&log, &request(&body).unwrap().known);
+        let results = events.iter().filter(|it| it["type"] == "TOOL_CALL_RESULT");
         assert_eq!(results.count(), n_told);
     }
 }

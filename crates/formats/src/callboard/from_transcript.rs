@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use transcript::{Body, Call, CallState, Decision, Message, SaidBy, Validation};
 
-use crate::call::{json_of, text_of};
+use crate::call::{input_summary, json_of, text_of};
 
 use super::{
     Answer, AnswerRole, Aside, AsideRole, ChatMessage, Content, Exchange, Part, PartKind, Said,
@@ -88,7 +88,7 @@ fn tool_call(answer: &transcript::Answer, call: &Call) -> ToolCall {
         asked_because: asked.and_then(|it| it.reason.clone()),
         proposed_args_text: call.edited.as_ref().map(|_| text_of(&call.arguments)),
         args_incomplete: call.arguments_incomplete,
-        summary: call.summary.clone(),
+        summary: input_summary(call),
         state: call.state,
         status: status(call.state),
         result: outcome.and_then(|it| it.result.as_ref()).map(json_of).filter(|it| !it.is_null()),

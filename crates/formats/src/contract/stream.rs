@@ -14,7 +14,7 @@ use transcript::{
     is_of_session,
 };
 
-use super::from_transcript::{error_message, n_steps, step_calls, step_text, stop, tool_call};
+use super::from_transcript::{error_message, n_steps, step_calls, step_text, stop};
 use crate::call;
 use crate::follow::{Follow, News};
 
@@ -117,14 +117,14 @@ fn is_edited(call: &Call) -> bool {
 }
 
 fn tool_started(call: &Call) -> Payload {
-    let info = tool_call(call);
-    let payload = json!({
-        "tool_call_id": call.id,
-        "tool_name": info.name,
-        "args": info.args,
-        "args_summary": info.args_summary,
-    });
-    ("agent.tool.started", without_nulls(payload))
+    let mut payload = Map::new();
+    payload.insert("tool_call_id".to_owned(), json!(call.id));
+    payload.insert("tool_name".to_owned(), json!(call.label()));
+    // The text, where it is no JSON.
+    let args = Some(call::input(call)).filter(|it| !it.is_null());
+    payload.insert("args".to_owned(), args.unwrap_or_else(|| json!({})));
+    payload.insert("args_summary".to_owned(), json!(call::input_summary(call)));
+    ("agent.tool.started", payload)
 }
 
 fn tool_completed(call: &Call) -> Payload {

@@ -10,13 +10,17 @@
 
 mod whole;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Value, json};
-use transcript::{Answer, Call, CallId, Executor, PartId, Record, ResponseId, RunStatus, Usage};
+use transcript::{
+    Answer, Call, CallId, Event, Executor, Part, PartId, PartKind, Record, ResponseId, RunStatus,
+    Usage,
+};
 
 use crate::call;
 use crate::follow::{Follow, News};
+use crate::known::Known;
 use crate::turns::{Turns, Words};
 use crate::ui::finish_reason;
 
@@ -69,6 +73,7 @@ enum Response {
 
 #[derive(Debug, Default)]
 struct Before {
+    /// With calls that the client was to run.
     n_responses: usize,
     n_parts: usize,
     usage: Usage,
@@ -105,6 +110,10 @@ impl Chunks {
     /// The run as far as these records go.
     pub fn replay<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<Value> {
         records.into_iter().for_each(|record| self.follow.take_in(record));
+        self.tell_news()
+    }
+
+    fn tell_news(&mut self) -> Vec<Value> {
         let Self { follow, voice } = self;
         let mut chunks = Vec::new();
         for news in follow.news() {
@@ -126,29 +135,48 @@ impl Chunks {
         self.voice.response == Response::Over
     }
 
-    /// The calls that a run waits for whose response has ended.
-    pub fn waits_for(&self) -> Vec<CallId> {
-        self.follow.waits_for()
-    }
-
-    /// The client has asked again: what comes now is for it.
-    pub fn next_response(&mut self) {
+    /// The run as far as these records go, for a client that has run calls and asks again.
+    pub fn go_on<'a>(
+        &mut self,
+        records: impl IntoIterator<Item = &'a Record>,
+        known: &Known,
+    ) -> Vec<Value> {
+        let mut usage = Usage::default();
+        for record in records {
+            // Until the client had run its calls, the response before this one had told it everything.
+            if matches!(&record.event, Event::ToolResult { call_id, .. } if known.has_run(call_id))
+            {
+                usage = self.follow.answer().and_then(Answer::usage).unwrap_or_default();
+            }
+            self.follow.take_in(record);
+        }
+        for news in self.follow.recall(known) {
+            self.voice.say(&news, &mut Vec::new());
+        }
         let answer = self.follow.answer();
-        self.voice.before = Before {
-            n_responses: self.voice.before.n_responses + 1,
-            n_parts: answer.map_or(0, |it| it.parts.len()),
-            usage: answer.and_then(Answer::usage).unwrap_or_default(),
-        };
+        self.voice.before = answer.map(|it| Before::new(it, known, usage)).unwrap_or_default();
         self.voice.response = Response::ToCome;
         self.voice.content = Joined::default();
         self.voice.reasoning = Joined::default();
         self.voice.calls.clear();
+        self.tell_news()
     }
 
     /// The response that has ended, at once, for a client that does not stream. What failed is an error
     /// instead. None while there is no run.
     pub fn completion(&self) -> Option<Value> {
         self.follow.answer().map(|answer| self.voice.completion(answer))
+    }
+}
+
+impl Before {
+    fn new(answer: &Answer, known: &Known, usage: Usage) -> Self {
+        let n_parts = known.n_parts(answer);
+        let parts = &answer.parts[..n_parts];
+        let is_at_client =
+            |it: &&Part| matches!(&it.kind, PartKind::Call(it) if it.executor == Executor::Client);
+        let steps: BTreeSet<_> = parts.iter().filter(is_at_client).map(|it| it.step).collect();
+        Self { n_responses: steps.len(), n_parts, usage }
     }
 }
 

@@ -4,10 +4,11 @@
 //! to an agent, and are not looked at.
 
 use serde_json::{Value, json};
-use transcript::ClientTool;
+use transcript::{CallId, ClientTool};
 
 use crate::import::{as_text, result_of};
 use crate::incoming::{BadRequest, Decided, File, Said, client_tools};
+use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -19,6 +20,8 @@ pub struct Request {
     pub before: Value,
     /// What came of the calls that the client was asked to run.
     pub results: Vec<Decided>,
+    /// What it has of the run that it goes on with.
+    pub known: Known,
     /// None where the results are all that is new.
     pub said: Option<Said>,
     /// That the client runs itself.
@@ -53,6 +56,7 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
         model: model.to_owned(),
         stream: flag(body, "stream")?,
         include_usage: include_usage(body)?,
+        known: known(before),
         results,
         before: Value::from(before),
         said,
@@ -161,6 +165,16 @@ fn said(message: &Value) -> Result<Said, BadRequest> {
         return Err(bad("messages", "The last of `messages` says nothing."));
     }
     Ok(Said { id: None, text, files })
+}
+
+/// It has no names for texts: of a step with calls that it ran, it has everything.
+fn known(messages: &[Value]) -> Known {
+    let called = messages.iter().filter_map(|it| it["tool_calls"].as_array()).flatten();
+    let called = called.filter_map(|it| as_text(it, "id"));
+    let ended = messages.iter().filter_map(|it| as_text(it, "tool_call_id"));
+    let has = KnownCall { asked: false, outcome: KnownOutcome::Any };
+    let calls = called.chain(ended).map(|id| (CallId::new(id), has.clone())).collect();
+    Known { calls, words: KnownWords::OfSteps, n_steps: 0 }
 }
 
 /// Those since the assistant spoke last: of all calls that it made, or of none.

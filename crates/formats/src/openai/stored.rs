@@ -185,7 +185,8 @@ fn assistant(message: &Value, text: &str, retelling: &mut Retelling<'_>) {
     if !text.is_empty() {
         retelling.text(text, None, false);
     }
-    let Some(kept) = message.get("tool_calls").or_else(|| message.get("toolCalls")) else { return };
+    let mut kept = ["tool_calls", "toolCalls"].iter().map(|it| &message[*it]);
+    let Some(kept) = kept.find(|it| !it.is_null()) else { return };
     match calls(kept) {
         Some(calls) => calls.iter().for_each(|call| {
             let function = &call["function"];

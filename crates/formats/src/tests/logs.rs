@@ -249,11 +249,11 @@ impl Sound {
     fn of_call(&mut self, run: &ResponseId, id: &CallId, event: Event) {
         let id = CallId::new(format!("{run}.{id}"));
         if self.call(run, &id).is_none() {
-            let (name, parent) = match &event {
-                Event::ToolCallStart { tool_name, parent_call_id, .. } => {
-                    (tool_name.trim().to_owned(), parent_call_id.clone())
+            let (name, parent, executor) = match &event {
+                Event::ToolCallStart { tool_name, parent_call_id, executor, .. } => {
+                    (tool_name.trim().to_owned(), parent_call_id.clone(), *executor)
                 }
-                _ => ("t".to_owned(), None),
+                _ => ("t".to_owned(), None, Executor::Server),
             };
             self.in_step(run, parent.as_ref());
             let start = Event::ToolCallStart {
@@ -262,7 +262,7 @@ impl Sound {
                 tool_name: name,
                 arguments: None,
                 parent_call_id: parent,
-                executor: Executor::Server,
+                executor,
             };
             self.push(Some(run), start);
         }

@@ -5,9 +5,10 @@
 //! client has put into it.
 
 use serde_json::{Map, Value};
-use transcript::ClientTool;
+use transcript::{CallId, ClientTool};
 
 use crate::incoming::{BadRequest, Decided, File, Given, Said, client_tools};
+use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -17,6 +18,8 @@ pub struct Request {
     /// The message that is to be edited, answered anew or continued.
     pub message_id: Option<String>,
     pub given: Given,
+    /// What it has of the answer that is its last message.
+    pub known: Known,
     /// That the client runs itself.
     pub tools: Vec<ClientTool>,
 }
@@ -40,11 +43,14 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
         }
     };
     let field = |name: &str| fields.get(name).filter(|it| !it.is_null());
-    let given = match (field("message"), field("messages")) {
-        (Some(message), _) => read_message(message, "message")?,
+    let (given, known) = match (field("message"), field("messages")) {
+        (Some(message), _) => (read_message(message, "message")?, known(message)),
         (None, Some(Value::Array(messages))) => match messages.last() {
-            Some(last) => read_message(last, &format!("messages[{}]", messages.len() - 1))?,
-            None => Given::Nothing,
+            Some(last) => {
+                let place = format!("messages[{}]", messages.len() - 1);
+                (read_message(last, &place)?, known(last))
+            }
+            None => (Given::Nothing, Known::default()),
         },
         (None, Some(_)) => return Err(BadRequest::new("`messages` is no array.")),
         (None, None) => return Err(BadRequest::new("Neither `messages` nor `message` is there.")),
@@ -55,7 +61,7 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     let chat = optional_text(fields, "id", "")?;
     let message_id = optional_text(fields, "messageId", "")?;
     let tools = client_tools(&body["tools"])?;
-    Ok(Request { chat, trigger, message_id, given, tools })
+    Ok(Request { chat, trigger, message_id, given, known, tools })
 }
 
 fn read_message(message: &Value, place: &str) -> Result<Given, BadRequest> {
@@ -128,6 +134,33 @@ fn decided(part: &Value, place: &str) -> Result<Option<Decided>, BadRequest> {
         Some(_) => None,
         None => return Err(BadRequest::new(format!("`{place}.state` is no text."))),
     })
+}
+
+fn known(message: &Value) -> Known {
+    let parts = message["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let called = parts.iter().filter_map(|part| {
+        let call = CallId::new(part["toolCallId"].as_str()?);
+        Some((call, KnownCall { asked: part["approval"].is_object(), outcome: outcome(part) }))
+    });
+    let last = parts.iter().rposition(|it| it["toolCallId"].is_string());
+    let later = parts.iter().skip(last.map_or(0, |idx| idx + 1));
+    let has_words = |it: &&Value| it["type"] == "text" || it["type"] == "reasoning";
+    Known {
+        calls: called.collect(),
+        words: KnownWords::After(later.filter(has_words).count()),
+        n_steps: parts.iter().filter(|it| it["type"] == "step-start").count(),
+    }
+}
+
+fn outcome(part: &Value) -> KnownOutcome {
+    match part["state"].as_str() {
+        Some("output-available") => KnownOutcome::Output(part["output"].clone()),
+        Some("output-error") => {
+            KnownOutcome::Error(part["errorText"].as_str().unwrap_or_default().to_owned())
+        }
+        Some("output-denied") => KnownOutcome::Any,
+        _ => KnownOutcome::None,
+    }
 }
 
 fn text(part: &Value, field: &str, place: &str) -> Result<String, BadRequest> {

@@ -4,7 +4,7 @@
 //! again, and what comes then is the next response, under the same message id. So a stream is in
 //! responses, each from `start` to `finish`, `error` or `abort`; [`Stream::is_over`] says when one has
 //! ended. A server sends what [`Stream::apply`] gives, each chunk as one event, and closes the
-//! connection when it is over.
+//! connection when it is over. The next one begins with [`Stream::go_on`].
 
 use std::collections::HashSet;
 
@@ -19,6 +19,7 @@ use super::{
 };
 use crate::call;
 use crate::follow::{Follow, News};
+use crate::known::Known;
 
 #[derive(Debug)]
 pub struct Stream {
@@ -36,6 +37,8 @@ struct Voice {
     step_is_open: bool,
     /// The client's message has parts.
     has_parts: bool,
+    /// Its last step has calls.
+    step_has_calls: bool,
     /// Calls that the client was asked about.
     asked: HashSet<CallId>,
 }
@@ -56,16 +59,14 @@ impl Stream {
             response: Response::ToCome,
             step_is_open: false,
             has_parts: false,
+            step_has_calls: false,
             asked: HashSet::new(),
         };
         Self { follow: Follow::new(run), voice }
     }
 
-    /// What this record adds. To go on after a response has ended, give it the run's records so far,
-    /// drop what comes of them, and begin the [next response](Self::next_response).
     pub fn apply(&mut self, record: &Record) -> Vec<Value> {
-        self.follow.take_in(record);
-        self.tell()
+        self.replay([record])
     }
 
     /// A run from its beginning to where it stands, told in one response: for a client that comes back.
@@ -74,19 +75,26 @@ impl Stream {
         self.tell()
     }
 
-    /// The client has asked again: what comes now is for it.
-    pub fn next_response(&mut self) {
-        self.voice.response = Response::ToCome;
+    /// The run as far as these records go, for a client that has some of it and asks again.
+    pub fn go_on<'a>(
+        &mut self,
+        records: impl IntoIterator<Item = &'a Record>,
+        known: &Known,
+    ) -> Vec<Value> {
+        records.into_iter().for_each(|record| self.follow.take_in(record));
+        for news in self.follow.recall(known) {
+            self.voice.say(&news, &mut Vec::new());
+        }
+        self.voice.asked = known.asked();
+        self.voice.has_parts |= known.n_steps > 0;
+        self.voice.step_has_calls &= known.n_steps <= self.follow.n_steps();
+        (self.voice.response, self.voice.step_is_open) = (Response::ToCome, false);
+        self.tell()
     }
 
     /// The response has ended: the run too, or it waits for the client.
     pub fn is_over(&self) -> bool {
         self.voice.response == Response::Over
-    }
-
-    /// The calls that a run waits for whose response has ended.
-    pub fn waits_for(&self) -> Vec<CallId> {
-        self.follow.waits_for()
     }
 
     fn tell(&mut self) -> Vec<Value> {
@@ -104,6 +112,9 @@ impl Stream {
 
 impl Voice {
     fn say(&mut self, news: &News<'_>, chunks: &mut Vec<Value>) {
+        if self.response == Response::Over {
+            return;
+        }
         if let News::Begun(answer) = news {
             let metadata = first_metadata(answer);
             self.start =
@@ -111,9 +122,8 @@ impl Voice {
         }
         let said = self.chunks(news);
         let is_end = matches!(news, News::Ended(_));
-        if (!said.is_empty() || matches!(news, News::Begun(_))) && self.response != Response::Open {
-            self.response = Response::Open;
-            chunks.push(self.start.clone());
+        if !said.is_empty() || matches!(news, News::Begun(_)) {
+            self.open(chunks);
         }
         self.has_parts |= !said.is_empty();
         chunks.extend(said);
@@ -122,11 +132,18 @@ impl Voice {
         }
     }
 
+    fn open(&mut self, chunks: &mut Vec<Value>) {
+        if self.response == Response::ToCome {
+            self.response = Response::Open;
+            chunks.push(self.start.clone());
+        }
+    }
+
     fn chunks(&mut self, news: &News<'_>) -> Vec<Value> {
         match news {
             News::Begun(_) | News::ApprovalAsked(_) => Vec::new(),
             News::StepBegun { .. } => {
-                self.step_is_open = true;
+                (self.step_is_open, self.step_has_calls) = (true, false);
                 vec![json!({ "type": "start-step" })]
             }
             News::StepEnded { .. } => self.finish_step().into_iter().collect(),
@@ -145,11 +162,11 @@ impl Voice {
             News::ThinkingEnded(it) => {
                 vec![words_end("reasoning-end", it.id.as_str(), it.discarded)]
             }
-            News::CallBegun(call) => vec![json!({
-                "type": "tool-input-start",
-                "toolCallId": call.id,
-                "toolName": call.label(),
-            })],
+            News::CallBegun(call) => {
+                self.step_has_calls = true;
+                let (id, name) = (&call.id, call.label());
+                vec![json!({ "type": "tool-input-start", "toolCallId": id, "toolName": name })]
+            }
             News::ArgumentsGrown(call, delta) => vec![json!({
                 "type": "tool-input-delta",
                 "toolCallId": call.id,
@@ -223,9 +240,10 @@ impl Voice {
     fn pause(&mut self, calls: &[&Call], chunks: &mut Vec<Value>) {
         let can_ask =
             self.profile.knows_approvals() || !calls.iter().any(|it| it.waits_for_approval());
-        if !can_ask || self.response != Response::Open {
+        if !can_ask || self.response == Response::Over {
             return;
         }
+        self.open(chunks);
         for call in calls.iter().filter(|call| call.waits_for_approval()) {
             if self.asked.insert(call.id.clone()) {
                 chunks.push(approval_request(call));
@@ -242,7 +260,8 @@ impl Voice {
 
     fn ended(&mut self, answer: &Answer) -> Vec<Value> {
         let mut chunks: Vec<Value> = self.finish_step().into_iter().collect();
-        if !self.has_parts {
+        // As `parts` has it.
+        if !self.has_parts || self.step_has_calls {
             chunks.extend(["start-step", "finish-step"].map(|kind| json!({ "type": kind })));
         }
         let metadata = last_metadata(answer);

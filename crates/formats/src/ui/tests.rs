@@ -18,6 +18,8 @@ use super::*;
 use crate::tests::logs::{corpus, read, sound_log};
 use crate::tests::{finished_runs, whole};
 
+/// How many records clients may miss before they ask again.
+const LATER: [usize; 5] = [0, 1, 2, 5, 20];
 const PROFILES: [Profile; 3] = [Profile::V5, Profile::V6, Profile::V7];
 
 fn kept(log: &[Record], run: &ResponseId, profile: Profile) -> Value {
@@ -26,38 +28,55 @@ fn kept(log: &[Record], run: &ResponseId, profile: Profile) -> Value {
     message(transcript.message(run.as_str()).unwrap(), profile, &file_url).unwrap()
 }
 
-/// Folds what comes record by record. The client decides what it was asked when the log says so, and
-/// asks again.
-fn live(log: &[Record], run: &ResponseId, profile: Profile) -> Client {
+/// A run as its client gets it: up to the cut in one go, then record by record. The client decides what
+/// it was asked when the log says so, and asks again when so many more records are there.
+struct Way {
+    cut: usize,
+    later: usize,
+}
+
+fn told(log: &[Record], run: &ResponseId, profile: Profile, way: &Way) -> Client {
     let mut stream = Stream::new(run.clone(), profile);
     let mut client = Client::new(profile);
-    for record in log {
-        if let Event::ToolApprovalResolved { call_id, decision, feedback, .. } = &record.event {
-            client.decide(call_id.as_str(), *decision == Decision::Accepted, feedback.as_deref());
-        }
-        let chunks = stream.apply(record);
+    client.take(stream.replay(&log[..way.cut]));
+    let mut n_told = way.cut;
+    while n_told < log.len() && client.status != Status::Failed {
+        let n_more = if stream.is_over() { 1 + way.later } else { 1 };
+        let until = log.len().min(n_told + n_more);
+        let new = &log[n_told..until];
+        new.iter().for_each(|record| decide(&mut client, record));
+        let chunks = match stream.is_over() {
+            false => stream.replay(new),
+            true => {
+                stream = Stream::new(run.clone(), profile);
+                stream.go_on(&log[..until], &known(&client))
+            }
+        };
+        n_told = until;
         let has_news = !chunks.is_empty();
         client.take(chunks);
         assert!(!has_news || stream.is_over() == (client.status != Status::Streaming));
-        if stream.is_over() && client.status == Status::Ready {
-            stream.next_response();
-            assert!(!stream.is_over());
-        }
     }
     client
 }
 
+fn live(log: &[Record], run: &ResponseId, profile: Profile, later: usize) -> Client {
+    told(log, run, profile, &Way { cut: 0, later })
+}
+
 fn replayed(log: &[Record], cut: usize, run: &ResponseId, profile: Profile) -> Client {
-    let mut stream = Stream::new(run.clone(), profile);
-    let mut client = Client::new(profile);
-    client.take(stream.replay(&log[..cut]));
-    for record in &log[cut..] {
-        if let Event::ToolApprovalResolved { call_id, decision, feedback, .. } = &record.event {
-            client.decide(call_id.as_str(), *decision == Decision::Accepted, feedback.as_deref());
-        }
-        client.take(stream.apply(record));
+    told(log, run, profile, &Way { cut, later: cut % 3 })
+}
+
+fn decide(client: &mut Client, record: &Record) {
+    if let Event::ToolApprovalResolved { call_id, decision, feedback, .. } = &record.event {
+        client.decide(call_id.as_str(), *decision == Decision::Accepted, feedback.as_deref());
     }
-    client
+}
+
+/// By what it sends.
+fn known(client: &Client) -> crate::incoming::Known {
+    request(&serde_json::json!({ "messages": [client.message()] })).unwrap().known
 }
 
 /// A refusal that the client was not asked about is an error to it, and of an approval it knows no
@@ -84,9 +103,11 @@ fn check_law(log: &[Record]) {
     for (run, answer) in finished_runs(log) {
         for profile in PROFILES {
             let kept = kept(log, &run, profile);
-            let told = live(log, &run, profile).message();
-            let (told, kept) = (but_for_approvals(told, &answer), but_for_approvals(kept, &answer));
-            assert_eq!(told, kept, "{run} {profile:?}");
+            let kept = but_for_approvals(kept, &answer);
+            for later in LATER {
+                let told = live(log, &run, profile, later).message();
+                assert_eq!(but_for_approvals(told, &answer), kept, "{run} {profile:?} {later}");
+            }
         }
     }
 }
@@ -142,7 +163,7 @@ proptest! {
     fn the_strictest_client_takes_any_log(log in any_log(60)) {
         for run in ["r1", "r2"].map(ResponseId::new) {
             for profile in PROFILES {
-                live(&log, &run, profile);
+                LATER.iter().for_each(|later| drop(live(&log, &run, profile, *later)));
                 for cut in (0..=log.len()).step_by(9) {
                     replayed(&log, cut, &run, profile);
                 }
@@ -171,12 +192,15 @@ const ASKS: &str = r#"
 
 #[test]
 fn an_approval_takes_two_responses() {
-    let log = read(ASKS);
-    let mut stream = Stream::new(ResponseId::new("r1"), Profile::V6);
-    let mut lines = String::new();
-    for chunk in log.iter().flat_map(|record| stream.apply(record)) {
-        lines += &format!("{chunk}\n");
-    }
+    let (log, run) = (read(ASKS), ResponseId::new("r1"));
+    let mut stream = Stream::new(run.clone(), Profile::V6);
+    let mut client = Client::new(Profile::V6);
+    let mut told: Vec<Value> = log.iter().flat_map(|record| stream.apply(record)).collect();
+    client.take(told.clone());
+    client.decide("c1", false, Some("not today"));
+    let mut stream = Stream::new(run, Profile::V6);
+    told.extend(stream.go_on(&log, &known(&client)));
+    let lines: String = told.iter().map(|chunk| format!("{chunk}\n")).collect();
     expect![[r#"
         {"type":"start","messageId":"r1","messageMetadata":{"createdAt":"2023-11-14T22:13:20.100Z","agent":"demo","model":"m"}}
         {"type":"start-step"}
@@ -188,8 +212,8 @@ fn an_approval_takes_two_responses() {
         {"type":"tool-input-delta","toolCallId":"c1","inputTextDelta":"{\"p\":"}
         {"type":"tool-input-delta","toolCallId":"c1","inputTextDelta":"\"/x\"}"}
         {"type":"tool-input-available","toolCallId":"c1","toolName":"rm","input":{"p":"/x"}}
-        {"type":"finish-step"}
         {"type":"tool-approval-request","approvalId":"approval_c1","toolCallId":"c1"}
+        {"type":"finish-step"}
         {"type":"finish","finishReason":"tool-calls"}
         {"type":"start","messageId":"r1","messageMetadata":{"createdAt":"2023-11-14T22:13:20.100Z","agent":"demo","model":"m"}}
         {"type":"tool-output-denied","toolCallId":"c1"}
@@ -201,7 +225,7 @@ fn an_approval_takes_two_responses() {
         {"type":"finish","finishReason":"stop","messageMetadata":{"status":"completed","finishReason":"stop","durationMs":5}}
     "#]].assert_eq(&lines);
     let run = ResponseId::new("r1");
-    assert_eq!(live(&log, &run, Profile::V6).message(), kept(&log, &run, Profile::V6));
+    assert_eq!(live(&log, &run, Profile::V6, 0).message(), kept(&log, &run, Profile::V6));
 }
 
 #[test]
@@ -273,18 +297,25 @@ const PAUSES: &str = r#"
     r1 {"type":"run_finish","status":"completed"}
 "#;
 
-/// After which records the response is over, with what the run then waits for.
+/// After which records the response is over, and its last chunk.
 fn pauses(profile: Profile) -> Vec<String> {
-    let mut stream = Stream::new(ResponseId::new("r1"), profile);
+    let (log, run) = (read(PAUSES), ResponseId::new("r1"));
+    let mut stream = Stream::new(run.clone(), profile);
+    let mut client = Client::new(profile);
     let mut pauses = Vec::new();
-    for record in read(PAUSES) {
-        let told = stream.apply(&record);
+    for (idx, record) in log.iter().enumerate() {
+        let told = match stream.is_over() {
+            false => stream.apply(record),
+            true => {
+                stream = Stream::new(run.clone(), profile);
+                stream.go_on(&log[..=idx], &known(&client))
+            }
+        };
         if stream.is_over() {
             let last = told.last().map(Value::to_string).unwrap_or_default();
-            let calls: Vec<String> = stream.waits_for().iter().map(ToString::to_string).collect();
-            pauses.push(format!("{} {} {last}", record.seq, calls.join("+")));
-            stream.next_response();
+            pauses.push(format!("{} {last}", record.seq));
         }
+        client.take(told);
     }
     pauses
 }
@@ -293,11 +324,11 @@ fn pauses(profile: Profile) -> Vec<String> {
 fn a_response_ends_where_it_is_the_clients_turn() {
     let shown = |profile| pauses(profile).join("\n");
     expect![[r#"
-        8 c1+c2 {"type":"finish","finishReason":"tool-calls"}
-        11 c2 {"type":"finish","finishReason":"tool-calls"}
-        14  {"type":"finish","finishReason":"tool-calls","messageMetadata":{"status":"completed","finishReason":"tool-calls","durationMs":0}}"#]].assert_eq(&shown(Profile::V6));
+        8 {"type":"finish","finishReason":"tool-calls"}
+        11 {"type":"finish","finishReason":"tool-calls"}
+        14 {"type":"finish","finishReason":"tool-calls","messageMetadata":{"status":"completed","finishReason":"tool-calls","durationMs":0}}"#]].assert_eq(&shown(Profile::V6));
     // It cannot be asked, so the response goes on until only its own tool is left.
     expect![[r#"
-        11 c2 {"type":"finish"}
-        14  {"type":"finish","messageMetadata":{"status":"completed","finishReason":"tool-calls","durationMs":0}}"#]].assert_eq(&shown(Profile::V5));
+        11 {"type":"finish"}
+        14 {"type":"finish","messageMetadata":{"status":"completed","finishReason":"tool-calls","durationMs":0}}"#]].assert_eq(&shown(Profile::V5));
 }

@@ -156,7 +156,7 @@ fn call(invocation: &Value, annotation: &Value, retelling: &mut Retelling<'_>) {
         let has_failed = ["failed", "denied", "interrupted"].contains(&state);
         let result = &invocation["result"];
         let came = match has_failed {
-            true => Came::Failed(error_info(&result["error"])),
+            true => Came::Failed(error_info(result.get("error").unwrap_or(result))),
             false => Came::Out(result.clone()),
         };
         retelling.result(&call, came, 0);
@@ -175,8 +175,13 @@ fn validated(word: &Value, call: &CallId, retelling: &mut Retelling<'_>) {
 /// `creationDate` tells; the oldest first, where it does not.
 pub fn import_rows(rows: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let mut rows: Vec<&Value> = items(rows).iter().collect();
+    let date = |row: &&Value| row["creationDate"].as_str().map(str::to_owned);
     if rows.iter().all(|row| row["creationDate"].is_string()) {
-        rows.sort_by_key(|row| row["creationDate"].as_str());
+        // The newest first: of two with the same date too.
+        if rows.first().and_then(date) > rows.last().and_then(date) {
+            rows.reverse();
+        }
+        rows.sort_by_key(date);
     }
     let mut retelling = Retelling::new(setting);
     for (idx, row) in rows.iter().enumerate() {
@@ -220,11 +225,15 @@ fn continue_run(rows: &[&Value], retelling: &mut Retelling<'_>) {
     }
 }
 
-/// A row's content may be JSON written down as a text.
+/// A row's content may be JSON written down as a text: of a result always, of what somebody said only if
+/// it holds a text. Else the JSON is what was said.
 fn content(row: &Value) -> Value {
+    let is_result = entity(row) == "TOOL";
+    let has_text = |it: &Value| it["content"].is_string() || it["reasoning"].is_string();
     match &row["content"] {
         Value::String(text) => {
-            let read = serde_json::from_str(text).ok().filter(Value::is_object);
+            let read = serde_json::from_str(text).ok();
+            let read = read.filter(|it: &Value| it.is_object() && (is_result || has_text(it)));
             read.unwrap_or_else(|| Value::String(text.clone()))
         }
         content => content.clone(),
@@ -246,8 +255,8 @@ fn say(content: &Value, text: &str, retelling: &mut Retelling<'_>) {
 }
 
 fn row_calls(row: &Value, retelling: &mut Retelling<'_>) {
-    let calls = row.get("toolCalls").or_else(|| row.get("tool_calls"));
-    for call in calls.map(items).unwrap_or_default() {
+    let mut calls = ["toolCalls", "tool_calls"].iter().map(|it| &row[*it]);
+    for call in calls.find(|it| !it.is_null()).map(items).unwrap_or_default() {
         let arguments = match &call["arguments"] {
             Value::String(text) => text.clone(),
             other => arguments_text(other),

@@ -1,8 +1,10 @@
 //! What a client of version 4 sends: messages with `content`, of which the last is new.
 
 use serde_json::Value;
+use transcript::CallId;
 
 use crate::incoming::{BadRequest, Decided, File, Given, Said, client_tools};
+use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 use crate::ui::{Request, Trigger};
 
 pub fn request(body: &Value) -> Result<Request, BadRequest> {
@@ -22,7 +24,8 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     };
     let chat = fields.get("id").and_then(Value::as_str).map(str::to_owned);
     let tools = client_tools(&body["tools"])?;
-    Ok(Request { chat, trigger: Trigger::Submit, message_id: None, given, tools })
+    let known = known(last);
+    Ok(Request { chat, trigger: Trigger::Submit, message_id: None, given, known, tools })
 }
 
 fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
@@ -59,6 +62,24 @@ fn texts(parts: &Value) -> String {
     let parts = parts.as_array().map(Vec::as_slice).unwrap_or_default();
     let texts = parts.iter().filter(|it| it["type"] == "text").filter_map(|it| it["text"].as_str());
     texts.collect::<Vec<_>>().join("\n\n")
+}
+
+fn known(message: &Value) -> Known {
+    let parts = message["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let called = parts.iter().filter_map(|part| {
+        let invocation = &part["toolInvocation"];
+        let call = CallId::new(invocation["toolCallId"].as_str()?);
+        let outcome = match invocation["state"] == "result" {
+            true => KnownOutcome::Any,
+            false => KnownOutcome::None,
+        };
+        Some((call, KnownCall { asked: false, outcome }))
+    });
+    let last = parts.iter().rposition(|it| it["type"] == "tool-invocation");
+    let later = parts.iter().skip(last.map_or(0, |idx| idx + 1));
+    let has_words = |it: &&Value| it["type"] == "text" || it["type"] == "reasoning";
+    let words = KnownWords::SpokenAfter(later.filter(has_words).count());
+    Known { calls: called.collect(), words, n_steps: 0 }
 }
 
 fn results(message: &Value, place: &str) -> Result<Vec<Decided>, BadRequest> {

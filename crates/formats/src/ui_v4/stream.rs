@@ -5,11 +5,12 @@
 //! can be taken back. The client appends every annotation; the last one of each id counts.
 
 use serde_json::{Value, json};
-use transcript::{Answer, Call, CallId, PartId, Record, ResponseId, RunStatus, Step, Usage};
+use transcript::{Answer, Call, PartId, Record, ResponseId, RunStatus, Step, Usage};
 
 use super::{foreign_part, message_annotation, result, tool_annotation};
 use crate::call;
 use crate::follow::{Follow, News};
+use crate::known::Known;
 use crate::turns::{Turns, Words};
 use crate::ui::{self, known_reason};
 
@@ -24,6 +25,7 @@ struct Voice {
     run: ResponseId,
     has_steps: bool,
     step_is_open: bool,
+    step_has_calls: bool,
     texts: Kind,
     thinkings: Kind,
     is_over: bool,
@@ -45,6 +47,7 @@ impl Stream {
             run: run.clone(),
             has_steps: false,
             step_is_open: false,
+            step_has_calls: false,
             texts: kind('0'),
             thinkings: kind('g'),
             is_over: false,
@@ -60,13 +63,32 @@ impl Stream {
     /// The run as far as these records go, for a client that comes back.
     pub fn replay<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<String> {
         records.into_iter().for_each(|record| self.follow.take_in(record));
+        self.tell()
+    }
+
+    /// The run as far as these records go, for a client that has some of it and asks again.
+    pub fn go_on<'a>(
+        &mut self,
+        records: impl IntoIterator<Item = &'a Record>,
+        known: &Known,
+    ) -> Vec<String> {
+        records.into_iter().for_each(|record| self.follow.take_in(record));
+        for news in self.follow.recall(known) {
+            self.voice.say(&news, &mut Vec::new());
+        }
+        self.voice.step_is_open = false;
+        (self.voice.texts.last, self.voice.thinkings.last) = (None, None);
+        self.tell()
+    }
+
+    fn tell(&mut self) -> Vec<String> {
         let Self { follow, voice } = self;
         let mut lines = Vec::new();
         for news in follow.news() {
             voice.say(&news, &mut lines);
         }
         if let Some(calls) = follow.waiting() {
-            voice.pause(&calls, &mut lines);
+            voice.pause(&calls, follow.finished_step(), &mut lines);
         }
         lines
     }
@@ -75,20 +97,13 @@ impl Stream {
     pub fn is_over(&self) -> bool {
         self.voice.is_over
     }
-
-    /// The calls that a run waits for whose response has ended.
-    pub fn waits_for(&self) -> Vec<CallId> {
-        self.follow.waits_for()
-    }
-
-    /// The client has asked again: what comes now is for it.
-    pub fn next_response(&mut self) {
-        self.voice.is_over = false;
-    }
 }
 
 impl Voice {
     fn say(&mut self, news: &News<'_>, lines: &mut Vec<String>) {
+        if self.is_over {
+            return;
+        }
         match news {
             News::Begun(_) => (),
             News::StepBegun { .. } => self.start_step(lines),
@@ -113,6 +128,7 @@ impl Voice {
             }
             News::CallBegun(call) => {
                 self.ensure_step(lines);
+                self.step_has_calls = true;
                 let call = json!({ "toolCallId": call.id, "toolName": call.label() });
                 lines.push(line('b', &call));
             }
@@ -174,7 +190,7 @@ impl Voice {
     }
 
     fn start_step(&mut self, lines: &mut Vec<String>) {
-        (self.has_steps, self.step_is_open) = (true, true);
+        (self.has_steps, self.step_is_open, self.step_has_calls) = (true, true, false);
         lines.push(line('f', &json!({ "messageId": self.run })));
     }
 
@@ -193,22 +209,24 @@ impl Voice {
     }
 
     /// Ends the response: it is the client's turn. It knows no approvals, so those are waited for.
-    fn pause(&mut self, calls: &[&Call], lines: &mut Vec<String>) {
+    fn pause(&mut self, calls: &[&Call], step: Option<&Step>, lines: &mut Vec<String>) {
         if self.is_over || calls.iter().any(|it| it.waits_for_approval()) {
             return;
         }
         self.is_over = true;
-        self.finish_step(None, lines);
+        self.finish_step(step, lines);
         lines.push(line('d', &ending("tool-calls", None)));
     }
 
     fn end(&mut self, answer: &Answer, lines: &mut Vec<String>) {
         self.is_over = true;
-        // The client learns the message's id from a step.
-        if !self.has_steps {
-            self.start_step(lines);
-        }
         self.finish_step(None, lines);
+        // The client learns the message's id from a step. And where the last one has calls, and all have
+        // ended, it may take them for its own and send their results.
+        if !self.has_steps || self.step_has_calls {
+            self.start_step(lines);
+            self.finish_step(None, lines);
+        }
         lines.extend(message_annotation(answer).map(|it| line('8', &json!([it]))));
         let finish = answer.finish.as_ref();
         match finish.map(|it| it.status) {

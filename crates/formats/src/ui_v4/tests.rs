@@ -23,6 +23,7 @@ struct Client {
     thinking: Option<usize>,
     partial: Map<String, Value>,
     has_ended: bool,
+    has_failed: bool,
 }
 
 impl Client {
@@ -100,7 +101,7 @@ impl Client {
             }
             "3" => {
                 assert!(value.is_string());
-                self.has_ended = true;
+                (self.has_ended, self.has_failed) = (true, true);
             }
             "h" => self.parts.push(json!({ "type": "source", "source": value })),
             "k" => {
@@ -110,6 +111,16 @@ impl Client {
             }
             other => panic!("unknown code {other}"),
         }
+    }
+
+    fn ask_again(&mut self) {
+        (self.text, self.thinking, self.has_ended) = (None, None, false);
+    }
+
+    /// By what it sends.
+    fn known(&self) -> crate::incoming::Known {
+        let message = json!({ "role": "assistant", "content": self.content, "parts": self.parts });
+        request(&json!({ "messages": [message] })).unwrap().known
     }
 
     fn invocation(&mut self, invocation: Value) {
@@ -154,17 +165,25 @@ fn kept(log: &[Record], run: &str) -> Value {
     message(whole(log).message(run).unwrap(), &file_url).unwrap()
 }
 
-/// The client asks again whenever it is its turn.
-fn folded(log: &[Record], cut: usize, run: &ResponseId) -> Client {
+/// The client asks again whenever it is its turn, so many records later.
+fn folded(log: &[Record], cut: usize, run: &ResponseId, later: usize) -> Client {
     let mut stream = Stream::new(run.clone());
     let mut client = Client::default();
     client.take(&stream.replay(&log[..cut]));
-    for record in &log[cut..] {
-        if stream.is_over() && !stream.waits_for().is_empty() {
-            stream.next_response();
-            client.has_ended = false;
-        }
-        client.take(&stream.apply(record));
+    let mut n_told = cut;
+    while n_told < log.len() && !client.has_failed {
+        let n_more = if stream.is_over() { 1 + later } else { 1 };
+        let until = log.len().min(n_told + n_more);
+        let lines = match stream.is_over() {
+            false => stream.replay(&log[n_told..until]),
+            true => {
+                client.ask_again();
+                stream = Stream::new(run.clone());
+                stream.go_on(&log[..until], &client.known())
+            }
+        };
+        client.take(&lines);
+        n_told = until;
     }
     client
 }
@@ -187,7 +206,7 @@ fn check_law(log: &[Record], cuts: impl Iterator<Item = usize> + Clone) {
     for (run, answer) in finished_runs(log).into_iter().filter(|(_, it)| !has_discarded(it)) {
         let kept = kept(log, run.as_str());
         for cut in cuts.clone() {
-            let client = folded(log, cut, &run);
+            let client = folded(log, cut, &run, cut % 4);
             assert_eq!(client.id, kept["id"]);
             assert_eq!(Value::from(client.parts.clone()), kept["parts"], "{run} cut at {cut}");
             let annotations = kept["annotations"].as_array().unwrap().clone();
@@ -217,7 +236,7 @@ proptest! {
     fn the_client_takes_any_log(log in any_log(60)) {
         for run in ["r1", "r2"].map(ResponseId::new) {
             for cut in (0..=log.len()).step_by(9) {
-                folded(&log, cut, &run);
+                folded(&log, cut, &run, cut % 4);
             }
         }
     }
@@ -319,11 +338,11 @@ fn a_conversation() {
     "#]].assert_eq(&lines);
     expect![[r#"
         {"id":"m1","role":"user","content":"look","parts":[{"type":"text","text":"look"}],"createdAt":"2023-11-14T22:13:20.100Z"}
-        {"id":"r1","role":"assistant","content":"There is none.","parts":[{"type":"reasoning","reasoning":"Hm.","details":[{"type":"text","text":"Hm."}]},{"type":"text","text":"Let me look."},{"type":"tool-invocation","toolInvocation":{"toolCallId":"c1","toolName":"list","args":{"path":"."},"result":{"error":{"code":"tool_error","message":"no such folder"}},"state":"result"}},{"type":"text","text":"There is none."}],"annotations":[{"toolCallId":"c1","validated":"accepted","isComplete":true,"toolState":"failed"},{"messageId":"r1","isComplete":true}],"createdAt":"2023-11-14T22:13:20.200Z"}
+        {"id":"r1","role":"assistant","content":"There is none.","parts":[{"type":"reasoning","reasoning":"Hm.","details":[{"type":"text","text":"Hm."}]},{"type":"text","text":"Let me look."},{"type":"tool-invocation","toolInvocation":{"toolCallId":"c1","toolName":"list","args":{"path":"."},"result":{"error":{"code":"tool_error","message":"no such folder"}},"state":"result"}},{"type":"text","text":"There is none."}],"annotations":[{"toolCallId":"c1","validated":"accepted","isComplete":true,"toolState":"failed"},{"messageId":"r1","isComplete":true}],"createdAt":"2023-11-14T22:13:21.300Z"}
     "#]].assert_eq(&format!("{}\n{}\n", kept(&log, "m1"), kept(&log, "r1")));
     let placeholder = kept(&log[..8], "r1");
     expect![[r#"
-        {"id":"r1","role":"assistant","content":"","parts":[{"type":"reasoning","reasoning":"Hm.","details":[{"type":"text","text":"Hm."}]},{"type":"text","text":"Let me look."},{"type":"tool-invocation","toolInvocation":{"toolCallId":"c1","toolName":"list","args":{"path":"."},"state":"call"}}],"annotations":[{"toolCallId":"c1","validated":"pending","isComplete":false,"toolState":"awaiting_approval"}],"createdAt":"2023-11-14T22:13:20.200Z"}
+        {"id":"r1","role":"assistant","content":"","parts":[{"type":"reasoning","reasoning":"Hm.","details":[{"type":"text","text":"Hm."}]},{"type":"text","text":"Let me look."},{"type":"tool-invocation","toolInvocation":{"toolCallId":"c1","toolName":"list","args":{"path":"."},"state":"call"}}],"annotations":[{"toolCallId":"c1","validated":"pending","isComplete":false,"toolState":"awaiting_approval"}],"createdAt":"2023-11-14T22:13:20.600Z"}
     "#]].assert_eq(&format!("{placeholder}\n"));
 }
 
@@ -412,14 +431,13 @@ fn a_response_ends_at_tools_of_the_client_and_not_at_questions() {
     "#,
     );
     let mut stream = Stream::new(ResponseId::new("r1"));
-    let mut told = String::new();
-    for record in &log {
-        told += &stream.apply(record).concat();
-        if stream.is_over() {
-            told += &format!("-- {:?}\n", stream.waits_for());
-            stream.next_response();
-        }
-    }
+    let mut told: String = log.iter().take(12).flat_map(|record| stream.apply(record)).collect();
+    assert!(stream.is_over());
+    let mut client = Client::default();
+    client.take(&told.lines().map(|it| format!("{it}\n")).collect::<Vec<_>>());
+    stream = Stream::new(ResponseId::new("r1"));
+    told += "--\n";
+    told += &stream.go_on(&log, &client.known()).concat();
     expect![[r#"
         f:{"messageId":"r1"}
         b:{"toolCallId":"c1","toolName":"rm"}
@@ -438,10 +456,11 @@ fn a_response_ends_at_tools_of_the_client_and_not_at_questions() {
         8:[{"toolCallId":"c2","validated":"not_required","isComplete":false,"toolState":"queued"}]
         e:{"finishReason":"unknown","isContinued":false}
         d:{"finishReason":"tool-calls"}
-        -- [CallId("c2")]
+        --
         a:{"toolCallId":"c2","result":"red"}
         8:[{"toolCallId":"c2","validated":"not_required","isComplete":true,"toolState":"succeeded"}]
+        f:{"messageId":"r1"}
+        e:{"finishReason":"unknown","isContinued":false}
         d:{"finishReason":"tool-calls"}
-        -- []
     "#]].assert_eq(&told);
 }

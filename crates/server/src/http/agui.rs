@@ -5,24 +5,22 @@
 
 mod client;
 
-use std::collections::HashSet;
-
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::HOST;
 use axum::response::{IntoResponse, Response};
-use formats::incoming::{Decided, Given};
+use formats::incoming::Given;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 use store::{MessageKind, Window};
-use transcript::{CallId, ResponseId, SessionId};
+use transcript::{ResponseId, SessionId};
 
 use self::client::{Client, Reason};
 use super::App;
 use super::error::HttpError;
 use super::guest::{
-    Arrival, Brought, PlainError, Saying, decide, nothing_to_tell, say, tell_decided, tell_run,
-    welcome,
+    Arrival, Brought, PlainError, Saying, decide, nothing_to_tell, run_of_calls, say, tell_decided,
+    tell_run, welcome,
 };
 
 /// How the body looks.
@@ -64,7 +62,6 @@ pub(super) async fn run(
         import: formats::agui::import,
     };
     let (session, is_new) = welcome(&app, &arrival).await?;
-    let ran = ran_calls(&request.decided);
     let calls = decide(&app, &session, request.decided).await?;
     let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default().to_owned();
     let client = |reason| Client {
@@ -73,7 +70,7 @@ pub(super) async fn run(
         host,
         run: request.run,
         version: request.version,
-        known: request.known,
+        known: request.messages,
         reason,
     };
     let telling = match request.given {
@@ -82,25 +79,17 @@ pub(super) async fn run(
             let saying = Saying { said, instead_of: None, tools: request.tools };
             say(app.clone(), session.clone(), saying, client(reason)).await?
         }
-        _ if calls.is_empty() => {
-            let run = last_run(&app, &session)?.ok_or_else(nothing_to_tell)?;
-            tell_run(app.clone(), session.clone(), &run, client(Reason::ComesBack)).await?
-        }
         _ => {
-            let ran = ran.intersection(&calls).cloned().collect();
-            let client = client(Reason::HasDecided { ran });
-            tell_decided(app.clone(), session.clone(), &calls, client).await?
+            let run = last_run(&app, &session)?.ok_or_else(nothing_to_tell)?;
+            if run_of_calls(&calls).as_ref() == Some(&run) {
+                let client = client(Reason::GoesOn);
+                tell_decided(app.clone(), session.clone(), &calls, &request.known, client).await?
+            } else {
+                tell_run(app.clone(), session.clone(), &run, client(Reason::ComesBack)).await?
+            }
         }
     };
     Ok(telling.into_response())
-}
-
-fn ran_calls(decided: &[Decided]) -> HashSet<CallId> {
-    let ran = decided.iter().filter_map(|it| match it {
-        Decided::Output { call, .. } | Decided::Error { call, .. } => Some(CallId::new(call)),
-        Decided::Approval { .. } => None,
-    });
-    ran.collect()
 }
 
 /// Of the newest messages, how many are looked at for a run: notices may follow it.

@@ -216,14 +216,22 @@ async fn answer<V: Spoken>(
     request: Request,
     vocabulary: V,
 ) -> Result<Response, PlainError> {
-    let Request { trigger, message_id, given, tools, .. } = request;
+    let Request { trigger, message_id, given, known, tools, .. } = request;
     let telling = match (given, trigger) {
         (Given::Decided(decided), Trigger::Submit) => {
-            go_on(app, session, decided, vocabulary).await?
+            go_on(app, session, decided, &known, vocabulary).await?
         }
-        (_, Trigger::Regenerate) if !is_new => {
-            let of = match &message_id {
-                Some(id) => Some(find_message(&app, &session, id)?.ok_or_else(|| no_message(id))?),
+        (given, Trigger::Regenerate)
+            if !is_new && !is_unheard(&app, &session, message_id.as_deref(), &given)? =>
+        {
+            let said = match &given {
+                Given::Said(said) => said.id.clone(),
+                Given::Decided(_) | Given::Nothing => None,
+            };
+            let of = match message_id.or(said) {
+                Some(id) => {
+                    Some(find_message(&app, &session, &id)?.ok_or_else(|| no_message(&id))?)
+                }
                 None => None,
             };
             can_rewind(&app, &session)?;
@@ -243,6 +251,21 @@ async fn answer<V: Spoken>(
         (Given::Decided(_) | Given::Nothing, _) => return Err(nothing_to_tell().into()),
     };
     Ok(telling.into_response())
+}
+
+/// Whether the chat ends with a message that never came here, so that there is no answer to it yet.
+fn is_unheard(
+    app: &App,
+    session: &SessionId,
+    answer: Option<&str>,
+    given: &Given,
+) -> Result<bool, HttpError> {
+    match (answer, given) {
+        (None, Given::Said(Said { id: Some(id), .. })) => {
+            Ok(find_message(app, session, id)?.is_none())
+        }
+        _ => Ok(false),
+    }
 }
 
 /// The message that is to be said in other words; none if this one is new.

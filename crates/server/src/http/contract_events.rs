@@ -29,7 +29,7 @@ const LOOK_BACK: usize = 50;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct AfterParams {
     /// The last number that the reader has, which is the `id` of an event: it may also be sent as
-    /// `Last-Event-ID`. If left out: from now on.
+    /// `Last-Event-ID`. If left out: everything from the beginning on.
     after: Option<u64>,
 }
 
@@ -48,9 +48,9 @@ pub(super) async fn follow(
     headers: HeaderMap,
 ) -> Result<Response, HttpError> {
     let found = app.store().summary(&session)?;
-    let (_, head) = found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
+    found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()?.parse().ok());
-    let after = params.after.or(last).map_or(head, Seq);
+    let after = params.after.or(last).map_or(Seq(0), Seq);
     let start = start_of_open_run(&app, &session, after)?;
     let telling = Telling {
         stopping: app.stopping.clone(),

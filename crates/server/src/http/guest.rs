@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use backends::ToolOutcome;
-use formats::incoming::{BadRequest, Decided, Said};
+use formats::incoming::{BadRequest, Decided, Known, Said};
 use transcript::{
     CallId, ClientId, ClientTool, MessageId, ResponseId, Scope, SendMode, Seq, SessionId,
 };
@@ -97,13 +97,15 @@ pub(super) async fn go_on<V: Vocabulary>(
     app: App,
     session: SessionId,
     decided: Vec<Decided>,
+    known: &Known,
     vocabulary: V,
 ) -> Result<Telling<V>, HttpError> {
     let calls = decide(&app, &session, decided).await?;
-    tell_decided(app, session, &calls, vocabulary).await
+    tell_decided(app, session, &calls, known, vocabulary).await
 }
 
-/// The calls that are decided by now, whoever was faster; not those that the server has run itself.
+/// The calls that are decided by now, whoever was faster. Clients also send results that they were
+/// told; that is no decision, and nothing happens.
 pub(super) async fn decide(
     app: &App,
     session: &SessionId,
@@ -113,8 +115,10 @@ pub(super) async fn decide(
     for decided in decided {
         let (call, command) = carry_out(app, session, decided).await;
         match command {
-            Ok(()) | Err(Refused::Decided { .. }) => drop(calls.insert(call)),
-            Err(Refused::NotAwaited(_) | Refused::NoCall(_)) => (),
+            Ok(()) | Err(Refused::Decided { .. } | Refused::NotAwaited(_)) => {
+                calls.insert(call);
+            }
+            Err(Refused::NoCall(_)) => (),
             Err(refused) => return Err(refused.into()),
         }
     }
@@ -141,16 +145,22 @@ pub(super) async fn give_results(
     Ok(Some(calls))
 }
 
-/// The run of these calls from where they were decided, and then live.
+/// What the client does not have yet of the run of these calls, and then live.
 pub(super) async fn tell_decided<V: Vocabulary>(
     app: App,
     session: SessionId,
     calls: &HashSet<CallId>,
+    known: &Known,
     vocabulary: V,
 ) -> Result<Telling<V>, HttpError> {
-    let run = calls.iter().next().and_then(run_of).ok_or_else(nothing_to_tell)?;
+    let run = run_of_calls(calls).ok_or_else(nothing_to_tell)?;
     let place = RunPlace::find(&app, &session, &run)?.ok_or_else(nothing_to_tell)?;
-    Telling::from_decision(app, session, place, calls, vocabulary).await
+    Telling::of_run(app, session, place, Some(known), vocabulary).await
+}
+
+/// A client decides about calls of one run. Of those that it only repeats the last counts.
+pub(super) fn run_of_calls(calls: &HashSet<CallId>) -> Option<ResponseId> {
+    calls.iter().filter_map(run_of).max()
 }
 
 /// A run from its beginning, and then live.
@@ -161,7 +171,7 @@ pub(super) async fn tell_run<V: Vocabulary>(
     vocabulary: V,
 ) -> Result<Telling<V>, HttpError> {
     let place = RunPlace::find(&app, &session, run)?.ok_or_else(nothing_to_tell)?;
-    Telling::again(app, session, place, vocabulary).await
+    Telling::of_run(app, session, place, None, vocabulary).await
 }
 
 /// What is under way.

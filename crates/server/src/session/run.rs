@@ -222,6 +222,11 @@ impl Run {
         self.settled.push_back(RunInput::Heard(decided));
     }
 
+    /// The agent may go on with others meanwhile.
+    pub(super) fn say_that_it_waits(&mut self, call_id: CallId) {
+        self.settled.push_back(RunInput::Heard(Input::ToolWaits(call_id)));
+    }
+
     /// False if it does not run.
     pub(super) fn stop_tool(&mut self, call_id: &CallId) -> bool {
         let Some(tool) = self.tools.get(call_id) else { return false };

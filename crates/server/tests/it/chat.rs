@@ -28,6 +28,37 @@ async fn chat(server: &Server, body: Value) -> (StatusCode, Value) {
     server.post("/api/chat/demo", body).await
 }
 
+#[tokio::test]
+async fn what_is_answered_anew_is_the_last_message_of_the_chat() {
+    let home = Home::instant();
+    let server = home.start();
+    let (first, second) = (said("u1", "say one"), said("u2", "say two"));
+    chat(&server, json!({ "id": "c", "messages": [first] })).await;
+    let answer = json!({ "id": "a1", "role": "assistant", "parts": [] });
+    // It was never sent, because the connection was lost.
+    let anew = json!({
+        "id": "c", "trigger": "regenerate-message", "messages": [first, answer, second],
+    });
+    let kept = async || {
+        let kept = server.get("/api/sessions/c/messages?format=ui").await;
+        let messages = kept["messages"].as_array().unwrap().iter();
+        let texts = messages.map(|it| {
+            let parts = it["parts"].as_array().unwrap();
+            parts.iter().filter_map(|part| part["text"].as_str()).collect::<String>()
+        });
+        texts.collect::<Vec<_>>()
+    };
+    chat(&server, anew.clone()).await;
+    let told = kept().await;
+    assert_eq!(told.len(), 4, "nothing was put aside: {told:?}");
+    assert_eq!(told[2], "say two");
+    chat(&server, anew).await;
+    assert_eq!(kept().await.len(), 4, "now it is answered again");
+    let body = json!({ "id": "c", "trigger": "regenerate-message", "messages": [first] });
+    chat(&server, body).await;
+    assert_eq!(kept().await.len(), 2, "and so is the first, and what came after is put aside");
+}
+
 /// What a reader is told who has everything up to that record, until it is told that the run ended.
 async fn contract_events(server: &Server, session: &str, after: u64) -> Vec<(u64, Value)> {
     let path = format!("/api/sessions/{session}/contract-events?after={after}");

@@ -36,6 +36,7 @@ mod program_approvals;
 mod programs;
 mod queue;
 mod queue_model;
+mod rounds;
 mod send;
 mod sessions;
 mod shell;

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use formats::agui::testing::{Client, comes_back, folded, kept, stream, tell};
+use formats::agui::testing::{Hearing, comes_back, folded, kept};
 use serde_json::Value;
 use transcript::{Event, Record, ResponseId};
 
@@ -14,13 +14,14 @@ use super::all;
 fn the_strictest_client_takes_every_recording() {
     for session in all() {
         for (run, log) in runs(&session.records) {
-            let (mut stream, mut client) = (stream(&run), Client::default());
             let taken_back = taken_back(&log);
-            for n in 0..log.len() {
-                tell(&mut stream, &mut client, &log[n..=n]);
-                let has = without(&taken_back, client.messages.clone());
-                let kept = without(&taken_back, kept(&log[..=n], &run));
-                assert_eq!(has, kept, "{} {run} {n}", session.name);
+            for later in [0, 2, 9] {
+                let mut hearing = Hearing::new(&log, &run, later);
+                while let Some(n_told) = hearing.go_on() {
+                    let has = without(&taken_back, hearing.client.messages.clone());
+                    let kept = without(&taken_back, kept(&log[..n_told], &run));
+                    assert_eq!(has, kept, "{} {run} {n_told}", session.name);
+                }
             }
         }
     }
@@ -33,7 +34,7 @@ fn clients_come_back_to_every_recording() {
             let taken_back = taken_back(&log);
             let whole = without(&taken_back, kept(&log, &run));
             for happened in (1..=log.len()).step_by(3) {
-                let had = folded(&log[..happened / 2], &run).messages;
+                let had = folded(&log[..happened / 2], &run, 0).messages;
                 let client = comes_back(&log, &run, &had, happened);
                 let has = without(&taken_back, client.messages);
                 assert_eq!(has, whole, "{} {run} {happened}", session.name);

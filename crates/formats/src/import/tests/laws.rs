@@ -183,8 +183,12 @@ fn ui_messages(transcript: &Transcript) -> Vec<Value> {
     messages.filter_map(|it| ui::message(it, Profile::V6, &file_url)).collect()
 }
 
+/// In the order of their times: random runs go on side by side.
 fn v4_messages(transcript: &Transcript) -> Vec<Value> {
-    transcript.messages.iter().filter_map(|it| ui_v4::message(it, &file_url)).collect()
+    let messages = transcript.messages.iter().filter_map(|it| ui_v4::message(it, &file_url));
+    let mut messages: Vec<Value> = messages.collect();
+    messages.sort_by_key(|it| it["createdAt"].to_string());
+    messages
 }
 
 /// That a text is the arguments of a call cannot be told without the call.

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use expect_test::expect;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 use transcript::logs::any_log;
-use transcript::{Answer, PartKind, Record, ResponseId, TextRole};
+use transcript::{Answer, CallId, PartKind, Record, ResponseId, TextRole};
 
 use super::folding::{Client, Folded, fold};
-use crate::openai::{Chunks, Options, OtherCalls};
-use crate::tests::finished_runs;
+use crate::openai::{Chunks, Options, OtherCalls, request};
 use crate::tests::logs::{corpus, read, sound_log};
+use crate::tests::{finished_runs, whole};
 
 fn options(other_calls: OtherCalls) -> Options {
     Options { model: "demo".into(), include_usage: true, other_calls }
@@ -29,21 +29,39 @@ struct Response {
 /// by record.
 fn responses(log: &[Record], cut: usize, run: &ResponseId, calls: OtherCalls) -> Vec<Response> {
     let mut stream = Chunks::new(run.clone(), options(calls));
-    let mut responses = Vec::new();
-    let mut chunks = Vec::new();
-    for told in [&log[..cut]].into_iter().chain(log[cut..].chunks(1)) {
-        if stream.is_over() && !stream.waits_for().is_empty() {
-            stream.next_response();
-        }
-        chunks.extend(stream.replay(told));
+    let mut responses: Vec<Response> = Vec::new();
+    let mut chunks = stream.replay(&log[..cut]);
+    for n_told in cut..=log.len() {
         if stream.is_over() && !chunks.is_empty() {
             let completion = stream.completion().unwrap();
             responses.push(Response { chunks: std::mem::take(&mut chunks), completion });
+        }
+        let Some(next) = log.get(n_told) else { break };
+        if !stream.is_over() {
+            chunks.extend(stream.apply(next));
+        } else if let Some(body) = results(&log[..=n_told], run, &responses) {
+            stream = Chunks::new(run.clone(), options(calls));
+            chunks = stream.go_on(&log[..=n_told], &request(&body).unwrap().known);
         }
     }
     check_canonical(&chunks);
     responses.iter().for_each(|it| check_canonical(&it.chunks));
     responses
+}
+
+/// What the client sends as soon as it has a result for each call of the last response.
+fn results(log: &[Record], run: &ResponseId, responses: &[Response]) -> Option<Value> {
+    let last = &responses.last()?.completion["choices"][0]["message"];
+    let transcript = whole(log);
+    let answer = transcript.message(run.as_str())?.answer()?;
+    let mut messages: Vec<Value> =
+        responses.iter().map(|it| it.completion["choices"][0]["message"].clone()).collect();
+    for call in last["tool_calls"].as_array()? {
+        let id = CallId::new(call["id"].as_str()?);
+        answer.call(&id)?.outcome.as_ref()?;
+        messages.push(json!({ "role": "tool", "tool_call_id": id, "content": "red" }));
+    }
+    Some(json!({ "model": "m", "messages": messages }))
 }
 
 /// The one form that every reader takes: who speaks comes first; a call's id, type and name once, with
@@ -203,9 +221,8 @@ fn a_run_that_waits_for_its_client_is_told_in_several_responses() {
     let lines = responses.iter().map(|it| format!("{}\n", it.completion)).collect::<String>();
     expect![[r#"
         {"id":"chatcmpl-r1","object":"chat.completion","created":1700000000,"model":"demo","choices":[{"index":0,"message":{"role":"assistant","content":"Let me look.","reasoning_content":"Hm.\n\nlist(path: '.')\nwaits for a person to allow it, on Callboard's page\n→ {\"n\":3}","tool_calls":[{"id":"c2","type":"function","function":{"name":"ask","arguments":"{\"a\":1}"}},{"id":"c3","type":"function","function":{"name":"ask","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12}}
-        {"id":"chatcmpl-r1-2","object":"chat.completion","created":1700000000,"model":"demo","choices":[{"index":0,"message":{"role":"assistant","content":""},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}
-        {"id":"chatcmpl-r1-3","object":"chat.completion","created":1700000000,"model":"demo","choices":[{"index":0,"message":{"role":"assistant","content":"","reasoning_content":"read()\n→ failed: gone","tool_calls":[{"id":"c5","type":"function","function":{"name":"ask","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":9,"completion_tokens":1,"total_tokens":10}}
-        {"id":"chatcmpl-r1-4","object":"chat.completion","created":1700000000,"model":"demo","choices":[{"index":0,"message":{"role":"assistant","content":"Red it is."},"finish_reason":"stop"}],"usage":{"prompt_tokens":20,"completion_tokens":3,"total_tokens":23}}
+        {"id":"chatcmpl-r1-2","object":"chat.completion","created":1700000000,"model":"demo","choices":[{"index":0,"message":{"role":"assistant","content":"","reasoning_content":"read()\n→ failed: gone","tool_calls":[{"id":"c5","type":"function","function":{"name":"ask","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":9,"completion_tokens":1,"total_tokens":10}}
+        {"id":"chatcmpl-r1-3","object":"chat.completion","created":1700000000,"model":"demo","choices":[{"index":0,"message":{"role":"assistant","content":"Red it is."},"finish_reason":"stop"}],"usage":{"prompt_tokens":20,"completion_tokens":3,"total_tokens":23}}
     "#]].assert_eq(&lines);
 }
 

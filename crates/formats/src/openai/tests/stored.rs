@@ -51,3 +51,15 @@ fn calls_as_text_and_as_array_with_all_and_with_missing_fields() {
         r1 {"type":"run_finish","status":"completed","durationMs":0}
     "#]].assert_eq(&lines(&from_text));
 }
+
+#[test]
+fn calls_are_found_under_either_name() {
+    let calls = json!([{ "id": "c1", "function": { "name": "ls", "arguments": "{}" } }]);
+    for (api, stored) in [(Value::Null, json!(calls.to_string())), (calls.clone(), Value::Null)] {
+        let message =
+            json!({ "role": "assistant", "content": "", "tool_calls": api, "toolCalls": stored });
+        let read = import(&json!([message]), &setting());
+        let is_call = |it: &&crate::import::Entry| matches!(&it.event, transcript::Event::ToolCallStart { tool_name, .. } if tool_name == "ls");
+        assert_eq!(read.iter().filter(is_call).count(), 1);
+    }
+}

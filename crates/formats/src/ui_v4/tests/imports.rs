@@ -28,6 +28,69 @@ fn the_example_of_a_question_about_the_weather() {
         .assert_eq(&(text + "\n"));
 }
 
+fn row(id: &str, entity: &str, content: &str, minute: usize) -> Value {
+    let date = format!("2024-01-01T00:{minute:02}:00.000Z");
+    json!({ "id": id, "entity": entity, "content": content, "creationDate": date })
+}
+
+/// An answer has the time of its final text, a placeholder that of what was gathered last.
+#[test]
+fn messages_have_the_times_of_their_last_rows() {
+    let mut calls = row("x1", "AI_TOOL", "Let me look.", 1);
+    calls["toolCalls"] = json!([{ "id": "c1", "name": "ls", "arguments": "{}" }]);
+    let result = row("t1", "TOOL", r#"{"tool_call_id":"c1","content":"a"}"#, 2);
+    let mut rows = vec![row("u1", "USER", "look", 0), calls, result];
+    let created = |rows: &[Value]| -> Vec<Value> {
+        let messages = exported(&transcript(ui_v4::import_rows(&json!(rows), &setting())));
+        messages.iter().map(|it| it["createdAt"].clone()).collect()
+    };
+    assert_eq!(created(&rows), ["2024-01-01T00:00:00.000Z", "2024-01-01T00:01:00.000Z"]);
+    rows.push(row("x2", "AI_MESSAGE", "There is a.", 3));
+    assert_eq!(created(&rows), ["2024-01-01T00:00:00.000Z", "2024-01-01T00:03:00.000Z"]);
+}
+
+#[test]
+fn the_newest_may_come_first_in_rows_of_one_moment() {
+    let rows = [row("u1", "USER", "look", 0), row("x1", "AI_MESSAGE", "I see.", 0)];
+    let rows: Vec<Value> = rows
+        .into_iter()
+        .chain([row("u2", "USER", "and?", 1), row("x2", "AI_MESSAGE", "No.", 1)])
+        .collect();
+    let newest_first: Vec<Value> = rows.iter().rev().cloned().collect();
+    let read = |rows: &[Value]| exported(&transcript(ui_v4::import_rows(&json!(rows), &setting())));
+    assert_eq!(read(&newest_first), read(&rows));
+}
+
+#[test]
+fn json_that_somebody_said_is_what_they_said() {
+    for text in [r#"{"a":1}"#, "[1]", r#"{"content":7}"#, "{"] {
+        let rows = [row("u1", "USER", text, 0), row("x1", "AI_MESSAGE", text, 1)];
+        let read = exported(&transcript(ui_v4::import_rows(&json!(rows), &setting())));
+        assert_eq!((&read[0]["content"], &read[1]["content"]), (&json!(text), &json!(text)));
+    }
+    let wrapped = row("u1", "USER", r#"{"content":"hi"}"#, 0);
+    let read = exported(&transcript(ui_v4::import_rows(&json!([wrapped]), &setting())));
+    assert_eq!(read[0]["content"], "hi");
+}
+
+#[test]
+fn a_failure_says_what_is_known_of_it() {
+    let failed = |result: Value| {
+        let invocation = json!({ "state": "result", "toolCallId": "c1", "toolName": "ls", "args": {}, "result": result });
+        let message = json!({
+            "id": "a1", "role": "assistant", "content": "",
+            "parts": [{ "type": "tool-invocation", "toolInvocation": invocation }],
+            "annotations": [{ "toolCallId": "c1", "toolState": "failed" }],
+        });
+        let read = exported(&transcript(ui_v4::import(&json!([message]), &setting())));
+        read[0]["parts"][0]["toolInvocation"]["result"]["error"]["message"].clone()
+    };
+    assert_eq!(failed(json!({ "error": { "message": "gone" } })), "gone");
+    assert_eq!(failed(json!("gone")), "gone");
+    assert_eq!(failed(json!({ "error": null })), "The call failed.");
+    assert_eq!(failed(Value::Null), "The call failed.");
+}
+
 #[test]
 fn rows_that_broke_off() {
     let rows = json!([

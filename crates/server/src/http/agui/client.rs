@@ -1,13 +1,12 @@
 //! Who asks for a run, and how it is told to them: server-sent events, each with one AG-UI event.
 
-use std::collections::HashSet;
-
 use axum::body::Body;
 use axum::response::Response;
 use formats::agui::{Stream, Version, frame, messages, snapshots};
+use formats::incoming::Known;
 use serde_json::{Value, json};
 use store::Window;
-use transcript::{Attachment, CallId, Record, ResponseId, Seq, SessionId, Transcript};
+use transcript::{Attachment, Record, ResponseId, Seq, SessionId, Transcript};
 
 use crate::http::App;
 use crate::http::error::HttpError;
@@ -31,10 +30,8 @@ pub(super) enum Reason {
     /// The conversation is new here. What it brought along it has.
     Begins,
     Says,
-    /// It has run these calls, or decided about others.
-    HasDecided {
-        ran: HashSet<CallId>,
-    },
+    /// It has run calls, or decided about them.
+    GoesOn,
     /// It wants to know how things stand.
     ComesBack,
 }
@@ -50,8 +47,7 @@ impl Vocabulary for Client {
         let mut stream = Stream::new(run.clone(), self.session.as_str(), &self.run);
         let mut returning = None;
         match &self.reason {
-            Reason::Begins => (),
-            Reason::HasDecided { ran } => stream.leave_out_results(ran.clone()),
+            Reason::Begins | Reason::GoesOn => (),
             Reason::Says => {
                 if let Some(all) = self.unknown(&run).await? {
                     stream.open_with(snapshots(&self.known, all));
@@ -62,7 +58,7 @@ impl Vocabulary for Client {
                 returning = Some(Returning { known: self.known.clone(), earlier });
             }
         }
-        Ok(Box::new(Telling { stream, run: self.run.clone(), returning }))
+        Ok(Box::new(Telling { stream, returning }))
     }
 
     fn failure(&self, why: &str) -> String {
@@ -118,7 +114,6 @@ impl Client {
 /// One run, told to the client under the client's name for it.
 struct Telling {
     stream: Stream,
-    run: String,
     /// Until it knows how things stand.
     returning: Option<Returning>,
 }
@@ -138,15 +133,11 @@ impl Voice for Telling {
         events.iter().map(frame).collect()
     }
 
+    fn go_on(&mut self, records: &[Record], known: &Known) -> String {
+        self.stream.go_on(records, known).iter().map(frame).collect()
+    }
+
     fn is_over(&self) -> bool {
         self.stream.is_over()
-    }
-
-    fn waits_for(&self) -> Vec<CallId> {
-        self.stream.waits_for()
-    }
-
-    fn next_response(&mut self) {
-        self.stream.next_run(&self.run);
     }
 }

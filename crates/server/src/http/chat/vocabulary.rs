@@ -2,10 +2,11 @@
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
+use formats::incoming::Known;
 use formats::ui::Profile;
 use formats::{ui, ui_v4};
 use serde_json::json;
-use transcript::{CallId, Record, ResponseId};
+use transcript::{Record, ResponseId};
 
 use crate::http::error::HttpError;
 use crate::http::guest::events::{self, DONE, event};
@@ -39,23 +40,17 @@ impl Vocabulary for Ui {
 impl Voice for ui::Stream {
     fn tell(&mut self, records: &[Record]) -> String {
         let was_over = self.is_over();
-        let mut events: String = self.replay(records).iter().map(event).collect();
-        if self.is_over() && !was_over {
-            events.push_str(DONE);
-        }
-        events
+        let chunks = self.replay(records);
+        events::all(&chunks, self.is_over() && !was_over)
+    }
+
+    fn go_on(&mut self, records: &[Record], known: &Known) -> String {
+        let chunks = self.go_on(records, known);
+        events::all(&chunks, self.is_over())
     }
 
     fn is_over(&self) -> bool {
         self.is_over()
-    }
-
-    fn waits_for(&self) -> Vec<CallId> {
-        self.waits_for()
-    }
-
-    fn next_response(&mut self) {
-        self.next_response();
     }
 }
 
@@ -85,15 +80,11 @@ impl Voice for ui_v4::Stream {
         self.replay(records).concat()
     }
 
+    fn go_on(&mut self, records: &[Record], known: &Known) -> String {
+        self.go_on(records, known).concat()
+    }
+
     fn is_over(&self) -> bool {
         self.is_over()
-    }
-
-    fn waits_for(&self) -> Vec<CallId> {
-        self.waits_for()
-    }
-
-    fn next_response(&mut self) {
-        self.next_response();
     }
 }

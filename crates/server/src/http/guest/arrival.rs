@@ -9,7 +9,7 @@ use formats::import::{Entry, Setting};
 use formats::incoming::{File, Given};
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
-use transcript::{ClientTool, Event, Level, Record, Seq, SessionId, put_to_rest};
+use transcript::{ClientId, ClientTool, Event, Level, Record, Seq, SessionId, put_to_rest};
 
 use super::files::attach;
 use crate::clock;
@@ -175,7 +175,8 @@ async fn bring_along(app: &App, beginning: &Beginning<'_>) -> Result<(), HttpErr
         }
     }
     let attach = |file: &File| kept.get(&file.url).cloned();
-    let entries = import(&messages, &Setting { agent: &agent, now, attach: &attach });
+    let mut entries = import(&messages, &Setting { agent: &agent, now, attach: &attach });
+    entries.iter_mut().for_each(|it| name_as_client(&mut it.event, earlier));
     let created = Event::SessionCreated { agent, workspace: None, title: None };
     let archived = archived.then_some(Event::SessionUpdated {
         agent: None,
@@ -197,6 +198,15 @@ async fn bring_along(app: &App, beginning: &Beginning<'_>) -> Result<(), HttpErr
     // Only what comes next is to be answered.
     records.extend(put_to_rest(&records));
     make_session(app, session, records.into()).await
+}
+
+/// The client finds its messages again by its own names for them.
+fn name_as_client(event: &mut Event, earlier: &[Value]) {
+    if let Event::UserMessage { message_id, client_id: client_id @ None, .. } = event
+        && earlier.iter().any(|it| it["id"] == message_id.as_str())
+    {
+        *client_id = Some(ClientId::new(message_id.as_str()));
+    }
 }
 
 /// Tools belong to a message: the run that goes on after it may call them.

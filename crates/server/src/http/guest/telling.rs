@@ -2,9 +2,8 @@
 //! when it is the client's turn.
 //!
 //! The connection is a listener and no more: a client that goes away stops nothing. Who comes back is
-//! told the run from its beginning.
+//! told the run from its beginning, and who goes on with it what they do not have.
 
-use std::collections::HashSet;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -12,11 +11,12 @@ use axum::body::{Body, Bytes};
 use axum::http::HeaderName;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use formats::incoming::Known;
 use futures_util::stream;
 use store::MessageKind;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, interval_at};
-use transcript::{CallId, Event, MessageId, Record, ResponseId, Seq, SessionId, SteerState};
+use transcript::{Event, MessageId, Record, ResponseId, Seq, SessionId, SteerState};
 
 use crate::http::App;
 use crate::http::error::HttpError;
@@ -41,6 +41,11 @@ pub(in crate::http) mod events {
 
     pub(in crate::http) fn event(data: &serde_json::Value) -> String {
         format!("data: {data}\n\n")
+    }
+
+    pub(in crate::http) fn all(data: &[serde_json::Value], is_over: bool) -> String {
+        let events: String = data.iter().map(event).collect();
+        if is_over { events + DONE } else { events }
     }
 }
 
@@ -69,14 +74,11 @@ pub(in crate::http) trait Voice: Send {
     /// What these records add, told at once.
     fn tell(&mut self, records: &[Record]) -> String;
 
+    /// The same, to a client that has some of it and asks again.
+    fn go_on(&mut self, records: &[Record], known: &Known) -> String;
+
     /// The response has ended: the run too, or it waits for the client.
     fn is_over(&self) -> bool;
-
-    /// The calls that it waits for.
-    fn waits_for(&self) -> Vec<CallId>;
-
-    /// The client has asked again: what comes now is for it.
-    fn next_response(&mut self);
 }
 
 pub(in crate::http) struct Telling<V> {
@@ -126,45 +128,22 @@ impl<V: Vocabulary> Telling<V> {
     }
 
     /// A run from its beginning to where it stands, told at once and without pauses, and then live:
-    /// for a client that comes back.
-    pub(in crate::http) async fn again(
+    /// for a client that comes back. What it knows of the run is left out.
+    pub(in crate::http) async fn of_run(
         app: App,
         session: SessionId,
         run: RunPlace,
+        known: Option<&Known>,
         vocabulary: V,
     ) -> Result<Self, HttpError> {
         let mut voice = vocabulary.voice(run.id).await?;
         let mut feed = Feed::after(app.clone(), session.clone(), run.after);
-        let unsent = voice.tell(&feed.catch_up().await?);
+        let records = feed.catch_up().await?;
+        let unsent = match known {
+            Some(known) => voice.go_on(&records, known),
+            None => voice.tell(&records),
+        };
         let has_ended = voice.is_over();
-        let telling = Self::new(app, session, run.after, Subject::Run(voice), vocabulary);
-        Ok(Self { feed, unsent, has_ended, ..telling })
-    }
-
-    /// A run from where the client has decided about these calls. What led to that it has heard.
-    pub(in crate::http) async fn from_decision(
-        app: App,
-        session: SessionId,
-        run: RunPlace,
-        decided: &HashSet<CallId>,
-        vocabulary: V,
-    ) -> Result<Self, HttpError> {
-        let mut voice = vocabulary.voice(run.id).await?;
-        let mut feed = Feed::after(app.clone(), session.clone(), run.after);
-        let mut unsent = String::new();
-        let mut has_ended = false;
-        for record in feed.catch_up().await? {
-            unsent.push_str(&voice.tell(&[record]));
-            if !voice.is_over() {
-                continue;
-            }
-            has_ended = !voice.waits_for().iter().any(|call| decided.contains(call));
-            if has_ended {
-                break;
-            }
-            unsent.clear();
-            voice.next_response();
-        }
         let telling = Self::new(app, session, run.after, Subject::Run(voice), vocabulary);
         Ok(Self { feed, unsent, has_ended, ..telling })
     }

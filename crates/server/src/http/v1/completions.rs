@@ -226,7 +226,7 @@ async fn answer<V: Vocabulary>(
     request: Request,
     vocabulary: V,
 ) -> Result<Telling<V>, HttpError> {
-    let Request { said, results, tools, .. } = request;
+    let Request { said, results, known, tools, .. } = request;
     match (place, said) {
         (Place::New(session), Some(said)) => {
             let saying = Saying { said, instead_of: None, tools };
@@ -244,8 +244,10 @@ async fn answer<V: Vocabulary>(
             let saying = Saying { said, instead_of: None, tools };
             say(app, session, saying, vocabulary).await
         }
-        (Place::Known(session), None) => go_on(app, session, results, vocabulary).await,
-        (Place::Run(session, calls), _) => tell_decided(app, session, &calls, vocabulary).await,
+        (Place::Known(session), None) => go_on(app, session, results, &known, vocabulary).await,
+        (Place::Run(session, calls), _) => {
+            tell_decided(app, session, &calls, &known, vocabulary).await
+        }
     }
 }
 

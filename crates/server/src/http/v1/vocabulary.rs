@@ -4,9 +4,10 @@ use axum::Json;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use formats::incoming::Known;
 use formats::openai::{Chunks, Options, failure};
 use serde_json::Value;
-use transcript::{CallId, Record, ResponseId};
+use transcript::{Record, ResponseId};
 
 use crate::http::error::HttpError;
 use crate::http::guest::events::{self, DONE, event};
@@ -58,23 +59,24 @@ struct Whole(Chunks);
 impl Voice for InChunks {
     fn tell(&mut self, records: &[Record]) -> String {
         let was_over = self.0.is_over();
-        let mut events: String = self.0.replay(records).iter().map(event).collect();
-        if self.0.is_over() && !was_over {
-            events.push_str(DONE);
-        }
-        events
+        let chunks = self.0.replay(records);
+        events::all(&chunks, self.0.is_over() && !was_over)
+    }
+
+    fn go_on(&mut self, records: &[Record], known: &Known) -> String {
+        let chunks = self.0.go_on(records, known);
+        events::all(&chunks, self.0.is_over())
     }
 
     fn is_over(&self) -> bool {
         self.0.is_over()
     }
+}
 
-    fn waits_for(&self) -> Vec<CallId> {
-        self.0.waits_for()
-    }
-
-    fn next_response(&mut self) {
-        self.0.next_response();
+impl Whole {
+    fn said_at_once(&self, was_over: bool) -> String {
+        let ended = Some(&self.0).filter(|it| it.is_over() && !was_over);
+        ended.and_then(Chunks::completion).map(|it| it.to_string()).unwrap_or_default()
     }
 }
 
@@ -82,20 +84,16 @@ impl Voice for Whole {
     fn tell(&mut self, records: &[Record]) -> String {
         let was_over = self.0.is_over();
         self.0.replay(records);
-        let ended = Some(&self.0).filter(|it| it.is_over() && !was_over);
-        ended.and_then(Chunks::completion).map(|it| it.to_string()).unwrap_or_default()
+        self.said_at_once(was_over)
+    }
+
+    fn go_on(&mut self, records: &[Record], known: &Known) -> String {
+        self.0.go_on(records, known);
+        self.said_at_once(false)
     }
 
     fn is_over(&self) -> bool {
         self.0.is_over()
-    }
-
-    fn waits_for(&self) -> Vec<CallId> {
-        self.0.waits_for()
-    }
-
-    fn next_response(&mut self) {
-        self.0.next_response();
     }
 }
 

@@ -166,6 +166,7 @@ impl Task {
         let since = run.answer.call(&call_id).and_then(|it| it.running_since);
         let until = since.unwrap_or_else(clock::now).plus(self.shared.approvals.timeout_ms);
         run.at_client.insert(call_id.clone(), until);
+        run.say_that_it_waits(call_id.clone());
         if since.is_none() {
             self.push(Some(&id), Event::ToolRunning { call_id });
         }
@@ -199,6 +200,9 @@ impl Task {
         let until = asked_at.unwrap_or_else(clock::now).plus(self.shared.approvals.timeout_ms);
         let waiting = WaitingCall { tool_name, arguments, until, asked_by };
         run.waiting.insert(call_id.clone(), waiting);
+        if asked_by == AskedBy::Us {
+            run.say_that_it_waits(call_id.clone());
+        }
         if asked_at.is_none() {
             let can_edit = !matches!(asked_by, AskedBy::Program { can_edit: false, .. });
             let options = ApprovalOptions { scopes, can_edit, form, covers, reason, target };

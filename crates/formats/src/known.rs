@@ -1,0 +1,144 @@
+//! What a client has of a run, by its own words.
+//!
+//! Clients send back what they were told. So a response that goes on with a run needs no memory of the
+//! responses before: what the client does not have is what it is told, whoever has told it the rest,
+//! and whatever has happened in between.
+//!
+//! Parts are told in the order of the answer's parts, and a response ends where nothing is open. So a
+//! client has all parts up to the last one that it names.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+use transcript::{Answer, Call, CallId, Part, PartKind};
+
+use crate::call;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Known {
+    pub(crate) calls: HashMap<CallId, KnownCall>,
+    pub(crate) words: KnownWords,
+    /// How many steps were begun, where the client counts them.
+    pub(crate) n_steps: usize,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct KnownCall {
+    /// It was asked whether the call may run.
+    pub(crate) asked: bool,
+    pub(crate) outcome: KnownOutcome,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) enum KnownOutcome {
+    #[default]
+    None,
+    /// Some outcome, which stays as it is.
+    Any,
+    Output(Value),
+    Error(String),
+}
+
+/// Which texts and thoughts it has besides those that come before its last call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum KnownWords {
+    /// So many after that call.
+    After(usize),
+    /// The same, where the client has no empty ones.
+    SpokenAfter(usize),
+    Named(HashSet<String>),
+    /// Those of the steps of its calls.
+    OfSteps,
+}
+
+impl Default for KnownWords {
+    fn default() -> Self {
+        Self::After(0)
+    }
+}
+
+impl Known {
+    pub(crate) fn asked(&self) -> HashSet<CallId> {
+        self.calls.iter().filter(|(_, it)| it.asked).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Whether the client has what came of a call that it has. Of one that it does not name, it does.
+    pub(crate) fn has_outcome(&self, call: &Call) -> bool {
+        let Some(known) = self.calls.get(&call.id) else { return call.outcome.is_some() };
+        call.outcome.is_some()
+            && match &known.outcome {
+                KnownOutcome::None => false,
+                KnownOutcome::Any => true,
+                KnownOutcome::Output(output) => {
+                    call::error_text(call).is_none() && call::output(call) == *output
+                }
+                KnownOutcome::Error(error) => call::error_text(call).as_ref() == Some(error),
+            }
+    }
+
+    pub(crate) fn has_run(&self, call: &CallId) -> bool {
+        self.calls.contains_key(call)
+    }
+
+    /// How many of the answer's parts it has. What is not whole it hears from the beginning.
+    pub(crate) fn n_parts(&self, answer: &Answer) -> usize {
+        let last_call = answer.parts.iter().rposition(|it| self.has_call(it));
+        let n_called = last_call.map_or(0, |idx| idx + 1);
+        let n_named = match &self.words {
+            KnownWords::After(n_words) => {
+                nth_after(answer, n_called, *n_words, |part| words(part).is_some())
+            }
+            KnownWords::SpokenAfter(n_words) => {
+                let is_spoken = |part: &Part| words(part).is_some_and(|it| !it.is_empty());
+                nth_after(answer, n_called, *n_words, is_spoken)
+            }
+            KnownWords::Named(names) => {
+                let is_named = |part: &Part| id_of(part).is_some_and(|id| names.contains(id));
+                answer.parts.iter().rposition(is_named).map_or(0, |idx| idx + 1)
+            }
+            KnownWords::OfSteps => {
+                let step = last_call.and_then(|idx| answer.parts[idx].step);
+                let is_of_it = |part: &Part| step.is_some() && part.step <= step;
+                answer.parts.iter().rposition(is_of_it).map_or(0, |idx| idx + 1)
+            }
+        };
+        let is_open = |part: &Part| part.parent.is_none() && is_open(part);
+        let n_whole = answer.parts.iter().position(is_open).unwrap_or(answer.parts.len());
+        n_called.max(n_named).min(n_whole)
+    }
+
+    fn has_call(&self, part: &Part) -> bool {
+        matches!(&part.kind, PartKind::Call(call) if self.calls.contains_key(&call.id))
+    }
+}
+
+/// Behind the nth of these parts, or the last one, that come after so many parts.
+fn nth_after(answer: &Answer, n_parts: usize, n: usize, counts: impl Fn(&Part) -> bool) -> usize {
+    let later = answer.parts.iter().enumerate().skip(n_parts);
+    let counted = later.filter(|(_, part)| part.parent.is_none() && counts(part));
+    counted.take(n).last().map_or(0, |(idx, _)| idx + 1)
+}
+
+fn words(part: &Part) -> Option<&str> {
+    match &part.kind {
+        PartKind::Text(text) => Some(&text.text),
+        PartKind::Thinking(thinking) => Some(&thinking.text),
+        _ => None,
+    }
+}
+
+fn is_open(part: &Part) -> bool {
+    match &part.kind {
+        PartKind::Text(text) => text.open,
+        PartKind::Thinking(thinking) => thinking.open,
+        _ => false,
+    }
+}
+
+fn id_of(part: &Part) -> Option<&str> {
+    match &part.kind {
+        PartKind::Text(text) => Some(text.id.as_str()),
+        PartKind::Thinking(thinking) => Some(thinking.id.as_str()),
+        _ => None,
+    }
+}

@@ -1,0 +1,238 @@
+//! Runs that need their client more than once: each response tells what the client does not have, in
+//! every vocabulary.
+
+use ::formats::agui::testing::Client;
+use expect_test::{Expect, expect};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::model::Model;
+use crate::openai::start;
+use crate::program::Server;
+
+/// What the model does in one step.
+enum Step<'a> {
+    Calls(&'a [(&'a str, Value)]),
+    Says(&'a str),
+}
+
+async fn play(model: &mut Model, step: Step<'_>) {
+    let mut asked = model.asked().await;
+    let calls = match step {
+        Step::Says(text) => return asked.answer(text).await,
+        Step::Calls(calls) => calls,
+    };
+    asked.begin().await;
+    for (idx, (name, arguments)) in calls.iter().enumerate() {
+        let function = json!({ "name": name, "arguments": arguments.to_string() });
+        let id = format!("call_{idx}");
+        let call = json!({ "index": idx, "id": id, "type": "function", "function": function });
+        asked.say(json!({ "tool_calls": [call] })).await;
+    }
+    asked.finish("tool_calls").await;
+}
+
+fn run(command: &str) -> (&'static str, Value) {
+    ("shell", json!({ "command": command }))
+}
+
+const ASKING: &str = "tools = [\"shell\"]";
+
+fn data(told: &Value) -> Vec<Value> {
+    let frames = told.as_str().unwrap_or_default().split("\n\n");
+    let data = frames.filter_map(|it| it.strip_prefix("data: ")).filter(|it| *it != "[DONE]");
+    data.map(|it| serde_json::from_str(it).unwrap()).collect()
+}
+
+/// Chunks in short: kinds, with the numbers of calls.
+fn in_short(told: &Value) -> String {
+    let of_call = |chunk: &Value| {
+        let id = chunk["toolCallId"].as_str()?.rsplit_once('.')?.1.to_owned();
+        Some(format!(":{id}"))
+    };
+    let words = data(told).into_iter().filter(|it| it["type"] != "tool-input-delta").map(|it| {
+        let kind = it["type"].as_str().unwrap();
+        format!("{kind}{}", of_call(&it).unwrap_or_default())
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A chat as the AI SDK has it, whose last message is the answer as it is kept.
+struct Chat<'a> {
+    server: &'a Server,
+    tools: Value,
+}
+
+impl Chat<'_> {
+    async fn post(&self, message: &Value) -> Value {
+        let body = json!({ "id": "c", "messages": [message], "tools": self.tools });
+        let (status, told) = self.server.post("/api/chat", body).await;
+        assert_eq!(status, StatusCode::OK, "{told}");
+        told
+    }
+
+    async fn say(&self, text: &str) -> Value {
+        let parts = json!([{ "type": "text", "text": text }]);
+        self.post(&json!({ "id": "u1", "role": "user", "parts": parts })).await
+    }
+
+    async fn last(&self) -> Value {
+        let kept = self.server.get("/api/sessions/c/messages?format=ui").await;
+        kept["messages"].as_array().unwrap().last().unwrap().clone()
+    }
+
+    /// The client's message once it has decided about all that it was asked, one answer for each.
+    async fn decided(&self, answers: &[bool]) -> Value {
+        let mut message = self.last().await;
+        let parts = message["parts"].as_array_mut().unwrap();
+        let asked = parts.iter_mut().filter(|it| it["state"] == "approval-requested");
+        for (part, approved) in asked.zip(answers) {
+            part["state"] = json!("approval-responded");
+            part["approval"]["approved"] = json!(approved);
+        }
+        message
+    }
+
+    /// The same where it has run its calls, as many as that.
+    async fn ran(&self, n_calls: usize) -> Value {
+        let mut message = self.last().await;
+        let parts = message["parts"].as_array_mut().unwrap();
+        for part in parts.iter_mut().filter(|it| it["state"] == "input-available").take(n_calls) {
+            part["state"] = json!("output-available");
+            part["output"] = json!("done");
+        }
+        message
+    }
+}
+
+#[track_caller]
+fn check(told: &[Value], expect: Expect) {
+    let lines: Vec<String> = told.iter().map(in_short).collect();
+    expect.assert_eq(&lines.join("\n"));
+}
+
+#[tokio::test]
+async fn a_run_may_ask_twice() {
+    let mut model = Model::start().await;
+    let (_home, server) = start(&model, ASKING);
+    let chat = Chat { server: &server, tools: Value::Null };
+    let (a, b) = ([run("touch a")], [run("touch b")]);
+    let (first, ()) = tokio::join!(chat.say("go"), play(&mut model, Step::Calls(&a)));
+    let decided = chat.decided(&[true]).await;
+    let (second, ()) = tokio::join!(chat.post(&decided), play(&mut model, Step::Calls(&b)));
+    let decided = chat.decided(&[true]).await;
+    let (third, ()) = tokio::join!(chat.post(&decided), play(&mut model, Step::Says("Done.")));
+    // Another window, or one that tries again, hears the same.
+    let again = chat.post(&decided).await;
+    assert_eq!(in_short(&again), in_short(&third));
+    check(
+        &[first, second, third],
+        expect![[r#"
+        start start-step tool-input-start:1 tool-input-available:1 tool-approval-request:1 finish-step finish
+        start tool-output-available:1 start-step tool-input-start:2 tool-input-available:2 tool-approval-request:2 finish-step finish
+        start tool-output-available:2 start-step text-start text-delta text-end finish-step finish"#]],
+    );
+}
+
+#[tokio::test]
+async fn several_answers_come_at_once() {
+    let mut model = Model::start().await;
+    let (_home, server) = start(&model, ASKING);
+    let chat = Chat { server: &server, tools: Value::Null };
+    let both = [run("touch a"), run("touch b")];
+    let (first, ()) = tokio::join!(chat.say("go"), play(&mut model, Step::Calls(&both)));
+    let decided = chat.decided(&[false, true]).await;
+    let (second, ()) = tokio::join!(chat.post(&decided), play(&mut model, Step::Says("Done.")));
+    check(
+        &[first, second],
+        expect![[r#"
+        start start-step tool-input-start:1 tool-input-start:2 tool-input-available:1 tool-input-available:2 tool-approval-request:1 tool-approval-request:2 finish-step finish
+        start tool-output-denied:1 tool-output-available:2 start-step text-start text-delta text-end finish-step finish"#]],
+    );
+}
+
+/// More than may run side by side.
+#[tokio::test]
+async fn a_client_may_have_many_calls_to_run_and_give_some_results_first() {
+    let mut model = Model::start().await;
+    let (_home, server) = start(&model, "parallel_tools = 2\ntools = []");
+    let chat = Chat { server: &server, tools: json!({ "pick": {} }) };
+    let calls: Vec<_> = (0..3).map(|_| ("pick", json!({}))).collect();
+    let (first, ()) = tokio::join!(chat.say("go"), play(&mut model, Step::Calls(&calls)));
+    let some = chat.ran(2).await;
+    let second = chat.post(&some).await;
+    let all = chat.ran(3).await;
+    let (third, ()) = tokio::join!(chat.post(&all), play(&mut model, Step::Says("Done.")));
+    let again = chat.post(&all).await;
+    assert_eq!(in_short(&again), in_short(&third));
+    check(
+        &[first, second, third],
+        expect![[r#"
+        start start-step tool-input-start:1 tool-input-start:2 tool-input-start:3 tool-input-available:1 tool-input-available:2 tool-input-available:3 finish-step finish
+        start finish
+        start start-step text-start text-delta text-end finish-step finish"#]],
+    );
+}
+
+#[tokio::test]
+async fn the_face_of_openai_tells_each_call_once() {
+    let mut model = Model::start().await;
+    let (_home, server) = start(&model, "tools = []");
+    let tool = |name: &str| json!({ "type": "function", "function": { "name": name } });
+    let tools = json!([tool("left"), tool("right")]);
+    let mut messages = vec![json!({ "role": "user", "content": "go" })];
+    let ask = async |messages: &[Value]| {
+        let body = json!({ "model": "m", "messages": messages, "tools": tools });
+        let (status, told) = server.post("/v1/chat/completions", body).await;
+        assert_eq!(status, StatusCode::OK, "{told}");
+        told["choices"][0]["message"].clone()
+    };
+    for name in ["left", "right"] {
+        let calls = [(name, json!({}))];
+        let (told, ()) = tokio::join!(ask(&messages), play(&mut model, Step::Calls(&calls)));
+        let [call] = told["tool_calls"].as_array().unwrap().as_slice() else { panic!("{told}") };
+        assert_eq!(call["function"]["name"], name);
+        let result = json!({ "role": "tool", "tool_call_id": call["id"], "content": "gone" });
+        messages.extend([told, result]);
+    }
+    let (told, ()) = tokio::join!(ask(&messages), play(&mut model, Step::Says("Done.")));
+    assert_eq!(told, json!({ "role": "assistant", "content": "Done." }));
+}
+
+/// One run of AG-UI: which kinds of events it told.
+async fn run_agui(server: &Server, client: &mut Client) -> String {
+    let tools =
+        json!([{ "name": "left", "description": "" }, { "name": "right", "description": "" }]);
+    let body =
+        json!({ "threadId": "t", "runId": "r", "messages": client.messages, "tools": tools });
+    let (status, told) = server.post("/api/agui/m", body).await;
+    assert_eq!(status, StatusCode::OK, "{told}");
+    client.hear(told.as_str().unwrap());
+    let kinds = data(&told).into_iter().map(|it| it["type"].as_str().unwrap().to_owned());
+    kinds.collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test]
+async fn ag_ui_takes_results_one_by_one() {
+    let mut model = Model::start().await;
+    let (_home, server) = start(&model, "tools = []");
+    let user = json!({ "id": "u1", "role": "user", "content": "go" });
+    let mut client = Client::with(vec![user]);
+    let both = [("left", json!({})), ("right", json!({}))];
+    let (first, ()) =
+        tokio::join!(run_agui(&server, &mut client), play(&mut model, Step::Calls(&both)));
+    let calls = client.messages[1]["toolCalls"].as_array().unwrap().clone();
+    let result = |idx: usize| {
+        let (id, call) = (format!("mine{idx}"), &calls[idx]["id"]);
+        json!({ "id": id, "role": "tool", "toolCallId": call, "content": "gone" })
+    };
+    client.messages.push(result(0));
+    let second = run_agui(&server, &mut client).await;
+    client.messages.push(result(1));
+    let (third, ()) =
+        tokio::join!(run_agui(&server, &mut client), play(&mut model, Step::Says("Done.")));
+    expect![[r#"
+        RUN_STARTED STEP_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END TOOL_CALL_END STEP_FINISHED RUN_FINISHED
+        RUN_STARTED RUN_FINISHED
+        RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED RUN_FINISHED"#]].assert_eq(&[first, second, third].join("\n"));
+}
