@@ -820,10 +820,12 @@ function answerTo(question) {
 
 actions.answer = (button) => {
   const questions = all("fieldset", up(button, "form"));
+  const isGiven = (/** @type {unknown} */ it) => it !== undefined && it !== "";
+  if (!questions.every((it) => it.dataset.optional || isGiven(answerTo(it)))) {
+    throw new Error("please answer every question.");
+  }
   const answers = questions.map((it) => [it.dataset.question, answerTo(it)]);
-  const isMissing = (/** @type {HTMLElement} */ it) => !it.dataset.optional && ["", undefined].includes(answerTo(it));
-  if (questions.some(isMissing)) throw new Error("please answer every question.");
-  const given = answers.filter(([, it]) => it !== undefined && it !== "");
+  const given = answers.filter(([, it]) => isGiven(it));
   return decide(button, { decision: "accepted", arguments: { answers: Object.fromEntries(given) } });
 };
 
