@@ -33,6 +33,7 @@ mod openai;
 mod own_tools;
 mod program;
 mod program_approvals;
+mod program_stops;
 mod programs;
 mod queue;
 mod queue_model;

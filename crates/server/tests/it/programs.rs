@@ -1,25 +1,14 @@
-//! Agents that are programs: whatever they do, the run has one end, and nothing of them is left.
+//! Agents that are programs: whatever they do, the run has one end, and what they said is there.
 
-use reqwest::Method;
 use serde_json::{Value, json};
-use transcript::{
-    Answer, CallState, CancelReason, ErrorCode, Event, PartKind, RunStatus, Seq, Trigger,
-};
+use transcript::{Answer, ErrorCode, Event, PartKind, RunStatus, Seq, Trigger};
 
-use crate::program::{Home, Server};
+use crate::program::Server;
 use crate::stand_in::{
-    has_reached, last_answer, left, make_executable, open_gate, playing, session,
+    alive, cancel, error, has_reached, last_answer, left, make_executable, open_gate, playing,
+    session, status,
 };
 use crate::watcher::{Watcher, is_quiet, watch_until};
-
-fn status(answer: &Answer) -> RunStatus {
-    answer.finish.as_ref().unwrap().status
-}
-
-fn error(answer: &Answer) -> (ErrorCode, String) {
-    let error = answer.finish.as_ref().unwrap().error.clone().unwrap();
-    (error.code, error.message)
-}
 
 fn unrecognized(answer: &Answer) -> Vec<String> {
     let raw = |kind: &PartKind| match kind {
@@ -27,23 +16,6 @@ fn unrecognized(answer: &Answer) -> Vec<String> {
         _ => None,
     };
     answer.parts.iter().filter_map(|it| raw(&it.kind)).collect()
-}
-
-/// Processes that carry a mark of ours and are about this workspace.
-fn alive(home: &Home) -> Vec<String> {
-    let workspace = home.workspace().canonicalize().unwrap();
-    let is_ours = |pid: &String| {
-        let folder = std::path::Path::new("/proc").join(pid);
-        let environ = std::fs::read(folder.join("environ")).unwrap_or_default();
-        let is_marked = environ.split(|it| *it == 0).any(|it| it.starts_with(b"CALLBOARD_MARK="));
-        is_marked && std::fs::read_link(folder.join("cwd")).is_ok_and(|it| it == workspace)
-    };
-    let pids = std::fs::read_dir("/proc").unwrap().flatten();
-    pids.filter_map(|it| it.file_name().into_string().ok()).filter(is_ours).collect()
-}
-
-async fn cancel(server: &Server, session: &str) -> Value {
-    server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await.1
 }
 
 #[tokio::test]
@@ -248,200 +220,6 @@ async fn a_flood_can_be_stopped() {
     cancel(&server, &session).await;
     assert_eq!(alive(&home), Vec::<String>::new());
     assert_eq!(status(&last_answer(&server, &session).await), RunStatus::Cancelled);
-}
-
-#[tokio::test]
-async fn an_interrupt_that_is_heeded_keeps_the_program() {
-    let scene = "hear_user; text Half; reached middle; hear interrupt
-        result true aborted_streaming; hear_user; text Whole; result; hear_user";
-    let home = playing(scene, "");
-    let server = home.start();
-    let session = session(&server).await;
-    server.send(&session, "hello").await;
-    has_reached(&home, "middle").await;
-    assert_eq!(cancel(&server, &session).await["cancelled"], true);
-    let answer = last_answer(&server, &session).await;
-    assert_eq!(answer.cancelled, Some(CancelReason::UserCancel));
-    server.send(&session, "go on").await;
-    assert_eq!(last_answer(&server, &session).await.content(), "Whole");
-    assert_eq!(left(&home, "args").lines().count(), 1, "the same process");
-}
-
-/// Codex ends its turn and lets its commands go on.
-#[tokio::test]
-async fn a_command_that_goes_on_after_the_interrupt_is_ended_too() {
-    let scene = r#"hear_user; use t1 Bash '{"command":"sleep 600"}'; setsid sleep 600 & reached middle
-        hear interrupt; result true aborted_tools; hear_user"#;
-    let home = playing(scene, "");
-    let server = home.start();
-    let session = session(&server).await;
-    server.send(&session, "hello").await;
-    has_reached(&home, "middle").await;
-    cancel(&server, &session).await;
-    assert_eq!(alive(&home), Vec::<String>::new());
-    let answer = last_answer(&server, &session).await;
-    assert_eq!(answer.calls().next().unwrap().state, CallState::Interrupted);
-}
-
-/// It says that the call has ended, and the command is still there. What it began before, and what it
-/// needs for itself, goes on.
-#[tokio::test]
-async fn a_command_that_outlives_its_end_is_ended_before_anybody_is_told() {
-    let scene = r#"keep() { echo $! > $1; }
-        hear_user; sleep 600 & keep helper; setsid sleep 600 & keep earlier; text Done; result
-        hear_user; sleep 600 & keep late_helper; use t1 Bash '{"command":"sleep 600"}'
-        setsid sleep 600 & keep plain
-        setsid sh -c 'trap "" TERM; while :; do sleep 1; done' & keep stubborn
-        reached middle; hear interrupt; used t1 Interrupted true; result true aborted_tools
-        hear_user; text Whole; result; hear_user"#;
-    let home = playing(scene, "");
-    let server = home.start();
-    let session = session(&server).await;
-    server.send(&session, "hello").await;
-    last_answer(&server, &session).await;
-    server.send(&session, "more").await;
-    has_reached(&home, "middle").await;
-    cancel(&server, &session).await;
-    let alive = alive(&home);
-    let names = ["helper", "earlier", "late_helper", "plain", "stubborn"];
-    let is_alive = names.map(|it| alive.contains(&left(&home, it).trim().to_owned()));
-    assert_eq!(is_alive, [true, true, true, false, false]);
-    server.send(&session, "go on").await;
-    assert_eq!(last_answer(&server, &session).await.content(), "Whole");
-    assert_eq!(left(&home, "args").lines().count(), 1, "the same process");
-}
-
-/// Neither its group nor its environment tell whose it is: a daemon, as they are made.
-#[tokio::test]
-async fn what_hides_is_ended_too_however_its_program_ends() {
-    let hides =
-        "hear_user; (setsid env -i /bin/sleep 600 >/dev/null 2>&1 </dev/null & echo $! > hidden)
-        reached middle";
-    let endings =
-        [("sleep 600", "cancel"), ("wait_for go; exit 3", "exit"), ("sleep 600", "restart")];
-    let endings = endings.map(|(then, how)| async move {
-        let home = playing(&format!("{hides}; {then}"), "");
-        let server = home.start();
-        let session = session(&server).await;
-        server.send(&session, "hello").await;
-        has_reached(&home, "middle").await;
-        let hidden = format!("/proc/{}/stat", left(&home, "hidden").trim());
-        let is_alive = || std::fs::read_to_string(&hidden).is_ok_and(|it| !it.contains(") Z "));
-        assert!(is_alive(), "{how}");
-        let server = match how {
-            "cancel" => {
-                cancel(&server, &session).await;
-                server
-            }
-            "exit" => {
-                open_gate(&home, "go").await;
-                server
-            }
-            _ => {
-                server.kill();
-                home.start()
-            }
-        };
-        let answer = last_answer(&server, &session).await;
-        assert!(!is_alive(), "{how}");
-        if how == "exit" {
-            assert!(error(&answer).1.contains("code 3"), "{:?}", error(&answer));
-        }
-    });
-    futures_util::future::join_all(endings).await;
-}
-
-/// However it resists.
-#[tokio::test]
-async fn a_program_that_does_not_stop_is_ended_with_all_its_processes() {
-    let scenes = [
-        "trap '' TERM; hear_user; reached middle; while :; do sleep 1; done",
-        "hear_user; setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' & reached middle
-         sleep 600",
-    ];
-    let stops = scenes.map(|scene| async move {
-        let home = playing(scene, "");
-        let server = home.start();
-        let session = session(&server).await;
-        server.send(&session, "hello").await;
-        has_reached(&home, "middle").await;
-        // Both are answered when it has gone.
-        let (first, second) = tokio::join!(cancel(&server, &session), cancel(&server, &session));
-        assert_eq!(alive(&home), Vec::<String>::new(), "{scene}");
-        assert_eq!((&first["cancelled"], &second["cancelled"]), (&json!(true), &json!(true)));
-        let answer = last_answer(&server, &session).await;
-        assert_eq!(status(&answer), RunStatus::Cancelled);
-        let log = server.log(&session).await;
-        let asked = log.iter().filter(|it| matches!(it.event, Event::CancelRequested { .. }));
-        assert_eq!(asked.count(), 1);
-    });
-    futures_util::future::join_all(stops).await;
-}
-
-#[tokio::test]
-async fn what_a_killed_server_leaves_is_ended_by_the_next_and_the_run_is_closed() {
-    let scene = "trap '' TERM; hear_user; setsid sleep 600 & text Half; reached middle
-        while :; do sleep 1; done";
-    let home = playing(scene, "");
-    let server = home.start();
-    let session = session(&server).await;
-    let mut watcher = Watcher::connect(&server).await;
-    watcher.subscribe(&session, Seq(0), true).await;
-    server.send(&session, "hello").await;
-    // In the log, not only said.
-    watcher.until("text_done").await;
-    has_reached(&home, "middle").await;
-    server.kill();
-    assert!(!alive(&home).is_empty(), "it has survived its server");
-    let server = home.start();
-    assert_eq!(alive(&home), Vec::<String>::new(), "gone before the server is ready");
-    let answer = last_answer(&server, &session).await;
-    assert_eq!(answer.cancelled, Some(CancelReason::Restart));
-    std::fs::write(
-        home.workspace().join("play"),
-        left(&home, "play").replace("text Half; reached middle", "text Whole; result"),
-    )
-    .unwrap();
-    server.send(&session, "go on").await;
-    assert_eq!(last_answer(&server, &session).await.content(), "Whole");
-    assert!(left(&home, "args").lines().nth(1).unwrap().contains("conversation-1"), "resumed");
-    server.request(Method::DELETE, &format!("/api/sessions/{session}"), None).await;
-    assert_eq!(alive(&home), Vec::<String>::new(), "gone with its session");
-}
-
-#[tokio::test]
-async fn a_stopping_server_ends_its_programs_before_it_says_so() {
-    let scene = "trap '' TERM; hear_user; text Half; while :; do sleep 1; done";
-    let home = playing(scene, "");
-    let server = home.start();
-    let session = session(&server).await;
-    let mut watcher = Watcher::connect(&server).await;
-    watcher.subscribe(&session, Seq(0), true).await;
-    server.send(&session, "hello").await;
-    watcher.until("text_done").await;
-    server.stop();
-    assert_eq!(alive(&home), Vec::<String>::new());
-    let server = home.start();
-    let answer = last_answer(&server, &session).await;
-    assert_eq!((answer.content(), answer.cancelled), ("Half".into(), Some(CancelReason::Restart)));
-}
-
-#[tokio::test]
-async fn a_connection_is_heard_while_a_run_of_its_takes_long_to_stop() {
-    let scene = "trap '' TERM; hear_user; text Half; while :; do sleep 1; done";
-    let home = playing(scene, "");
-    let server = home.start();
-    let session = session(&server).await;
-    let mut watcher = Watcher::connect(&server).await;
-    watcher.subscribe(&session, Seq(0), true).await;
-    server.send(&session, "hello").await;
-    watcher.until("text_done").await;
-    watcher.say(json!({ "type": "cancel_output", "sessionId": session })).await;
-    watcher.say(json!({ "type": "ping" })).await;
-    watcher.until("pong").await;
-    let state = server.get(&format!("/api/sessions/{session}")).await["state"].take();
-    assert_eq!(state, "running", "it is not gone yet");
-    last_answer(&server, &session).await;
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::Command;
 
 use reqwest::StatusCode;
-use serde_json::json;
-use transcript::{Answer, Message, Transcript};
+use serde_json::{Value, json};
+use transcript::{Answer, ErrorCode, Message, RunStatus, Transcript};
 
 use crate::log::check_log;
 use crate::program::{Home, Server};
@@ -126,4 +126,32 @@ pub(crate) async fn last_answer(server: &Server, session: &str) -> Answer {
 
 pub(crate) fn answer_in(transcript: &Transcript) -> Answer {
     transcript.messages.iter().rev().find_map(Message::answer).unwrap().clone()
+}
+
+/// How its run ended.
+pub(crate) fn status(answer: &Answer) -> RunStatus {
+    answer.finish.as_ref().unwrap().status
+}
+
+/// Why its run failed.
+pub(crate) fn error(answer: &Answer) -> (ErrorCode, String) {
+    let error = answer.finish.as_ref().unwrap().error.clone().unwrap();
+    (error.code, error.message)
+}
+
+/// Processes that carry a mark of ours and are about this workspace.
+pub(crate) fn alive(home: &Home) -> Vec<String> {
+    let workspace = home.workspace().canonicalize().unwrap();
+    let is_ours = |pid: &String| {
+        let folder = Path::new("/proc").join(pid);
+        let environ = std::fs::read(folder.join("environ")).unwrap_or_default();
+        let is_marked = environ.split(|it| *it == 0).any(|it| it.starts_with(b"CALLBOARD_MARK="));
+        is_marked && std::fs::read_link(folder.join("cwd")).is_ok_and(|it| it == workspace)
+    };
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    pids.filter_map(|it| it.file_name().into_string().ok()).filter(is_ours).collect()
+}
+
+pub(crate) async fn cancel(server: &Server, session: &str) -> Value {
+    server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await.1
 }
