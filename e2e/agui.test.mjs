@@ -229,8 +229,6 @@ testEach("a message sent while the agent works is answered in its turn", async (
   const second = openAgent(release, slow, { threadId: first.threadId, messages: of(first, "user") });
   const answered = run(second, "hello");
   await until(async () => (await slow.api(`sessions/${first.threadId}/queue`)).messages.length === 1);
-  await slow.api(`sessions/${first.threadId}/cancel`, { method: "POST" });
-  await slow.api(`sessions/${first.threadId}/queue/release`, { method: "POST" });
   await told;
   assert.equal((await answered).last.type, "RUN_FINISHED");
   assert.match(second.messages.at(-1).content, /demo agent/);

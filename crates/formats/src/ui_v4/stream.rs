@@ -5,7 +5,7 @@
 //! can be taken back. The client appends every annotation; the last one of each id counts.
 
 use serde_json::{Value, json};
-use transcript::{Answer, Call, PartId, Record, ResponseId, RunStatus, Step, Usage};
+use transcript::{Answer, Call, Executor, PartId, Record, ResponseId, RunStatus, Step, Usage};
 
 use super::{foreign_part, message_annotation, result, tool_annotation};
 use crate::call;
@@ -73,12 +73,20 @@ impl Stream {
         known: &Known,
     ) -> Vec<String> {
         records.into_iter().for_each(|record| self.follow.take_in(record));
+        let mut lines = Vec::new();
         for news in self.follow.recall(known) {
             self.voice.say(&news, &mut Vec::new());
+            // It has the results that it gave itself, and not what has become of those calls.
+            if let News::CallEnded(call) = news
+                && call.executor == Executor::Client
+            {
+                lines.push(line('8', &json!([tool_annotation(call)])));
+            }
         }
         self.voice.step_is_open = false;
         (self.voice.texts.last, self.voice.thinkings.last) = (None, None);
-        self.tell()
+        lines.extend(self.tell());
+        lines
     }
 
     fn tell(&mut self) -> Vec<String> {

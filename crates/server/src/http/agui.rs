@@ -19,8 +19,8 @@ use self::client::{Client, Reason};
 use super::App;
 use super::error::HttpError;
 use super::guest::{
-    Arrival, Brought, PlainError, Saying, decide, nothing_to_tell, run_of_calls, say, tell_decided,
-    tell_run, welcome,
+    Arrival, Brought, Decisions, PlainError, Saying, decide, nothing_to_tell, run_of_calls, say,
+    tell_decided, tell_run, welcome,
 };
 
 /// How the body looks.
@@ -62,7 +62,7 @@ pub(super) async fn run(
         import: formats::agui::import,
     };
     let (session, is_new) = welcome(&app, &arrival).await?;
-    let calls = decide(&app, &session, request.decided).await?;
+    let Decisions { calls, has_decided } = decide(&app, &session, request.decided).await?;
     let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default().to_owned();
     let client = |reason| Client {
         app: app.clone(),
@@ -81,7 +81,8 @@ pub(super) async fn run(
         }
         _ => {
             let run = last_run(&app, &session)?.ok_or_else(nothing_to_tell)?;
-            if run_of_calls(&calls).as_ref() == Some(&run) {
+            // One that has decided nothing comes back, whatever it has: it is told how things stand.
+            if has_decided && run_of_calls(&calls).as_ref() == Some(&run) {
                 let client = client(Reason::GoesOn);
                 tell_decided(app.clone(), session.clone(), &calls, &request.known, client).await?
             } else {

@@ -100,29 +100,36 @@ pub(super) async fn go_on<V: Vocabulary>(
     known: &Known,
     vocabulary: V,
 ) -> Result<Telling<V>, HttpError> {
-    let calls = decide(&app, &session, decided).await?;
+    let Decisions { calls, .. } = decide(&app, &session, decided).await?;
     tell_decided(app, session, &calls, known, vocabulary).await
 }
 
-/// The calls that are decided by now, whoever was faster. Clients also send results that they were
-/// told; that is no decision, and nothing happens.
+/// What came of what a client has decided.
+#[derive(Default)]
+pub(super) struct Decisions {
+    /// Those that are decided by now, whoever was faster.
+    pub(super) calls: HashSet<CallId>,
+    /// Clients also send results that they were told; that is no decision, and nothing happens.
+    pub(super) has_decided: bool,
+}
+
 pub(super) async fn decide(
     app: &App,
     session: &SessionId,
     decided: Vec<Decided>,
-) -> Result<HashSet<CallId>, HttpError> {
-    let mut calls = HashSet::new();
+) -> Result<Decisions, HttpError> {
+    let mut decisions = Decisions::default();
     for decided in decided {
         let (call, command) = carry_out(app, session, decided).await;
         match command {
-            Ok(()) | Err(Refused::Decided { .. } | Refused::NotAwaited(_)) => {
-                calls.insert(call);
-            }
-            Err(Refused::NoCall(_)) => (),
+            Ok(()) | Err(Refused::Decided { .. }) => decisions.has_decided = true,
+            Err(Refused::NotAwaited(_)) => (),
+            Err(Refused::NoCall(_)) => continue,
             Err(refused) => return Err(refused.into()),
         }
+        decisions.calls.insert(call);
     }
-    Ok(calls)
+    Ok(decisions)
 }
 
 /// Gives the run of these calls what came of them. None if it does not wait for all of them: somebody was
