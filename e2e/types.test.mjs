@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { statSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
@@ -19,9 +20,15 @@ for (const [what, project] of [["the page's script", "tsconfig.json"], ["the tes
   });
 }
 
-test("the page's script stays small, as it is sent", async (t) => {
+// The aim is 25,000 bytes as it is sent. Until it is reached neither size may grow.
+const WRITTEN_MAX = 41_500;
+const SENT_MAX = 33_100;
+
+test("the page's script does not grow, as it is written and as it is sent", async (t) => {
   const callboard = await startCallboard(t);
-  const script = await (await fetch(`${callboard.base}assets/page.js`)).text();
-  t.diagnostic(`${script.length} bytes`);
-  assert.ok(script.length < 35_000, `${script.length} bytes`);
+  const sent = (await (await fetch(`${callboard.base}assets/page.js`)).text()).length;
+  const { size: written } = statSync(here("../web/page.js"));
+  const sizes = `${written} bytes are written, ${sent} are sent`;
+  t.diagnostic(sizes);
+  assert.ok(written <= WRITTEN_MAX && sent <= SENT_MAX, sizes);
 });
