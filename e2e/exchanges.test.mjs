@@ -64,8 +64,10 @@ test("what the other agent does is seen as it happens", async (t) => {
   assert.equal(await page.locator(".messages .text").innerText(), live, "the same as in its own session");
 });
 
-test("a person answers for the other agent where it was asked", async (t) => {
-  const { page } = await open(t, "instant");
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+for (const [where, options] of Object.entries({ "": {}, ", on a phone": PHONE })) {
+test(`a person answers for the other agent where it was asked${where}`, async (t) => {
+  const { page } = await open(t, "instant", options);
   await say(page, "ask b: run touch made");
   const block = page.locator(".exchange");
   await page.locator(".activity > summary").click();
@@ -74,6 +76,7 @@ test("a person answers for the other agent where it was asked", async (t) => {
   await answered(page);
   assert.equal(await block.locator("> details > summary .state").innerText(), "answered");
 });
+}
 
 test("an answer from the background comes as a message of that agent", async (t) => {
   const { page } = await open(t, "instant");

@@ -37,7 +37,16 @@ type Patch = [name: string, id: string, ...rest: any][];
 
 interface Upload {
   name: string;
+  key: string;
   sent: Promise<object>;
+}
+
+/** A message on its way. */
+interface Said {
+  text: string;
+  files: Upload[];
+  mode: string;
+  clientId: string;
 }
 
 /** What is searched for is an element or a field. */

@@ -137,6 +137,11 @@ test("reading works without script", async (t) => {
   assert.ok(await result.isVisible(), "the tool's result does not open");
   await page.locator("noscript p").waitFor();
   assert.equal(await page.getByRole("textbox").count(), 0, "what does not work is not offered");
+
+  await page.getByRole("searchbox").fill("Tokyo");
+  await page.keyboard.press("Enter");
+  await page.locator("#found a").first().click();
+  assert.match(await conversation.innerText(), /In Tokyo it is/);
 });
 
 test("Escape stops a story, once, and it stays interrupted", async (t) => {

@@ -70,6 +70,34 @@ test("the page follows its end while the reader is there, and stands still while
   }
 });
 
+test("who goes back in the moment in which words come is not taken to the end again", async (t) => {
+  const page = await browser.newPage(t, SMALL);
+  const { first, patches } = gallery.replay("tools");
+  const { patch } = await openDrawn(page, "tools", first);
+  await setRoot(page, { toolDisplay: "timeline" });
+  const latest = page.getByRole("button", { name: "Jump to latest" });
+  const middle = patches.findIndex(({ seq }) => seq === 100);
+  for (const step of patches.slice(0, middle)) await patch(step);
+  for (const step of patches.slice(middle)) {
+    await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+    await atEnd(page);
+    await latest.waitFor({ state: "hidden" });
+    await page.evaluate(goBackWithNextFrame, 300);
+    await patch(step);
+    await latest.waitFor();
+  }
+});
+
+/** Scrolls when the next frame of the connection is read. Runs in the browser. @param {number} distance */
+function goBackWithNextFrame(distance) {
+  const parse = JSON.parse;
+  JSON.parse = (text) => {
+    JSON.parse = parse;
+    scrollBy({ top: -distance, behavior: "instant" });
+    return parse(text);
+  };
+}
+
 test("opening a block, also at the end of the page, does not move the line that was clicked", async (t) => {
   const page = await browser.newPage(t, SMALL);
   await openDrawn(page, "tools", gallery.html("tools"));
@@ -83,6 +111,54 @@ test("opening a block, also at the end of the page, does not move the line that 
     await page.evaluate(() => new Promise((resume) => requestAnimationFrame(() => setTimeout(resume))));
     assert.equal((await block.boundingBox())?.y, before);
   }
+});
+
+test("a small block that is opened at the end of the page stays where it is when more comes", async (t) => {
+  const page = await browser.newPage(t, SMALL);
+  const { say } = await openDrawn(page, "tools", gallery.html("tools"));
+  const id = await page.locator(".parts").last().getAttribute("id");
+  let seq = 1000;
+  /** @param {(string | null)[]} op */
+  const patch = async (...op) => {
+    say({ type: "patch", sessionId: "tools", seq: ++seq, ops: [op] });
+    await page.waitForFunction((seq) => document.body.dataset.head === String(seq), seq);
+  };
+  await patch("add", id, '<details id="small"><summary>Open it</summary><p>One line.</p></details>');
+  await atEnd(page);
+  const line = page.getByText("Open it");
+  const before = (await line.boundingBox())?.y;
+  await line.click();
+  await page.getByText("One line.").waitFor();
+  await patch("attr", "small", "data-more", "");
+  assert.equal((await line.boundingBox())?.y, before);
+});
+
+test("what was fetched of output that still comes is offered again when there is more", async (t) => {
+  const page = await browser.newPage(t);
+  const { say } = await openDrawn(page, "tools", gallery.html("tools"));
+  const id = await page.locator(".parts").last().getAttribute("id");
+  let seq = 1000;
+  /** @param {string} op @param {string | null} target @param {number} lines */
+  const draw = async (op, target, lines) => {
+    const gap = `<p class="gap"><a class="show-all" href="/api/lines?n=${lines}" data-action="show-all">Show all ${lines} lines</a></p>`;
+    const html = `<div id="grows" class="body cut"><div class="edge">begins</div>${gap}</div>`;
+    say({ type: "patch", sessionId: "tools", seq: ++seq, ops: [[op, target, html]] });
+    await page.waitForFunction((seq) => document.body.dataset.head === String(seq), seq);
+  };
+  await page.route("**/api/lines?*", (route) => {
+    const body = `${new URL(route.request().url()).searchParams.get("n")} lines are here`;
+    return route.fulfill({ body, contentType: "text/html; charset=utf-8" });
+  });
+  await draw("add", id, 300);
+  await page.getByText("Show all 300 lines").click();
+  await page.getByText("300 lines are here").waitFor();
+  await draw("put", "grows", 300);
+  assert.ok(!(await page.locator("#grows .show-all").isVisible()), "there is no more");
+  await draw("put", "grows", 400);
+  await page.getByText("300 lines are here").waitFor();
+  await page.getByText("Show all 400 lines").click();
+  await page.getByText("400 lines are here").waitFor();
+  assert.equal(await page.locator("#grows .fetched").count(), 1);
 });
 
 test("?at= shows the session as it was, and leads back", async (t) => {

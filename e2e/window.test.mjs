@@ -183,6 +183,26 @@ test("a link to a message leads to it, however far back, and on from there", asy
   }
 });
 
+test("all of a long conversation can be read as it was, and nothing of what came later", async (t) => {
+  const { callboard, page } = await openLong(t, 400);
+  const [middle] = (await callboard.events("talk")).filter(({ messageId }) => messageId === "m149");
+  await page.goto(`${callboard.base}s/talk?at=${middle.seq}`);
+  const first = await numbers(page);
+  assert.equal(first.at(-1), 149);
+  assert.equal(await page.locator(".message").count(), 50);
+  /** @type {Set<number>} */
+  const read = new Set(first);
+  for (const side of /** @type {const} */ (["earlier", "later"])) {
+    while (await hasMore(page, side)) {
+      await goOn(page, side);
+      for (const number of await numbers(page)) read.add(number);
+      assert.ok((await page.locator(".message").count()) <= MOST);
+    }
+  }
+  assert.deepEqual([...read].sort((a, b) => a - b), expected(0, 150));
+  assert.deepEqual((await numbers(page)).at(-1), 149);
+});
+
 test("without script, earlier and later messages are links away", async (t) => {
   const callboard = await startCallboard(t);
   await callboard.importLog("talk", longLog(120));

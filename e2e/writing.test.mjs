@@ -56,6 +56,111 @@ test("the first message shows at once; if it fails, the next try makes no other 
   assert.equal((await callboard.api("sessions")).sessions.length, 1);
 });
 
+/** A file to attach. @param {string} name */
+const file = (name) => ({ name, mimeType: "text/plain", buffer: Buffer.from(name) });
+
+/** What was said in a session, as text or as names of files. @param {any} callboard @param {string} session */
+async function said(callboard, session) {
+  /** @type {any[]} */
+  const all = await callboard.events(session);
+  // One that waited has two records.
+  const messages = new Map(all.filter(({ text, messageId }) => messageId && text !== undefined).map((it) => [it.messageId, it]));
+  return [...messages.values()].map(({ text, attachments }) => text || attachments[0].name);
+}
+
+test("messages of files alone are different messages", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard);
+  for (const [idx, name] of ["one.txt", "two.txt"].entries()) {
+    await page.locator("#attach").setInputFiles(file(name));
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await answered(page, idx + 1);
+  }
+  assert.deepEqual(await said(callboard, sessionOf(page)), ["one.txt", "two.txt"]);
+});
+
+test("messages arrive in the order in which they were said, however long a file takes", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard);
+  /** @type {() => void} */
+  let goOn = () => {};
+  const isHeld = new Promise((resume) => (goOn = () => resume(undefined)));
+  await page.route("**/api/blobs", async (route) => {
+    await isHeld;
+    await route.continue();
+  });
+  await page.locator("#attach").setInputFiles(file("large.txt"));
+  await field(page).fill("first");
+  await page.keyboard.press("Enter");
+  await field(page).fill("second");
+  await page.keyboard.press("Enter");
+  await page.locator("#pending > *", { hasText: "second" }).waitFor();
+  goOn();
+  await answered(page, 2);
+  assert.deepEqual(await said(callboard, sessionOf(page)), ["first", "second"]);
+});
+
+test("what is said before the new session has opened is said in it", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await browser.newPage(t);
+  await page.goto(callboard.url);
+  /** @type {() => void} */
+  let goOn = () => {};
+  const isHeld = new Promise((resume) => (goOn = () => resume(undefined)));
+  await page.route("**/api/sessions", async (route) => {
+    await isHeld;
+    await route.continue();
+  });
+  for (const text of ["what time is it in Tokyo", "and in Paris"]) {
+    await field(page).fill(text);
+    await page.keyboard.press("Enter");
+    await page.locator("#pending .bubble", { hasText: text }).waitFor();
+  }
+  goOn();
+  await page.waitForURL(/\/s\/[\w-]+$/);
+  assert.equal((await callboard.api("sessions")).sessions.length, 1);
+  assert.deepEqual(await said(callboard, sessionOf(page)), ["what time is it in Tokyo", "and in Paris"]);
+});
+
+test("who changes arguments goes on where they were when the question is drawn again", async (t) => {
+  const page = await browser.newPage(t);
+  const { say } = await openDrawn(page, "approval", gallery.html("approval"));
+  const sheet = page.getByRole("alertdialog");
+  await sheet.getByText("Change the arguments").click();
+  const edited = sheet.getByRole("textbox", { name: "Arguments" });
+  await edited.fill('{"command": "rm -r build/tmp"}');
+  await edited.evaluate((it) => /** @type {any} */ (it).setSelectionRange(5, 7));
+  const [id, html] = await sheet.evaluate((it) => [it.id, it.outerHTML]);
+  await sheet.evaluate((it) => Object.assign(window, { before: it }));
+  say({ type: "patch", sessionId: "approval", seq: 1000, ops: [["put", id, html]] });
+  await page.waitForFunction(() => !(/** @type {any} */ (window).before.isConnected));
+  // What opens tells of it a frame later.
+  await page.evaluate(() => new Promise((resume) => requestAnimationFrame(() => setTimeout(resume))));
+  await page.keyboard.type("X");
+  assert.equal(await edited.inputValue(), '{"comXnd": "rm -r build/tmp"}');
+});
+
+test("a title that is being written in the list outlives a lost connection", async (t) => {
+  const callboard = await startCallboard(t);
+  const [first, second] = [await callboard.converse("help"), await callboard.converse("help")];
+  const page = await openSession(t, browser, callboard, first);
+  const line = page.locator(`#sessions-${second}`);
+  await line.hover();
+  await line.locator(".more").click();
+  await page.getByRole("menuitem", { name: "Rename" }).click();
+  await line.locator("input").fill("Lamps");
+  await callboard.kill("SIGKILL");
+  await page.getByText("The server is gone").waitFor();
+  await callboard.restart();
+  await page.getByText("The server is gone").waitFor({ state: "hidden" });
+  // The connection is there again, and what it brings: another session shows once the title is written.
+  assert.equal(await line.locator("input").inputValue(), "Lamps");
+  const third = await callboard.converse("help");
+  await page.keyboard.press("Enter");
+  await line.getByText("Lamps").waitFor();
+  await page.locator(`#sessions-${third}`).waitFor();
+});
+
 test("an example leaves what was begun, and an edit the files that were attached to it", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard, await callboard.converse("help"));

@@ -46,8 +46,6 @@ async function request(method, path, body, more) {
 /** @param {Parameters<typeof request>} what */
 const json = async (...what) => (await request(...what)).json();
 
-const fetchText = async (path = "") => (await request("GET", path)).text();
-
 /** Of what is no HTML, nothing is made HTML. */
 async function fetchHtml(path = "") {
   const response = await request("GET", path);
@@ -85,23 +83,42 @@ function parse(html = "") {
   return template.content;
 }
 
+/** @param {Element | null} body */
+const offer = (body) => `${body?.querySelector(".show-all")?.textContent}`;
+
+/** The same in what was drawn since; arguments to be changed have no name. @param {any} it @param {Document | DocumentFragment} within */
+function twin({ id, parentElement }, within) {
+  const place = within.getElementById(id || parentElement?.id || "-");
+  return /** @type {any} */ (id ? place : place && find(".edited", place));
+}
+
 /** What the reader opened, fetched or focused stays. @param {Element} old @param {DocumentFragment} fresh */
 function swap(old, fresh) {
   for (const { id } of all("details[open]", old)) fresh.getElementById(id)?.setAttribute("open", "");
   if (old.matches("[open]")) fresh.firstElementChild?.setAttribute("open", "");
-  for (const it of all(".fetched", old)) fresh.getElementById(it.parentElement?.id ?? "")?.append(it);
-  for (const { id, value, defaultValue, hidden, parentElement } of all("textarea, .note", old)) {
-    const next = /** @type {any} */ (fresh.getElementById(id || parentElement?.id || "-"));
-    if (next && value !== defaultValue) Object.assign(id ? next : find(".edited", next), { value, hidden });
+  for (const it of all(".fetched", old)) {
+    const place = fresh.getElementById(it.parentElement?.id ?? "");
+    // More has come since: it is offered again.
+    it.classList.toggle("stale", it.dataset.of !== offer(place));
+    place?.append(it);
+  }
+  for (const it of all("textarea, .note", old)) {
+    const { value, defaultValue, hidden } = it;
+    if (value !== defaultValue) Object.assign(twin(it, fresh) ?? {}, { value, hidden });
   }
   keepingFocus(() => old.replaceWith(fresh));
 }
 
 /** @param {() => void} change */
 function keepingFocus(change) {
-  const focused = document.activeElement?.id;
+  const before = /** @type {any} */ (document.activeElement);
+  const { parentElement, selectionStart, selectionEnd } = before;
   change();
-  if (focused && document.activeElement === page) get(focused)?.focus({ preventScroll: true });
+  if (document.activeElement !== page) return;
+  const next = twin({ id: before.id, parentElement }, document);
+  next?.focus({ preventScroll: true });
+  // Buttons and boxes to tick have none.
+  if (selectionStart) next?.setSelectionRange(selectionStart, selectionEnd);
 }
 
 /** @param {HTMLElement} near @param {(fresh: DocumentFragment) => void} place */
@@ -142,6 +159,8 @@ let refocuses = false;
 /** @param {Patch} list */
 function patch(list) {
   const rewritten = find(".queued .edit[open] textarea");
+  // The browser tells of it only with the next frame.
+  if (hasGoneBack()) following = false;
   keepingFocus(() => {
     for (const [name, id, ...rest] of list) {
       const it = get(id);
@@ -244,7 +263,8 @@ function receive(frame) {
     return;
   }
   if (frame.sessionId && frame.seq > seq) page.dataset.head = seq = frame.seq;
-  else if (frame.type === "reload") report(reload("", Infinity));
+  // Without it nothing would come any more.
+  else if (frame.type === "reload") reload("", Infinity).catch(() => lost(500));
   else if (frame.type === "error") say(frame.message);
   else if (frame.type === "ack" && frame.clientId === awaited) endEdit();
   else if (frame.type === "session_deleted" && frame.id === session) goHome();
@@ -255,6 +275,9 @@ function receive(frame) {
 let listed = 100;
 
 function watchList() {
+  const renaming = find("#sessions input");
+  // All of it is drawn again.
+  if (renaming) return renaming.addEventListener("blur", watchList);
   const archived = !!find("#sessions[data-archived]");
   tell({ type: "subscribe", sessions: true, view: "html", archived, limit: listed });
 }
@@ -306,6 +329,8 @@ let lastScroll = 0;
 let lastHeight = 0;
 const latest = get("latest");
 const list = () => find(".messages") ?? root;
+/** Whatever is loaded is of the moment that this page shows. */
+const past = page.dataset.past ? `at=${page.dataset.past}&` : "";
 const hasEnd = () => !list().matches(".partial");
 const atEnd = (slack = 80) => hasEnd() && innerHeight + scrollY >= root.scrollHeight - slack;
 
@@ -332,10 +357,12 @@ async function followAgain() {
 }
 
 actions.latest = followAgain;
+
+/** The reader, and not what has shrunk: that moves the page too, a little. */
+const hasGoneBack = () => scrollY < lastScroll && (root.scrollHeight === lastHeight || !atEnd(innerHeight / 2));
+
 addEventListener("scroll", () => {
-  // Only the reader's going back ends it; what has shrunk moves the page too, a little.
-  const isReader = root.scrollHeight === lastHeight || !atEnd(innerHeight / 2);
-  if (scrollY < lastScroll && isReader) following = false;
+  if (hasGoneBack()) following = false;
   else if (atEnd()) following = true;
   noteScroll();
   moved();
@@ -384,8 +411,8 @@ function dropFar(isAfter = false) {
   for (const it of far) it.remove();
   const side = sure(isAfter ? "later" : "earlier");
   const kept = shown();
-  const from = isAfter ? `?after=${begin(kept.at(-1))}` : `?before=${begin(kept[0])}`;
-  find("a", side)?.setAttribute("href", from);
+  const from = isAfter ? `after=${begin(kept.at(-1))}` : `before=${begin(kept[0])}`;
+  find("a", side)?.setAttribute("href", `?${past}${from}`);
   side.hidden = false;
   // Without its name nothing is added to the list: it would stand in the wrong place.
   if (isAfter) Object.assign(list(), { id: "", className: "messages partial" });
@@ -394,7 +421,7 @@ function dropFar(isAfter = false) {
 /** What was fetched and what is here may be of two moments: patches since the earlier one make them one. */
 function meet(fresh = document, since = seq) {
   const head = Number(fresh.body.dataset.head);
-  if (head === seq) return;
+  if (past || head === seq) return;
   page.dataset.head = `${(seq = Math.min(head, since))}`;
   subscribe();
 }
@@ -429,7 +456,7 @@ const loadMore = (side = "") => (loading ??= load(side).finally(() => (loading =
 /** Draws everything again, where patches do not reach: the end, what is read, or another place. */
 async function reload(from = "", since = seq) {
   const [read] = following ? [] : seen();
-  const fresh = await fetchPage(location.pathname + (from || (read ? `?after=${begin(read) - 1}` : "")));
+  const fresh = await fetchPage(`${location.pathname}?${past}${from || (read ? `after=${begin(read) - 1}` : "")}`);
   keepPlace(() => {
     for (const it of all(".heading, .sequence, .messages, .queue:not(#pending), .now, .dock, #earlier, #later", fresh)) {
       const old = it.matches(".messages") ? list() : get(it.id);
@@ -449,7 +476,7 @@ async function goToTarget() {
   const name = CSS.escape(decodeURIComponent(id));
   const target = () => find(`[data-message-id=${name}], [data-response-id=${name}]`, list());
   following = false;
-  if (!target()) await reload(`?message=${id}`);
+  if (!target()) await reload(`message=${id}`);
   measure();
   (target() ?? list().firstElementChild)?.scrollIntoView({ block: "center" });
 }
@@ -508,6 +535,11 @@ function write(text = "") {
   field.focus();
 }
 
+const newKey = () => `${Date.now()}-${Math.random().toString(36).slice(2)}`;
+
+/** @param {Upload[]} files */
+const keys = (files) => files.map(({ key }) => key).join();
+
 /** @param {File} file @returns {Promise<object>} */
 async function upload(file) {
   const { blob, size } = await json("POST", "/api/blobs", undefined, { body: file });
@@ -517,7 +549,7 @@ async function upload(file) {
 /** @param {Iterable<File>} files */
 function attach(files) {
   for (const file of files) {
-    const it = { name: file.name, sent: upload(file) };
+    const it = { name: file.name, key: newKey(), sent: upload(file) };
     setUploads([...uploads, it]);
     it.sent.catch((error) => {
       setUploads(uploads.filter((other) => other !== it));
@@ -547,53 +579,72 @@ function setUploads(next) {
   sure("files").hidden = !chips.length;
 }
 
-/** What could not be sent, and the session that was made for it: who sends it again sends the same. */
-let unsent = { text: "", clientId: "", start: "", made: "" };
+/** What could not be sent: who sends it again sends the same. @type {Said | undefined} */
+let unsent;
+
+/** The session of the first message, and what it was made for. @type {Promise<string> | undefined} */
+let made;
+let madeFor = "";
 
 /** In a new session, unless one was made already. */
-async function makeSession() {
+function makeSession() {
   const start = { agent: sure("agent").value, workspace: sure("folder").value.trim() || undefined };
   const words = JSON.stringify(start);
-  if (unsent.start !== words) Object.assign(unsent, { start: words, made: (await json("POST", "/api/sessions", start)).id });
-  return unsent.made;
+  if (words !== madeFor) made = undefined;
+  madeFor = words;
+  made ??= json("POST", "/api/sessions", start).then(({ id }) => id);
+  made.catch(() => (made = undefined));
+  return made;
 }
+
+/** Messages go in the order in which they were said, whatever their files take. @type {Promise<unknown>} */
+let going = Promise.resolve();
 
 /** What is typed while a message is on its way is the next message. */
 async function send(mode = "queue", example = "") {
   const text = example || field.value.trim();
   const files = example ? [] : uploads;
   if (!text && !files.length) return;
-  const fresh = `${Date.now()}-${Math.random().toString(36).slice(2)}`;
-  const clientId = text === unsent.text ? unsent.clientId : fresh;
-  if (edited) {
-    const attachments = await Promise.all(files.map((it) => it.sent));
-    tell({ type: "edit_message", sessionId: session, messageId: edited, text, attachments, clientId });
-    // It stays where it is until the server has taken it.
-    awaited = clientId;
-    awaitedText = field.value;
-    return;
-  }
+  const again = unsent?.text === text && keys(unsent.files) === keys(files) ? unsent : undefined;
+  const said = { text, files, mode, clientId: again?.clientId ?? newKey() };
+  if (edited) return sendEdited(said);
   const bubble = element("div", { class: "bubble" }, text || files.map((it) => it.name).join(", "));
-  const pending = element("article", { id: clientId, class: "message sending", "data-role": "user", "aria-label": "You" }, bubble);
+  const pending = element("article", { id: said.clientId, class: "message sending", "data-role": "user", "aria-label": "You" }, bubble);
   sure("pending").append(pending);
   if (!example) {
     write();
     setUploads([]);
   }
   report(followAgain());
+  going = going.then(() => report(deliver(said, pending)));
+}
+
+/** @param {Said} said */
+async function sendEdited({ text, files, clientId }) {
+  const attachments = await Promise.all(files.map((it) => it.sent));
+  tell({ type: "edit_message", sessionId: session, messageId: edited, text, attachments, clientId });
+  // It stays where it is until the server has taken it.
+  awaited = clientId;
+  awaitedText = field.value;
+}
+
+/** @param {Said} said @param {HTMLElement} pending */
+async function deliver(said, pending) {
+  const { text, files, mode, clientId } = said;
   try {
     const attachments = await Promise.all(files.map((it) => it.sent));
     const id = session ?? (await makeSession());
     const body = { text, clientId, attachments, mode };
     const { state, messageId } = await json("POST", `/api/sessions/${id}/messages`, body);
+    unsent = undefined;
     pending.dataset.messageId = messageId;
     dropSent();
     if (mode === "steer" && state === "queued") say("The agent cannot take it now: it is queued.");
-    if (!session) location.href = `/s/${id}`;
-    unsent.text = "";
+    // Who leaves sooner takes back what is still on its way.
+    if (!session && !find("#pending > :not([data-message-id])")) location.href = `/s/${id}`;
   } catch (error) {
     pending.remove();
-    Object.assign(unsent, { text, clientId });
+    unsent = said;
     setUploads([...files, ...uploads]);
     write(field.value ? `${text}\n${field.value}` : text);
     throw error;
@@ -619,7 +670,7 @@ actions["stop-editing"] = () => edit();
 actions.edit = (button) => {
   const message = up(button, ".message");
   const had = all("[data-file]", message).map((it) => JSON.parse(it.dataset.file ?? ""));
-  const files = had.map((it) => ({ name: it.name, sent: Promise.resolve(it) }));
+  const files = had.map((it) => ({ name: it.name, key: it.blob, sent: Promise.resolve(it) }));
   edit(message.dataset.messageId, find(".bubble", message)?.textContent ?? "", files);
 };
 actions.example = (button) => {
@@ -678,14 +729,15 @@ actions.copy = async (button) => {
   const url = src ?? find(`${of} .show-all`, near)?.getAttribute("href");
   // What is folded is not seen, and belongs to it.
   const text = (/** @type {HTMLElement} */ it) => find(".json", it)?.textContent ?? it.innerText;
-  return copy(url ? await fetchText(url) : all(`${of}`, near).map(text).join("\n\n"));
+  return copy(url ? await (await request("GET", url)).text() : all(`${of}`, near).map(text).join("\n\n"));
 };
 
 /** All of what was cut, or has no colours yet. @param {HTMLElement} body @param {string | null} [url] */
 async function complete(body, url) {
   const html = await fetchHtml(url ?? "");
+  find(".fetched.stale", body)?.remove();
   if (find(".fetched", body)) return;
-  body.append(element("div", { class: "fetched" }, parse(html)));
+  body.append(element("div", { class: "fetched", "data-of": offer(body) }, parse(html)));
   const { sessionId, head } = find(".embedded", body)?.dataset ?? {};
   if (head) tell({ type: "subscribe", sessionId, after: Number(head), view: "html" });
 }
@@ -693,8 +745,7 @@ async function complete(body, url) {
 /** Colours, other answers and long arguments come when somebody looks. @param {{ target: any }} event */
 function opened({ target }) {
   const box = find("textarea", target?.closest(".edit[open]") ?? top);
-  box?.focus();
-  box?.setSelectionRange(-1, -1);
+  if (box !== document.activeElement) box?.focus();
   for (const it of all(":is(.file, .peer, .edit)[data-src]:not(:has(.fetched))", target?.closest(".tool-block") ?? foot)) {
     if (it.closest("details")?.matches("[open]")) report(complete(it, it.dataset.src));
   }
@@ -710,20 +761,6 @@ function embedAgain(which = "") {
 }
 
 addEventListener("toggle", opened, true);
-addEventListener(
-  "toggle",
-  ({ target }) => {
-    const closed = /** @type {any} */ (target);
-    if (!closed.matches("details:not([open])")) return;
-    for (const it of all(".fetched:has(> .embedded)", closed)) {
-      const { sessionId } = find(".embedded", it)?.dataset ?? {};
-      it.remove();
-      const isElsewhere = find(`[data-session-id="${sessionId}"]:is(body, .embedded)`);
-      if (!isElsewhere && socket.readyState === 1) tell({ type: "unsubscribe", sessionId });
-    }
-  },
-  true,
-);
 actions["show-all"] = (link) => {
   following = false;
   return complete(up(link, ".cut"), `${link.getAttribute("href")}&format=html`);

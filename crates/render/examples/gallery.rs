@@ -132,16 +132,14 @@ impl Gallery {
     }
 }
 
-fn whole<'a>(id: &'a SessionId, transcript: &'a Transcript) -> OpenSession<'a> {
+fn whole<'a>(id: &SessionId, transcript: &'a Transcript) -> OpenSession<'a> {
     OpenSession {
-        id,
+        view: View::new(id.clone(), Bodies::Cut),
         transcript,
         end: transcript,
         earlier: None,
         later: None,
-        folder: None,
         at: None,
-        has_raw: false,
         pulse: None,
         unknown: None,
     }

@@ -17,7 +17,7 @@ use crate::icon::icon;
 use crate::json;
 use crate::message::message;
 use crate::tree::Element;
-use crate::view::{Bodies, View};
+use crate::view::View;
 
 /// The other side's answers, by their exchange: for a file that stands alone.
 pub type Peers = HashMap<ExchangeId, (SessionId, Message)>;
@@ -129,8 +129,7 @@ pub(crate) fn from(view: &View, from: &Sender) -> Markup {
 }
 
 /// An answer of another session, to stand within a page: `head` is the number that it is drawn at.
-pub fn embedded(session: &SessionId, head: Seq, answer: &Message) -> String {
-    let view = View::new(session.clone(), Bodies::Cut);
-    let drawn = PreEscaped(message(&view, answer).to_html());
-    html! { div.embedded data-session-id=(session) data-head=(head) { (drawn) } }.into_string()
+pub fn embedded(view: &View, head: Seq, answer: &Message) -> String {
+    let drawn = PreEscaped(message(view, answer).to_html());
+    html! { div.embedded data-session-id=(view.session) data-head=(head) { (drawn) } }.into_string()
 }

@@ -2,7 +2,7 @@
 //! the same functions make its patches, see `live.rs`.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use transcript::{SessionId, Transcript};
+use transcript::Transcript;
 
 use crate::conversation::{Reach, messages};
 use crate::icon::{icon, symbols};
@@ -11,7 +11,7 @@ use crate::settings::{self, ListedGrant, ListedServer, Settings};
 use crate::sidebar::{SessionList, sidebar};
 use crate::surroundings::Surroundings;
 use crate::transfer;
-use crate::view::{Bodies, View};
+use crate::view::View;
 use crate::words::count;
 
 pub struct Page<'a> {
@@ -27,21 +27,17 @@ pub struct Page<'a> {
 }
 
 pub struct OpenSession<'a> {
-    pub id: &'a SessionId,
+    pub view: View,
     /// The messages that are shown.
     pub transcript: &'a Transcript,
     /// The session's end, of the same moment: what stands around the messages is about that.
     pub end: &'a Transcript,
     /// Messages that begin before this are not shown, if there are any.
     pub earlier: Option<u64>,
-    /// Where its agent works.
-    pub folder: Option<&'a str>,
     /// Messages that begin after this are not shown, if there are any.
     pub later: Option<u64>,
     /// The log is shown as it was at this number: nothing can be said there.
     pub at: Option<u64>,
-    /// What its program writes is kept beside the log.
-    pub has_raw: bool,
     /// Its program, while it is at work.
     pub pulse: Option<Pulse>,
     /// What its program has said and nobody could read.
@@ -74,11 +70,11 @@ pub fn page(page: &Page<'_>) -> String {
     };
     let open = page.open.as_ref();
     let body = html! {
-        body data-session-id=[open.map(|it| it.id.as_str())] data-past=[open.and_then(|it| it.at)] data-can-steer=[can_steer(page).then_some("")]
+        body data-session-id=[open.map(|it| it.view.session.as_str())] data-past=[open.and_then(|it| it.at)] data-can-steer=[can_steer(page).then_some("")]
             data-head=[open.filter(|it| it.at.is_none()).map(|it| it.transcript.head.0)] {
             (symbols())
             a.skip href="#conversation" { "Skip to the conversation" }
-            (sidebar(page.sessions, open.map(|it| it.id)))
+            (sidebar(page.sessions, open.map(|it| &it.view.session)))
             main {
                 @match open {
                     Some(open) => (session(page, open)),
@@ -97,9 +93,8 @@ pub fn page(page: &Page<'_>) -> String {
 }
 
 fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
-    let view = View::new(open.id.clone(), Bodies::Cut).in_folder(open.folder);
-    let view = view.with_raw(open.has_raw);
-    let around = Surroundings::new(&view, open.end);
+    let view = &open.view;
+    let around = Surroundings::new(view, open.end);
     html! {
         header.top {
             button.quiet.drawer type="button" data-action="drawer" aria-label="Sessions" { (icon("menu")) }
@@ -108,10 +103,10 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
         }
         section #conversation aria-label="Conversation" tabindex="-1" {
             @if let Some(at) = open.at {
-                p.notice.info { "This is the session as it was at record " (at) ". " a href={ "/s/" (open.id.as_str()) } { "Show it as it is now" } }
+                p.notice.info { "This is the session as it was at record " (at) ". " a href={ "/s/" (view.session) } { "Show it as it is now" } }
             }
             (PreEscaped(around.sequence.to_html()))
-            (window(&view, open))
+            (window(open))
             p.hint.empty { "Nothing said yet." span.scripted { " Say something below." } }
             (PreEscaped(around.queue.to_html()))
             div #pending.queue {}
@@ -122,7 +117,7 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
             }
             div.doing {
                 (PreEscaped(around.now.to_html()))
-                (PreEscaped(pulse(&view, open.pulse.as_ref()).to_html()))
+                (PreEscaped(pulse(view, open.pulse.as_ref()).to_html()))
             }
             (PreEscaped(around.dock.to_html()))
             (composer(page))
@@ -132,16 +127,16 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
 
 /// The messages that are shown, alone: for a page that has others already.
 pub fn messages_page(open: &OpenSession<'_>) -> String {
-    let view = View::new(open.id.clone(), Bodies::Cut);
-    let body = html! { body data-head=(open.transcript.head.0) { (window(&view, open)) } };
+    let body = html! { body data-head=(open.transcript.head.0) { (window(open)) } };
     document(open.transcript.summary.title(), None, &html! {}, &body)
 }
 
 /// Messages, and the ways to those before and after them. The script moves both, so they are always there.
-fn window(view: &View, open: &OpenSession<'_>) -> Markup {
+fn window(open: &OpenSession<'_>) -> Markup {
     let reach = if open.later.is_some() { Reach::Part } else { Reach::End };
-    let list = messages(view, &open.transcript.messages, reach);
-    let url = |side: &str, number: u64| format!("/s/{}?{side}={number}", open.id);
+    let list = messages(&open.view, &open.transcript.messages, reach);
+    let past = open.at.map(|at| format!("at={at}&")).unwrap_or_default();
+    let url = |side: &str, number: u64| format!("/s/{}?{past}{side}={number}", open.view.session);
     html! {
         p #earlier hidden[open.earlier.is_none()] {
             a href=[open.earlier.map(|it| url("before", it))] { "Earlier messages" }

@@ -20,6 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use backends::ToolOutcome;
+use render::{Bodies, View};
 use store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot};
 use transcript::{Event, Record, Seq, SessionId, SessionState, Summary, Transcript};
@@ -88,9 +89,12 @@ impl Shared {
 }
 
 impl Shared {
-    /// Whether what the session's agent writes can be read back.
-    pub(crate) fn keeps_raw_of(&self, transcript: &Transcript) -> bool {
-        self.keeps_raw && self.agents.is_program(&transcript.summary.agent)
+    /// How a session is drawn, on whatever page.
+    pub(crate) fn view_of(&self, id: &SessionId, Summary { agent, .. }: &Summary) -> View {
+        let folder = self.agents.workspace(agent);
+        View::new(id.clone(), Bodies::Cut)
+            .in_folder(folder.to_str())
+            .with_raw(self.keeps_raw && self.agents.is_program(agent))
     }
 
     /// The session's program, while a run is open.

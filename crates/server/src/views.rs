@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
-use render::{Bodies, Live, Op, Pulse, View};
+use render::{Live, Op, Pulse};
 use serde_json::json;
 use store::{ReadRange, Stored};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -204,10 +204,7 @@ impl<'a> Drawing<'a> {
         let window = store::Window { before: None, limit: render::WINDOW };
         let read = shared.store.off_thread(move |store| window::read(store, &id, window));
         let transcript = read.await?.map(|it| it.transcript).unwrap_or_default();
-        let folder = shared.agents.workspace(&transcript.summary.agent);
-        let view = View::new(session.clone(), Bodies::Cut).in_folder(folder.to_str());
-        let view = view.with_raw(shared.keeps_raw_of(&transcript));
-        Ok(Live::new(view, transcript))
+        Ok(Live::new(shared.view_of(session, &transcript.summary), transcript))
     }
 
     /// Draws first what waits, so that the page that joins and the patches that follow meet.

@@ -50,15 +50,23 @@ pub(crate) fn read_whole_at(
     at: Seq,
     window: Window,
 ) -> Result<Option<Opened>, store::Error> {
-    let Some(mut transcript) = read_all(store, session, Some(at), Transcript::whole())? else {
-        return Ok(None);
-    };
-    let Window { before, limit } = window;
+    let all = read_all(store, session, Some(at), Transcript::whole())?;
+    Ok(all.map(|it| cut(it, window)))
+}
+
+/// Some of the messages that are here.
+pub(crate) fn cut(mut transcript: Transcript, Window { before, limit }: Window) -> Opened {
+    let n = transcript.messages.len();
     transcript.messages.retain(|it| before.is_none_or(|before| it.first < before));
-    let n_earlier = transcript.messages.len().saturating_sub(limit);
-    transcript.drop_earlier(n_earlier);
-    let first = transcript.messages.first().map(|it| it.first);
-    Ok(Some(Opened { transcript, earlier: first.filter(|_| n_earlier > 0), later: None }))
+    let (n_left, n_earlier) =
+        (transcript.messages.len(), transcript.messages.len().saturating_sub(limit));
+    if n_earlier > 0 {
+        transcript.drop_earlier(n_earlier);
+    }
+    let messages = &transcript.messages;
+    let earlier = messages.first().filter(|_| n_earlier > 0).map(|it| it.first);
+    let later = messages.last().filter(|_| n_left < n).map(|it| it.first);
+    Opened { transcript, earlier, later }
 }
 
 fn open(conversation: Conversation, mut transcript: Transcript) -> Opened {

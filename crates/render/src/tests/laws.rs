@@ -13,7 +13,7 @@ use crate::surroundings::Surroundings;
 use crate::testing::{
     apply, assert_same, check_any_two, check_every_prefix, check_ids, view, window,
 };
-use crate::{Bodies, Files, Live, View, whole_body};
+use crate::{Bodies, Files, Live, OpenSession, View, embedded, messages_page, whole_body};
 
 #[test]
 #[expect(clippy::print_stdout, reason = "how much was compared is part of the result")]
@@ -133,6 +133,32 @@ fn what_stands_around_depends_on_the_last_messages_alone() {
             heading.to_html() + &sequence.to_html()
         };
         assert_eq!(around(&long), around(&loaded), "with {} messages", long.messages.len());
+    }
+}
+
+/// Whatever brings messages to a page draws them as the page does, with the links of their session.
+#[test]
+fn messages_that_are_loaded_later_look_as_those_of_the_page() {
+    for (name, records) in corpus::logs() {
+        let transcript = &Transcript::replay(&records);
+        let drawn = messages(&view(), &transcript.messages, Reach::End).to_html();
+        let (earlier, later, at, pulse, unknown) = (None, None, None, None, None);
+        let open = OpenSession {
+            view: view(),
+            transcript,
+            end: transcript,
+            earlier,
+            later,
+            at,
+            pulse,
+            unknown,
+        };
+        assert!(messages_page(&open).contains(&drawn), "{name}");
+        for message in transcript.messages.iter().filter(|it| !it.superseded) {
+            let alone = crate::message::message(&view(), message).to_html();
+            assert!(embedded(&view(), transcript.head, message).contains(&alone), "{name}");
+            assert!(drawn.contains(&alone), "{name}");
+        }
     }
 }
 

@@ -98,14 +98,17 @@ pub(super) async fn answer(
     State(app): State<App>,
     NamedAnswer { session, run }: NamedAnswer,
 ) -> Result<Response, HttpError> {
+    let shared = app.shared.clone();
     let html = app.store().off_thread(move |store| {
         // The number first: what is drawn may be newer, and what has changed since is put again.
-        let head = store.head(&session)?.ok_or_else(|| HttpError::no_session(session.as_str()))?;
+        let found = store.summary(&session)?;
+        let (summary, head) = found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
         let records = store.records_of_run(&session, &run)?;
         let records: Vec<Record> = records.iter().map(Stored::record).collect();
         let transcript = Transcript::replay(&records);
         let message = transcript.message(run.as_str()).ok_or_else(|| no_answer(&session, &run))?;
-        Ok::<_, HttpError>(render::embedded(&session, head, message))
+        let view = shared.view_of(&session, &summary);
+        Ok::<_, HttpError>(render::embedded(&view, head, message))
     });
     Ok(([(CONTENT_TYPE, "text/html; charset=utf-8")], html.await?).into_response())
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
+use render::Element;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use transcript::{Seq, SessionId};
@@ -71,16 +72,22 @@ pub(super) async fn draw_list(
     mut changes: Receiver<Arc<ListChange>>,
     outbox: Outbox,
 ) {
-    let draw = || listed_sessions(&app.shared, &part).map(|it| render::session_list(&it, None));
-    let Ok(mut drawn) = draw() else { return };
-    // What changed before this was looked at is on no page yet.
-    let mut ops = vec![drawn.put()];
+    let mut drawn: Option<Element> = None;
     loop {
-        if !ops.is_empty() {
-            let (session_id, seq) = (None, None);
-            let patch = Notice::Patch { session_id, sessions: Some(true), seq, ops };
-            if outbox.send(vec![patch.to_frame()]).await.is_err() {
-                return;
+        if let Some(next) = read_list(&app, &part).await {
+            let mut ops = Vec::new();
+            match &drawn {
+                Some(before) => before.patch(&next, &mut ops),
+                // What changed before this was looked at is on no page yet.
+                None => ops.push(next.put()),
+            }
+            drawn = Some(next);
+            if !ops.is_empty() {
+                let (session_id, seq) = (None, None);
+                let patch = Notice::Patch { session_id, sessions: Some(true), seq, ops };
+                if outbox.send(vec![patch.to_frame()]).await.is_err() {
+                    return;
+                }
             }
         }
         if let Err(RecvError::Closed) = changes.recv().await {
@@ -88,9 +95,17 @@ pub(super) async fn draw_list(
         }
         tokio::time::sleep(LIST_EVERY).await;
         while changes.try_recv().is_ok() {}
-        let Ok(next) = draw() else { return };
-        ops = Vec::new();
-        drawn.patch(&next, &mut ops);
-        drawn = next;
+    }
+}
+
+/// None if it cannot be read now: the next change brings it.
+async fn read_list(app: &App, part: &ListPart) -> Option<Element> {
+    let (shared, part) = (app.shared.clone(), part.clone());
+    match app.store().off_thread(move |_| listed_sessions(&shared, &part)).await {
+        Ok(list) => Some(render::session_list(&list, None)),
+        Err(error) => {
+            tracing::error!(%error, "cannot read the list of sessions");
+            None
+        }
     }
 }

@@ -117,16 +117,13 @@ pub(super) async fn session(
     let read = app.store().off_thread(move |store| params.read(store, &session));
     let opened: Result<_, store::Error> = read.await;
     let (shown, end) = opened?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
-    let folder = app.shared.agents.workspace(&shown.transcript.summary.agent);
     let open = OpenSession {
-        id: &id,
+        view: app.shared.view_of(&id, &shown.transcript.summary),
         transcript: &shown.transcript,
         end: &end.as_ref().unwrap_or(&shown).transcript,
         earlier: shown.earlier.map(|it| it.0),
         later: shown.later.map(|it| it.0),
-        folder: folder.to_str(),
         at,
-        has_raw: app.shared.keeps_raw_of(&shown.transcript),
         pulse: app.shared.pulse_of(&id, &shown.transcript).filter(|_| at.is_none()),
         unknown: unknown(&app, &shown.transcript.summary)?,
     };
@@ -143,16 +140,17 @@ impl PageParams {
         store: &Store,
         session: &SessionId,
     ) -> Result<Option<(Opened, Option<Opened>)>, store::Error> {
-        if let Some(at) = self.at {
-            let found = window::read_all(store, session, Some(Seq(at)), Transcript::default())?;
-            let whole = |transcript| Opened { transcript, earlier: None, later: None };
-            return Ok(found.map(|it| (whole(it), None)));
-        }
         let window = self.window(store, session)?;
+        let end = Window { before: None, limit: MESSAGES };
+        if let Some(at) = self.at {
+            let past = window::read_all(store, session, Some(Seq(at)), Transcript::default())?;
+            let both =
+                |it: Transcript| (window::cut(it.clone(), window), Some(window::cut(it, end)));
+            return Ok(past.map(both));
+        }
         if window.before.is_none() || self.part.is_some() {
             return Ok(window::read(store, session, window)?.map(|it| (it, None)));
         }
-        let end = Window { before: None, limit: MESSAGES };
         let both = window::read_both(store, session, [window, end])?;
         Ok(both.map(|[shown, end]| (shown, Some(end))))
     }
@@ -219,6 +217,7 @@ fn unknown(app: &App, summary: &Summary) -> Result<Option<Unknown>, store::Error
 }
 
 /// Which sessions a list shows.
+#[derive(Clone)]
 pub(super) struct ListPart {
     pub(super) archived: bool,
     pub(super) before: Option<(Millis, SessionId)>,

@@ -240,8 +240,8 @@ impl SendInput {
         if self.text.trim().is_empty() && self.attachments.is_empty() {
             return Err(HttpError::invalid("the message is empty: give it a text"));
         }
-        if self.client_id.as_ref().is_some_and(|it| it.as_str().len() > 128) {
-            return Err(HttpError::invalid("clientId is longer than 128 bytes"));
+        if self.client_id.as_ref().is_some_and(|it| !(1..=128).contains(&it.as_str().len())) {
+            return Err(HttpError::invalid("clientId has 1 to 128 bytes"));
         }
         let Self { text, client_id, attachments, mode } = self;
         check_attachments(app, &attachments).await?;
