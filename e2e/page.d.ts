@@ -18,6 +18,7 @@ interface PageElements {
   menu: HTMLElement;
   pending: HTMLElement;
   query: HTMLInputElement;
+  raw: HTMLElement;
   search: HTMLFormElement;
   send: HTMLElement;
   settings: HTMLDialogElement;

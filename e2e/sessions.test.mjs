@@ -363,6 +363,9 @@ test("the menu works by keyboard", async (t) => {
   assert.equal(await focused(), "Delete");
   const link = page.getByRole("menuitem", { name: "Export as HTML" });
   assert.equal(await link.getAttribute("href"), `/api/sessions/${sessionOf(page)}/export?format=html`);
+  assert.ok(!(await page.getByText("What the program wrote").isVisible()), "no program has written anything");
+  await page.getByRole("menuitem", { name: "Look and settings" }).click();
+  await page.getByRole("dialog", { name: "Settings" }).waitFor();
 });
 
 test("with a password the page asks for it, and opens when it is right", async (t) => {

@@ -878,14 +878,13 @@ const update = (id = "", change = {}) => request("PATCH", `/api/sessions/${id}`,
 actions["session-menu"] = (button) => {
   subject = button.closest("#sessions li")?.dataset.sessionId ?? session ?? "";
   sure("archive").textContent = isArchived() ? "Unarchive" : "Archive";
-  for (const it of all("[data-format]", menu)) {
-    it.setAttribute("href", `/api/sessions/${subject}/export?format=${it.dataset.format}`);
-  }
+  for (const it of all("[data-path]", menu)) it.setAttribute("href", `/api/sessions/${subject}/${it.dataset.path}`);
+  sure("raw").hidden = subject !== session || !find(".raw-link");
   menu.showPopover({ source: button });
 };
 menu.onclick = () => menu.hidePopover();
 menu.addEventListener("keydown", ({ key }) => {
-  const items = all("[role=menuitem]", menu);
+  const items = all("[role=menuitem]:not([hidden])", menu);
   const at = items.findIndex((it) => it === document.activeElement);
   if (key === "ArrowDown") items[(at + 1) % items.length]?.focus();
   if (key === "ArrowUp") items.at(at - 1)?.focus();

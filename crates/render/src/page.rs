@@ -264,10 +264,12 @@ fn session_menu() -> Markup {
         div #menu.menu role="menu" aria-label="Session" popover {
             button type="button" role="menuitem" data-action="rename" autofocus { "Rename" }
             button #archive type="button" role="menuitem" data-action="archive" { "Archive" }
-            a role="menuitem" data-format="html" { "Export as HTML" }
-            a role="menuitem" data-format="md" { "Export as Markdown" }
-            a role="menuitem" data-format="json" { "Export as JSON" }
-            a role="menuitem" data-format="jsonl" { "Export the log (JSON Lines)" }
+            button type="button" role="menuitem" data-action="settings" { "Look and settings" }
+            a role="menuitem" data-path="export?format=html" { "Export as HTML" }
+            a role="menuitem" data-path="export?format=md" { "Export as Markdown" }
+            a role="menuitem" data-path="export?format=json" { "Export as JSON" }
+            a role="menuitem" data-path="export?format=jsonl" { "Export the log (JSON Lines)" }
+            a #raw role="menuitem" data-path="raw?format=text" { "What the program wrote" }
             button.danger type="button" role="menuitem" data-action="delete" { "Delete" }
         }
     }
