@@ -14,7 +14,9 @@ const SHOWN: usize = 2000;
 
 /// The list without its badges; none where there was no call.
 pub(crate) fn list(id: &str, answer: &Answer) -> Option<Element> {
-    answer.calls().next()?;
+    if answer.n_calls() == 0 {
+        return None;
+    }
     let list = Element::div(id).class("tool-calls-container").attr("role", "group");
     Some(list.attr("aria-label", "Tool calls").html(label()))
 }
@@ -64,8 +66,7 @@ fn label_of(answer: &Answer, call: &Call) -> String {
         return raw.unwrap_or_else(|| call.label());
     }
     let name = call.name.trim();
-    let before = answer.calls().take_while(|it| it.id != call.id);
-    match before.filter(|it| it.name.trim() == name).count() {
+    match answer.n_before(call) {
         0 => name.to_owned(),
         n => format!("{name} #{}", n + 1),
     }

@@ -2,9 +2,8 @@
 //! log before it to the log after it.
 //!
 //! Text and thoughts grow by what was added; other parts are drawn again when a record touched them
-//! and compared with what they looked like. The cost of a delta depends on the part it touches, never on
-//! the length of the answer or of the session. Other records look through their answer's parts once, for
-//! what stands around those: the line, the counts, what the run waits for.
+//! and compared with what they looked like. The cost of a record depends on the parts it touches, never on
+//! the length of the answer or of the session: what stands around them comes from the answer's tally.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,7 +13,7 @@ use transcript::{
 
 use crate::call::nested_id;
 use crate::markdown::Stream;
-use crate::message::{badge_id, badges_id, frame, list_id, message, parent, part_id};
+use crate::message::{badge_id, badges_id, frame, list_id, message, part_id};
 use crate::op::Op;
 use crate::part::Growing;
 use crate::pulse::Pulse;
@@ -290,7 +289,7 @@ impl Drawn {
         if let Some(drawn) = self.parts.get_mut(idx) {
             return drawn.update(view, id, answer, idx, ops);
         }
-        let list = match parent(answer, idx) {
+        let list = match answer.parent_of(idx) {
             Some(call) => nested_id(&part_id(id, call)),
             None => list_id(id),
         };

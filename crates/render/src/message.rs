@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use maud::{Markup, PreEscaped, html};
 use transcript::{
     Answer, Attachment, Call, CallState, CancelReason, Content, Exchange, ExchangeState, Message,
-    Part, RunStatus, Said, SaidBy, Text, TextRole,
+    Part, RunStatus, Said, SaidBy, TextRole,
 };
 
 use crate::icon::icon;
@@ -91,7 +91,7 @@ fn answer(view: &View, id: &str, answer: &Answer) -> Element {
     let mut top = Vec::new();
     let mut nested: HashMap<usize, Vec<usize>> = HashMap::new();
     for idx in 0..answer.parts.len() {
-        parent(answer, idx).map_or(&mut top, |it| nested.entry(it).or_default()).push(idx);
+        answer.parent_of(idx).map_or(&mut top, |it| nested.entry(it).or_default()).push(idx);
     }
     let drawn = top.iter().map(|&idx| tree(view, id, answer, &nested, idx));
     let badges = answer.parts.iter().enumerate().filter_map(|(idx, _)| {
@@ -156,21 +156,14 @@ fn tree(
     element.fill(&call::nested_id(&id), parts)
 }
 
-/// The call that a part happened under. One that came after the part is not believed.
-pub(crate) fn parent(answer: &Answer, idx: usize) -> Option<usize> {
-    let call = answer.parts[idx].parent.as_ref()?;
-    answer.call_index(call).filter(|&it| it < idx)
-}
-
 /// What the run is at, for the stylesheet. It asks for no children of a message: that would make the browser
 /// look at whole messages again with every word that comes.
 fn activity(answer: &Answer) -> &'static str {
-    let mut calls = answer.calls().peekable();
-    match (answer.is_open(), calls.peek().is_some()) {
+    match (answer.is_open(), answer.n_calls() > 0) {
         (false, false) => "none",
         (false, true) => "complete",
         (true, false) => "thinking",
-        (true, true) if calls.any(Call::waits_for_approval) => "waiting",
+        (true, true) if answer.waiting_calls().next().is_some() => "waiting",
         (true, true) => "working",
     }
 }
@@ -178,19 +171,16 @@ fn activity(answer: &Answer) -> &'static str {
 /// The same for what is said: whether nothing can be seen, and while it runs, which texts are there and
 /// whether one of them comes last.
 fn words(answer: &Answer) -> String {
-    let top = || (0..answer.parts.len()).filter(|&it| parent(answer, it).is_none());
-    let texts = || top().filter_map(|it| part::text(&answer.parts[it]));
-    let is_last = top().next_back().is_some_and(|it| part::text(&answer.parts[it]).is_some());
-    let undecided = |text: &Text| text.role == TextRole::Undecided;
-    let settled =
-        |text: &Text| text.role == TextRole::Final || undecided(text) && part::is_long(text);
+    let undecided = || answer.undecided_texts();
+    let is_settled = answer.has_final_text() || undecided().any(part::is_long);
+    let is_last = answer.last_at_top().is_some_and(|it| part::text(it).is_some());
     let is_open = answer.is_open();
     let words = [
-        ("none", top().all(|it| part::text(&answer.parts[it]).is_some_and(|it| it.leaked))),
+        ("none", answer.has_only_leaked()),
         ("last", is_open && is_last),
-        ("settled", is_open && texts().any(settled)),
-        ("undecided", is_open && texts().any(undecided)),
-        ("short", is_open && texts().any(|it| undecided(it) && !part::is_long(it))),
+        ("settled", is_open && is_settled),
+        ("undecided", is_open && undecided().next().is_some()),
+        ("short", is_open && undecided().any(|it| !part::is_long(it))),
     ];
     let words: Vec<&str> = words.into_iter().filter(|(_, is)| *is).map(|(word, _)| word).collect();
     words.join(" ")
@@ -199,19 +189,21 @@ fn words(answer: &Answer) -> String {
 /// One line: what the agent is doing, or what it did.
 fn widget(id: &str, answer: &Answer) -> Element {
     let element = Element::new("span", id);
-    let calls: Vec<&Call> = answer.calls().collect();
-    let waits = calls.iter().find(|it| it.waits_for_approval());
-    let being_written = calls.iter().rev().find(|it| it.is_open()).copied();
-    let (state, markup) = match (answer.is_open(), &calls[..]) {
-        (false, []) => return element.class("no-widget"),
-        (false, calls) => (
+    let waits = answer.waiting_calls().next();
+    let (state, markup) = match (answer.is_open(), answer.n_calls()) {
+        (false, 0) => return element.class("no-widget"),
+        (false, _) => (
             "complete",
-            html! { (icon(worst(calls))) span.words { (used(calls)) (outcomes(calls)) (took(answer)) } },
+            html! { (icon(worst(answer))) span.words { (used(answer)) (outcomes(answer)) (took(answer)) } },
         ),
-        (true, []) => ("thinking", html! { span.pulse { "Thinking..." } }),
-        (true, calls) => (
+        (true, 0) => ("thinking", html! { span.pulse { "Thinking..." } }),
+        (true, _) => (
             "working",
-            match (waits, held_up(answer), answer.current_call().or(being_written)) {
+            match (
+                waits,
+                held_up(answer),
+                answer.current_call().or_else(|| answer.last_open_call()),
+            ) {
                 (Some(call), ..) => {
                     html! { (icon("alert")) span.words { "Waiting for you: " (named(call)) } }
                 }
@@ -222,7 +214,7 @@ fn widget(id: &str, answer: &Answer) -> Element {
                     html! { span.spinner aria-hidden="true" {} span.words { (named(call)) } }
                 }
                 (None, None, None) => {
-                    html! { span.spinner aria-hidden="true" {} span.words { (used(calls)) (outcomes(calls)) } }
+                    html! { span.spinner aria-hidden="true" {} span.words { (used(answer)) (outcomes(answer)) } }
                 }
             },
         ),
@@ -231,39 +223,37 @@ fn widget(id: &str, answer: &Answer) -> Element {
     element
         .class("tool-widget")
         .attr("data-state", state)
-        .attr_if("data-outcome", outcome(&calls))
+        .attr_if("data-outcome", outcome(answer))
         .html(markup)
 }
 
 /// The agent that was asked and can go on only when a person has answered there.
 pub(crate) fn held_up(answer: &Answer) -> Option<&str> {
-    let held_up =
-        |it: &&Exchange| it.outcome.is_none() && it.state == Some(ExchangeState::AwaitingApproval);
-    answer.exchanges().find(held_up).map(|it| it.agent.as_str())
+    let is_held_up = |it: &&Exchange| it.state == Some(ExchangeState::AwaitingApproval);
+    answer.open_exchanges().find(is_held_up).map(|it| it.agent.as_str())
 }
 
 /// What became of the call that went worst; none where all went well.
-fn outcome(calls: &[&Call]) -> Option<&'static str> {
-    let worst = [CallState::Failed, CallState::Interrupted, CallState::Denied];
-    worst.into_iter().find(|state| number(calls, *state) > 0).map(CallState::as_str)
-}
-
-fn number(calls: &[&Call], state: CallState) -> usize {
-    calls.iter().filter(|it| it.state == state).count()
+fn outcome(answer: &Answer) -> Option<&'static str> {
+    let worst = [
+        (answer.n_failed(), CallState::Failed),
+        (answer.n_interrupted(), CallState::Interrupted),
+        (answer.n_denied(), CallState::Denied),
+    ];
+    worst.into_iter().find(|(n, _)| *n > 0).map(|(_, state)| state.as_str())
 }
 
 fn named(call: &Call) -> Markup {
     html! { b { (call.label()) } @if let Some(about) = tool::subject(call) { " " code { (about) } } }
 }
 
-fn used(calls: &[&Call]) -> String {
-    format!("Used {}", count(calls.len() as u64, "tool"))
+fn used(answer: &Answer) -> String {
+    format!("Used {}", count(answer.n_calls() as u64, "tool"))
 }
 
-fn outcomes(calls: &[&Call]) -> Markup {
-    let failed = number(calls, CallState::Failed);
-    let denied = number(calls, CallState::Denied);
-    let interrupted = number(calls, CallState::Interrupted);
+fn outcomes(answer: &Answer) -> Markup {
+    let (failed, denied) = (answer.n_failed(), answer.n_denied());
+    let interrupted = answer.n_interrupted();
     html! {
         @if failed > 0 { " · " span.failed { (failed) " failed" } }
         @if denied > 0 { " · " span.denied { (denied) " denied" } }
@@ -272,8 +262,8 @@ fn outcomes(calls: &[&Call]) -> Markup {
 }
 
 /// The icon of the call that went worst.
-fn worst(calls: &[&Call]) -> &'static str {
-    match outcome(calls) {
+fn worst(answer: &Answer) -> &'static str {
+    match outcome(answer) {
         Some("failed") => "alert",
         Some("interrupted") => "warning",
         Some(_) => "cross",

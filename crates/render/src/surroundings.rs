@@ -116,7 +116,7 @@ fn waits_for(answer: &Answer) -> (Markup, Millis) {
     let named = |call: &Call| {
         html! { b { (call.label()) } @if let Some(about) = tool::subject(call) { " " code { (about) } } }
     };
-    if let Some(call) = answer.calls().find(|it| it.waits_for_approval()) {
+    if let Some(call) = answer.waiting_calls().next() {
         let since = call.approval.as_ref().map_or(answer.started_at, |it| it.requested_at);
         return (html! { "Waiting for you: " (named(call)) }, since);
     }
@@ -157,11 +157,11 @@ fn dock(view: &View, transcript: &Transcript) -> Element {
     let id = view.id("dock");
     let open = transcript.messages.iter().flat_map(|message| {
         let answer = message.answer().filter(|it| it.is_open());
-        let calls =
-            answer.into_iter().flat_map(|answer| answer.calls().map(move |it| (answer, it)));
-        calls.filter(|(_, call)| call.waits_for_approval()).map(|it| (message.first, it))
+        let waits =
+            move |answer| Answer::waiting_calls(answer).map(move |it| (message.first, answer, it));
+        answer.into_iter().flat_map(waits)
     });
-    let sheets = open.map(|(message, (answer, call))| {
+    let sheets = open.map(|(message, answer, call)| {
         let id = format!("{id}-{message}-{}", call.number);
         Element::div(&*id)
             .class("sheet")

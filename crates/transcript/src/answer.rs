@@ -11,6 +11,7 @@ use crate::call::{json_body, readable};
 use crate::excerpt::excerpt;
 use crate::place::Index;
 use crate::result_files::result_files;
+use crate::tally::Tally;
 use crate::{
     Answer, Approval, Body, CallId, CallState, Continuation, Event, Finish, Millis, Outcome,
     OutputStream, Record, Resolution, ResponseId, Retry, Seq, Steered, Step, StepFinished, Trigger,
@@ -37,6 +38,7 @@ impl Answer {
             audio_truncated_at_ms: None,
             finish: None,
             index: Index::keeping(body_edge),
+            tally: Tally::default(),
         }
     }
 
@@ -57,8 +59,11 @@ impl Answer {
         let mut touched = self.take_in(&record.event, seq, at);
         touched.end = touched.end.min(self.parts.len());
         touched.start = touched.start.min(touched.end);
-        for part in &mut self.parts[touched.clone()] {
+        for idx in touched.clone() {
+            let is_at_top = self.parent_of(idx).is_none();
+            let part = &mut self.parts[idx];
             part.changed = seq;
+            self.tally.note(idx, part, is_at_top);
         }
         touched
     }

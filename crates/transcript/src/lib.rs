@@ -30,6 +30,7 @@ mod sender;
 mod settling;
 pub mod stream;
 mod summary;
+mod tally;
 mod time;
 mod transcript;
 

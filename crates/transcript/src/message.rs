@@ -63,6 +63,7 @@ pub struct Answer {
     pub audio_truncated_at_ms: Option<u64>,
     pub finish: Option<Finish>,
     pub(crate) index: crate::place::Index,
+    pub(crate) tally: crate::tally::Tally,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -358,11 +359,6 @@ impl Answer {
             PartKind::Text(text) => Some((part, text)),
             _ => None,
         })
-    }
-
-    /// The call that started last and still runs.
-    pub fn current_call(&self) -> Option<&Call> {
-        self.calls().filter(|call| call.state == CallState::Running).last()
     }
 
     pub fn was_interrupted(&self) -> bool {

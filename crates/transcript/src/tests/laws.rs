@@ -104,10 +104,50 @@ proptest! {
     }
 }
 
+/// What is counted is what a look through all parts finds.
+fn check_tally(answer: &Answer) {
+    let ids = |calls: &mut dyn Iterator<Item = &Call>| -> Vec<CallId> {
+        calls.map(|it| it.id.clone()).collect()
+    };
+    let n = |state| answer.calls().filter(|it| it.state == state).count();
+    assert_eq!(answer.n_calls(), answer.calls().count());
+    assert_eq!(answer.n_failed(), n(CallState::Failed));
+    assert_eq!(answer.n_denied(), n(CallState::Denied));
+    assert_eq!(answer.n_interrupted(), n(CallState::Interrupted));
+    let waiting = &mut answer.calls().filter(|it| it.waits_for_approval());
+    assert_eq!(ids(&mut answer.waiting_calls()), ids(waiting));
+    let running = answer.calls().filter(|it| it.state == CallState::Running).last();
+    assert_eq!(answer.current_call(), running);
+    assert_eq!(answer.last_open_call(), answer.calls().filter(|it| it.is_open()).last());
+    for call in answer.calls().filter(|it| !it.is_nameless()) {
+        let before = answer.calls().take_while(|it| it.id != call.id);
+        let same = before.filter(|it| it.name.trim() == call.name.trim()).count();
+        assert_eq!(answer.n_before(call), same, "{}", call.name);
+    }
+    let open: Vec<&Exchange> = answer.exchanges().filter(|it| it.outcome.is_none()).collect();
+    assert_eq!(answer.open_exchanges().collect::<Vec<_>>(), open);
+    let at_top = (0..answer.parts.len()).filter(|&idx| answer.parent_of(idx).is_none());
+    let at_top: Vec<&Part> = at_top.map(|idx| &answer.parts[idx]).collect();
+    let texts: Vec<&Text> = at_top
+        .iter()
+        .filter_map(|part| match &part.kind {
+            PartKind::Text(text) => Some(text),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(answer.last_at_top(), at_top.last().copied());
+    let n_leaked = texts.iter().filter(|it| it.leaked).count();
+    assert_eq!(answer.has_only_leaked(), n_leaked == at_top.len());
+    assert_eq!(answer.has_final_text(), texts.iter().any(|it| it.role == TextRole::Final));
+    let undecided = texts.iter().copied().filter(|it| it.role == TextRole::Undecided);
+    assert!(answer.undecided_texts().eq(undecided));
+}
+
 fn check_consistent(transcript: &Transcript) {
     for message in &transcript.messages {
         assert!(message.first <= message.changed && message.changed <= transcript.head);
         let Some(answer) = message.answer() else { continue };
+        check_tally(answer);
         for (idx, part) in answer.parts.iter().enumerate() {
             assert!(part.changed <= message.changed);
             match &part.kind {

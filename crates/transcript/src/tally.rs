@@ -1,0 +1,207 @@
+//! How an answer stands, by what its parts are: counted when a part changes, so that nobody has to look
+//! through all of them, however many they have become.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::{Answer, Call, CallState, Exchange, Part, PartKind, Text, TextRole};
+
+/// The parts of which something is true, by their index.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Tally {
+    traits: Vec<Traits>,
+    having: [BTreeSet<usize>; Trait::ALL.len()],
+    /// The names of calls, and for each of them where it stands.
+    names: Vec<String>,
+    named: HashMap<String, Vec<usize>>,
+}
+
+/// One bit for each trait.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Traits(u16);
+
+#[derive(Debug, Clone, Copy)]
+enum Trait {
+    Call,
+    OpenCall,
+    WaitingCall,
+    RunningCall,
+    FailedCall,
+    DeniedCall,
+    InterruptedCall,
+    OpenExchange,
+    /// It happened under no call; so did the texts below.
+    AtTop,
+    LeakedText,
+    UndecidedText,
+    FinalText,
+}
+
+impl Trait {
+    const ALL: [Self; 12] = [
+        Self::Call,
+        Self::OpenCall,
+        Self::WaitingCall,
+        Self::RunningCall,
+        Self::FailedCall,
+        Self::DeniedCall,
+        Self::InterruptedCall,
+        Self::OpenExchange,
+        Self::AtTop,
+        Self::LeakedText,
+        Self::UndecidedText,
+        Self::FinalText,
+    ];
+
+    fn is_of(self, part: &Part, is_at_top: bool) -> bool {
+        match (self, &part.kind) {
+            (Self::AtTop, _) => is_at_top,
+            (Self::Call, PartKind::Call(_)) => true,
+            (Self::OpenCall, PartKind::Call(call)) => call.is_open(),
+            (Self::WaitingCall, PartKind::Call(call)) => call.waits_for_approval(),
+            (Self::RunningCall, PartKind::Call(call)) => call.state == CallState::Running,
+            (Self::FailedCall, PartKind::Call(call)) => call.state == CallState::Failed,
+            (Self::DeniedCall, PartKind::Call(call)) => call.state == CallState::Denied,
+            (Self::InterruptedCall, PartKind::Call(call)) => call.state == CallState::Interrupted,
+            (Self::OpenExchange, PartKind::Exchange(exchange)) => exchange.outcome.is_none(),
+            (Self::LeakedText, PartKind::Text(text)) => is_at_top && text.leaked,
+            (Self::UndecidedText, PartKind::Text(text)) => {
+                is_at_top && text.role == TextRole::Undecided
+            }
+            (Self::FinalText, PartKind::Text(text)) => is_at_top && text.role == TextRole::Final,
+            _ => false,
+        }
+    }
+}
+
+impl Traits {
+    fn of(part: &Part, is_at_top: bool) -> Self {
+        let bit = |it: Trait| u16::from(it.is_of(part, is_at_top)) << it as u16;
+        Self(Trait::ALL.into_iter().map(bit).sum())
+    }
+
+    fn has(self, it: Trait) -> bool {
+        self.0 >> it as u16 & 1 == 1
+    }
+}
+
+impl Tally {
+    /// Counts a part anew that may have changed.
+    pub(crate) fn note(&mut self, idx: usize, part: &Part, is_at_top: bool) {
+        if self.traits.len() <= idx {
+            self.traits.resize(idx + 1, Traits::default());
+            self.names.resize(idx + 1, String::new());
+        }
+        let (before, now) = (self.traits[idx], Traits::of(part, is_at_top));
+        if before != now {
+            for it in Trait::ALL.into_iter().filter(|it| before.has(*it) != now.has(*it)) {
+                let having = &mut self.having[it as usize];
+                let _ = if now.has(it) { having.insert(idx) } else { having.remove(&idx) };
+            }
+            self.traits[idx] = now;
+        }
+        if let PartKind::Call(call) = &part.kind {
+            self.note_name(idx, call.name.trim());
+        }
+    }
+
+    fn note_name(&mut self, idx: usize, name: &str) {
+        if self.names[idx] == name {
+            return;
+        }
+        if let Some(places) = self.named.get_mut(&self.names[idx]) {
+            places.retain(|it| *it != idx);
+        }
+        let places = self.named.entry(name.to_owned()).or_default();
+        places.insert(places.partition_point(|it| *it < idx), idx);
+        name.clone_into(&mut self.names[idx]);
+    }
+
+    fn having(&self, it: Trait) -> &BTreeSet<usize> {
+        &self.having[it as usize]
+    }
+}
+
+impl Answer {
+    /// The call that a part happened under. One that came after the part is not believed.
+    pub fn parent_of(&self, idx: usize) -> Option<usize> {
+        let call = self.parts[idx].parent.as_ref()?;
+        self.call_index(call).filter(|&it| it < idx)
+    }
+
+    pub fn n_calls(&self) -> usize {
+        self.tally.having(Trait::Call).len()
+    }
+
+    pub fn n_failed(&self) -> usize {
+        self.tally.having(Trait::FailedCall).len()
+    }
+
+    pub fn n_denied(&self) -> usize {
+        self.tally.having(Trait::DeniedCall).len()
+    }
+
+    pub fn n_interrupted(&self) -> usize {
+        self.tally.having(Trait::InterruptedCall).len()
+    }
+
+    /// Those that wait for a person's decision.
+    pub fn waiting_calls(&self) -> impl Iterator<Item = &Call> {
+        self.tally.having(Trait::WaitingCall).iter().filter_map(|&idx| self.call_at(idx))
+    }
+
+    /// The call that started last and still runs.
+    pub fn current_call(&self) -> Option<&Call> {
+        self.call_at(*self.tally.having(Trait::RunningCall).last()?)
+    }
+
+    pub fn last_open_call(&self) -> Option<&Call> {
+        self.call_at(*self.tally.having(Trait::OpenCall).last()?)
+    }
+
+    /// How many calls of the same name began before it.
+    pub fn n_before(&self, call: &Call) -> usize {
+        let places = self.tally.named.get(call.name.trim());
+        let idx = self.call_index(&call.id);
+        places.zip(idx).map_or(0, |(places, idx)| places.partition_point(|it| *it < idx))
+    }
+
+    /// Questions to other agents that are not answered yet.
+    pub fn open_exchanges(&self) -> impl Iterator<Item = &Exchange> {
+        let open = self.tally.having(Trait::OpenExchange).iter();
+        open.filter_map(|&idx| match &self.parts[idx].kind {
+            PartKind::Exchange(exchange) => Some(&**exchange),
+            _ => None,
+        })
+    }
+
+    /// What happened last under no call.
+    pub fn last_at_top(&self) -> Option<&Part> {
+        self.parts.get(*self.tally.having(Trait::AtTop).last()?)
+    }
+
+    /// Under no call there is nothing but text that slipped in.
+    pub fn has_only_leaked(&self) -> bool {
+        self.tally.having(Trait::AtTop).len() == self.tally.having(Trait::LeakedText).len()
+    }
+
+    /// Under no call.
+    pub fn has_final_text(&self) -> bool {
+        !self.tally.having(Trait::FinalText).is_empty()
+    }
+
+    /// Texts under no call of which it is open what they will be.
+    pub fn undecided_texts(&self) -> impl Iterator<Item = &Text> {
+        let undecided = self.tally.having(Trait::UndecidedText).iter();
+        undecided.filter_map(|&idx| match &self.parts[idx].kind {
+            PartKind::Text(text) => Some(text),
+            _ => None,
+        })
+    }
+
+    fn call_at(&self, idx: usize) -> Option<&Call> {
+        match &self.parts.get(idx)?.kind {
+            PartKind::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+}
