@@ -18,7 +18,8 @@ import { build } from "esbuild";
  */
 
 /**
- * `tools` are declared; those among `outputs` and `errors` are answered so at once.
+ * `tools` are declared; those among `outputs` and `errors` are answered so at once. `byHand`: what was decided and
+ * done is sent only when the user says something, as clients do that nobody has told otherwise.
  * @typedef {object} Options
  * @property {string} [id]
  * @property {any[]} [messages]
@@ -26,6 +27,7 @@ import { build } from "esbuild";
  * @property {object} [tools]
  * @property {Record<string, unknown>} [outputs]
  * @property {Record<string, string>} [errors]
+ * @property {boolean} [byHand]
  */
 
 /**
@@ -79,7 +81,7 @@ export function newChat(module, { messages = [], ...options }) {
 }
 
 /** @param {{module: any, profile: number}} client @param {any} callboard @param {Options} options @returns {Chat} */
-function openHere({ module, profile }, callboard, { id = newId(), agent, tools, messages = [], outputs = {}, errors = {} }) {
+function openHere({ module, profile }, callboard, { id = newId(), agent, tools, messages = [], outputs = {}, errors = {}, byHand = false }) {
   const api = `${callboard.base}api/chat${agent ? `/${agent}` : ""}`;
   const headers = { Authorization: `Bearer ${callboard.token}`, "x-callboard-profile": String(profile) };
   const chat = newChat(module, {
@@ -87,8 +89,9 @@ function openHere({ module, profile }, callboard, { id = newId(), agent, tools, 
     transport: new module.DefaultChatTransport({ api, headers, body: { tools } }),
     messages,
     sendAutomaticallyWhen: (/** @type {any} */ it) =>
-      module.lastAssistantMessageIsCompleteWithToolCalls(it) ||
-      module.lastAssistantMessageIsCompleteWithApprovalResponses?.(it),
+      !byHand &&
+      (module.lastAssistantMessageIsCompleteWithToolCalls(it) ||
+        module.lastAssistantMessageIsCompleteWithApprovalResponses?.(it)),
     onToolCall: (/** @type {any} */ { toolCall: { toolName, toolCallId } }) => {
       const give = chat.addToolOutput ?? chat.addToolResult;
       const call = { tool: toolName, toolCallId };

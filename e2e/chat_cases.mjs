@@ -302,6 +302,41 @@ add(
   ({ profile, isFirst }) => profile >= 5 && !(isFirst && profile === 5),
 );
 
+/** What was decided or done comes with the next message, and that is answered. @param {Setting} setting @param {Chat} chat @param {string} outcome */
+async function goesOn({ client, callboard }, chat, outcome) {
+  await chat.send("hello");
+  await settled(chat, (it) => it.role === "assistant");
+  assert.match(text(await last(chat)), /demo agent/);
+  const messages = await kept(callboard, chat.id, client.profile);
+  assert.equal(messages.length, 4);
+  assert.deepEqual(outline(messages[1]).slice(0, 2), ["text", outcome]);
+  const [first, , ...rest] = (await chat.look()).messages;
+  // Of the answer before, it has only heard the beginning.
+  assert.deepEqual(shared([first, ...rest], client), shared([messages[0], ...messages.slice(2)], client));
+}
+
+for (const approved of [true, false]) {
+  add(
+    `a decision comes with the next message: ${approved ? "yes" : "no"}`,
+    async (setting) => {
+      const chat = await setting.client.open(setting.callboard, { agent: "demo", byHand: true });
+      await chat.send("run echo hi > made.txt");
+      await settled(chat);
+      await chat.decide({ id: call(await last(chat), "shell").approval.id, approved });
+      await goesOn(setting, chat, `shell: output-${approved ? "available" : "denied"}`);
+    },
+    asks,
+  );
+}
+
+add("a result of a tool of the client comes with the next message", async (setting) => {
+  const options = { agent: "demo", byHand: true, tools: TOOLS, outputs: { pick_colour: "teal" } };
+  const chat = await setting.client.open(setting.callboard, options);
+  await chat.send("use the client tool pick_colour");
+  await settled(chat, (it) => outline(it).includes("pick_colour: output-available"));
+  await goesOn(setting, chat, "pick_colour: output-available");
+});
+
 /** A chat in the middle of an answer, whose rest comes when it is let go. @param {Setting} setting */
 async function halfway({ client, callboard, model }) {
   let letGo = () => {};

@@ -6,7 +6,7 @@ import * as ai from "ai";
 import { useRef } from "react";
 import { createRoot } from "react-dom/client";
 
-const { base, token, profile, id, agent, messages, tools, outputs = {}, errors = {} } = window.SETTINGS;
+const { base, token, profile, id, agent, messages, tools, outputs = {}, errors = {}, byHand } = window.SETTINGS;
 const headers = { Authorization: `Bearer ${token}`, "x-callboard-profile": String(profile) };
 const path = agent ? `/${agent}` : "";
 
@@ -18,8 +18,9 @@ function useNow() {
     messages,
     transport: new ai.DefaultChatTransport({ api: `${base}api/chat${path}`, headers, body: { tools } }),
     sendAutomaticallyWhen: (chat) =>
-      ai.lastAssistantMessageIsCompleteWithToolCalls(chat) ||
-      ai.lastAssistantMessageIsCompleteWithApprovalResponses?.(chat),
+      !byHand &&
+      (ai.lastAssistantMessageIsCompleteWithToolCalls(chat) ||
+        ai.lastAssistantMessageIsCompleteWithApprovalResponses?.(chat)),
     onToolCall: ({ toolCall: { toolName, toolCallId } }) => {
       const call = { tool: toolName, toolCallId };
       const give = self.current.addToolOutput ?? self.current.addToolResult;
@@ -44,7 +45,7 @@ function useThen() {
     api: `${base}api/chat/v4${path}`,
     headers,
     body: { tools },
-    maxSteps: 5,
+    maxSteps: byHand ? 1 : 5,
     sendExtraMessageFields: true,
     onToolCall: ({ toolCall }) => outputs[toolCall.toolName],
   });

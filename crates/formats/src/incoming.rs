@@ -12,14 +12,6 @@ pub use crate::known::Known;
 mod tests;
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Given {
-    Said(Said),
-    /// The last message is the assistant's.
-    Decided(Vec<Decided>),
-    Nothing,
-}
-
-#[derive(Debug, Clone, PartialEq)]
 pub struct Said {
     pub id: Option<String>,
     pub text: String,

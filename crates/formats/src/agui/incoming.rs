@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use transcript::{CallId, ClientTool};
 
 use super::Version;
-use crate::incoming::{BadRequest, Decided, File, Given, Said, client_tools};
+use crate::incoming::{BadRequest, Decided, File, Said, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -22,8 +22,8 @@ pub struct Request {
     pub messages: Vec<String>,
     /// What it has of the run that it goes on with.
     pub known: Known,
-    /// What was decided is apart from it, since both may come at once.
-    pub given: Given,
+    /// If the last message is the user's.
+    pub said: Option<Said>,
     /// About interrupts, and what came of the tools that the client has run.
     pub decided: Vec<Decided>,
     /// That the client runs itself.
@@ -53,7 +53,7 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
         },
         known: known(messages, &decided),
         messages: ids.map(str::to_owned).collect(),
-        given: given(messages)?,
+        said: last_said(messages)?,
         decided,
         tools: client_tools(&body["tools"])?,
     })
@@ -81,12 +81,12 @@ pub fn earlier(body: &Value) -> &[Value] {
     messages.map_or(&[], |(_, earlier)| earlier)
 }
 
-fn given(messages: &[Value]) -> Result<Given, BadRequest> {
+fn last_said(messages: &[Value]) -> Result<Option<Said>, BadRequest> {
     match messages.split_last() {
         Some((last, earlier)) if last["role"] == "user" => {
-            said(last, &format!("messages[{}]", earlier.len())).map(Given::Said)
+            said(last, &format!("messages[{}]", earlier.len())).map(Some)
         }
-        _ => Ok(Given::Nothing),
+        _ => Ok(None),
     }
 }
 

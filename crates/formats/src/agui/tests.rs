@@ -175,7 +175,7 @@ fn what_clients_send() {
     let read = |body: Value| {
         let mut whole = json!({ "threadId": "th", "runId": "r2" });
         whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
-        request(&whole).map(|it| (it.given, it.decided))
+        request(&whole).map(|it| (it.said, it.decided))
     };
     let user = |content: Value| json!({ "messages": [{ "id": "u1", "role": "user", "content": content }] });
     let resume = |status: &str, payload: Value| json!({ "resume": [{ "interruptId": "approval_c1", "status": status, "payload": payload }] });
@@ -197,17 +197,17 @@ fn what_clients_send() {
     ];
     let lines: Vec<String> = read_well.map(|it| format!("{:?}", it.unwrap())).into();
     expect![[r#"
-        (Said(Said { id: Some("u1"), text: "hi", files: [] }), [])
-        (Said(Said { id: Some("u1"), text: "hi", files: [File { media_type: "image/png", name: None, url: "data:image/png;base64,AA==" }, File { media_type: "image/png", name: None, url: "http://x" }] }), [])
-        (Nothing, [Approval { call: "c1", approved: true, reason: None, arguments: Some(Object {"p": Number(2)}) }])
-        (Nothing, [Approval { call: "c1", approved: false, reason: Some("no"), arguments: None }])
-        (Nothing, [Output { call: "c2", output: String("done") }])
-        (Said(Said { id: None, text: "and", files: [] }), [Error { call: "c2", error: "no" }])
-        (Nothing, [])
+        (Some(Said { id: Some("u1"), text: "hi", files: [] }), [])
+        (Some(Said { id: Some("u1"), text: "hi", files: [File { media_type: "image/png", name: None, url: "data:image/png;base64,AA==" }, File { media_type: "image/png", name: None, url: "http://x" }] }), [])
+        (None, [Approval { call: "c1", approved: true, reason: None, arguments: Some(Object {"p": Number(2)}) }])
+        (None, [Approval { call: "c1", approved: false, reason: Some("no"), arguments: None }])
+        (None, [Output { call: "c2", output: String("done") }])
+        (Some(Said { id: None, text: "and", files: [] }), [Error { call: "c2", error: "no" }])
+        (None, [])
     "#]].assert_eq(&(lines.join("\n") + "\n"));
     let bad = [
-        request(&json!(7)).map(|it| (it.given, it.decided)),
-        request(&json!({})).map(|it| (it.given, it.decided)),
+        request(&json!(7)).map(|it| (it.said, it.decided)),
+        request(&json!({})).map(|it| (it.said, it.decided)),
         read(json!({ "messages": 7 })),
         read(user(json!(7))),
         read(user(json!(" "))),

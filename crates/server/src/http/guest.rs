@@ -132,6 +132,18 @@ pub(super) async fn decide(
     Ok(decisions)
 }
 
+/// Carries out what comes along with something said, so that what is said does not wait for it. A client
+/// repeats all that it has of its last answer; only a run that is under way can wait for any of it.
+pub(super) async fn decide_on_the_way(
+    app: &App,
+    session: &SessionId,
+    mut decided: Vec<Decided>,
+) -> Result<(), HttpError> {
+    let Some(run) = open_run(app, session)? else { return Ok(()) };
+    decided.retain(|it| run_of(&CallId::new(it.call())).as_ref() == Some(&run));
+    decide(app, session, decided).await.map(drop)
+}
+
 /// Gives the run of these calls what came of them. None if it does not wait for all of them: somebody was
 /// faster, or it has ended.
 pub(super) async fn give_results(
