@@ -35,8 +35,8 @@ import { build } from "esbuild";
  * @typedef {object} Chat
  * @property {string} id
  * @property {() => Promise<{messages: any[], status: string, error?: string}>} look
- * @property {(text: string, more?: {files?: any[], messageId?: string}) => Promise<void>} send is over when
- *   the response is
+ * @property {(said: string | {parts: any[], metadata?: object}, more?: {files?: any[], messageId?: string}) => Promise<void>} send
+ *   is over when the response is
  * @property {() => Promise<void>} stop no longer listens
  * @property {() => Promise<void>} resume
  * @property {() => Promise<void>} regenerate
@@ -102,7 +102,7 @@ function openHere({ module, profile }, callboard, { id = newId(), agent, tools, 
   return {
     id,
     look: async () => JSON.parse(JSON.stringify({ messages: chat.messages, status: chat.status, error: chat.error?.message })),
-    send: (text, more) => chat.sendMessage({ text, ...more }),
+    send: (said, more) => chat.sendMessage(typeof said === "string" ? { text: said, ...more } : said),
     stop: () => chat.stop(),
     resume: () => chat.resumeStream(),
     regenerate: () => chat.regenerate(),
@@ -184,7 +184,7 @@ export async function kept(callboard, id, profile) {
 
 /**
  * What both sides must agree on: everything, but for
- * - when a message of the user's was written down, which only the server knows;
+ * - when a message of the user's was written down, which only the server knows, unless the client says so;
  * - the ids of thoughts, which the first releases do not keep;
  * - what version 4 has of its own: see below.
  * @param {any[]} messages @param {Client} client
@@ -193,7 +193,10 @@ export function shared(messages, { profile, isFirst }) {
   const copies = structuredClone(messages);
   if (profile === 4) return copies.map(shared4);
   for (const message of copies) {
-    if (message.role === "user") delete message.metadata;
+    if (message.role === "user" && message.metadata) {
+      delete message.metadata.createdAt;
+      if (Object.keys(message.metadata).length === 0) delete message.metadata;
+    }
     for (const part of message.parts) {
       if (isFirst && part.type === "reasoning") delete part.id;
     }

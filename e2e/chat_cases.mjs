@@ -495,6 +495,32 @@ add("a file goes along with a message", async ({ client, callboard }) => {
   assert.deepEqual(shared((await chat.look()).messages, client), shared(there, client));
 });
 
+const LINK = { type: "file", mediaType: "image/png", url: "https://example.com/dot.png" };
+
+add(
+  "a message comes back as it was sent: texts, files, links and data in their order, and what is said about it",
+  async ({ client, callboard }) => {
+    const chat = await client.open(callboard, { agent: "demo" });
+    const { filename, ...nameless } = FILE;
+    const parts = [{ type: "text", text: "hello" }, nameless, LINK, { type: "data-place", data: { x: 1 } }, { type: "text", text: "again" }];
+    await chat.send({ parts, metadata: { mood: "good" } });
+    await settled(chat);
+    const there = await withFiles(callboard, await kept(callboard, chat.id, client.profile));
+    assert.deepEqual(shared((await chat.look()).messages, client), shared(there, client));
+    assert.deepEqual([there[0].parts, there[0].metadata.mood], [parts, "good"]);
+  },
+  edits,
+);
+
+add("a file goes along by its address alone", async ({ client, callboard, model }) => {
+  model.willSay({ text: "A dot." });
+  const chat = await client.open(callboard, { agent: "model" });
+  await chat.send("Look", { files: [{ ...LINK, filename: "dot.png" }] });
+  await settled(chat);
+  assert.match(JSON.stringify(model.asked.at(-1).messages.at(-1)), /https:\/\/example\.com\/dot\.png/);
+  await assertKept(chat, callboard, client);
+});
+
 /** A conversation that was held elsewhere, with every kind of part. */
 const HISTORY = [
   { id: "u1", role: "user", parts: [FILE, { type: "text", text: "Look" }] },

@@ -31,7 +31,7 @@ function useNow() {
   self.current = chat;
   return {
     ...chat,
-    send: (text, more) => chat.sendMessage({ text, ...more }),
+    send: (said, more) => chat.sendMessage(typeof said === "string" ? { text: said, ...more } : said),
     resume: () => chat.resumeStream(),
     decide: chat.addToolApprovalResponse,
   };

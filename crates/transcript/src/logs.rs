@@ -156,6 +156,7 @@ fn session_event() -> impl Strategy<Value = Event> {
             message_id,
             client_id: None,
             role,
+            sent: None,
             text,
             attachments: vec![],
             from: None,
@@ -169,6 +170,7 @@ fn session_event() -> impl Strategy<Value = Event> {
             mode: SendMode::Queue,
             held: false,
             from: None,
+            sent: Some(AsSent { parts: vec![json!({ "type": "data-x" })], metadata: None }),
         }),
         (message(), text()).prop_map(|(message_id, text)| Event::MessageEdited {
             message_id,

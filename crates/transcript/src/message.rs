@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    ApprovalOptions, Attachment, Body, CallId, CancelReason, ClientId, Decision, Direction,
+    ApprovalOptions, AsSent, Attachment, Body, CallId, CancelReason, ClientId, Decision, Direction,
     ErrorCode, ErrorInfo, Evaluation, ExchangeId, ExchangeMode, ExchangeState, Executor, Level,
-    MessageId, Millis, PartId, Phase, ResponseId, RunStatus, SaidBy, Scope, Sender, Seq, SessionId,
-    SteerState, Trigger, Truncated, Usage, Validation,
+    Link, MessageId, Millis, PartId, Phase, ResponseId, RunStatus, SaidBy, Scope, Sender, Seq,
+    SessionId, SteerState, Trigger, Truncated, Usage, Validation,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +41,14 @@ pub struct Said {
     pub text: String,
     pub attachments: Vec<Attachment>,
     pub from: Option<Sender>,
+    pub sent: Option<AsSent>,
+}
+
+impl Said {
+    /// Files that are elsewhere.
+    pub fn links(&self) -> impl Iterator<Item = Link<'_>> {
+        self.sent.iter().flat_map(AsSent::links)
+    }
 }
 
 /// One run of an agent. A function of its own run's records and of nothing else.

@@ -109,7 +109,7 @@ fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
     if texts.iter().all(|it| it.trim().is_empty()) && files.is_empty() {
         return Err(BadRequest::new(format!("`{place}` has neither text nor files.")));
     }
-    Ok(Said { id, text: texts.join("\n\n"), files })
+    Ok(Said::new(id, texts.join("\n\n"), &files))
 }
 
 pub(super) fn any_file(piece: &Value, place: &str) -> Result<File, BadRequest> {

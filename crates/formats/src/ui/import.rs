@@ -13,7 +13,6 @@ use crate::import::{
     Beginning, Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text,
     error_info, items,
 };
-use crate::incoming::File;
 use crate::ui::foreign;
 
 pub(crate) const MESSAGES: List = List {
@@ -50,14 +49,8 @@ fn said(message: &Value, role: SaidBy, retelling: &mut Retelling<'_>) {
     let texts: Vec<&str> = texts.filter_map(|it| it["text"].as_str()).collect();
     // Clients put the pieces of instructions together as they are.
     let joint = if role == SaidBy::System { "" } else { "\n\n" };
-    let files = parts(message).iter().filter(|it| it["type"] == "file").map(|it| File {
-        media_type: as_text(it, "mediaType").unwrap_or("application/octet-stream").to_owned(),
-        name: as_text(it, "filename").map(str::to_owned),
-        url: as_text(it, "url").unwrap_or_default().to_owned(),
-    });
-    let files: Vec<File> = files.collect();
-    let from = serde_json::from_value(message["metadata"]["from"].clone()).ok();
-    retelling.said_from(as_text(message, "id"), role, &texts.join(joint), &files, from);
+    let (id, text, parts) = (as_text(message, "id"), texts.join(joint), parts(message).to_vec());
+    retelling.said_in_parts(id, role, &text, parts, message.get("metadata"));
 }
 
 fn answer(message: &Value, retelling: &mut Retelling<'_>) {

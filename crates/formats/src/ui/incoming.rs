@@ -8,7 +8,7 @@
 use serde_json::Value;
 use transcript::{CallId, ClientTool};
 
-use crate::incoming::{BadRequest, Decided, File, Said, client_tools};
+use crate::incoming::{BadRequest, Decided, Said, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -111,27 +111,29 @@ fn all_decided(message: &Value, place: &str) -> Result<Vec<Decided>, BadRequest>
 }
 
 fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
+    let parts = parts(message, place)?;
     let mut texts = Vec::new();
-    let mut files = Vec::new();
-    for (idx, part) in parts(message, place)?.iter().enumerate() {
+    let mut has_files = false;
+    for (idx, part) in parts.iter().enumerate() {
         let place = format!("{place}.parts[{idx}]");
         match part["type"].as_str() {
             Some("text") => texts.push(text(part, "text", &place)?),
-            Some("file") => files.push(File {
-                media_type: text(part, "mediaType", &place)?,
-                name: part["filename"].as_str().map(str::to_owned),
-                url: text(part, "url", &place)?,
-            }),
+            Some("file") => {
+                text(part, "mediaType", &place)?;
+                text(part, "url", &place)?;
+                has_files = true;
+            }
             // Data and sources of the client's own are nothing to an agent.
             Some(_) => (),
             None => return Err(BadRequest::new(format!("`{place}` has no `type`."))),
         }
     }
     let id = optional_text(message, "id", place)?;
-    if texts.iter().all(|it| it.trim().is_empty()) && files.is_empty() {
+    if texts.iter().all(|it| it.trim().is_empty()) && !has_files {
         return Err(BadRequest::new(format!("`{place}` has neither text nor files.")));
     }
-    Ok(Said { id, text: texts.join("\n\n"), files })
+    let metadata = message.get("metadata").filter(|it| !it.is_null()).cloned();
+    Ok(Said::of_parts(id, texts.join("\n\n"), parts.to_vec(), metadata))
 }
 
 /// What the client has put into a tool part, whoever runs the tool.

@@ -61,7 +61,7 @@ fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
         return Err(BadRequest::new(format!("`{place}` has neither text nor files.")));
     }
     let id = message["id"].as_str().map(str::to_owned);
-    Ok(Said { id, text, files })
+    Ok(Said::new(id, text, &files))
 }
 
 fn texts(parts: &Value) -> String {

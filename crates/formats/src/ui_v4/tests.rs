@@ -360,9 +360,9 @@ fn what_clients_send() {
         format!("{:?} {:?}", read.said, read.decided)
     });
     expect![[r#"
-        Some(Said { id: None, text: "look", files: [File { media_type: "image/png", name: Some("a.png"), url: "data:image/png;base64,AA==" }] }) []
+        Some(Said { id: None, text: "look", files: [File { media_type: "image/png", name: Some("a.png"), url: "data:image/png;base64,AA==" }], sent: None }) []
         None [Output { call: "c1", output: Number(0) }]
-        Some(Said { id: None, text: "look", files: [File { media_type: "image/png", name: Some("a.png"), url: "data:image/png;base64,AA==" }] }) [Output { call: "c1", output: Number(0) }]"#]]
+        Some(Said { id: None, text: "look", files: [File { media_type: "image/png", name: Some("a.png"), url: "data:image/png;base64,AA==" }], sent: None }) [Output { call: "c1", output: Number(0) }]"#]]
     .assert_eq(&read_well.join("\n"));
     let bad = [
         request(&json!([])),

@@ -67,14 +67,14 @@ pub(super) async fn say<V: Vocabulary>(
     saying: Saying,
     vocabulary: V,
 ) -> Result<Telling<V>, HttpError> {
-    let Saying { said: Said { id, text, files }, instead_of, tools: client_tools } = saying;
+    let Saying { said: Said { id, text, files, sent }, instead_of, tools: client_tools } = saying;
     let mut attachments = Vec::new();
     for file in &files {
         attachments.push(files::attach(&app, file).await?);
     }
     let client_id = id.map(ClientId::new);
     let (mode, from) = (SendMode::Queue, None);
-    let message = NewMessage { text, client_id, attachments, mode, from, client_tools };
+    let message = NewMessage { text, client_id, attachments, mode, from, client_tools, sent };
     let head = app.store().summary(&session)?.map_or(Seq(0), |(_, head)| head);
     let receipt = match instead_of {
         Some(earlier) => {

@@ -233,3 +233,40 @@ async fn a_message_that_a_stop_holds_back_is_no_endless_response() {
     let (_, told) = chat(&server, second).await;
     assert_eq!(kinds(&chunks(&told)).last(), Some(&"finish"), "{told}");
 }
+
+/// Whether it waited or not, and whatever has become of its text.
+#[tokio::test]
+async fn what_was_said_comes_back_as_it_was_sent() {
+    let home = Home::instant();
+    let server = home.start();
+    let text = |it: &str| json!({ "type": "text", "text": it });
+    let link =
+        json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/dot" });
+    let data = json!({ "type": "data-place", "data": { "x": 1 } });
+    let message = |id: &str| {
+        let parts = [text("run echo hi > made.txt"), link.clone(), data.clone(), text("please")];
+        let metadata = json!({ "mood": "good" });
+        json!({ "id": id, "role": "user", "metadata": metadata, "parts": parts })
+    };
+    let (_, asked) = chat(&server, json!({ "id": "c", "messages": [message("u1")] })).await;
+    let asked = chunks(&asked);
+    let request = asked.iter().find(|it| it["type"] == "tool-approval-request").unwrap();
+    let waits = chat(&server, json!({ "id": "c", "messages": [message("u2")] }));
+    let change = async {
+        let view = watch_until(&server, "c", |it| !it.queue.messages.is_empty()).await;
+        let path = format!("/api/sessions/c/queue/{}", view.queue.messages[0].id);
+        server.request(Method::PATCH, &path, Some(json!({ "text": "hello" }))).await;
+        let call = request["toolCallId"].as_str().unwrap();
+        let path = format!("/api/sessions/c/calls/{call}/approval");
+        server.post(&path, json!({ "decision": "accepted" })).await;
+    };
+    tokio::join!(waits, change);
+    let kept = server.get("/api/sessions/c/messages?format=ui").await;
+    let [first, second] = [&kept["messages"][0], &kept["messages"][2]];
+    assert_eq!(first["parts"], message("u1")["parts"]);
+    assert_eq!(second["parts"], json!([text("hello"), link, data]), "it was written anew");
+    for message in [first, second] {
+        assert_eq!(message["metadata"]["mood"], "good");
+        assert!(message["metadata"]["createdAt"].is_string());
+    }
+}

@@ -17,7 +17,7 @@ fn what_others_have_kept() {
         ] },
     ]);
     expect![[r#"
-        - {"type":"user_message","messageId":"u1","text":"hi"}
+        - {"type":"user_message","messageId":"u1","text":"hi","sent":{"parts":[{"type":"text","text":"hi"}]}}
         - {"type":"notice","level":"info","text":"Files that did not come along: 1"}
         a1 {"type":"run_start","agent":"demo","trigger":"user"}
         a1 {"type":"step_start","index":0}
