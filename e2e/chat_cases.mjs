@@ -521,6 +521,17 @@ add("a file goes along by its address alone", async ({ client, callboard, model 
   await assertKept(chat, callboard, client);
 });
 
+const SIGNED = { anthropic: { signature: "s" } };
+
+/** A call about which somebody was asked. @param {string} id @param {boolean} approved @param {object} more */
+const asked = (id, approved, more) => ({ type: "tool-rm", toolCallId: id, input: {}, approval: { id: `approval_${id}`, approved }, ...more });
+
+/** What later versions have besides. @param {Client} client @returns {any[]} */
+const newParts = ({ profile }) => [
+  ...(profile < 6 ? [] : [asked("c4", true, { state: "output-available", output: "gone" }), asked("c5", false, { state: "output-denied" })]),
+  ...(profile < 7 ? [] : [{ type: "custom", kind: "openai.compaction" }, { type: "reasoning-file", mediaType: "image/png", url: PICTURE }]),
+];
+
 /** A conversation that was held elsewhere, with every kind of part. */
 const HISTORY = [
   { id: "u1", role: "user", parts: [FILE, { type: "text", text: "Look" }] },
@@ -529,14 +540,23 @@ const HISTORY = [
     role: "assistant",
     parts: [
       { type: "step-start" },
-      { type: "reasoning", id: "t1", text: "Hm.", state: "done" },
-      { type: "text", text: "I will look.", state: "done" },
-      { type: "tool-look", toolCallId: "c1", state: "output-available", input: { at: 1 }, output: { seen: true } },
+      { type: "reasoning", id: "t1", text: "Hm.", state: "done", providerMetadata: SIGNED },
+      { type: "text", text: "I will look.", state: "done", providerMetadata: SIGNED },
+      {
+        type: "tool-look",
+        toolCallId: "c1",
+        state: "output-available",
+        input: { at: 1 },
+        output: { seen: true },
+        providerExecuted: true,
+        callProviderMetadata: SIGNED,
+      },
+      { type: "dynamic-tool", toolName: "mcp_touch", toolCallId: "c3", state: "output-available", input: {}, output: "soft" },
       { type: "tool-touch", toolCallId: "c2", state: "output-error", input: {}, errorText: "Too hot." },
       { type: "step-start" },
       { type: "source-url", sourceId: "s1", url: "https://example.com", title: "Example" },
       { type: "source-document", sourceId: "s2", mediaType: "application/pdf", title: "Paper", filename: "p.pdf" },
-      { type: "file", mediaType: "image/png", url: PICTURE },
+      { type: "file", mediaType: "image/png", filename: "dot.png", url: PICTURE, providerMetadata: SIGNED },
       { type: "data-weather", id: "w", data: { sun: true } },
       { type: "text", text: "A dot.", state: "done" },
     ],
@@ -582,8 +602,10 @@ const HISTORY_4 = [
 ];
 
 add("a new chat brings its history along, and the agent knows it", async ({ client, callboard, model }) => {
-  const messages = client.profile === 4 ? HISTORY_4 : HISTORY;
-  const chat = await client.open(callboard, { agent: "model", messages: structuredClone(messages) });
+  const messages = structuredClone(client.profile === 4 ? HISTORY_4 : HISTORY);
+  // Behind the calls of the first step.
+  messages[1].parts.splice(6, 0, ...newParts(client));
+  const chat = await client.open(callboard, { agent: "model", messages });
   model.willSay({ text: "As I said." });
   await chat.send("What was it?");
   await settled(chat);

@@ -270,6 +270,14 @@ impl<'a> Retelling<'a> {
         self.say(part_id, text, phase, discarded);
     }
 
+    /// What the part that was told last had besides.
+    pub(crate) fn extras(&mut self, fields: Map<String, Value>) {
+        let last = self.answer().and_then(|it| it.parts.last()?.id().map(str::to_owned));
+        if let Some(part_id) = last.filter(|_| !fields.is_empty()) {
+            self.push(Event::PartExtras { part_id, fields });
+        }
+    }
+
     /// Under its own name, if nothing else has it.
     pub(crate) fn text_as(&mut self, id: Option<&str>, text: &str) {
         let part_id = self.part_id_as(id);

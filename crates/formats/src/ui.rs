@@ -124,10 +124,16 @@ fn part(answer: &Answer, idx: usize, part: &Part, profile: Profile) -> Value {
             (value, it.discarded)
         }
         PartKind::Call(call) => (tool_part(call, profile), false),
-        kind => (aside(&answer.id, idx, kind), false),
+        kind => {
+            let brought = foreign::part(kind, profile);
+            (brought.unwrap_or_else(|| data(&answer.id, idx, kind)), false)
+        }
     };
+    for (name, extra) in &part.extras {
+        value[name] = extra.clone();
+    }
     if discarded {
-        value["providerMetadata"] = discarded_mark();
+        value["providerMetadata"]["callboard"] = discarded_mark()["callboard"].take();
     }
     value
 }
@@ -199,9 +205,9 @@ pub(crate) fn reason(call: &Call) -> Option<String> {
     resolved.feedback.clone().or(why)
 }
 
-/// What has no other words: a part, and the chunk that makes it.
+/// What has no other words, as a chunk.
 fn aside(run: &ResponseId, idx: usize, kind: &PartKind) -> Value {
-    foreign::part(kind).unwrap_or_else(|| data(run, idx, kind))
+    foreign::chunk(kind).unwrap_or_else(|| data(run, idx, kind))
 }
 
 pub(crate) fn data(run: &ResponseId, idx: usize, kind: &PartKind) -> Value {

@@ -194,6 +194,12 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_false")]
         discarded: bool,
     },
+    /// What a part had that came from elsewhere and that nothing here reads, in the AI SDK's words.
+    PartExtras {
+        /// The part's, or the call's.
+        part_id: String,
+        fields: Map<String, Value>,
+    },
 
     /// The first sign of a call.
     ToolCallStart {

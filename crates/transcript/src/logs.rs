@@ -262,6 +262,12 @@ fn part_event() -> impl Strategy<Value = Event> {
         (part(), parent(), text()).prop_map(|(part_id, parent_call_id, delta)| {
             Event::ThinkingDelta { part_id, parent_call_id, delta }
         }),
+        prop_oneof![part().prop_map(|it| it.to_string()), Just("c1".to_owned())].prop_map(
+            |part_id| {
+                let fields = Map::from_iter([("title".to_owned(), json!("Mine"))]);
+                Event::PartExtras { part_id, fields }
+            }
+        ),
         (part(), parent(), text()).prop_map(|(part_id, parent_call_id, text)| {
             Event::ThinkingDone { part_id, parent_call_id, text, discarded: false }
         }),

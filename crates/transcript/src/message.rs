@@ -3,7 +3,7 @@
 use std::ops::Add;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     ApprovalOptions, AsSent, Attachment, Body, CallId, CancelReason, ClientId, Decision, Direction,
@@ -119,6 +119,23 @@ pub struct Part {
     /// Into [`Answer::steps`]; none before the first.
     pub step: Option<usize>,
     pub kind: PartKind,
+    /// What others wrote down about it and nothing here reads, in the AI SDK's words.
+    pub extras: Map<String, Value>,
+}
+
+impl Part {
+    /// Its own, or its call's.
+    pub fn id(&self) -> Option<&str> {
+        match &self.kind {
+            PartKind::Text(text) => Some(text.id.as_str()),
+            PartKind::Thinking(thinking) => Some(thinking.id.as_str()),
+            PartKind::Call(call) => Some(call.id.as_str()),
+            PartKind::Steered(_)
+            | PartKind::Exchange(_)
+            | PartKind::Notice { .. }
+            | PartKind::Unrecognized { .. } => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

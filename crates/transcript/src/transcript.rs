@@ -238,6 +238,7 @@ pub fn is_of_session(event: &Event) -> bool {
         | Event::ThinkingStart { .. }
         | Event::ThinkingDelta { .. }
         | Event::ThinkingDone { .. }
+        | Event::PartExtras { .. }
         | Event::ToolCallStart { .. }
         | Event::ToolArgumentsDelta { .. }
         | Event::ToolArgumentsDone { .. }

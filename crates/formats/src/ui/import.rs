@@ -62,8 +62,14 @@ fn answer(message: &Value, retelling: &mut Retelling<'_>) {
         let discarded = part["providerMetadata"]["callboard"]["discarded"] == true;
         match part["type"].as_str().unwrap_or_default() {
             "step-start" => retelling.step(),
-            "text" => retelling.text(text, None, discarded),
-            "reasoning" => retelling.thinking(as_text(part, "id"), text, discarded),
+            "text" => {
+                retelling.text(text, None, discarded);
+                retelling.extras(foreign::extras(part));
+            }
+            "reasoning" => {
+                retelling.thinking(as_text(part, "id"), text, discarded);
+                retelling.extras(foreign::extras(part));
+            }
             "dynamic-tool" => {
                 call(part, as_text(part, "toolName").unwrap_or_default(), retelling);
             }
@@ -98,6 +104,7 @@ fn ending(metadata: &Value) -> Ending {
 fn call(part: &Value, name: &str, retelling: &mut Retelling<'_>) {
     let input = part.get("input").or_else(|| part.get("rawInput")).unwrap_or(&Value::Null);
     let call = retelling.call(as_text(part, "toolCallId"), name, &arguments_text(input));
+    retelling.extras(foreign::extras(part));
     let approval = &part["approval"];
     if let Some(approved) = approval["approved"].as_bool() {
         retelling.decided(&call, approved, as_text(approval, "reason"));
