@@ -28,6 +28,7 @@ import { build } from "esbuild";
  * @property {Record<string, unknown>} [outputs]
  * @property {Record<string, string>} [errors]
  * @property {boolean} [byHand]
+ * @property {boolean} [asIs] version 4 with the options that it has when nobody chooses: it sends no ids
  */
 
 /**

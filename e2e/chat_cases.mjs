@@ -441,6 +441,35 @@ add("an answer is made again", async (setting) => {
 });
 
 add(
+  "an answer is made again for a client that sends no ids",
+  async (setting) => {
+    const { client, callboard } = setting;
+    const chat = await client.open(callboard, { agent: "demo", asIs: true });
+    for (const _ of [1, 2]) {
+      await chat.send("hello");
+      await settled(chat);
+    }
+    const { id } = await last(chat);
+    await chat.regenerate();
+    await settled(chat, (it) => it.id !== id && it.role === "assistant");
+    const messages = await kept(callboard, chat.id, client.profile);
+    assert.deepEqual(messages.map(text), (await chat.look()).messages.map(text));
+    assert.equal(messages.length, 4);
+    assert.deepEqual(await reasons(setting, chat), ["regenerate"]);
+  },
+  ({ profile }) => profile === 4,
+);
+
+add("a client with a wrong key is told so in words", async ({ client, callboard }) => {
+  const chat = await client.open({ ...callboard, token: "wrong" }, { agent: "demo" });
+  await chat.send("hello");
+  await until(async () => (await chat.look()).status === "error");
+  const { error } = await chat.look();
+  assert.match(error ?? "", /key|token|sign/i);
+  assert.doesNotMatch(error ?? "", /[{}]/);
+});
+
+add(
   "a message is said in other words",
   async (setting) => {
     const chat = await talk(setting, "hello", "what time is it in Paris?");

@@ -6,7 +6,7 @@ import * as ai from "ai";
 import { useRef } from "react";
 import { createRoot } from "react-dom/client";
 
-const { base, token, profile, id, agent, messages, tools, outputs = {}, errors = {}, byHand } = window.SETTINGS;
+const { base, token, profile, id, agent, messages, tools, outputs = {}, errors = {}, byHand, asIs } = window.SETTINGS;
 const headers = { Authorization: `Bearer ${token}`, "x-callboard-profile": String(profile) };
 const path = agent ? `/${agent}` : "";
 
@@ -46,7 +46,7 @@ function useThen() {
     headers,
     body: { tools },
     maxSteps: byHand ? 1 : 5,
-    sendExtraMessageFields: true,
+    sendExtraMessageFields: !asIs,
     onToolCall: ({ toolCall }) => outputs[toolCall.toolName],
   });
   return {

@@ -18,7 +18,7 @@ use super::App;
 use super::error::{HttpError, RequestCode};
 use super::extract::Params;
 use super::guest::{
-    Arrival, Brought, Import, PlainError, Saying, Spoken, decide_on_the_way, go_on,
+    Arrival, Brought, Import, PlainError, Saying, Spoken, decide_on_the_way, go_on, last_said,
     nothing_to_tell, open_run, path, say, tell_run, welcome,
 };
 use super::openapi::{Operation, Takes};
@@ -142,23 +142,45 @@ pub(super) async fn send_v4(
     let body = body?;
     let mut request = formats::ui_v4::request(&body.json)?;
     let (session, is_new) = enter(&app, &body, &request, formats::ui_v4::import).await?;
-    if let Some(Said { id: Some(id), .. }) = &request.said
-        && find_message(&app, &session, id)?.is_some()
+    // The client has no other word for it.
+    if let Some(said) = &request.said
+        && !is_new
+        && is_said_again(&app, &session, said, &body.json)?
     {
-        // The client has no other word for it.
         request.trigger = Trigger::Regenerate;
-        request.message_id = Some(id.clone());
+        request.message_id = said.id.clone();
     }
     answer(app, session, is_new, request, UiV4).await
+}
+
+/// Whether the client wants another answer to a message that it has sent before. As long as nobody tells it
+/// otherwise it sends no ids: then the message is the last one, and there is none after it.
+fn is_said_again(
+    app: &App,
+    session: &SessionId,
+    said: &Said,
+    body: &Value,
+) -> Result<bool, HttpError> {
+    if let Some(id) = &said.id {
+        return Ok(find_message(app, session, id)?.is_some());
+    }
+    if open_run(app, session)?.is_some() {
+        return Ok(false);
+    }
+    let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_said = |it: &&Value| it["role"] == "user" || it["role"] == "system";
+    let n_said = messages.iter().filter(is_said).count();
+    let last = last_said(app, session)?;
+    Ok(last.is_some_and(|it| it.n_said == n_said && it.text == said.text))
 }
 
 /// What is under way, from its beginning.
 pub(super) async fn resume(
     State(app): State<App>,
     profile: Result<ClientProfile, HttpError>,
-    NamedChat(session): NamedChat,
+    chat: Result<NamedChat, HttpError>,
 ) -> Result<Response, PlainError> {
-    let ClientProfile(profile) = profile?;
+    let (ClientProfile(profile), NamedChat(session)) = (profile?, chat?);
     let Some(session) = session else { return Ok(NoContent.into_response()) };
     let told = again(app, session, Ui(profile)).await?;
     Ok(told.unwrap_or_else(|| NoContent.into_response()))
