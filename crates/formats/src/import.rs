@@ -260,6 +260,11 @@ impl<'a> Retelling<'a> {
         self.parts().any(|it| matches!(it, PartKind::Call(_)))
     }
 
+    /// Whether something of the run has yet to come.
+    pub(crate) fn has_open_calls(&self) -> bool {
+        self.answer().into_iter().flat_map(Answer::calls).any(transcript::Call::is_open)
+    }
+
     /// It has said nothing yet, and what it thought is no word.
     fn is_silent(&self) -> bool {
         self.parts().all(|it| matches!(it, PartKind::Thinking(_)))

@@ -128,8 +128,11 @@ fn file(piece: &Value, place: &str) -> Result<File, BadRequest> {
     let url = match source["type"].as_str() {
         Some("data") => format!("data:{media_type};base64,{value}"),
         Some("url") => value,
+        // By its name, if it is none of an address: files have their names from us.
+        Some("file") if value.contains(':') => value,
+        Some("file") => format!("/api/blobs/{value}"),
         _ => {
-            let why = format!("`{place}.type` is neither \"data\" nor \"url\".");
+            let why = format!("`{place}.type` is none of \"data\", \"url\" and \"file\".");
             return Err(BadRequest::new(why));
         }
     };
