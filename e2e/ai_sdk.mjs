@@ -18,7 +18,8 @@ import { build } from "esbuild";
  */
 
 /**
- * `tools` are declared; those among `outputs` and `errors` are answered so at once.
+ * `tools` are declared; those among `outputs` and `errors` are answered so at once. `byHand`: what was decided and
+ * done is sent only when the user says something, as clients do that nobody has told otherwise.
  * @typedef {object} Options
  * @property {string} [id]
  * @property {any[]} [messages]
@@ -26,6 +27,8 @@ import { build } from "esbuild";
  * @property {object} [tools]
  * @property {Record<string, unknown>} [outputs]
  * @property {Record<string, string>} [errors]
+ * @property {boolean} [byHand]
+ * @property {boolean} [asIs] version 4 with the options that it has when nobody chooses: it sends no ids
  */
 
 /**
@@ -33,8 +36,8 @@ import { build } from "esbuild";
  * @typedef {object} Chat
  * @property {string} id
  * @property {() => Promise<{messages: any[], status: string, error?: string}>} look
- * @property {(text: string, more?: {files?: any[], messageId?: string}) => Promise<void>} send is over when
- *   the response is
+ * @property {(said: string | {parts: any[], metadata?: object}, more?: {files?: any[], messageId?: string}) => Promise<void>} send
+ *   is over when the response is
  * @property {() => Promise<void>} stop no longer listens
  * @property {() => Promise<void>} resume
  * @property {() => Promise<void>} regenerate
@@ -79,7 +82,7 @@ export function newChat(module, { messages = [], ...options }) {
 }
 
 /** @param {{module: any, profile: number}} client @param {any} callboard @param {Options} options @returns {Chat} */
-function openHere({ module, profile }, callboard, { id = newId(), agent, tools, messages = [], outputs = {}, errors = {} }) {
+function openHere({ module, profile }, callboard, { id = newId(), agent, tools, messages = [], outputs = {}, errors = {}, byHand = false }) {
   const api = `${callboard.base}api/chat${agent ? `/${agent}` : ""}`;
   const headers = { Authorization: `Bearer ${callboard.token}`, "x-callboard-profile": String(profile) };
   const chat = newChat(module, {
@@ -87,8 +90,9 @@ function openHere({ module, profile }, callboard, { id = newId(), agent, tools, 
     transport: new module.DefaultChatTransport({ api, headers, body: { tools } }),
     messages,
     sendAutomaticallyWhen: (/** @type {any} */ it) =>
-      module.lastAssistantMessageIsCompleteWithToolCalls(it) ||
-      module.lastAssistantMessageIsCompleteWithApprovalResponses?.(it),
+      !byHand &&
+      (module.lastAssistantMessageIsCompleteWithToolCalls(it) ||
+        module.lastAssistantMessageIsCompleteWithApprovalResponses?.(it)),
     onToolCall: (/** @type {any} */ { toolCall: { toolName, toolCallId } }) => {
       const give = chat.addToolOutput ?? chat.addToolResult;
       const call = { tool: toolName, toolCallId };
@@ -99,7 +103,7 @@ function openHere({ module, profile }, callboard, { id = newId(), agent, tools, 
   return {
     id,
     look: async () => JSON.parse(JSON.stringify({ messages: chat.messages, status: chat.status, error: chat.error?.message })),
-    send: (text, more) => chat.sendMessage({ text, ...more }),
+    send: (said, more) => chat.sendMessage(typeof said === "string" ? { text: said, ...more } : said),
     stop: () => chat.stop(),
     resume: () => chat.resumeStream(),
     regenerate: () => chat.regenerate(),
@@ -181,7 +185,7 @@ export async function kept(callboard, id, profile) {
 
 /**
  * What both sides must agree on: everything, but for
- * - when a message of the user's was written down, which only the server knows;
+ * - when a message of the user's was written down, which only the server knows, unless the client says so;
  * - the ids of thoughts, which the first releases do not keep;
  * - what version 4 has of its own: see below.
  * @param {any[]} messages @param {Client} client
@@ -190,7 +194,10 @@ export function shared(messages, { profile, isFirst }) {
   const copies = structuredClone(messages);
   if (profile === 4) return copies.map(shared4);
   for (const message of copies) {
-    if (message.role === "user") delete message.metadata;
+    if (message.role === "user" && message.metadata) {
+      delete message.metadata.createdAt;
+      if (Object.keys(message.metadata).length === 0) delete message.metadata;
+    }
     for (const part of message.parts) {
       if (isFirst && part.type === "reasoning") delete part.id;
     }

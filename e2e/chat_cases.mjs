@@ -302,6 +302,41 @@ add(
   ({ profile, isFirst }) => profile >= 5 && !(isFirst && profile === 5),
 );
 
+/** What was decided or done comes with the next message, and that is answered. @param {Setting} setting @param {Chat} chat @param {string} outcome */
+async function goesOn({ client, callboard }, chat, outcome) {
+  await chat.send("hello");
+  await settled(chat, (it) => it.role === "assistant");
+  assert.match(text(await last(chat)), /demo agent/);
+  const messages = await kept(callboard, chat.id, client.profile);
+  assert.equal(messages.length, 4);
+  assert.deepEqual(outline(messages[1]).slice(0, 2), ["text", outcome]);
+  const [first, , ...rest] = (await chat.look()).messages;
+  // Of the answer before, it has only heard the beginning.
+  assert.deepEqual(shared([first, ...rest], client), shared([messages[0], ...messages.slice(2)], client));
+}
+
+for (const approved of [true, false]) {
+  add(
+    `a decision comes with the next message: ${approved ? "yes" : "no"}`,
+    async (setting) => {
+      const chat = await setting.client.open(setting.callboard, { agent: "demo", byHand: true });
+      await chat.send("run echo hi > made.txt");
+      await settled(chat);
+      await chat.decide({ id: call(await last(chat), "shell").approval.id, approved });
+      await goesOn(setting, chat, `shell: output-${approved ? "available" : "denied"}`);
+    },
+    asks,
+  );
+}
+
+add("a result of a tool of the client comes with the next message", async (setting) => {
+  const options = { agent: "demo", byHand: true, tools: TOOLS, outputs: { pick_colour: "teal" } };
+  const chat = await setting.client.open(setting.callboard, options);
+  await chat.send("use the client tool pick_colour");
+  await settled(chat, (it) => outline(it).includes("pick_colour: output-available"));
+  await goesOn(setting, chat, "pick_colour: output-available");
+});
+
 /** A chat in the middle of an answer, whose rest comes when it is let go. @param {Setting} setting */
 async function halfway({ client, callboard, model }) {
   let letGo = () => {};
@@ -406,6 +441,35 @@ add("an answer is made again", async (setting) => {
 });
 
 add(
+  "an answer is made again for a client that sends no ids",
+  async (setting) => {
+    const { client, callboard } = setting;
+    const chat = await client.open(callboard, { agent: "demo", asIs: true });
+    for (const _ of [1, 2]) {
+      await chat.send("hello");
+      await settled(chat);
+    }
+    const { id } = await last(chat);
+    await chat.regenerate();
+    await settled(chat, (it) => it.id !== id && it.role === "assistant");
+    const messages = await kept(callboard, chat.id, client.profile);
+    assert.deepEqual(messages.map(text), (await chat.look()).messages.map(text));
+    assert.equal(messages.length, 4);
+    assert.deepEqual(await reasons(setting, chat), ["regenerate"]);
+  },
+  ({ profile }) => profile === 4,
+);
+
+add("a client with a wrong key is told so in words", async ({ client, callboard }) => {
+  const chat = await client.open({ ...callboard, token: "wrong" }, { agent: "demo" });
+  await chat.send("hello");
+  await until(async () => (await chat.look()).status === "error");
+  const { error } = await chat.look();
+  assert.match(error ?? "", /key|token|sign/i);
+  assert.doesNotMatch(error ?? "", /[{}]/);
+});
+
+add(
   "a message is said in other words",
   async (setting) => {
     const chat = await talk(setting, "hello", "what time is it in Paris?");
@@ -460,6 +524,43 @@ add("a file goes along with a message", async ({ client, callboard }) => {
   assert.deepEqual(shared((await chat.look()).messages, client), shared(there, client));
 });
 
+const LINK = { type: "file", mediaType: "image/png", url: "https://example.com/dot.png" };
+
+add(
+  "a message comes back as it was sent: texts, files, links and data in their order, and what is said about it",
+  async ({ client, callboard }) => {
+    const chat = await client.open(callboard, { agent: "demo" });
+    const { filename, ...nameless } = FILE;
+    const parts = [{ type: "text", text: "hello" }, nameless, LINK, { type: "data-place", data: { x: 1 } }, { type: "text", text: "again" }];
+    await chat.send({ parts, metadata: { mood: "good" } });
+    await settled(chat);
+    const there = await withFiles(callboard, await kept(callboard, chat.id, client.profile));
+    assert.deepEqual(shared((await chat.look()).messages, client), shared(there, client));
+    assert.deepEqual([there[0].parts, there[0].metadata.mood], [parts, "good"]);
+  },
+  edits,
+);
+
+add("a file goes along by its address alone", async ({ client, callboard, model }) => {
+  model.willSay({ text: "A dot." });
+  const chat = await client.open(callboard, { agent: "model" });
+  await chat.send("Look", { files: [{ ...LINK, filename: "dot.png" }] });
+  await settled(chat);
+  assert.match(JSON.stringify(model.asked.at(-1).messages.at(-1)), /https:\/\/example\.com\/dot\.png/);
+  await assertKept(chat, callboard, client);
+});
+
+const SIGNED = { anthropic: { signature: "s" } };
+
+/** A call about which somebody was asked. @param {string} id @param {boolean} approved @param {object} more */
+const asked = (id, approved, more) => ({ type: "tool-rm", toolCallId: id, input: {}, approval: { id: `approval_${id}`, approved }, ...more });
+
+/** What later versions have besides. @param {Client} client @returns {any[]} */
+const newParts = ({ profile }) => [
+  ...(profile < 6 ? [] : [asked("c4", true, { state: "output-available", output: "gone" }), asked("c5", false, { state: "output-denied" })]),
+  ...(profile < 7 ? [] : [{ type: "custom", kind: "openai.compaction" }, { type: "reasoning-file", mediaType: "image/png", url: PICTURE }]),
+];
+
 /** A conversation that was held elsewhere, with every kind of part. */
 const HISTORY = [
   { id: "u1", role: "user", parts: [FILE, { type: "text", text: "Look" }] },
@@ -468,14 +569,23 @@ const HISTORY = [
     role: "assistant",
     parts: [
       { type: "step-start" },
-      { type: "reasoning", id: "t1", text: "Hm.", state: "done" },
-      { type: "text", text: "I will look.", state: "done" },
-      { type: "tool-look", toolCallId: "c1", state: "output-available", input: { at: 1 }, output: { seen: true } },
+      { type: "reasoning", id: "t1", text: "Hm.", state: "done", providerMetadata: SIGNED },
+      { type: "text", text: "I will look.", state: "done", providerMetadata: SIGNED },
+      {
+        type: "tool-look",
+        toolCallId: "c1",
+        state: "output-available",
+        input: { at: 1 },
+        output: { seen: true },
+        providerExecuted: true,
+        callProviderMetadata: SIGNED,
+      },
+      { type: "dynamic-tool", toolName: "mcp_touch", toolCallId: "c3", state: "output-available", input: {}, output: "soft" },
       { type: "tool-touch", toolCallId: "c2", state: "output-error", input: {}, errorText: "Too hot." },
       { type: "step-start" },
       { type: "source-url", sourceId: "s1", url: "https://example.com", title: "Example" },
       { type: "source-document", sourceId: "s2", mediaType: "application/pdf", title: "Paper", filename: "p.pdf" },
-      { type: "file", mediaType: "image/png", url: PICTURE },
+      { type: "file", mediaType: "image/png", filename: "dot.png", url: PICTURE, providerMetadata: SIGNED },
       { type: "data-weather", id: "w", data: { sun: true } },
       { type: "text", text: "A dot.", state: "done" },
     ],
@@ -521,8 +631,10 @@ const HISTORY_4 = [
 ];
 
 add("a new chat brings its history along, and the agent knows it", async ({ client, callboard, model }) => {
-  const messages = client.profile === 4 ? HISTORY_4 : HISTORY;
-  const chat = await client.open(callboard, { agent: "model", messages: structuredClone(messages) });
+  const messages = structuredClone(client.profile === 4 ? HISTORY_4 : HISTORY);
+  // Behind the calls of the first step.
+  messages[1].parts.splice(6, 0, ...newParts(client));
+  const chat = await client.open(callboard, { agent: "model", messages });
   model.willSay({ text: "As I said." });
   await chat.send("What was it?");
   await settled(chat);

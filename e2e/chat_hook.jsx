@@ -6,7 +6,7 @@ import * as ai from "ai";
 import { useRef } from "react";
 import { createRoot } from "react-dom/client";
 
-const { base, token, profile, id, agent, messages, tools, outputs = {}, errors = {} } = window.SETTINGS;
+const { base, token, profile, id, agent, messages, tools, outputs = {}, errors = {}, byHand, asIs } = window.SETTINGS;
 const headers = { Authorization: `Bearer ${token}`, "x-callboard-profile": String(profile) };
 const path = agent ? `/${agent}` : "";
 
@@ -18,8 +18,9 @@ function useNow() {
     messages,
     transport: new ai.DefaultChatTransport({ api: `${base}api/chat${path}`, headers, body: { tools } }),
     sendAutomaticallyWhen: (chat) =>
-      ai.lastAssistantMessageIsCompleteWithToolCalls(chat) ||
-      ai.lastAssistantMessageIsCompleteWithApprovalResponses?.(chat),
+      !byHand &&
+      (ai.lastAssistantMessageIsCompleteWithToolCalls(chat) ||
+        ai.lastAssistantMessageIsCompleteWithApprovalResponses?.(chat)),
     onToolCall: ({ toolCall: { toolName, toolCallId } }) => {
       const call = { tool: toolName, toolCallId };
       const give = self.current.addToolOutput ?? self.current.addToolResult;
@@ -30,7 +31,7 @@ function useNow() {
   self.current = chat;
   return {
     ...chat,
-    send: (text, more) => chat.sendMessage({ text, ...more }),
+    send: (said, more) => chat.sendMessage(typeof said === "string" ? { text: said, ...more } : said),
     resume: () => chat.resumeStream(),
     decide: chat.addToolApprovalResponse,
   };
@@ -44,8 +45,8 @@ function useThen() {
     api: `${base}api/chat/v4${path}`,
     headers,
     body: { tools },
-    maxSteps: 5,
-    sendExtraMessageFields: true,
+    maxSteps: byHand ? 1 : 5,
+    sendExtraMessageFields: !asIs,
     onToolCall: ({ toolCall }) => outputs[toolCall.toolName],
   });
   return {

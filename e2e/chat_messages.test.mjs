@@ -18,11 +18,10 @@ function readLines(path) {
 }
 
 /**
- * A call when its conversation has gone elsewhere: what was open has broken off, and what was refused is over. That
- * neither the agent nor the client ran it, but a model's provider, is not kept.
+ * A call when its conversation has gone elsewhere: what was open has broken off, and what was refused is over.
  * @param {any} part @param {number} profile
  */
-function over({ providerExecuted, ...part }, profile) {
+function over(part, profile) {
   const { approval, ...call } = part;
   if (part.state === "approval-responded" && !approval.approved) {
     return profile === 5 ? { ...call, state: "output-error", errorText: approval.reason } : { ...part, state: "output-denied" };
@@ -33,10 +32,9 @@ function over({ providerExecuted, ...part }, profile) {
 
 const BROKEN_OFF = "The call had no result when the conversation was written down.";
 
-/** Without what is a provider's or a server's own: signatures, and names of questions. @param {unknown} messages */
+/** Without the names of questions, which are the server's own. @param {unknown} messages */
 function plain(messages) {
-  const isOwn = (/** @type {string} */ key) => ["providerOptions", "approvalId"].includes(key);
-  return JSON.parse(JSON.stringify(messages, (key, value) => (isOwn(key) ? undefined : value)));
+  return JSON.parse(JSON.stringify(messages, (key, value) => (key === "approvalId" ? undefined : value)));
 }
 
 if (await runsOnPinnedNode(import.meta.url)) {
@@ -66,6 +64,9 @@ if (await runsOnPinnedNode(import.meta.url)) {
         await module.convertToModelMessages(messages);
       }
     }
+    const { messages } = await callboard.api(`sessions/prefix-${records.length - 1}/messages?format=ui`);
+    assert.equal(messages.length, 2 * SAID.length, "the last prefix is all of it");
+    assert.ok(records.length > 40, `${records.length} prefixes`);
     t.diagnostic(`${records.length} prefixes`);
   });
 

@@ -291,6 +291,26 @@ test("a session that is named goes on, and stays in the list", async () => {
   await assert.rejects(mistaken, /the session is with the agent 'model'/);
 });
 
+test("a request that the client tries again, because it lost its connection, is said once", async () => {
+  let lost = 0;
+  /** Hears that there is an answer, and then nothing. @type {typeof fetch} */
+  const lossy = async (...request) => {
+    const response = await fetch(...request);
+    if (lost > 0) return response;
+    lost += 1;
+    await response.text();
+    throw new TypeError("fetch failed");
+  };
+  const { token, base } = callboard;
+  const client = new OpenAI({ apiKey: token, baseURL: `${base}v1`, fetch: lossy });
+  const { choices } = await client.chat.completions.create(ask("hello"), inSession("lost"));
+  assert.match(choices[0].message.content ?? "", /demo agent/);
+  assert.equal(lost, 1);
+  assert.equal((await kept("lost")).length, 2);
+  await client.chat.completions.create(ask("hello"), inSession("lost"));
+  assert.equal((await kept("lost")).length, 4, "who says it twice means it");
+});
+
 test("every other request is a session of its own, which is archived", async () => {
   const { response } = await client.chat.completions.create(ask("hello")).withResponse();
   const { archived } = await callboard.api(`sessions/${response.headers.get(SESSION)}`);

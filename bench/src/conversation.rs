@@ -42,6 +42,7 @@ impl Conversation {
         let n = self.exchanges;
         let run = ResponseId::new(format!("01a1e10e-9c69-7013-a16d-{n:012}"));
         let question = Event::UserMessage {
+            sent: None,
             message_id: MessageId::new(format!("01a1e10e-9c68-7013-a16d-{n:012}")),
             client_id: None,
             role: SaidBy::User,

@@ -12,7 +12,7 @@ mod snapshot;
 mod stream;
 
 use serde_json::{Value, json};
-use transcript::{Answer, Attachment, Call, Content, Message, PartKind, Said, SaidBy, Seq};
+use transcript::{Answer, Call, Content, Message, PartKind, Said, SaidBy, Seq};
 
 pub use import::import;
 pub use incoming::{Request, earlier, request};
@@ -56,27 +56,39 @@ fn said_message(said: &Said, version: Version, file_url: FileUrl<'_>) -> Value {
         SaidBy::System => "system",
     };
     let id = said.client_id.as_ref().map_or(said.id.as_str(), |it| it.as_str());
-    let content = match (said.role, said.attachments.as_slice()) {
-        (SaidBy::System, _) | (_, []) => json!(said.text),
-        (SaidBy::User, files) => {
+    let attached = said
+        .attachments
+        .iter()
+        .map(|file| file_piece(&file.media_type, Some(&file.name), version, &file_url(file)));
+    let links = said.links().map(|it| file_piece(it.media_type, it.name, version, it.url));
+    let files: Vec<Value> = attached.chain(links).collect();
+    let content = match said.role {
+        SaidBy::User if !files.is_empty() => {
             let text = Some(&said.text).filter(|it| !it.is_empty());
             let text = text.map(|it| json!({ "type": "text", "text": it }));
-            let files = files.iter().map(|file| file_piece(file, version, &file_url(file)));
             text.into_iter().chain(files).collect()
         }
+        SaidBy::User | SaidBy::System => json!(said.text),
     };
     json!({ "id": id, "role": role, "content": content })
 }
 
-fn file_piece(file: &Attachment, version: Version, url: &str) -> Value {
-    let (media_type, name) = (&file.media_type, &file.name);
+fn file_piece(media_type: &str, name: Option<&str>, version: Version, url: &str) -> Value {
     if version == Version::V0 {
-        return json!({ "type": "binary", "mimeType": media_type, "url": url, "filename": name });
+        let mut piece = json!({ "type": "binary", "mimeType": media_type, "url": url });
+        if let Some(name) = name {
+            piece["filename"] = json!(name);
+        }
+        return piece;
     }
     let kind = media_type.split('/').next();
     let kind = kind.filter(|it| ["image", "audio", "video"].contains(it)).unwrap_or("document");
     let source = json!({ "type": "url", "value": url, "mimeType": media_type });
-    json!({ "type": kind, "source": source, "metadata": { "filename": name } })
+    let mut piece = json!({ "type": kind, "source": source });
+    if let Some(name) = name {
+        piece["metadata"] = json!({ "filename": name });
+    }
+    piece
 }
 
 fn answer_messages(answer: &Answer) -> Vec<Value> {

@@ -10,10 +10,10 @@ mod format;
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use transcript::{
-    Answer, ApprovalOptions, Attachment, CallId, CancelReason, Decision, ErrorCode, ErrorInfo,
-    Event, Executor, Level, Message, MessageId, Millis, PartId, PartKind, Phase, Record,
+    Answer, ApprovalOptions, AsSent, Attachment, CallId, CancelReason, Decision, ErrorCode,
+    ErrorInfo, Event, Executor, Level, Message, MessageId, Millis, PartId, PartKind, Phase, Record,
     ResponseId, RunStatus, SaidBy, Scope, Sender, Seq, SessionId, SteerState, Transcript, Trigger,
     Usage, Validation,
 };
@@ -21,6 +21,7 @@ use transcript::{
 pub use self::format::{Document, FORMATS, Format};
 pub(crate) use self::format::{Holds, List};
 use crate::incoming::File;
+use crate::sent;
 
 /// A record without its number and its session.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,34 +120,58 @@ impl<'a> Retelling<'a> {
     }
 
     pub(crate) fn said(&mut self, id: Option<&str>, role: SaidBy, text: &str, files: &[File]) {
-        self.said_from(id, role, text, files, None);
+        self.said_in_parts(id, role, text, sent::parts_of(text, files), None);
     }
 
-    pub(crate) fn said_from(
+    /// As the AI SDK writes it.
+    pub(crate) fn said_in_parts(
         &mut self,
         id: Option<&str>,
         role: SaidBy,
         text: &str,
-        files: &[File],
-        from: Option<Sender>,
+        parts: Vec<Value>,
+        metadata: Option<&Value>,
     ) {
         self.end(Ending::of(RunStatus::Completed));
         let message_id = MessageId::new(self.free_id(id, "m"));
-        let attachments: Vec<Attachment> =
-            files.iter().filter_map(|file| (self.setting.attach)(file)).collect();
-        let n_lost = files.len() - attachments.len();
+        let (from, metadata) = self.own_metadata(metadata);
+        let (files, mut sent) = sent::keep(text, parts, metadata);
+        let attached: Vec<Option<Attachment>> =
+            files.iter().map(|file| (self.setting.attach)(file)).collect();
+        let n_lost = attached.iter().filter(|it| it.is_none()).count();
+        if let Some(sent) = &mut sent {
+            sent::leave_out_lost(&mut sent.parts, attached.iter().map(Option::is_some));
+        }
         self.push(Event::UserMessage {
             message_id,
             client_id: None,
             role,
             text: text.to_owned(),
-            attachments,
+            attachments: attached.into_iter().flatten().collect(),
             from,
+            sent: sent.and_then(AsSent::or_none),
         });
         if n_lost > 0 {
             let text = format!("Files that did not come along: {n_lost}");
             self.push(Event::Notice { level: Level::Info, text });
         }
+    }
+
+    /// Who speaks, and what others have written down about it: the time is the record's.
+    fn own_metadata(&self, metadata: Option<&Value>) -> (Option<Sender>, Option<Value>) {
+        let Some(Value::Object(fields)) = metadata else {
+            return (None, metadata.filter(|it| !it.is_null()).cloned());
+        };
+        let from = fields.get("from").and_then(|it| serde_json::from_value(it.clone()).ok());
+        let time = json!(self.now);
+        let is_ours = |name: &str, value: &Value| match name {
+            "from" => from.is_some(),
+            "createdAt" => *value == time,
+            _ => false,
+        };
+        let own = fields.iter().filter(|(name, value)| !is_ours(name, value));
+        let own: Map<String, Value> = own.map(|(name, it)| (name.clone(), it.clone())).collect();
+        (from, (!own.is_empty()).then_some(Value::Object(own)))
     }
 
     /// A new run; the one before has ended well.
@@ -235,6 +260,11 @@ impl<'a> Retelling<'a> {
         self.parts().any(|it| matches!(it, PartKind::Call(_)))
     }
 
+    /// Whether something of the run has yet to come.
+    pub(crate) fn has_open_calls(&self) -> bool {
+        self.answer().into_iter().flat_map(Answer::calls).any(transcript::Call::is_open)
+    }
+
     /// It has said nothing yet, and what it thought is no word.
     fn is_silent(&self) -> bool {
         self.parts().all(|it| matches!(it, PartKind::Thinking(_)))
@@ -243,6 +273,14 @@ impl<'a> Retelling<'a> {
     pub(crate) fn text(&mut self, text: &str, phase: Option<Phase>, discarded: bool) {
         let part_id = self.part_id();
         self.say(part_id, text, phase, discarded);
+    }
+
+    /// What the part that was told last had besides.
+    pub(crate) fn extras(&mut self, fields: Map<String, Value>) {
+        let last = self.answer().and_then(|it| it.parts.last()?.id().map(str::to_owned));
+        if let Some(part_id) = last.filter(|_| !fields.is_empty()) {
+            self.push(Event::PartExtras { part_id, fields });
+        }
     }
 
     /// Under its own name, if nothing else has it.

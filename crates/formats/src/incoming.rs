@@ -4,26 +4,40 @@
 use std::fmt;
 
 use serde_json::{Value, json};
-use transcript::ClientTool;
+use transcript::{AsSent, ClientTool};
 
 pub use crate::known::Known;
+use crate::sent;
 
 #[cfg(test)]
 mod tests;
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Given {
-    Said(Said),
-    /// The last message is the assistant's.
-    Decided(Vec<Decided>),
-    Nothing,
-}
-
-#[derive(Debug, Clone, PartialEq)]
 pub struct Said {
     pub id: Option<String>,
     pub text: String,
+    /// To be attached.
     pub files: Vec<File>,
+    /// What those two do not say.
+    pub sent: Option<AsSent>,
+}
+
+impl Said {
+    pub(crate) fn new(id: Option<String>, text: String, files: &[File]) -> Self {
+        let parts = sent::parts_of(&text, files);
+        Self::of_parts(id, text, parts, None)
+    }
+
+    /// As the AI SDK writes it.
+    pub(crate) fn of_parts(
+        id: Option<String>,
+        text: String,
+        parts: Vec<Value>,
+        metadata: Option<Value>,
+    ) -> Self {
+        let (files, sent) = sent::keep(&text, parts, metadata);
+        Self { id, text, files, sent }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +46,13 @@ pub struct File {
     pub name: Option<String>,
     /// May be a `data:` address.
     pub url: String,
+}
+
+impl File {
+    /// What it is called when it is attached.
+    pub fn name_here(&self) -> &str {
+        self.name.as_deref().unwrap_or("file")
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

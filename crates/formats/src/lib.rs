@@ -14,6 +14,7 @@ pub mod import;
 pub mod incoming;
 mod known;
 pub mod openai;
+mod sent;
 mod turns;
 pub mod ui;
 pub mod ui_v4;

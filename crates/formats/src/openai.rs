@@ -98,6 +98,7 @@ fn said_entry<'a>(said: &Said, files: &Files<'_>) -> Option<Entry<'a>> {
     }
     if let Files::GoAlong { sees, read } = files {
         content.extend(said.attachments.iter().map(|it| attachments::piece(it, *sees, *read)));
+        content.extend(said.links().flat_map(|it| attachments::linked(it, *sees)));
     }
     match said.role {
         _ if content.is_empty() => None,

@@ -21,7 +21,7 @@ pub use import::import;
 pub use incoming::{Request, Trigger, request};
 pub use stream::Stream;
 
-use crate::call;
+use crate::{call, sent};
 
 #[cfg(test)]
 mod tests;
@@ -57,11 +57,7 @@ pub fn message(message: &Message, profile: Profile, file_url: FileUrl<'_>) -> Op
                 SaidBy::User => "user",
                 SaidBy::System => "system",
             };
-            let mut metadata = json!({ "createdAt": message.created_at });
-            if let Some(from) = &said.from {
-                metadata["from"] = json!(from);
-            }
-            let parts = said_parts(said, file_url);
+            let (metadata, parts) = (said_metadata(message, said), sent::parts(said, file_url));
             Some(json!({ "id": id, "role": role, "metadata": metadata, "parts": parts }))
         }
         Content::Answer(answer) => {
@@ -73,18 +69,20 @@ pub fn message(message: &Message, profile: Profile, file_url: FileUrl<'_>) -> Op
     }
 }
 
-/// Files first, as the client sends them.
-fn said_parts(said: &Said, file_url: FileUrl<'_>) -> Vec<Value> {
-    let files = said.attachments.iter().map(|file| {
-        json!({
-            "type": "file",
-            "mediaType": file.media_type,
-            "filename": file.name,
-            "url": file_url(file),
-        })
-    });
-    let text = Some(&said.text).filter(|it| !it.is_empty() || said.attachments.is_empty());
-    files.chain(text.map(|it| json!({ "type": "text", "text": it }))).collect()
+/// What the client has said there itself goes before what we have to say.
+fn said_metadata(message: &Message, said: &Said) -> Value {
+    let mut metadata = json!({ "createdAt": message.created_at });
+    if let Some(from) = &said.from {
+        metadata["from"] = json!(from);
+    }
+    match said.sent.as_ref().and_then(|it| it.metadata.as_ref()) {
+        Some(Value::Object(own)) => {
+            own.iter().for_each(|(name, value)| metadata[name] = value.clone());
+            metadata
+        }
+        Some(own) => own.clone(),
+        None => metadata,
+    }
 }
 
 fn parts(answer: &Answer, profile: Profile) -> Vec<Value> {
@@ -126,10 +124,16 @@ fn part(answer: &Answer, idx: usize, part: &Part, profile: Profile) -> Value {
             (value, it.discarded)
         }
         PartKind::Call(call) => (tool_part(call, profile), false),
-        kind => (aside(&answer.id, idx, kind), false),
+        kind => {
+            let brought = foreign::part(kind, profile);
+            (brought.unwrap_or_else(|| data(&answer.id, idx, kind)), false)
+        }
     };
+    for (name, extra) in &part.extras {
+        value[name] = extra.clone();
+    }
     if discarded {
-        value["providerMetadata"] = discarded_mark();
+        value["providerMetadata"]["callboard"] = discarded_mark()["callboard"].take();
     }
     value
 }
@@ -201,9 +205,9 @@ pub(crate) fn reason(call: &Call) -> Option<String> {
     resolved.feedback.clone().or(why)
 }
 
-/// What has no other words: a part, and the chunk that makes it.
+/// What has no other words, as a chunk.
 fn aside(run: &ResponseId, idx: usize, kind: &PartKind) -> Value {
-    foreign::part(kind).unwrap_or_else(|| data(run, idx, kind))
+    foreign::chunk(kind).unwrap_or_else(|| data(run, idx, kind))
 }
 
 pub(crate) fn data(run: &ResponseId, idx: usize, kind: &PartKind) -> Value {

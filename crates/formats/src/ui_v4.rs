@@ -13,8 +13,8 @@ mod stream;
 
 use serde_json::{Value, json};
 use transcript::{
-    Answer, Call, CallState, Content, Decision, Message, Millis, Part, PartKind, RunStatus, Said,
-    SaidBy, TextRole, Validation,
+    Answer, Call, CallState, Content, Decision, Link, Message, Millis, Part, PartKind, RunStatus,
+    Said, SaidBy, TextRole, Validation,
 };
 
 pub use import::{import, import_rows};
@@ -85,11 +85,16 @@ fn said_message(said: &Said, file_url: FileUrl<'_>) -> Value {
         "content": said.text,
         "parts": [{ "type": "text", "text": said.text }],
     });
-    if !said.attachments.is_empty() {
-        let files = said.attachments.iter().map(|file| {
-            json!({ "name": file.name, "contentType": file.media_type, "url": file_url(file) })
-        });
-        value["experimental_attachments"] = files.collect();
+    let files = said.attachments.iter().map(
+        |file| json!({ "name": file.name, "contentType": file.media_type, "url": file_url(file) }),
+    );
+    let links = said.links().map(|Link { url, media_type, name }| match name {
+        Some(name) => json!({ "name": name, "contentType": media_type, "url": url }),
+        None => json!({ "contentType": media_type, "url": url }),
+    });
+    let attached: Vec<Value> = files.chain(links).collect();
+    if !attached.is_empty() {
+        value["experimental_attachments"] = Value::Array(attached);
     }
     value
 }

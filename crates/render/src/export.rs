@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use maud::{PreEscaped, html};
 use transcript::{
-    Answer, Attachment, Call, Content, Exchange, Message, PartKind, Queued, SaidBy, SessionId,
-    SteerState, TextRole, Transcript,
+    Answer, AsSent, Attachment, Call, Content, Exchange, Message, PartKind, Queued, SaidBy,
+    SessionId, SteerState, TextRole, Transcript,
 };
 
 use crate::conversation::{Reach, messages};
@@ -59,10 +59,10 @@ pub fn export_markdown(transcript: &Transcript) -> String {
     for message in transcript.messages.iter().filter(|it| !it.superseded) {
         write_message(message, &mut out);
     }
-    for Queued { text, attachments, from, .. } in &transcript.queue.messages {
+    for Queued { text, attachments, from, sent, .. } in &transcript.queue.messages {
         let who = from.as_ref().map_or("You", |it| it.agent.as_str());
         let _ = write!(out, "\n## {who} (waits for its turn)\n\n{text}\n");
-        write_attached(attachments, &mut out);
+        write_attached(attachments, sent.as_ref(), &mut out);
     }
     out
 }
@@ -76,7 +76,7 @@ fn write_message(message: &Message, out: &mut String) {
                 (None, _) => "You",
             };
             let _ = write!(out, "\n## {who}\n\n{}\n", said.text);
-            write_attached(&said.attachments, out);
+            write_attached(&said.attachments, said.sent.as_ref(), out);
         }
         Content::Answer(answer) => {
             let who = if answer.agent.is_empty() { "Agent" } else { &answer.agent };
@@ -90,9 +90,12 @@ fn write_message(message: &Message, out: &mut String) {
     }
 }
 
-fn write_attached(files: &[Attachment], out: &mut String) {
+fn write_attached(files: &[Attachment], sent: Option<&AsSent>, out: &mut String) {
     for file in files {
         let _ = writeln!(out, "\nAttached: {}", file.name);
+    }
+    for link in sent.into_iter().flat_map(AsSent::links) {
+        let _ = writeln!(out, "\nLinked: {}", link.url);
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use maud::{Markup, PreEscaped, html};
 use transcript::{
-    Answer, Attachment, Call, CallState, CancelReason, Content, Exchange, ExchangeState, Message,
-    Part, RunStatus, Said, SaidBy, TextRole,
+    Answer, AsSent, Attachment, Call, CallState, CancelReason, Content, Exchange, ExchangeState,
+    Link, Message, Part, RunStatus, Said, SaidBy, TextRole,
 };
 
 use crate::icon::icon;
@@ -37,7 +37,7 @@ pub(crate) fn part_id(message: &str, idx: usize) -> String {
 }
 
 fn said(view: &View, id: &str, said: &Said) -> Element {
-    let Said { text, attachments, from, .. } = said;
+    let Said { text, attachments, from, sent, .. } = said;
     if said.role == SaidBy::System {
         return article(id, "system", "Note").html(html! { p.quiet-line { (text) } });
     }
@@ -50,6 +50,7 @@ fn said(view: &View, id: &str, said: &Said) -> Element {
     element.attr_if("data-client-id", client_id).attr("data-message-id", said.id.as_str()).html(html! {
         @if let Some(from) = from { (exchange::from(view, from)) }
         (self::attachments(view, attachments))
+        (links(sent.as_ref()))
         @if is_answer { div.bubble.text { (PreEscaped(markdown::html(&markdown::closed(text, id)))) } }
         @else if !text.is_empty() { div.bubble { (text) } }
         div.actions {
@@ -74,6 +75,22 @@ pub(crate) fn attachments(view: &View, attachments: &[Attachment]) -> Markup {
                         @if let Some(url) = picture { img src=(url) alt=(name) loading="lazy"; }
                         @else { (icon("file")) }
                         span.name { (name) } " " span.meta { (size(*bytes)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Files that are elsewhere: nothing is fetched from there until somebody follows the link.
+pub(crate) fn links(sent: Option<&AsSent>) -> Markup {
+    let links: Vec<Link<'_>> = sent.into_iter().flat_map(AsSent::links).collect();
+    html! {
+        @if !links.is_empty() {
+            div.attachments {
+                @for Link { url, media_type, name } in links {
+                    a.attachment href=(url) target="_blank" rel="noopener noreferrer" {
+                        (icon("file")) span.name { (name.unwrap_or(url)) } " " span.meta { (media_type) }
                     }
                 }
             }

@@ -6,7 +6,7 @@ use transcript::{IMPORTED, Queued, SendMode, Transcript};
 
 use crate::exchange;
 use crate::icon::icon;
-use crate::message::attachments;
+use crate::message::{attachments, links};
 use crate::tree::Element;
 use crate::view::View;
 use crate::words::count;
@@ -46,6 +46,7 @@ fn queued(
     let said = Element::div(format!("{id}-b")).class("waiting").html(html! {
         @if let Some(from) = &message.from { (exchange::from(view, from)) }
         (attachments(view, &message.attachments))
+        (links(message.sent.as_ref()))
         @if !message.text.is_empty() { div.bubble { (message.text) } }
     });
     Element::new("article", &*id)
@@ -72,7 +73,7 @@ fn controls(
     let down = ("down", "arrow-down", "Alt+ArrowDown", (place < last).then_some(place + 1));
     Element::new("p", format!("{id}-m")).class("meta").html(html! {
         span.words { (state(message)) }
-        @if can_be_steered && message.attachments.is_empty() && message.from.is_none() {
+        @if can_be_steered && !message.has_files() && message.from.is_none() {
             button.quiet.steer type="button" id={ (id) "-steer" } data-action="queue" data-type="steer_queued"
                 data-message-id=(message_id) title="Hand it to the agent while it works" { "Steer now" }
         }

@@ -135,6 +135,7 @@ fn texts(db: &Connection, at: At<'_>, event: &Event) -> Result<Vec<(ItemKind, St
         | Event::ThinkingStart { .. }
         | Event::ThinkingDelta { .. }
         | Event::ThinkingDone { .. }
+        | Event::PartExtras { .. }
         | Event::ToolCallStart { .. }
         | Event::ToolArgumentsDelta { .. }
         | Event::ToolRunning { .. }

@@ -119,6 +119,14 @@ impl Answer {
                 })
             }
 
+            Event::PartExtras { part_id, fields } => {
+                let found = self.parts.iter().rposition(|it| it.id() == Some(part_id));
+                found.map_or(0..0, |idx| {
+                    self.parts[idx].extras.clone_from(fields);
+                    idx..idx + 1
+                })
+            }
+
             Event::ToolCallStart {
                 call_id,
                 provider_call_id,

@@ -7,7 +7,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{CallId, ClientId, ErrorInfo, ExchangeId, MessageId, PartId, ResponseId, SessionId};
+use crate::{
+    AsSent, CallId, ClientId, ErrorInfo, ExchangeId, MessageId, PartId, ResponseId, SessionId,
+};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -52,6 +54,9 @@ pub enum Event {
         attachments: Vec<Attachment>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<Sender>,
+        /// As its client sent it, where the fields above do not say it all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent: Option<AsSent>,
     },
 
     /// Tools that whoever sent the message runs itself, for the run that answers it. Comes before the
@@ -76,6 +81,8 @@ pub enum Event {
         held: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<Sender>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent: Option<AsSent>,
     },
     /// Fields that are absent stay as they were.
     MessageEdited {
@@ -186,6 +193,12 @@ pub enum Event {
         text: String,
         #[serde(default, skip_serializing_if = "is_false")]
         discarded: bool,
+    },
+    /// What a part had that came from elsewhere and that nothing here reads, in the AI SDK's words.
+    PartExtras {
+        /// The part's, or the call's.
+        part_id: String,
+        fields: Map<String, Value>,
     },
 
     /// The first sign of a call.

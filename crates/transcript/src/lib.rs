@@ -9,6 +9,7 @@
 
 mod answer;
 mod arguments_summary;
+mod as_sent;
 mod body;
 mod call;
 mod closing;
@@ -38,6 +39,7 @@ mod transcript;
 mod tests;
 
 pub use arguments_summary::arguments_summary;
+pub use as_sent::{AsSent, Link, is_link};
 pub use body::{BODY_EDGE, Body};
 pub use closing::{Ending, Spent, close, pause};
 pub use error_code::{ErrorCode, ErrorInfo};

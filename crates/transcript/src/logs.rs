@@ -156,6 +156,7 @@ fn session_event() -> impl Strategy<Value = Event> {
             message_id,
             client_id: None,
             role,
+            sent: None,
             text,
             attachments: vec![],
             from: None,
@@ -169,6 +170,7 @@ fn session_event() -> impl Strategy<Value = Event> {
             mode: SendMode::Queue,
             held: false,
             from: None,
+            sent: Some(AsSent { parts: vec![json!({ "type": "data-x" })], metadata: None }),
         }),
         (message(), text()).prop_map(|(message_id, text)| Event::MessageEdited {
             message_id,
@@ -260,6 +262,12 @@ fn part_event() -> impl Strategy<Value = Event> {
         (part(), parent(), text()).prop_map(|(part_id, parent_call_id, delta)| {
             Event::ThinkingDelta { part_id, parent_call_id, delta }
         }),
+        prop_oneof![part().prop_map(|it| it.to_string()), Just("c1".to_owned())].prop_map(
+            |part_id| {
+                let fields = Map::from_iter([("title".to_owned(), json!("Mine"))]);
+                Event::PartExtras { part_id, fields }
+            }
+        ),
         (part(), parent(), text()).prop_map(|(part_id, parent_call_id, text)| {
             Event::ThinkingDone { part_id, parent_call_id, text, discarded: false }
         }),

@@ -3,13 +3,13 @@
 use std::ops::Add;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
-    ApprovalOptions, Attachment, Body, CallId, CancelReason, ClientId, Decision, Direction,
+    ApprovalOptions, AsSent, Attachment, Body, CallId, CancelReason, ClientId, Decision, Direction,
     ErrorCode, ErrorInfo, Evaluation, ExchangeId, ExchangeMode, ExchangeState, Executor, Level,
-    MessageId, Millis, PartId, Phase, ResponseId, RunStatus, SaidBy, Scope, Sender, Seq, SessionId,
-    SteerState, Trigger, Truncated, Usage, Validation,
+    Link, MessageId, Millis, PartId, Phase, ResponseId, RunStatus, SaidBy, Scope, Sender, Seq,
+    SessionId, SteerState, Trigger, Truncated, Usage, Validation,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +41,14 @@ pub struct Said {
     pub text: String,
     pub attachments: Vec<Attachment>,
     pub from: Option<Sender>,
+    pub sent: Option<AsSent>,
+}
+
+impl Said {
+    /// Files that are elsewhere.
+    pub fn links(&self) -> impl Iterator<Item = Link<'_>> {
+        self.sent.iter().flat_map(AsSent::links)
+    }
 }
 
 /// One run of an agent. A function of its own run's records and of nothing else.
@@ -112,6 +120,23 @@ pub struct Part {
     /// Into [`Answer::steps`]; none before the first.
     pub step: Option<usize>,
     pub kind: PartKind,
+    /// What others wrote down about it and nothing here reads, in the AI SDK's words.
+    pub extras: Map<String, Value>,
+}
+
+impl Part {
+    /// Its own, or its call's.
+    pub fn id(&self) -> Option<&str> {
+        match &self.kind {
+            PartKind::Text(text) => Some(text.id.as_str()),
+            PartKind::Thinking(thinking) => Some(thinking.id.as_str()),
+            PartKind::Call(call) => Some(call.id.as_str()),
+            PartKind::Steered(_)
+            | PartKind::Exchange(_)
+            | PartKind::Notice { .. }
+            | PartKind::Unrecognized { .. } => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde_json::Map;
+
 use crate::answer::Touched;
 use crate::call::new_call;
 use crate::commentary::Scopes;
@@ -218,6 +220,7 @@ impl Answer {
             parent: parent.cloned(),
             step,
             kind,
+            extras: Map::new(),
         });
         self.parts.len() - 1..self.parts.len()
     }

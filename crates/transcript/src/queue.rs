@@ -1,7 +1,8 @@
 //! Messages that were said while a run was active and wait for their turn.
 
 use crate::{
-    Attachment, ClientId, Event, MessageId, Millis, Record, SendMode, Sender, Seq, SteerState,
+    AsSent, Attachment, ClientId, Event, MessageId, Millis, Record, SendMode, Sender, Seq,
+    SteerState,
 };
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -28,6 +29,15 @@ pub struct Queued {
     /// An agent was to take it into its run and did not.
     pub returned: bool,
     pub from: Option<Sender>,
+    pub sent: Option<AsSent>,
+}
+
+impl Queued {
+    /// With it, or elsewhere.
+    pub fn has_files(&self) -> bool {
+        let has_links = self.sent.as_ref().is_some_and(|it| it.links().next().is_some());
+        has_links || !self.attachments.is_empty()
+    }
 }
 
 impl Queue {
@@ -56,6 +66,7 @@ impl Queue {
                 mode,
                 held,
                 from,
+                sent,
             } => {
                 self.remove(message_id);
                 let queued = Queued {
@@ -70,12 +81,16 @@ impl Queue {
                     held_because: None,
                     returned: false,
                     from: from.clone(),
+                    sent: sent.clone(),
                 };
                 self.insert(position.unwrap_or(u32::MAX), queued);
                 true
             }
             Event::MessageEdited { message_id, text, attachments, mode } => {
                 let Some(message) = self.get_mut(message_id) else { return false };
+                if let Some(sent) = message.sent.as_mut().filter(|_| message.text != *text) {
+                    sent.write_anew(text);
+                }
                 message.text.clone_from(text);
                 if let Some(attachments) = attachments {
                     message.attachments.clone_from(attachments);

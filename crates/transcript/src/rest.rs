@@ -76,6 +76,7 @@ impl Rest<'_> {
                 mode: SendMode::Queue,
                 held: false,
                 from: None,
+                sent: None,
             };
             self.say(None, again);
         }

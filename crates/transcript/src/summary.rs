@@ -259,6 +259,7 @@ impl Summary {
             | Event::ThinkingStart { .. }
             | Event::ThinkingDelta { .. }
             | Event::ThinkingDone { .. }
+            | Event::PartExtras { .. }
             | Event::ToolCallStart { .. }
             | Event::ToolArgumentsDelta { .. }
             | Event::ToolArgumentsDone { .. }

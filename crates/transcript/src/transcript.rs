@@ -128,7 +128,7 @@ impl Transcript {
 
     fn take_in(&mut self, record: &Record) -> Change {
         match &record.event {
-            Event::UserMessage { message_id, client_id, role, text, attachments, from } => {
+            Event::UserMessage { message_id, client_id, role, text, attachments, from, sent } => {
                 let said = Said {
                     id: message_id.clone(),
                     client_id: client_id.clone(),
@@ -136,6 +136,7 @@ impl Transcript {
                     text: text.clone(),
                     attachments: attachments.clone(),
                     from: from.clone(),
+                    sent: sent.clone(),
                 };
                 self.add(record, Content::Said(said))
             }
@@ -237,6 +238,7 @@ pub fn is_of_session(event: &Event) -> bool {
         | Event::ThinkingStart { .. }
         | Event::ThinkingDelta { .. }
         | Event::ThinkingDone { .. }
+        | Event::PartExtras { .. }
         | Event::ToolCallStart { .. }
         | Event::ToolArgumentsDelta { .. }
         | Event::ToolArgumentsDone { .. }

@@ -83,6 +83,7 @@ impl Retelling {
         let response_id = run_id(&id);
         let history = vec![json!({ "role": "user", "content": said.text })];
         let message = Event::UserMessage {
+            sent: None,
             message_id: MessageId::new(id),
             client_id: None,
             role: Default::default(),

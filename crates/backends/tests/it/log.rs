@@ -41,6 +41,7 @@ impl Log {
     pub(crate) fn start(&mut self, response_id: &ResponseId, content: &Value) {
         self.messages += 1;
         self.write(Event::UserMessage {
+            sent: None,
             message_id: MessageId::new(format!("said{}", self.messages)),
             client_id: None,
             role: Default::default(),
@@ -60,6 +61,7 @@ impl Log {
 
     pub(crate) fn steer(&mut self, message_id: &MessageId, content: &Value) {
         self.write(Event::MessageQueued {
+            sent: None,
             message_id: message_id.clone(),
             client_id: None,
             text: words(content),

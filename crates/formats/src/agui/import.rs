@@ -1,7 +1,9 @@
-//! Messages of AG-UI as events.
+//! Messages of AG-UI as events; `events.rs` reads its events.
 //!
 //! They do not say: when anything happened, how a run or a call ended (an error is told by words of the
 //! result), what was steered into a run, what a sub-agent did.
+
+mod events;
 
 use serde_json::Value;
 use transcript::SaidBy;
@@ -11,6 +13,8 @@ use crate::import::{
     result_of,
 };
 use crate::incoming::File;
+
+pub(crate) use events::EVENTS;
 
 pub(crate) const MESSAGES: List = List {
     of: "messages",
@@ -26,28 +30,30 @@ pub(crate) const MESSAGES: List = List {
 
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let mut retelling = Retelling::new(setting);
-    for message in items(messages) {
-        let id = as_text(message, "id");
-        let (text, files) = content(&message["content"]);
-        match message["role"].as_str() {
-            Some("user") => retelling.said(id, SaidBy::User, &text, &files),
-            Some("system" | "developer") => retelling.said(id, SaidBy::System, &text, &files),
-            Some("assistant") => {
-                retelling.step_of(id);
-                if message["content"].is_string() {
-                    retelling.text_as(id, &text);
-                }
-                items(&message["toolCalls"]).iter().for_each(|it| call(it, &mut retelling));
-            }
-            Some("reasoning") => {
-                retelling.step_of(id);
-                retelling.thinking(id, &text, false);
-            }
-            Some("tool") => result(message, &text, &mut retelling),
-            _ => retelling.unrecognized("message", &message.to_string()),
-        }
-    }
+    items(messages).iter().for_each(|it| message(it, &mut retelling));
     retelling.into_entries()
+}
+
+fn message(message: &Value, retelling: &mut Retelling<'_>) {
+    let id = as_text(message, "id");
+    let (text, files) = content(&message["content"]);
+    match message["role"].as_str() {
+        Some("user") => retelling.said(id, SaidBy::User, &text, &files),
+        Some("system" | "developer") => retelling.said(id, SaidBy::System, &text, &files),
+        Some("assistant") => {
+            retelling.step_of(id);
+            if message["content"].is_string() {
+                retelling.text_as(id, &text);
+            }
+            items(&message["toolCalls"]).iter().for_each(|it| call(it, retelling));
+        }
+        Some("reasoning") => {
+            retelling.step_of(id);
+            retelling.thinking(id, &text, false);
+        }
+        Some("tool") => result(message, &text, retelling),
+        _ => retelling.unrecognized("message", &message.to_string()),
+    }
 }
 
 fn call(call: &Value, retelling: &mut Retelling<'_>) {

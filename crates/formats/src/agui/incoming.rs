@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use transcript::{CallId, ClientTool};
 
 use super::Version;
-use crate::incoming::{BadRequest, Decided, File, Given, Said, client_tools};
+use crate::incoming::{BadRequest, Decided, File, Said, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -22,8 +22,8 @@ pub struct Request {
     pub messages: Vec<String>,
     /// What it has of the run that it goes on with.
     pub known: Known,
-    /// What was decided is apart from it, since both may come at once.
-    pub given: Given,
+    /// If the last message is the user's.
+    pub said: Option<Said>,
     /// About interrupts, and what came of the tools that the client has run.
     pub decided: Vec<Decided>,
     /// That the client runs itself.
@@ -53,7 +53,7 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
         },
         known: known(messages, &decided),
         messages: ids.map(str::to_owned).collect(),
-        given: given(messages)?,
+        said: last_said(messages)?,
         decided,
         tools: client_tools(&body["tools"])?,
     })
@@ -81,12 +81,12 @@ pub fn earlier(body: &Value) -> &[Value] {
     messages.map_or(&[], |(_, earlier)| earlier)
 }
 
-fn given(messages: &[Value]) -> Result<Given, BadRequest> {
+fn last_said(messages: &[Value]) -> Result<Option<Said>, BadRequest> {
     match messages.split_last() {
         Some((last, earlier)) if last["role"] == "user" => {
-            said(last, &format!("messages[{}]", earlier.len())).map(Given::Said)
+            said(last, &format!("messages[{}]", earlier.len())).map(Some)
         }
-        _ => Ok(Given::Nothing),
+        _ => Ok(None),
     }
 }
 
@@ -109,7 +109,7 @@ fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
     if texts.iter().all(|it| it.trim().is_empty()) && files.is_empty() {
         return Err(BadRequest::new(format!("`{place}` has neither text nor files.")));
     }
-    Ok(Said { id, text: texts.join("\n\n"), files })
+    Ok(Said::new(id, texts.join("\n\n"), &files))
 }
 
 pub(super) fn any_file(piece: &Value, place: &str) -> Result<File, BadRequest> {
@@ -128,8 +128,11 @@ fn file(piece: &Value, place: &str) -> Result<File, BadRequest> {
     let url = match source["type"].as_str() {
         Some("data") => format!("data:{media_type};base64,{value}"),
         Some("url") => value,
+        // By its name, if it is none of an address: files have their names from us.
+        Some("file") if value.contains(':') => value,
+        Some("file") => format!("/api/blobs/{value}"),
         _ => {
-            let why = format!("`{place}.type` is neither \"data\" nor \"url\".");
+            let why = format!("`{place}.type` is none of \"data\", \"url\" and \"file\".");
             return Err(BadRequest::new(why));
         }
     };

@@ -90,6 +90,9 @@ proptest! {
     }
 }
 
+/// Cases of the real clients that are not among the fixtures, because they are about nothing that we send:
+/// `agui-http-500` is a refusal in JSON, and ours are plain text (`e2e/agui.test.mjs`); `agui-state` is about
+/// `STATE_*`, and of `agui-custom-raw-activity` only `CUSTOM` is ours.
 #[test]
 fn the_client_of_these_tests_is_like_the_real_ones() {
     for line in include_str!("../../fixtures/agui/folded.jsonl").lines() {
@@ -175,15 +178,17 @@ fn what_clients_send() {
     let read = |body: Value| {
         let mut whole = json!({ "threadId": "th", "runId": "r2" });
         whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
-        request(&whole).map(|it| (it.given, it.decided))
+        request(&whole).map(|it| (it.said, it.decided))
     };
     let user = |content: Value| json!({ "messages": [{ "id": "u1", "role": "user", "content": content }] });
     let resume = |status: &str, payload: Value| json!({ "resume": [{ "interruptId": "approval_c1", "status": status, "payload": payload }] });
     let image = json!({ "type": "image", "source": { "type": "data", "value": "AA==", "mimeType": "image/png" } });
     let binary = json!({ "type": "binary", "mimeType": "image/png", "url": "http://x" });
+    let named = json!({ "type": "document", "source": { "type": "file", "value": "abc", "mimeType": "text/plain" } });
     let read_well = [
         read(user(json!("hi"))),
         read(user(json!([{ "type": "text", "text": "hi" }, image, binary]))),
+        read(user(json!([named]))),
         read(resume("resolved", json!({ "approved": true, "editedArgs": { "p": 2 } }))),
         read(resume("cancelled", json!({ "reason": "no" }))),
         read(
@@ -197,22 +202,23 @@ fn what_clients_send() {
     ];
     let lines: Vec<String> = read_well.map(|it| format!("{:?}", it.unwrap())).into();
     expect![[r#"
-        (Said(Said { id: Some("u1"), text: "hi", files: [] }), [])
-        (Said(Said { id: Some("u1"), text: "hi", files: [File { media_type: "image/png", name: None, url: "data:image/png;base64,AA==" }, File { media_type: "image/png", name: None, url: "http://x" }] }), [])
-        (Nothing, [Approval { call: "c1", approved: true, reason: None, arguments: Some(Object {"p": Number(2)}) }])
-        (Nothing, [Approval { call: "c1", approved: false, reason: Some("no"), arguments: None }])
-        (Nothing, [Output { call: "c2", output: String("done") }])
-        (Said(Said { id: None, text: "and", files: [] }), [Error { call: "c2", error: "no" }])
-        (Nothing, [])
+        (Some(Said { id: Some("u1"), text: "hi", files: [], sent: None }), [])
+        (Some(Said { id: Some("u1"), text: "hi", files: [File { media_type: "image/png", name: None, url: "data:image/png;base64,AA==" }], sent: Some(AsSent { parts: [Object {"type": String("file"), "mediaType": String("image/png")}, Object {"type": String("file"), "mediaType": String("image/png"), "url": String("http://x")}, Object {"type": String("text"), "text": String("hi")}], metadata: None }) }), [])
+        (Some(Said { id: Some("u1"), text: "", files: [File { media_type: "text/plain", name: None, url: "/api/blobs/abc" }], sent: Some(AsSent { parts: [Object {"type": String("file"), "mediaType": String("text/plain")}], metadata: None }) }), [])
+        (None, [Approval { call: "c1", approved: true, reason: None, arguments: Some(Object {"p": Number(2)}) }])
+        (None, [Approval { call: "c1", approved: false, reason: Some("no"), arguments: None }])
+        (None, [Output { call: "c2", output: String("done") }])
+        (Some(Said { id: None, text: "and", files: [], sent: None }), [Error { call: "c2", error: "no" }])
+        (None, [])
     "#]].assert_eq(&(lines.join("\n") + "\n"));
     let bad = [
-        request(&json!(7)).map(|it| (it.given, it.decided)),
-        request(&json!({})).map(|it| (it.given, it.decided)),
+        request(&json!(7)).map(|it| (it.said, it.decided)),
+        request(&json!({})).map(|it| (it.said, it.decided)),
         read(json!({ "messages": 7 })),
         read(user(json!(7))),
         read(user(json!(" "))),
         read(user(json!([{ "type": "smell" }]))),
-        read(user(json!([{ "type": "image", "source": { "type": "file", "value": "x" } }]))),
+        read(user(json!([{ "type": "image", "source": { "type": "smell", "value": "x" } }]))),
         read(resume("resolved", json!({}))),
         read(resume("maybe", json!({}))),
         read(json!({ "resume": [{ "interruptId": "x", "status": "cancelled" }] })),
@@ -229,7 +235,7 @@ fn what_clients_send() {
         `messages[0].content` is neither text nor array.
         `messages[0]` has neither text nor files.
         `messages[0].content[0].type` is no kind of content.
-        `messages[0].content[0].source.type` is neither "data" nor "url".
+        `messages[0].content[0].source.type` is none of "data", "url" and "file".
         `resume[0].payload.approved` is no boolean.
         `resume[0].status` is neither "resolved" nor "cancelled".
         `resume[0].interruptId` is none that was given out here.
@@ -256,4 +262,36 @@ fn results_that_the_client_gave_are_not_told_to_it() {
         let results = events.iter().filter(|it| it["type"] == "TOOL_CALL_RESULT");
         assert_eq!(results.count(), n_told);
     }
+}
+
+/// What was said comes with the start of a run; one that needed its client goes on in the next.
+#[test]
+fn events_of_agui_of_several_runs() {
+    let said = json!({ "id": "u1", "role": "user", "content": "remove it" });
+    let events = json!([
+        { "type": "RUN_STARTED", "threadId": "t", "runId": "run1", "input": { "messages": [said] } },
+        { "type": "TOOL_CALL_CHUNK", "toolCallId": "c1", "toolCallName": "rm", "delta": "{\"p\"" },
+        { "type": "TOOL_CALL_CHUNK", "delta": ":1}" },
+        { "type": "RUN_FINISHED", "threadId": "t", "runId": "run1", "outcome": { "type": "interrupt", "interrupts": [] } },
+        { "type": "RUN_STARTED", "threadId": "t", "runId": "run2", "input": { "messages": [said] } },
+        { "type": "TOOL_CALL_RESULT", "messageId": "x", "toolCallId": "c1", "content": "gone" },
+        { "type": "TEXT_MESSAGE_CHUNK", "messageId": "m1", "delta": "It is " },
+        { "type": "TEXT_MESSAGE_CHUNK", "delta": "gone." },
+        { "type": "STATE_SNAPSHOT", "snapshot": {} },
+        { "type": "RUN_ERROR", "message": "Too late.", "code": "of_others" },
+    ]);
+    let document = crate::import::Format::find("agui").unwrap().parse(&events.to_string()).unwrap();
+    expect![[r#"
+        - {"type":"user_message","messageId":"u1","text":"remove it"}
+        run1 {"type":"run_start","agent":"demo","trigger":"user"}
+        run1 {"type":"tool_call_start","callId":"c1","providerCallId":"c1","toolName":"rm","executor":"agent"}
+        run1 {"type":"tool_arguments_done","callId":"c1","arguments":"{\"p\":1}","summary":"","validation":"not_required"}
+        run1 {"type":"tool_result","callId":"c1","toolName":"rm","ok":true,"result":"gone","durationMs":0}
+        run1 {"type":"text_start","partId":"m1"}
+        run1 {"type":"text_done","partId":"m1","text":"It is gone."}
+        run1 {"type":"unrecognized","source":"event","raw":"{\"type\":\"STATE_SNAPSHOT\",\"snapshot\":{}}"}
+        run1 {"type":"output_cancelled","reason":"error"}
+        run1 {"type":"run_finish","status":"failed","error":{"code":"of_others","message":"Too late."},"durationMs":0}
+    "#]]
+    .assert_eq(&crate::import::tests::lines(&document.entries(&crate::import::tests::setting())));
 }

@@ -18,7 +18,7 @@ pub const FORMATS: [Format; 8] = [
         name: "AI SDK 4",
         lists: &[ui_v4::import::MESSAGES, ui_v4::import::ROWS],
     },
-    Format { word: "agui", name: "AG-UI", lists: &[agui::import::MESSAGES] },
+    Format { word: "agui", name: "AG-UI", lists: &[agui::import::MESSAGES, agui::import::EVENTS] },
     Format { word: "openai", name: "OpenAI chat messages", lists: &[openai::stored::MESSAGES] },
     Format {
         word: "openai-stored",

@@ -4,7 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use transcript::Attachment;
+use transcript::{Attachment, Link};
 
 use super::text_piece;
 
@@ -29,6 +29,16 @@ pub(super) fn piece(
         Ok(text) if !text.contains('\0') => text_piece(&inline(&file.name, text)),
         _ => remark(file, "cannot be read by this model"),
     }
+}
+
+/// A file that is elsewhere: its address, and a picture by its address where the model can see.
+pub(super) fn linked(link: Link<'_>, sees: bool) -> impl Iterator<Item = Value> {
+    let Link { url, media_type, name } = link;
+    let what = name.map_or_else(|| media_type.to_owned(), |name| format!("{name}, {media_type}"));
+    let words = text_piece(&format!("[A file that is linked, not attached: {url} ({what})]"));
+    let is_shown = sees && media_type.starts_with("image/");
+    let picture = is_shown.then(|| json!({ "type": "image_url", "image_url": { "url": url } }));
+    [words].into_iter().chain(picture)
 }
 
 pub(super) fn is_picture(file: &Attachment) -> bool {

@@ -164,7 +164,7 @@ fn said(message: &Value) -> Result<Said, BadRequest> {
     if text.trim().is_empty() && files.is_empty() {
         return Err(bad("messages", "The last of `messages` says nothing."));
     }
-    Ok(Said { id: None, text, files })
+    Ok(Said::new(None, text, &files))
 }
 
 /// It has no names for texts: of a step with calls that it ran, it has everything.

@@ -66,6 +66,8 @@ fn made_sound(records: Vec<Record>, speech: Speech) -> Vec<Record> {
     for record in records {
         sound.now = record.at;
         match record.response_id.filter(|_| !is_of_session(&record.event)) {
+            // Only what was brought along has them, and its runs are over: no stream tells of them.
+            Some(_) if matches!(record.event, Event::PartExtras { .. }) => (),
             None => sound.push(None, record.event),
             Some(run) => sound.take(&run, record.event),
         }

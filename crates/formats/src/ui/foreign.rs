@@ -1,42 +1,111 @@
-//! Parts that a client brought along and that are nothing to us: sources, files and data of others. They
-//! are kept as they came and go out again unchanged, as parts and as chunks alike, if every client
-//! takes them; else they are data that say what they were.
+//! What a client brought along and is nothing to us: sources, files and data of others, and fields of parts
+//! that nothing here reads. It is kept as it came and goes out again unchanged, where its reader takes it;
+//! a part that is not taken is data that says what it was.
 
 use serde_json::{Map, Value};
 use transcript::PartKind;
 
+use super::Profile;
+
 /// What `import` calls the source of such a part.
 pub(crate) const SOURCE: &str = "part";
 
-/// As it came in, if it is one.
-pub(crate) fn part(kind: &PartKind) -> Option<Value> {
-    let PartKind::Unrecognized { source, raw } = kind else { return None };
-    if source != SOURCE {
-        return None;
-    }
-    let part: Value = serde_json::from_str(raw).ok()?;
-    part.as_object().is_some_and(is_taken).then_some(part)
+/// As it came in, if it is one that stored messages of that version have.
+pub(crate) fn part(kind: &PartKind, profile: Profile) -> Option<Value> {
+    read(kind).filter(|it| is_stored(it, profile)).map(Value::Object)
 }
 
-/// The first release of each version takes these fields and no others.
-fn is_taken(part: &Map<String, Value>) -> bool {
+/// The same as a chunk, whose first readers take these fields and no others.
+pub(crate) fn chunk(kind: &PartKind) -> Option<Value> {
+    read(kind).filter(is_strict).map(Value::Object)
+}
+
+fn read(kind: &PartKind) -> Option<Map<String, Value>> {
+    let PartKind::Unrecognized { source, raw } = kind else { return None };
+    serde_json::from_str(raw).ok().filter(|_| source == SOURCE)
+}
+
+/// Unknown fields do no harm in a stored message; known ones must be what they are.
+fn is_stored(part: &Map<String, Value>, profile: Profile) -> bool {
     let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
-    let (needed, optional): (&[&str], &[&str]) = match kind {
+    let is_new = matches!(kind, "custom" | "reasoning-file");
+    fields(kind).is_some_and(|(needed, _)| needed.iter().all(|name| part.contains_key(*name)))
+        && part.iter().all(|(name, value)| is_well_formed(name, value))
+        && (!is_new || profile == Profile::V7)
+}
+
+fn is_strict(part: &Map<String, Value>) -> bool {
+    let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+    let is_of_all = !matches!(kind, "custom" | "reasoning-file");
+    let Some((needed, optional)) = fields(kind).filter(|_| is_of_all) else { return false };
+    let is_known = |name: &str| {
+        let of_source = name == "providerMetadata" && kind.starts_with("source-");
+        name == "type" || needed.contains(&name) || optional.contains(&name) || of_source
+    };
+    needed.iter().all(|name| part.contains_key(*name))
+        && part.iter().all(|(name, value)| is_known(name) && is_well_formed(name, value))
+}
+
+type Fields = (&'static [&'static str], &'static [&'static str]);
+
+/// What a chunk must have, and may have.
+fn fields(kind: &str) -> Option<Fields> {
+    Some(match kind {
         "source-url" => (&["sourceId", "url"], &["title"]),
         "source-document" => (&["sourceId", "mediaType", "title"], &["filename"]),
-        "file" => (&["url", "mediaType"], &[]),
+        "file" | "reasoning-file" => (&["url", "mediaType"], &[]),
+        "custom" => (&["kind"], &[]),
         _ if kind.starts_with("data-") => (&["data"], &["id"]),
-        _ => return false,
-    };
-    let is_known = |name: &str| needed.contains(&name) || optional.contains(&name);
-    needed.iter().all(|name| part.contains_key(*name))
-        && part.iter().all(|(name, value)| match name.as_str() {
-            "data" => needed.contains(&"data"),
-            "providerMetadata" => kind.starts_with("source-") && is_by_provider(value),
-            name => name == "type" || (is_known(name) && value.is_string()),
-        })
+        _ => return None,
+    })
 }
 
-fn is_by_provider(metadata: &Value) -> bool {
-    metadata.as_object().is_some_and(|it| it.values().all(Value::is_object))
+/// Whether a field is what every reader takes it for.
+fn is_well_formed(name: &str, value: &Value) -> bool {
+    match name {
+        "data" => true,
+        "sourceId" | "url" | "title" | "mediaType" | "filename" | "id" | "kind" | "type" => {
+            value.is_string()
+        }
+        "providerExecuted" => value.is_boolean(),
+        "toolMetadata" => value.is_object(),
+        "providerMetadata" | "callProviderMetadata" | "resultProviderMetadata" => {
+            value.as_object().is_some_and(|it| it.values().all(Value::is_object))
+        }
+        _ => !value.is_null(),
+    }
+}
+
+/// The fields of a part that nothing here reads.
+pub(crate) fn extras(part: &Value) -> Map<String, Value> {
+    let no_fields = Map::new();
+    let fields = part.as_object().unwrap_or(&no_fields).iter();
+    let unread = fields.filter(|(name, value)| !is_read(name) && is_well_formed(name, value));
+    let mut extras: Map<String, Value> = unread.map(|(k, it)| (k.clone(), it.clone())).collect();
+    // What we have said there ourselves is read.
+    if let Some(Value::Object(by_provider)) = extras.get_mut("providerMetadata") {
+        by_provider.remove("callboard");
+        if by_provider.is_empty() {
+            extras.remove("providerMetadata");
+        }
+    }
+    if part["type"] == "dynamic-tool" {
+        extras.extend(["type", "toolName"].map(|name| (name.to_owned(), part[name].clone())));
+    }
+    extras
+}
+
+fn is_read(field: &str) -> bool {
+    const OF_WORDS: [&str; 4] = ["type", "id", "text", "state"];
+    const OF_CALLS: [&str; 8] = [
+        "toolCallId",
+        "toolName",
+        "input",
+        "rawInput",
+        "output",
+        "errorText",
+        "approval",
+        "preliminary",
+    ];
+    OF_WORDS.contains(&field) || OF_CALLS.contains(&field)
 }

@@ -13,7 +13,6 @@ use crate::import::{
     Beginning, Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text,
     error_info, items,
 };
-use crate::incoming::File;
 use crate::ui::foreign;
 
 pub(crate) const MESSAGES: List = List {
@@ -50,14 +49,8 @@ fn said(message: &Value, role: SaidBy, retelling: &mut Retelling<'_>) {
     let texts: Vec<&str> = texts.filter_map(|it| it["text"].as_str()).collect();
     // Clients put the pieces of instructions together as they are.
     let joint = if role == SaidBy::System { "" } else { "\n\n" };
-    let files = parts(message).iter().filter(|it| it["type"] == "file").map(|it| File {
-        media_type: as_text(it, "mediaType").unwrap_or("application/octet-stream").to_owned(),
-        name: as_text(it, "filename").map(str::to_owned),
-        url: as_text(it, "url").unwrap_or_default().to_owned(),
-    });
-    let files: Vec<File> = files.collect();
-    let from = serde_json::from_value(message["metadata"]["from"].clone()).ok();
-    retelling.said_from(as_text(message, "id"), role, &texts.join(joint), &files, from);
+    let (id, text, parts) = (as_text(message, "id"), texts.join(joint), parts(message).to_vec());
+    retelling.said_in_parts(id, role, &text, parts, message.get("metadata"));
 }
 
 fn answer(message: &Value, retelling: &mut Retelling<'_>) {
@@ -69,8 +62,14 @@ fn answer(message: &Value, retelling: &mut Retelling<'_>) {
         let discarded = part["providerMetadata"]["callboard"]["discarded"] == true;
         match part["type"].as_str().unwrap_or_default() {
             "step-start" => retelling.step(),
-            "text" => retelling.text(text, None, discarded),
-            "reasoning" => retelling.thinking(as_text(part, "id"), text, discarded),
+            "text" => {
+                retelling.text(text, None, discarded);
+                retelling.extras(foreign::extras(part));
+            }
+            "reasoning" => {
+                retelling.thinking(as_text(part, "id"), text, discarded);
+                retelling.extras(foreign::extras(part));
+            }
             "dynamic-tool" => {
                 call(part, as_text(part, "toolName").unwrap_or_default(), retelling);
             }
@@ -105,6 +104,7 @@ fn ending(metadata: &Value) -> Ending {
 fn call(part: &Value, name: &str, retelling: &mut Retelling<'_>) {
     let input = part.get("input").or_else(|| part.get("rawInput")).unwrap_or(&Value::Null);
     let call = retelling.call(as_text(part, "toolCallId"), name, &arguments_text(input));
+    retelling.extras(foreign::extras(part));
     let approval = &part["approval"];
     if let Some(approved) = approval["approved"].as_bool() {
         retelling.decided(&call, approved, as_text(approval, "reason"));

@@ -1,13 +1,14 @@
 //! What an AI SDK client sends: the chat, of which only the end is new.
 //!
 //! The log is the truth here, so the messages that the client repeats are not read: of a user's last
-//! message its text and files, of an assistant's last message the decisions and results that the
-//! client has put into it.
+//! message what is said in it, of an assistant's last message the decisions and results that the
+//! client has put into it. Both may come at once: a client that does not send decisions by itself keeps
+//! them until its user says something.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use transcript::{CallId, ClientTool};
 
-use crate::incoming::{BadRequest, Decided, File, Given, Said, client_tools};
+use crate::incoming::{BadRequest, Decided, Said, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +18,10 @@ pub struct Request {
     pub trigger: Trigger,
     /// The message that is to be edited, answered anew or continued.
     pub message_id: Option<String>,
-    pub given: Given,
+    /// If the last message is the user's.
+    pub said: Option<Said>,
+    /// In the last message of the assistant's.
+    pub decided: Vec<Decided>,
     /// What it has of the answer that is its last message.
     pub known: Known,
     /// That the client runs itself.
@@ -43,44 +47,51 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
         }
     };
     let field = |name: &str| fields.get(name).filter(|it| !it.is_null());
-    let (given, known) = match (field("message"), field("messages")) {
-        (Some(message), _) => (read_message(message, "message")?, known(message)),
-        (None, Some(Value::Array(messages))) => match messages.last() {
-            Some(last) => {
-                let place = format!("messages[{}]", messages.len() - 1);
-                (read_message(last, &place)?, known(last))
-            }
-            None => (Given::Nothing, Known::default()),
-        },
+    let (messages, list) = match (field("message"), field("messages")) {
+        (Some(message), _) => (std::slice::from_ref(message), false),
+        (None, Some(Value::Array(messages))) => (messages.as_slice(), true),
         (None, Some(_)) => return Err(BadRequest::new("`messages` is no array.")),
         (None, None) => return Err(BadRequest::new("Neither `messages` nor `message` is there.")),
     };
-    if given == Given::Nothing && trigger == Trigger::Submit {
+    let place = |idx: usize| if list { format!("messages[{idx}]") } else { "message".to_owned() };
+    let last = messages.len().checked_sub(1);
+    let role = last.map(|idx| role(&messages[idx], &place(idx))).transpose()?;
+    if !matches!(role, Some(Role::User | Role::Assistant)) && trigger == Trigger::Submit {
         return Err(BadRequest::new("There is no message to answer."));
     }
-    let chat = optional_text(fields, "id", "")?;
-    let message_id = optional_text(fields, "messageId", "")?;
+    let said = match (last, role) {
+        (Some(idx), Some(Role::User)) => Some(said(&messages[idx], &place(idx))?),
+        _ => None,
+    };
+    let decided = match messages.iter().rposition(|it| it["role"] == "assistant") {
+        Some(idx) if Some(idx) == last => all_decided(&messages[idx], &place(idx))?,
+        // What stands before the last message may be of any kind.
+        Some(idx) => all_decided(&messages[idx], "").unwrap_or_default(),
+        None => Vec::new(),
+    };
+    let known = messages.last().map(known).unwrap_or_default();
+    let chat = optional_text(body, "id", "")?;
+    let message_id = optional_text(body, "messageId", "")?;
     let tools = client_tools(&body["tools"])?;
-    Ok(Request { chat, trigger, message_id, given, known, tools })
+    Ok(Request { chat, trigger, message_id, said, decided, known, tools })
 }
 
-fn read_message(message: &Value, place: &str) -> Result<Given, BadRequest> {
-    let fields =
-        message.as_object().ok_or_else(|| BadRequest::new(format!("`{place}` is no object.")))?;
-    let Some(Value::Array(parts)) = fields.get("parts") else {
-        return Err(BadRequest::new(format!("`{place}.parts` is no array.")));
-    };
-    match fields.get("role").and_then(Value::as_str) {
-        Some("user") => Ok(Given::Said(said(fields, parts, place)?)),
-        Some("assistant") => {
-            let decided: Result<Vec<_>, _> = parts
-                .iter()
-                .enumerate()
-                .map(|(idx, part)| decided(part, &format!("{place}.parts[{idx}]")))
-                .collect();
-            Ok(Given::Decided(decided?.into_iter().flatten().collect()))
-        }
-        Some("system") => Ok(Given::Nothing),
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    User,
+    Assistant,
+    System,
+}
+
+fn role(message: &Value, place: &str) -> Result<Role, BadRequest> {
+    if !message.is_object() {
+        return Err(BadRequest::new(format!("`{place}` is no object.")));
+    }
+    parts(message, place)?;
+    match message["role"].as_str() {
+        Some("user") => Ok(Role::User),
+        Some("assistant") => Ok(Role::Assistant),
+        Some("system") => Ok(Role::System),
         _ => {
             let why = format!("`{place}.role` is none of \"user\", \"assistant\" and \"system\".");
             Err(BadRequest::new(why))
@@ -88,28 +99,41 @@ fn read_message(message: &Value, place: &str) -> Result<Given, BadRequest> {
     }
 }
 
-fn said(fields: &Map<String, Value>, parts: &[Value], place: &str) -> Result<Said, BadRequest> {
+fn parts<'a>(message: &'a Value, place: &str) -> Result<&'a [Value], BadRequest> {
+    let parts = message["parts"].as_array().map(Vec::as_slice);
+    parts.ok_or_else(|| BadRequest::new(format!("`{place}.parts` is no array.")))
+}
+
+fn all_decided(message: &Value, place: &str) -> Result<Vec<Decided>, BadRequest> {
+    let parts = parts(message, place)?.iter().enumerate();
+    let decided = parts.map(|(idx, part)| decided(part, &format!("{place}.parts[{idx}]")));
+    decided.filter_map(Result::transpose).collect()
+}
+
+fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
+    let parts = parts(message, place)?;
     let mut texts = Vec::new();
-    let mut files = Vec::new();
+    let mut has_files = false;
     for (idx, part) in parts.iter().enumerate() {
         let place = format!("{place}.parts[{idx}]");
         match part["type"].as_str() {
             Some("text") => texts.push(text(part, "text", &place)?),
-            Some("file") => files.push(File {
-                media_type: text(part, "mediaType", &place)?,
-                name: part["filename"].as_str().map(str::to_owned),
-                url: text(part, "url", &place)?,
-            }),
+            Some("file") => {
+                text(part, "mediaType", &place)?;
+                text(part, "url", &place)?;
+                has_files = true;
+            }
             // Data and sources of the client's own are nothing to an agent.
             Some(_) => (),
             None => return Err(BadRequest::new(format!("`{place}` has no `type`."))),
         }
     }
-    let id = optional_text(fields, "id", place)?;
-    if texts.iter().all(|it| it.trim().is_empty()) && files.is_empty() {
+    let id = optional_text(message, "id", place)?;
+    if texts.iter().all(|it| it.trim().is_empty()) && !has_files {
         return Err(BadRequest::new(format!("`{place}` has neither text nor files.")));
     }
-    Ok(Said { id, text: texts.join("\n\n"), files })
+    let metadata = message.get("metadata").filter(|it| !it.is_null()).cloned();
+    Ok(Said::of_parts(id, texts.join("\n\n"), parts.to_vec(), metadata))
 }
 
 /// What the client has put into a tool part, whoever runs the tool.
@@ -168,15 +192,11 @@ fn text(part: &Value, field: &str, place: &str) -> Result<String, BadRequest> {
     found.ok_or_else(|| BadRequest::new(format!("`{place}.{field}` is no text.")))
 }
 
-fn optional_text(
-    fields: &Map<String, Value>,
-    field: &str,
-    place: &str,
-) -> Result<Option<String>, BadRequest> {
-    match fields.get(field) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => {
+fn optional_text(fields: &Value, field: &str, place: &str) -> Result<Option<String>, BadRequest> {
+    match &fields[field] {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        _ => {
             let dot = if place.is_empty() { "" } else { "." };
             Err(BadRequest::new(format!("`{place}{dot}{field}` is no text.")))
         }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use transcript::CallId;
 
-use crate::incoming::{BadRequest, Decided, File, Given, Said, client_tools};
+use crate::incoming::{BadRequest, Decided, File, Said, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 use crate::ui::{Request, Trigger};
 
@@ -16,16 +16,22 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     };
     let last = messages.last().ok_or_else(|| BadRequest::new("There is no message to answer."))?;
     let place = format!("messages[{}]", messages.len() - 1);
-    let given = match last["role"].as_str() {
-        Some("user") => Given::Said(said(last, &place)?),
-        Some("assistant") => Given::Decided(results(last, &place)?),
-        Some("system" | "data") => Given::Nothing,
+    let said = match last["role"].as_str() {
+        Some("user") => Some(said(last, &place)?),
+        Some("assistant" | "system" | "data") => None,
         _ => return Err(BadRequest::new(format!("`{place}.role` is no role of a message."))),
+    };
+    let decided = match messages.iter().rfind(|it| it["role"] == "assistant") {
+        Some(answer) if said.is_none() => results(answer, &place)?,
+        // What stands before the last message may be of any kind.
+        Some(answer) => results(answer, "").unwrap_or_default(),
+        None => Vec::new(),
     };
     let chat = fields.get("id").and_then(Value::as_str).map(str::to_owned);
     let tools = client_tools(&body["tools"])?;
     let known = known(last);
-    Ok(Request { chat, trigger: Trigger::Submit, message_id: None, given, known, tools })
+    let (trigger, message_id) = (Trigger::Submit, None);
+    Ok(Request { chat, trigger, message_id, said, decided, known, tools })
 }
 
 fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
@@ -55,7 +61,7 @@ fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
         return Err(BadRequest::new(format!("`{place}` has neither text nor files.")));
     }
     let id = message["id"].as_str().map(str::to_owned);
-    Ok(Said { id, text, files })
+    Ok(Said::new(id, text, &files))
 }
 
 fn texts(parts: &Value) -> String {

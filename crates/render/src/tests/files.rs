@@ -15,6 +15,17 @@ fn transcript(events: &[&str]) -> Transcript {
     Transcript::replay(&records)
 }
 
+fn exported(transcript: &Transcript) -> String {
+    let export = crate::Export {
+        session: &SessionId::new("s"),
+        settings: &Settings::default(),
+        stylesheet: "",
+        files: crate::Files::new(),
+        peers: crate::Peers::new(),
+    };
+    crate::export_html(transcript, export)
+}
+
 #[test]
 fn messages_that_wait_are_in_it() {
     let transcript = transcript(&[
@@ -23,16 +34,7 @@ fn messages_that_wait_are_in_it() {
     ]);
     let markdown = export_markdown(&transcript);
     assert!(markdown.ends_with("## You (waits for its turn)\n\nand then?\n"), "{markdown}");
-    let html = crate::export_html(
-        &transcript,
-        crate::Export {
-            session: &SessionId::new("s"),
-            settings: &Settings::default(),
-            stylesheet: "",
-            files: crate::Files::new(),
-            peers: crate::Peers::new(),
-        },
-    );
+    let html = exported(&transcript);
     assert!(html.contains("and then?"), "{html}");
 }
 
@@ -51,4 +53,20 @@ fn elements_of_two_sessions_never_share_an_id() {
     let id = |session: &str| View::new(SessionId::new(session), Bodies::Cut).id("x");
     assert_ne!(id("alpha-session"), id("beta-session"));
     assert_eq!(id("alpha"), "alpha-x");
+}
+
+#[test]
+fn a_file_that_is_elsewhere_is_a_link() {
+    let sent = r#""sent":{"parts":[{"type":"file","mediaType":"image/png","url":"https://example.com/dot"},{"type":"file","mediaType":"image/png","url":"javascript:alert(1)"}]}"#;
+    let transcript = transcript(&[
+        &format!(r#"{{"type":"user_message","messageId":"m1","text":"look",{sent}}}"#),
+        &format!(r#"{{"type":"message_queued","messageId":"m2","text":"and then?",{sent}}}"#),
+    ]);
+    let link = r#"href="https://example.com/dot" target="_blank" rel="noopener noreferrer""#;
+    let page = exported(&transcript);
+    assert_eq!(page.matches(link).count(), 2, "{page}");
+    assert!(!page.contains("alert(1)"), "{page}");
+    assert!(!page.contains("Steer now"), "{page}");
+    let markdown = export_markdown(&transcript);
+    assert_eq!(markdown.matches("Linked: https://example.com/dot\n").count(), 2, "{markdown}");
 }

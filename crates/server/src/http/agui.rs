@@ -9,7 +9,6 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::HOST;
 use axum::response::{IntoResponse, Response};
-use formats::incoming::Given;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 use store::{MessageKind, Window};
@@ -57,7 +56,7 @@ pub(super) async fn run(
     let arrival = Arrival {
         session: Some(&request.thread),
         agent: body.agent.as_deref(),
-        given: &request.given,
+        says: request.said.is_some(),
         earlier: formats::agui::earlier(&body.json),
         import: formats::agui::import,
     };
@@ -73,13 +72,13 @@ pub(super) async fn run(
         known: request.messages,
         reason,
     };
-    let telling = match request.given {
-        Given::Said(said) => {
+    let telling = match request.said {
+        Some(said) => {
             let reason = if is_new { Reason::Begins } else { Reason::Says };
             let saying = Saying { said, instead_of: None, tools: request.tools };
             say(app.clone(), session.clone(), saying, client(reason)).await?
         }
-        _ => {
+        None => {
             let run = last_run(&app, &session)?.ok_or_else(nothing_to_tell)?;
             // One that has decided nothing comes back, whatever it has: it is told how things stand.
             if has_decided && run_of_calls(&calls).as_ref() == Some(&run) {

@@ -6,7 +6,7 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::HeaderValue;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, NoContent, Response};
-use formats::incoming::{Given, Said};
+use formats::incoming::Said;
 use formats::ui::{Profile, Request, Trigger};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,8 +18,8 @@ use super::App;
 use super::error::{HttpError, RequestCode};
 use super::extract::Params;
 use super::guest::{
-    Arrival, Brought, Import, PlainError, Saying, Spoken, go_on, nothing_to_tell, open_run, path,
-    say, tell_run, welcome,
+    Arrival, Brought, Import, PlainError, Saying, Spoken, decide_on_the_way, go_on, last_said,
+    nothing_to_tell, open_run, path, say, tell_run, welcome,
 };
 use super::openapi::{Operation, Takes};
 use crate::session::Command;
@@ -142,23 +142,45 @@ pub(super) async fn send_v4(
     let body = body?;
     let mut request = formats::ui_v4::request(&body.json)?;
     let (session, is_new) = enter(&app, &body, &request, formats::ui_v4::import).await?;
-    if let Given::Said(Said { id: Some(id), .. }) = &request.given
-        && find_message(&app, &session, id)?.is_some()
+    // The client has no other word for it.
+    if let Some(said) = &request.said
+        && !is_new
+        && is_said_again(&app, &session, said, &body.json)?
     {
-        // The client has no other word for it.
         request.trigger = Trigger::Regenerate;
-        request.message_id = Some(id.clone());
+        request.message_id = said.id.clone();
     }
     answer(app, session, is_new, request, UiV4).await
+}
+
+/// Whether the client wants another answer to a message that it has sent before. As long as nobody tells it
+/// otherwise it sends no ids: then the message is the last one, and there is none after it.
+fn is_said_again(
+    app: &App,
+    session: &SessionId,
+    said: &Said,
+    body: &Value,
+) -> Result<bool, HttpError> {
+    if let Some(id) = &said.id {
+        return Ok(find_message(app, session, id)?.is_some());
+    }
+    if open_run(app, session)?.is_some() {
+        return Ok(false);
+    }
+    let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_said = |it: &&Value| it["role"] == "user" || it["role"] == "system";
+    let n_said = messages.iter().filter(is_said).count();
+    let last = last_said(app, session)?;
+    Ok(last.is_some_and(|it| it.n_said == n_said && it.text == said.text))
 }
 
 /// What is under way, from its beginning.
 pub(super) async fn resume(
     State(app): State<App>,
     profile: Result<ClientProfile, HttpError>,
-    NamedChat(session): NamedChat,
+    chat: Result<NamedChat, HttpError>,
 ) -> Result<Response, PlainError> {
-    let ClientProfile(profile) = profile?;
+    let (ClientProfile(profile), NamedChat(session)) = (profile?, chat?);
     let Some(session) = session else { return Ok(NoContent.into_response()) };
     let told = again(app, session, Ui(profile)).await?;
     Ok(told.unwrap_or_else(|| NoContent.into_response()))
@@ -187,7 +209,7 @@ async fn enter(
     let arrival = Arrival {
         session: request.chat.as_deref(),
         agent: body.agent.as_deref(),
-        given: &request.given,
+        says: request.said.is_some(),
         earlier: earlier_messages(&body.json),
         import,
     };
@@ -216,19 +238,13 @@ async fn answer<V: Spoken>(
     request: Request,
     vocabulary: V,
 ) -> Result<Response, PlainError> {
-    let Request { trigger, message_id, given, known, tools, .. } = request;
-    let telling = match (given, trigger) {
-        (Given::Decided(decided), Trigger::Submit) => {
-            go_on(app, session, decided, &known, vocabulary).await?
-        }
-        (given, Trigger::Regenerate)
-            if !is_new && !is_unheard(&app, &session, message_id.as_deref(), &given)? =>
+    let Request { trigger, message_id, said, decided, known, tools, .. } = request;
+    let telling = match (said, trigger) {
+        (None, Trigger::Submit) => go_on(app, session, decided, &known, vocabulary).await?,
+        (said, Trigger::Regenerate)
+            if !is_new && !is_unheard(&app, &session, message_id.as_deref(), said.as_ref())? =>
         {
-            let said = match &given {
-                Given::Said(said) => said.id.clone(),
-                Given::Decided(_) | Given::Nothing => None,
-            };
-            let of = match message_id.or(said) {
+            let of = match message_id.or(said.and_then(|it| it.id)) {
                 Some(id) => {
                     Some(find_message(&app, &session, &id)?.ok_or_else(|| no_message(&id))?)
                 }
@@ -240,7 +256,8 @@ async fn answer<V: Spoken>(
             let run = app.sessions.ask(&session, retry).await?;
             tell_run(app, session, &run, vocabulary).await?
         }
-        (Given::Said(said), _) => {
+        (Some(said), _) => {
+            decide_on_the_way(&app, &session, decided).await?;
             let instead_of = match message_id.filter(|_| !is_new) {
                 Some(id) => edited(&app, &session, &id, &said)?.map(MessageId::new),
                 None => None,
@@ -248,7 +265,7 @@ async fn answer<V: Spoken>(
             let saying = Saying { said, instead_of, tools };
             say(app, session, saying, vocabulary).await?
         }
-        (Given::Decided(_) | Given::Nothing, _) => return Err(nothing_to_tell().into()),
+        (None, Trigger::Regenerate) => return Err(nothing_to_tell().into()),
     };
     Ok(telling.into_response())
 }
@@ -258,12 +275,10 @@ fn is_unheard(
     app: &App,
     session: &SessionId,
     answer: Option<&str>,
-    given: &Given,
+    said: Option<&Said>,
 ) -> Result<bool, HttpError> {
-    match (answer, given) {
-        (None, Given::Said(Said { id: Some(id), .. })) => {
-            Ok(find_message(app, session, id)?.is_none())
-        }
+    match (answer, said) {
+        (None, Some(Said { id: Some(id), .. })) => Ok(find_message(app, session, id)?.is_none()),
         _ => Ok(false),
     }
 }

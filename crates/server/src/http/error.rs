@@ -14,6 +14,7 @@ use store::AppendError;
 use transcript::Millis;
 
 use super::door;
+use super::guest::{self, PlainError};
 use super::pages::Html;
 use super::v1::{self, V1Error};
 use crate::session::Refused;
@@ -238,9 +239,12 @@ pub(super) async fn no_such_method(uri: Uri) -> Response {
 
 /// For whoever sent something to that address.
 pub(super) fn in_words_of(uri: &Uri, error: HttpError) -> Response {
-    match v1::is_asked(uri) {
-        true => V1Error::from(error).into_response(),
-        false => error.into_response(),
+    if v1::is_asked(uri) {
+        V1Error::from(error).into_response()
+    } else if guest::is_asked(uri) {
+        PlainError::from(error).into_response()
+    } else {
+        error.into_response()
     }
 }
 

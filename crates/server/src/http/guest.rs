@@ -10,12 +10,14 @@ mod telling;
 
 use std::collections::HashSet;
 
+use axum::http::Uri;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use backends::ToolOutcome;
 use formats::incoming::{BadRequest, Decided, Known, Said};
+use store::{MessageKind, MessageRow, Window};
 use transcript::{
-    CallId, ClientId, ClientTool, MessageId, ResponseId, Scope, SendMode, Seq, SessionId,
+    CallId, ClientId, ClientTool, Event, MessageId, ResponseId, Scope, SendMode, Seq, SessionId,
 };
 
 use super::App;
@@ -46,9 +48,17 @@ impl IntoResponse for PlainError {
 impl<T: Gives> Gives for Result<T, PlainError> {
     fn describe(operation: &mut Operation<'_>) {
         T::describe(operation);
-        // The door speaks JSON.
-        operation.refuses_as(&["text/plain", "application/json"]);
+        operation.refuses_as(&["text/plain"]);
     }
+}
+
+/// Whether something was sent to an address that such clients know.
+pub(super) fn is_asked(uri: &Uri) -> bool {
+    let is_below = |folder: &str| {
+        let rest = uri.path().strip_prefix(folder);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    is_below("/api/chat") || is_below("/api/agui")
 }
 
 /// Something that a client says.
@@ -67,14 +77,14 @@ pub(super) async fn say<V: Vocabulary>(
     saying: Saying,
     vocabulary: V,
 ) -> Result<Telling<V>, HttpError> {
-    let Saying { said: Said { id, text, files }, instead_of, tools: client_tools } = saying;
+    let Saying { said: Said { id, text, files, sent }, instead_of, tools: client_tools } = saying;
     let mut attachments = Vec::new();
     for file in &files {
         attachments.push(files::attach(&app, file).await?);
     }
     let client_id = id.map(ClientId::new);
     let (mode, from) = (SendMode::Queue, None);
-    let message = NewMessage { text, client_id, attachments, mode, from, client_tools };
+    let message = NewMessage { text, client_id, attachments, mode, from, client_tools, sent };
     let head = app.store().summary(&session)?.map_or(Seq(0), |(_, head)| head);
     let receipt = match instead_of {
         Some(earlier) => {
@@ -132,6 +142,18 @@ pub(super) async fn decide(
     Ok(decisions)
 }
 
+/// Carries out what comes along with something said, so that what is said does not wait for it. A client
+/// repeats all that it has of its last answer; only a run that is under way can wait for any of it.
+pub(super) async fn decide_on_the_way(
+    app: &App,
+    session: &SessionId,
+    mut decided: Vec<Decided>,
+) -> Result<(), HttpError> {
+    let Some(run) = open_run(app, session)? else { return Ok(()) };
+    decided.retain(|it| run_of(&CallId::new(it.call())).as_ref() == Some(&run));
+    decide(app, session, decided).await.map(drop)
+}
+
 /// Gives the run of these calls what came of them. None if it does not wait for all of them: somebody was
 /// faster, or it has ended.
 pub(super) async fn give_results(
@@ -179,6 +201,38 @@ pub(super) async fn tell_run<V: Vocabulary>(
 ) -> Result<Telling<V>, HttpError> {
     let place = RunPlace::find(&app, &session, run)?.ok_or_else(nothing_to_tell)?;
     Telling::of_run(app, session, place, None, vocabulary).await
+}
+
+/// What was said last, and how often something was.
+pub(super) struct LastSaid {
+    pub(super) text: String,
+    pub(super) client_id: Option<ClientId>,
+    pub(super) n_said: usize,
+}
+
+/// Rows that are read at once.
+const PAGE: usize = 500;
+
+pub(super) fn last_said(app: &App, session: &SessionId) -> Result<Option<LastSaid>, HttpError> {
+    let (mut before, mut last, mut n_said) = (None, None, 0);
+    loop {
+        let rows = app.store().messages(session, Window { before, limit: PAGE })?;
+        before = rows.first().map(|it| it.first);
+        let is_last = rows.len() < PAGE;
+        let said = rows.into_iter().filter(|it| it.kind == MessageKind::Said && !it.superseded);
+        let said: Vec<MessageRow> = said.collect();
+        n_said += said.len();
+        last = last.or(said.into_iter().next_back());
+        if is_last {
+            break;
+        }
+    }
+    let Some(row) = last else { return Ok(None) };
+    let records = app.store().records_of(session, &[row])?;
+    Ok(records.iter().find_map(|it| match it.record().event {
+        Event::UserMessage { text, client_id, .. } => Some(LastSaid { text, client_id, n_said }),
+        _ => None,
+    }))
 }
 
 /// What is under way.

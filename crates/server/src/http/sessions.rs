@@ -246,7 +246,7 @@ impl SendInput {
         let Self { text, client_id, attachments, mode } = self;
         check_attachments(app, &attachments).await?;
         let client_tools = Vec::new();
-        Ok(NewMessage { text, client_id, attachments, mode, from: None, client_tools })
+        Ok(NewMessage { text, client_id, attachments, mode, from: None, client_tools, sent: None })
     }
 }
 

@@ -219,7 +219,7 @@ const BLOBS: &str = "/api/blobs/";
 
 /// Keeps a file that came with a message, unless it is one of ours.
 pub(crate) async fn attach(store: &Store, file: &File) -> Result<Attachment, NotImported> {
-    let File { media_type, name, url } = file;
+    let File { media_type, url, .. } = file;
     let (blob, size) = match (data_url::read(url), url.split_once(BLOBS)) {
         (Some(bytes), _) => {
             let bytes = bytes
@@ -239,6 +239,6 @@ pub(crate) async fn attach(store: &Store, file: &File) -> Result<Attachment, Not
             return Err(NotImported::Bad(why.to_owned()));
         }
     };
-    let name = name.clone().unwrap_or_else(|| "file".to_owned());
+    let name = file.name_here().to_owned();
     Ok(Attachment { blob, name, media_type: media_type.clone(), size })
 }

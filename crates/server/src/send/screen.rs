@@ -197,6 +197,7 @@ impl Screen {
             | Event::StepFinish { .. }
             | Event::TextStart { .. }
             | Event::ThinkingStart { .. }
+            | Event::PartExtras { .. }
             | Event::ToolCallStart { .. }
             | Event::ToolArgumentsDelta { .. }
             | Event::ToolRunning { .. }

@@ -6,8 +6,8 @@ use serde::Serialize;
 use thiserror::Error;
 use tokio::sync::oneshot;
 use transcript::{
-    Attachment, CallId, ClientId, ClientTool, ErrorInfo, ExchangeId, MessageId, Millis, ResponseId,
-    RewindReason, Scope, SendMode, Sender, SessionId,
+    AsSent, Attachment, CallId, ClientId, ClientTool, ErrorInfo, ExchangeId, MessageId, Millis,
+    ResponseId, RewindReason, Scope, SendMode, Sender, SessionId,
 };
 
 use super::exchanges::{ExchangeNews, Opening};
@@ -170,6 +170,8 @@ pub(crate) struct NewMessage {
     pub(crate) from: Option<Sender>,
     /// That the sender runs itself.
     pub(crate) client_tools: Vec<ClientTool>,
+    /// As it came, where text and attachments do not say it all.
+    pub(crate) sent: Option<AsSent>,
 }
 
 /// What became of a message, at the moment it was accepted.

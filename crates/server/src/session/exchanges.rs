@@ -308,6 +308,7 @@ impl Sessions {
             self.create(new).await?;
         }
         let message = NewMessage {
+            sent: None,
             text: text.clone(),
             client_id: Some(ClientId::new(from.exchange_id.as_str())),
             attachments: Vec::new(),

@@ -361,12 +361,12 @@ impl Task {
             return true;
         }
         let Some(next) = self.queue.next().cloned() else { return false };
-        let Queued { id: message_id, client_id, text, attachments, from, .. } = next;
+        let Queued { id: message_id, client_id, text, attachments, from, sent, .. } = next;
         self.push(None, Event::MessageDequeued { message_id: message_id.clone() });
         let role = SaidBy::User;
         self.push(
             None,
-            Event::UserMessage { message_id, client_id, role, text, attachments, from },
+            Event::UserMessage { message_id, client_id, role, text, attachments, from, sent },
         );
         self.answer_message();
         true

@@ -233,3 +233,145 @@ async fn a_message_that_a_stop_holds_back_is_no_endless_response() {
     let (_, told) = chat(&server, second).await;
     assert_eq!(kinds(&chunks(&told)).last(), Some(&"finish"), "{told}");
 }
+
+/// Whether it waited or not, and whatever has become of its text.
+#[tokio::test]
+async fn what_was_said_comes_back_as_it_was_sent() {
+    let home = Home::instant();
+    let server = home.start();
+    let text = |it: &str| json!({ "type": "text", "text": it });
+    let link =
+        json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/dot" });
+    let data = json!({ "type": "data-place", "data": { "x": 1 } });
+    let message = |id: &str| {
+        let parts = [text("run echo hi > made.txt"), link.clone(), data.clone(), text("please")];
+        let metadata = json!({ "mood": "good" });
+        json!({ "id": id, "role": "user", "metadata": metadata, "parts": parts })
+    };
+    let (_, asked) = chat(&server, json!({ "id": "c", "messages": [message("u1")] })).await;
+    let asked = chunks(&asked);
+    let request = asked.iter().find(|it| it["type"] == "tool-approval-request").unwrap();
+    let waits = chat(&server, json!({ "id": "c", "messages": [message("u2")] }));
+    let change = async {
+        let view = watch_until(&server, "c", |it| !it.queue.messages.is_empty()).await;
+        let path = format!("/api/sessions/c/queue/{}", view.queue.messages[0].id);
+        server.request(Method::PATCH, &path, Some(json!({ "text": "hello" }))).await;
+        let call = request["toolCallId"].as_str().unwrap();
+        let path = format!("/api/sessions/c/calls/{call}/approval");
+        server.post(&path, json!({ "decision": "accepted" })).await;
+    };
+    tokio::join!(waits, change);
+    let kept = server.get("/api/sessions/c/messages?format=ui").await;
+    let [first, second] = [&kept["messages"][0], &kept["messages"][2]];
+    assert_eq!(first["parts"], message("u1")["parts"]);
+    assert_eq!(second["parts"], json!([text("hello"), link, data]), "it was written anew");
+    for message in [first, second] {
+        assert_eq!(message["metadata"]["mood"], "good");
+        assert!(message["metadata"]["createdAt"].is_string());
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_waits_has_a_stream_of_comments() {
+    let home = Home::instant();
+    let server = home.start();
+    let body = |id: &str, text: &str| json!({ "id": "c", "messages": [said(id, text)] });
+    chat(&server, body("u1", "run echo hi > made.txt")).await;
+    let mut waits = server.open_post("/api/chat/demo", body("u2", "hello")).await;
+    let first = waits.chunk().await.unwrap().unwrap();
+    assert_eq!(std::str::from_utf8(&first).unwrap(), ": still there\n\n");
+    let view = watch_until(&server, "c", |it| !it.queue.messages.is_empty()).await;
+    let call = view.summary.open_approvals.iter().next().unwrap();
+    let path = format!("/api/sessions/c/calls/{call}/approval");
+    server.post(&path, json!({ "decision": "rejected" })).await;
+    let rest = waits.text().await.unwrap();
+    assert_eq!(kinds(&chunks(&json!(rest))).last(), Some(&"finish"), "{rest}");
+}
+
+/// Version 4 sends no ids as long as nobody tells it to.
+#[tokio::test]
+async fn a_last_message_without_an_id_that_comes_again_is_answered_anew() {
+    let home = Home::instant();
+    let server = home.start();
+    let user = |text: &str| json!({ "role": "user", "content": text });
+    let answer = json!({ "role": "assistant", "content": "Yes?" });
+    let post = async |messages: Value| {
+        let body = json!({ "id": "c", "messages": messages });
+        let (status, told) = server.post("/api/chat/v4/demo", body).await;
+        assert_eq!(status, StatusCode::OK, "{told}");
+        let log = log::kinds(&server.log("c").await);
+        let count = |kind: &str| log.iter().filter(|it| *it == kind).count();
+        (count("user_message"), count("history_rewound"))
+    };
+    assert_eq!(post(json!([user("hello")])).await, (1, 0));
+    assert_eq!(post(json!([user("hello")])).await, (1, 1), "reload()");
+    assert_eq!(post(json!([user("hello"), answer, user("hello")])).await, (2, 1), "said again");
+    assert_eq!(post(json!([user("hello"), answer, user("hello")])).await, (2, 2));
+    assert_eq!(post(json!([user("hello"), answer, user("think")])).await, (3, 2), "other words");
+}
+
+#[tokio::test]
+async fn refusals_at_the_door_are_plain_text_too() {
+    let home = Home::instant();
+    let server = home.start();
+    let address = |path: &str| format!("{}{path}", server.base);
+    for path in ["/api/chat", "/api/chat/v4", "/api/chat/c/stream", "/api/agui/demo", "/api/agui"] {
+        let refused = reqwest::Client::new().post(address(path)).send().await.unwrap();
+        assert_eq!(refused.status(), StatusCode::UNAUTHORIZED, "{path}");
+        assert_eq!(refused.headers()["content-type"], "text/plain; charset=utf-8", "{path}");
+        let why = refused.text().await.unwrap();
+        assert!(!why.is_empty() && !why.starts_with('{'), "{why}");
+    }
+    let other = reqwest::Client::new().post(address("/api/chats")).send().await.unwrap();
+    assert_eq!(other.headers()["content-type"], "application/json");
+}
+
+/// The stream folded, and put right by the history as its readers do, is the history.
+#[tokio::test]
+async fn contract_events_are_the_contract_messages() {
+    let home = Home::instant();
+    let server = home.start();
+    for text in ["time in Paris and Tokyo", "break", "run echo hi > made.txt"] {
+        let session = server.create_session().await;
+        server.send(&session, text).await;
+        if text.starts_with("run") {
+            watch_until(&server, &session, |it| !it.summary.open_approvals.is_empty()).await;
+            server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
+        }
+        watch_until(&server, &session, is_quiet).await;
+        let events = contract_events(&server, &session, 0).await;
+        let events: Vec<Value> = events.into_iter().map(|(_, it)| it).collect();
+        let path = format!("/api/sessions/{session}/messages?format=contract");
+        let kept = server.get(&path).await;
+        check_contract(&events, kept["messages"].as_array().unwrap());
+    }
+}
+
+fn check_contract(events: &[Value], kept: &[Value]) {
+    let of = |kind: &'static str| events.iter().filter(move |it| it["type"] == kind);
+    let told: Vec<Value> =
+        of("agent.step.completed").map(|it| it["payload"]["content"].clone()).collect();
+    let role = |it: &&Value, role: &str| it["role"] == role;
+    let steps = kept.iter().filter(|it| role(it, "assistant")).map(|it| it["content"].clone());
+    // A step that broke off has no end to tell; its words are in the history alone.
+    let steps: Vec<Value> = steps.collect();
+    assert_eq!(steps[..told.len()], told, "{kept:?}");
+    let started = of("agent.tool.started").map(|it| it["payload"]["tool_call_id"].clone());
+    let started: std::collections::BTreeSet<String> =
+        started.map(|it| format!("tool_{}", it.as_str().unwrap())).collect();
+    let tools: Vec<&Value> = kept.iter().filter(|it| role(it, "tool")).collect();
+    let ids: std::collections::BTreeSet<String> =
+        tools.iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(started, ids);
+    for ended in of("agent.tool.completed").map(|it| &it["payload"]) {
+        let id = format!("tool_{}", ended["tool_call_id"].as_str().unwrap());
+        let tool = tools.iter().find(|it| it["id"] == id).unwrap();
+        for field in ["tool_result", "tool_error"] {
+            assert_eq!(tool["metadata"][field], ended[field], "{tool}");
+        }
+    }
+    assert_eq!(of("agent.tool.completed").count(), tools.len(), "every call has its end");
+    let status = of("agent.status").next_back().unwrap()["payload"]["status"].clone();
+    let marks = kept.iter().filter(|it| role(it, "status")).count();
+    assert_eq!(marks > 0, status != "completed", "{kept:?}");
+}

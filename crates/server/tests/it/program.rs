@@ -178,6 +178,25 @@ impl Server {
         request.send().await.unwrap()
     }
 
+    /// A response that may take its time.
+    pub(crate) async fn open_post(&self, path: &str, body: Value) -> reqwest::Response {
+        let request = self.client.post(format!("{}{path}", self.base)).bearer_auth(TOKEN);
+        request.json(&body).send().await.unwrap()
+    }
+
+    pub(crate) async fn post_with(
+        &self,
+        path: &str,
+        headers: &[(&'static str, &str)],
+        body: Value,
+    ) -> reqwest::Response {
+        let request = self.client.post(format!("{}{path}", self.base)).bearer_auth(TOKEN);
+        let headers = headers.iter().map(|(name, value)| {
+            (reqwest::header::HeaderName::from_static(name), value.parse().unwrap())
+        });
+        request.headers(headers.collect()).json(&body).send().await.unwrap()
+    }
+
     pub(crate) async fn post(&self, path: &str, body: Value) -> (StatusCode, Value) {
         self.request(Method::POST, path, Some(body)).await
     }

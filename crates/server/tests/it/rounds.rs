@@ -65,20 +65,27 @@ struct Chat<'a> {
 
 impl Chat<'_> {
     async fn post(&self, message: &Value) -> Value {
-        let body = json!({ "id": "c", "messages": [message], "tools": self.tools });
+        self.post_all(&[message]).await
+    }
+
+    async fn post_all(&self, messages: &[&Value]) -> Value {
+        let body = json!({ "id": "c", "messages": messages, "tools": self.tools });
         let (status, told) = self.server.post("/api/chat", body).await;
         assert_eq!(status, StatusCode::OK, "{told}");
         told
     }
 
     async fn say(&self, text: &str) -> Value {
-        let parts = json!([{ "type": "text", "text": text }]);
-        self.post(&json!({ "id": "u1", "role": "user", "parts": parts })).await
+        self.post(&user("u1", text)).await
+    }
+
+    async fn kept(&self) -> Vec<Value> {
+        let kept = self.server.get("/api/sessions/c/messages?format=ui").await;
+        kept["messages"].as_array().unwrap().clone()
     }
 
     async fn last(&self) -> Value {
-        let kept = self.server.get("/api/sessions/c/messages?format=ui").await;
-        kept["messages"].as_array().unwrap().last().unwrap().clone()
+        self.kept().await.last().unwrap().clone()
     }
 
     /// The client's message once it has decided about all that it was asked, one answer for each.
@@ -103,6 +110,10 @@ impl Chat<'_> {
         }
         message
     }
+}
+
+fn user(id: &str, text: &str) -> Value {
+    json!({ "id": id, "role": "user", "parts": [{ "type": "text", "text": text }] })
 }
 
 #[track_caller]
@@ -149,6 +160,49 @@ async fn several_answers_come_at_once() {
         start start-step tool-input-start:1 tool-input-start:2 tool-input-available:1 tool-input-available:2 tool-approval-request:1 tool-approval-request:2 finish-step finish
         start tool-output-denied:1 tool-output-available:2 start-step text-start text-delta text-end finish-step finish"#]],
     );
+}
+
+/// Clients that do not send decisions and results by themselves keep them until their user goes on.
+#[tokio::test]
+async fn what_was_decided_may_come_with_the_next_message() {
+    let decided = |state: &str, field: &str, value: Value| {
+        let state = state.to_owned();
+        let field = field.to_owned();
+        move |part: &mut Value| {
+            part["state"] = json!(state);
+            part[&field] = value.clone();
+        }
+    };
+    let answered = |approved: bool| {
+        decided("approval-responded", "approval", json!({ "id": "x", "approved": approved }))
+    };
+    let (shell, pick) = (run("touch a"), ("pick", json!({})));
+    for (call, decide, outcome) in [
+        (&shell, answered(true), "output-available"),
+        (&shell, answered(false), "output-denied"),
+        (&pick, decided("output-available", "output", json!("red")), "output-available"),
+        (&pick, decided("output-error", "errorText", json!("none left")), "output-error"),
+    ] {
+        let mut model = Model::start().await;
+        let (_home, server) = start(&model, ASKING);
+        let chat = Chat { server: &server, tools: json!({ "pick": {} }) };
+        let calls = [call.clone()];
+        let (_, ()) = tokio::join!(chat.say("go"), play(&mut model, Step::Calls(&calls)));
+        let mut answer = chat.last().await;
+        decide(answer["parts"].as_array_mut().unwrap().last_mut().unwrap());
+        let next = user("u2", "And now?");
+        let messages = [&answer, &next];
+        let (told, ()) = tokio::join!(chat.post_all(&messages), async {
+            play(&mut model, Step::Says("Done.")).await;
+            play(&mut model, Step::Says("Nothing.")).await;
+        });
+        let words: Vec<Value> = data(&told).iter().map(|it| it["delta"].clone()).collect();
+        assert!(words.contains(&json!("Nothing.")), "the new message is answered: {told}");
+        assert!(!words.contains(&json!("Done.")), "and only that: {told}");
+        let kept = chat.kept().await;
+        assert_eq!(kept.len(), 4);
+        assert_eq!(kept[1]["parts"][1]["state"], outcome, "{}", kept[1]);
+    }
 }
 
 /// More than may run side by side.

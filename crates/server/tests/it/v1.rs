@@ -135,3 +135,38 @@ async fn results_of_another_agent_are_not_its_own() {
     assert_eq!(status, StatusCode::OK, "{answer}");
     assert_eq!(runs(&server).await[0], [""]);
 }
+
+/// The client did not hear that it had arrived.
+#[tokio::test]
+async fn a_request_that_is_tried_again_is_one_request() {
+    let home = Home::instant();
+    let server = home.start();
+    let say = async |text: &str, header: (&'static str, &str)| {
+        let body = json!({ "model": "demo", "messages": [message("user", text)] });
+        let headers = [("x-callboard-session", "trip"), header];
+        let response = server.post_with("/v1/chat/completions", &headers, body).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        response.text().await.unwrap()
+    };
+    let n_said = async || {
+        let said = |it: &Record| matches!(it.event, Event::UserMessage { .. });
+        server.log("trip").await.iter().filter(|it| said(it)).count()
+    };
+    let (first, again) = (("x-stainless-retry-count", "0"), ("x-stainless-retry-count", "1"));
+    let told = say("hello", first).await;
+    let told_again = say("hello", again).await;
+    let words = |it: &str| -> Value {
+        serde_json::from_str::<Value>(it).unwrap()["choices"][0]["message"].clone()
+    };
+    assert_eq!(words(&told), words(&told_again));
+    assert_eq!(n_said().await, 1);
+    say("hello", first).await;
+    assert_eq!(n_said().await, 2, "the same words may be said twice on purpose");
+    say("time in Paris", again).await;
+    assert_eq!(n_said().await, 3, "the first attempt never arrived");
+    say("think", ("idempotency-key", "k1")).await;
+    say("think", ("idempotency-key", "k1")).await;
+    assert_eq!(n_said().await, 4);
+    say("think", ("idempotency-key", "k2")).await;
+    assert_eq!(n_said().await, 5);
+}

@@ -318,6 +318,7 @@ fn said(session: &SessionId, blobs: &[&str]) -> Record {
         size: 1,
     };
     let event = Event::UserMessage {
+        sent: None,
         message_id: MessageId::new("m"),
         client_id: None,
         role: Default::default(),

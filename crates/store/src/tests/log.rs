@@ -260,6 +260,7 @@ impl Log {
                 truncated: None,
             },
             Step::Say { id, client, size } => Event::UserMessage {
+                sent: None,
                 message_id: message_id(id),
                 client_id: client.map(client_id),
                 role: Default::default(),
@@ -268,6 +269,7 @@ impl Log {
                 from: None,
             },
             Step::Queue { id, client } => Event::MessageQueued {
+                sent: None,
                 message_id: message_id(id),
                 client_id: client.map(client_id),
                 text: "q".into(),

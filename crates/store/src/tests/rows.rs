@@ -267,6 +267,7 @@ fn archived(archived: bool) -> Event {
 
 fn said(id: &str) -> Event {
     Event::UserMessage {
+        sent: None,
         message_id: MessageId::new(id),
         client_id: None,
         role: Default::default(),
@@ -278,6 +279,7 @@ fn said(id: &str) -> Event {
 
 fn queued(id: &str) -> Event {
     Event::MessageQueued {
+        sent: None,
         message_id: MessageId::new(id),
         client_id: None,
         text: "later".into(),

@@ -330,6 +330,7 @@ fn notice(text: &str) -> Event {
 
 fn said(id: &str, text: &str) -> Event {
     Event::UserMessage {
+        sent: None,
         message_id: MessageId::new(id),
         client_id: None,
         role: Default::default(),

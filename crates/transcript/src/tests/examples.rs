@@ -391,3 +391,26 @@ fn sketch_part(answer: &Answer, kind: &PartKind) -> String {
         PartKind::Unrecognized { raw, .. } => format!("unrecognized: {raw:?}"),
     }
 }
+
+#[test]
+fn a_message_that_was_written_anew_keeps_what_it_had_besides_its_words() {
+    let text = |it: &str| json!({ "type": "text", "text": it });
+    let link = json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/" });
+    let mut sent = AsSent { parts: vec![link.clone(), text("a"), text("b")], metadata: None };
+    sent.write_anew("c");
+    assert_eq!(sent.parts, [link.clone(), text("c")]);
+    let mut silent = AsSent { parts: vec![link.clone()], metadata: None };
+    silent.write_anew("c");
+    assert_eq!(silent.parts, [link, text("c")]);
+    let mut plain = AsSent { parts: Vec::new(), metadata: Some(json!(1)) };
+    plain.write_anew("c");
+    assert!(plain.parts.is_empty());
+}
+
+#[test]
+fn only_the_web_is_linked() {
+    let file = |url: &str| json!({ "type": "file", "mediaType": "a/b", "url": url });
+    let urls = ["HTTPS://example.com", "javascript:alert(1)", "file:///etc/passwd", "data:,", "x"];
+    let sent = AsSent { parts: urls.map(file).to_vec(), metadata: None };
+    assert_eq!(sent.links().map(|it| it.url).collect::<Vec<_>>(), ["HTTPS://example.com"]);
+}

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use transcript::{Answer, Attachment, Content, Message, Record, Transcript};
+use transcript::{Answer, Attachment, Content, Message, Record, ResponseId, Transcript};
 
 use super::{setting, transcript};
 use crate::import::{FORMATS, Format};
@@ -113,6 +113,48 @@ proptest! {
         check_whole_or_refused(&text);
         let cut = text.floor_char_boundary(cut.index(text.len() + 1));
         check_whole_or_refused(&text[..cut]);
+    }
+}
+
+/// What a client of AG-UI has heard of a run is what it would be given of it.
+fn check_events_of_agui(log: &[Record]) {
+    let transcript = whole(log);
+    for answer in
+        transcript.messages.iter().filter(|it| it.answer().is_some_and(|it| !it.is_open()))
+    {
+        let run = ResponseId::new(answer.id());
+        let of_run = |it: &&Record| it.response_id.as_ref() == Some(&run);
+        let records: Vec<Record> = log.iter().filter(of_run).cloned().collect();
+        let events = agui::Stream::new(run, "thread", "run").replay(&records);
+        let file = json!(events).to_string();
+        let document = Format::find("agui").unwrap().parse(&file).unwrap();
+        let again = self::transcript(document.entries(&setting()));
+        let file_url = |_: &Attachment| String::new();
+        let kept = agui::messages(answer, agui::Version::V1, &file_url);
+        let [again, kept] = [agui_messages(&again), kept].map(|it| results_apart(&it));
+        assert_eq!(again, kept, "{file}");
+    }
+}
+
+/// Told at once, results come in another order than they did.
+fn results_apart(messages: &[Value]) -> Value {
+    let is_result = |it: &&Value| it["role"] == "tool";
+    let (mut results, words): (Vec<&Value>, Vec<&Value>) = messages.iter().partition(is_result);
+    results.sort_by_key(|it| it["id"].to_string());
+    json!([words, results])
+}
+
+#[test]
+fn events_of_agui_are_the_messages_that_they_make() {
+    for (_, log) in corpus() {
+        check_events_of_agui(&log);
+    }
+}
+
+proptest! {
+    #[test]
+    fn events_of_random_runs_of_agui_are_the_messages_that_they_make(log in sound_log(60)) {
+        check_events_of_agui(&log);
     }
 }
 

@@ -4,13 +4,15 @@ use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::incoming::{Decided, File, Given};
-use crate::ui::{Trigger, request};
+use crate::incoming::{Decided, File};
+use crate::ui::{Request, Trigger, request};
 
-fn given(messages: Value) -> Given {
-    request(&json!({ "id": "chat", "messages": messages, "trigger": "submit-message" }))
-        .unwrap()
-        .given
+fn read(messages: Value) -> Request {
+    request(&json!({ "id": "chat", "messages": messages, "trigger": "submit-message" })).unwrap()
+}
+
+fn said(id: &str, text: &str) -> Value {
+    json!({ "id": id, "role": "user", "parts": [{ "type": "text", "text": text }] })
 }
 
 #[test]
@@ -19,7 +21,7 @@ fn a_user_says_something() {
         json!({ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "before" }] });
     let file = json!({ "type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA==", "filename": "a.png" });
     let new = json!({ "id": "m2", "role": "user", "parts": [file, { "type": "text", "text": "look" }, { "type": "data-x", "data": 1 }] });
-    let Given::Said(said) = given(json!([old, new.clone()])) else { panic!() };
+    let said = read(json!([old, new.clone()])).said.unwrap();
     assert_eq!((said.id.as_deref(), said.text.as_str()), (Some("m2"), "look"));
     let url = "data:image/png;base64,AA==".to_owned();
     assert_eq!(
@@ -27,7 +29,7 @@ fn a_user_says_something() {
         [File { media_type: "image/png".into(), name: Some("a.png".into()), url }]
     );
     let alone = request(&json!({ "id": "chat", "message": new })).unwrap();
-    assert_eq!(alone.given, Given::Said(said));
+    assert_eq!(alone.said, Some(said));
 }
 
 #[test]
@@ -45,7 +47,7 @@ fn a_client_decides_and_gives_results() {
         part("output-error", json!({ "errorText": "boom" })),
         part("input-available", json!({})),
     ]);
-    let given = given(json!([{ "id": "a1", "role": "assistant", "parts": parts }]));
+    let answer = json!({ "id": "a1", "role": "assistant", "parts": parts });
     let call = || "c1".to_owned();
     let decided = [
         Decided::Approval {
@@ -57,7 +59,14 @@ fn a_client_decides_and_gives_results() {
         Decided::Output { call: call(), output: json!({ "t": 1 }) },
         Decided::Error { call: call(), error: "boom".into() },
     ];
-    assert_eq!(given, Given::Decided(decided.to_vec()));
+    let alone = read(json!([answer]));
+    assert_eq!((alone.said, alone.decided), (None, decided.to_vec()));
+    let next = |id: &str| said(id, "And now?");
+    let with_more = read(json!([answer, next("u2"), next("u3")]));
+    assert_eq!(with_more.said.unwrap().id.as_deref(), Some("u3"));
+    assert_eq!(with_more.decided, decided);
+    let later = json!({ "id": "a2", "role": "assistant", "parts": [] });
+    assert_eq!(read(json!([answer, later, next("u2")])).decided, []);
 }
 
 #[test]
@@ -65,7 +74,7 @@ fn an_answer_is_wanted_anew() {
     let body =
         json!({ "id": "chat", "messages": [], "trigger": "regenerate-message", "messageId": "r1" });
     let read = request(&body).unwrap();
-    assert_eq!((read.trigger, read.given), (Trigger::Regenerate, Given::Nothing));
+    assert_eq!((read.trigger, read.said), (Trigger::Regenerate, None));
     assert_eq!(read.message_id.as_deref(), Some("r1"));
 }
 

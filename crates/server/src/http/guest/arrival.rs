@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use formats::import::{Entry, Setting};
-use formats::incoming::{File, Given};
+use formats::incoming::File;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 use transcript::{ClientId, ClientTool, Event, Level, Record, Seq, SessionId, put_to_rest};
@@ -70,7 +70,8 @@ pub(in crate::http) struct Arrival<'a> {
     pub(in crate::http) session: Option<&'a str>,
     /// Whoever is meant, if somebody is.
     pub(in crate::http) agent: Option<&'a str>,
-    pub(in crate::http) given: &'a Given,
+    /// Whether it comes with something to answer.
+    pub(in crate::http) says: bool,
     /// What was said before that.
     pub(in crate::http) earlier: &'a [Value],
     pub(in crate::http) import: Import,
@@ -92,7 +93,7 @@ pub(in crate::http) async fn welcome(
     if is_known(app, &session, arrival.agent)? {
         return Ok((session, false));
     }
-    if !matches!(arrival.given, Given::Said(_)) {
+    if !arrival.says {
         return Err(HttpError::no_session(session.as_str()));
     }
     let agent = arrival.agent.or_else(|| app.shared.agents.default_id());

@@ -25,8 +25,8 @@ use crate::http::App;
 use crate::http::error::{HttpError, RequestCode};
 use crate::http::extract::Input;
 use crate::http::guest::{
-    Beginning, Saying, Telling, Vocabulary, begin, decide, give_results, go_on, is_known, open_run,
-    say, session_of, tell_decided, tell_run,
+    Beginning, Saying, Telling, Vocabulary, begin, decide, give_results, go_on, is_known,
+    last_said, open_run, say, session_of, tell_decided, tell_run,
 };
 use crate::http::openapi::{Gives, Operation, Takes};
 use crate::session::Command;
@@ -34,10 +34,23 @@ use crate::session::Command;
 const SESSION_HEADER: HeaderName = HeaderName::from_static("x-callboard-session");
 const TOOLS_HEADER: HeaderName = HeaderName::from_static("x-callboard-tools");
 
+/// OpenAI's clients count there how often they have tried already.
+const RETRY_HEADER: HeaderName = HeaderName::from_static("x-stainless-retry-count");
+const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
+
 /// What a client says in headers, because its vocabulary has no words for it.
 pub(in crate::http) struct Wishes {
     session: Option<SessionId>,
     other_calls: OtherCalls,
+    attempt: Attempt,
+}
+
+/// Whether a request may have been sent before.
+enum Attempt {
+    First,
+    Again,
+    /// All requests of that name are one.
+    Named(String),
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Wishes {
@@ -60,7 +73,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Wishes {
             Some(Ok("hidden")) => OtherCalls::Hidden,
             Some(_) => return refuse(&TOOLS_HEADER, "\"reasoning\" or \"hidden\""),
         };
-        Ok(Self { session, other_calls })
+        let attempt = match (named(&KEY_HEADER), named(&RETRY_HEADER)) {
+            (Some(Ok(key)), _) if !key.is_empty() => Attempt::Named(key.to_owned()),
+            (_, Some(Ok(count))) if count != "0" => Attempt::Again,
+            _ => Attempt::First,
+        };
+        Ok(Self { session, other_calls, attempt })
     }
 }
 
@@ -149,12 +167,15 @@ pub(in crate::http) async fn complete(
     wishes: Result<Wishes, HttpError>,
     body: Result<CompletionBody, HttpError>,
 ) -> Result<Completed, V1Error> {
-    let (Wishes { session, other_calls }, CompletionBody(body)) = (wishes?, body?);
-    let request = openai::request(&body)?;
+    let (Wishes { session, other_calls, attempt }, CompletionBody(body)) = (wishes?, body?);
+    let mut request = openai::request(&body)?;
     let options =
         Options { model: request.model.clone(), include_usage: request.include_usage, other_calls };
     let place = enter(&app, &request, session).await?;
     let session = place.session().clone();
+    if let Some(said) = &mut request.said {
+        said.id = Some(name_of(&app, &session, &attempt, &body)?);
+    }
     let mut response = match request.stream {
         true => answer(app, place, request, Streamed(options)).await?.into_response(),
         false => {
@@ -166,6 +187,28 @@ pub(in crate::http) async fn complete(
         response.headers_mut().insert(SESSION_HEADER, id);
     }
     Ok(Completed(response))
+}
+
+/// A name for what is said, by which it is known when it comes again: the client did not hear that it had
+/// arrived. The same words may also be said twice on purpose, so only who says to try again is believed.
+fn name_of(
+    app: &App,
+    session: &SessionId,
+    attempt: &Attempt,
+    body: &Value,
+) -> Result<String, HttpError> {
+    if let Attempt::Named(key) = attempt {
+        return Ok(format!("v1-{key}"));
+    }
+    let hash = blake3::hash(body["messages"].to_string().as_bytes()).to_hex();
+    let prefix = format!("v1-{}-", &hash[..16]);
+    let mut sent = Vec::new();
+    if let Attempt::Again = attempt {
+        sent.extend(last_said(app, session)?.and_then(|it| it.client_id));
+        sent.extend(app.store().queue(session)?.messages.into_iter().filter_map(|it| it.client_id));
+    }
+    let known = sent.iter().rev().find(|it| it.as_str().starts_with(&prefix));
+    Ok(known.map_or_else(|| format!("{prefix}{}", clock::new_message_id()), ToString::to_string))
 }
 
 /// Where a request is answered.

@@ -130,7 +130,8 @@ impl Task {
         });
         let (client_id, attachments, mode) = (None, Vec::new(), SendMode::Queue);
         let client_tools = Vec::new();
-        let message = NewMessage { text, client_id, attachments, mode, from, client_tools };
+        let message =
+            NewMessage { text, client_id, attachments, mode, from, client_tools, sent: None };
         self.take_message(clock::new_message_id(), message);
     }
 

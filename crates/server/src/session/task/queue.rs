@@ -53,7 +53,7 @@ impl Task {
 
     /// Now, or when its turn comes.
     pub(super) fn take_message(&mut self, message_id: MessageId, message: NewMessage) {
-        let NewMessage { text, client_id, attachments, mode, from, client_tools } = message;
+        let NewMessage { text, client_id, attachments, mode, from, client_tools, sent } = message;
         if !client_tools.is_empty() {
             let (message_id, tools) = (message_id.clone(), client_tools);
             self.push(None, Event::ClientTools { message_id, tools });
@@ -68,6 +68,7 @@ impl Task {
                 mode,
                 held: false,
                 from,
+                sent,
             };
             self.push(None, queued);
             if mode == SendMode::Steer {
@@ -75,7 +76,8 @@ impl Task {
             }
         } else {
             let role = SaidBy::User;
-            let said = Event::UserMessage { message_id, client_id, role, text, attachments, from };
+            let said =
+                Event::UserMessage { message_id, client_id, role, text, attachments, from, sent };
             self.push(None, said);
             self.answer_message();
         }
@@ -163,7 +165,7 @@ impl Task {
         let (Some(message), Some(run)) = (self.queue.get(message_id), &self.run) else { return };
         // A run that is under way takes words; files wait. What another agent asks gets a run of its
         // own, whose answer is the answer.
-        let is_possible = message.attachments.is_empty() && message.from.is_none();
+        let is_possible = !message.has_files() && message.from.is_none();
         let is_heard = self.worker.is_some() && !run.is_held_at_its_start();
         // Programs take a message once.
         let is_new = !is_among(&run.answer, message_id);
@@ -265,6 +267,7 @@ impl Task {
             mode: SendMode::Queue,
             held: is_stopped,
             from: None,
+            sent: None,
         };
         self.push(None, queued);
     }
@@ -288,6 +291,7 @@ impl Task {
             mode: SendMode::Queue,
             held: message.held,
             from: None,
+            sent: None,
         };
         self.push(None, queued);
     }

@@ -1,0 +1,104 @@
+//! How a message was written, besides its text and its attachments (`transcript::AsSent`).
+//!
+//! Every vocabulary is read as parts of the AI SDK's, which can say most. What those say that a text and
+//! attachments do not is kept; so a plain message is kept once, and comes back as it was anyway.
+
+use serde_json::{Value, json};
+use transcript::{AsSent, Said, is_link};
+
+use crate::incoming::File;
+use crate::ui::FileUrl;
+
+#[cfg(test)]
+mod tests;
+
+/// The files that are to be attached, and what else is to be kept of a message whose text is this.
+pub(crate) fn keep(
+    text: &str,
+    mut parts: Vec<Value>,
+    metadata: Option<Value>,
+) -> (Vec<File>, Option<AsSent>) {
+    let mut files = Vec::new();
+    for part in parts.iter_mut().filter(|it| is_file(it)) {
+        let file = File::of_part(part);
+        if !file.is_elsewhere() {
+            part.as_object_mut().map(|it| it.remove("url"));
+            files.push(file);
+        }
+    }
+    let named = files.iter().map(|it| (it.media_type.as_str(), Some(it.name_here())));
+    if parts == plain(text, named) {
+        parts.clear();
+    }
+    (files, AsSent { parts, metadata }.or_none())
+}
+
+/// Messages of those who have a text and files, in parts.
+pub(crate) fn parts_of(text: &str, files: &[File]) -> Vec<Value> {
+    let named = files.iter().map(|it| (it.media_type.as_str(), it.name.as_deref()));
+    let mut parts = plain(text, named);
+    for (part, file) in parts.iter_mut().zip(files) {
+        part["url"] = json!(file.url);
+    }
+    parts
+}
+
+/// The parts of a message, its attachments at these addresses.
+pub(crate) fn parts(said: &Said, file_url: FileUrl<'_>) -> Vec<Value> {
+    let files = &said.attachments;
+    let sent = said.sent.as_ref().map(|it| &it.parts).filter(|it| !it.is_empty());
+    let is_whole = |it: &&Vec<Value>| it.iter().filter(|it| is_attached(it)).count() == files.len();
+    let mut parts = sent.filter(is_whole).cloned().unwrap_or_else(|| {
+        let named = files.iter().map(|it| (it.media_type.as_str(), Some(it.name.as_str())));
+        plain(&said.text, named)
+    });
+    for (part, file) in parts.iter_mut().filter(|it| is_attached(it)).zip(files) {
+        part["url"] = json!(file_url(file));
+    }
+    parts
+}
+
+/// Of the files that were to be attached, those that could not be had are left out.
+pub(crate) fn leave_out_lost(parts: &mut Vec<Value>, mut is_there: impl Iterator<Item = bool>) {
+    parts.retain(|it| !is_attached(it) || is_there.next().unwrap_or(false));
+}
+
+/// Files first, as clients send them.
+fn plain<'a>(text: &str, files: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Vec<Value> {
+    let file = |(media_type, name): (&str, Option<&str>)| {
+        let mut part = json!({ "type": "file", "mediaType": media_type });
+        if let Some(name) = name {
+            part["filename"] = json!(name);
+        }
+        part
+    };
+    let mut parts: Vec<Value> = files.map(file).collect();
+    if !text.is_empty() || parts.is_empty() {
+        parts.push(json!({ "type": "text", "text": text }));
+    }
+    parts
+}
+
+fn is_attached(part: &Value) -> bool {
+    is_file(part) && part.get("url").is_none()
+}
+
+fn is_file(part: &Value) -> bool {
+    part["type"] == "file"
+}
+
+impl File {
+    fn of_part(part: &Value) -> Self {
+        let field = |name: &str| part[name].as_str().map(str::to_owned);
+        Self {
+            media_type: field("mediaType").unwrap_or("application/octet-stream".to_owned()),
+            name: field("filename"),
+            url: field("url").unwrap_or_default(),
+        }
+    }
+
+    /// On the web and not with us: it is known by its address alone.
+    fn is_elsewhere(&self) -> bool {
+        is_link(&self.url) && !self.url.contains("/api/blobs/")
+    }
+}

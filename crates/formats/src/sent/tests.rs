@@ -1,0 +1,165 @@
+//! What was said comes back as it was sent.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use transcript::{
+    Attachment, Event, MessageId, Millis, Record, SaidBy, Seq, SessionId, Transcript,
+};
+
+use crate::import::Setting;
+use crate::incoming::{File, Said};
+use crate::openai::{Files, Reader, conversation};
+use crate::ui::{Profile, import, message, request};
+
+/// A file is stored under its own address, so that its address is the one that it came with.
+fn attach(file: &File) -> Attachment {
+    let File { media_type, url, .. } = file.clone();
+    Attachment { blob: url, name: file.name_here().to_owned(), media_type, size: 0 }
+}
+
+fn replay(events: impl IntoIterator<Item = Event>) -> Transcript {
+    let records = (1..)
+        .zip(events)
+        .map(|(seq, event)| Record::new(Seq(seq), Millis(0), SessionId::new("s"), None, event));
+    let mut transcript = Transcript::whole();
+    transcript.extend(&records.collect::<Vec<_>>());
+    transcript
+}
+
+fn event(said: Said) -> Event {
+    Event::UserMessage {
+        message_id: MessageId::new("m1"),
+        client_id: None,
+        role: SaidBy::User,
+        text: said.text,
+        attachments: said.files.iter().map(attach).collect(),
+        from: None,
+        sent: said.sent,
+    }
+}
+
+fn shown(transcript: &Transcript) -> Value {
+    let file_url = |file: &Attachment| file.blob.clone();
+    message(&transcript.messages[0], Profile::V6, &file_url).unwrap()
+}
+
+fn posted(message: &Value) -> Transcript {
+    let read = request(&json!({ "id": "c", "messages": [message] })).unwrap();
+    replay([event(read.said.unwrap())])
+}
+
+fn brought(message: &Value) -> Transcript {
+    let keep = |file: &File| Some(attach(file));
+    let setting = Setting { agent: "a", now: Millis(0), attach: &keep };
+    replay(import(&json!([message]), &setting).into_iter().map(|it| it.event))
+}
+
+fn any_part() -> impl Strategy<Value = Value> {
+    let text = "[a-c]{0,3}".prop_map(|it| json!({ "type": "text", "text": it }));
+    let url = prop_oneof!["data:,[a-c]", Just("https://example.com/dot".to_owned())];
+    let file = (url, any::<bool>()).prop_map(|(url, is_named)| {
+        let mut part = json!({ "type": "file", "mediaType": "image/png", "url": url });
+        if is_named {
+            part["filename"] = json!("dot.png");
+        }
+        part
+    });
+    prop_oneof![text, file, Just(json!({ "type": "data-place", "id": "p", "data": [1] }))]
+}
+
+proptest! {
+    #[test]
+    fn what_was_said_comes_back_as_it_was_sent(
+        mut parts in prop::collection::vec(any_part(), 0..5),
+        metadata in prop_oneof![Just(None), Just(Some(json!({ "mood": "good" })))],
+    ) {
+        parts.push(json!({ "type": "text", "text": "look" }));
+        let mut sent = json!({ "id": "m1", "role": "user", "parts": parts });
+        if let Some(metadata) = metadata {
+            sent["metadata"] = metadata;
+        }
+        for transcript in [posted(&sent), brought(&sent)] {
+            let mut shown = shown(&transcript);
+            shown["metadata"].as_object_mut().unwrap().remove("createdAt");
+            if shown["metadata"] == json!({}) {
+                shown.as_object_mut().unwrap().remove("metadata");
+            }
+            prop_assert_eq!(&shown, &sent);
+        }
+    }
+}
+
+fn said(parts: Value) -> Value {
+    json!({ "id": "m1", "role": "user", "parts": parts })
+}
+
+#[test]
+fn a_plain_message_is_kept_once() {
+    let file =
+        json!({ "type": "file", "mediaType": "text/plain", "filename": "a", "url": "data:,a" });
+    let text = json!({ "type": "text", "text": "look" });
+    for parts in [json!([text]), json!([file]), json!([file, text])] {
+        for transcript in [posted(&said(parts.clone())), brought(&said(parts))] {
+            let transcript::Content::Said(said) = &transcript.messages[0].content else { panic!() };
+            assert_eq!(said.sent, None);
+        }
+    }
+}
+
+#[test]
+fn what_a_client_says_about_its_message_goes_first() {
+    let mut sent = said(json!([{ "type": "text", "text": "look" }]));
+    sent["metadata"] = json!({ "createdAt": "long ago", "mood": "good" });
+    assert_eq!(shown(&posted(&sent))["metadata"], sent["metadata"]);
+    assert_eq!(shown(&brought(&sent))["metadata"], sent["metadata"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_had_is_left_out_alone() {
+    let file = |url: &str| json!({ "type": "file", "mediaType": "image/png", "url": url });
+    let (text, link) = (json!({ "type": "text", "text": "look" }), file("http://example.com/"));
+    let sent = said(json!([text, file("data:,a"), link, file("data:,b")]));
+    let keep = |file: &File| Some(attach(file)).filter(|it| it.blob == "data:,b");
+    let setting = Setting { agent: "a", now: Millis(0), attach: &keep };
+    let kept = replay(import(&json!([sent]), &setting).into_iter().map(|it| it.event));
+    assert_eq!(shown(&kept)["parts"], json!([text, link, file("data:,b")]));
+}
+
+#[test]
+fn a_model_is_told_where_a_linked_file_is() {
+    let link =
+        json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/dot" });
+    let transcript = posted(&said(json!([{ "type": "text", "text": "look" }, link])));
+    let told = |sees: bool| {
+        let files = Files::GoAlong { sees, read: &|_| None };
+        let reader = Reader { agent: "a", model: None, system: None, files };
+        conversation(&transcript, &reader)[0]["content"].clone()
+    };
+    let words = "[A file that is linked, not attached: https://example.com/dot (image/png)]";
+    assert_eq!(told(false), format!("look\n\n{words}"));
+    let piece = |text: &str| json!({ "type": "text", "text": text });
+    let picture = json!({ "type": "image_url", "image_url": { "url": "https://example.com/dot" } });
+    assert_eq!(told(true), json!([piece("look"), piece(words), picture]));
+}
+
+/// In words that know text and files only.
+#[test]
+fn others_are_told_of_linked_files_and_tell_of_them() {
+    let url = "https://example.com/dot";
+    let link = json!({ "type": "file", "mediaType": "image/png", "filename": "dot", "url": url });
+    let text = json!({ "type": "text", "text": "look" });
+    let parts = json!([link, text]);
+    let transcript = posted(&said(parts.clone()));
+    let file_url = |_: &Attachment| unreachable!();
+    let of_four = crate::ui_v4::message(&transcript.messages[0], &file_url).unwrap();
+    let attached = json!([{ "name": "dot", "contentType": "image/png", "url": url }]);
+    assert_eq!(of_four["experimental_attachments"], attached);
+    let again = crate::ui_v4::request(&json!({ "messages": [of_four] })).unwrap();
+    assert_eq!(shown(&replay([event(again.said.unwrap())]))["parts"], parts);
+    for version in [crate::agui::Version::V0, crate::agui::Version::V1] {
+        let messages = crate::agui::messages(&transcript.messages[0], version, &file_url);
+        let body = json!({ "threadId": "t", "runId": "r", "messages": messages });
+        let again = crate::agui::request(&body).unwrap();
+        assert_eq!(shown(&replay([event(again.said.unwrap())]))["parts"], parts);
+    }
+}
