@@ -8,7 +8,8 @@
 //!   times.
 //! - `agent_end` need not be the end: Pi may try again, or shorten the conversation first. The new
 //!   package says `agent_settled` when it is done. The old one says nothing, so it is asked
-//!   (`get_state`): whatever goes on by itself has been announced before the answer comes.
+//!   (`get_state`), as is any that lets us wait: whatever goes on by itself has been announced before the
+//!   answer comes.
 //! - Pi asks nobody before it runs a tool. Our extension (`extension.ts`) does, through a dialog that
 //!   Pi passes on to us. While a dialog is open, `abort` does nothing: it has to be cancelled too.
 //! - A conversation is on disk, and can be gone on with, once the model has answered in it.

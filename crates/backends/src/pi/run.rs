@@ -21,6 +21,8 @@ use crate::{Effect, Ending, Exit, Verdict};
 const GRACE_MS: u64 = 5000;
 /// After this, a prompt of which nothing came may have been a command that needs no answer.
 const SILENCE_MS: u64 = 5000;
+/// How long a package that has said what it does next is given to say that it is done.
+const SETTLE_MS: u64 = 2000;
 /// When to ask again whether Pi is idle.
 const AGAIN_MS: u64 = 500;
 
@@ -36,8 +38,9 @@ pub(super) struct Run {
     questions: Questions,
     /// Why the model stopped last.
     stop: Option<Stop>,
-    /// Pi says itself when it is done.
-    settles: bool,
+    /// Pi may say itself when it is done: its `agent_end` tells what follows. Not every package that tells
+    /// this says it.
+    may_settle: bool,
     /// Somebody wants it to stop: by when it has to.
     interrupt: Option<Millis>,
     /// When to ask whether Pi is idle.
@@ -75,7 +78,7 @@ impl Run {
             steers: Vec::new(),
             questions: Questions::default(),
             stop: None,
-            settles: false,
+            may_settle: false,
             interrupt: None,
             ask_at: None,
             wakes_at: None,
@@ -97,8 +100,12 @@ impl Run {
             Line::Response(response) => self.answered(now, response, out),
             Line::AgentStart => self.agent_started(out),
             Line::AgentEnd(end) => {
-                self.settles |= end.will_retry.is_some();
-                self.rest(out);
+                self.may_settle |= end.will_retry.is_some();
+                self.phase = Phase::Resting { asked: None };
+                self.ask_at = None;
+                if end.will_retry != Some(true) {
+                    self.rest_on(now, out);
+                }
             }
             Line::AgentSettled(settled) => self.settled(settled.aborted, out),
             Line::MessageStart(message) => self.message_started(&message, out),
@@ -117,11 +124,11 @@ impl Run {
             Line::RetryStart(retry) => self.retry(&retry, out),
             Line::RetryEnd(end) => {
                 if !end.success {
-                    self.rest_on(out);
+                    self.rest_on(now, out);
                 }
             }
             Line::CompactionStart(start) => self.compact(&start.reason, out),
-            Line::CompactionEnd(end) => self.compacted(end, out),
+            Line::CompactionEnd(end) => self.compacted(now, end, out),
             Line::Dialog(dialog) if self.interrupt.is_some() => dialog.decline(out),
             Line::Dialog(dialog) => self.questions.hear(dialog, &self.speaker.calls, out),
             Line::ExtensionError(error) => {
@@ -273,7 +280,6 @@ impl Run {
     }
 
     fn settled(&mut self, aborted: bool, out: &mut Out) {
-        self.settles = true;
         // Of what was before the prompt.
         if matches!(self.phase, Phase::Prompted) {
             return;
@@ -284,15 +290,14 @@ impl Run {
         self.finish(out);
     }
 
-    /// The agent has ended: for good, if nothing is said to follow.
-    fn rest(&mut self, out: &mut Out) {
-        self.phase = Phase::Resting { asked: None };
-        self.rest_on(out);
-    }
-
-    /// What was to follow is over, too.
-    fn rest_on(&mut self, out: &mut Out) {
-        if matches!(self.phase, Phase::Resting { asked: None }) && !self.settles {
+    /// The agent has ended, and what was to follow is over too: for good, if nothing more is said to follow.
+    fn rest_on(&mut self, now: Millis, out: &mut Out) {
+        if !matches!(self.phase, Phase::Resting { asked: None }) {
+            return;
+        }
+        if self.may_settle {
+            self.ask_at = Some(now.plus(SETTLE_MS));
+        } else {
             self.ask(out);
         }
     }
@@ -388,7 +393,7 @@ impl Run {
         out.notice(Level::Info, format!("{why}Pi is shortening the conversation."));
     }
 
-    fn compacted(&mut self, end: CompactionEnd, out: &mut Out) {
+    fn compacted(&mut self, now: Millis, end: CompactionEnd, out: &mut Out) {
         match (end.error_message, end.aborted) {
             (Some(error), _) => {
                 let why = failure::shortened(&error);
@@ -402,7 +407,7 @@ impl Run {
         if end.will_retry {
             self.stay();
         } else {
-            self.rest_on(out);
+            self.rest_on(now, out);
         }
     }
 

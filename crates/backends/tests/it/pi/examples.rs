@@ -220,15 +220,16 @@ fn a_run_that_pi_starts_by_itself() {
         &stage,
         6,
         expect![[r#"
-        begin
-        notice {"level":"info","text":"Pi goes on: The build is done"}
-        step_start {"index":0}
-        text_start {"partId":"self0.1"}
-        text_done {"partId":"self0.1","text":"Good."}
-        step_finish {"index":0,"finishReason":"stop"}
-        continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Agent"}
-        end Completed
-    "#]],
+            begin
+            notice {"level":"info","text":"Pi goes on: The build is done"}
+            step_start {"index":0}
+            text_start {"partId":"self0.1"}
+            text_done {"partId":"self0.1","text":"Good."}
+            step_finish {"index":0,"finishReason":"stop"}
+            wake_at 2000
+            continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Agent"}
+            end Completed
+        "#]],
     );
 }
 
@@ -370,24 +371,25 @@ fn steering_that_comes_too_late() {
         &stage,
         9,
         expect![[r#"
-        > steer "wait"
-        < {"id":"steer-3","type":"steer","message":"wait"}
-        cannot_steer m1
-        > steer "look"
-        < {"id":"steer-4","type":"steer","message":"look"}
-        step_start {"index":0}
-        agent_linked {"cliSessionId":"s","cwd":"/workspace"}
-        text_start {"partId":"r1.1"}
-        text_done {"partId":"r1.1","text":"Done."}
-        step_finish {"index":0,"finishReason":"stop"}
-        > steer "and"
-        cannot_steer m3
-        continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Agent"}
-        cannot_steer m2
-        end Completed
-        > steer "more"
-        cannot_steer m4
-    "#]],
+            > steer "wait"
+            < {"id":"steer-3","type":"steer","message":"wait"}
+            cannot_steer m1
+            > steer "look"
+            < {"id":"steer-4","type":"steer","message":"look"}
+            step_start {"index":0}
+            agent_linked {"cliSessionId":"s","cwd":"/workspace"}
+            text_start {"partId":"r1.1"}
+            text_done {"partId":"r1.1","text":"Done."}
+            step_finish {"index":0,"finishReason":"stop"}
+            wake_at 2000
+            > steer "and"
+            cannot_steer m3
+            continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Agent"}
+            cannot_steer m2
+            end Completed
+            > steer "more"
+            cannot_steer m4
+        "#]],
     );
 }
 
