@@ -11,6 +11,9 @@ use crate::{Effect, Verdict};
 /// The title of our own extension's dialogs.
 const OURS: &str = "callboard:tool_call";
 
+/// Whose status it is when our extension says that it asks.
+const OUR_STATUS: &str = "callboard";
+
 /// Those about calls that are open.
 #[derive(Default)]
 pub(super) struct Questions(Vec<Question>);
@@ -95,6 +98,11 @@ impl Dialog {
 
     fn is_ours(&self) -> bool {
         self.method == "input" && self.title == OURS
+    }
+
+    /// Our extension is there, and asks.
+    pub(super) fn is_announcement(&self) -> bool {
+        self.method == "setStatus" && self.status_key.as_deref() == Some(OUR_STATUS)
     }
 
     pub(super) fn decline(&self, out: &mut Out) {

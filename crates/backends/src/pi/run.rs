@@ -30,6 +30,8 @@ pub(super) struct Run {
     settings: Arc<Settings>,
     speaker: Speaker,
     phase: Phase,
+    /// What Pi is to be told as soon as it may.
+    held: Option<Prompt>,
     /// The command that began it. None: Pi did.
     prompt: Option<String>,
     /// Pi has repeated it, as it understands it.
@@ -73,6 +75,7 @@ impl Run {
             settings,
             speaker: Speaker::new(id),
             phase: Phase::Working,
+            held: None,
             prompt: None,
             has_said_prompt: false,
             steers: Vec::new(),
@@ -85,14 +88,22 @@ impl Run {
         }
     }
 
-    pub(super) fn prompted(
-        id: ResponseId,
-        settings: Arc<Settings>,
-        prompt: Prompt,
-        out: &mut Out,
-    ) -> Self {
-        let command = out.command("prompt", |id| command::prompt(id, prompt));
-        Self { phase: Phase::Prompted, prompt: Some(command), ..Self::by_itself(id, settings) }
+    pub(super) fn prompted(id: ResponseId, settings: Arc<Settings>, prompt: Prompt) -> Self {
+        Self { phase: Phase::Prompted, held: Some(prompt), ..Self::by_itself(id, settings) }
+    }
+
+    /// Tells Pi what it was not told yet.
+    pub(super) fn prompt(&mut self, out: &mut Out) {
+        if let Some(prompt) = self.held.take() {
+            self.prompt = Some(out.command("prompt", |id| command::prompt(id, prompt)));
+        }
+    }
+
+    /// Pi must do nothing.
+    pub(super) fn refuse(&mut self, out: &mut Out) {
+        self.decide("error", "ErrorPolicy", out);
+        out.effects.push(Effect::Quit);
+        self.end(RunStatus::Failed, Some(failure::unguarded()), out);
     }
 
     pub(super) fn hear(&mut self, now: Millis, line: Line, out: &mut Out) {
@@ -142,7 +153,7 @@ impl Run {
 
     pub(super) fn steer(&mut self, message_id: MessageId, message: &Value, out: &mut Out) {
         let is_over = matches!(self.phase, Phase::Resting { .. }) || self.interrupt.is_some();
-        if is_over {
+        if is_over || self.held.is_some() {
             out.effects.push(Effect::CannotSteer(message_id));
             return;
         }
@@ -182,6 +193,9 @@ impl Run {
             return;
         }
         self.interrupt = Some(now.plus(GRACE_MS));
+        if self.held.is_some() {
+            return self.finish(out);
+        }
         out.command("abort", command::abort);
         self.questions.cancel_all(out);
         self.schedule(out);

@@ -133,7 +133,7 @@ pub(super) struct ResponseData {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AgentEnd {
-    /// Only of 1.5, which always says it, and says `agent_settled` when it is done.
+    /// Of 1.5, which always says it, and says `agent_settled` when it is done.
     pub(super) will_retry: Option<bool>,
 }
 
@@ -404,6 +404,9 @@ pub(super) struct Dialog {
     pub(super) placeholder: Option<String>,
     #[serde(rename = "notifyType")]
     pub(super) notify_type: Option<String>,
+    /// Of `setStatus`: whose it is.
+    #[serde(rename = "statusKey")]
+    pub(super) status_key: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -108,7 +108,9 @@ fn nobody_is_asked_in_auto_mode() {
 
 #[test]
 fn pictures_go_along_and_a_broken_answer_is_continued() {
-    let mut pi = Pi::new(Arc::new(Settings::default()), &Launch::default());
+    let permission_mode = Some("auto".to_owned());
+    let settings = Settings { permission_mode, ..Settings::default() };
+    let mut pi = Pi::new(Arc::new(settings), &Launch::default());
     let mut write = |history: Vec<Value>| {
         let response_id = ResponseId::new("r");
         format!("{:?}\n", pi.on(Millis::default(), Input::Start { response_id, history }).last())
