@@ -74,6 +74,8 @@ pub struct Codex {
     run: Option<Run>,
     /// The turn of the run before.
     ended_turn: Option<String>,
+    /// Codex says by our ids which messages the model has seen.
+    echoes_ids: bool,
     /// What the thread has used in all. None where an earlier process began to count.
     used: Option<Usage>,
     now: Millis,
@@ -105,6 +107,10 @@ enum Sent {
         message_id: MessageId,
         text: String,
     },
+    /// What somebody said of the call of that name, instead of allowing it.
+    Correction {
+        name: String,
+    },
     /// Whatever the answer, nothing follows from it.
     Other,
 }
@@ -122,6 +128,7 @@ impl Codex {
             spare: None,
             run: None,
             ended_turn: None,
+            echoes_ids: false,
             used: None,
             now: Millis::default(),
             surrogates: Surrogates::default(),
@@ -273,7 +280,7 @@ impl Codex {
         {
             let words = wire::text(&format!("I declined the call of {name}: {feedback}"));
             let params = json!({ "threadId": thread, "expectedTurnId": turn, "input": [words] });
-            self.request("turn/steer", &params, Sent::Other);
+            self.request("turn/steer", &params, Sent::Correction { name });
         }
     }
 
@@ -282,6 +289,9 @@ impl Codex {
         let Some(deadline) = run.deadline else { return };
         if self.now < deadline {
             return run.telling.push(Effect::WakeAt(deadline));
+        }
+        if run.outcome.is_some() {
+            return self.end_as_it_did();
         }
         if run.is_interrupted {
             self.link = Link::Lost;
@@ -321,8 +331,9 @@ impl Codex {
     fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>) {
         let Some(mut run) = self.run.take() else { return };
         self.ended_turn = run.turn.take().or(self.ended_turn.take());
-        // What a turn that breaks off had not read, it forgets.
-        if status != RunStatus::Completed {
+        // What a turn that breaks off had not read, it forgets. One that is complete has read all, unless it
+        // would have said so.
+        if status != RunStatus::Completed || self.echoes_ids {
             for (message_id, _) in std::mem::take(&mut run.handed_over) {
                 run.telling.push(Effect::CannotSteer(message_id));
             }
@@ -348,12 +359,18 @@ impl Codex {
             return;
         }
         let message: Value = serde_json::from_str(&self.surrogates.mend(line)).unwrap_or_default();
+        if message["method"].is_null() || !self.is_early(&message, line) {
+            self.take_message(&message, line);
+        }
+    }
+
+    fn take_message(&mut self, message: &Value, line: &str) {
         let (id, params) = (&message["id"], &message["params"]);
         match (message["method"].as_str(), id) {
             (Some(method), Value::Null) => self.told(method, params, line),
             (Some(method), id) => self.asked(method, id, params, line),
             (None, id) => match id.as_u64().and_then(|it| Some((it, self.sent.remove(&it)?))) {
-                Some((id, sent)) => self.answered(id, sent, &message),
+                Some((id, sent)) => self.answered(id, sent, message),
                 None => self.unrecognized(line),
             },
         }
@@ -397,7 +414,17 @@ impl Codex {
             (Sent::Steer { message_id, .. }, Some(_)) => {
                 self.push(Effect::CannotSteer(message_id));
             }
-            (Sent::Other, _) => (),
+            (Sent::Correction { name }, Some(error)) => {
+                let text = format!(
+                    "Codex did not take what you said of its call of {name}, and the model has not seen \
+                     it: {}",
+                    error.message
+                );
+                if let Some(run) = &mut self.run {
+                    run.telling.notice(Level::Error, text);
+                }
+            }
+            (Sent::Correction { .. }, None) | (Sent::Other, _) => (),
         }
     }
 

@@ -33,6 +33,8 @@ pub(super) struct Speaker {
     /// Codex's ids of items that have ended and not begun again: what comes twice is told once.
     ended: HashSet<String>,
     usage: Option<Usage>,
+    /// How the last shortening of the conversation was told.
+    pub(super) compaction_told_by: Option<&'static str>,
 }
 
 /// An open call of the model.
@@ -80,6 +82,10 @@ impl Call {
     pub(super) fn ask(&mut self) {
         (self.was_asked, self.runs_since) = (true, None);
     }
+
+    pub(super) fn runs(&self) -> bool {
+        self.runs_since.is_some()
+    }
 }
 
 /// How a call ended.
@@ -103,6 +109,7 @@ impl Speaker {
             held: HashSet::new(),
             ended: HashSet::new(),
             usage: None,
+            compaction_told_by: None,
         }
     }
 
@@ -160,7 +167,7 @@ impl Speaker {
         });
     }
 
-    /// `text` is what Codex finally says; without it, what has come stands.
+    /// `text` is what Codex finally says; without a word of it, what has come stands.
     pub(super) fn finish_words(
         &mut self,
         item: &str,
@@ -173,7 +180,8 @@ impl Speaker {
             return;
         }
         self.start_words(item, is_thinking, phase);
-        if text.as_ref().is_some_and(|it| !it.is_empty()) {
+        let text = text.filter(|it| !it.is_empty());
+        if text.is_some() {
             self.open_words(item, is_thinking, telling);
         }
         self.ended.insert(item.to_owned());

@@ -285,6 +285,8 @@ impl Reader {
         self.called.clear();
         self.is_resting = false;
         self.tell(at, "turn/completed", json!({ "turn": turn }));
+        // The end of its commands, which is not kept.
+        self.told.wait_in_vain(at);
         self.ended_turns.extend(self.turn.take());
     }
 
