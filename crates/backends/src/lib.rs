@@ -44,6 +44,7 @@ mod demo;
 mod ending;
 pub mod import;
 mod last_words;
+mod lenient;
 mod newest;
 pub mod openai;
 mod own_tools;

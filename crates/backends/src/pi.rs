@@ -107,10 +107,12 @@ impl Pi {
             _ => (),
         }
         match (&mut self.run, line) {
-            (Some(run), Some(line)) => run.hear(now, line, &mut self.out),
-            (Some(_), None) => {
+            // It could not read what we wrote, and so does not know to what it answers.
+            (Some(_), Some(Line::Response(Response { id: None, success: false, .. }))) => {
                 self.out.unrecognized(text.to_owned());
             }
+            (Some(run), Some(line)) => run.hear(now, line, &mut self.out),
+            (Some(_), None) => self.out.unrecognized(text.to_owned()),
             // Nobody is there to answer; who asks would wait for ever.
             (None, Some(Line::Dialog(dialog))) => dialog.decline(&mut self.out),
             (None, _) => (),

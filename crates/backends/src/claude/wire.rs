@@ -8,11 +8,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 use transcript::Usage;
 
 use crate::ending::price;
+use crate::lenient::lenient;
 
 pub(super) enum Line {
     /// A turn begins.
@@ -98,11 +99,6 @@ fn read_system(subtype: &str, line: &str) -> Option<Line> {
 
 fn parse<T: DeserializeOwned>(line: &str, wrap: impl FnOnce(T) -> Line) -> Option<Line> {
     serde_json::from_str(line).ok().map(wrap)
-}
-
-/// Keeps what cannot be read from taking the rest of its line along.
-fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
-    Ok(serde_json::from_value(Value::deserialize(from)?).ok())
 }
 
 #[derive(Deserialize)]

@@ -4,11 +4,12 @@
 use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use transcript::Spent;
 
 use crate::ending::price;
+use crate::lenient::lenient;
 
 #[derive(Debug)]
 pub(super) enum Line {
@@ -150,8 +151,11 @@ pub(super) struct Message {
     pub(super) role: String,
     #[serde(default)]
     pub(super) content: Content,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) usage: Option<Usage>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) stop_reason: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) error_message: Option<String>,
     pub(super) tool_call_id: Option<String>,
     pub(super) details: Option<Value>,
@@ -253,10 +257,16 @@ pub(super) struct Usage {
     cost: Value,
 }
 
-/// A count or a duration. It is written as JavaScript has it: any number may come.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(transparent)]
+/// A count or a duration. It is written as JavaScript has it: any number may come, and `null` for what is
+/// none. What is no number counts nothing.
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Number(f64);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Self(lenient(from)?.unwrap_or_default()))
+    }
+}
 
 impl Number {
     pub(super) fn whole(self) -> u64 {
