@@ -59,6 +59,9 @@ impl Answer {
         touched.start = touched.start.min(touched.end);
         for part in &mut self.parts[touched.clone()] {
             part.changed = seq;
+            if part.first == Seq(0) {
+                part.first = seq;
+            }
         }
         touched
     }

@@ -319,9 +319,16 @@ async fn what_a_program_wrote_can_be_read_back() {
         }
     }
     let page = String::from_utf8(server.get_bytes(&format!("/s/{session}")).await.1).unwrap();
-    let (_, link) = page.split_once(r#"class="raw-link" href=""#).unwrap();
-    let link = link.split_once('"').unwrap().0.replace("&amp;", "&");
-    let (kind, text) = server.get_bytes(&link).await;
+    let links = page.split(r#"class="raw-link" href=""#).skip(1);
+    let links: Vec<String> =
+        links.map(|it| it.split_once('"').unwrap().0.replace("&amp;", "&")).collect();
+    // Of the text, of what nobody understood, and of the whole.
+    assert_eq!(links.len(), 3, "{links:?}");
+    for (link, line) in links.iter().zip([&all[1], &all[2]]) {
+        let text = String::from_utf8(server.get_bytes(link).await.1).unwrap();
+        assert_eq!(text.trim_end(), line["text"].as_str().unwrap());
+    }
+    let (kind, text) = server.get_bytes(&links[2]).await;
     let lines: String =
         all.iter().map(|it| format!("{}\n", it["text"].as_str().unwrap())).collect();
     assert!(kind.starts_with("text/plain"), "{kind}");

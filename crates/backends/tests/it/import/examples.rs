@@ -293,13 +293,16 @@ fn older_files_of_codex_tell_of_searches_as_the_service_did() {
         ],
         &[],
     );
-    becomes(&imported, expect![[r#"
+    becomes(
+        &imported,
+        expect![[r#"
         > Rain?
         calls web_search {"query":"rain"} -> {"type":"search","query":"rain"} None Some("") Some("")
         says "It rains."
         ends Some(Completed) None None
 
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
