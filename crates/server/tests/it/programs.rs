@@ -80,6 +80,27 @@ async fn a_program_that_dies_ends_its_run_with_its_last_words() {
     assert!(left(&home, "args").lines().nth(1).unwrap().contains("conversation-1"), "resumed");
 }
 
+/// Its lines and its last words come by different ways, and one may be quicker than the other.
+#[tokio::test]
+async fn a_turn_that_fails_tells_what_the_program_wrote_meanwhile() {
+    let scene = "while :; do hear_user; echo 'the roof leaks' >&2; result true api_error; done";
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    for _ in 0..50 {
+        server.send(&session, "hello").await;
+        let (_, message) = error(&last_answer(&server, &session).await);
+        assert!(
+            message.matches("the roof leaks").count() <= 2,
+            "not what it wrote before: {message}"
+        );
+        if message.contains("It wrote: the roof leaks") {
+            return;
+        }
+    }
+    panic!("it never says so");
+}
+
 #[tokio::test]
 async fn a_program_that_cannot_start_says_what_to_do() {
     let home = playing("", "");

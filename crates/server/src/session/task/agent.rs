@@ -148,7 +148,9 @@ impl Task {
                         worker.quit();
                     }
                 }
-                Effect::End(end) => {
+                Effect::End(mut end) => {
+                    let words = self.worker.as_mut().map(Worker::take_last_words);
+                    end.add_last_words(&words.unwrap_or_default());
                     let Some(run) = &self.run else { return };
                     let ending = end.of(&run.answer);
                     self.end_run(&ending);
