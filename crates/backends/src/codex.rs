@@ -115,6 +115,25 @@ enum Sent {
     Other,
 }
 
+impl Sent {
+    /// Without which nothing works.
+    fn method(&self) -> Option<&'static str> {
+        match self {
+            Self::Initialize => Some("initialize"),
+            Self::OpenThread { resumes: false } => Some("thread/start"),
+            Self::OpenThread { resumes: true } => Some("thread/resume"),
+            Self::StartTurn => Some("turn/start"),
+            Self::Steer { .. } | Self::Correction { .. } | Self::Other => None,
+        }
+    }
+}
+
+/// The error says that there is no such method: in its number, or as Codex's parser has it.
+fn is_unknown(method: &str, error: &Value) -> bool {
+    let message = error["message"].as_str().unwrap_or_default();
+    error["code"] == -32601 || message.contains(&format!("unknown variant `{method}`"))
+}
+
 impl Codex {
     pub fn new(settings: Arc<Settings>, launch: &Launch) -> Self {
         Self {
@@ -378,6 +397,9 @@ impl Codex {
 
     fn answered(&mut self, id: u64, sent: Sent, message: &Value) {
         let error = message.get("error").filter(|it| !it.is_null());
+        if let Some(method) = sent.method().filter(|it| error.is_some_and(|e| is_unknown(it, e))) {
+            return self.outdated(method);
+        }
         let (result, refused) = (&message["result"], error.map(failure::of_turn));
         match (sent, refused) {
             (Sent::Initialize, None) => {
@@ -425,6 +447,21 @@ impl Codex {
                 }
             }
             (Sent::Correction { .. }, None) | (Sent::Other, _) => (),
+        }
+    }
+
+    /// It has an app-server, of another time.
+    fn outdated(&mut self, method: &str) {
+        self.link = Link::Lost;
+        if let Some(mut run) = self.run.take() {
+            let text = format!(
+                "The app-server of this Codex does not know {method}, so `codex exec` is used instead."
+            );
+            run.telling.notice(Level::Info, text);
+            self.effects.extend(run.telling.take_effects());
+            self.effects.push(Effect::Outdated);
+        } else {
+            self.effects.push(Effect::Quit);
         }
     }
 

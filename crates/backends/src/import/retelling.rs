@@ -202,7 +202,8 @@ impl Retelling {
                 | Effect::Withdraw(_)
                 | Effect::CannotSteer(_)
                 | Effect::CloseInput
-                | Effect::Quit => (),
+                | Effect::Quit
+                | Effect::Outdated => (),
                 // Not of a program.
                 Effect::RunTool { .. } | Effect::ReadHistory | Effect::Request(_) => (),
             }

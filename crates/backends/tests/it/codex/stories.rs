@@ -353,6 +353,14 @@ fn a_codex_that_refuses_to_begin() {
     old.refuse("initialize", "too old");
     assert!(old.has_quit && !old.is_running());
 
+    // What it does not know at all is of another time.
+    let mut ancient = stage(&Launch::default());
+    ancient.start("go");
+    ancient.respond("initialize", json!({}));
+    ancient
+        .refuse("thread/start", "Invalid request: unknown variant `thread/start`, expected one of");
+    assert!(ancient.is_outdated && ancient.endings.is_empty());
+
     let mut picky = stage(&Launch::default());
     picky.start("go");
     picky.respond("initialize", json!({}));

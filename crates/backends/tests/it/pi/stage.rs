@@ -284,6 +284,7 @@ impl Stage {
             Effect::RunTool { .. }
             | Effect::ReadHistory
             | Effect::Request(_)
+            | Effect::Outdated
             | Effect::CloseInput => {
                 panic!("Pi needs nothing of this: {effect:?}")
             }

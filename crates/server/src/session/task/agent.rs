@@ -148,6 +148,14 @@ impl Task {
                         worker.quit();
                     }
                 }
+                Effect::Outdated => {
+                    if let Some(worker) = &self.worker {
+                        self.shared.agents.is_outdated(&worker.agent);
+                    }
+                    self.take_back_all();
+                    self.dismiss();
+                    self.after_commit.push(AfterCommit::StartAgent);
+                }
                 Effect::End(mut end) => {
                     let words = self.worker.as_mut().map(Worker::take_last_words);
                     end.add_last_words(&words.unwrap_or_default());
