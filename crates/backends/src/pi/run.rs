@@ -12,7 +12,7 @@ use super::questions::Questions;
 use super::speaker::{Speaker, Stop};
 use super::tools::Ended;
 use super::wire::{
-    CompactionEnd, Execution, Line, Message, Response, ResponseData, RetryStart, ToolSaid,
+    CompactionEnd, Dialog, Execution, Line, Message, Response, ResponseData, RetryStart, ToolSaid,
 };
 use super::{Out, Settings, failure};
 use crate::{Effect, Ending, Exit, Verdict};
@@ -141,7 +141,7 @@ impl Run {
             Line::CompactionStart(start) => self.compact(&start.reason, out),
             Line::CompactionEnd(end) => self.compacted(now, end, out),
             Line::Dialog(dialog) if self.interrupt.is_some() => dialog.decline(out),
-            Line::Dialog(dialog) => self.questions.hear(dialog, &self.speaker.calls, out),
+            Line::Dialog(dialog) => self.hear_dialog(dialog, out),
             Line::ExtensionError(error) => {
                 let (path, why) = (error.extension_path, failure::shortened(&error.error));
                 out.notice(Level::Error, format!("Pi's extension {path} failed: {why}."));
@@ -176,6 +176,9 @@ impl Run {
         let Some(call) = self.speaker.calls.iter_mut().find(|it| it.id == *call_id) else {
             return;
         };
+        if call.is_question {
+            return call.answered(now, verdict, out);
+        }
         match verdict {
             Verdict::Allowed { arguments: Some(edited), .. }
                 if command::as_object(edited).is_none() =>
@@ -186,6 +189,21 @@ impl Run {
             Verdict::Denied { .. } => call.forbid(ErrorCode::ToolDenied),
             Verdict::TimedOut => call.forbid(ErrorCode::ApprovalTimeout),
         }
+    }
+
+    /// A question that is about no call becomes one.
+    fn hear_dialog(&mut self, dialog: Dialog, out: &mut Out) {
+        let Some(dialog) = self.questions.hear(dialog, &self.speaker.calls, out) else { return };
+        let Some(asks) = dialog.asks() else { return dialog.give_up(out) };
+        let name = dialog.call_name();
+        if self.speaker.calls.iter().any(|it| it.provider_id == name) {
+            return;
+        }
+        let call = self.speaker.call(&name, "elicitation", out);
+        call.is_question = true;
+        call.finish_arguments(Some(&asks), out);
+        let id = call.id.clone();
+        self.questions.put(&dialog, id, out);
     }
 
     pub(super) fn interrupt(&mut self, now: Millis, out: &mut Out) {

@@ -414,6 +414,12 @@ pub(super) struct Dialog {
     pub(super) placeholder: Option<String>,
     #[serde(rename = "notifyType")]
     pub(super) notify_type: Option<String>,
+    /// Of `select`.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) options: Option<Vec<String>>,
+    /// Of `editor`.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) prefill: Option<String>,
     /// Of `setStatus`: whose it is.
     #[serde(rename = "statusKey")]
     pub(super) status_key: Option<String>,

@@ -398,7 +398,7 @@ fn steering_that_comes_too_late() {
 #[test]
 fn questions_that_are_not_about_calls() {
     let mut stage = working();
-    stage.ask("select", "Which colour?", "");
+    stage.ask("juggle", "How many balls?", "");
     stage.ask_about_call();
     stage.ask("notify", "", "Saved.");
     stage.ask("setStatus", "", "");
@@ -406,12 +406,12 @@ fn questions_that_are_not_about_calls() {
         &stage,
         4,
         expect![[r#"
-        < {"type":"extension_ui_response","id":"d","cancelled":true}
-        notice {"level":"info","text":"An extension of Pi asks “Which colour?”. Callboard cannot show its questions, and has declined."}
-        < {"type":"extension_ui_response","id":"d","cancelled":true}
-        notice {"level":"info","text":"An extension of Pi asks “callboard:tool_call”. Callboard cannot show its questions, and has declined."}
-        notice {"level":"info","text":"Saved."}
-    "#]],
+            < {"type":"extension_ui_response","id":"d","cancelled":true}
+            notice {"level":"info","text":"An extension of Pi asks “How many balls?”. Callboard cannot show this question, and has declined."}
+            < {"type":"extension_ui_response","id":"d","cancelled":true}
+            notice {"level":"info","text":"An extension of Pi asks “callboard:tool_call”. Callboard cannot show this question, and has declined."}
+            notice {"level":"info","text":"Saved."}
+        "#]],
     );
 }
 
