@@ -50,6 +50,7 @@ pub mod openai;
 mod own_tools;
 pub mod pi;
 mod program_kind;
+mod recent;
 mod surrogates;
 mod telling;
 
