@@ -9,6 +9,9 @@ import { until } from "./callboard.mjs";
 
 /** @typedef {import("./agent_case.mjs").Cases} Cases */
 
+/** What lives on when a run of its is stopped. */
+const HEEDS_INTERRUPTS = ["claude", "codex", "pi"];
+
 /** @type {Cases} */
 export const STOPS = {
   "stopped in its words": async ({ stage, open, told }) => {
@@ -25,6 +28,7 @@ export const STOPS = {
   "stopped in a call: nothing of it is left": async ({ stage, open, told }) => {
     const talk = await open();
     await talk.runs("play:forever", "tail");
+    const program = HEEDS_INTERRUPTS.includes(stage.kind) ? await programOf(talk) : undefined;
     await talk.post("cancel");
     const answer = await talk.answer();
     assert.deepEqual(told(answer).map(withoutOutput), ["commentary: This never ends.", "shell interrupted"]);
@@ -33,6 +37,8 @@ export const STOPS = {
     const left = (await talk.processes()).filter((it) => it.command.includes("tail"));
     assert.deepEqual(left.map((it) => it.pid), []);
     await assertGoesOn(talk, "play:forever", stage);
+    // It has ended the command itself, so nobody had to end the program.
+    if (program) assert.equal((await programOf(talk)).pid, program.pid);
   },
 
   "stopped and continued: it goes on, and is not told again what it was told": async ({ stage, open }) => {

@@ -74,6 +74,28 @@ const OF_PROGRAMS = {
     assert.match(linked?.version ?? "", /^\d+\.\d+\.\d+/);
   },
 
+  "what the program wrote is behind every item, live and loaded": async ({ browser, t, stage, open }) => {
+    const talk = await open();
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:hello");
+    await answered(page);
+    for (const _ of ["live", "loaded"]) {
+      const text = page.locator(".parts > .text.final");
+      const link = text.locator("> .raw-link");
+      assert.equal(await link.evaluate((it) => getComputedStyle(it).opacity), "0", "the page is calm");
+      await text.hover();
+      await page.waitForFunction((it) => it && getComputedStyle(it).opacity === "1", await link.elementHandle());
+      const words = (await text.innerText()).trim();
+      assert.ok(!words.includes("Raw"), "the link is no word of the text");
+      const opened = page.waitForEvent("popup");
+      await link.click();
+      const wrote = await (await opened).locator("body").innerText();
+      assert.ok(wrote.includes(words), wrote);
+      assert.ok(wrote.split("\n").every((it) => it.trim() === "" || it.startsWith("{")), "nothing but its lines");
+      await page.reload();
+    }
+  },
+
   "how the program is can be seen while it works": async ({ browser, t, stage, open }) => {
     const talk = await open();
     const page = await openSession(t, browser, stage.callboard, talk.id);

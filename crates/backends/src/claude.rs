@@ -64,6 +64,8 @@ struct Process {
     reports_lines: bool,
     /// What goes on in the background.
     tasks: Vec<Task>,
+    /// It says so itself. Of others, only what they tell of each agent is known.
+    lists_tasks: bool,
     requests_made: u32,
     /// The calls of earlier runs in which somebody spoke, by the program's ids.
     former_agents: HashSet<String>,
@@ -77,6 +79,7 @@ impl Claude {
             linked: None,
             reports_lines: false,
             tasks: Vec::new(),
+            lists_tasks: false,
             requests_made: 0,
             former_agents: HashSet::new(),
         };
@@ -170,7 +173,20 @@ impl Process {
     fn note(&mut self, line: Option<&Line>) {
         match line {
             Some(Line::Lifecycle(_)) => self.reports_lines = true,
-            Some(Line::Background(background)) => self.tasks.clone_from(&background.tasks),
+            Some(Line::Background(background)) => {
+                self.tasks.clone_from(&background.tasks);
+                self.lists_tasks = true;
+            }
+            Some(Line::TaskStarted(it)) if !self.lists_tasks => {
+                self.tasks.extend(it.task().filter(Task::is_agent));
+            }
+            Some(Line::User(said)) if !self.lists_tasks => {
+                let has_ended = |it: &Task| it.tool_use_id.as_ref().is_some_and(|it| said.ends(it));
+                self.tasks.retain(|task| !has_ended(task));
+            }
+            Some(Line::TaskEnded(it)) if !self.lists_tasks => {
+                self.tasks.retain(|task| Some(&task.task_id) != it.task_id.as_ref());
+            }
             _ => (),
         }
     }

@@ -74,6 +74,8 @@ pub struct Codex {
     run: Option<Run>,
     /// The turn of the run before.
     ended_turn: Option<String>,
+    /// Codex says by our ids which messages the model has seen.
+    echoes_ids: bool,
     /// What the thread has used in all. None where an earlier process began to count.
     used: Option<Usage>,
     now: Millis,
@@ -105,8 +107,31 @@ enum Sent {
         message_id: MessageId,
         text: String,
     },
+    /// What somebody said of the call of that name, instead of allowing it.
+    Correction {
+        name: String,
+    },
     /// Whatever the answer, nothing follows from it.
     Other,
+}
+
+impl Sent {
+    /// Without which nothing works.
+    fn method(&self) -> Option<&'static str> {
+        match self {
+            Self::Initialize => Some("initialize"),
+            Self::OpenThread { resumes: false } => Some("thread/start"),
+            Self::OpenThread { resumes: true } => Some("thread/resume"),
+            Self::StartTurn => Some("turn/start"),
+            Self::Steer { .. } | Self::Correction { .. } | Self::Other => None,
+        }
+    }
+}
+
+/// The error says that there is no such method: in its number, or as Codex's parser has it.
+fn is_unknown(method: &str, error: &Value) -> bool {
+    let message = error["message"].as_str().unwrap_or_default();
+    error["code"] == -32601 || message.contains(&format!("unknown variant `{method}`"))
 }
 
 impl Codex {
@@ -122,6 +147,7 @@ impl Codex {
             spare: None,
             run: None,
             ended_turn: None,
+            echoes_ids: false,
             used: None,
             now: Millis::default(),
             surrogates: Surrogates::default(),
@@ -273,7 +299,7 @@ impl Codex {
         {
             let words = wire::text(&format!("I declined the call of {name}: {feedback}"));
             let params = json!({ "threadId": thread, "expectedTurnId": turn, "input": [words] });
-            self.request("turn/steer", &params, Sent::Other);
+            self.request("turn/steer", &params, Sent::Correction { name });
         }
     }
 
@@ -282,6 +308,9 @@ impl Codex {
         let Some(deadline) = run.deadline else { return };
         if self.now < deadline {
             return run.telling.push(Effect::WakeAt(deadline));
+        }
+        if run.outcome.is_some() {
+            return self.end_as_it_did();
         }
         if run.is_interrupted {
             self.link = Link::Lost;
@@ -321,8 +350,9 @@ impl Codex {
     fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>) {
         let Some(mut run) = self.run.take() else { return };
         self.ended_turn = run.turn.take().or(self.ended_turn.take());
-        // What a turn that breaks off had not read, it forgets.
-        if status != RunStatus::Completed {
+        // What a turn that breaks off had not read, it forgets. One that is complete has read all, unless it
+        // would have said so.
+        if status != RunStatus::Completed || self.echoes_ids {
             for (message_id, _) in std::mem::take(&mut run.handed_over) {
                 run.telling.push(Effect::CannotSteer(message_id));
             }
@@ -348,12 +378,18 @@ impl Codex {
             return;
         }
         let message: Value = serde_json::from_str(&self.surrogates.mend(line)).unwrap_or_default();
+        if message["method"].is_null() || !self.is_early(&message, line) {
+            self.take_message(&message, line);
+        }
+    }
+
+    fn take_message(&mut self, message: &Value, line: &str) {
         let (id, params) = (&message["id"], &message["params"]);
         match (message["method"].as_str(), id) {
             (Some(method), Value::Null) => self.told(method, params, line),
             (Some(method), id) => self.asked(method, id, params, line),
             (None, id) => match id.as_u64().and_then(|it| Some((it, self.sent.remove(&it)?))) {
-                Some((id, sent)) => self.answered(id, sent, &message),
+                Some((id, sent)) => self.answered(id, sent, message),
                 None => self.unrecognized(line),
             },
         }
@@ -361,6 +397,9 @@ impl Codex {
 
     fn answered(&mut self, id: u64, sent: Sent, message: &Value) {
         let error = message.get("error").filter(|it| !it.is_null());
+        if let Some(method) = sent.method().filter(|it| error.is_some_and(|e| is_unknown(it, e))) {
+            return self.outdated(method);
+        }
         let (result, refused) = (&message["result"], error.map(failure::of_turn));
         match (sent, refused) {
             (Sent::Initialize, None) => {
@@ -397,7 +436,32 @@ impl Codex {
             (Sent::Steer { message_id, .. }, Some(_)) => {
                 self.push(Effect::CannotSteer(message_id));
             }
-            (Sent::Other, _) => (),
+            (Sent::Correction { name }, Some(error)) => {
+                let text = format!(
+                    "Codex did not take what you said of its call of {name}, and the model has not seen \
+                     it: {}",
+                    error.message
+                );
+                if let Some(run) = &mut self.run {
+                    run.telling.notice(Level::Error, text);
+                }
+            }
+            (Sent::Correction { .. }, None) | (Sent::Other, _) => (),
+        }
+    }
+
+    /// It has an app-server, of another time.
+    fn outdated(&mut self, method: &str) {
+        self.link = Link::Lost;
+        if let Some(mut run) = self.run.take() {
+            let text = format!(
+                "The app-server of this Codex does not know {method}, so `codex exec` is used instead."
+            );
+            run.telling.notice(Level::Info, text);
+            self.effects.extend(run.telling.take_effects());
+            self.effects.push(Effect::Outdated);
+        } else {
+            self.effects.push(Effect::Quit);
         }
     }
 

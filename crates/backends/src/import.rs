@@ -16,6 +16,7 @@ mod codex;
 mod pi;
 mod pictures;
 mod retelling;
+mod silent;
 
 use serde_json::Value;
 use transcript::{Event, Millis, ResponseId};

@@ -5,22 +5,36 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use crate::Exit;
+use crate::{Ending, Exit};
 
 const MAX_LINES: usize = 10;
 const MAX_BYTES: usize = 1024;
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
 
+impl Ending {
+    /// A program that lives on has failed, and this is what it wrote to its stderr meanwhile.
+    pub fn add_last_words(&mut self, stderr: &str) {
+        let words = last_words(stderr);
+        if let Some(error) = self.error.as_mut().filter(|_| !words.is_empty()) {
+            error.message = format!("{} It wrote: {words}", error.message);
+        }
+    }
+}
+
+/// The last lines that say something; empty if there are none.
+fn last_words(stderr: &str) -> String {
+    let plain = plain(stderr);
+    let lines: Vec<&str> = plain.lines().map(str::trim_end).filter(|it| !it.is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(MAX_LINES)..].join("\n");
+    let cut = last.ceil_char_boundary(last.len().saturating_sub(MAX_BYTES));
+    if cut == 0 { last.trim().to_owned() } else { format!("…{}", last[cut..].trim()) }
+}
+
 impl Exit {
     /// The last lines of its stderr that say something; empty if there are none.
     pub(crate) fn last_words(&self) -> String {
-        let plain = plain(&self.stderr);
-        let lines: Vec<&str> =
-            plain.lines().map(str::trim_end).filter(|it| !it.is_empty()).collect();
-        let last = lines[lines.len().saturating_sub(MAX_LINES)..].join("\n");
-        let cut = last.ceil_char_boundary(last.len().saturating_sub(MAX_BYTES));
-        if cut == 0 { last.trim().to_owned() } else { format!("…{}", last[cut..].trim()) }
+        last_words(&self.stderr)
     }
 
     pub(crate) fn how(&self) -> String {

@@ -44,11 +44,13 @@ mod demo;
 mod ending;
 pub mod import;
 mod last_words;
+mod lenient;
 mod newest;
 pub mod openai;
 mod own_tools;
 pub mod pi;
 mod program_kind;
+mod recent;
 mod surrogates;
 mod telling;
 
@@ -217,6 +219,10 @@ pub enum Effect {
     End(Ending),
     /// The program is of no more use and is to be ended; a new one will be started when needed.
     Quit,
+    /// The installed program is too old to be driven in this way, which is to be remembered. It is ended, and
+    /// the run goes to one that is driven otherwise, which gets the same [`Input::Start`]. Nothing is asked of
+    /// this value any more.
+    Outdated,
 }
 
 /// A program to start: what is its own of the command line and of the environment. Where it runs and

@@ -8,9 +8,12 @@
 //!   times.
 //! - `agent_end` need not be the end: Pi may try again, or shorten the conversation first. The new
 //!   package says `agent_settled` when it is done. The old one says nothing, so it is asked
-//!   (`get_state`): whatever goes on by itself has been announced before the answer comes.
+//!   (`get_state`), as is any that lets us wait: whatever goes on by itself has been announced before the
+//!   answer comes.
 //! - Pi asks nobody before it runs a tool. Our extension (`extension.ts`) does, through a dialog that
 //!   Pi passes on to us. While a dialog is open, `abort` does nothing: it has to be cancelled too.
+//! - The extension says that it is there before Pi reads its first command. A Pi that answers one without
+//!   that would ask about nothing: it gets nothing to do, and is ended.
 //! - A conversation is on disk, and can be gone on with, once the model has answered in it.
 //!
 //! The two packages are not told apart by their version, but by what they say.
@@ -39,6 +42,7 @@ use crate::{Backend, Effect, Input, Launch};
 pub struct Pi {
     settings: Arc<Settings>,
     conversation: Conversation,
+    guard: Guard,
     /// For the next run that Pi starts by itself.
     spare: Option<ResponseId>,
     run: Option<Run>,
@@ -55,6 +59,16 @@ struct Conversation {
     id: Option<String>,
 }
 
+/// Whether somebody is asked before Pi runs a tool.
+#[derive(PartialEq, Eq)]
+enum Guard {
+    /// Our extension has not been heard of yet, and Pi has answered nothing.
+    Awaited,
+    /// It is there, or nobody is to be asked.
+    Settled,
+    Missing,
+}
+
 /// What is to be done, and the commands that were given numbers.
 #[derive(Default)]
 struct Out {
@@ -66,8 +80,10 @@ impl Pi {
     pub fn new(settings: Arc<Settings>, launch: &Launch) -> Self {
         let (workspace, version) = (launch.workspace.clone(), settings.version.clone());
         let known = launch.resume.clone();
+        let guard = if settings.asks() { Guard::Awaited } else { Guard::Settled };
         Self {
             settings,
+            guard,
             conversation: Conversation { workspace, version, known, id: None },
             spare: None,
             run: None,
@@ -78,6 +94,7 @@ impl Pi {
 
     fn hear(&mut self, now: Millis, text: &str) {
         let line = Line::read(&self.surrogates.mend(text));
+        self.note_guard(line.as_ref());
         match &line {
             Some(Line::Response(Response { data: Some(data), .. })) => {
                 let id = data.session_id.as_ref().filter(|it| !it.is_empty());
@@ -90,13 +107,37 @@ impl Pi {
             _ => (),
         }
         match (&mut self.run, line) {
-            (Some(run), Some(line)) => run.hear(now, line, &mut self.out),
-            (Some(_), None) => {
+            // It could not read what we wrote, and so does not know to what it answers.
+            (Some(_), Some(Line::Response(Response { id: None, success: false, .. }))) => {
                 self.out.unrecognized(text.to_owned());
             }
+            (Some(run), Some(line)) => run.hear(now, line, &mut self.out),
+            (Some(_), None) => self.out.unrecognized(text.to_owned()),
             // Nobody is there to answer; who asks would wait for ever.
             (None, Some(Line::Dialog(dialog))) => dialog.decline(&mut self.out),
             (None, _) => (),
+        }
+        self.tell_guard();
+    }
+
+    fn note_guard(&mut self, line: Option<&Line>) {
+        match line {
+            Some(Line::Dialog(dialog)) if dialog.is_announcement() => self.guard = Guard::Settled,
+            Some(Line::Response(_) | Line::AgentStart) if self.guard == Guard::Awaited => {
+                self.guard = Guard::Missing;
+            }
+            _ => (),
+        }
+    }
+
+    /// The run has its prompt as soon as the extension is there, and its end if it is not.
+    fn tell_guard(&mut self) {
+        let is_over = matches!(self.out.effects.last(), Some(Effect::End(_)));
+        let Some(run) = self.run.as_mut().filter(|_| !is_over) else { return };
+        match self.guard {
+            Guard::Awaited => (),
+            Guard::Settled => run.prompt(&mut self.out),
+            Guard::Missing => run.refuse(&mut self.out),
         }
     }
 
@@ -117,7 +158,8 @@ impl Backend for Pi {
             (Input::Start { response_id, history }, _) => {
                 let prompt = Prompt::newest(&history);
                 let settings = Arc::clone(&self.settings);
-                self.run = Some(Run::prompted(response_id, settings, prompt, &mut self.out));
+                self.run = Some(Run::prompted(response_id, settings, prompt));
+                self.tell_guard();
             }
             (Input::Spare(id), _) => self.spare = Some(id),
             (Input::Line(line), _) => self.hear(now, &line),

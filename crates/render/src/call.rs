@@ -10,22 +10,22 @@ use crate::icon::icon;
 use crate::message::attachments;
 use crate::tool::{self, Kind};
 use crate::tree::Element;
-use crate::view::{BodyKind, RawOf, View, inline, one_line};
+use crate::view::{BodyKind, View, inline, one_line};
 use crate::words::{count, duration};
 use crate::{form, json};
 
 /// As many lines as the stylesheet has room for in a box of output.
 const BOX_LINES: u64 = 20;
 
-/// The block without what happened underneath it; see [`nested_id`]. `changed` is the number of the last
+/// The block without what happened underneath it; see [`nested_id`]. `first` is the number of the first
 /// record about it.
-pub(crate) fn block(view: &View, id: &str, call: &Call, changed: Seq) -> Element {
+pub(crate) fn block(view: &View, id: &str, call: &Call, first: Seq) -> Element {
     let summary = Element::new("summary", format!("{id}-s")).html(head(call));
     let details = Element::new("details", format!("{id}-d")).child(summary).child(
         Element::div(format!("{id}-i"))
             .class("inside")
             .children(inside(view, id, call))
-            .child_if(raw_link(view, &format!("{id}-l"), call, changed)),
+            .child_if(view.raw_link(id, first).filter(|_| call.executor == Executor::Agent)),
     );
     Element::div(id)
         .class(classes(call))
@@ -159,14 +159,6 @@ fn all_lines(id: &str, body: &Body) -> Option<Element> {
     let less = Element::new("span", format!("{id}l")).class("less").text("Show less");
     let summary = Element::new("summary", format!("{id}s")).child(more).child(less);
     Some(Element::new("details", id).class("all-lines").child(summary))
-}
-
-/// To what the agent's own program wrote of the call's end.
-fn raw_link(view: &View, id: &str, call: &Call, changed: Seq) -> Option<Element> {
-    let is_of_program = call.executor == Executor::Agent && call.outcome.is_some();
-    let url = view.raw_url(RawOf::Record(changed)).filter(|_| is_of_program)?;
-    let link = Element::new("a", id).class("raw-link").attr("href", url);
-    Some(link.attr("target", "_blank").attr("rel", "noopener").text("What the program wrote"))
 }
 
 fn section(id: &str, title: &str, body: Element) -> Element {

@@ -343,7 +343,7 @@ impl DrawnPart {
     fn new(view: &View, message: &str, answer: &Answer, idx: usize) -> Self {
         let id = part_id(message, idx);
         let part = &answer.parts[idx];
-        let Some(growing) = part::growing(&id, part) else {
+        let Some(growing) = part::growing(view, &id, part) else {
             let badge = call_of(answer, idx).map(|call| {
                 (call.name.clone(), badge::badge(view, &badge_id(message, idx), answer, call))
             });
@@ -371,7 +371,7 @@ impl DrawnPart {
         let id = part_id(message, idx);
         let part = &answer.parts[idx];
         let mut is_another_kind = false;
-        let (next, is_patched) = match (&mut *self, part::growing(&id, part)) {
+        let (next, is_patched) = match (&mut *self, part::growing(view, &id, part)) {
             (Self::Growing { shell, growth, sent, open }, Some(next)) => {
                 let before = ops.len();
                 shell.patch(&next.shell, ops);

@@ -25,11 +25,12 @@ pub(crate) fn part(view: &View, id: &str, part: &Part) -> Element {
                 false => markdown::closed(&text.text, id),
             };
             let markup = PreEscaped(markdown::html(&blocks));
-            text_shell(id, part, text).html(markup)
+            text_shell(view, id, part, text).html(markup)
         }
-        PartKind::Thinking(thinking) => thought(id, part, thinking, &thinking.text),
-        PartKind::Call(it) => call::block(view, id, it, part.changed),
-        kind => aside(view, id, kind),
+        PartKind::Thinking(thinking) => thought(view, id, part, thinking, &thinking.text),
+        PartKind::Call(it) => call::block(view, id, it, part.first),
+        PartKind::Exchange(_) => aside(view, id, &part.kind),
+        kind => aside(view, id, kind).child_if(view.raw_link(id, part.first)),
     }
 }
 
@@ -41,14 +42,14 @@ pub(crate) struct Growing<'a> {
     pub(crate) is_markdown: bool,
 }
 
-pub(crate) fn growing<'a>(id: &str, part: &'a Part) -> Option<Growing<'a>> {
+pub(crate) fn growing<'a>(view: &View, id: &str, part: &'a Part) -> Option<Growing<'a>> {
     match &part.kind {
         PartKind::Text(it) => {
-            let shell = text_shell(id, part, it);
+            let shell = text_shell(view, id, part, it);
             Some(Growing { shell, text: &it.text, open: it.open, is_markdown: true })
         }
         PartKind::Thinking(it) => {
-            let shell = thought(id, part, it, "");
+            let shell = thought(view, id, part, it, "");
             Some(Growing { shell, text: &it.text, open: it.open, is_markdown: false })
         }
         _ => None,
@@ -72,9 +73,10 @@ pub(crate) fn is_long(text: &Text) -> bool {
 }
 
 /// Text that may be held back says since when, so that nobody waits again who has waited.
-fn text_shell(id: &str, part: &Part, text: &Text) -> Element {
+fn text_shell(view: &View, id: &str, part: &Part, text: &Text) -> Element {
     let begun = (text.role == TextRole::Undecided).then(|| part.started_at.0.to_string());
-    Element::div(id).class(text_classes(part, text)).attr_if("data-begun", begun)
+    let shell = Element::div(id).class(text_classes(part, text)).attr_if("data-begun", begun);
+    shell.child_if(view.raw_link(id, part.first))
 }
 
 fn text_classes(part: &Part, text: &Text) -> String {
@@ -98,7 +100,7 @@ fn text_classes(part: &Part, text: &Text) -> String {
     classes
 }
 
-fn thought(id: &str, part: &Part, thinking: &Thinking, shown: &str) -> Element {
+fn thought(view: &View, id: &str, part: &Part, thinking: &Thinking, shown: &str) -> Element {
     let Thinking { text, open, finished_at, discarded, .. } = thinking;
     let summary = Element::new("summary", format!("{id}-s"));
     let summary = if *open {
@@ -117,6 +119,7 @@ fn thought(id: &str, part: &Part, thinking: &Thinking, shown: &str) -> Element {
         .class(if *discarded { "thinking discarded" } else { "thinking" })
         .child(summary)
         .child(Element::div(thought_id(id)).class("thought").text(shown))
+        .child_if(view.raw_link(id, part.first))
 }
 
 fn last_words(text: &str) -> &str {
@@ -131,7 +134,7 @@ fn last_words(text: &str) -> &str {
 pub(crate) fn aside(view: &View, id: &str, kind: &PartKind) -> Element {
     match kind {
         PartKind::Notice { level: Level::Info, text } => {
-            Element::div(id).class("notice info").text(text)
+            Element::div(id).class("notice info").html(html! { (text) })
         }
         PartKind::Notice { level: Level::Error, text } => {
             let markup = html! { (icon("alert")) span { (text) } };

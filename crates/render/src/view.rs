@@ -69,7 +69,8 @@ pub enum BodyKind {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RawOf<'a> {
-    Record(Seq),
+    /// By the record that it begins with.
+    Part(Seq),
     Run(&'a ResponseId),
 }
 
@@ -143,10 +144,18 @@ impl View {
     /// Where to read what the agent's program wrote of it.
     pub(crate) fn raw_url(&self, of: RawOf<'_>) -> Option<String> {
         let of = match of {
-            RawOf::Record(record) => format!("seq={record}"),
+            RawOf::Part(first) => format!("part={first}"),
             RawOf::Run(id) => format!("run={}", in_address(id.as_str())),
         };
         self.has_raw.then(|| format!("/api/sessions/{}/raw?{of}&format=text", self.session))
+    }
+
+    /// Its name is the stylesheet's to say: it is no word of what it stands in.
+    pub(crate) fn raw_link(&self, id: &str, first: Seq) -> Option<Element> {
+        let link = Element::new("a", format!("{id}-lines")).class("raw-link");
+        let link = link.attr("href", self.raw_url(RawOf::Part(first))?).attr("target", "_blank");
+        let link = link.attr("rel", "noopener").attr("title", "What the program wrote");
+        Some(link.attr("aria-label", "What the program wrote"))
     }
 
     /// A body as plain text that grows, or its ends and the way to the rest.

@@ -213,6 +213,13 @@ impl Agents {
         self.program_name(id).is_some()
     }
 
+    /// The installed program cannot be driven as it was thought to be.
+    pub(crate) fn is_outdated(&self, id: &str) {
+        if let Some(Agent { kind: AgentKind::Program(agent), .. }) = self.find(id) {
+            agent.is_outdated();
+        }
+    }
+
     /// What the program calls itself, if the agent is one.
     pub(crate) fn program_name(&self, id: &str) -> Option<&'static str> {
         match &self.find(id)?.kind {

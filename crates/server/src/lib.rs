@@ -16,6 +16,7 @@ mod files;
 mod history;
 mod http;
 mod import;
+mod last_words;
 mod live;
 mod mcp;
 mod metrics;

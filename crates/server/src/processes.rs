@@ -9,14 +9,14 @@ mod keeper;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal,
     test_kill_process_group,
 };
-use tokio::time::{Instant, sleep};
 use transcript::CallId;
 
 pub(crate) use keeper::{keep, kept, program_of};
@@ -65,12 +65,12 @@ pub(crate) struct Processes {
 pub(crate) type Begun = (Pid, u64);
 
 /// Which of them are meant.
-#[derive(Clone, Copy)]
-enum Which<'a> {
+#[derive(Clone)]
+enum Which {
     All,
     /// What a program runs for its work, except these. It gives commands sessions of their own, to be
     /// able to end them; what it needs for itself, as its MCP servers, stays in its own session.
-    CommandsBut(&'a [Begun]),
+    CommandsBut(Vec<Begun>),
 }
 
 impl Processes {
@@ -100,28 +100,44 @@ impl Processes {
 
     /// Asks them to end, then makes them, until none is left.
     pub(crate) async fn end(&self) {
+        self.off_thread(Self::end_here).await;
+    }
+
+    /// Likewise, on this thread.
+    fn end_here(&self) {
         for (signal, patience) in [(Signal::TERM, GRACE), (Signal::KILL, PATIENCE)] {
-            self.wait(Which::All, Some(signal), patience).await;
+            self.wait(&Which::All, Some(signal), patience);
         }
     }
 
     /// The commands that a program has under way.
     pub(crate) fn commands(&self) -> Vec<Begun> {
-        let found = self.found(Which::CommandsBut(&[])).unwrap_or_default();
+        let found = self.found(&Which::CommandsBut(Vec::new())).unwrap_or_default();
         found.into_iter().filter_map(|it| Some((it, start_time(number(it))?))).collect()
     }
 
     /// The program has said that its commands have ended, but for these: waits until it is so, and
     /// ends what stays. Where the system does not say what runs, nothing can be done.
     pub(crate) async fn end_commands_but(&self, earlier: &[Begun]) {
+        let which = Which::CommandsBut(earlier.to_vec());
         let steps = [(None, GRACE), (Some(Signal::TERM), GRACE), (Some(Signal::KILL), PATIENCE)];
-        for (signal, patience) in steps {
-            self.wait(Which::CommandsBut(earlier), signal, patience).await;
-        }
+        self.off_thread(move |processes| {
+            for (signal, patience) in steps {
+                processes.wait(&which, signal, patience);
+            }
+        })
+        .await;
+    }
+
+    /// Looking at all that runs takes its time, again and again.
+    async fn off_thread(&self, end: impl FnOnce(&Self) + Send + 'static) {
+        let processes = self.clone();
+        // It fails only with a server that is gone.
+        let _ = tokio::task::spawn_blocking(move || end(&processes)).await;
     }
 
     /// Until none is left, or for so long.
-    async fn wait(&self, which: Which<'_>, signal: Option<Signal>, patience: Duration) {
+    fn wait(&self, which: &Which, signal: Option<Signal>, patience: Duration) {
         let begun = Instant::now();
         let mut asked = Vec::new();
         while self.is_any_left(which) {
@@ -131,11 +147,11 @@ impl Processes {
             if begun.elapsed() > patience {
                 return;
             }
-            sleep(LOOK_AGAIN).await;
+            sleep(LOOK_AGAIN);
         }
     }
 
-    fn is_any_left(&self, which: Which<'_>) -> bool {
+    fn is_any_left(&self, which: &Which) -> bool {
         match (self.found(which), which) {
             (Some(found), _) => !found.is_empty(),
             (None, Which::All) => self.group.is_some_and(|it| test_kill_process_group(it).is_ok()),
@@ -144,7 +160,7 @@ impl Processes {
     }
 
     /// Each is asked once; those that were begun meanwhile too.
-    fn signal(&self, which: Which<'_>, signal: Signal, asked: &mut Vec<Pid>) {
+    fn signal(&self, which: &Which, signal: Signal, asked: &mut Vec<Pid>) {
         let Some(found) = self.found(which) else {
             let _ = self.group.map(|it| kill_process_group(it, signal));
             return;
@@ -170,7 +186,7 @@ impl Processes {
     }
 
     /// Those that live. None where the system does not say what runs.
-    fn found(&self, which: Which<'_>) -> Option<Vec<Pid>> {
+    fn found(&self, which: &Which) -> Option<Vec<Pid>> {
         let entries = std::fs::read_dir("/proc").ok()?;
         let names = entries.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
         let stats = names.filter_map(|it| Some((it, Stat::of(it)?)));
@@ -182,7 +198,7 @@ impl Processes {
         Some(found.filter_map(|(pid, _)| as_pid(*pid)).collect())
     }
 
-    fn still_owns(&self, pid: Pid, which: Which<'_>) -> bool {
+    fn still_owns(&self, pid: Pid, which: &Which) -> bool {
         let parent_of = |pid| Stat::of(pid).map(|it| it.parent);
         Stat::of(number(pid)).is_some_and(|it| self.owns(number(pid), &it, which, parent_of))
     }
@@ -191,7 +207,7 @@ impl Processes {
         &self,
         pid: u32,
         stat: &Stat,
-        which: Which<'_>,
+        which: &Which,
         parent_of: impl Fn(u32) -> Option<u32>,
     ) -> bool {
         let is_meant = match which {

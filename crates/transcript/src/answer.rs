@@ -63,6 +63,9 @@ impl Answer {
             let is_at_top = self.parent_of(idx).is_none();
             let part = &mut self.parts[idx];
             part.changed = seq;
+            if part.first == Seq(0) {
+                part.first = seq;
+            }
             self.tally.note(idx, part, is_at_top);
         }
         touched

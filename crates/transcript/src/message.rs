@@ -114,6 +114,8 @@ pub struct Finish {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     pub started_at: Millis,
+    /// The record that it begins with, and the one that changed it last.
+    pub first: Seq,
     pub changed: Seq,
     /// The call of a sub-agent that this happened under.
     pub parent: Option<CallId>,
@@ -135,6 +137,19 @@ impl Part {
             | PartKind::Exchange(_)
             | PartKind::Notice { .. }
             | PartKind::Unrecognized { .. } => None,
+        }
+    }
+}
+
+impl Part {
+    /// More may come of it.
+    pub fn is_open(&self) -> bool {
+        match &self.kind {
+            PartKind::Text(text) => text.open,
+            PartKind::Thinking(thinking) => thinking.open,
+            PartKind::Call(call) => call.is_open(),
+            PartKind::Steered(_) | PartKind::Exchange(_) => true,
+            PartKind::Notice { .. } | PartKind::Unrecognized { .. } => false,
         }
     }
 }

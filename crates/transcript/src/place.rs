@@ -216,6 +216,7 @@ impl Answer {
         let step = self.index.scopes.of(parent).last_step;
         self.parts.push(Part {
             started_at: at,
+            first: Seq(0),
             changed: Seq(0),
             parent: parent.cloned(),
             step,

@@ -19,7 +19,8 @@ use crate::telling::Telling;
 
 #[derive(Default)]
 pub(super) struct Calls {
-    /// All of the run: a sub-agent speaks within a call that may have had its result long ago.
+    /// All of the run: a sub-agent speaks within a call that may have had its result long ago. The log has
+    /// far more of each.
     ids: HashMap<String, CallId>,
     started: usize,
     open: HashMap<String, Call>,

@@ -79,6 +79,11 @@ impl Words {
         Self { is_thinking, part: None, text: String::new(), digest: None, is_confirmed: false }
     }
 
+    /// No finished block says that it stands.
+    pub(super) fn is_open(&self) -> bool {
+        self.part.is_some() && self.digest.is_none()
+    }
+
     pub(super) fn is_shown(&self) -> bool {
         self.part.is_some()
     }
@@ -119,19 +124,30 @@ impl Words {
         self.is_confirmed = true;
         // What was closed stays as it was shown.
         if self.digest.is_none() || self.part.is_none() {
-            self.close(text, parent, telling);
+            self.close(text, false, parent, telling);
         }
     }
 
-    /// Nothing more of it will come.
-    pub(super) fn close_as_it_is(&mut self, parent: Option<&CallId>, telling: &mut Telling) {
+    /// Nothing more of it will come. `discarded`: what comes instead says it anew.
+    pub(super) fn close_as_it_is(
+        &mut self,
+        discarded: bool,
+        parent: Option<&CallId>,
+        telling: &mut Telling,
+    ) {
         if self.digest.is_none() {
             let text = std::mem::take(&mut self.text);
-            self.close(text, parent, telling);
+            self.close(text, discarded, parent, telling);
         }
     }
 
-    fn close(&mut self, text: String, parent: Option<&CallId>, telling: &mut Telling) {
+    fn close(
+        &mut self,
+        text: String,
+        discarded: bool,
+        parent: Option<&CallId>,
+        telling: &mut Telling,
+    ) {
         self.digest = Some(digest(&text));
         self.text = String::new();
         let part_id = match self.part.clone() {
@@ -139,7 +155,7 @@ impl Words {
             None if text.trim().is_empty() => return,
             None => self.start(parent, telling),
         };
-        let (parent_call_id, discarded) = (parent.cloned(), false);
+        let parent_call_id = parent.cloned();
         telling.emit(match self.is_thinking {
             true => Event::ThinkingDone { part_id, parent_call_id, text, discarded },
             false => Event::TextDone { part_id, parent_call_id, text, phase: None, discarded },

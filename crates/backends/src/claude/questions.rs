@@ -1,19 +1,18 @@
 //! What the program wants to know before a call runs, and what it is told.
 
-use std::collections::HashSet;
-
 use serde_json::{Map, Value};
 use transcript::{CallId, ErrorCode, ErrorInfo};
 
 use super::stdin;
 use crate::Verdict;
+use crate::recent::Recent;
 
 /// Those that wait for a decision.
 #[derive(Default)]
 pub(super) struct Questions {
     open: Vec<Question>,
     /// The program's ids of those that have had their answer, or need none.
-    answered: HashSet<String>,
+    answered: Recent,
 }
 
 pub(super) struct Question {
@@ -44,7 +43,7 @@ impl Questions {
     pub(super) fn take(&mut self, is_it: impl Fn(&Question) -> bool) -> Option<Question> {
         let at = self.open.iter().position(is_it)?;
         let question = self.open.remove(at);
-        self.answered.insert(question.request_id.clone());
+        self.answered.insert(&question.request_id);
         Some(question)
     }
 

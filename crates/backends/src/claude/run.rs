@@ -12,7 +12,7 @@ use transcript::{
 
 use super::calls::Calls;
 use super::questions::{Question, Questions};
-use super::speaker::Speaker;
+use super::speaker::{MessageEnd, Speaker};
 use super::unread::{Steered, UserLine, uuid_of};
 use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TaskEnd, TurnResult};
 use super::words::shortened;
@@ -44,6 +44,8 @@ pub(super) struct Run {
     /// The program says that what it says was stopped.
     is_aborted: bool,
     wake_at: Option<Millis>,
+    /// The conversation was compacted, and its summary has not come.
+    awaits_summary: bool,
     /// The program's word for what went wrong with its model service.
     api_error: Option<String>,
     usage: Option<Usage>,
@@ -75,6 +77,7 @@ impl Run {
             interrupted: None,
             is_aborted: false,
             wake_at: None,
+            awaits_summary: false,
             api_error: None,
             usage: None,
             cost: None,
@@ -201,9 +204,15 @@ impl Run {
                 let call = it.tool_use_id.unwrap_or_default();
                 self.calls.run(&call, now, &mut self.telling);
             }
-            Line::TaskEnded(it) => self.task_ended(now, &it),
+            Line::TaskEnded(it) => {
+                self.task_ended(now, &it);
+                self.wait_for_turn(now, process);
+            }
             Line::Retry(it) => self.telling.notice(Level::Info, notices::of_retry(&it)),
-            Line::Compacted(it) => self.telling.notice(Level::Info, notices::of_compacted(it)),
+            Line::Compacted(it) => {
+                self.awaits_summary = true;
+                self.telling.notice(Level::Info, notices::of_compacted(it));
+            }
             Line::Status(it) => {
                 if let Some(text) = notices::of_mode(&it) {
                     self.telling.notice(Level::Info, text);
@@ -360,7 +369,7 @@ impl Run {
     fn turn_ended(&mut self, now: Millis, result: &TurnResult, process: &Process) {
         self.is_turn_running = false;
         self.is_aborted = false;
-        self.outer.finish_message(now, None, &mut self.calls, &mut self.telling);
+        self.outer.finish_message(now, MessageEnd::Whole, &mut self.calls, &mut self.telling);
         self.add_usage(result.used());
         self.add_cost(result.cost());
         let api_error = self.api_error.take();

@@ -3,7 +3,8 @@
 //! A block comes twice: piece by piece, and finished in an `assistant` line, which is right where
 //! they differ. The finished one comes before the message's end, but it may come later, and again: it
 //! is known by its message's id and by what it says. Only a message that broke off has blocks that are
-//! never finished; the message's end closes those. A sub-agent's blocks come finished only, and so do
+//! never finished; the message's end closes those. If another message comes instead of the end, it says
+//! the same anew, and they are discarded. A sub-agent's blocks come finished only, and so do
 //! its messages: a new id is a new message.
 
 use std::collections::VecDeque;
@@ -18,6 +19,17 @@ use crate::telling::Telling;
 
 /// How many messages that have ended may still be spoken of.
 const REMEMBERED: usize = 32;
+
+/// How a message ends.
+#[derive(Clone, Copy)]
+pub(super) enum MessageEnd {
+    /// It has all been said, as far as anybody can tell.
+    Whole,
+    /// It broke off, for this reason.
+    CutOff(&'static str),
+    /// Another message comes, and nobody has said that this one is over.
+    Superseded,
+}
 
 #[derive(Default)]
 pub(super) struct Speaker {
@@ -50,12 +62,12 @@ impl Speaker {
         self.parent.as_ref() == Some(parent)
     }
 
-    /// `cut_off` is why, where the message broke off. False if there is no place for what was said.
+    /// `end` is how the message ends, if this is its end. False if there is no place for what was said.
     pub(super) fn hear(
         &mut self,
         now: Millis,
         event: ApiEvent,
-        cut_off: Option<&'static str>,
+        end: MessageEnd,
         calls: &mut Calls,
         telling: &mut Telling,
     ) -> bool {
@@ -63,7 +75,7 @@ impl Speaker {
             // Said again.
             ApiEvent::MessageStart { message } if self.is_saying(&message.id) => (),
             ApiEvent::MessageStart { message } => {
-                self.finish_message(now, None, calls, telling);
+                self.finish_message(now, MessageEnd::Superseded, calls, telling);
                 self.start_message(message.id, message.usage, telling);
             }
             ApiEvent::ContentBlockStart { index, content_block } => {
@@ -73,7 +85,7 @@ impl Speaker {
                 return self.grow(index, delta, calls, telling);
             }
             ApiEvent::MessageDelta { delta, usage } => self.take_counts(delta.stop_reason, usage),
-            ApiEvent::MessageStop {} => self.finish_message(now, cut_off, calls, telling),
+            ApiEvent::MessageStop {} => self.finish_message(now, end, calls, telling),
             ApiEvent::ContentBlockStop { index } => {
                 if let Some(piece) = self.piece(index) {
                     piece.is_stopped = true;
@@ -127,17 +139,24 @@ impl Speaker {
     pub(super) fn finish_message(
         &mut self,
         now: Millis,
-        cut_off: Option<&'static str>,
+        end: MessageEnd,
         calls: &mut Calls,
         telling: &mut Telling,
     ) {
         let Some(mut message) = self.message.take() else { return };
+        let is_superseded = matches!(end, MessageEnd::Superseded);
+        let mut cut_off = match end {
+            MessageEnd::CutOff(why) => Some(why),
+            MessageEnd::Whole | MessageEnd::Superseded => None,
+        };
         for piece in &mut message.pieces {
             let is_whole = piece.is_stopped && cut_off.is_none();
             match &mut piece.block {
                 Spoken::Words(words) => {
-                    self.has_words |= !words.is_thinking && words.is_shown();
-                    words.close_as_it_is(self.parent.as_ref(), telling);
+                    let discarded = is_superseded && words.is_open();
+                    cut_off = cut_off.or(discarded.then_some("error"));
+                    self.has_words |= !words.is_thinking && words.is_shown() && !discarded;
+                    words.close_as_it_is(discarded, self.parent.as_ref(), telling);
                 }
                 Spoken::Call(id) => calls.message_ended(id, is_whole, now, telling),
             }
@@ -192,7 +211,7 @@ impl Speaker {
         telling: &mut Telling,
     ) {
         if !self.is_saying(message_id) {
-            self.finish_message(now, None, calls, telling);
+            self.finish_message(now, MessageEnd::Superseded, calls, telling);
             self.start_message(message_id.to_owned(), None, telling);
         }
     }

@@ -7,12 +7,13 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use transcript::Usage;
 
 use crate::ending::price;
+use crate::lenient::lenient;
 
 pub(super) enum Line {
     /// A turn begins.
@@ -28,7 +29,7 @@ pub(super) enum Line {
     /// What a command of the program's own, such as `/context`, has to say.
     CommandOutput(Remark),
     Background(Background),
-    TaskStarted(TaskOf),
+    TaskStarted(TaskStart),
     TaskEnded(TaskEnd),
     Stream(Stream),
     Assistant(Said),
@@ -98,11 +99,6 @@ fn read_system(subtype: &str, line: &str) -> Option<Line> {
 
 fn parse<T: DeserializeOwned>(line: &str, wrap: impl FnOnce(T) -> Line) -> Option<Line> {
     serde_json::from_str(line).ok().map(wrap)
-}
-
-/// Keeps what cannot be read from taking the rest of its line along.
-fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
-    Ok(serde_json::from_value(Value::deserialize(from)?).ok())
 }
 
 #[derive(Deserialize)]
@@ -219,6 +215,9 @@ pub(super) struct Task {
     pub(super) task_id: String,
     #[serde(default, deserialize_with = "lenient")]
     task_type: Option<String>,
+    /// The call that it works for.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) tool_use_id: Option<String>,
 }
 
 impl Task {
@@ -228,14 +227,28 @@ impl Task {
     }
 }
 
+/// Something begins that may go on in the background.
 #[derive(Deserialize)]
-pub(super) struct TaskOf {
+pub(super) struct TaskStart {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) task_id: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) tool_use_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    task_type: Option<String>,
+}
+
+impl TaskStart {
+    pub(super) fn task(&self) -> Option<Task> {
+        let (task_type, tool_use_id) = (self.task_type.clone(), self.tool_use_id.clone());
+        Some(Task { task_id: self.task_id.clone()?, task_type, tool_use_id })
+    }
 }
 
 #[derive(Deserialize)]
 pub(super) struct TaskEnd {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) task_id: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) tool_use_id: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
@@ -351,9 +364,32 @@ pub(super) struct Said {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) aborted: Option<bool>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(super) is_api_error_message: Option<bool>,
+    is_api_error_message: Option<bool>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) error: Option<String>,
+}
+
+impl Said {
+    /// No model has said it: it tells why none did.
+    pub(super) fn is_api_error(&self) -> bool {
+        let is_synthetic = self.message.model.as_deref() == Some("<synthetic>");
+        self.is_api_error_message == Some(true) || (is_synthetic && self.error.is_some())
+    }
+
+    /// The call has come to its end.
+    pub(super) fn ends(&self, provider_id: &str) -> bool {
+        let Content::Blocks(blocks) = &self.message.content else { return false };
+        let is_it = |it: &Block| match it {
+            Block::ToolResult { tool_use_id, .. } => tool_use_id == provider_id,
+            _ => false,
+        };
+        !is_launch(self.tool_use_result.as_ref()) && blocks.iter().any(is_it)
+    }
+}
+
+/// What a call has given, if it goes on in the background.
+pub(super) fn is_launch(structured: Option<&Value>) -> bool {
+    structured.is_some_and(|it| it.get("isAsync") == Some(&Value::Bool(true)))
 }
 
 #[derive(Deserialize)]
@@ -361,6 +397,8 @@ pub(super) struct SaidMessage {
     #[serde(default)]
     pub(super) id: String,
     pub(super) content: Content,
+    #[serde(default, deserialize_with = "lenient")]
+    model: Option<String>,
 }
 
 #[derive(Deserialize)]

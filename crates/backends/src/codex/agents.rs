@@ -182,6 +182,7 @@ impl Codex {
                 if !run.told(now, Some(thread), method, params, line) {
                     run.telling.unrecognized(line);
                 }
+                self.end_if_idle();
             }
         }
     }

@@ -242,6 +242,9 @@ fn in_camel_case(item: &Value) -> Value {
         fields.map(|(name, value)| (camel_case(name), value.clone())).collect();
     if let Some(Value::String(kind)) = item.get_mut("type") {
         *kind = camel_case(kind);
+        if kind == "collabToolCall" {
+            "collabAgentToolCall".clone_into(kind);
+        }
         if kind == "reasoning" {
             let text = item.get("text").cloned().unwrap_or_default();
             item.insert("summary".to_owned(), Value::Array(vec![text]));

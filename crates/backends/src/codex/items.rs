@@ -50,7 +50,9 @@ impl Speaker {
                 self.remark(id, text, telling);
             }
             "contextCompaction" => {
-                self.remark(id, "Codex has shortened the conversation to make room.", telling);
+                if self.end_item(id) {
+                    self.compacted("item", telling);
+                }
             }
             "enteredReviewMode" | "exitedReviewMode" | "error" => {
                 let text = item["review"].as_str().or(item["message"].as_str());
@@ -60,6 +62,16 @@ impl Speaker {
                 Some((name, arguments)) => self.finish(now, id, item, (&name, &arguments), telling),
                 None => telling.unrecognized(raw),
             },
+        }
+    }
+
+    /// Older versions tell of it with a notification alone, newer ones with an item, or with both. `by` is
+    /// the way in which it was told.
+    pub(super) fn compacted(&mut self, by: &'static str, telling: &mut Telling) {
+        let is_echo = self.compaction_told_by.take_if(|it| *it != by).is_some();
+        if !is_echo {
+            self.compaction_told_by = Some(by);
+            telling.notice(Level::Info, "Codex has shortened the conversation to make room.");
         }
     }
 
@@ -229,9 +241,7 @@ fn what_failed(item: &Value, status: &str) -> ErrorInfo {
         return ErrorInfo::new(ErrorCode::ToolError, said);
     }
     match (item["type"].as_str(), item["exitCode"].as_i64()) {
-        (Some("commandExecution"), Some(-1)) => {
-            ErrorInfo::new(ErrorCode::ToolInterrupted, "The command was stopped.")
-        }
+        (Some("commandExecution"), Some(-1)) => stopped(),
         (Some("commandExecution"), Some(code)) => ErrorInfo::new(
             ErrorCode::ToolError,
             format!("The command ended with exit code {code}."),
@@ -241,6 +251,11 @@ fn what_failed(item: &Value, status: &str) -> ErrorInfo {
         }
         _ => ErrorInfo::new(ErrorCode::ToolFailed, "Codex did not say why it failed."),
     }
+}
+
+/// Of a command that did not end by itself.
+pub(super) fn stopped() -> ErrorInfo {
+    ErrorInfo::new(ErrorCode::ToolInterrupted, "The command was stopped.")
 }
 
 fn phase(item: &Value) -> Option<Phase> {
@@ -254,8 +269,8 @@ fn phase(item: &Value) -> Option<Phase> {
 /// Summaries first, then the thoughts themselves, where the model gives them.
 fn thoughts(item: &Value) -> Option<String> {
     let sections = ["summary", "content"].iter().filter_map(|it| item[it].as_array()).flatten();
-    let sections: Vec<&str> =
-        sections.filter_map(Value::as_str).filter(|it| !it.is_empty()).collect();
+    let text = |it: &'_ Value| it.as_str().or(it["text"].as_str()).map(str::to_owned);
+    let sections: Vec<String> = sections.filter_map(text).filter(|it| !it.is_empty()).collect();
     let is_whole = item["summary"].is_array() || item["content"].is_array();
     is_whole.then(|| sections.join("\n\n"))
 }

@@ -15,6 +15,7 @@ use super::output::Output;
 use crate::arguments_summary;
 use crate::openai::FinishReason;
 use crate::own_tools::plain_name;
+use crate::recent::Recent;
 use crate::telling::Telling;
 
 pub(super) struct Speaker {
@@ -31,8 +32,10 @@ pub(super) struct Speaker {
     /// Calls that are done, and whose agents are not.
     held: HashSet<String>,
     /// Codex's ids of items that have ended and not begun again: what comes twice is told once.
-    ended: HashSet<String>,
+    ended: Recent,
     usage: Option<Usage>,
+    /// How the last shortening of the conversation was told.
+    pub(super) compaction_told_by: Option<&'static str>,
 }
 
 /// An open call of the model.
@@ -80,6 +83,10 @@ impl Call {
     pub(super) fn ask(&mut self) {
         (self.was_asked, self.runs_since) = (true, None);
     }
+
+    pub(super) fn runs(&self) -> bool {
+        self.runs_since.is_some()
+    }
 }
 
 /// How a call ended.
@@ -101,8 +108,9 @@ impl Speaker {
             words: Vec::new(),
             calls: Vec::new(),
             held: HashSet::new(),
-            ended: HashSet::new(),
+            ended: Recent::default(),
             usage: None,
+            compaction_told_by: None,
         }
     }
 
@@ -116,12 +124,12 @@ impl Speaker {
 
     /// Ids are the model service's, which may give one again to something else.
     pub(super) fn begin_item(&mut self, item: &str) {
-        self.ended.remove(item);
+        self.ended.forget(item);
     }
 
     /// False if it had ended before.
     pub(super) fn end_item(&mut self, item: &str) -> bool {
-        self.ended.insert(item.to_owned())
+        self.ended.insert(item)
     }
 
     pub(super) fn usage(&self) -> Option<Usage> {
@@ -160,7 +168,7 @@ impl Speaker {
         });
     }
 
-    /// `text` is what Codex finally says; without it, what has come stands.
+    /// `text` is what Codex finally says; without a word of it, what has come stands.
     pub(super) fn finish_words(
         &mut self,
         item: &str,
@@ -173,10 +181,11 @@ impl Speaker {
             return;
         }
         self.start_words(item, is_thinking, phase);
-        if text.as_ref().is_some_and(|it| !it.is_empty()) {
+        let text = text.filter(|it| !it.is_empty());
+        if text.is_some() {
             self.open_words(item, is_thinking, telling);
         }
-        self.ended.insert(item.to_owned());
+        self.ended.insert(item);
         let Some(idx) = self.words.iter().position(|it| it.item == item) else { return };
         let mut words = self.words.remove(idx);
         words.text = text.unwrap_or(words.text);
@@ -342,7 +351,7 @@ impl Speaker {
             return;
         }
         let call = self.calls.remove(idx);
-        self.ended.insert(call.item);
+        self.ended.insert(&call.item);
         if let Some(step) = &mut self.step {
             step.has_results = true;
         }

@@ -1,5 +1,7 @@
 //! A turn, as its notifications tell it: one run of ours.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use transcript::{
     ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunStatus, SteerState, Usage,
@@ -8,10 +10,13 @@ use transcript::{
 use super::agents::SubAgent;
 use super::items::{TEXT, fields};
 use super::questions::Question;
-use super::speaker::Speaker;
-use super::{Codex, Link, PATIENCE_MS, SOURCE, Sent, failure, remarks, wire};
+use super::speaker::{Call, Speaker};
+use super::{Codex, Link, PATIENCE_MS, SOURCE, Sent, failure, items, remarks, wire};
 use crate::Effect;
 use crate::telling::Telling;
+
+/// How many lines may come before the turn has its name.
+const EARLY: usize = 1024;
 
 pub(super) struct Run {
     pub(super) telling: Telling,
@@ -23,11 +28,15 @@ pub(super) struct Run {
     pub(super) start_request: Option<u64>,
     /// None until Codex has named it.
     pub(super) turn: Option<String>,
+    /// What was said of a turn before ours had its name: messages, as read and as they came.
+    early: Vec<(Value, String)>,
     pub(super) is_interrupted: bool,
     /// When to give up waiting for the end of the turn.
     pub(super) deadline: Option<Millis>,
     /// How the turn ended: with agents at work, it is not the end of the run.
-    outcome: Option<(RunStatus, Option<ErrorInfo>)>,
+    pub(super) outcome: Option<(RunStatus, Option<ErrorInfo>)>,
+    /// Codex was told to end its commands, and has to say that they have ended.
+    pub(super) ends_commands: bool,
     /// Codex will not try again; the end of the turn follows.
     pub(super) last_error: Option<Value>,
     pub(super) questions: Vec<Question>,
@@ -44,9 +53,11 @@ impl Run {
             prompt: None,
             start_request: None,
             turn: None,
+            early: Vec::new(),
             is_interrupted: false,
             deadline: None,
             outcome: None,
+            ends_commands: false,
             last_error: None,
             questions: Vec::new(),
             handed_over: Vec::new(),
@@ -60,6 +71,16 @@ impl Run {
             Some(thread) => &mut self.agents.iter_mut().find(|it| it.thread == thread)?.speaker,
         };
         Some((speaker, &mut self.telling))
+    }
+
+    /// Commands that run, with the threads in which they do. None is the turn's own.
+    fn commands(&mut self) -> impl Iterator<Item = (Option<&str>, &mut Call)> {
+        let agents = self.agents.iter_mut();
+        let agents = agents.map(|it| (Some(it.thread.as_str()), &mut it.speaker));
+        let all = std::iter::once((None, &mut self.outer)).chain(agents);
+        let calls =
+            all.flat_map(|(thread, it)| it.open_calls().iter_mut().map(move |it| (thread, it)));
+        calls.filter(|(_, it)| it.name == "shell" && it.runs())
     }
 
     pub(super) fn turn_of_agent(&self, thread: &str) -> Option<&str> {
@@ -130,6 +151,7 @@ impl Run {
             "item/autoApprovalReview/completed" => {
                 telling.notice(Level::Info, remarks::of_review(&params["review"]));
             }
+            "thread/compacted" => speaker.compacted("notification", telling),
             "serverRequest/resolved" => self.withdraw(now, &params["requestId"]),
             "error" => self.failed(agent, params),
             _ => return false,
@@ -177,13 +199,33 @@ impl Codex {
             _ if !self.is_of_turn(params) => (),
             _ => {
                 let now = self.now;
-                let is_known =
-                    self.run.as_mut().is_some_and(|it| it.told(now, None, method, params, line));
-                if !is_known {
+                let Some(run) = &mut self.run else { return };
+                // It is not idle after all, where it does something.
+                let is_waiting = !run.is_interrupted && run.outcome.is_none();
+                if is_waiting && method.starts_with("item/") {
+                    run.deadline = None;
+                }
+                if !run.told(now, None, method, params, line) {
                     self.unrecognized(line);
                 }
+                self.end_if_idle();
             }
         }
+    }
+
+    /// Keeps what is said of a turn while ours has no name yet. False if it is to be heard now.
+    pub(super) fn is_early(&mut self, message: &Value, line: &str) -> bool {
+        let params = &message["params"];
+        let of = params["turnId"].as_str().filter(|_| params["turn"].is_null());
+        if of.is_none() || of == self.ended_turn.as_deref() || !self.is_of_thread(params) {
+            return false;
+        }
+        let is_unnamed = |it: &&mut Run| it.turn.is_none() && it.start_request.is_some();
+        let Some(run) = self.run.as_mut().filter(is_unnamed) else { return false };
+        if run.early.len() < EARLY {
+            run.early.push((message.clone(), line.to_owned()));
+        }
+        true
     }
 
     pub(super) fn is_of_thread(&self, params: &Value) -> bool {
@@ -208,7 +250,11 @@ impl Codex {
         let Some(run) = self.run.as_mut().filter(|_| !is_old) else { return };
         if run.turn.is_none() {
             run.turn = Some(turn.to_owned());
+            let early = std::mem::take(&mut run.early);
             self.interrupt_turn();
+            for (message, line) in early {
+                self.take_message(&message, &line);
+            }
         }
     }
 
@@ -243,8 +289,7 @@ impl Codex {
             return;
         }
         let is_interrupted = run.is_interrupted || turn["status"] == "interrupted";
-        let runs_command = run.outer.open_calls().iter().any(|it| it.name == "shell");
-        if is_interrupted && runs_command {
+        if is_interrupted {
             self.end_commands();
         }
         let Some(run) = &mut self.run else { return };
@@ -268,6 +313,15 @@ impl Codex {
     /// Ends the run if its turn has ended, and all agents have ended theirs.
     pub(super) fn end_if_idle(&mut self) {
         let Some(run) = self.run.as_mut().filter(|it| !it.has_agents_at_work()) else { return };
+        if run.ends_commands && run.commands().next().is_some() {
+            return;
+        }
+        self.end_as_it_did();
+    }
+
+    /// Ends the run as its turn did, if that has ended.
+    pub(super) fn end_as_it_did(&mut self) {
+        let Some(run) = &mut self.run else { return };
         match run.outcome.take() {
             Some(_) if run.is_interrupted => self.end(RunStatus::Cancelled, None),
             Some((RunStatus::Completed, _)) => self.complete(),
@@ -276,9 +330,23 @@ impl Codex {
         }
     }
 
-    /// Codex leaves the commands of an interrupted turn running.
+    /// Codex leaves the commands of an interrupted turn running. The run ends when it says that they have
+    /// ended; one that does not is left to the driver, which ends what stays.
     fn end_commands(&mut self) {
-        if let Link::Open { thread } = &self.link {
+        let (Some(run), Link::Open { thread }) = (&mut self.run, &self.link) else { return };
+        let mut threads = BTreeSet::new();
+        for (of, call) in run.commands() {
+            threads.insert(of.unwrap_or(thread).to_owned());
+            // However it ends now, that is why.
+            call.refusal = Some(items::stopped());
+        }
+        if threads.is_empty() {
+            return;
+        }
+        let until = self.now.plus(PATIENCE_MS);
+        (run.ends_commands, run.deadline) = (true, Some(until));
+        run.telling.push(Effect::WakeAt(until));
+        for thread in threads {
             let params = json!({ "threadId": thread });
             self.request("thread/backgroundTerminals/clean", &params, Sent::Other);
         }
@@ -338,6 +406,7 @@ impl Codex {
         let Some(run) = &mut self.run else { return };
         let client_id = item["clientId"].as_str().unwrap_or_default();
         let is_it = |(id, _): &(MessageId, String)| id.as_str() == client_id;
+        self.echoes_ids |= !client_id.is_empty();
         if let Some(idx) = run.handed_over.iter().position(is_it) {
             let (message_id, text) = run.handed_over.remove(idx);
             self.steered(message_id, text, SteerState::Seen);

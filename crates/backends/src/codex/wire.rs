@@ -133,7 +133,6 @@ pub(super) fn is_silent(method: &str) -> bool {
         "thread/archived",
         "thread/attachment/updated",
         "thread/closed",
-        "thread/compacted",
         "thread/deleted",
         "thread/environment/connected",
         "thread/environment/disconnected",

@@ -17,7 +17,7 @@ use self::beside::Beside;
 use super::branch::Branch;
 use super::pictures::spoken;
 use super::retelling::{About, Said};
-use super::{Imported, Kept, ProgramKind, Retelling, Tail, lines, moment, owned, words};
+use super::{Imported, Kept, ProgramKind, Retelling, Tail, lines, moment, owned, silent, words};
 use crate::claude::{Claude, Settings};
 use crate::{Backend, Launch};
 
@@ -84,14 +84,14 @@ impl<'a> Reader<'a> {
             Some("assistant") => self.hear_assistant(at, line, inside.as_deref()),
             Some("user") => self.hear_user(at, line, inside.as_deref()),
             Some("system") => self.hear_system(at, line),
+            Some(kind) if silent::OF_CLAUDE.contains(&kind) => (),
             Some("custom-title") => {
                 let title = owned(&line["customTitle"]);
                 let (agent, workspace, archived) = (None, None, None);
                 self.told.note(at, Event::SessionUpdated { agent, workspace, title, archived });
             }
             Some("attachment") => self.hear_attachment(at, line),
-            // Prompts, requests and counts that the program keeps for itself.
-            _ => (),
+            _ => self.told.unrecognized(&line.to_string()),
         }
     }
 
@@ -113,6 +113,7 @@ impl<'a> Reader<'a> {
             match line["type"].as_str() {
                 Some("assistant") => self.hear_assistant(at, &line, Some(&call)),
                 Some("user") => self.hear_user(at, &line, Some(&call)),
+                // What the program keeps for itself, and what it keeps of the whole conversation as well.
                 _ => (),
             }
         }
@@ -315,7 +316,14 @@ impl<'a> Reader<'a> {
                 self.close_turn();
                 self.told.notice(at, "Claude Code has shortened the conversation.");
             }
-            _ => (),
+            Some("informational" | "local_command") => {
+                let said = strip_tags(line["content"].as_str().unwrap_or_default());
+                if !said.is_empty() {
+                    self.told.notice(at, said);
+                }
+            }
+            Some(subtype) if silent::OF_CLAUDES_SYSTEM.contains(&subtype) => (),
+            _ => self.told.unrecognized(&line.to_string()),
         }
     }
 

@@ -17,7 +17,7 @@ use self::items::{Output, called_item, fields, in_camel_case, live_item, texts};
 
 use super::pictures::spoken;
 use super::retelling::{About, Said};
-use super::{Imported, Kept, ProgramKind, Retelling, Tail, lines, moment, owned, words};
+use super::{Imported, Kept, ProgramKind, Retelling, Tail, lines, moment, owned, silent, words};
 use crate::codex::{Codex, Settings};
 use crate::{Backend, Launch};
 
@@ -82,8 +82,8 @@ impl Reader {
             Some("compacted") => {
                 self.told.notice(at, "Codex has shortened the conversation to make room.");
             }
-            // What the program keeps for itself.
-            _ => (),
+            Some(kind) if silent::OF_CODEX.contains(&kind) => (),
+            _ => self.told.unrecognized(&line.to_string()),
         }
     }
 
@@ -134,8 +134,11 @@ impl Reader {
                 let error = in_camel_case(&fields(event, &["message", "codex_error_info"]));
                 self.tell(at, "error", json!({ "error": error, "willRetry": false }));
             }
-            // Older versions say here what the service's items say too.
-            _ => (),
+            Some("warning") => {
+                self.told.notice(at, event["message"].as_str().unwrap_or_default());
+            }
+            Some(kind) if silent::OF_CODEXS_EVENTS.contains(&kind) => (),
+            _ => self.told.unrecognized(&event.to_string()),
         }
     }
 
@@ -175,7 +178,28 @@ impl Reader {
             Some("function_call_output" | "custom_tool_call_output") => {
                 self.hear_output(at, item);
             }
-            _ => (),
+            // Where there are items, they tell of it.
+            Some("web_search_call" | "image_generation_call") if self.has_items => (),
+            Some("web_search_call") => self.hear_words(
+                at,
+                item,
+                json!({
+                    "type": "webSearch", "query": item["action"]["query"], "action": item["action"],
+                    "status": item["status"],
+                }),
+            ),
+            Some("image_generation_call") => self.hear_words(
+                at,
+                item,
+                json!({
+                    "type": "imageGeneration", "revisedPrompt": item["revised_prompt"],
+                    "status": item["status"],
+                }),
+            ),
+            // What people have said is told apart; the rest is for the model.
+            Some("message") => (),
+            Some(kind) if silent::OF_CODEXS_ITEMS.contains(&kind) => (),
+            _ => self.told.unrecognized(&item.to_string()),
         }
     }
 
@@ -285,6 +309,8 @@ impl Reader {
         self.called.clear();
         self.is_resting = false;
         self.tell(at, "turn/completed", json!({ "turn": turn }));
+        // The end of its commands, which is not kept.
+        self.told.wait_in_vain(at);
         self.ended_turns.extend(self.turn.take());
     }
 

@@ -13,7 +13,7 @@ use transcript::{Event, Millis, RewindReason};
 use super::branch::Branch;
 use super::pictures::spoken;
 use super::retelling::{About, Said};
-use super::{Imported, Kept, ProgramKind, Retelling, Tail, lines, moment, owned, words};
+use super::{Imported, Kept, ProgramKind, Retelling, Tail, lines, moment, owned, silent, words};
 use crate::pi::{Pi, Settings, failure};
 use crate::{Backend, Launch};
 
@@ -80,7 +80,8 @@ impl Reader {
             Some("custom_message") if entry["display"] == true => {
                 self.told.notice(at, words(&entry["content"]));
             }
-            _ => (),
+            Some(kind) if silent::OF_PI.contains(&kind) => (),
+            _ => self.told.unrecognized(&entry.to_string()),
         }
     }
 
@@ -95,7 +96,8 @@ impl Reader {
                 let ran = format!("$ {}\n{}", field("command"), field("output"));
                 self.told.notice(at, ran.trim_end());
             }
-            _ => (),
+            Some(role) if silent::OF_PIS_ROLES.contains(&role) => (),
+            _ => self.told.unrecognized(&entry.to_string()),
         }
     }
 

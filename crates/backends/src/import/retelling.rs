@@ -27,6 +27,8 @@ pub(super) struct Retelling {
     last_at: Millis,
     /// Lines that the backend has written, which may want an answer.
     written: Vec<Value>,
+    /// Until when the backend waits for something.
+    wakes_at: Option<Millis>,
 }
 
 /// A message of a person's.
@@ -57,6 +59,7 @@ impl Retelling {
             ids: HashMap::new(),
             last_at: Millis::default(),
             written: Vec::new(),
+            wakes_at: None,
         }
     }
 
@@ -121,6 +124,14 @@ impl Retelling {
         self.give(at, Input::Interrupt);
     }
 
+    /// What the open run still waits for does not come.
+    pub(super) fn wait_in_vain(&mut self, at: Millis) {
+        if let Some(until) = self.wakes_at.take().filter(|_| self.is_open) {
+            let effects = self.backend.on(until, Input::Wake);
+            self.carry_out(at, effects);
+        }
+    }
+
     /// Of the open run, or of none.
     pub(super) fn note(&mut self, at: Millis, event: Event) {
         let response_id = self.turns.last().filter(|_| self.is_open).map(|it| it.id.clone());
@@ -171,7 +182,12 @@ impl Retelling {
     }
 
     fn give(&mut self, at: Millis, input: Input) {
-        for effect in self.backend.on(at, input) {
+        let effects = self.backend.on(at, input);
+        self.carry_out(at, effects);
+    }
+
+    fn carry_out(&mut self, at: Millis, effects: Vec<Effect>) {
+        for effect in effects {
             match effect {
                 Effect::Emit(event) => self.note(at, event),
                 Effect::Begin => {
@@ -181,13 +197,14 @@ impl Retelling {
                 }
                 Effect::End(end) => self.end(at, |answer| end.of(answer)),
                 Effect::Write(line) => self.written.extend(serde_json::from_str::<Value>(&line)),
+                Effect::WakeAt(at) => self.wakes_at = Some(at),
                 // It was decided long ago, nobody waits, and no process is there to be ended.
                 Effect::Ask { .. }
                 | Effect::Withdraw(_)
                 | Effect::CannotSteer(_)
-                | Effect::WakeAt(_)
                 | Effect::CloseInput
-                | Effect::Quit => (),
+                | Effect::Quit
+                | Effect::Outdated => (),
                 // Not of a program.
                 Effect::RunTool { .. } | Effect::ReadHistory | Effect::Request(_) => (),
             }

@@ -68,6 +68,11 @@ pub(super) fn cancel_dialog(id: &str) -> String {
     json!({ "type": "extension_ui_response", "id": id, "cancelled": true }).to_string()
 }
 
+/// To a dialog that wants words.
+pub(super) fn answer_dialog(id: &str, words: &str) -> String {
+    json!({ "type": "extension_ui_response", "id": id, "value": words }).to_string()
+}
+
 /// To a dialog that only knows yes and no.
 pub(super) fn confirm(id: &str, verdict: &Verdict) -> String {
     let allowed = matches!(verdict, Verdict::Allowed { .. });

@@ -26,6 +26,8 @@ export default async function (pi: any) {
       const passes = READERS.includes(event.toolName) || ours.has(event.toolName);
       return passes ? undefined : ask(event, ctx);
     });
+    // Before Pi reads its first command. Callboard gives it nothing to do until it has heard this.
+    pi.on("session_start", (_: any, ctx: any) => ctx.ui.setStatus("callboard", "asks"));
   }
   if (url) {
     try {

@@ -1,6 +1,7 @@
-//! Dialogs that extensions of Pi open: questions about calls, which somebody decides, and others.
+//! Dialogs that extensions of Pi open: questions about calls, which somebody decides, and questions of their
+//! own, which are calls here and end with the answer.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use transcript::{CallId, Level};
 
 use super::tools::Call;
@@ -11,6 +12,9 @@ use crate::{Effect, Verdict};
 /// The title of our own extension's dialogs.
 const OURS: &str = "callboard:tool_call";
 
+/// Whose status it is when our extension says that it asks.
+const OUR_STATUS: &str = "callboard";
+
 /// Those about calls that are open.
 #[derive(Default)]
 pub(super) struct Questions(Vec<Question>);
@@ -18,42 +22,61 @@ pub(super) struct Questions(Vec<Question>);
 struct Question {
     call_id: CallId,
     dialog: String,
+    kind: Kind,
+}
+
+/// What the answer consists of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
     /// Our extension asks, which takes more than a yes or no.
-    is_ours: bool,
+    Ours,
+    YesOrNo,
+    Words,
 }
 
 impl Questions {
-    pub(super) fn hear(&mut self, dialog: Dialog, calls: &[Call], out: &mut Out) {
+    /// Gives back a question that is about no call.
+    pub(super) fn hear(&mut self, dialog: Dialog, calls: &[Call], out: &mut Out) -> Option<Dialog> {
         if !dialog.is_question() {
-            return dialog.show(out);
+            dialog.show(out);
+            return None;
         }
-        let is_ours = dialog.is_ours();
-        let Some(call_id) = self.call_of(&dialog, calls) else {
-            dialog.decline(out);
-            let title = failure::shortened(&dialog.title);
-            let text = format!(
-                "An extension of Pi asks “{title}”. Callboard cannot show its questions, and has \
-                 declined."
-            );
-            return out.notice(Level::Info, text);
-        };
+        let Some(call_id) = self.call_of(&dialog, calls) else { return Some(dialog) };
+        let kind = if dialog.is_ours() { Kind::Ours } else { Kind::YesOrNo };
+        self.ask(Question { call_id, dialog: dialog.id, kind }, None, out);
+        None
+    }
+
+    /// A question of its own: `call` is what it is told as.
+    pub(super) fn put(&mut self, dialog: &Dialog, call: CallId, out: &mut Out) {
+        let form = dialog.form();
+        let kind = if form.is_some() { Kind::Words } else { Kind::YesOrNo };
+        self.ask(Question { call_id: call, dialog: dialog.id.clone(), kind }, form, out);
+    }
+
+    fn ask(&mut self, question: Question, form: Option<Value>, out: &mut Out) {
+        let is_ours = question.kind == Kind::Ours;
         out.effects.push(Effect::Ask {
-            call_id: call_id.clone(),
+            call_id: question.call_id.clone(),
             can_edit: is_ours,
-            form: None,
+            form,
             reason: None,
             // Our extension asks about every call.
             is_judged: !is_ours,
         });
-        self.0.push(Question { call_id, dialog: dialog.id, is_ours });
+        self.0.push(question);
     }
 
     /// False if nobody asked.
     pub(super) fn decide(&mut self, call_id: &CallId, verdict: &Verdict, out: &mut Out) -> bool {
-        let Some(Question { dialog, is_ours, .. }) = self.take(call_id) else { return false };
-        out.write(match is_ours {
-            true => command::decide(&dialog, verdict),
-            false => command::confirm(&dialog, verdict),
+        let Some(Question { dialog, kind, .. }) = self.take(call_id) else { return false };
+        out.write(match kind {
+            Kind::Ours => command::decide(&dialog, verdict),
+            Kind::YesOrNo => command::confirm(&dialog, verdict),
+            Kind::Words => match answer(verdict) {
+                Some(words) => command::answer_dialog(&dialog, &words),
+                None => command::cancel_dialog(&dialog),
+            },
         });
         true
     }
@@ -86,7 +109,62 @@ impl Questions {
     }
 }
 
+/// What somebody has filled in. None: they do not answer.
+pub(super) fn answer(verdict: &Verdict) -> Option<String> {
+    let Verdict::Allowed { arguments, .. } = verdict else { return None };
+    let given: Value = serde_json::from_str(arguments.as_deref()?).ok()?;
+    let answers = given.get("answers").unwrap_or(&given);
+    answers.get(ANSWER)?.as_str().map(str::to_owned)
+}
+
+/// The name of the one field that a dialog has.
+const ANSWER: &str = "value";
+
 impl Dialog {
+    /// Under what it is told as a call.
+    pub(super) fn call_name(&self) -> String {
+        format!("dialog-{}", self.id)
+    }
+
+    /// What it asks, if a person can be asked it.
+    pub(super) fn asks(&self) -> Option<Value> {
+        let is_known = ["confirm", "select", "input", "editor"].contains(&self.method.as_str());
+        (is_known && !self.is_ours()).then(|| json!({ "message": self.words() }))
+    }
+
+    fn words(&self) -> String {
+        let words = [Some(&self.title), self.message.as_ref()];
+        let words = words.into_iter().flatten().filter(|it| !it.trim().is_empty());
+        words.map(String::as_str).collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// None where it only takes a yes or a no.
+    fn form(&self) -> Option<Value> {
+        let mut field = json!({ "type": "string", "title": self.title });
+        match self.method.as_str() {
+            "select" => field["enum"] = json!(self.options),
+            "input" => field["description"] = json!(self.placeholder),
+            "editor" => field["default"] = json!(self.prefill),
+            _ => return None,
+        }
+        if let Some(fields) = field.as_object_mut() {
+            fields.retain(|_, it| !it.is_null());
+        }
+        let schema =
+            json!({ "type": "object", "properties": { ANSWER: field }, "required": [ANSWER] });
+        Some(json!({ "message": self.words(), "requestedSchema": schema }))
+    }
+
+    /// Nobody can be asked it.
+    pub(super) fn give_up(&self, out: &mut Out) {
+        self.decline(out);
+        let title = failure::shortened(&self.title);
+        let text = format!(
+            "An extension of Pi asks “{title}”. Callboard cannot show this question, and has declined."
+        );
+        out.notice(Level::Info, text);
+    }
+
     /// Pi waits for an answer, for ever. What nobody knows may be a question.
     fn is_question(&self) -> bool {
         let shows = ["notify", "setStatus", "setWidget", "setTitle", "set_editor_text"];
@@ -95,6 +173,11 @@ impl Dialog {
 
     fn is_ours(&self) -> bool {
         self.method == "input" && self.title == OURS
+    }
+
+    /// Our extension is there, and asks.
+    pub(super) fn is_announcement(&self) -> bool {
+        self.method == "setStatus" && self.status_key.as_deref() == Some(OUR_STATUS)
     }
 
     pub(super) fn decline(&self, out: &mut Out) {

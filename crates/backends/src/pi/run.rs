@@ -12,7 +12,7 @@ use super::questions::Questions;
 use super::speaker::{Speaker, Stop};
 use super::tools::Ended;
 use super::wire::{
-    CompactionEnd, Execution, Line, Message, Response, ResponseData, RetryStart, ToolSaid,
+    CompactionEnd, Dialog, Execution, Line, Message, Response, ResponseData, RetryStart, ToolSaid,
 };
 use super::{Out, Settings, failure};
 use crate::{Effect, Ending, Exit, Verdict};
@@ -21,6 +21,8 @@ use crate::{Effect, Ending, Exit, Verdict};
 const GRACE_MS: u64 = 5000;
 /// After this, a prompt of which nothing came may have been a command that needs no answer.
 const SILENCE_MS: u64 = 5000;
+/// How long a package that has said what it does next is given to say that it is done.
+const SETTLE_MS: u64 = 2000;
 /// When to ask again whether Pi is idle.
 const AGAIN_MS: u64 = 500;
 
@@ -28,6 +30,8 @@ pub(super) struct Run {
     settings: Arc<Settings>,
     speaker: Speaker,
     phase: Phase,
+    /// What Pi is to be told as soon as it may.
+    held: Option<Prompt>,
     /// The command that began it. None: Pi did.
     prompt: Option<String>,
     /// Pi has repeated it, as it understands it.
@@ -36,8 +40,9 @@ pub(super) struct Run {
     questions: Questions,
     /// Why the model stopped last.
     stop: Option<Stop>,
-    /// Pi says itself when it is done.
-    settles: bool,
+    /// Pi may say itself when it is done: its `agent_end` tells what follows. Not every package that tells
+    /// this says it.
+    may_settle: bool,
     /// Somebody wants it to stop: by when it has to.
     interrupt: Option<Millis>,
     /// When to ask whether Pi is idle.
@@ -70,26 +75,35 @@ impl Run {
             settings,
             speaker: Speaker::new(id),
             phase: Phase::Working,
+            held: None,
             prompt: None,
             has_said_prompt: false,
             steers: Vec::new(),
             questions: Questions::default(),
             stop: None,
-            settles: false,
+            may_settle: false,
             interrupt: None,
             ask_at: None,
             wakes_at: None,
         }
     }
 
-    pub(super) fn prompted(
-        id: ResponseId,
-        settings: Arc<Settings>,
-        prompt: Prompt,
-        out: &mut Out,
-    ) -> Self {
-        let command = out.command("prompt", |id| command::prompt(id, prompt));
-        Self { phase: Phase::Prompted, prompt: Some(command), ..Self::by_itself(id, settings) }
+    pub(super) fn prompted(id: ResponseId, settings: Arc<Settings>, prompt: Prompt) -> Self {
+        Self { phase: Phase::Prompted, held: Some(prompt), ..Self::by_itself(id, settings) }
+    }
+
+    /// Tells Pi what it was not told yet.
+    pub(super) fn prompt(&mut self, out: &mut Out) {
+        if let Some(prompt) = self.held.take() {
+            self.prompt = Some(out.command("prompt", |id| command::prompt(id, prompt)));
+        }
+    }
+
+    /// Pi must do nothing.
+    pub(super) fn refuse(&mut self, out: &mut Out) {
+        self.decide("error", "ErrorPolicy", out);
+        out.effects.push(Effect::Quit);
+        self.end(RunStatus::Failed, Some(failure::unguarded()), out);
     }
 
     pub(super) fn hear(&mut self, now: Millis, line: Line, out: &mut Out) {
@@ -97,8 +111,12 @@ impl Run {
             Line::Response(response) => self.answered(now, response, out),
             Line::AgentStart => self.agent_started(out),
             Line::AgentEnd(end) => {
-                self.settles |= end.will_retry.is_some();
-                self.rest(out);
+                self.may_settle |= end.will_retry.is_some();
+                self.phase = Phase::Resting { asked: None };
+                self.ask_at = None;
+                if end.will_retry != Some(true) {
+                    self.rest_on(now, out);
+                }
             }
             Line::AgentSettled(settled) => self.settled(settled.aborted, out),
             Line::MessageStart(message) => self.message_started(&message, out),
@@ -117,13 +135,13 @@ impl Run {
             Line::RetryStart(retry) => self.retry(&retry, out),
             Line::RetryEnd(end) => {
                 if !end.success {
-                    self.rest_on(out);
+                    self.rest_on(now, out);
                 }
             }
             Line::CompactionStart(start) => self.compact(&start.reason, out),
-            Line::CompactionEnd(end) => self.compacted(end, out),
+            Line::CompactionEnd(end) => self.compacted(now, end, out),
             Line::Dialog(dialog) if self.interrupt.is_some() => dialog.decline(out),
-            Line::Dialog(dialog) => self.questions.hear(dialog, &self.speaker.calls, out),
+            Line::Dialog(dialog) => self.hear_dialog(dialog, out),
             Line::ExtensionError(error) => {
                 let (path, why) = (error.extension_path, failure::shortened(&error.error));
                 out.notice(Level::Error, format!("Pi's extension {path} failed: {why}."));
@@ -135,7 +153,7 @@ impl Run {
 
     pub(super) fn steer(&mut self, message_id: MessageId, message: &Value, out: &mut Out) {
         let is_over = matches!(self.phase, Phase::Resting { .. }) || self.interrupt.is_some();
-        if is_over {
+        if is_over || self.held.is_some() {
             out.effects.push(Effect::CannotSteer(message_id));
             return;
         }
@@ -158,6 +176,9 @@ impl Run {
         let Some(call) = self.speaker.calls.iter_mut().find(|it| it.id == *call_id) else {
             return;
         };
+        if call.is_question {
+            return call.answered(now, verdict, out);
+        }
         match verdict {
             Verdict::Allowed { arguments: Some(edited), .. }
                 if command::as_object(edited).is_none() =>
@@ -170,11 +191,29 @@ impl Run {
         }
     }
 
+    /// A question that is about no call becomes one.
+    fn hear_dialog(&mut self, dialog: Dialog, out: &mut Out) {
+        let Some(dialog) = self.questions.hear(dialog, &self.speaker.calls, out) else { return };
+        let Some(asks) = dialog.asks() else { return dialog.give_up(out) };
+        let name = dialog.call_name();
+        if self.speaker.calls.iter().any(|it| it.provider_id == name) {
+            return;
+        }
+        let call = self.speaker.call(&name, "elicitation", out);
+        call.is_question = true;
+        call.finish_arguments(Some(&asks), out);
+        let id = call.id.clone();
+        self.questions.put(&dialog, id, out);
+    }
+
     pub(super) fn interrupt(&mut self, now: Millis, out: &mut Out) {
         if self.interrupt.is_some() {
             return;
         }
         self.interrupt = Some(now.plus(GRACE_MS));
+        if self.held.is_some() {
+            return self.finish(out);
+        }
         out.command("abort", command::abort);
         self.questions.cancel_all(out);
         self.schedule(out);
@@ -273,7 +312,6 @@ impl Run {
     }
 
     fn settled(&mut self, aborted: bool, out: &mut Out) {
-        self.settles = true;
         // Of what was before the prompt.
         if matches!(self.phase, Phase::Prompted) {
             return;
@@ -284,15 +322,14 @@ impl Run {
         self.finish(out);
     }
 
-    /// The agent has ended: for good, if nothing is said to follow.
-    fn rest(&mut self, out: &mut Out) {
-        self.phase = Phase::Resting { asked: None };
-        self.rest_on(out);
-    }
-
-    /// What was to follow is over, too.
-    fn rest_on(&mut self, out: &mut Out) {
-        if matches!(self.phase, Phase::Resting { asked: None }) && !self.settles {
+    /// The agent has ended, and what was to follow is over too: for good, if nothing more is said to follow.
+    fn rest_on(&mut self, now: Millis, out: &mut Out) {
+        if !matches!(self.phase, Phase::Resting { asked: None }) {
+            return;
+        }
+        if self.may_settle {
+            self.ask_at = Some(now.plus(SETTLE_MS));
+        } else {
             self.ask(out);
         }
     }
@@ -388,7 +425,7 @@ impl Run {
         out.notice(Level::Info, format!("{why}Pi is shortening the conversation."));
     }
 
-    fn compacted(&mut self, end: CompactionEnd, out: &mut Out) {
+    fn compacted(&mut self, now: Millis, end: CompactionEnd, out: &mut Out) {
         match (end.error_message, end.aborted) {
             (Some(error), _) => {
                 let why = failure::shortened(&error);
@@ -402,7 +439,7 @@ impl Run {
         if end.will_retry {
             self.stay();
         } else {
-            self.rest_on(out);
+            self.rest_on(now, out);
         }
     }
 

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 use transcript::{CallId, ErrorCode, ErrorInfo, Event, Millis, OutputStream};
 
-use super::Out;
 use super::bash::{self, Ran};
-use super::wire::{Number, ToolSaid};
+use super::wire::{Content, Number, ToolSaid};
+use super::{Out, questions};
+use crate::Verdict;
 
 /// Nobody is asked about these, see `extension.ts`.
 const READERS: &[&str] = &["read", "grep", "find", "ls"];
@@ -25,6 +26,8 @@ pub(super) struct Call {
     output: String,
     /// How many bytes were told.
     printed: usize,
+    /// An extension asks a person something: it is over when that is answered.
+    pub(super) is_question: bool,
     /// Why it must not run.
     refused: Option<ErrorCode>,
     pub(super) has_ended: bool,
@@ -51,6 +54,7 @@ impl Call {
             running_since: None,
             output: String::new(),
             printed: 0,
+            is_question: false,
             refused: None,
             has_ended: false,
         }
@@ -141,6 +145,24 @@ impl Call {
             duration_ms,
             truncated,
         });
+    }
+
+    /// It is a question, and this is what came of it.
+    pub(super) fn answered(&mut self, now: Millis, verdict: &Verdict, out: &mut Out) {
+        let (code, why) = match verdict {
+            Verdict::Allowed { .. } => {
+                self.run(now, out);
+                let content = Content::Text(questions::answer(verdict).unwrap_or_default());
+                let said = ToolSaid { content, ..ToolSaid::default() };
+                let (is_error, duration_ms, is_interrupted) = (false, None, false);
+                return self.end(now, Ended { said, is_error, duration_ms, is_interrupted }, out);
+            }
+            Verdict::Denied { feedback } => {
+                (ErrorCode::ToolDenied, feedback.as_deref().unwrap_or("It was not answered."))
+            }
+            Verdict::TimedOut => (ErrorCode::ApprovalTimeout, "Nobody answered in time."),
+        };
+        self.refuse(ErrorInfo::new(code, why), out);
     }
 
     /// A result of our own, for a call that never ran.

@@ -4,11 +4,12 @@
 use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use transcript::Spent;
 
 use crate::ending::price;
+use crate::lenient::lenient;
 
 #[derive(Debug)]
 pub(super) enum Line {
@@ -133,7 +134,7 @@ pub(super) struct ResponseData {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AgentEnd {
-    /// Only of 1.5, which always says it, and says `agent_settled` when it is done.
+    /// Of 1.5, which always says it, and says `agent_settled` when it is done.
     pub(super) will_retry: Option<bool>,
 }
 
@@ -150,8 +151,11 @@ pub(super) struct Message {
     pub(super) role: String,
     #[serde(default)]
     pub(super) content: Content,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) usage: Option<Usage>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) stop_reason: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) error_message: Option<String>,
     pub(super) tool_call_id: Option<String>,
     pub(super) details: Option<Value>,
@@ -253,10 +257,16 @@ pub(super) struct Usage {
     cost: Value,
 }
 
-/// A count or a duration. It is written as JavaScript has it: any number may come.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(transparent)]
+/// A count or a duration. It is written as JavaScript has it: any number may come, and `null` for what is
+/// none. What is no number counts nothing.
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Number(f64);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Self(lenient(from)?.unwrap_or_default()))
+    }
+}
 
 impl Number {
     pub(super) fn whole(self) -> u64 {
@@ -404,6 +414,15 @@ pub(super) struct Dialog {
     pub(super) placeholder: Option<String>,
     #[serde(rename = "notifyType")]
     pub(super) notify_type: Option<String>,
+    /// Of `select`.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) options: Option<Vec<String>>,
+    /// Of `editor`.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) prefill: Option<String>,
+    /// Of `setStatus`: whose it is.
+    #[serde(rename = "statusKey")]
+    pub(super) status_key: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

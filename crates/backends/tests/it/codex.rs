@@ -11,6 +11,7 @@ mod snapshots;
 mod stage;
 mod stories;
 mod talk;
+mod versions;
 
 use backends::{Exit, Input};
 use serde_json::Value;

@@ -13,11 +13,13 @@ fn programs() -> Vec<(&'static str, Box<dyn Backend>)> {
         let settings = codex::Settings { app_server, ..codex::Settings::default() };
         codex::backend(Arc::new(settings), &launch)
     };
+    let permission_mode = Some("auto".to_owned());
+    let unasked = pi::Settings { permission_mode, ..pi::Settings::default() };
     vec![
         ("claude", Box::new(claude::Claude::new(Arc::default(), &launch))),
         ("codex", codex(true)),
         ("codex exec", codex(false)),
-        ("pi", Box::new(pi::Pi::new(Arc::default(), &launch))),
+        ("pi", Box::new(pi::Pi::new(Arc::new(unasked), &launch))),
     ]
 }
 

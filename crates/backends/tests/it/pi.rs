@@ -2,6 +2,7 @@
 
 mod examples;
 mod fuzz;
+mod guard;
 mod laws;
 mod recording;
 mod snapshots;

@@ -48,6 +48,13 @@ impl Learned {
         (Some(identity) == Identity::of(file).as_ref()).then(|| answer.clone())
     }
 
+    /// What it has said was not true: it is as if it had said that it can do nothing.
+    pub(super) fn refute(&self, file: &Path) {
+        let identity = Identity::of(file);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = identity.map(|it| (it, Some(String::new())));
+    }
+
     /// Asks `file`, unless its answer is known.
     pub(super) async fn ask(
         &self,

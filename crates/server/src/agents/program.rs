@@ -183,6 +183,13 @@ impl ProgramAgent {
         }
     }
 
+    /// It turns out that the better way of driving it does not work, whatever it has said.
+    pub(crate) fn is_outdated(&self) {
+        if let Some(file) = self.found() {
+            self.learned.refute(&file);
+        }
+    }
+
     /// What the installed program has said of itself.
     fn learned(&self) -> Option<String> {
         self.found().and_then(|it| self.learned.of(&it))

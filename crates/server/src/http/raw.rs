@@ -11,8 +11,8 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream};
 use schemars::{JsonSchema, json_schema};
 use serde::{Deserialize, Serialize};
-use store::{NumberedLine, Store, Stored};
-use transcript::{Millis, ResponseId, Seq, SessionId};
+use store::{NumberedLine, ReadRange, Store, Stored};
+use transcript::{Answer, Millis, ResponseId, Seq, SessionId};
 
 use super::App;
 use super::error::HttpError;
@@ -31,6 +31,8 @@ pub(super) struct RawParams {
     limit: Option<usize>,
     /// Only lines that this record of the log was made of.
     seq: Option<u64>,
+    /// Only lines that came from this record, with which a part of an answer begins, to that part's last.
+    part: Option<u64>,
     /// Only lines that came in this run, by the id of its answer.
     run: Option<ResponseId>,
     #[serde(default)]
@@ -105,15 +107,16 @@ enum Records {
 
 impl Wanted {
     fn new(store: &Store, session: SessionId, params: &RawParams) -> Result<Self, store::Error> {
-        let records = match (params.seq, &params.run) {
-            (Some(seq), _) => Records::Within(Seq(seq)..=Seq(seq)),
-            (None, Some(run)) => {
+        let records = match (params.seq, params.part, &params.run) {
+            (Some(seq), _, _) => Records::Within(Seq(seq)..=Seq(seq)),
+            (None, Some(first), _) => of_part(store, &session, Seq(first))?,
+            (None, None, Some(run)) => {
                 let records = store.records_of_run(&session, run)?;
                 let ends = records.first().zip(records.last());
                 let seq = |it| Stored::record(it).seq;
                 ends.map_or(Records::None, |(first, last)| Records::Within(seq(first)..=seq(last)))
             }
-            (None, None) => Records::All,
+            (None, None, None) => Records::All,
         };
         Ok(Self { session, after: params.after, records })
     }
@@ -126,6 +129,26 @@ impl Wanted {
             Records::None => Ok(Vec::new()),
         }
     }
+}
+
+/// From the part's first record to the one that closed it: what is decided about it later is no word of it.
+fn of_part(store: &Store, session: &SessionId, first: Seq) -> Result<Records, store::Error> {
+    let range =
+        ReadRange { after: Seq(first.0.saturating_sub(1)), up_to: None, limit: 1, deltas: true };
+    let run = store.read(session, range)?.records.into_iter().find_map(|it| it.response_id);
+    let Some(run) = run else { return Ok(Records::None) };
+    let mut answer = Answer::replay(&run, []);
+    let mut last = None;
+    for record in store.records_of_run(session, &run)?.iter().map(Stored::record) {
+        let part = |answer: &Answer| answer.parts.iter().rposition(|it| it.first == first);
+        let is_over = part(&answer).is_some_and(|it| !answer.parts[it].is_open());
+        answer.apply(&record);
+        let is_touched = part(&answer).is_some_and(|it| answer.parts[it].changed == record.seq);
+        if is_touched && !is_over {
+            last = Some(record.seq);
+        }
+    }
+    Ok(last.map_or(Records::None, |last| Records::Within(first..=last)))
 }
 
 /// Page after page until all is told: a reader cannot see that a text has been cut.

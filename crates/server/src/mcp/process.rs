@@ -5,14 +5,13 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::last_words::LastWords;
 use crate::processes::{Mark, Processes};
 
 /// How much of what it writes to stderr is kept: the end.
@@ -59,7 +58,7 @@ impl Process {
         let pipes = pipes.ok_or_else(|| format!("{program} has no pipes"))?;
         let (stop, stopped) = watch::channel(false);
         let (tell, ended) = watch::channel(None);
-        let last_words = LastWords::default();
+        let last_words = LastWords::new(LAST_WORDS);
         let process = Self { pid: child.id(), stop, ended, last_words: last_words.clone() };
         tokio::spawn(watch_over(child, mark, stopped, last_words, tell));
         Ok((process, pipes))
@@ -90,7 +89,7 @@ async fn watch_over(
     tell: watch::Sender<Option<String>>,
 ) {
     let processes = Processes::of(child.id(), &mark);
-    let mut listening = child.stderr.take().map(|it| tokio::spawn(listen(it, last_words)));
+    let mut listening = child.stderr.take().map(|it| tokio::spawn(last_words.listen(it)));
     let status = tokio::select! {
         status = child.wait() => status.ok(),
         // An error means that nobody holds it any more, which is a stop too.
@@ -114,30 +113,5 @@ fn describe(status: ExitStatus) -> String {
         (Some(code), _) => format!("it ended with exit code {code}"),
         (None, Some(signal)) => format!("it was ended by signal {signal}"),
         (None, None) => "it ended".to_owned(),
-    }
-}
-
-async fn listen(mut stderr: ChildStderr, last_words: LastWords) {
-    let mut piece = vec![0; 4096];
-    while let Ok(n @ 1..) = stderr.read(&mut piece).await {
-        last_words.push(&piece[..n]);
-    }
-}
-
-/// The end of a text that may be long.
-#[derive(Clone, Default)]
-struct LastWords(Arc<Mutex<Vec<u8>>>);
-
-impl LastWords {
-    fn push(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(bytes);
-        let surplus = kept.len().saturating_sub(LAST_WORDS);
-        kept.drain(..surplus);
-    }
-
-    fn get(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&kept).into_owned()
     }
 }

@@ -75,8 +75,7 @@ pub(crate) fn keep(command: &[OsString]) -> anyhow::Result<ExitCode> {
     // Nor does it stand in the way of whoever wants to remove the program's folder.
     std::env::set_current_dir("/")?;
     let status = wait_for(child)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    runtime.block_on(Processes::below(getpid()).end());
+    Processes::below(getpid()).end_here();
     end_like(status)
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use backends::Exit;
 use store::Store;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -25,6 +25,7 @@ use transcript::{ErrorCode, ErrorInfo};
 use super::lines::{Line, Lines};
 use super::pulse::Pulse;
 use crate::clock;
+use crate::last_words::LastWords;
 use crate::processes::{Begun, Mark, Processes, kept, start_time};
 
 /// A line may be as long as the output of a tool.
@@ -56,6 +57,9 @@ pub(super) enum Heard {
 pub(super) struct Process {
     pub(super) pulse: Arc<Pulse>,
     processes: Processes,
+    /// What it has written to its stderr, and how much of that before this run.
+    last_words: LastWords,
+    written_before: u64,
     /// What its earlier runs have left running.
     earlier_commands: Vec<Begun>,
     heard: VecDeque<Heard>,
@@ -85,11 +89,13 @@ impl Process {
         let (input, lines_in) = mpsc::unbounded_channel();
         let (lines_out, output) = mpsc::channel(PIECES);
         let processes = Processes::kept(child.id(), &mark);
+        let last_words = LastWords::new(STDERR_TAIL);
         let keeper = Keeper {
             child,
             processes: processes.clone(),
             mark,
             store: store.clone(),
+            last_words: last_words.clone(),
             lines_in,
             lines_out,
         };
@@ -98,6 +104,8 @@ impl Process {
         let process = Self {
             pulse,
             processes,
+            last_words,
+            written_before: 0,
             earlier_commands: Vec::new(),
             heard,
             output,
@@ -151,6 +159,13 @@ impl Process {
     /// What runs in the background now is no business of the next run's.
     pub(super) fn begin_run(&mut self) {
         self.earlier_commands = self.processes.commands();
+        self.written_before = self.last_words.written();
+    }
+
+    /// What it has written to its stderr in this run, once.
+    pub(super) fn take_last_words(&mut self) -> String {
+        let before = std::mem::replace(&mut self.written_before, self.last_words.written());
+        self.last_words.since(before)
     }
 
     /// The handle is done when nothing is left of the commands that it has begun in this run.
@@ -176,15 +191,16 @@ struct Keeper {
     processes: Processes,
     mark: Mark,
     store: Store,
+    last_words: LastWords,
     lines_in: mpsc::UnboundedReceiver<String>,
     lines_out: mpsc::Sender<Vec<Heard>>,
 }
 
 impl Keeper {
     async fn keep(self, stopped: oneshot::Receiver<()>) {
-        let Self { mut child, processes, mark, store, lines_in, lines_out } = self;
+        let Self { mut child, processes, mark, store, last_words, lines_in, lines_out } = self;
         let writing = tokio::spawn(write_lines(child.stdin.take(), lines_in));
-        let stderr = tokio::spawn(read_tail(child.stderr.take()));
+        let stderr = child.stderr.take().map(|it| tokio::spawn(last_words.clone().listen(it)));
         let mut reading = tokio::spawn(read_lines(child.stdout.take(), lines_out.clone()));
         let mut is_read = false;
         tokio::select! {
@@ -200,19 +216,16 @@ impl Keeper {
         if !is_read && timeout(LAST_WORDS, &mut reading).await.is_err() {
             reading.abort();
         }
-        let abort = stderr.abort_handle();
-        let stderr = timeout(LAST_WORDS, stderr).await.map_or_else(
-            |_| {
-                abort.abort();
-                String::new()
-            },
-            Result::unwrap_or_default,
-        );
+        if let Some(mut stderr) = stderr
+            && timeout(LAST_WORDS, &mut stderr).await.is_err()
+        {
+            stderr.abort();
+        }
         if let Err(error) = store.remove_process(&mark.value).await {
             tracing::warn!(%error, "the end of a program could not be noted");
         }
         let code = status.ok().and_then(|it| it.code());
-        let _ = lines_out.send(vec![Heard::Exited(Exit { code, stderr })]).await;
+        let _ = lines_out.send(vec![Heard::Exited(Exit { code, stderr: last_words.get() })]).await;
     }
 }
 
@@ -254,17 +267,6 @@ async fn read_lines(stdout: Option<ChildStdout>, heard: mpsc::Sender<Vec<Heard>>
     if let Some(last) = lines.finish() {
         let _ = heard.send(vec![Heard::Line(last)]).await;
     }
-}
-
-async fn read_tail(stderr: Option<ChildStderr>) -> String {
-    let Some(mut stderr) = stderr else { return String::new() };
-    let mut tail = Vec::new();
-    let mut piece = vec![0; PIECE];
-    while let Some(n) = read_some(&mut stderr, &mut piece).await {
-        tail.extend_from_slice(&piece[..n]);
-        tail.drain(..tail.len().saturating_sub(STDERR_TAIL));
-    }
-    String::from_utf8_lossy(&tail).into_owned()
 }
 
 /// None at the end, however it came about.

@@ -133,6 +133,12 @@ impl Worker {
         self.program.as_ref().map(|it| it.process.end_commands())
     }
 
+    /// What its program has written to its stderr in this run, once.
+    pub(super) fn take_last_words(&mut self) -> String {
+        let program = self.program.as_mut();
+        program.map(|it| it.process.take_last_words()).unwrap_or_default()
+    }
+
     pub(super) fn has_spoken(&mut self) {
         if let Some(program) = &mut self.program {
             program.is_silent = false;

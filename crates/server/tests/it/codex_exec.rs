@@ -65,6 +65,34 @@ async fn each_message_is_a_process_that_goes_on_with_the_conversation() {
     assert_eq!(resumed, [false, true], "{args}");
 }
 
+/// Its help promises an app-server, which does not know what we ask it: it is asked once.
+#[tokio::test]
+async fn an_app_server_of_another_time_is_done_without() {
+    let home = playing("thread; text Hello; done_with");
+    let script = home.workspace().join("play");
+    let play = std::fs::read_to_string(&script).unwrap();
+    let app_server = r#"app-server)
+        case "$2" in --help) echo 'codex app-server'; echo 'Commands:'; exit 0 ;; esac
+        echo "$*" >> asked
+        while read -r line; do
+          say '{"id":1,"error":{"code":-32601,"message":"method not found"}}'
+        done
+        exit 0 ;;"#;
+    let (head, rest) = play.split_once("app-server)").unwrap();
+    let (_, rest) = rest.split_once(";;").unwrap();
+    std::fs::write(&script, format!("{head}{app_server}{rest}")).unwrap();
+    let server = home.start();
+    let session = session(&server).await;
+    for _ in 0..2 {
+        let answer = hear(&server, &session, "hello").await;
+        assert_eq!(answer.finish.as_ref().unwrap().status, RunStatus::Completed);
+        assert_eq!(answer.content(), "Hello");
+    }
+    assert_eq!(left(&home, "asked").lines().count(), 1);
+    let agents = server.get("/api/agents").await;
+    assert!(agents["agents"][0]["limits"].is_string(), "{agents}");
+}
+
 #[tokio::test]
 async fn it_is_known_what_it_cannot_do() {
     let home = playing("thread; text Hello; done_with");

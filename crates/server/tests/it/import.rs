@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use transcript::RunStatus;
 
 use crate::log::check_log;
 use crate::program::{Home, Server, TOKEN, output};
+use crate::stand_in::{last_answer, left, playing, status};
 use crate::watcher::{is_quiet, watch_until};
 
 /// A conversation of two turns.
@@ -158,6 +160,33 @@ async fn a_conversation_that_goes_on_here_is_left_alone() {
     let before = server.log(id).await.len();
     assert!(import(&home, &[path.to_str().unwrap()]).contains(": goes on here, nothing added"));
     assert_eq!(server.log(id).await.len(), before);
+}
+
+/// The program is started where the conversation was, and told to take it up again.
+#[tokio::test]
+async fn an_imported_conversation_is_gone_on_with_by_its_program() {
+    let home = playing("hear_user; text Gladly; result; hear_user", "");
+    let folder = home.workspace().canonicalize().unwrap().join("elsewhere");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::copy(home.workspace().join("play"), folder.join("play")).unwrap();
+    let kept = text_of(TALK).replace("\"/workspace\"", &json!(folder).to_string());
+    let line: Value = serde_json::from_str(kept.lines().last().unwrap()).unwrap();
+    let conversation = line["sessionId"].as_str().unwrap();
+    let file = home.workspace().join("kept.jsonl");
+    std::fs::write(&file, &kept).unwrap();
+
+    let server = home.start();
+    assert!(import(&home, &[file.to_str().unwrap()]).contains(": 2 turns added"));
+    let session = only_session(&server).await;
+    let id = session["id"].as_str().unwrap();
+    assert_eq!((&session["agent"], &session["workspace"]), (&json!("claude"), &json!(folder)));
+    server.send(id, "and now?").await;
+    let answer = last_answer(&server, id).await;
+    assert_eq!(status(&answer), RunStatus::Completed);
+    let args = left(&home, "elsewhere/args");
+    assert!(args.contains(&format!("--resume {conversation}")), "{args}");
+    let heard = left(&home, "elsewhere/heard");
+    assert!(heard.contains("and now?") && !heard.contains("SCENARIO"), "{heard}");
 }
 
 #[tokio::test]

@@ -80,6 +80,27 @@ async fn a_program_that_dies_ends_its_run_with_its_last_words() {
     assert!(left(&home, "args").lines().nth(1).unwrap().contains("conversation-1"), "resumed");
 }
 
+/// Its lines and its last words come by different ways, and one may be quicker than the other.
+#[tokio::test]
+async fn a_turn_that_fails_tells_what_the_program_wrote_meanwhile() {
+    let scene = "while :; do hear_user; echo 'the roof leaks' >&2; result true api_error; done";
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    for _ in 0..50 {
+        server.send(&session, "hello").await;
+        let (_, message) = error(&last_answer(&server, &session).await);
+        assert!(
+            message.matches("the roof leaks").count() <= 2,
+            "not what it wrote before: {message}"
+        );
+        if message.contains("It wrote: the roof leaks") {
+            return;
+        }
+    }
+    panic!("it never says so");
+}
+
 #[tokio::test]
 async fn a_program_that_cannot_start_says_what_to_do() {
     let home = playing("", "");
@@ -319,9 +340,16 @@ async fn what_a_program_wrote_can_be_read_back() {
         }
     }
     let page = String::from_utf8(server.get_bytes(&format!("/s/{session}")).await.1).unwrap();
-    let (_, link) = page.split_once(r#"class="raw-link" href=""#).unwrap();
-    let link = link.split_once('"').unwrap().0.replace("&amp;", "&");
-    let (kind, text) = server.get_bytes(&link).await;
+    let links = page.split(r#"class="raw-link" href=""#).skip(1);
+    let links: Vec<String> =
+        links.map(|it| it.split_once('"').unwrap().0.replace("&amp;", "&")).collect();
+    // Of the text, of what nobody understood, and of the whole.
+    assert_eq!(links.len(), 3, "{links:?}");
+    for (link, line) in links.iter().zip([&all[1], &all[2]]) {
+        let text = String::from_utf8(server.get_bytes(link).await.1).unwrap();
+        assert_eq!(text.trim_end(), line["text"].as_str().unwrap());
+    }
+    let (kind, text) = server.get_bytes(&links[2]).await;
     let lines: String =
         all.iter().map(|it| format!("{}\n", it["text"].as_str().unwrap())).collect();
     assert!(kind.starts_with("text/plain"), "{kind}");

@@ -9,9 +9,12 @@ use super::Run;
 use crate::claude::Process;
 use crate::claude::calls::Calls;
 use crate::claude::outcome::{Circumstances, Outcome};
-use crate::claude::speaker::Speaker;
-use crate::claude::wire::{Block, Content, Said, Stream};
+use crate::claude::speaker::{MessageEnd, Speaker};
+use crate::claude::wire::{Block, Content, Said, Stream, is_launch};
 use crate::claude::words::shortened;
+
+/// How the summary of a compacted conversation begins.
+const SUMMARY: &str = "This session is being continued from a previous conversation";
 
 impl Run {
     pub(super) fn hear_stream(
@@ -24,7 +27,7 @@ impl Run {
         let is_cut_off = stream.abandoned_blocks.is_some();
         let is_stopped = self.interrupted.is_some() || self.is_aborted;
         let why = if is_stopped { "cancelled" } else { "error" };
-        let cut_off = is_cut_off.then_some(why);
+        let end = if is_cut_off { MessageEnd::CutOff(why) } else { MessageEnd::Whole };
         if stream.parent_tool_use_id.is_none() && !self.is_turn_running {
             self.turn_begins(now, process);
         }
@@ -34,10 +37,9 @@ impl Run {
             &self.calls,
             stream.parent_tool_use_id.as_deref(),
         ) else {
-            return;
+            return self.hear_stranger(stream.parent_tool_use_id.as_deref(), raw, process);
         };
-        let has_place =
-            speaker.hear(now, stream.event, cut_off, &mut self.calls, &mut self.telling);
+        let has_place = speaker.hear(now, stream.event, end, &mut self.calls, &mut self.telling);
         if !has_place {
             self.telling.unrecognized(raw);
         }
@@ -45,7 +47,7 @@ impl Run {
 
     pub(super) fn hear_assistant(&mut self, now: Millis, said: Said, raw: &str, process: &Process) {
         let parent = said.parent_tool_use_id.as_deref();
-        if parent.is_none() && said.is_api_error_message == Some(true) {
+        if parent.is_none() && said.is_api_error() {
             // The result of the turn repeats the words.
             self.api_error = said.error;
             return;
@@ -78,8 +80,7 @@ impl Run {
         let is_replay = said.is_replay == Some(true);
         let blocks = match said.message.content {
             Content::Text(text) if is_replay => return self.hear_echo(&text),
-            // The summary that a compacted conversation begins with.
-            Content::Text(_) if is_synthetic => return,
+            Content::Text(text) if is_synthetic => return self.hear_synthetic(&text),
             Content::Text(text) => vec![Block::Text { text }],
             Content::Blocks(blocks) => blocks,
         };
@@ -127,8 +128,7 @@ impl Run {
         failed: bool,
         meta: &Value,
     ) {
-        let is_background =
-            structured.as_ref().is_some_and(|it| it.get("isAsync") == Some(&Value::Bool(true)));
+        let is_background = is_launch(structured.as_ref());
         let mut metas = meta.as_array().into_iter().flatten();
         let tool_name = self.calls.name(provider_id).unwrap_or_default();
         let outcome = match failed {
@@ -154,7 +154,7 @@ impl Run {
 
     pub(super) fn sub_agent_ended(&mut self, now: Millis, provider_id: &str) {
         if let Some(mut speaker) = self.inner.remove(provider_id) {
-            speaker.finish_message(now, None, &mut self.calls, &mut self.telling);
+            speaker.finish_message(now, MessageEnd::Whole, &mut self.calls, &mut self.telling);
             self.inner.insert(provider_id.to_owned(), speaker);
         }
     }
@@ -165,6 +165,14 @@ impl Run {
         let output = output.and_then(|it| it.strip_suffix("</local-command-stdout>"));
         if let Some(output) = output.map(str::trim).filter(|it| !it.is_empty()) {
             self.outer.say(output.to_owned(), &mut self.telling);
+        }
+    }
+
+    /// What no user has typed. The summary that a compacted conversation begins with is the model's own.
+    fn hear_synthetic(&mut self, text: &str) {
+        let is_summary = std::mem::take(&mut self.awaits_summary) || text.starts_with(SUMMARY);
+        if !is_summary {
+            self.hear_aside(text);
         }
     }
 

@@ -212,6 +212,16 @@ fn agents_that_end_without_a_word_do_not_keep_the_run_open() {
     assert_eq!(status(&stage), None);
     stage.wake();
     assert_eq!(status(&stage), Some(RunStatus::Completed));
+
+    // Nor do those of a version that tells of each, and lists none.
+    let mut stage = at_work();
+    let task = |what: &str| json!({ "type": "system", "subtype": what, "task_id": "a1", "task_type": "local_agent" });
+    stage.line(&task("task_started").to_string());
+    stage.line(RESULT);
+    assert_eq!((stage.wake(), status(&stage)), (vec![], None));
+    stage.line(&task("task_notification").to_string());
+    stage.wake();
+    assert_eq!(status(&stage), Some(RunStatus::Completed));
 }
 
 #[test]

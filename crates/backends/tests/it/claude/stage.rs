@@ -153,6 +153,7 @@ impl Stage {
             Effect::RunTool { .. }
             | Effect::ReadHistory
             | Effect::Request(_)
+            | Effect::Outdated
             | Effect::CloseInput => {
                 panic!("not for an agent that is a process: {effect:?}")
             }

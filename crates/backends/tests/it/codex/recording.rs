@@ -110,6 +110,7 @@ pub(crate) struct Replay {
     /// Requests of ours that the recorder has not made yet.
     requests: Vec<(String, u64)>,
     has_started_turn: bool,
+    is_stopping: bool,
     thread: Value,
     /// Ours to Codex's questions, and the recorder's.
     pub(crate) answers: Vec<(Value, Value)>,
@@ -124,6 +125,7 @@ impl Replay {
             ids: HashMap::new(),
             requests: Vec::new(),
             has_started_turn: false,
+            is_stopping: false,
             thread: Value::Null,
             answers: Vec::new(),
         }
@@ -162,6 +164,10 @@ impl Replay {
         let method = message["method"].as_str();
         match method.filter(|_| !is_foreign) {
             Some("turn/start") if self.has_started_turn => {
+                // Nobody says more to a run that is being stopped.
+                if self.is_stopping && self.stage.is_running() {
+                    self.stage.wake();
+                }
                 let text = message["params"]["input"][0]["text"].as_str().unwrap();
                 if self.stage.is_running() {
                     self.stage.steer("m1", text);
@@ -175,7 +181,10 @@ impl Replay {
                 let id = params["clientUserMessageId"].as_str().unwrap();
                 self.stage.steer(id, params["input"][0]["text"].as_str().unwrap());
             }
-            Some("turn/interrupt") => self.stage.give(Input::Interrupt),
+            Some("turn/interrupt") => {
+                self.is_stopping = true;
+                self.stage.give(Input::Interrupt);
+            }
             Some(_) => (),
             None if method.is_none() && !message.is_null() => self.answered(message),
             None => return,

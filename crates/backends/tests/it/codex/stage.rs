@@ -32,6 +32,7 @@ pub(crate) struct Stage {
     pub(crate) mended: Vec<String>,
     pub(crate) wake_at: Option<Millis>,
     pub(crate) has_quit: bool,
+    pub(crate) is_outdated: bool,
     /// Messages that wait for the program to take them.
     steering: HashSet<MessageId>,
     steered: HashSet<MessageId>,
@@ -73,6 +74,7 @@ impl Stage {
             mended: Vec::new(),
             wake_at: None,
             has_quit: false,
+            is_outdated: false,
             steering: HashSet::new(),
             steered: HashSet::new(),
             story: String::new(),
@@ -201,6 +203,10 @@ impl Stage {
             }
             Effect::WakeAt(at) => self.wake_at = Some(at),
             Effect::Quit => self.has_quit = true,
+            Effect::Outdated => {
+                self.is_outdated = true;
+                self.run = None;
+            }
             Effect::CloseInput => (),
             Effect::End(ending) => {
                 assert!(is_last, "the end is last");

@@ -347,11 +347,35 @@ fn exec_loses_no_line_to_half_a_letter() {
 }
 
 #[test]
+fn exec_has_a_word_of_its_own_for_agents() {
+    let settings = Settings { app_server: false, ..Settings::default() };
+    let mut stage = Stage::new(backend(Arc::new(settings), &Launch::default()));
+    stage.start("go");
+    stage.told();
+    stage.line(
+        r#"{"type":"item.completed","item":{"id":"i","type":"collab_tool_call","tool":"spawn_agent","prompt":"look","agents_states":{"t2":{"status":"running"}},"status":"completed"}}"#,
+    );
+    let told = stage.told();
+    assert!(
+        told.contains(r#""toolName":"spawn_agent""#) && !told.contains("unrecognized"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_codex_that_refuses_to_begin() {
     let mut old = stage(&Launch::default());
     old.start("go");
     old.refuse("initialize", "too old");
     assert!(old.has_quit && !old.is_running());
+
+    // What it does not know at all is of another time.
+    let mut ancient = stage(&Launch::default());
+    ancient.start("go");
+    ancient.respond("initialize", json!({}));
+    ancient
+        .refuse("thread/start", "Invalid request: unknown variant `thread/start`, expected one of");
+    assert!(ancient.is_outdated && ancient.endings.is_empty());
 
     let mut picky = stage(&Launch::default());
     picky.start("go");

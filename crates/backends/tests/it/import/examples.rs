@@ -276,6 +276,36 @@ fn older_files_of_codex_hold_what_the_service_said() {
 }
 
 #[test]
+fn older_files_of_codex_tell_of_searches_as_the_service_did() {
+    let line = |kind: &str, payload: Value| json!({ "timestamp": "2026-11-15T19:00:00.000Z", "type": kind, "payload": payload });
+    let action = json!({ "type": "search", "query": "rain" });
+    let search =
+        json!({ "type": "web_search_call", "id": "w", "status": "completed", "action": action });
+    let answer = json!({ "type": "message", "role": "assistant", "id": "m",
+        "content": [{ "type": "output_text", "text": "It rains." }] });
+    let imported = import(
+        ProgramKind::Codex,
+        &[
+            line("session_meta", json!({ "id": "t", "cwd": "/w" })),
+            line("event_msg", json!({ "type": "user_message", "message": "Rain?" })),
+            line("response_item", search),
+            line("response_item", answer),
+        ],
+        &[],
+    );
+    becomes(
+        &imported,
+        expect![[r#"
+        > Rain?
+        calls web_search {"query":"rain"} -> {"type":"search","query":"rain"} None Some("") Some("")
+        says "It rains."
+        ends Some(Completed) None None
+
+    "#]],
+    );
+}
+
+#[test]
 fn a_line_that_cannot_be_read_is_kept_where_it_stood() {
     let said = claude_user("u1", None, "go");
     let answer = claude_says("a1", "u1", "end_turn", text("done"));
@@ -287,6 +317,58 @@ fn a_line_that_cannot_be_read_is_kept_where_it_stood() {
         _ => None,
     });
     assert_eq!(unrecognized, Some(("claude", "this is nothing")));
+}
+
+/// What is of no use is named; all else that nobody knows is shown.
+#[test]
+fn what_nobody_knows_is_kept() {
+    let system = |subtype: &str| {
+        claude(
+            subtype,
+            Some("u"),
+            json!({ "type": "system", "subtype": subtype, "content": "Hm." }),
+        )
+    };
+    let of_claude = [
+        claude_user("u", None, "Hello."),
+        claude("x", Some("u"), json!({ "type": "premonition", "of": "rain" })),
+        claude("m", Some("u"), json!({ "type": "file-history-snapshot" })),
+        system("premonition"),
+        system("turn_duration"),
+        system("informational"),
+        claude_says("a", "u", "end_turn", text("Hi.")),
+    ];
+    let codex = |kind: &str, payload: Value| json!({ "timestamp": "2026-11-15T19:00:00.000Z", "type": kind, "payload": payload });
+    let of_codex = [
+        codex("session_meta", json!({ "id": "t", "cwd": "/w" })),
+        codex("event_msg", json!({ "type": "user_message", "message": "Hello." })),
+        codex("premonition", json!({ "of": "rain" })),
+        codex("world_state", json!({})),
+        codex("event_msg", json!({ "type": "premonition" })),
+        codex("event_msg", json!({ "type": "agent_message", "message": "Hi." })),
+        codex("response_item", json!({ "type": "premonition" })),
+        codex("response_item", json!({ "type": "ghost_snapshot" })),
+    ];
+    let pi = |kind: &str, message: Value| json!({ "timestamp": "2026-11-15T19:00:00.000Z", "type": kind, "id": "s", "message": message });
+    let of_pi = [
+        pi("session", json!({})),
+        pi("premonition", json!({})),
+        pi("label", json!({})),
+        pi("message", json!({ "role": "oracle", "content": "Rain." })),
+        pi("message", json!({ "role": "system", "content": "Be kind." })),
+    ];
+    for (kind, lines, expected) in [
+        (ProgramKind::Claude, &of_claude[..], (2, 1)),
+        (ProgramKind::Codex, &of_codex, (3, 0)),
+        (ProgramKind::Pi, &of_pi, (2, 0)),
+    ] {
+        let imported = import(kind, lines, &[]);
+        let entries = imported.turns.iter().flat_map(|it| &it.entries).chain(&imported.rest);
+        let events: Vec<&Event> = entries.map(|it| &it.event).collect();
+        let n_unknown = events.iter().filter(|it| matches!(it, Event::Unrecognized { .. })).count();
+        let n_notices = events.iter().filter(|it| matches!(it, Event::Notice { .. })).count();
+        assert_eq!((n_unknown, n_notices), expected, "{kind:?}");
+    }
 }
 
 #[test]

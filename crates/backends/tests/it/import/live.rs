@@ -25,6 +25,7 @@ const DEVIATIONS: &[(&str, &str)] = &[
     ("codex/app-middrop", UNFINISHED),
     ("codex/app-second-turn-start-while-busy", "The recorder's second message had no id of ours."),
     ("codex/app-sleep-interrupt", UNFINISHED),
+    ("codex/app-sleep-interrupt-clean", UNFINISHED),
     ("codex/exec-approve", EXEC),
     ("codex/exec-e500", EXEC),
     ("codex/exec-edit", EXEC),

@@ -108,7 +108,9 @@ fn nobody_is_asked_in_auto_mode() {
 
 #[test]
 fn pictures_go_along_and_a_broken_answer_is_continued() {
-    let mut pi = Pi::new(Arc::new(Settings::default()), &Launch::default());
+    let permission_mode = Some("auto".to_owned());
+    let settings = Settings { permission_mode, ..Settings::default() };
+    let mut pi = Pi::new(Arc::new(settings), &Launch::default());
     let mut write = |history: Vec<Value>| {
         let response_id = ResponseId::new("r");
         format!("{:?}\n", pi.on(Millis::default(), Input::Start { response_id, history }).last())
@@ -220,15 +222,16 @@ fn a_run_that_pi_starts_by_itself() {
         &stage,
         6,
         expect![[r#"
-        begin
-        notice {"level":"info","text":"Pi goes on: The build is done"}
-        step_start {"index":0}
-        text_start {"partId":"self0.1"}
-        text_done {"partId":"self0.1","text":"Good."}
-        step_finish {"index":0,"finishReason":"stop"}
-        continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Agent"}
-        end Completed
-    "#]],
+            begin
+            notice {"level":"info","text":"Pi goes on: The build is done"}
+            step_start {"index":0}
+            text_start {"partId":"self0.1"}
+            text_done {"partId":"self0.1","text":"Good."}
+            step_finish {"index":0,"finishReason":"stop"}
+            wake_at 2000
+            continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Agent"}
+            end Completed
+        "#]],
     );
 }
 
@@ -370,31 +373,32 @@ fn steering_that_comes_too_late() {
         &stage,
         9,
         expect![[r#"
-        > steer "wait"
-        < {"id":"steer-3","type":"steer","message":"wait"}
-        cannot_steer m1
-        > steer "look"
-        < {"id":"steer-4","type":"steer","message":"look"}
-        step_start {"index":0}
-        agent_linked {"cliSessionId":"s","cwd":"/workspace"}
-        text_start {"partId":"r1.1"}
-        text_done {"partId":"r1.1","text":"Done."}
-        step_finish {"index":0,"finishReason":"stop"}
-        > steer "and"
-        cannot_steer m3
-        continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Agent"}
-        cannot_steer m2
-        end Completed
-        > steer "more"
-        cannot_steer m4
-    "#]],
+            > steer "wait"
+            < {"id":"steer-3","type":"steer","message":"wait"}
+            cannot_steer m1
+            > steer "look"
+            < {"id":"steer-4","type":"steer","message":"look"}
+            step_start {"index":0}
+            agent_linked {"cliSessionId":"s","cwd":"/workspace"}
+            text_start {"partId":"r1.1"}
+            text_done {"partId":"r1.1","text":"Done."}
+            step_finish {"index":0,"finishReason":"stop"}
+            wake_at 2000
+            > steer "and"
+            cannot_steer m3
+            continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Agent"}
+            cannot_steer m2
+            end Completed
+            > steer "more"
+            cannot_steer m4
+        "#]],
     );
 }
 
 #[test]
 fn questions_that_are_not_about_calls() {
     let mut stage = working();
-    stage.ask("select", "Which colour?", "");
+    stage.ask("juggle", "How many balls?", "");
     stage.ask_about_call();
     stage.ask("notify", "", "Saved.");
     stage.ask("setStatus", "", "");
@@ -402,12 +406,12 @@ fn questions_that_are_not_about_calls() {
         &stage,
         4,
         expect![[r#"
-        < {"type":"extension_ui_response","id":"d","cancelled":true}
-        notice {"level":"info","text":"An extension of Pi asks “Which colour?”. Callboard cannot show its questions, and has declined."}
-        < {"type":"extension_ui_response","id":"d","cancelled":true}
-        notice {"level":"info","text":"An extension of Pi asks “callboard:tool_call”. Callboard cannot show its questions, and has declined."}
-        notice {"level":"info","text":"Saved."}
-    "#]],
+            < {"type":"extension_ui_response","id":"d","cancelled":true}
+            notice {"level":"info","text":"An extension of Pi asks “How many balls?”. Callboard cannot show this question, and has declined."}
+            < {"type":"extension_ui_response","id":"d","cancelled":true}
+            notice {"level":"info","text":"An extension of Pi asks “callboard:tool_call”. Callboard cannot show this question, and has declined."}
+            notice {"level":"info","text":"Saved."}
+        "#]],
     );
 }
 

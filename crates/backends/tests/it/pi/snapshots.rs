@@ -73,6 +73,7 @@ fn effect_line(effect: &Effect) -> String {
         Effect::CannotSteer(id) => format!("cannot_steer {id}\n"),
         Effect::WakeAt(at) => format!("wake_at {}\n", at.0),
         Effect::Quit => "quit\n".to_owned(),
+        Effect::Outdated => "outdated\n".to_owned(),
         Effect::End(ending) => {
             let error = ending.error.as_ref().map(|it| format!(" {}: {}", it.code, it.message));
             format!("end {:?}{}\n", ending.status, error.unwrap_or_default())

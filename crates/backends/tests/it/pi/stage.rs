@@ -18,6 +18,9 @@ use crate::log::Log;
 /// Longer than what Pi says in one go takes, shorter than any pause of its own.
 const PAUSE_MS: u64 = 15;
 
+/// What our extension says when Pi has loaded it.
+pub(super) const ANNOUNCEMENT: &str = r#"{"type":"extension_ui_request","id":"s","method":"setStatus","statusKey":"callboard","statusText":"asks"}"#;
+
 pub(super) struct Stage {
     pi: Pi,
     now: Millis,
@@ -60,10 +63,19 @@ struct OpenRun {
 
 impl Stage {
     pub(super) fn new(asks: bool) -> Self {
+        let mut stage = Self::without_extension(asks);
+        stage.give(Input::Spare(ResponseId::new("self0")));
+        if asks {
+            stage.said(ANNOUNCEMENT);
+        }
+        stage
+    }
+
+    pub(super) fn without_extension(asks: bool) -> Self {
         let permission_mode = Some(if asks { "ask" } else { "auto" }.to_owned());
         let settings = Settings { permission_mode, ..Settings::default() };
         let launch = Launch { workspace: "/workspace".to_owned(), ..Launch::default() };
-        let mut stage = Self {
+        Self {
             pi: Pi::new(Arc::new(settings), &launch),
             now: Millis::default(),
             runs: 0,
@@ -78,9 +90,7 @@ impl Stage {
             played: Vec::new(),
             finished: Vec::new(),
             session: Log::new("pi"),
-        };
-        stage.give(Input::Spare(ResponseId::new("self0")));
-        stage
+        }
     }
 
     /// All of it; what was not recorded since the recorder did not ask is made up.
@@ -274,6 +284,7 @@ impl Stage {
             Effect::RunTool { .. }
             | Effect::ReadHistory
             | Effect::Request(_)
+            | Effect::Outdated
             | Effect::CloseInput => {
                 panic!("Pi needs nothing of this: {effect:?}")
             }

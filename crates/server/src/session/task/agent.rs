@@ -148,7 +148,17 @@ impl Task {
                         worker.quit();
                     }
                 }
-                Effect::End(end) => {
+                Effect::Outdated => {
+                    if let Some(worker) = &self.worker {
+                        self.shared.agents.is_outdated(&worker.agent);
+                    }
+                    self.take_back_all();
+                    self.dismiss();
+                    self.after_commit.push(AfterCommit::StartAgent);
+                }
+                Effect::End(mut end) => {
+                    let words = self.worker.as_mut().map(Worker::take_last_words);
+                    end.add_last_words(&words.unwrap_or_default());
                     let Some(run) = &self.run else { return };
                     let ending = end.of(&run.answer);
                     self.end_run(&ending);

@@ -114,6 +114,8 @@ impl Task {
         }
         let code = exit.code.map_or("by a signal".to_owned(), |it| format!("with code {it}"));
         let said = exit.stderr.clone();
+        // The end itself tells them.
+        self.worker.as_mut().map(Worker::take_last_words);
         self.tell_agent(Input::Exited(exit));
         self.worker = None;
         if self.run.is_some() {

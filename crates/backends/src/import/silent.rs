@@ -1,0 +1,93 @@
+//! What files hold and nobody wants to see. Each is named: what a later version writes beside it is shown.
+
+/// Prompts, requests, counts and switches that Claude Code keeps for itself.
+pub(super) const OF_CLAUDE: &[&str] = &[
+    "agent-color",
+    "agent-name",
+    "agent-setting",
+    "ai-title",
+    "api-request",
+    "api-request-blob",
+    "api-request-shape",
+    "atis-latch",
+    "attribution-snapshot",
+    "content-replacement",
+    "cost-state",
+    "file-history-snapshot",
+    "last-prompt",
+    "mode",
+    "permission-mode",
+    "pr-link",
+    "progress",
+    "queue-operation",
+    "speculation-accept",
+    "summary",
+    "tag",
+    "task-summary",
+    "tools-used",
+    "worktree-state",
+];
+
+/// Of its `system` lines.
+pub(super) const OF_CLAUDES_SYSTEM: &[&str] = &[
+    "agents_killed",
+    "api_metrics",
+    "away_summary",
+    "bridge_status",
+    "memory_saved",
+    "microcompact_boundary",
+    "scheduled_task_fire",
+    "stop_hook_summary",
+    "turn_duration",
+];
+
+/// Codex's own state, and what it has counted.
+pub(super) const OF_CODEX: &[&str] = &["token_usage_record", "world_state"];
+
+/// Events of Codex that its items, or what the service said, tell as well.
+pub(super) const OF_CODEXS_EVENTS: &[&str] = &[
+    "agent_message",
+    "agent_reasoning",
+    "agent_reasoning_raw_content",
+    "agent_reasoning_section_break",
+    "context_compacted",
+    "dynamic_tool_call_request",
+    "dynamic_tool_call_response",
+    "exec_command_begin",
+    "exec_command_end",
+    "image_generation_end",
+    "item_started",
+    "mcp_tool_call_begin",
+    "mcp_tool_call_end",
+    "patch_apply_begin",
+    "patch_apply_end",
+    "thread_name_updated",
+    "thread_settings_applied",
+    // One that counts nothing.
+    "token_count",
+    "turn_diff",
+    // Where there are items.
+    "user_message",
+    "view_image_tool_call",
+    "web_search_begin",
+    "web_search_end",
+];
+
+/// What the model service was sent beside the conversation.
+pub(super) const OF_CODEXS_ITEMS: &[&str] =
+    &["additional_tools", "compaction", "ghost_snapshot", "tool_search_call", "tool_search_output"];
+
+/// Switches, marks of extensions, and what Pi puts in the place of what it has cut away.
+pub(super) const OF_PI: &[&str] = &[
+    "branch_summary",
+    "context_edit",
+    "custom",
+    "custom_message",
+    "label",
+    "session",
+    "thinking_level_change",
+];
+
+/// Whose messages are for the model alone.
+pub(super) const OF_PIS_ROLES: &[&str] =
+    &["branchSummary", "compactionSummary", "custom", "system"];

@@ -1,0 +1,173 @@
+//! What other versions say, leave out or say in another order.
+
+use backends::{Input, Launch, Verdict};
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+use transcript::RunStatus;
+
+use super::stage::Stage;
+use super::talk::{THREAD, TURN, command, in_turn, stage};
+
+#[track_caller]
+fn check(stage: &mut Stage, expected: Expect) {
+    expected.assert_eq(&stage.told());
+}
+
+#[test]
+fn what_is_shown_is_not_wiped_by_an_end_without_words() {
+    let mut stage = in_turn();
+    let delta = |id: &str| json!({ "itemId": id, "delta": "Hm." });
+    stage.notify("item/reasoning/summaryTextDelta", delta("r"));
+    stage.completed(json!({ "type": "reasoning", "id": "r", "summary": [] }));
+    stage.notify("item/agentMessage/delta", delta("m"));
+    stage.completed(json!({ "type": "agentMessage", "id": "m", "text": "" }));
+    let sections = json!([{ "type": "summary_text", "text": "One" }, "Two"]);
+    stage.completed(json!({ "type": "reasoning", "id": "s", "summary": sections }));
+    assert_eq!(stage.said, ["Hm.", "Hm.", "One\n\nTwo"]);
+}
+
+#[test]
+fn what_is_said_before_the_turn_has_its_name_is_heard_then() {
+    let mut stage = stage(&Launch::default());
+    stage.start("go");
+    stage.respond("initialize", json!({}));
+    stage.respond("thread/start", json!({ "thread": { "id": THREAD } }));
+    stage.told();
+    stage.completed(json!({ "type": "agentMessage", "id": "m", "text": "Early." }));
+    let item = json!({ "type": "agentMessage", "id": "o", "text": "Of another turn." });
+    stage.notify("item/completed", json!({ "turnId": "turn-0", "item": item }));
+    stage.started(command("c", "inProgress"));
+    stage.ask(
+        7,
+        "item/commandExecution/requestApproval",
+        json!({ "itemId": "c", "command": "ls" }),
+    );
+    assert_eq!(stage.told(), "");
+    stage.respond("turn/start", json!({ "turn": { "id": TURN } }));
+    check(
+        &mut stage,
+        expect![[r#"
+            step_start {"index":0}
+            text_start {"partId":"r1.1"}
+            text_done {"partId":"r1.1","text":"Early."}
+            tool_call_start {"callId":"r1.2","providerCallId":"c","toolName":"shell","executor":"agent"}
+            tool_arguments_done {"callId":"r1.2","arguments":"{\"command\":\"ls\",\"cwd\":\"/w\"}","summary":"command: 'ls', cwd: '/w'","validation":"not_required"}
+            tool_running {"callId":"r1.2"}
+            ASK r1.2 null
+        "#]],
+    );
+}
+
+/// An idle thread is one whose turn has ended, but for what comes after.
+#[test]
+fn a_turn_that_goes_on_has_not_ended() {
+    let mut stage = in_turn();
+    stage.notify("thread/status/changed", json!({ "status": { "type": "idle" } }));
+    stage.started(command("c", "inProgress"));
+    stage.wake();
+    assert!(stage.is_running());
+}
+
+#[test]
+fn a_message_that_no_model_has_seen_comes_back_where_codex_says_what_it_has_seen() {
+    let mut stage = in_turn();
+    for id in ["m1", "m2"] {
+        stage.steer(id, "look");
+        stage.respond("turn/steer", json!({ "turnId": TURN }));
+    }
+    stage.completed(json!({ "type": "userMessage", "id": "u", "clientId": "m1", "content": [] }));
+    stage.told();
+    stage.turn_completed(TURN, "completed");
+    assert!(stage.told().contains("m2"), "it was never seen");
+}
+
+#[test]
+fn a_correction_that_codex_does_not_take_is_told() {
+    let mut stage = in_turn();
+    stage.started(command("c", "inProgress"));
+    stage.ask(
+        7,
+        "item/commandExecution/requestApproval",
+        json!({ "itemId": "c", "command": "ls" }),
+    );
+    stage.decide(Verdict::Denied { feedback: Some("use make".to_owned()) });
+    stage.told();
+    stage.refuse("turn/steer", "no active turn");
+    check(
+        &mut stage,
+        expect![[r#"
+            notice {"level":"error","text":"Codex did not take what you said of its call of sh… (124 bytes)"}
+        "#]],
+    );
+}
+
+/// By a notification, by an item, or by both, in either order.
+#[test]
+fn a_conversation_that_was_shortened_is_told_once_each_time() {
+    let (note, item) = ("thread/compacted", "item/completed");
+    for (said, times) in [
+        (&[note][..], 1),
+        (&[item], 1),
+        (&[note, item], 1),
+        (&[item, note], 1),
+        (&[note, note], 2),
+        (&[item, item], 2),
+        (&[item, note, item, note], 2),
+    ] {
+        let mut stage = in_turn();
+        for (idx, method) in said.iter().enumerate() {
+            let item = json!({ "type": "contextCompaction", "id": format!("k{idx}") });
+            stage.notify(method, json!({ "item": item }));
+        }
+        assert_eq!(stage.told().matches("shortened").count(), times, "{said:?}");
+    }
+}
+
+/// Codex leaves them running, its agents' too. It is told to end them, and has the time to.
+#[test]
+fn a_stopped_run_ends_when_its_commands_have() {
+    let mut stage = with_agent();
+    stage.started(command("c", "inProgress"));
+    of_agent(&mut stage, "item/started", json!({ "item": command("d", "inProgress") }));
+    stage.give(Input::Interrupt);
+    let turn = json!({ "id": "its-turn", "status": "interrupted" });
+    of_agent(&mut stage, "turn/completed", json!({ "turn": turn }));
+    stage.turn_completed(TURN, "interrupted");
+    let cleaned = stage.written.iter().filter(|it| it.contains("backgroundTerminals/clean"));
+    let cleaned: Vec<bool> = cleaned.map(|it| it.contains(THREAD)).collect();
+    assert_eq!(cleaned, [false, true]);
+    let mut killed = command("c", "failed");
+    killed["exitCode"] = json!(143);
+    stage.completed(killed);
+    assert!(stage.told().contains("tool_interrupted"), "it did not fail: it was stopped");
+    assert!(stage.is_running(), "the agent's command has not ended");
+    of_agent(&mut stage, "item/completed", json!({ "item": command("d", "failed") }));
+    assert_eq!(stage.endings[0].status, RunStatus::Cancelled);
+    assert!(!stage.has_quit);
+
+    // One that does not say so is not waited for, and may live on.
+    let mut stage = in_turn();
+    stage.started(command("c", "inProgress"));
+    stage.give(Input::Interrupt);
+    stage.turn_completed(TURN, "interrupted");
+    assert!(stage.is_running());
+    stage.wake();
+    assert_eq!(stage.endings[0].status, RunStatus::Cancelled);
+    assert!(!stage.has_quit);
+}
+
+fn with_agent() -> Stage {
+    let mut stage = in_turn();
+    let spawn = json!({
+        "type": "collabAgentToolCall", "id": "a", "tool": "spawnAgent", "status": "inProgress",
+        "receiverThreadIds": ["agent"],
+    });
+    stage.started(spawn);
+    of_agent(&mut stage, "turn/started", json!({ "turn": { "id": "its-turn" } }));
+    stage
+}
+
+fn of_agent(stage: &mut Stage, method: &str, mut params: Value) {
+    (params["threadId"], params["turnId"]) = (json!("agent"), json!("its-turn"));
+    stage.line(&json!({ "method": method, "params": params }).to_string());
+}
