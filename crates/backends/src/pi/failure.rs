@@ -37,9 +37,9 @@ fn split(message: &str) -> (Option<u16>, &str) {
 /// Nobody would be asked before a tool runs.
 pub(super) fn unguarded() -> ErrorInfo {
     let message = "Pi has not loaded Callboard's extension, so it would run every tool without asking. \
-                   Callboard has not given it the message, and ends it. See what Pi prints when \
-                   it is started and what this agent's `args` say of extensions; or set \
-                   `permission_mode = \"auto\"`, and nothing is asked.";
+                   Callboard has not given it the message, and ends it. See what Pi prints when it is \
+                   started and what this agent's args say of extensions; or set its permission_mode to \
+                   auto, and nothing is asked.";
     ErrorInfo::new(ErrorCode::AgentExited, message)
 }
 
