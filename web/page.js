@@ -636,7 +636,7 @@ async function deliver(said, pending) {
     const id = session ?? (await makeSession());
     const body = { text, clientId, attachments, mode };
     const { state, messageId } = await json("POST", `/api/sessions/${id}/messages`, body);
-    unsent = undefined;
+    if (unsent?.clientId === clientId) unsent = undefined;
     pending.dataset.messageId = messageId;
     dropSent();
     if (mode === "steer" && state === "queued") say("The agent cannot take it now: it is queued.");

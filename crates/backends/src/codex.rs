@@ -309,7 +309,9 @@ impl Codex {
         if self.now < deadline {
             return run.telling.push(Effect::WakeAt(deadline));
         }
-        if run.outcome.is_some() {
+        // Agents that do not heed a stop live in the program, and end with it.
+        let defies_stop = run.is_interrupted && run.has_agents_at_work();
+        if run.outcome.is_some() && !defies_stop {
             return self.end_as_it_did();
         }
         if run.is_interrupted {
@@ -453,6 +455,10 @@ impl Codex {
     /// It has an app-server, of another time.
     fn outdated(&mut self, method: &str) {
         self.link = Link::Lost;
+        if self.run.as_ref().is_some_and(|it| it.is_interrupted) {
+            self.push(Effect::Quit);
+            return self.end(RunStatus::Cancelled, None);
+        }
         if let Some(mut run) = self.run.take() {
             let text = format!(
                 "The app-server of this Codex does not know {method}, so `codex exec` is used instead."

@@ -81,6 +81,10 @@ impl Questions {
         true
     }
 
+    pub(super) fn are_open(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     /// The call is over without an answer.
     pub(super) fn withdraw(&mut self, call_id: &CallId, out: &mut Out) {
         out.effects.extend(self.take(call_id).map(|it| Effect::Withdraw(it.call_id)));

@@ -293,7 +293,7 @@ impl Run {
     }
 
     fn state_answered(&mut self, now: Millis, state: &ResponseData, out: &mut Out) {
-        if state.is_streaming || state.is_compacting {
+        if state.is_streaming || state.is_compacting || self.questions.are_open() {
             self.phase = Phase::Resting { asked: None };
             self.ask_at = Some(now.plus(AGAIN_MS));
         } else {
@@ -491,6 +491,8 @@ impl Run {
         if self.steers.iter().any(|it| it.is_handed_over) {
             out.effects.push(Effect::Quit);
         }
+        // Pi would wait for the answer for ever.
+        self.questions.cancel_all(out);
         let unseen = self.steers.drain(..);
         out.effects.extend(unseen.map(|it| Effect::CannotSteer(it.message_id)));
         // The sum of what the steps have used and cost is the driver's to make.

@@ -83,6 +83,17 @@ fn a_stop_stops_it_too() {
     assert_eq!(status(&stage), Some(RunStatus::Cancelled));
 }
 
+/// It lives in the program, and ends with that.
+#[test]
+fn one_that_does_not_heed_a_stop_ends_with_the_program() {
+    let mut stage = with_agent();
+    stage.give(Input::Interrupt);
+    stage.turn_completed(TURN, "interrupted");
+    stage.wake();
+    assert_eq!(status(&stage), Some(RunStatus::Cancelled));
+    assert!(stage.has_quit);
+}
+
 /// Codex tells of a call and of its agent's turn in no fixed order.
 #[test]
 fn whatever_is_told_first_the_agent_speaks_within_its_call() {

@@ -377,6 +377,15 @@ fn a_codex_that_refuses_to_begin() {
         .refuse("thread/start", "Invalid request: unknown variant `thread/start`, expected one of");
     assert!(ancient.is_outdated && ancient.endings.is_empty());
 
+    // What was stopped meanwhile is not begun with another.
+    let mut stopped = stage(&Launch::default());
+    stopped.start("go");
+    stopped.respond("initialize", json!({}));
+    stopped.respond("thread/start", json!({ "thread": { "id": THREAD } }));
+    stopped.give(Input::Interrupt);
+    stopped.refuse("turn/start", "Invalid request: unknown variant `turn/start`, expected one of");
+    assert!(!stopped.is_outdated && !stopped.is_running());
+
     let mut picky = stage(&Launch::default());
     picky.start("go");
     picky.respond("initialize", json!({}));

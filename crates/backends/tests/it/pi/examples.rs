@@ -208,6 +208,25 @@ fn a_command_that_needs_no_answer() {
     );
 }
 
+/// A person takes longer than Pi needs to say that it does nothing.
+#[test]
+fn a_command_that_asks_is_waited_for() {
+    let mut stage = prompted();
+    stage.say(json!({ "type": "response", "id": "prompt-2", "success": true }));
+    stage.ask("confirm", "Really?", "");
+    for _ in 0..3 {
+        stage.wake();
+        stage.answer_states();
+    }
+    assert!(!stage.is_idle(), "the question is open");
+    stage.give(Input::Interrupt);
+    for _ in 0..3 {
+        stage.wake();
+        stage.answer_states();
+    }
+    assert!(stage.is_idle());
+}
+
 #[test]
 fn a_run_that_pi_starts_by_itself() {
     let mut stage = Stage::new(true);
