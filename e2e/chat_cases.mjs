@@ -7,6 +7,7 @@ import { after, before, test } from "node:test";
 
 import { assertKept, call, kept, outline, shared, text } from "./ai_sdk.mjs";
 import { startCallboard, until } from "./callboard.mjs";
+import { FILE, HISTORY, HISTORY_4, LINK, PICTURE, newParts } from "./chat_brought.mjs";
 import { startModel } from "./models.mjs";
 
 /**
@@ -501,8 +502,6 @@ add("a message sent while the agent works is answered in its turn", async (setti
   assert.deepEqual(shared((await other.look()).messages, client), shared([first, ...rest], client));
 });
 
-const PICTURE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-const FILE = { type: "file", mediaType: "image/png", filename: "dot.png", url: PICTURE };
 
 /** Messages with every file of ours in the place of its address. @param {Callboard} callboard @param {any[]} messages */
 async function withFiles(callboard, messages) {
@@ -524,7 +523,6 @@ add("a file goes along with a message", async ({ client, callboard }) => {
   assert.deepEqual(shared((await chat.look()).messages, client), shared(there, client));
 });
 
-const LINK = { type: "file", mediaType: "image/png", url: "https://example.com/dot.png" };
 
 add(
   "a message comes back as it was sent: texts, files, links and data in their order, and what is said about it",
@@ -549,86 +547,6 @@ add("a file goes along by its address alone", async ({ client, callboard, model 
   assert.match(JSON.stringify(model.asked.at(-1).messages.at(-1)), /https:\/\/example\.com\/dot\.png/);
   await assertKept(chat, callboard, client);
 });
-
-const SIGNED = { anthropic: { signature: "s" } };
-
-/** A call about which somebody was asked. @param {string} id @param {boolean} approved @param {object} more */
-const asked = (id, approved, more) => ({ type: "tool-rm", toolCallId: id, input: {}, approval: { id: `approval_${id}`, approved }, ...more });
-
-/** What later versions have besides. @param {Client} client @returns {any[]} */
-const newParts = ({ profile }) => [
-  ...(profile < 6 ? [] : [asked("c4", true, { state: "output-available", output: "gone" }), asked("c5", false, { state: "output-denied" })]),
-  ...(profile < 7 ? [] : [{ type: "custom", kind: "openai.compaction" }, { type: "reasoning-file", mediaType: "image/png", url: PICTURE }]),
-];
-
-/** A conversation that was held elsewhere, with every kind of part. */
-const HISTORY = [
-  { id: "u1", role: "user", parts: [FILE, { type: "text", text: "Look" }] },
-  {
-    id: "a1",
-    role: "assistant",
-    parts: [
-      { type: "step-start" },
-      { type: "reasoning", id: "t1", text: "Hm.", state: "done", providerMetadata: SIGNED },
-      { type: "text", text: "I will look.", state: "done", providerMetadata: SIGNED },
-      {
-        type: "tool-look",
-        toolCallId: "c1",
-        state: "output-available",
-        input: { at: 1 },
-        output: { seen: true },
-        providerExecuted: true,
-        callProviderMetadata: SIGNED,
-      },
-      { type: "dynamic-tool", toolName: "mcp_touch", toolCallId: "c3", state: "output-available", input: {}, output: "soft" },
-      { type: "tool-touch", toolCallId: "c2", state: "output-error", input: {}, errorText: "Too hot." },
-      { type: "step-start" },
-      { type: "source-url", sourceId: "s1", url: "https://example.com", title: "Example" },
-      { type: "source-document", sourceId: "s2", mediaType: "application/pdf", title: "Paper", filename: "p.pdf" },
-      { type: "file", mediaType: "image/png", filename: "dot.png", url: PICTURE, providerMetadata: SIGNED },
-      { type: "data-weather", id: "w", data: { sun: true } },
-      { type: "text", text: "A dot.", state: "done" },
-    ],
-  },
-];
-
-/** The same in version 4, which has fewer kinds. */
-const HISTORY_4 = [
-  {
-    id: "u1",
-    role: "user",
-    content: "Look",
-    parts: [{ type: "text", text: "Look" }],
-    experimental_attachments: [{ name: "dot.png", contentType: "image/png", url: PICTURE }],
-  },
-  {
-    id: "a1",
-    role: "assistant",
-    content: "I will look.A dot.",
-    parts: [
-      { type: "step-start" },
-      { type: "reasoning", reasoning: "Hm.", details: [{ type: "text", text: "Hm." }] },
-      { type: "text", text: "I will look." },
-      {
-        type: "tool-invocation",
-        toolInvocation: { state: "result", step: 0, toolCallId: "c1", toolName: "look", args: { at: 1 }, result: { seen: true } },
-      },
-      {
-        type: "tool-invocation",
-        toolInvocation: {
-          state: "result",
-          step: 0,
-          toolCallId: "c2",
-          toolName: "touch",
-          args: {},
-          result: { error: { code: "tool_error", message: "Too hot." } },
-        },
-      },
-      { type: "step-start" },
-      { type: "text", text: "A dot." },
-    ],
-  },
-];
 
 add("a new chat brings its history along, and the agent knows it", async ({ client, callboard, model }) => {
   const messages = structuredClone(client.profile === 4 ? HISTORY_4 : HISTORY);
