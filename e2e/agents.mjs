@@ -3,6 +3,7 @@
 import { mkdir, mkdtemp, readdir, readFile, readlink, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { after, before } from "node:test";
 
 import { startCallboard, until } from "./callboard.mjs";
 import { startModels } from "./models.mjs";
@@ -25,6 +26,18 @@ export function startStage(scope, kind) {
   return start(scope, kind, (home, models) =>
     kind === "openai" ? modelConfig(models) : programConfig(kind, home, models, modes),
   );
+}
+
+/** The same for a suite of tests, from its beginning to its end. @param {Kind} kind */
+export function useStage(kind) {
+  const stage = /** @type {Stage} */ (Object.create(Stage.prototype));
+  /** @type {() => Promise<void>} */
+  let end = async () => {};
+  before(async () => {
+    Object.assign(stage, await startStage({ after: (it) => void (end = it) }, kind));
+  });
+  after(() => end());
+  return stage;
 }
 
 /** All programs on one Callboard, each under its own name. @param {Scope} scope @param {Program} first */

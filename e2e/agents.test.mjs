@@ -4,14 +4,14 @@
 // stands between.
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 
 import { ASKS, CORRECTS, ESCALATES, FORMS } from "./agent_asks.mjs";
 import { assertAllClosed, told } from "./agent_case.mjs";
 import { OTHERS } from "./agent_others.mjs";
 import { BACKGROUND, DELEGATES, PROGRAM_STOPS, STOPS } from "./agent_stops.mjs";
 import { WORK } from "./agent_work.mjs";
-import { KINDS, startStage } from "./agents.mjs";
+import { KINDS, useStage } from "./agents.mjs";
 import { useBrowser } from "./browser.mjs";
 import { answered, openSession, say, setRoot } from "./drive.mjs";
 
@@ -182,14 +182,7 @@ const browser = useBrowser();
 
 for (const kind of KINDS) {
   describe(kind, () => {
-    /** @type {Stage} */
-    let stage;
-    /** @type {() => Promise<void>} */
-    let end = async () => {};
-    before(async () => {
-      stage = await startStage({ after: (it) => void (end = it) }, kind);
-    });
-    after(() => end());
+    const stage = useStage(kind);
 
     const its = DIFFERENCES[kind];
     for (const [name, play] of Object.entries(CASES[kind])) {

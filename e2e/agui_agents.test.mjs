@@ -1,24 +1,17 @@
 // AG-UI with every agent: Callboard's own loop around a model, and the real command-line agents.
 
 import assert from "node:assert/strict";
-import { describe, before, after, test } from "node:test";
+import { describe, test } from "node:test";
 
 import { RELEASES, assertKept, calls, complaints, of, openAgent, runWell } from "./ag_ui.mjs";
-import { KINDS, startStage } from "./agents.mjs";
+import { KINDS, useStage } from "./agents.mjs";
 
 const TIMEOUT_MS = 60_000;
 const [, , NEWEST] = RELEASES;
 
 for (const kind of KINDS) {
   describe(kind, () => {
-    /** @type {Awaited<ReturnType<typeof startStage>>} */
-    let stage;
-    /** @type {() => Promise<void>} */
-    let end = async () => {};
-    before(async () => {
-      stage = await startStage({ after: (it) => void (end = it) }, kind);
-    });
-    after(() => end());
+    const stage = useStage(kind);
 
     /** A client of a new session. @param {boolean} asks */
     const open = async (asks) => {

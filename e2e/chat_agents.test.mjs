@@ -1,9 +1,9 @@
 // The AI SDK's own chat with every agent: Callboard's loop around a model, and the real command-line agents.
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 
-import { KINDS, startStage } from "./agents.mjs";
+import { KINDS, useStage } from "./agents.mjs";
 import { assertKept, call, kept, outline, release, text } from "./ai_sdk.mjs";
 import { until } from "./callboard.mjs";
 
@@ -27,14 +27,7 @@ async function settled(chat, isSo = () => true) {
 
 for (const kind of KINDS) {
   describe(kind, () => {
-    /** @type {Awaited<ReturnType<typeof startStage>>} */
-    let stage;
-    /** @type {() => Promise<void>} */
-    let end = async () => {};
-    before(async () => {
-      stage = await startStage({ after: (it) => void (end = it) }, kind);
-    });
-    after(() => end());
+    const stage = useStage(kind);
 
     /** A chat of a new session. @param {boolean} asks */
     const open = async (asks) => {

@@ -6,9 +6,9 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
-import { startStage } from "./agents.mjs";
+import { useStage } from "./agents.mjs";
 import { listFaults, useBrowser } from "./browser.mjs";
 import { NATURAL, startCallboard } from "./callboard.mjs";
 import { answered, contentWidth, field, openSession, say } from "./drive.mjs";
@@ -17,14 +17,7 @@ import { fromLog } from "./gallery.mjs";
 /** @typedef {import("playwright-core").Page} Page */
 
 const browser = useBrowser();
-/** @type {Awaited<ReturnType<typeof startStage>>} */
-let stage;
-/** @type {() => Promise<void>} */
-let end = async () => {};
-before(async () => {
-  stage = await startStage({ after: (it) => void (end = it) }, "openai");
-});
-after(() => end());
+const stage = useStage("openai");
 
 /** A page whose agent works until the gate `story` opens, with these messages in the queue. */
 async function openBusy(/** @type {any} */ t, /** @type {string[]} */ texts, options = {}) {
