@@ -308,6 +308,38 @@ async fn a_last_message_without_an_id_that_comes_again_is_answered_anew() {
     assert_eq!(post(json!([user("hello"), answer, user("hello")])).await, (2, 1), "said again");
     assert_eq!(post(json!([user("hello"), answer, user("hello")])).await, (2, 2));
     assert_eq!(post(json!([user("hello"), answer, user("think")])).await, (3, 2), "other words");
+    let without_answers = json!([user("hello"), user("hello"), user("think")]);
+    assert_eq!(post(without_answers).await, (4, 2), "brings another conversation");
+    assert_eq!(post(json!([user("think")])).await, (5, 2), "brings none");
+}
+
+#[tokio::test]
+async fn the_same_words_with_another_file_are_a_new_message() {
+    let home = Home::instant();
+    let server = home.start();
+    let count = async |session: &str, kind: &str| {
+        let log = log::kinds(&server.log(session).await);
+        log.iter().filter(|it| *it == kind).count()
+    };
+    let files = ["data:text/plain;base64,YQ==", "data:text/plain;base64,Yg=="];
+    let links = ["https://example.com/a", "https://example.com/b"];
+    for (session, [one, other]) in [("files", files), ("links", links)] {
+        let post = async |url: &str| post_file(&server, session, url).await;
+        post(one).await;
+        post(one).await;
+        assert_eq!(count(session, "history_rewound").await, 1, "reload()");
+        assert_eq!(count(session, "user_message").await, 1);
+        post(other).await;
+        assert_eq!(count(session, "user_message").await, 2);
+    }
+}
+
+async fn post_file(server: &Server, session: &str, url: &str) {
+    let file = json!({ "name": "a.txt", "contentType": "text/plain", "url": url });
+    let said = json!({ "role": "user", "content": "hello", "experimental_attachments": [file] });
+    let body = json!({ "id": session, "messages": [said] });
+    let (status, told) = server.post("/api/chat/v4/demo", body).await;
+    assert_eq!(status, StatusCode::OK, "{told}");
 }
 
 #[tokio::test]
