@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::log;
 use crate::program::{Home, Server};
 use crate::stand_in::{playing, session};
-use crate::watcher::{is_quiet, watch_until};
+use crate::watcher::{Watcher, is_quiet, watch_until};
 
 fn said(id: &str, text: &str) -> Value {
     json!({ "id": id, "role": "user", "parts": [{ "type": "text", "text": text }] })
@@ -332,6 +332,29 @@ async fn the_same_words_with_another_file_are_a_new_message() {
         post(other).await;
         assert_eq!(count(session, "user_message").await, 2);
     }
+}
+
+#[tokio::test]
+async fn a_message_that_is_written_anew_on_our_page_keeps_its_links() {
+    let home = Home::instant();
+    let server = home.start();
+    let link = json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/" });
+    let text = |it: &str| json!({ "type": "text", "text": it });
+    let message = json!({ "id": "u1", "role": "user", "parts": [text("hello"), link] });
+    chat(&server, json!({ "id": "c", "messages": [message] })).await;
+    let said = async || {
+        let log = server.log("c").await;
+        let records = log.iter().map(|it| serde_json::to_value(it).unwrap());
+        records.filter(|it| it["type"] == "user_message").collect::<Vec<Value>>()
+    };
+    let message_id = said().await[0]["messageId"].clone();
+    let mut page = Watcher::connect(&server).await;
+    let edit = json!({ "type": "edit_message", "sessionId": "c", "messageId": message_id, "text": "think" });
+    page.say(edit).await;
+    page.until("ack").await;
+    let said = said().await;
+    assert_eq!(said.len(), 2);
+    assert_eq!(said[1]["sent"], json!({ "parts": [link, text("think")] }));
 }
 
 async fn post_file(server: &Server, session: &str, url: &str) {

@@ -416,6 +416,21 @@ fn only_the_web_is_linked() {
 }
 
 #[test]
+fn a_link_stays_beside_other_words_and_files() {
+    let text = |it: &str| json!({ "type": "text", "text": it });
+    let link = json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/" });
+    let other = json!({ "type": "data-mood", "data": 1 });
+    let sent = AsSent { parts: vec![text("a"), link.clone(), other.clone()], metadata: None };
+    let name = "n".to_owned();
+    let file = Attachment { blob: "b".to_owned(), name, media_type: "a/b".to_owned(), size: 1 };
+    let attached = json!({ "type": "file", "mediaType": "a/b", "filename": "n" });
+    let beside = sent.links_beside("b", &[file]).unwrap();
+    assert_eq!(beside.parts, [link, attached, text("b")]);
+    let without = AsSent { parts: vec![text("a"), other], metadata: None };
+    assert_eq!(without.links_beside("b", &[]), None);
+}
+
+#[test]
 fn only_what_is_all_text_can_be_put_into_a_run() {
     let is_steerable = |more: &str| {
         let event = format!(r#"{{"type":"message_queued","messageId":"m","text":"a"{more}}}"#);
