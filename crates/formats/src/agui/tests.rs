@@ -331,7 +331,7 @@ fn events_of_agui_that_go_on_after_others() {
         { "type": "TOOL_CALL_ARGS", "toolCallId": "c9", "delta": "{}" },
         { "type": "TEXT_MESSAGE_CHUNK", "messageId": "m2", "delta": "one " },
         { "type": "STATE_SNAPSHOT", "snapshot": {} },
-        { "type": "REASONING_MESSAGE_CHUNK", "messageId": "m2", "delta": "Hm." },
+        { "type": "REASONING_MESSAGE_CHUNK", "messageId": "t2", "delta": "Hm." },
         { "type": "TEXT_MESSAGE_CHUNK", "delta": "part" },
         { "type": "RUN_FINISHED", "threadId": "t", "runId": "run1" },
     ]);
@@ -348,8 +348,8 @@ fn events_of_agui_that_go_on_after_others() {
         run1 {"type":"text_start","partId":"m2"}
         run1 {"type":"text_done","partId":"m2","text":"one part"}
         run1 {"type":"unrecognized","source":"event","raw":"{\"type\":\"STATE_SNAPSHOT\",\"snapshot\":{}}"}
-        run1 {"type":"thinking_start","partId":"run1.0"}
-        run1 {"type":"thinking_done","partId":"run1.0","text":"Hm."}
+        run1 {"type":"thinking_start","partId":"t2"}
+        run1 {"type":"thinking_done","partId":"t2","text":"Hm."}
         run1 {"type":"run_finish","status":"completed","durationMs":0}
     "#]].assert_eq(&heard(&events));
 }
