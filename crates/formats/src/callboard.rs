@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use transcript::{
-    Attachment, CallId, CallState, CancelReason, ClientId, Direction, ErrorInfo, ExchangeId,
-    ExchangeMode, ExchangeState, Executor, Level, MessageId, Millis, PartId, ResponseId, RunStatus,
-    Sender, SessionId, SteerState, Trigger, Truncated, Usage,
+    AsSent, Attachment, CallId, CallState, CancelReason, ClientId, Direction, ErrorInfo,
+    ExchangeId, ExchangeMode, ExchangeState, Executor, Level, MessageId, Millis, PartId,
+    ResponseId, RunStatus, Sender, SessionId, SteerState, Trigger, Truncated, Usage,
 };
 
 pub use from_transcript::message;
@@ -55,6 +55,9 @@ struct Said {
     attachments: Vec<Attachment>,
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<Sender>,
+    /// How it was written, where the text and the attachments do not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent: Option<AsSent>,
 }
 
 #[derive(Debug, Serialize)]

@@ -48,12 +48,24 @@ const NUDGE: &str = "Continue.";
 
 /// What a model is asked: all that was said and done, and it is the model's turn.
 pub fn history(transcript: &Transcript, reader: &Reader<'_>) -> Vec<Value> {
-    to_json(in_turns(entries(transcript, reader)))
+    to_json(in_turns(entries(transcript, reader, newest_said(transcript))))
 }
 
-/// All that was said and done, and nothing else.
+/// All that was said and done, and nothing else. Of files that are elsewhere there are the addresses: who
+/// is told this keeps it, and could not go on if one of them cannot be reached.
 pub fn conversation(transcript: &Transcript, reader: &Reader<'_>) -> Vec<Value> {
-    to_json(entries(transcript, reader))
+    to_json(entries(transcript, reader, None))
+}
+
+/// The message whose linked pictures are shown. A provider that cannot reach one refuses the whole request:
+/// that may cost the answer to this message, and never those to later ones.
+fn newest_said(transcript: &Transcript) -> Option<&Said> {
+    let newest_first = transcript.messages.iter().rev().filter(|message| !message.superseded);
+    let mut said = newest_first.filter_map(|message| match &message.content {
+        Content::Said(said) => Some(said),
+        Content::Answer(_) | Content::Aside(_) => None,
+    });
+    said.find(|said| said.role == SaidBy::User)
 }
 
 /// A message to be.
@@ -76,12 +88,19 @@ struct Turn<'a> {
     cut_off: Option<CancelReason>,
 }
 
-fn entries<'a>(transcript: &'a Transcript, reader: &Reader<'_>) -> Vec<Entry<'a>> {
+fn entries<'a>(
+    transcript: &'a Transcript,
+    reader: &Reader<'_>,
+    newest: Option<&Said>,
+) -> Vec<Entry<'a>> {
     let mut entries = Vec::new();
     entries.extend(reader.system.map(|it| Entry::System(it.to_owned())));
     for message in transcript.messages.iter().filter(|message| !message.superseded) {
         match &message.content {
-            Content::Said(said) => entries.extend(said_entry(said, &reader.files)),
+            Content::Said(said) => {
+                let is_newest = newest.is_some_and(|it| std::ptr::eq(it, said));
+                entries.extend(said_entry(said, &reader.files, is_newest));
+            }
             Content::Answer(answer) => entries.extend(answer_entries(answer, reader)),
             Content::Aside(_) => (),
         }
@@ -89,7 +108,7 @@ fn entries<'a>(transcript: &'a Transcript, reader: &Reader<'_>) -> Vec<Entry<'a>
     entries
 }
 
-fn said_entry<'a>(said: &Said, files: &Files<'_>) -> Option<Entry<'a>> {
+fn said_entry<'a>(said: &Said, files: &Files<'_>, is_newest: bool) -> Option<Entry<'a>> {
     let mut content = Vec::new();
     if !said.text.trim().is_empty() {
         // A model has no other way to know that no person speaks.
@@ -98,7 +117,7 @@ fn said_entry<'a>(said: &Said, files: &Files<'_>) -> Option<Entry<'a>> {
     }
     if let Files::GoAlong { sees, read } = files {
         content.extend(said.attachments.iter().map(|it| attachments::piece(it, *sees, *read)));
-        content.extend(said.links().flat_map(|it| attachments::linked(it, *sees)));
+        content.extend(said.links().flat_map(|it| attachments::linked(it, *sees && is_newest)));
     }
     match said.role {
         _ if content.is_empty() => None,

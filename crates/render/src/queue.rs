@@ -68,12 +68,12 @@ fn controls(
     is_running: bool,
 ) -> Element {
     let message_id = message.id.as_str();
-    let can_be_steered = is_running && message.mode == SendMode::Queue;
+    let can_be_steered = is_running && message.mode == SendMode::Queue && message.is_steerable();
     let up = ("up", "arrow-up", "Alt+ArrowUp", place.checked_sub(1));
     let down = ("down", "arrow-down", "Alt+ArrowDown", (place < last).then_some(place + 1));
     Element::new("p", format!("{id}-m")).class("meta").html(html! {
         span.words { (state(message)) }
-        @if can_be_steered && !message.has_files() && message.from.is_none() {
+        @if can_be_steered {
             button.quiet.steer type="button" id={ (id) "-steer" } data-action="queue" data-type="steer_queued"
                 data-message-id=(message_id) title="Hand it to the agent while it works" { "Steer now" }
         }

@@ -264,6 +264,25 @@ impl Store {
         self.in_session(session, |db, key| message::by_id(db, key, id))
     }
 
+    /// The last message of a kind, of those that are not superseded.
+    pub fn last_of(
+        &self,
+        session: &SessionId,
+        kind: MessageKind,
+    ) -> Result<Option<MessageRow>, Error> {
+        self.in_session(session, |db, key| message::last_of(db, key, kind))
+    }
+
+    /// How many messages of a kind begin before a number, of those that are not superseded.
+    pub fn count_before(
+        &self,
+        session: &SessionId,
+        kind: MessageKind,
+        before: Seq,
+    ) -> Result<u64, Error> {
+        self.in_session(session, |db, key| message::count_before(db, key, kind, before))
+    }
+
     /// The records of exactly these messages, in order, without deltas that later records cover.
     pub fn records_of(
         &self,

@@ -137,6 +137,35 @@ pub(crate) fn of_kind(
     Ok(find.query_row(params![session, id, kind.word()], MessageRow::from_row).optional()?)
 }
 
+/// The last of a kind that counts.
+pub(crate) fn last_of(
+    db: &Connection,
+    session: i64,
+    kind: MessageKind,
+) -> Result<Option<MessageRow>, Error> {
+    let mut find = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM messages WHERE session = ?1 AND kind = ?2 AND superseded = 0
+         ORDER BY number DESC LIMIT 1"
+    ))?;
+    Ok(find.query_row(params![session, kind.word()], MessageRow::from_row).optional()?)
+}
+
+/// How many of a kind that count begin before a number.
+pub(crate) fn count_before(
+    db: &Connection,
+    session: i64,
+    kind: MessageKind,
+    before: Seq,
+) -> Result<u64, Error> {
+    let mut find = db.prepare_cached(
+        "SELECT count(*) FROM messages
+         WHERE session = ?1 AND kind = ?2 AND superseded = 0 AND first_seq < ?3",
+    )?;
+    let count: i64 =
+        find.query_row(params![session, kind.word(), int(before)], |row| row.get(0))?;
+    Ok(count.cast_unsigned())
+}
+
 /// Adds a row; gives its number.
 pub(crate) fn insert(
     db: &Connection,

@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::Attachment;
+
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -41,14 +43,31 @@ impl AsSent {
         self.parts.insert(first, json!({ "type": "text", "text": text }));
     }
 
-    pub fn links(&self) -> impl Iterator<Item = Link<'_>> {
-        let files = self.parts.iter().filter(|it| it["type"] == "file");
-        files.filter_map(|it| {
-            let url = it["url"].as_str().filter(|it| is_link(it))?;
-            let media_type = it["mediaType"].as_str().unwrap_or_default();
-            Some(Link { url, media_type, name: it["filename"].as_str() })
-        })
+    /// The links, for a message that is said instead: with this text and these attachments. None if there
+    /// are no links.
+    pub fn links_beside(&self, text: &str, attachments: &[Attachment]) -> Option<Self> {
+        let mut parts: Vec<Value> =
+            self.parts.iter().filter(|it| link(it).is_some()).cloned().collect();
+        if parts.is_empty() {
+            return None;
+        }
+        let attached = |it: &Attachment| json!({ "type": "file", "mediaType": it.media_type, "filename": it.name });
+        parts.extend(attachments.iter().map(attached));
+        if !text.is_empty() {
+            parts.push(json!({ "type": "text", "text": text }));
+        }
+        Some(Self { parts, metadata: None })
     }
+
+    pub fn links(&self) -> impl Iterator<Item = Link<'_>> {
+        self.parts.iter().filter_map(link)
+    }
+}
+
+fn link(part: &Value) -> Option<Link<'_>> {
+    let url = part["url"].as_str().filter(|it| part["type"] == "file" && is_link(it))?;
+    let media_type = part["mediaType"].as_str().unwrap_or_default();
+    Some(Link { url, media_type, name: part["filename"].as_str() })
 }
 
 fn is_text(part: &Value) -> bool {

@@ -33,10 +33,11 @@ pub struct Queued {
 }
 
 impl Queued {
-    /// With it, or elsewhere.
-    pub fn has_files(&self) -> bool {
-        let has_links = self.sent.as_ref().is_some_and(|it| it.links().next().is_some());
-        has_links || !self.attachments.is_empty()
+    /// Whether a run that is under way can take it: its text is all there is to it. The rest
+    /// would be lost if the run gave it back. What another agent asks gets a run of its own, whose
+    /// answer is the answer.
+    pub fn is_steerable(&self) -> bool {
+        self.attachments.is_empty() && self.sent.is_none() && self.from.is_none()
     }
 }
 

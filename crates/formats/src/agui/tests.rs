@@ -264,6 +264,96 @@ fn results_that_the_client_gave_are_not_told_to_it() {
     }
 }
 
+fn heard(events: &Value) -> String {
+    let document = crate::import::Format::find("agui").unwrap().parse(&events.to_string()).unwrap();
+    crate::import::tests::lines(&document.entries(&crate::import::tests::setting()))
+}
+
+/// Lists of messages tell what no event has told, and nothing twice.
+#[test]
+fn messages_that_come_with_events_of_agui() {
+    let call =
+        json!({ "id": "c0", "type": "function", "function": { "name": "ls", "arguments": "{}" } });
+    let brought = json!([
+        { "id": "u0", "role": "user", "content": "look" },
+        { "id": "t0", "role": "reasoning", "content": "Hm." },
+        { "id": "a0", "role": "assistant", "content": "So.", "toolCalls": [call] },
+        { "id": "x0", "role": "tool", "toolCallId": "c0", "content": "3" },
+        { "id": "u1", "role": "user", "content": "and?" },
+    ]);
+    let mut known = brought.as_array().unwrap().clone();
+    known.push(json!({ "id": "m1", "role": "assistant", "content": "Done." }));
+    let events = json!([
+        { "type": "RUN_STARTED", "threadId": "t", "runId": "run1", "input": { "messages": brought } },
+        { "type": "TEXT_MESSAGE_START", "messageId": "m1", "role": "assistant" },
+        { "type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": "Do" },
+        { "type": "MESSAGES_SNAPSHOT", "messages": known },
+        { "type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": "ne." },
+        { "type": "TEXT_MESSAGE_END", "messageId": "m1" },
+        { "type": "MESSAGES_SNAPSHOT", "messages": known },
+        { "type": "RUN_FINISHED", "threadId": "t", "runId": "run1" },
+    ]);
+    expect![[r#"
+        - {"type":"user_message","messageId":"u0","text":"look"}
+        t0 {"type":"run_start","agent":"demo","trigger":"user"}
+        t0 {"type":"step_start","index":0}
+        t0 {"type":"thinking_start","partId":"t0"}
+        t0 {"type":"thinking_done","partId":"t0","text":"Hm."}
+        t0 {"type":"step_finish","index":0,"finishReason":"stop"}
+        t0 {"type":"step_start","index":1}
+        t0 {"type":"text_start","partId":"a0"}
+        t0 {"type":"text_done","partId":"a0","text":"So."}
+        t0 {"type":"tool_call_start","callId":"c0","providerCallId":"c0","toolName":"ls","executor":"agent"}
+        t0 {"type":"tool_arguments_done","callId":"c0","arguments":"{}","summary":"","validation":"not_required"}
+        t0 {"type":"tool_result","callId":"c0","toolName":"ls","ok":true,"result":3,"durationMs":0}
+        t0 {"type":"step_finish","index":1,"finishReason":"tool-calls"}
+        t0 {"type":"run_finish","status":"completed","durationMs":0}
+        - {"type":"user_message","messageId":"u1","text":"and?"}
+        run1 {"type":"run_start","agent":"demo","trigger":"user"}
+        run1 {"type":"text_start","partId":"m1"}
+        run1 {"type":"text_done","partId":"m1","text":"Done."}
+        run1 {"type":"run_finish","status":"completed","durationMs":0}
+    "#]].assert_eq(&heard(&events));
+}
+
+/// Several things grow at once, across steps, and not every one says that it begins.
+#[test]
+fn events_of_agui_that_go_on_after_others() {
+    let events = json!([
+        { "type": "RUN_STARTED", "threadId": "t", "runId": "run1" },
+        { "type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "ls" },
+        { "type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": "{\"a\"" },
+        { "type": "STEP_STARTED", "stepName": "s" },
+        { "type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": ":1}" },
+        { "type": "TOOL_CALL_RESULT", "messageId": "x", "toolCallId": "c1", "content": "3" },
+        { "type": "STEP_FINISHED", "stepName": "s" },
+        { "type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": "without a start" },
+        { "type": "TOOL_CALL_ARGS", "toolCallId": "c9", "delta": "{}" },
+        { "type": "TEXT_MESSAGE_CHUNK", "messageId": "m2", "delta": "one " },
+        { "type": "STATE_SNAPSHOT", "snapshot": {} },
+        { "type": "REASONING_MESSAGE_CHUNK", "messageId": "t2", "delta": "Hm." },
+        { "type": "TEXT_MESSAGE_CHUNK", "delta": "part" },
+        { "type": "RUN_FINISHED", "threadId": "t", "runId": "run1" },
+    ]);
+    expect![[r#"
+        run1 {"type":"run_start","agent":"demo","trigger":"user"}
+        run1 {"type":"step_start","index":0}
+        run1 {"type":"tool_call_start","callId":"c1","providerCallId":"c1","toolName":"ls","executor":"agent"}
+        run1 {"type":"tool_arguments_done","callId":"c1","arguments":"{\"a\":1}","summary":"","validation":"not_required"}
+        run1 {"type":"tool_result","callId":"c1","toolName":"ls","ok":true,"result":3,"durationMs":0}
+        run1 {"type":"step_finish","index":0,"finishReason":"tool-calls"}
+        run1 {"type":"text_start","partId":"m1"}
+        run1 {"type":"text_done","partId":"m1","text":"without a start"}
+        run1 {"type":"unrecognized","source":"event","raw":"{\"type\":\"TOOL_CALL_ARGS\",\"toolCallId\":\"c9\",\"delta\":\"{}\"}"}
+        run1 {"type":"text_start","partId":"m2"}
+        run1 {"type":"text_done","partId":"m2","text":"one part"}
+        run1 {"type":"unrecognized","source":"event","raw":"{\"type\":\"STATE_SNAPSHOT\",\"snapshot\":{}}"}
+        run1 {"type":"thinking_start","partId":"t2"}
+        run1 {"type":"thinking_done","partId":"t2","text":"Hm."}
+        run1 {"type":"run_finish","status":"completed","durationMs":0}
+    "#]].assert_eq(&heard(&events));
+}
+
 /// What was said comes with the start of a run; one that needed its client goes on in the next.
 #[test]
 fn events_of_agui_of_several_runs() {
@@ -280,7 +370,6 @@ fn events_of_agui_of_several_runs() {
         { "type": "STATE_SNAPSHOT", "snapshot": {} },
         { "type": "RUN_ERROR", "message": "Too late.", "code": "of_others" },
     ]);
-    let document = crate::import::Format::find("agui").unwrap().parse(&events.to_string()).unwrap();
     expect![[r#"
         - {"type":"user_message","messageId":"u1","text":"remove it"}
         run1 {"type":"run_start","agent":"demo","trigger":"user"}
@@ -293,5 +382,5 @@ fn events_of_agui_of_several_runs() {
         run1 {"type":"output_cancelled","reason":"error"}
         run1 {"type":"run_finish","status":"failed","error":{"code":"of_others","message":"Too late."},"durationMs":0}
     "#]]
-    .assert_eq(&crate::import::tests::lines(&document.entries(&crate::import::tests::setting())));
+    .assert_eq(&heard(&events));
 }

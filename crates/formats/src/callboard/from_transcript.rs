@@ -35,6 +35,7 @@ fn said(said: &transcript::Said) -> Said {
         client_id: said.client_id.clone(),
         attachments: said.attachments.clone(),
         from: said.from.clone(),
+        sent: said.sent.clone(),
     }
 }
 

@@ -5,12 +5,13 @@
 //! are interrupted. They do not say: in which step what was said, what calls printed, usage.
 
 use serde_json::Value;
-use transcript::{Phase, RunStatus, SaidBy};
+use transcript::{AsSent, Phase, RunStatus, SaidBy};
 
 use crate::import::{
     Beginning, Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text,
     error_info, items,
 };
+use crate::sent;
 
 pub(crate) const MESSAGES: List = List {
     of: "messages",
@@ -29,19 +30,30 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     for message in items(messages) {
         retelling.at(&message["createdAt"]);
         let content = message["content"].as_str().unwrap_or_default();
-        let id = as_text(message, "id");
         match message["role"].as_str() {
-            Some("user") => retelling.said(id, SaidBy::User, content, &[]),
+            Some("user") => said(message, SaidBy::User, &mut retelling),
             // Ours has notices of the session as system messages with parts.
             Some("system") if message.get("parts").is_some() => {
                 retelling.unrecognized("message", &message.to_string());
             }
-            Some("system") => retelling.said(id, SaidBy::System, content, &[]),
+            Some("system") => said(message, SaidBy::System, &mut retelling),
             Some("assistant") => answer(message, content, &mut retelling),
             _ => retelling.unrecognized("message", &message.to_string()),
         }
     }
     retelling.into_entries()
+}
+
+/// Attached files do not come along; links do.
+fn said(message: &Value, role: SaidBy, retelling: &mut Retelling<'_>) {
+    let content = message["content"].as_str().unwrap_or_default();
+    let sent = serde_json::from_value(message["sent"].clone());
+    let AsSent { mut parts, metadata } = sent.unwrap_or_default();
+    sent::leave_out_lost(&mut parts, std::iter::empty());
+    if parts.is_empty() {
+        parts = sent::parts_of(content, &[]);
+    }
+    retelling.said_in_parts(as_text(message, "id"), role, content, parts, metadata.as_ref());
 }
 
 fn answer(message: &Value, content: &str, retelling: &mut Retelling<'_>) {

@@ -1,7 +1,8 @@
 //! Chat messages, exported and imported, and old ones.
 
 use expect_test::expect;
-use serde_json::json;
+use serde_json::{Value, json};
+use transcript::{Millis, Record, Seq, SessionId, Transcript};
 
 use super::import;
 use crate::import::tests::{lines, setting};
@@ -50,4 +51,33 @@ fn old_messages() {
         b {"type":"step_finish","index":0,"finishReason":"stop"}
         b {"type":"run_finish","status":"completed","durationMs":0}
     "#]].assert_eq(&lines(&import(&old, &setting())));
+}
+
+#[test]
+fn what_is_exported_and_imported_and_exported_again_has_its_links() {
+    let text = |it: &str| json!({ "type": "text", "text": it });
+    let link = json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/" });
+    let data = json!({ "type": "data-mood", "data": "good" });
+    let sent = [
+        ("", json!({ "parts": [link] })),
+        ("a", json!({ "parts": [link, text("a")] })),
+        ("a\n\nb", json!({ "parts": [text("a"), data, text("b")] })),
+        ("a", json!({ "metadata": { "mood": "good" } })),
+    ];
+    for (content, sent) in sent {
+        let message = json!([{ "id": "u", "role": "user", "content": content, "sent": sent }]);
+        let once = exported(&message);
+        assert_eq!((&once[0]["content"], &once[0]["sent"]), (&json!(content), &sent));
+        assert_eq!(exported(&once), once);
+    }
+}
+
+fn exported(messages: &Value) -> Value {
+    let entries = (1..).zip(import(messages, &setting()));
+    let records = entries.map(|(seq, it)| {
+        Record::new(Seq(seq), Millis(0), SessionId::new("s"), it.response_id, it.event)
+    });
+    let mut transcript = Transcript::whole();
+    transcript.extend(&records.collect::<Vec<_>>());
+    json!(transcript.messages.iter().map(super::message).collect::<Vec<_>>())
 }

@@ -31,12 +31,12 @@ pub(super) fn piece(
     }
 }
 
-/// A file that is elsewhere: its address, and a picture by its address where the model can see.
-pub(super) fn linked(link: Link<'_>, sees: bool) -> impl Iterator<Item = Value> {
+/// A file that is elsewhere: its address, and where it is to be shown also the picture that is there.
+pub(super) fn linked(link: Link<'_>, is_shown: bool) -> impl Iterator<Item = Value> {
     let Link { url, media_type, name } = link;
     let what = name.map_or_else(|| media_type.to_owned(), |name| format!("{name}, {media_type}"));
     let words = text_piece(&format!("[A file that is linked, not attached: {url} ({what})]"));
-    let is_shown = sees && media_type.starts_with("image/");
+    let is_shown = is_shown && PICTURES.contains(&media_type);
     let picture = is_shown.then(|| json!({ "type": "image_url", "image_url": { "url": url } }));
     [words].into_iter().chain(picture)
 }

@@ -8,7 +8,7 @@ use transcript::{
 
 use crate::import::Setting;
 use crate::incoming::{File, Said};
-use crate::openai::{Files, Reader, conversation};
+use crate::openai::{Files, Reader, conversation, history};
 use crate::ui::{Profile, import, message, request};
 
 /// A file is stored under its own address, so that its address is the one that it came with.
@@ -125,21 +125,48 @@ fn a_file_that_cannot_be_had_is_left_out_alone() {
     assert_eq!(shown(&kept)["parts"], json!([text, link, file("data:,b")]));
 }
 
+const DOT: &str = "https://example.com/dot";
+
+fn with_link(message: &str, media_type: &str) -> Event {
+    let link = json!({ "type": "file", "mediaType": media_type, "url": DOT });
+    let sent = said(json!([{ "type": "text", "text": "look" }, link]));
+    let mut event = event(request(&json!({ "messages": [sent] })).unwrap().said.unwrap());
+    if let Event::UserMessage { message_id, .. } = &mut event {
+        *message_id = MessageId::new(message);
+    }
+    event
+}
+
+fn words_of_link(media_type: &str) -> String {
+    format!("[A file that is linked, not attached: {DOT} ({media_type})]")
+}
+
+fn reader<'a>(sees: bool) -> Reader<'a> {
+    let files = Files::GoAlong { sees, read: &|_| None };
+    Reader { agent: "a", model: None, system: None, files }
+}
+
 #[test]
 fn a_model_is_told_where_a_linked_file_is() {
-    let link =
-        json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/dot" });
-    let transcript = posted(&said(json!([{ "type": "text", "text": "look" }, link])));
-    let told = |sees: bool| {
-        let files = Files::GoAlong { sees, read: &|_| None };
-        let reader = Reader { agent: "a", model: None, system: None, files };
-        conversation(&transcript, &reader)[0]["content"].clone()
-    };
-    let words = "[A file that is linked, not attached: https://example.com/dot (image/png)]";
+    let transcript = replay([with_link("m1", "image/png")]);
+    let told = |sees: bool| history(&transcript, &reader(sees))[0]["content"].clone();
+    let words = words_of_link("image/png");
     assert_eq!(told(false), format!("look\n\n{words}"));
     let piece = |text: &str| json!({ "type": "text", "text": text });
-    let picture = json!({ "type": "image_url", "image_url": { "url": "https://example.com/dot" } });
-    assert_eq!(told(true), json!([piece("look"), piece(words), picture]));
+    let picture = json!({ "type": "image_url", "image_url": { "url": DOT } });
+    assert_eq!(told(true), json!([piece("look"), piece(&words), picture]));
+}
+
+/// A provider refuses the whole request for one picture that it cannot read or reach.
+#[test]
+fn a_link_is_an_address_only_where_it_could_break_what_comes_later() {
+    let old = replay([with_link("m1", "image/png"), with_link("m2", "image/svg+xml")]);
+    let (png, svg) = (words_of_link("image/png"), words_of_link("image/svg+xml"));
+    let told = history(&old, &reader(true));
+    assert_eq!(told[0]["content"], format!("look\n\n{png}\n\nlook\n\n{svg}"));
+    // Programs keep what they are told.
+    let told = conversation(&replay([with_link("m1", "image/png")]), &reader(true));
+    assert_eq!(told[0]["content"], format!("look\n\n{png}"));
 }
 
 /// In words that know text and files only.

@@ -11,17 +11,19 @@ use formats::ui::{Profile, Request, Trigger};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use transcript::{ClientId, MessageId, RewindReason, SessionId};
+use store::MessageKind;
+use transcript::{AsSent, ClientId, MessageId, RewindReason, Seq, SessionId};
 
 use self::vocabulary::{Ui, UiV4};
 use super::App;
 use super::error::{HttpError, RequestCode};
 use super::extract::Params;
 use super::guest::{
-    Arrival, Brought, Import, PlainError, Saying, Spoken, decide_on_the_way, go_on, last_said,
-    nothing_to_tell, open_run, path, say, tell_run, welcome,
+    Arrival, Brought, Import, LastSaid, PlainError, Saying, Spoken, decide_on_the_way, go_on,
+    last_said, nothing_to_tell, open_run, path, say, tell_run, welcome,
 };
 use super::openapi::{Operation, Takes};
+use crate::import;
 use crate::session::Command;
 
 #[derive(Deserialize, JsonSchema)]
@@ -145,7 +147,7 @@ pub(super) async fn send_v4(
     // The client has no other word for it.
     if let Some(said) = &request.said
         && !is_new
-        && is_said_again(&app, &session, said, &body.json)?
+        && is_said_again(&app, &session, said, &body.json).await?
     {
         request.trigger = Trigger::Regenerate;
         request.message_id = said.id.clone();
@@ -154,8 +156,9 @@ pub(super) async fn send_v4(
 }
 
 /// Whether the client wants another answer to a message that it has sent before. As long as nobody tells it
-/// otherwise it sends no ids: then the message is the last one, and there is none after it.
-fn is_said_again(
+/// otherwise it sends no ids: then the message is the last one, there is none after it, and the client has
+/// brought what came before it. One who sends only what is new may say the same words again.
+async fn is_said_again(
     app: &App,
     session: &SessionId,
     said: &Said,
@@ -164,14 +167,45 @@ fn is_said_again(
     if let Some(id) = &said.id {
         return Ok(find_message(app, session, id)?.is_some());
     }
-    if open_run(app, session)?.is_some() {
+    if open_run(app, session)?.is_some() || !body["message"].is_null() {
         return Ok(false);
     }
-    let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let Some(last) = last_said(app, session).await? else { return Ok(false) };
+    Ok(said.text == last.text
+        && is_brought(app, session, earlier_messages(body), last.first).await?
+        && has_same_files(app, said, &last).await?)
+}
+
+/// Whether these messages may be those that the session has before a number.
+async fn is_brought(
+    app: &App,
+    session: &SessionId,
+    messages: &[Value],
+    before: Seq,
+) -> Result<bool, HttpError> {
+    let session = session.clone();
+    let count = app.store().off_thread(move |store| {
+        let count = |kind| store.count_before(&session, kind, before);
+        Ok::<_, store::Error>((count(MessageKind::Said)?, count(MessageKind::Answer)?))
+    });
+    let (n_said, n_answers) = count.await?;
+    let is_answer = |it: &Value| it["role"] == "assistant";
     let is_said = |it: &&Value| it["role"] == "user" || it["role"] == "system";
-    let n_said = messages.iter().filter(is_said).count();
-    let last = last_said(app, session)?;
-    Ok(last.is_some_and(|it| it.n_said == n_said && it.text == said.text))
+    let has_answers = messages.iter().any(is_answer);
+    Ok(messages.iter().filter(is_said).count() as u64 == n_said && (has_answers || n_answers == 0))
+}
+
+async fn has_same_files(app: &App, said: &Said, last: &LastSaid) -> Result<bool, HttpError> {
+    let links = |sent: Option<&AsSent>| -> Vec<String> {
+        let links = sent.into_iter().flat_map(AsSent::links);
+        links.map(|it| it.url.to_owned()).collect()
+    };
+    let mut blobs = Vec::new();
+    for file in &said.files {
+        blobs.push(import::attach(app.store(), file).await?.blob);
+    }
+    let is_same = last.attachments.iter().map(|it| &it.blob).eq(&blobs);
+    Ok(is_same && links(said.sent.as_ref()) == links(last.sent.as_ref()))
 }
 
 /// What is under way, from its beginning.

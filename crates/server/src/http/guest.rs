@@ -15,9 +15,10 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use backends::ToolOutcome;
 use formats::incoming::{BadRequest, Decided, Known, Said};
-use store::{MessageKind, MessageRow, Window};
+use store::MessageKind;
 use transcript::{
-    CallId, ClientId, ClientTool, Event, MessageId, ResponseId, Scope, SendMode, Seq, SessionId,
+    AsSent, Attachment, CallId, ClientId, ClientTool, Event, MessageId, ResponseId, Scope,
+    SendMode, Seq, SessionId,
 };
 
 use super::App;
@@ -203,34 +204,29 @@ pub(super) async fn tell_run<V: Vocabulary>(
     Telling::of_run(app, session, place, None, vocabulary).await
 }
 
-/// What was said last, and how often something was.
+/// What was said last.
 pub(super) struct LastSaid {
+    pub(super) first: Seq,
     pub(super) text: String,
     pub(super) client_id: Option<ClientId>,
-    pub(super) n_said: usize,
+    pub(super) attachments: Vec<Attachment>,
+    pub(super) sent: Option<AsSent>,
 }
 
-/// Rows that are read at once.
-const PAGE: usize = 500;
-
-pub(super) fn last_said(app: &App, session: &SessionId) -> Result<Option<LastSaid>, HttpError> {
-    let (mut before, mut last, mut n_said) = (None, None, 0);
-    loop {
-        let rows = app.store().messages(session, Window { before, limit: PAGE })?;
-        before = rows.first().map(|it| it.first);
-        let is_last = rows.len() < PAGE;
-        let said = rows.into_iter().filter(|it| it.kind == MessageKind::Said && !it.superseded);
-        let said: Vec<MessageRow> = said.collect();
-        n_said += said.len();
-        last = last.or(said.into_iter().next_back());
-        if is_last {
-            break;
+pub(super) async fn last_said(
+    app: &App,
+    session: &SessionId,
+) -> Result<Option<LastSaid>, HttpError> {
+    let session = session.clone();
+    let read = app.store().off_thread(move |store| {
+        let row = store.last_of(&session, MessageKind::Said)?;
+        store.records_of(&session, row.as_slice())
+    });
+    let records = read.await?;
+    Ok(records.iter().map(store::Stored::record).find_map(|it| match it.event {
+        Event::UserMessage { text, client_id, attachments, sent, .. } => {
+            Some(LastSaid { first: it.seq, text, client_id, attachments, sent })
         }
-    }
-    let Some(row) = last else { return Ok(None) };
-    let records = app.store().records_of(session, &[row])?;
-    Ok(records.iter().find_map(|it| match it.record().event {
-        Event::UserMessage { text, client_id, .. } => Some(LastSaid { text, client_id, n_said }),
         _ => None,
     }))
 }

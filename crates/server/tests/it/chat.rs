@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::log;
 use crate::program::{Home, Server};
 use crate::stand_in::{playing, session};
-use crate::watcher::{is_quiet, watch_until};
+use crate::watcher::{Watcher, is_quiet, watch_until};
 
 fn said(id: &str, text: &str) -> Value {
     json!({ "id": id, "role": "user", "parts": [{ "type": "text", "text": text }] })
@@ -308,6 +308,61 @@ async fn a_last_message_without_an_id_that_comes_again_is_answered_anew() {
     assert_eq!(post(json!([user("hello"), answer, user("hello")])).await, (2, 1), "said again");
     assert_eq!(post(json!([user("hello"), answer, user("hello")])).await, (2, 2));
     assert_eq!(post(json!([user("hello"), answer, user("think")])).await, (3, 2), "other words");
+    let without_answers = json!([user("hello"), user("hello"), user("think")]);
+    assert_eq!(post(without_answers).await, (4, 2), "brings another conversation");
+    assert_eq!(post(json!([user("think")])).await, (5, 2), "brings none");
+}
+
+#[tokio::test]
+async fn the_same_words_with_another_file_are_a_new_message() {
+    let home = Home::instant();
+    let server = home.start();
+    let count = async |session: &str, kind: &str| {
+        let log = log::kinds(&server.log(session).await);
+        log.iter().filter(|it| *it == kind).count()
+    };
+    let files = ["data:text/plain;base64,YQ==", "data:text/plain;base64,Yg=="];
+    let links = ["https://example.com/a", "https://example.com/b"];
+    for (session, [one, other]) in [("files", files), ("links", links)] {
+        let post = async |url: &str| post_file(&server, session, url).await;
+        post(one).await;
+        post(one).await;
+        assert_eq!(count(session, "history_rewound").await, 1, "reload()");
+        assert_eq!(count(session, "user_message").await, 1);
+        post(other).await;
+        assert_eq!(count(session, "user_message").await, 2);
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_is_written_anew_on_our_page_keeps_its_links() {
+    let home = Home::instant();
+    let server = home.start();
+    let link = json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/" });
+    let text = |it: &str| json!({ "type": "text", "text": it });
+    let message = json!({ "id": "u1", "role": "user", "parts": [text("hello"), link] });
+    chat(&server, json!({ "id": "c", "messages": [message] })).await;
+    let said = async || {
+        let log = server.log("c").await;
+        let records = log.iter().map(|it| serde_json::to_value(it).unwrap());
+        records.filter(|it| it["type"] == "user_message").collect::<Vec<Value>>()
+    };
+    let message_id = said().await[0]["messageId"].clone();
+    let mut page = Watcher::connect(&server).await;
+    let edit = json!({ "type": "edit_message", "sessionId": "c", "messageId": message_id, "text": "think" });
+    page.say(edit).await;
+    page.until("ack").await;
+    let said = said().await;
+    assert_eq!(said.len(), 2);
+    assert_eq!(said[1]["sent"], json!({ "parts": [link, text("think")] }));
+}
+
+async fn post_file(server: &Server, session: &str, url: &str) {
+    let file = json!({ "name": "a.txt", "contentType": "text/plain", "url": url });
+    let said = json!({ "role": "user", "content": "hello", "experimental_attachments": [file] });
+    let body = json!({ "id": session, "messages": [said] });
+    let (status, told) = server.post("/api/chat/v4/demo", body).await;
+    assert_eq!(status, StatusCode::OK, "{told}");
 }
 
 #[tokio::test]

@@ -316,3 +316,19 @@ fn run_finish() -> Event {
         duration_ms: 1,
     }
 }
+
+#[tokio::test]
+async fn what_is_superseded_is_neither_the_last_nor_counted() {
+    let dir = TempDir::new().unwrap();
+    let (store, id) = (open(dir.path()), session("s"));
+    let rewound =
+        Event::HistoryRewound { before_message_id: "m2".to_owned(), reason: RewindReason::Edit };
+    let log = records(&id, [created(), said("m1"), said("m2"), rewound, said("m3")]);
+    append(&store, &log).await.unwrap();
+    let last = store.last_of(&id, MessageKind::Said).unwrap().unwrap();
+    assert_eq!((last.id.as_str(), last.first), ("m3", Seq(5)));
+    assert!(store.last_of(&id, MessageKind::Answer).unwrap().is_none());
+    let counts = (1..=6).map(|it| store.count_before(&id, MessageKind::Said, Seq(it)).unwrap());
+    assert_eq!(counts.collect::<Vec<_>>(), [0, 0, 1, 1, 1, 2]);
+    assert_eq!(store.count_before(&id, MessageKind::Answer, Seq(6)).unwrap(), 0);
+}

@@ -414,3 +414,35 @@ fn only_the_web_is_linked() {
     let sent = AsSent { parts: urls.map(file).to_vec(), metadata: None };
     assert_eq!(sent.links().map(|it| it.url).collect::<Vec<_>>(), ["HTTPS://example.com"]);
 }
+
+#[test]
+fn a_link_stays_beside_other_words_and_files() {
+    let text = |it: &str| json!({ "type": "text", "text": it });
+    let link = json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/" });
+    let other = json!({ "type": "data-mood", "data": 1 });
+    let sent = AsSent { parts: vec![text("a"), link.clone(), other.clone()], metadata: None };
+    let name = "n".to_owned();
+    let file = Attachment { blob: "b".to_owned(), name, media_type: "a/b".to_owned(), size: 1 };
+    let attached = json!({ "type": "file", "mediaType": "a/b", "filename": "n" });
+    let beside = sent.links_beside("b", &[file]).unwrap();
+    assert_eq!(beside.parts, [link, attached, text("b")]);
+    let without = AsSent { parts: vec![text("a"), other], metadata: None };
+    assert_eq!(without.links_beside("b", &[]), None);
+}
+
+#[test]
+fn only_what_is_all_text_can_be_put_into_a_run() {
+    let is_steerable = |more: &str| {
+        let event = format!(r#"{{"type":"message_queued","messageId":"m","text":"a"{more}}}"#);
+        let event = serde_json::from_str(&event).unwrap();
+        let record = Record::new(Seq(1), Millis(0), SessionId::new("s"), None, event);
+        let mut queue = Queue::default();
+        queue.apply(&record);
+        queue.messages[0].is_steerable()
+    };
+    assert!(is_steerable(""));
+    assert!(!is_steerable(r#","sent":{"metadata":{"mood":"good"}}"#));
+    assert!(!is_steerable(r#","sent":{"parts":[{"type":"data-x","data":1}]}"#));
+    let file = r#"{"blob":"b","name":"n","mediaType":"a/b","size":1}"#;
+    assert!(!is_steerable(&format!(r#","attachments":[{file}]"#)));
+}

@@ -17,7 +17,12 @@ pub(crate) const EVENTS: List =
 
 fn import(events: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let mut retelling = Retelling::new(setting);
-    let mut hearing = Hearing { retelling: &mut retelling, told: Vec::new(), said: HashSet::new() };
+    let mut hearing = Hearing {
+        retelling: &mut retelling,
+        told: Vec::new(),
+        open: HashSet::new(),
+        known: HashSet::new(),
+    };
     items(events).iter().for_each(|it| hearing.hear(it));
     hearing.tell_all();
     retelling.into_entries()
@@ -27,8 +32,20 @@ struct Hearing<'r, 'a> {
     retelling: &'r mut Retelling<'a>,
     /// Since the last step began or ended, in the order in which it began: several things may grow at once.
     told: Vec<Told>,
-    /// By the ids of the messages.
-    said: HashSet<String>,
+    /// Of those, what has begun and not ended.
+    open: HashSet<(Kind, String)>,
+    /// What needs not be told again, in whatever list of messages it is.
+    known: HashSet<(Kind, String)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    /// Also messages, which have their texts' ids.
+    Text,
+    Thinking,
+    Call,
+    /// By the call's id.
+    Result,
 }
 
 enum Told {
@@ -40,11 +57,21 @@ enum Told {
 }
 
 impl Told {
-    /// What grows, if it is that.
-    fn grown(&mut self, of: &str) -> Option<&mut String> {
+    fn key(&self) -> Option<(Kind, &str)> {
         match self {
-            Self::Text { id, text, .. } | Self::Thinking { id, text } if id == of => Some(text),
-            Self::Call { id, arguments, .. } if id == of => Some(arguments),
+            Self::Text { id, .. } => Some((Kind::Text, id)),
+            Self::Thinking { id, .. } => Some((Kind::Thinking, id)),
+            Self::Call { id, .. } => Some((Kind::Call, id)),
+            Self::Result(_) | Self::Custom(_) => None,
+        }
+    }
+
+    /// What grows, if it is that.
+    fn grown(&mut self, kind: Kind, id: &str) -> Option<&mut String> {
+        let is_it = self.key() == Some((kind, id));
+        match self {
+            Self::Text { text, .. } | Self::Thinking { text, .. } if is_it => Some(text),
+            Self::Call { arguments, .. } if is_it => Some(arguments),
             _ => None,
         }
     }
@@ -63,27 +90,36 @@ impl Hearing<'_, '_> {
                 self.retelling.end(Ending { error, ..Ending::of(RunStatus::Failed) });
             }
             "STEP_STARTED" => {
-                self.tell_all();
+                self.tell_ended();
                 self.retelling.step();
             }
             "STEP_FINISHED" => {
-                self.tell_all();
+                self.tell_ended();
                 self.retelling.end_step(None, None);
             }
-            "TEXT_MESSAGE_START" => self.told.push(text(event, message)),
-            "REASONING_MESSAGE_START" => self.told.push(thinking(message)),
-            "TOOL_CALL_START" => self.told.push(tool_call(event, call)),
-            "TEXT_MESSAGE_CONTENT" | "REASONING_MESSAGE_CONTENT" => self.grow(message, event),
-            "TOOL_CALL_ARGS" => self.grow(call, event),
-            "TEXT_MESSAGE_CHUNK" => self.chunk(event, message, |id| text(event, id)),
-            "REASONING_MESSAGE_CHUNK" => self.chunk(event, message, thinking),
-            "TOOL_CALL_CHUNK" => self.chunk(event, call, |id| tool_call(event, id)),
-            "TOOL_CALL_RESULT" => self.told.push(Told::Result(event.clone())),
+            "TEXT_MESSAGE_START" => self.begin(text(event, message)),
+            "REASONING_MESSAGE_START" => self.begin(thinking(message)),
+            "TOOL_CALL_START" => self.begin(tool_call(event, call)),
+            "TEXT_MESSAGE_CONTENT" => self.grow(text(event, message), event),
+            "REASONING_MESSAGE_CONTENT" => self.grow(thinking(message), event),
+            "TOOL_CALL_ARGS" => self.grow(tool_call(event, call), event),
+            "TEXT_MESSAGE_CHUNK" => self.chunk(text(event, message), event),
+            "REASONING_MESSAGE_CHUNK" => self.chunk(thinking(message), event),
+            "TOOL_CALL_CHUNK" => self.chunk(tool_call(event, call), event),
+            "TEXT_MESSAGE_END" => self.end(Kind::Text, message),
+            "REASONING_MESSAGE_END" => self.end(Kind::Thinking, message),
+            "TOOL_CALL_END" => self.end(Kind::Call, call),
+            "TOOL_CALL_RESULT" => {
+                self.end(Kind::Call, call);
+                self.known.insert((Kind::Text, message.to_owned()));
+                if call.is_empty() || self.known.insert((Kind::Result, call.to_owned())) {
+                    self.told.push(Told::Result(event.clone()));
+                }
+            }
             "MESSAGES_SNAPSHOT" => {
-                self.tell_all();
+                self.tell_ended();
                 self.say_new(&event["messages"]);
             }
-            "TEXT_MESSAGE_END" | "REASONING_MESSAGE_END" | "TOOL_CALL_END" => (),
             "REASONING_START" | "REASONING_END" => (),
             _ => self.told.push(Told::Custom(event.clone())),
         }
@@ -98,14 +134,29 @@ impl Hearing<'_, '_> {
         }
     }
 
-    /// What others say besides the agent; what the agent said is told by its events.
+    /// What no event has told.
     fn say_new(&mut self, messages: &Value) {
         for it in items(messages) {
-            let is_new = as_text(it, "id").is_none_or(|id| self.said.insert(id.to_owned()));
-            if is_new && matches!(it["role"].as_str(), Some("user" | "system" | "developer")) {
+            if self.is_new(it) {
                 message(it, self.retelling);
             }
         }
+    }
+
+    fn is_new(&mut self, message: &Value) -> bool {
+        let key = |kind, id: Option<&str>| Some((kind, id?.to_owned()));
+        let id = as_text(message, "id");
+        let own = match message["role"].as_str() {
+            Some("tool") => key(Kind::Result, as_text(message, "toolCallId")),
+            Some("reasoning") => key(Kind::Thinking, id),
+            _ => key(Kind::Text, id),
+        };
+        let calls =
+            items(&message["toolCalls"]).iter().map(|it| key(Kind::Call, as_text(it, "id")));
+        let keys: Vec<(Kind, String)> = calls.chain([own]).flatten().collect();
+        let is_new = !keys.iter().any(|it| self.known.contains(it));
+        self.known.extend(keys);
+        is_new
     }
 
     fn finish(&mut self, event: &Value) {
@@ -120,27 +171,68 @@ impl Hearing<'_, '_> {
         self.retelling.end(Ending::of(status));
     }
 
-    fn grow(&mut self, id: &str, event: &Value) {
+    fn begin(&mut self, told: Told) {
+        self.open.extend(told.key().map(|(kind, id)| (kind, id.to_owned())));
+        self.add(told);
+    }
+
+    fn end(&mut self, kind: Kind, id: &str) {
+        self.open.remove(&(kind, id.to_owned()));
+    }
+
+    fn add(&mut self, told: Told) {
+        self.known.extend(told.key().map(|(kind, id)| (kind, id.to_owned())));
+        self.told.push(told);
+    }
+
+    /// Adds to what has begun. A call that has not has no name, and nobody knows what it was.
+    fn grow(&mut self, begun: Told, event: &Value) {
+        let Some((kind, id)) = begun.key() else { return };
+        let is_there = self.told.iter_mut().any(|it| it.grown(kind, id).is_some());
+        match kind {
+            _ if is_there => self.push(kind, id, event),
+            Kind::Call => self.told.push(Told::Custom(event.clone())),
+            _ => {
+                let id = id.to_owned();
+                self.begin(begun);
+                self.push(kind, &id, event);
+            }
+        }
+    }
+
+    /// A beginning and a piece in one. Without an id it goes on with the last of its kind.
+    fn chunk(&mut self, begun: Told, event: &Value) {
+        let Some((kind, id)) = begun.key() else { return };
+        let keys = self.told.iter().rev().filter_map(Told::key);
+        let last = keys.filter(|(it, _)| *it == kind).map(|(_, id)| id).next();
+        let id = if id.is_empty() { last.unwrap_or_default() } else { id }.to_owned();
+        if !self.told.iter_mut().any(|it| it.grown(kind, &id).is_some()) {
+            self.add(begun);
+        }
+        self.push(kind, &id, event);
+    }
+
+    fn push(&mut self, kind: Kind, id: &str, event: &Value) {
         let delta = event["delta"].as_str().unwrap_or_default();
-        if let Some(grown) = self.told.iter_mut().rev().find_map(|it| it.grown(id)) {
+        if let Some(grown) = self.told.iter_mut().rev().find_map(|it| it.grown(kind, id)) {
             grown.push_str(delta);
         }
     }
 
-    /// A beginning and a piece in one. Without an id it goes on with the last.
-    fn chunk(&mut self, event: &Value, id: &str, begin: impl Fn(&str) -> Told) {
-        let last = self.told.last().and_then(Told::id).map(str::to_owned);
-        let id = if id.is_empty() { last.unwrap_or_default() } else { id.to_owned() };
-        if !self.told.iter_mut().any(|it| it.grown(&id).is_some()) {
-            self.told.push(begin(&id));
-        }
-        self.grow(&id, event);
+    /// What has not ended goes on after it.
+    fn tell_ended(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        let is_open =
+            |it: &Told| it.key().is_some_and(|(kind, id)| open.contains(&(kind, id.to_owned())));
+        let told = std::mem::take(&mut self.told);
+        let (kept, ended): (Vec<Told>, Vec<Told>) = told.into_iter().partition(is_open);
+        ended.into_iter().for_each(|it| self.tell(it));
+        (self.told, self.open) = (kept, open);
     }
 
     fn tell_all(&mut self) {
-        for told in std::mem::take(&mut self.told) {
-            self.tell(told);
-        }
+        self.open.clear();
+        self.tell_ended();
     }
 
     fn tell(&mut self, told: Told) {
@@ -149,7 +241,7 @@ impl Hearing<'_, '_> {
                 self.retelling.text_as(Some(&id), &text);
             }
             Told::Text { id, role, text } => {
-                self.say_new(&json!([{ "id": id, "role": role, "content": text }]));
+                message(&json!({ "id": id, "role": role, "content": text }), self.retelling);
             }
             Told::Thinking { id, text } => self.retelling.thinking(Some(&id), &text, false),
             Told::Call { id, name, arguments } => {
@@ -172,15 +264,6 @@ impl Hearing<'_, '_> {
                     None => self.retelling.unrecognized("event", &event.to_string()),
                 }
             }
-        }
-    }
-}
-
-impl Told {
-    fn id(&self) -> Option<&str> {
-        match self {
-            Self::Text { id, .. } | Self::Thinking { id, .. } | Self::Call { id, .. } => Some(id),
-            Self::Result(_) | Self::Custom(_) => None,
         }
     }
 }

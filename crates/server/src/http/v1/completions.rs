@@ -174,7 +174,7 @@ pub(in crate::http) async fn complete(
     let place = enter(&app, &request, session).await?;
     let session = place.session().clone();
     if let Some(said) = &mut request.said {
-        said.id = Some(name_of(&app, &session, &attempt, &body)?);
+        said.id = Some(name_of(&app, &session, &attempt, &body).await?);
     }
     let mut response = match request.stream {
         true => answer(app, place, request, Streamed(options)).await?.into_response(),
@@ -191,7 +191,7 @@ pub(in crate::http) async fn complete(
 
 /// A name for what is said, by which it is known when it comes again: the client did not hear that it had
 /// arrived. The same words may also be said twice on purpose, so only who says to try again is believed.
-fn name_of(
+async fn name_of(
     app: &App,
     session: &SessionId,
     attempt: &Attempt,
@@ -204,7 +204,7 @@ fn name_of(
     let prefix = format!("v1-{}-", &hash[..16]);
     let mut sent = Vec::new();
     if let Attempt::Again = attempt {
-        sent.extend(last_said(app, session)?.and_then(|it| it.client_id));
+        sent.extend(last_said(app, session).await?.and_then(|it| it.client_id));
         sent.extend(app.store().queue(session)?.messages.into_iter().filter_map(|it| it.client_id));
     }
     let known = sent.iter().rev().find(|it| it.as_str().starts_with(&prefix));

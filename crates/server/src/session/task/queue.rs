@@ -163,13 +163,10 @@ impl Task {
     /// Hands a message that waits to the run. If it cannot be, the log says so, and it waits on.
     fn steer(&mut self, message_id: &MessageId) {
         let (Some(message), Some(run)) = (self.queue.get(message_id), &self.run) else { return };
-        // A run that is under way takes words; files wait. What another agent asks gets a run of its
-        // own, whose answer is the answer.
-        let is_possible = !message.has_files() && message.from.is_none();
         let is_heard = self.worker.is_some() && !run.is_held_at_its_start();
         // Programs take a message once.
         let is_new = !is_among(&run.answer, message_id);
-        if is_possible && is_heard && is_new {
+        if message.is_steerable() && is_heard && is_new {
             let message = json!({ "role": "user", "content": message.text });
             self.tell_agent(Input::Steer { message_id: message_id.clone(), message });
         } else {
