@@ -30,7 +30,6 @@ mod unread;
 mod wire;
 mod words;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use transcript::{ErrorCode, ErrorInfo, Millis, ResponseId, RunStatus};
@@ -38,12 +37,16 @@ use transcript::{ErrorCode, ErrorInfo, Millis, ResponseId, RunStatus};
 use self::run::Run;
 pub use self::settings::{Settings, program};
 use self::wire::{ApiEvent, Line, Task};
+use crate::recent::Recent;
 use crate::surrogates::Surrogates;
 use crate::{Backend, Effect, Ending, Input, Launch};
 
 /// Whose words they are that nobody could read.
 const SOURCE: &str = "claude";
+/// Who has ended says little after it, and soon.
+const FORMER_AGENTS: usize = 32;
 
+#[derive(Debug)]
 pub struct Claude {
     process: Process,
     run: Option<Run>,
@@ -55,6 +58,7 @@ pub struct Claude {
 }
 
 /// What is true of the process, from one run to the next.
+#[derive(Debug)]
 struct Process {
     command: String,
     offers_tools: bool,
@@ -68,7 +72,7 @@ struct Process {
     lists_tasks: bool,
     requests_made: u32,
     /// The calls of earlier runs in which somebody spoke, by the program's ids.
-    former_agents: HashSet<String>,
+    former_agents: Recent,
 }
 
 impl Claude {
@@ -81,7 +85,7 @@ impl Claude {
             tasks: Vec::new(),
             lists_tasks: false,
             requests_made: 0,
-            former_agents: HashSet::new(),
+            former_agents: Recent::keeping(FORMER_AGENTS),
         };
         let surrogates = Surrogates::default();
         Self { process, run: None, spare: None, is_gone: false, surrogates }
@@ -160,7 +164,9 @@ impl Claude {
         let Some(run) = &mut self.run else { return Vec::new() };
         let effects = run.take_effects();
         if let Some(Effect::End(_)) = effects.last() {
-            self.process.former_agents.extend(run.take_agents());
+            for agent in run.take_agents() {
+                self.process.former_agents.insert(&agent);
+            }
             self.run = None;
             self.is_gone |= effects.contains(&Effect::Quit);
         }

@@ -58,6 +58,7 @@ pub fn backend(settings: Arc<Settings>, launch: &Launch) -> Box<dyn Backend> {
     }
 }
 
+#[derive(Debug)]
 pub struct Codex {
     settings: Arc<Settings>,
     launch: Launch,
@@ -85,6 +86,7 @@ pub struct Codex {
 }
 
 /// How far we are with Codex.
+#[derive(Debug)]
 enum Link {
     New,
     Initializing,
@@ -97,6 +99,7 @@ enum Link {
     Lost,
 }
 
+#[derive(Debug)]
 enum Sent {
     Initialize,
     OpenThread {

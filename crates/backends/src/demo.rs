@@ -28,6 +28,7 @@ use self::history::count_words;
 use self::plan::{Plan, Purpose, Step};
 use crate::{Backend, Effect, Ending, Input, ToolOutcome, ids_given, open_calls};
 
+#[derive(Debug)]
 pub struct Demo {
     pace: Pace,
     /// There is one between the start and the end.
@@ -73,6 +74,7 @@ impl Demo {
     }
 }
 
+#[derive(Debug)]
 struct Run {
     response_id: ResponseId,
     plan: Plan,
@@ -88,7 +90,7 @@ struct Run {
 }
 
 /// Words instead of tokens: close enough for a demo, and the same every time.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Tally {
     /// What a model would have been sent for the step that is open.
     heard: u64,

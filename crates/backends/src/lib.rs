@@ -71,7 +71,7 @@ pub use crate::pi::Pi;
 pub use crate::program_kind::ProgramKind;
 
 /// An agent, seen from the server.
-pub trait Backend: Send {
+pub trait Backend: fmt::Debug + Send {
     fn on(&mut self, now: Millis, input: Input) -> Vec<Effect>;
 }
 

@@ -41,6 +41,7 @@ use crate::{Backend, Effect, Ending, Input, Lost, Request, open_calls};
 /// How much of an error's body is read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 
+#[derive(Debug)]
 pub struct OpenAi {
     settings: Arc<Settings>,
     tools: Vec<Value>,
@@ -78,6 +79,7 @@ impl Backend for OpenAi {
     }
 }
 
+#[derive(Debug)]
 struct Run {
     settings: Arc<Settings>,
     response_id: ResponseId,
@@ -89,7 +91,7 @@ struct Run {
 }
 
 /// Messages for the run that is under way. The log is where the model reads them.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Steers {
     /// For the next step.
     waiting: Vec<Steer>,
@@ -97,11 +99,13 @@ struct Steers {
     handed_over: Vec<Steer>,
 }
 
+#[derive(Debug)]
 struct Steer {
     message_id: MessageId,
     text: String,
 }
 
+#[derive(Debug)]
 enum Phase {
     /// The conversation was asked for.
     Reading,
@@ -124,6 +128,7 @@ enum Phase {
 }
 
 /// One request, from when it is sent until it has been answered.
+#[derive(Debug)]
 struct Attempt {
     /// From 1.
     number: u32,

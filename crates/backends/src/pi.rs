@@ -39,6 +39,7 @@ use self::wire::{Line, Response};
 use crate::surrogates::Surrogates;
 use crate::{Backend, Effect, Input, Launch};
 
+#[derive(Debug)]
 pub struct Pi {
     settings: Arc<Settings>,
     conversation: Conversation,
@@ -51,6 +52,7 @@ pub struct Pi {
 }
 
 /// Pi's own record of what was said.
+#[derive(Debug)]
 struct Conversation {
     workspace: String,
     version: Option<String>,
@@ -60,7 +62,7 @@ struct Conversation {
 }
 
 /// Whether somebody is asked before Pi runs a tool.
-#[derive(PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Guard {
     /// Our extension has not been heard of yet, and Pi has answered nothing.
     Awaited,
@@ -70,7 +72,7 @@ enum Guard {
 }
 
 /// What is to be done, and the commands that were given numbers.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Out {
     effects: Vec<Effect>,
     commands: u64,

@@ -5,14 +5,25 @@ use std::collections::{HashSet, VecDeque};
 /// Programs repeat themselves at once, or when they take something up again; not after so many others.
 const REMEMBERED: usize = 4096;
 
-#[derive(Default)]
+#[derive(Debug)]
 pub(crate) struct Recent {
     known: HashSet<String>,
     /// The oldest first.
     order: VecDeque<String>,
+    most: usize,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self::keeping(REMEMBERED)
+    }
 }
 
 impl Recent {
+    pub(crate) fn keeping(most: usize) -> Self {
+        Self { known: HashSet::new(), order: VecDeque::new(), most }
+    }
+
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.known.contains(name)
     }
@@ -23,7 +34,7 @@ impl Recent {
             return false;
         }
         self.order.push_back(name.to_owned());
-        if self.order.len() > REMEMBERED
+        if self.order.len() > self.most
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);

@@ -4,6 +4,7 @@ use transcript::{CallId, Event, Level, PartId, ResponseId};
 
 use crate::Effect;
 
+#[derive(Debug)]
 pub(crate) struct Telling {
     response_id: ResponseId,
     /// Whose words they are that nobody could read.

@@ -17,7 +17,7 @@ use crate::arguments_summary;
 use crate::own_tools::plain_name;
 use crate::telling::Telling;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Calls {
     /// All of the run: a sub-agent speaks within a call that may have had its result long ago. The log has
     /// far more of each.
@@ -26,6 +26,7 @@ pub(super) struct Calls {
     open: HashMap<String, Call>,
 }
 
+#[derive(Debug)]
 struct Call {
     id: CallId,
     /// How many there were before it.
@@ -41,12 +42,13 @@ struct Call {
     launched: Option<Outcome>,
 }
 
+#[derive(Debug)]
 enum Arguments {
     Coming(String),
     Done,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Phase {
     /// Since when it could run, unless somebody had to agree first.
     Ready {

@@ -23,6 +23,7 @@ pub(super) struct Outcome {
 }
 
 /// Where the program tells more than that a call failed.
+#[derive(Debug)]
 pub(super) struct Circumstances<'a> {
     pub(super) tool_name: &'a str,
     /// What somebody had against it.

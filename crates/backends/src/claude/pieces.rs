@@ -6,6 +6,7 @@ use transcript::{CallId, Event, PartId};
 
 use crate::telling::Telling;
 
+#[derive(Debug)]
 pub(super) struct Piece {
     /// The model's own; a block that only came finished has none.
     pub(super) index: Option<u64>,
@@ -14,6 +15,7 @@ pub(super) struct Piece {
     pub(super) block: Spoken,
 }
 
+#[derive(Debug)]
 pub(super) enum Spoken {
     Words(Words),
     /// By the provider's id.
@@ -21,6 +23,7 @@ pub(super) enum Spoken {
 }
 
 /// Where a finished block of words belongs.
+#[derive(Debug)]
 pub(super) enum Place {
     Here(usize),
     /// It has come before.
@@ -63,6 +66,7 @@ pub(super) fn place_of(pieces: &[Piece], is_thinking: bool, text: &str) -> Place
 }
 
 /// A text or a thought.
+#[derive(Debug)]
 pub(super) struct Words {
     pub(super) is_thinking: bool,
     /// There is none before there is a word to see.

@@ -8,13 +8,14 @@ use crate::Verdict;
 use crate::recent::Recent;
 
 /// Those that wait for a decision.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Questions {
     open: Vec<Question>,
     /// The program's ids of those that have had their answer, or need none.
     answered: Recent,
 }
 
+#[derive(Debug)]
 pub(super) struct Question {
     pub(super) request_id: String,
     pub(super) call_id: CallId,

@@ -28,6 +28,7 @@ const PATIENCE_MS: u64 = 5000;
 /// How long it may take to tell the model of tasks that were stopped, which is a turn of its own.
 const AFTERTHOUGHT_MS: u64 = 1000;
 
+#[derive(Debug)]
 pub(super) struct Run {
     response_id: ResponseId,
     telling: Telling,
@@ -53,6 +54,7 @@ pub(super) struct Run {
 }
 
 /// Somebody wants the run to stop.
+#[derive(Debug)]
 struct Interrupt {
     request_id: String,
     /// Something went on in the background, and the program will tell the model that it was stopped.

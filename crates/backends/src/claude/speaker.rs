@@ -21,7 +21,7 @@ use crate::telling::Telling;
 const REMEMBERED: usize = 32;
 
 /// How a message ends.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum MessageEnd {
     /// It has all been said, as far as anybody can tell.
     Whole,
@@ -31,7 +31,7 @@ pub(super) enum MessageEnd {
     Superseded,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Speaker {
     parent: Option<CallId>,
     steps: u32,
@@ -43,6 +43,7 @@ pub(super) struct Speaker {
 }
 
 /// A message that is being said; it is a step.
+#[derive(Debug)]
 struct Message {
     id: String,
     pieces: Vec<Piece>,

@@ -5,12 +5,14 @@ use transcript::{Event, MessageId, SteerState};
 
 use super::stdin;
 
+#[derive(Debug)]
 pub(super) struct UserLine {
     pub(super) uuid: String,
     /// None: what began the run.
     pub(super) steered: Option<Steered>,
 }
 
+#[derive(Debug)]
 pub(super) struct Steered {
     pub(super) id: MessageId,
     text: String,

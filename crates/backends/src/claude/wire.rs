@@ -15,6 +15,7 @@ use transcript::Usage;
 use crate::ending::price;
 use crate::lenient::lenient;
 
+#[derive(Debug)]
 pub(super) enum Line {
     /// A turn begins.
     Init(Init),
@@ -101,7 +102,7 @@ fn parse<T: DeserializeOwned>(line: &str, wrap: impl FnOnce(T) -> Line) -> Optio
     serde_json::from_str(line).ok().map(wrap)
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Head<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
@@ -109,7 +110,7 @@ struct Head<'a> {
     subtype: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Init {
     pub(super) session_id: String,
     #[serde(default, deserialize_with = "lenient")]
@@ -120,13 +121,13 @@ pub(super) struct Init {
     pub(super) mcp_servers: Option<Vec<McpServer>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct McpServer {
     pub(super) name: String,
     pub(super) status: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Status {
     #[serde(default, rename = "permissionMode", deserialize_with = "lenient")]
     pub(super) permission_mode: Option<String>,
@@ -137,12 +138,12 @@ pub(super) struct Status {
 }
 
 /// How much of what a subscription allows is used.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Limit {
     pub(super) rate_limit_info: LimitInfo,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct LimitInfo {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) status: Option<String>,
@@ -151,7 +152,7 @@ pub(super) struct LimitInfo {
     pub(super) resets_at: Option<i64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Login {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) error: Option<String>,
@@ -159,7 +160,7 @@ pub(super) struct Login {
     pub(super) output: Option<Vec<String>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Hook {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) hook_name: Option<String>,
@@ -173,7 +174,7 @@ pub(super) struct Hook {
     pub(super) stdout: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Retry {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) attempt: Option<u64>,
@@ -187,30 +188,30 @@ pub(super) struct Retry {
     pub(super) error: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Compacted {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) compact_metadata: Option<CompactMetadata>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct CompactMetadata {
     pub(super) pre_tokens: Option<u64>,
     pub(super) post_tokens: Option<u64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Remark {
     pub(super) content: String,
 }
 
 /// All that runs in the background now.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Background {
     pub(super) tasks: Vec<Task>,
 }
 
-#[derive(Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct Task {
     pub(super) task_id: String,
     #[serde(default, deserialize_with = "lenient")]
@@ -228,7 +229,7 @@ impl Task {
 }
 
 /// Something begins that may go on in the background.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct TaskStart {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) task_id: Option<String>,
@@ -245,7 +246,7 @@ impl TaskStart {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct TaskEnd {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) task_id: Option<String>,
@@ -265,7 +266,7 @@ impl TaskEnd {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Stream {
     pub(super) event: ApiEvent,
     #[serde(default)]
@@ -276,7 +277,7 @@ pub(super) struct Stream {
 }
 
 /// As the model service sent it.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ApiEvent {
     MessageStart {
@@ -304,20 +305,20 @@ pub(super) enum ApiEvent {
     Ping {},
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct MessageStart {
     pub(super) id: String,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) usage: Option<TokenCounts>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct MessageDelta {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) stop_reason: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(tag = "type")]
 pub(super) enum Delta {
     #[serde(rename = "text_delta")]
@@ -347,7 +348,7 @@ pub(super) struct OutputDetails {
 }
 
 /// A finished block of the model's, or what came of a call, or words put into the user's mouth.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Said {
     pub(super) message: SaidMessage,
     #[serde(default)]
@@ -392,7 +393,7 @@ pub(super) fn is_launch(structured: Option<&Value>) -> bool {
     structured.is_some_and(|it| it.get("isAsync") == Some(&Value::Bool(true)))
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct SaidMessage {
     #[serde(default)]
     pub(super) id: String,
@@ -401,14 +402,14 @@ pub(super) struct SaidMessage {
     model: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Content {
     Text(String),
     Blocks(Vec<Block>),
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Block {
     Text {
@@ -437,13 +438,13 @@ pub(super) enum Block {
 }
 
 /// What became of a line of ours.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Lifecycle {
     pub(super) command_uuid: String,
     pub(super) state: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Request {
     pub(super) request_id: String,
     #[serde(default)]
@@ -459,7 +460,7 @@ impl Request {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct AboutCall {
     /// Some versions do not say it.
     #[serde(default, deserialize_with = "lenient")]
@@ -494,22 +495,22 @@ impl AboutCall {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct RequestCancelled {
     pub(super) request_id: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Responded {
     response: Response,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Response {
     pub(super) request_id: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct TurnResult {
     #[serde(default)]
     pub(super) subtype: String,

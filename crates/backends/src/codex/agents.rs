@@ -10,6 +10,7 @@ use super::speaker::{Outcome, Speaker};
 use super::turn::{Run, spent, waits_for_person};
 use super::{Codex, Sent, failure};
 
+#[derive(Debug)]
 pub(super) struct SubAgent {
     pub(super) thread: String,
     /// None while it is idle.
@@ -20,6 +21,7 @@ pub(super) struct SubAgent {
 }
 
 /// The call within which an agent speaks.
+#[derive(Debug)]
 struct Home {
     /// Whose call it is, if it is another agent's.
     thread: Option<String>,

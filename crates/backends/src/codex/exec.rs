@@ -13,6 +13,7 @@ use crate::surrogates::Surrogates;
 use crate::telling::Telling;
 use crate::{Backend, Effect, Ending, Exit, Input, Launch};
 
+#[derive(Debug)]
 pub struct CodexExec {
     workspace: String,
     /// The conversation began with an earlier process.
@@ -22,6 +23,7 @@ pub struct CodexExec {
     is_used: bool,
 }
 
+#[derive(Debug)]
 struct Run {
     telling: Telling,
     speaker: Speaker,
@@ -34,6 +36,7 @@ struct Run {
 }
 
 /// How the turn ended, as Codex says.
+#[derive(Debug)]
 enum Verdict {
     Completed(Option<Usage>),
     Failed(ErrorInfo),

@@ -4,7 +4,7 @@
 /// How much of the beginning is kept.
 const KEPT: usize = 64 * 1024;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Output {
     beginning: String,
     bytes: usize,
@@ -44,7 +44,7 @@ impl Output {
 }
 
 /// FNV-1a: nobody has to be kept from making two texts with the same one.
-#[derive(PartialEq)]
+#[derive(Debug, PartialEq)]
 struct Sum(u128);
 
 impl Default for Sum {

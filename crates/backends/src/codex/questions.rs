@@ -10,6 +10,7 @@ use super::wire;
 use crate::{Effect, Verdict};
 
 /// Codex waits for the answer to a request of its own.
+#[derive(Debug)]
 pub(super) struct Question {
     /// As Codex wrote it; its numbers are its own.
     pub(super) request_id: Value,
@@ -21,6 +22,7 @@ pub(super) struct Question {
     pub(super) kind: Kind,
 }
 
+#[derive(Debug)]
 pub(super) enum Kind {
     /// A command or a patch.
     Action,

@@ -46,6 +46,7 @@ impl fmt::Debug for Settings {
 }
 
 /// What Codex asks about, and what its commands can reach unasked.
+#[derive(Debug)]
 pub(super) struct Permissions<'a> {
     pub(super) approval_policy: &'a str,
     pub(super) sandbox: &'a str,

@@ -18,6 +18,7 @@ use crate::own_tools::plain_name;
 use crate::recent::Recent;
 use crate::telling::Telling;
 
+#[derive(Debug)]
 pub(super) struct Speaker {
     pub(super) workspace: String,
     /// The call that it works for.
@@ -39,13 +40,14 @@ pub(super) struct Speaker {
 }
 
 /// An open call of the model.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Step {
     has_calls: bool,
     has_results: bool,
 }
 
 /// A text or a thought that is not finished.
+#[derive(Debug)]
 struct Words {
     item: String,
     is_thinking: bool,
@@ -60,6 +62,7 @@ struct Words {
 pub(super) type Section = (&'static str, u64);
 
 /// A call without a result.
+#[derive(Debug)]
 pub(super) struct Call {
     pub(super) item: String,
     pub(super) id: CallId,
@@ -90,6 +93,7 @@ impl Call {
 }
 
 /// How a call ended.
+#[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) ok: bool,
     pub(super) result: Option<Value>,

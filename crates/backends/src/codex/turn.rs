@@ -18,6 +18,7 @@ use crate::telling::Telling;
 /// How many lines may come before the turn has its name.
 const EARLY: usize = 1024;
 
+#[derive(Debug)]
 pub(super) struct Run {
     pub(super) telling: Telling,
     pub(super) outer: Speaker,

@@ -57,6 +57,7 @@ pub(super) fn clauses(message: &str) -> Vec<Clause> {
     clauses
 }
 
+#[derive(Debug)]
 enum Token {
     Word(Word),
     Break(Joint),

@@ -6,6 +6,7 @@ use super::decoder::read_error;
 use super::{ServiceError, Settings, retry};
 use crate::{HowLost, Lost};
 
+#[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: ErrorInfo,
     /// The same request may succeed later.

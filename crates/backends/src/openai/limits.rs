@@ -7,6 +7,7 @@ use transcript::{Answer, Call, ErrorCode, Evaluation, Event, Millis, Usage};
 use super::telling::ReadyCall;
 use super::{FinishReason, Limits};
 
+#[derive(Debug)]
 pub(super) struct Progress {
     started_at: Millis,
     pub(super) steps: u32,
@@ -17,6 +18,7 @@ pub(super) struct Progress {
 }
 
 /// A decision to go on or to stop, and why.
+#[derive(Debug)]
 pub(super) struct Decision {
     pub(super) should_continue: bool,
     stop_reason: &'static str,
@@ -115,6 +117,7 @@ impl Progress {
 }
 
 /// A limit that was looked at.
+#[derive(Debug)]
 struct Limit {
     /// As a reason to stop, and as who decided.
     names: (&'static str, &'static str),

@@ -8,6 +8,7 @@ use transcript::{
 use super::{FinishedCall, Outcome, Said};
 use crate::{Effect, arguments_summary, ids_given};
 
+#[derive(Debug)]
 pub(super) struct Telling {
     response_id: ResponseId,
     ids_given: u32,
@@ -18,12 +19,14 @@ pub(super) struct Telling {
     calls: Vec<ToldCall>,
 }
 
+#[derive(Debug)]
 struct OpenPart {
     id: PartId,
     is_thinking: bool,
     text: String,
 }
 
+#[derive(Debug)]
 struct ToldCall {
     id: CallId,
     name: String,

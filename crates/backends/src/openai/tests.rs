@@ -34,6 +34,7 @@ fn tool(name: &str) -> Value {
 }
 
 /// A backend with its surroundings: a clock, and what was asked of the world.
+#[derive(Debug)]
 struct Stage {
     backend: OpenAi,
     settings: Arc<Settings>,

@@ -11,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 use serde_json::value::RawValue;
 use transcript::Usage;
 
-#[derive(serde::Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
     pub(super) choices: FirstChoice<'a>,
@@ -25,7 +25,7 @@ pub(super) struct Chunk<'a> {
     pub(super) object: Text<'a>,
 }
 
-#[derive(serde::Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 pub(super) struct Choice<'a> {
     #[serde(default)]
     index: Index,
@@ -44,7 +44,7 @@ pub(super) struct Choice<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-#[derive(serde::Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 pub(super) struct Delta<'a> {
     #[serde(borrow, default)]
     pub(super) content: Content<'a>,
@@ -65,7 +65,7 @@ pub(super) struct Delta<'a> {
     pub(super) function_call: Option<&'a RawValue>,
 }
 
-#[derive(Default, serde::Deserialize)]
+#[derive(Debug, Default, serde::Deserialize)]
 pub(super) struct CallDelta<'a> {
     #[serde(default)]
     pub(super) index: Index,
@@ -78,7 +78,7 @@ pub(super) struct CallDelta<'a> {
     pub(super) extra_content: Option<&'a RawValue>,
 }
 
-#[derive(serde::Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 pub(super) struct Function<'a> {
     #[serde(borrow, default)]
     pub(super) name: Text<'a>,
@@ -154,7 +154,7 @@ impl<'de> Deserialize<'de> for Index {
 }
 
 /// Only one answer is asked for. Others, if they come, would be mixed into it.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct FirstChoice<'a>(pub(super) Option<Choice<'a>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for FirstChoice<'a> {
@@ -163,6 +163,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for FirstChoice<'a> {
     }
 }
 
+#[derive(Debug)]
 struct Choices;
 
 impl<'de> Visitor<'de> for Choices {
@@ -231,6 +232,7 @@ impl Content<'_> {
 }
 
 /// Whatever stands there, as far as anybody wants to know.
+#[derive(Debug)]
 enum Any<'a> {
     Text(Cow<'a, str>),
     Number(u64),
@@ -238,6 +240,7 @@ enum Any<'a> {
     Other,
 }
 
+#[derive(Debug)]
 struct Lenient;
 
 impl<'de> Visitor<'de> for Lenient {

@@ -4,6 +4,7 @@ use transcript::Truncated;
 
 use super::wire::ToolSaid;
 
+#[derive(Debug)]
 pub(super) struct Ran {
     pub(super) output: String,
     pub(super) exit_code: Option<i64>,

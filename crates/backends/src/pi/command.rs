@@ -6,6 +6,7 @@ use crate::Verdict;
 use crate::newest::newest;
 
 /// What is said to the model: text, and pictures as Pi wants them.
+#[derive(Debug)]
 pub(super) struct Prompt {
     pub(super) text: String,
     images: Vec<Value>,

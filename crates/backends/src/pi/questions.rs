@@ -16,9 +16,10 @@ const OURS: &str = "callboard:tool_call";
 const OUR_STATUS: &str = "callboard";
 
 /// Those about calls that are open.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Questions(Vec<Question>);
 
+#[derive(Debug)]
 struct Question {
     call_id: CallId,
     dialog: String,
@@ -26,7 +27,7 @@ struct Question {
 }
 
 /// What the answer consists of.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Our extension asks, which takes more than a yes or no.
     Ours,

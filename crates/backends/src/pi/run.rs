@@ -26,6 +26,7 @@ const SETTLE_MS: u64 = 2000;
 /// When to ask again whether Pi is idle.
 const AGAIN_MS: u64 = 500;
 
+#[derive(Debug)]
 pub(super) struct Run {
     settings: Arc<Settings>,
     speaker: Speaker,
@@ -51,6 +52,7 @@ pub(super) struct Run {
     wakes_at: Option<Millis>,
 }
 
+#[derive(Debug)]
 enum Phase {
     /// Nothing has come of the prompt yet.
     Prompted,
@@ -62,6 +64,7 @@ enum Phase {
 }
 
 /// A message that is on its way into the run.
+#[derive(Debug)]
 struct Steer {
     command: String,
     message_id: MessageId,

@@ -16,6 +16,7 @@ use super::tools::Call;
 use super::wire::{Block, Message, Update, Usage};
 use crate::arguments_summary;
 
+#[derive(Debug)]
 pub(super) struct Speaker {
     response_id: ResponseId,
     ids_given: u32,
@@ -27,7 +28,7 @@ pub(super) struct Speaker {
     pub(super) calls: Vec<Call>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Written {
     open: Vec<OpenPart>,
     /// What the closed parts of each block said.
@@ -37,10 +38,12 @@ struct Written {
     failed: Option<Failed>,
 }
 
+#[derive(Debug)]
 struct Failed {
     spent: Spent,
 }
 
+#[derive(Debug)]
 struct OpenPart {
     block: usize,
     id: PartId,

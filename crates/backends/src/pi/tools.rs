@@ -11,6 +11,7 @@ use crate::Verdict;
 /// Nobody is asked about these, see `extension.ts`.
 const READERS: &[&str] = &["read", "grep", "find", "ls"];
 
+#[derive(Debug)]
 pub(super) struct Call {
     pub(super) id: CallId,
     /// As the model's service names it.
@@ -34,6 +35,7 @@ pub(super) struct Call {
 }
 
 /// What a tool said last.
+#[derive(Debug)]
 pub(super) struct Ended {
     pub(super) said: ToolSaid,
     pub(super) is_error: bool,

@@ -73,13 +73,13 @@ fn read<T: DeserializeOwned>(line: &str) -> Option<T> {
     serde_json::from_str(line).ok()
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Kind<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct WithMessage {
     message: Message,
 }
@@ -93,7 +93,7 @@ impl WithMessage {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct WithUpdate {
     #[serde(rename = "assistantMessageEvent")]
     event: Update,

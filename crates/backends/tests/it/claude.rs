@@ -5,6 +5,7 @@ mod command_line;
 mod examples;
 mod fuzz;
 mod laws;
+mod memory;
 mod recording;
 mod snapshots;
 mod stage;

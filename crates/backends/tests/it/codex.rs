@@ -4,6 +4,7 @@ mod agents;
 mod asides;
 mod fuzz;
 mod laws;
+mod memory;
 mod program;
 mod questions;
 mod recording;

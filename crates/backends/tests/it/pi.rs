@@ -4,6 +4,7 @@ mod examples;
 mod fuzz;
 mod guard;
 mod laws;
+mod memory;
 mod recording;
 mod snapshots;
 mod stage;

@@ -173,7 +173,7 @@ fn check_laws(history: Vec<Value>, tool: &dyn Fn(&str, &Value) -> crate::ToolOut
     check_well_formed(&played);
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Open {
     parts: HashMap<PartId, String>,
     arguments: HashMap<CallId, String>,

@@ -63,6 +63,7 @@ pub(super) fn play_with(
 }
 
 /// A run that is under way.
+#[derive(Debug)]
 pub(super) struct Stage {
     demo: Demo,
     now: Millis,

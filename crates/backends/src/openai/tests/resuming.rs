@@ -32,6 +32,7 @@ impl Stage {
 
 /// What becomes of a run with that many steps of so many calls, which is taken up by a new value, or
 /// not, in its last step of calls after so many results.
+#[derive(Debug)]
 struct Plot {
     limits: Limits,
     steps: usize,

@@ -133,6 +133,11 @@ impl Stage {
         }
     }
 
+    /// How much the backend remembers, as long as its description is.
+    pub(super) fn size(&self) -> usize {
+        format!("{:?}", self.pi).len()
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.open.is_none()
     }
