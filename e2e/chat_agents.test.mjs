@@ -76,6 +76,8 @@ for (const kind of KINDS) {
       const [first] = (await chat.look()).messages;
       const again = await CLIENT.open(stage.callboard, { id: chat.id, messages: [first] });
       const resumed = again.resume();
+      // Were it over sooner, there would be nothing to resume.
+      await until(async () => (await again.look()).status === "streaming");
       stage.models.open("story");
       await resumed;
       assert.match(text(await settled(again, (it) => it.role === "assistant")), /Once upon a time there was no more to tell\./);
