@@ -111,11 +111,10 @@ function swap(old, fresh) {
 
 /** @param {() => void} change */
 function keepingFocus(change) {
-  const before = /** @type {any} */ (document.activeElement);
-  const { parentElement, selectionStart, selectionEnd } = before;
+  const { id, parentElement, selectionStart, selectionEnd } = /** @type {any} */ (document.activeElement);
   change();
   if (document.activeElement !== page) return;
-  const next = twin({ id: before.id, parentElement }, document);
+  const next = twin({ id, parentElement }, document);
   next?.focus({ preventScroll: true });
   // Buttons and boxes to tick have none.
   if (selectionStart) next?.setSelectionRange(selectionStart, selectionEnd);
@@ -745,7 +744,10 @@ async function complete(body, url) {
 /** Colours, other answers and long arguments come when somebody looks. @param {{ target: any }} event */
 function opened({ target }) {
   const box = find("textarea", target?.closest(".edit[open]") ?? top);
-  if (box !== document.activeElement) box?.focus();
+  if (box !== document.activeElement) {
+    box?.focus();
+    box?.setSelectionRange(-1, -1);
+  }
   for (const it of all(":is(.file, .peer, .edit)[data-src]:not(:has(.fetched))", target?.closest(".tool-block") ?? foot)) {
     if (it.closest("details")?.matches("[open]")) report(complete(it, it.dataset.src));
   }
