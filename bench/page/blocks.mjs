@@ -15,12 +15,11 @@ const CALLS = 10;
 /** @typedef {{html: string, css: string}} Variant */
 
 const served = await withCallboard(longSession(EXCHANGES, CALLS), async (callboard) => {
-  const { head } = await callboard.api("sessions/long");
   const text = async (/** @type {string} */ path) => {
     const headers = { Authorization: `Bearer ${callboard.token}` };
     return (await fetch(callboard.base + path, { headers })).text();
   };
-  return { html: await text(`s/long?at=${head}`), css: await text("assets/page.css") };
+  return { html: await wholePage(text), css: await text("assets/page.css") };
 });
 
 const html = served.html.replace(/<script.*?<\/script>/, "");
@@ -54,6 +53,27 @@ for (let round = 0; round < ROUNDS; round += 1) {
 server.close();
 report();
 
+/**
+ * The page as it would be if it kept all that is read back: every window of the session in one list.
+ * @param {(path: string) => Promise<string>} text
+ */
+async function wholePage(text) {
+  const windows = [await text("s/long")];
+  const earlier = () => /id="earlier"[^>]*>\s*<a[^>]* href="([^"]+)"/.exec(windows.at(-1) ?? "")?.[1];
+  for (let link = earlier(); link; link = earlier()) {
+    windows.push(await text(`${link.slice(1).replaceAll("&amp;", "&")}&part=messages`));
+  }
+  return withPage((page) => page.evaluate(join, windows));
+}
+
+/** Runs in the browser. @param {string[]} windows the last one first */
+function join(windows) {
+  const [whole, ...before] = windows.map((it) => new DOMParser().parseFromString(it, "text/html"));
+  const list = whole.querySelector(".messages");
+  for (const it of before) list?.prepend(...(it.querySelector(".messages")?.children ?? []));
+  return `<!doctype html>${whole.documentElement.outerHTML}`;
+}
+
 /** @param {import("playwright-core").Page} page @param {string} url */
 async function measure(page, url) {
   const read = await openMeter(page);
@@ -65,7 +85,8 @@ async function measure(page, url) {
 }
 
 function report() {
-  console.log(`${(html.length / 1e6).toFixed(1)} MB of HTML, ${ROUNDS} rounds, median [range]`);
+  const messages = html.split('class="message"').length - 1;
+  console.log(`${messages} messages, ${(html.length / 1e6).toFixed(1)} MB of HTML, ${ROUNDS} rounds, median [range]`);
   /** @type {(name: string, what: keyof typeof figures[""][0]) => number[]} */
   const column = (name, what) => figures[name].map((it) => it[what]);
   const columns = /** @type {const} */ (["fcp", "ready", "load", "busy", "footprint", "resident"]);
