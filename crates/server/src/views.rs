@@ -1,7 +1,7 @@
 //! Live pages: one task for each session that somebody looks at draws it once for all of them.
 //!
 //! The task is fed by what was committed, never by the session's own task, and draws at most thirty
-//! times a second. A page that joins gets what changed since it was made; one that is too old,
+//! times a second, twenty where more comes than anybody reads. A page that joins gets what changed since it was made; one that is too old,
 //! or that fell behind, is told to load itself again. The task ends some time after the last page has gone.
 
 use std::collections::HashMap;
@@ -24,6 +24,9 @@ use crate::window;
 /// What a patch costs the browser, layout and paint, hardly depends on how many words are in it, and words
 /// that come thirty times a second look as smooth as sixty.
 const FRAME: Duration = Duration::from_millis(33);
+/// After a frame of more records than this, which is faster than anybody reads, the next may wait longer.
+const READABLE: usize = 6;
+const LONG_FRAME: Duration = Duration::from_millis(50);
 /// How often is looked for a sign of life.
 const LOOK: Duration = Duration::from_secs(1);
 /// Messages that are kept while somebody looks on.
@@ -111,6 +114,8 @@ struct Drawing<'a> {
     /// Committed and not drawn yet.
     waiting: Vec<Record>,
     drawn_at: Instant,
+    /// How long that is to be looked at before the next.
+    frame: Duration,
     /// When somebody was last seen to look.
     watched_at: Instant,
     /// The program as it was shown last, and when it was looked at.
@@ -146,6 +151,7 @@ impl<'a> Drawing<'a> {
             page,
             waiting,
             drawn_at,
+            frame: FRAME,
             watched_at,
             pulse,
             looked_at,
@@ -155,7 +161,7 @@ impl<'a> Drawing<'a> {
             if drawing.watchers.receiver_count() > 0 {
                 drawing.watched_at = Instant::now();
             }
-            let (due, look) = (drawing.drawn_at + FRAME, drawing.looked_at + LOOK);
+            let (due, look) = (drawing.drawn_at + drawing.frame, drawing.looked_at + LOOK);
             tokio::select! {
                 join = joining.recv() => match join {
                     Some(join) => drawing.join(join).await?,
@@ -267,6 +273,7 @@ impl<'a> Drawing<'a> {
     }
 
     async fn draw(&mut self) -> Result<(), store::Error> {
+        self.frame = if self.waiting.len() > READABLE { LONG_FRAME } else { FRAME };
         self.draw_waiting().await?;
         self.drawn_at = Instant::now();
         if self.page.transcript().messages.len() > KEPT {
