@@ -265,3 +265,24 @@ test("X3 panels: a call reads \"search (2.1s)\", and all of its arguments and re
     assert.ok(await title.isVisible(), look);
   }
 });
+
+// One bare `:last-child` or `:nth-last-child` in the stylesheet is enough to break it, and then every word of a
+// long answer costs as much as the answer is long.
+test("what is added to an answer leaves all that stands before it as it was styled", async (t) => {
+  const { page, drawn } = await open(t, "tools");
+  const text = page.locator(".parts > .text").last();
+  const before = await text.locator("> *").evaluateAll((all) => all.map(({ id }) => id));
+  assert.ok(before.length > 0);
+  const chromium = page.context().browser();
+  const categories = ["disabled-by-default-devtools.timeline.invalidationTracking"];
+  await chromium?.startTracing(page, { categories });
+  const seq = Number(await page.evaluate(() => document.body.dataset.head)) + 1;
+  const ops = [["add", await text.getAttribute("id"), '<p id="added">One more paragraph.</p>']];
+  await drawn.patch({ seq, ops });
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  const { traceEvents } = JSON.parse(`${await chromium?.stopTracing()}`);
+  const named = traceEvents.map((/** @type {any} */ it) => it.args?.data?.nodeName);
+  const styled = new Set(named.map((/** @type {string} */ it) => /id='([^']*)'/.exec(it)?.[1]));
+  assert.ok(styled.has("added"));
+  assert.deepEqual(before.filter((id) => styled.has(id)), []);
+});

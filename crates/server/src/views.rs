@@ -1,8 +1,9 @@
 //! Live pages: one task for each session that somebody looks at draws it once for all of them.
 //!
 //! The task is fed by what was committed, never by the session's own task, and draws at most thirty
-//! times a second, twenty where more comes than anybody reads. A page that joins gets what changed since it was made; one that is too old,
-//! or that fell behind, is told to load itself again. The task ends some time after the last page has gone.
+//! times a second, or twenty where more comes than anybody reads. A page that joins gets what changed
+//! since it was made; one that is too old, or that fell behind, is told to load itself again. The task
+//! ends some time after the last page has gone.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
