@@ -8,9 +8,10 @@ use axum::extract::State;
 use axum::response::NoContent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use store::MessageKind;
 use transcript::{
-    Attachment, ClientId, MessageId, Millis, ResponseId, RewindReason, SendMode, Seq, SessionId,
-    SessionState, Summary,
+    AsSent, Attachment, ClientId, Event, MessageId, Millis, ResponseId, RewindReason, SendMode,
+    Seq, SessionId, SessionState, Summary,
 };
 
 use super::App;
@@ -233,21 +234,62 @@ pub(super) struct SendInput {
     /// `queued` where an agent could not take it.
     #[serde(default)]
     pub(super) mode: SendMode,
+    /// An earlier message that is said again in other words; what followed it is put aside.
+    pub(super) replaces: Option<MessageId>,
 }
 
 impl SendInput {
-    pub(super) async fn into_message(self, app: &App) -> Result<NewMessage, HttpError> {
+    /// Says it in a session.
+    pub(super) async fn say(
+        mut self,
+        app: &App,
+        session: &SessionId,
+    ) -> Result<Receipt, HttpError> {
+        let known = self.client_id.as_ref().map(|it| app.store().message_of_client_id(session, it));
+        // Said twice, it is one message, and what it replaces is replaced already.
+        let is_new = known.transpose()?.flatten().is_none();
+        let Some(earlier) = self.replaces.take().filter(|_| is_new) else {
+            let message = self.into_message(app).await?;
+            return Ok(app.sessions.send(session, message).await?);
+        };
+        let mut message = self.into_message(app).await?;
+        // A person who writes anew sees them and has no way to name them.
+        let sent = as_sent(app, session, &earlier).await?;
+        message.sent = sent.and_then(|it| it.links_beside(&message.text, &message.attachments));
+        let edit = |reply| Command::Edit { earlier, message, reply };
+        Ok(app.sessions.ask(session, edit).await?)
+    }
+
+    async fn into_message(self, app: &App) -> Result<NewMessage, HttpError> {
         if self.text.trim().is_empty() && self.attachments.is_empty() {
             return Err(HttpError::invalid("the message is empty: give it a text"));
         }
         if self.client_id.as_ref().is_some_and(|it| !(1..=128).contains(&it.as_str().len())) {
             return Err(HttpError::invalid("clientId has 1 to 128 bytes"));
         }
-        let Self { text, client_id, attachments, mode } = self;
+        let Self { text, client_id, attachments, mode, replaces: _ } = self;
         check_attachments(app, &attachments).await?;
         let client_tools = Vec::new();
         Ok(NewMessage { text, client_id, attachments, mode, from: None, client_tools, sent: None })
     }
+}
+
+async fn as_sent(
+    app: &App,
+    session: &SessionId,
+    message: &MessageId,
+) -> Result<Option<AsSent>, HttpError> {
+    let (session, message) = (session.clone(), message.clone());
+    let read = app.store().off_thread(move |store| {
+        let row = store.message_row(&session, message.as_str())?;
+        let said = row.filter(|it| it.kind == MessageKind::Said);
+        store.records_of(&session, said.as_slice())
+    });
+    let records = read.await?;
+    Ok(records.iter().find_map(|it| match it.record().event {
+        Event::UserMessage { sent, .. } => sent,
+        _ => None,
+    }))
 }
 
 /// A message names only files that are there.
@@ -283,8 +325,7 @@ pub(super) async fn send(
     Named(id): Named,
     Input(input): Input<SendInput>,
 ) -> Result<Accepted<Sent>, HttpError> {
-    let receipt = app.sessions.send(&id, input.into_message(&app).await?).await?;
-    Ok(Accepted(receipt.into()))
+    Ok(Accepted(input.say(&app, &id).await?.into()))
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -13,12 +13,11 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
 use futures_util::SinkExt;
-use store::MessageKind;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-use transcript::{AsSent, CallId, ClientId, Event, MessageId, RewindReason, Seq, SessionId};
+use transcript::{CallId, ClientId, MessageId, RewindReason, SendMode, Seq, SessionId};
 
 use super::approvals::DecisionInput;
 use super::error::{HttpError, RequestCode};
@@ -146,8 +145,10 @@ impl Connection {
                 (id, result)
             }
             ClientFrame::EditMessage { session_id, message_id, text, client_id, attachments } => {
-                let input = SendInput { text, client_id, attachments, ..SendInput::default() };
-                let result = self.edit_message(&session_id, message_id, input).await;
+                let replaces = Some(message_id);
+                let mode = SendMode::default();
+                let input = SendInput { text, client_id, attachments, mode, replaces };
+                let result = self.send_message(&session_id, input).await;
                 (session_id, result)
             }
             ClientFrame::EditQueued { session_id, message_id, text } => {
@@ -184,7 +185,7 @@ impl Connection {
                 return Vec::new();
             }
             ClientFrame::SendMessage { session_id, text, client_id, attachments, mode } => {
-                let input = SendInput { text, client_id, attachments, mode };
+                let input = SendInput { text, client_id, attachments, mode, replaces: None };
                 let result = self.send_message(&session_id, input).await;
                 (session_id, result)
             }
@@ -279,44 +280,8 @@ impl Connection {
         input: SendInput,
     ) -> Result<Option<Notice>, HttpError> {
         let client_id = input.client_id.clone();
-        let message = input.into_message(&self.app).await?;
-        let receipt = self.app.sessions.send(&parse(session)?, message).await?;
+        let receipt = input.say(&self.app, &parse(session)?).await?;
         Ok(Some(ack(client_id, receipt)))
-    }
-
-    async fn edit_message(
-        &self,
-        session: &str,
-        earlier: MessageId,
-        input: SendInput,
-    ) -> Result<Option<Notice>, HttpError> {
-        let client_id = input.client_id.clone();
-        let session = parse(session)?;
-        let mut message = input.into_message(&self.app).await?;
-        // A person who writes anew sees them and has no way to name them.
-        let sent = self.as_sent(&session, &earlier).await?;
-        message.sent = sent.and_then(|it| it.links_beside(&message.text, &message.attachments));
-        let edit = |reply| Command::Edit { earlier, message, reply };
-        let receipt = self.app.sessions.ask(&session, edit).await?;
-        Ok(Some(ack(client_id, receipt)))
-    }
-
-    async fn as_sent(
-        &self,
-        session: &SessionId,
-        message: &MessageId,
-    ) -> Result<Option<AsSent>, HttpError> {
-        let (session, message) = (session.clone(), message.clone());
-        let read = self.app.store().off_thread(move |store| {
-            let row = store.message_row(&session, message.as_str())?;
-            let said = row.filter(|it| it.kind == MessageKind::Said);
-            store.records_of(&session, said.as_slice())
-        });
-        let records = read.await?;
-        Ok(records.iter().find_map(|it| match it.record().event {
-            Event::UserMessage { sent, .. } => sent,
-            _ => None,
-        }))
     }
 
     async fn change_queued(

@@ -405,3 +405,26 @@ async fn a_number_beyond_the_log_is_not_taken_for_its_end() {
         drop(server);
     }
 }
+
+/// Whoever did not hear that it was taken says it again, under the same client id.
+#[tokio::test]
+async fn a_message_takes_the_place_of_an_earlier_one_once() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    let earlier = server.send(&session, "help").await;
+    watch_until(&server, &session, is_quiet).await;
+    let path = format!("/api/sessions/{session}/messages");
+    let words = json!({ "text": "think", "clientId": "c1", "replaces": earlier });
+    let (status, first) = server.post(&path, words.clone()).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{first}");
+    watch_until(&server, &session, is_quiet).await;
+    let (status, again) = server.post(&path, words).await;
+    assert_eq!((status, &again["messageId"]), (StatusCode::ACCEPTED, &first["messageId"]));
+    let log = server.log(&session).await;
+    let kinds = log.iter().map(|it| serde_json::to_value(it).unwrap()["type"].clone());
+    assert_eq!(kinds.filter(|it| it == "history_rewound").count(), 1);
+    let gone = json!({ "text": "think", "clientId": "c2", "replaces": earlier });
+    let (status, refused) = server.post(&path, gone).await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "{refused}");
+}
