@@ -57,6 +57,8 @@ test("home, settings, import, keys and the menu", async (t) => {
   }
   await page.getByRole("button", { name: "More for Bad data" }).click();
   await check(page, "the menu");
+  await page.getByRole("menuitem", { name: "Rename" }).click();
+  await check(page, "renaming");
 });
 
 test("every hand-written log, closed and opened", async (t) => {
@@ -132,8 +134,20 @@ test("what was found, what is archived, what was, and a place without agents", a
   await check(page, "no agent");
 });
 
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+
+test("a phone, with messages that wait and other agents' answers, closed and opened", async (t) => {
+  for (const name of ["queue", "exchange", "tools"]) {
+    const page = await open(t, name, PHONE);
+    await check(page, `${name} on a phone, closed`);
+    await openAll(page);
+    await check(page, `${name} on a phone, open`);
+    await page.close();
+  }
+});
+
 test("a phone, with its drawer closed and open", async (t) => {
-  const page = await open(t, "approval", { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
+  const page = await open(t, "approval", PHONE);
   await check(page, "phone");
   await page.getByRole("button", { name: "Sessions" }).tap();
   await page.getByRole("navigation").waitFor();

@@ -127,6 +127,8 @@ function strangers(elements) {
   return [...document.body.querySelectorAll("*:not(#text, dialog, dialog *)")].flatMap((it) => {
     const wrong = [];
     if (!known.has(it.tagName.toLowerCase())) wrong.push(it.tagName);
+    // What is said may hold links, pictures on request and ticked boxes, and nothing that does something.
+    if (it.matches(".text :is(button, form, input:not([disabled]), select, textarea, [data-action]:not(.remote-image))")) wrong.push("a control");
     for (const { name, value } of it.attributes) {
       if (/^on|^style$|^srcdoc$|^formaction$|^ping$|^background$|^srcset$|^poster$/i.test(name)) wrong.push(name);
       if (/^(href|src|action|xlink:href)$/i.test(name) && !/^(https?:|mailto:|\/(?!\/)|#)/i.test(value)) wrong.push(`${name}=${value}`);
