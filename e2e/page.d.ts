@@ -19,6 +19,8 @@ interface PageElements {
   pending: HTMLElement;
   query: HTMLInputElement;
   raw: HTMLElement;
+  renaming: HTMLDialogElement;
+  retitle: HTMLFormElement;
   search: HTMLFormElement;
   send: HTMLElement;
   settings: HTMLDialogElement;
@@ -26,11 +28,15 @@ interface PageElements {
   status: HTMLElement;
   stop: HTMLElement;
   text: HTMLTextAreaElement;
+  title: HTMLInputElement;
   transcripts: HTMLInputElement;
 }
 
+/** What every page has. */
+type Sure = <K extends keyof PageElements>(id: K) => PageElements[K];
+
 /** What a button does, by its data-action. */
-type Actions = Record<string, (button: HTMLElement) => unknown>;
+type Actions = Record<string, (button: HTMLElement, action: string) => unknown>;
 
 /** A change to an element; see `Op` in crates/render/src/dom.rs. */
 type Ops = Record<string, (it: HTMLElement, ...rest: any[]) => void>;
@@ -47,6 +53,8 @@ interface Said {
   text: string;
   files: Upload[];
   mode: string;
+  /** An earlier message that it takes the place of. */
+  replaces: string;
   clientId: string;
 }
 

@@ -5,34 +5,33 @@
 const page = document.body;
 const session = page.dataset.sessionId;
 const root = document.documentElement;
+/** @type {ParentNode} */
+const anywhere = document;
 
 /** @type {Actions} */
 const actions = {};
 
 const get = (id = "") => document.getElementById(id);
 
-/** @template {keyof PageElements} K @param {K} id @returns {PageElements[K]} */
+/** @type {Sure} */
 const sure = (id) => /** @type {any} */ (get(id));
 
-/** @param {string} selector @param {ParentNode} [within] */
-const find = (selector, within = document) => within.querySelector(selector);
+const find = (selector = "", within = anywhere) => within.querySelector(selector);
 
-/** @param {string} selector @param {ParentNode} [within] */
-const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+const all = (selector = "", within = anywhere) => [...within.querySelectorAll(selector)];
 
-/** @param {HTMLElement} it @param {string} selector */
-const up = (it, selector) => it.closest(selector) ?? it;
+const up = (it = page, selector = "") => it.closest(selector) ?? it;
 
-/** @param {string} tag @param {Record<string, string>} attributes @param {(Node | string)[]} inside */
-function element(tag, attributes, ...inside) {
+/** @param {Record<string, string>} attributes @param {(Node | string)[]} inside */
+function element(tag = "", attributes, ...inside) {
   const it = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) it.setAttribute(name, value);
   it.append(...inside);
   return it;
 }
 
-/** @param {string} method @param {string} path @param {unknown} [body] @param {RequestInit} [more] */
-async function request(method, path, body, more) {
+/** @param {unknown} [body] @param {RequestInit} [more] */
+async function request(method = "GET", path = "", body, more) {
   const headers = { "content-type": "application/json" };
   const sent = body === undefined ? {} : { headers, body: JSON.stringify(body) };
   const response = await fetch(path, { method, ...sent, ...more }).catch(() => {
@@ -54,6 +53,10 @@ async function fetchHtml(path = "") {
 }
 
 const fetchPage = async (path = "") => new DOMParser().parseFromString(await fetchHtml(path), "text/html");
+
+/** Of the session that something stands in. @param {object} [body] */
+const ask = (it = page, what = "", body) =>
+  request("POST", `/api/sessions/${up(it, "[data-session-id]").dataset.sessionId}/${what}`, body);
 
 const goHome = () => (location.href = "/");
 
@@ -86,10 +89,10 @@ function parse(html = "") {
 /** @param {Element | null} body */
 const offer = (body) => `${body?.querySelector(".show-all")?.textContent}`;
 
-/** The same in what was drawn since; arguments to be changed have no name. @param {any} it @param {Document | DocumentFragment} within */
+/** The same in what was drawn since; arguments to be changed have no name. @param {any} it @param {any} within */
 function twin({ id, parentElement }, within) {
   const place = within.getElementById(id || parentElement?.id || "-");
-  return /** @type {any} */ (id ? place : place && find(".edited", place));
+  return id ? place : place && find(".edited", place);
 }
 
 /** What the reader opened, fetched or focused stays. @param {Element} old @param {DocumentFragment} fresh */
@@ -106,11 +109,12 @@ function swap(old, fresh) {
     const { value, defaultValue, hidden } = it;
     if (value !== defaultValue) Object.assign(twin(it, fresh) ?? {}, { value, hidden });
   }
+  // A menu hangs on its button.
+  if (menu.matches(":popover-open")) fresh.getElementById(opener.id)?.replaceWith(opener);
   keepingFocus(() => old.replaceWith(fresh));
 }
 
-/** @param {() => void} change */
-function keepingFocus(change) {
+function keepingFocus(change = () => {}) {
   const { id, parentElement, selectionStart, selectionEnd } = /** @type {any} */ (document.activeElement);
   change();
   if (document.activeElement !== page) return;
@@ -120,8 +124,8 @@ function keepingFocus(change) {
   if (selectionStart) next?.setSelectionRange(selectionStart, selectionEnd);
 }
 
-/** @param {HTMLElement} near @param {(fresh: DocumentFragment) => void} place */
-function come(html = "", near, place) {
+/** @param {(fresh: DocumentFragment) => void} place */
+function come(html = "", near = page, place) {
   const fresh = parse(html);
   const old = get(fresh.firstElementChild?.id);
   // What was fetched may be ahead of the patches.
@@ -173,7 +177,7 @@ function patch(list) {
   dropSent();
   if (list.some(([, id]) => id.startsWith("sessions"))) listChanged();
   noteQuestions();
-  // At once: what has shrunk moves the page, and the browser tells of it when it has grown again.
+  // At once: of what has shrunk the browser tells when it has grown again.
   if (following) follow();
   settling ||= setTimeout(settle, 100);
 }
@@ -244,8 +248,7 @@ setInterval(() => {
   if (!isHeard) tell({ type: "ping" });
 }, 15_000);
 
-/** @param {object} frame */
-function tell(frame) {
+function tell(frame = {}) {
   if (socket.readyState !== 1) throw new Error("the server is not connected. Try again in a moment.");
   socket.send(JSON.stringify(frame));
 }
@@ -255,28 +258,22 @@ function subscribe() {
 }
 
 /** @param {any} frame */
-function receive(frame) {
-  if (frame.type === "patch") patch(frame.ops);
-  if (frame.sessionId && frame.sessionId !== session) {
-    if (frame.type === "reload") embedAgain(`[data-session-id="${frame.sessionId}"]`);
-    return;
-  }
-  if (frame.sessionId && frame.seq > seq) page.dataset.head = seq = frame.seq;
+function receive({ type, sessionId, seq: head, ops, message, id }) {
+  if (type === "patch") patch(ops);
+  if (sessionId && sessionId !== session) {
+    if (type === "reload") embedAgain(`[data-session-id="${sessionId}"]`);
+  } else if (sessionId && head > seq) page.dataset.head = seq = head;
   // Without it nothing would come any more.
-  else if (frame.type === "reload") reload("", Infinity).catch(() => lost(500));
-  else if (frame.type === "error") say(frame.message);
-  else if (frame.type === "ack" && frame.clientId === awaited) endEdit();
-  else if (frame.type === "session_deleted" && frame.id === session) goHome();
-  else if (frame.type === "session_deleted") get(`sessions-${frame.id}`)?.remove();
+  else if (type === "reload") reload("", Infinity).catch(() => lost(500));
+  else if (type === "error") say(message);
+  else if (type === "session_deleted" && id === session) goHome();
+  else if (type === "session_deleted") get(`sessions-${id}`)?.remove();
 }
 
 /** How much of the list is shown. */
 let listed = 100;
 
 function watchList() {
-  const renaming = find("#sessions input");
-  // All of it is drawn again.
-  if (renaming) return renaming.addEventListener("blur", watchList);
   const archived = !!find("#sessions[data-archived]");
   tell({ type: "subscribe", sessions: true, view: "html", archived, limit: listed });
 }
@@ -345,7 +342,8 @@ function noteScroll() {
 }
 
 function moved() {
-  if (latest) latest.hidden = following || atEnd();
+  // To set `hidden` again would have the page styled again.
+  latest?.toggleAttribute("hidden", following || atEnd());
   if (scrollY < NEAR) report(loadMore("earlier"));
   if (!following && innerHeight + scrollY > root.scrollHeight - NEAR) report(loadMore("later"));
 }
@@ -380,7 +378,7 @@ const shown = () => all(":scope > .message, :scope > .rewound > .message", list(
 /** The message that is read, and all after it. */
 const seen = () => shown().filter((it) => it.getBoundingClientRect().bottom > 0);
 
-/** Guessed heights become real, and the browser keeps them: what is far moves nothing later. @param {Element[]} messages */
+/** Guessed heights become real, and what is far moves nothing later. @param {Element[]} messages */
 function measure(messages = shown()) {
   const sheet = new CSSStyleSheet();
   const ids = messages.map(({ id }) => `#${CSS.escape(id)}`);
@@ -417,7 +415,7 @@ function dropFar(isAfter = false) {
   if (isAfter) Object.assign(list(), { id: "", className: "messages partial" });
 }
 
-/** What was fetched and what is here may be of two moments: patches since the earlier one make them one. */
+/** What was fetched and what is here may be of two moments: patches since the earlier meet both. */
 function meet(fresh = document, since = seq) {
   const head = Number(fresh.body.dataset.head);
   if (past || head === seq) return;
@@ -425,7 +423,7 @@ function meet(fresh = document, since = seq) {
   subscribe();
 }
 
-/** Loads what is before or after what is here, and drops as much on the other side. */
+/** Loads what is before or after, and drops as much on the other side. */
 async function load(side = "") {
   const link = () => find(`#${side} a`)?.getAttribute("href");
   const url = link();
@@ -452,7 +450,7 @@ let loading;
 /** Once at a time. */
 const loadMore = (side = "") => (loading ??= load(side).finally(() => (loading = undefined)));
 
-/** Draws everything again, where patches do not reach: the end, what is read, or another place. */
+/** Draws everything again: the end, what is read, or another place. */
 async function reload(from = "", since = seq) {
   const [read] = following ? [] : seen();
   const fresh = await fetchPage(`${location.pathname}?${past}${from || (read ? `after=${begin(read) - 1}` : "")}`);
@@ -504,10 +502,8 @@ const field = sure("text");
 const composer = sure("composer");
 /** @type {Upload[]} */
 let uploads = [];
-/** The message that is being written anew, and what it is sent as. */
+/** The message that is being written anew. */
 let edited = "";
-let awaited = "";
-let awaitedText = "";
 /** The files of the message that was begun before. @type {Upload[]} */
 let draftFiles = [];
 const draft = `draft:${session ?? ""}`;
@@ -536,8 +532,7 @@ function write(text = "") {
 
 const newKey = () => `${Date.now()}-${Math.random().toString(36).slice(2)}`;
 
-/** @param {Upload[]} files */
-const keys = (files) => files.map(({ key }) => key).join();
+const keys = (files = uploads) => files.map(({ key }) => key).join();
 
 /** @param {File} file @returns {Promise<object>} */
 async function upload(file) {
@@ -557,16 +552,15 @@ function attach(files) {
   }
 }
 
-/** @param {DragEvent | ClipboardEvent} event */
+/** @param {any} event */
 function takeFiles(event) {
-  const data = "clipboardData" in event ? event.clipboardData : event.dataTransfer;
-  if (!data?.files.length) return;
+  const { files } = event.clipboardData ?? event.dataTransfer;
+  if (!files.length) return;
   event.preventDefault();
-  attach(data.files);
+  attach(files);
 }
 
-/** @param {Upload[]} next */
-function setUploads(next) {
+function setUploads(next = uploads) {
   uploads = next;
   const chips = next.map((upload) => {
     const name = element("span", { class: "name" }, upload.name);
@@ -596,7 +590,7 @@ function makeSession() {
   return made;
 }
 
-/** Messages go in the order in which they were said, whatever their files take. @type {Promise<unknown>} */
+/** Messages go in the order in which they were said. @type {Promise<unknown>} */
 let going = Promise.resolve();
 
 /** What is typed while a message is on its way is the next message. */
@@ -604,13 +598,13 @@ async function send(mode = "queue", example = "") {
   const text = example || field.value.trim();
   const files = example ? [] : uploads;
   if (!text && !files.length) return;
-  const again = unsent?.text === text && keys(unsent.files) === keys(files) ? unsent : undefined;
-  const said = { text, files, mode, clientId: again?.clientId ?? newKey() };
-  if (edited) return sendEdited(said);
+  const isAgain = unsent?.text === text && unsent.replaces === edited && keys(unsent.files) === keys(files);
+  const said = { text, files, mode, replaces: edited, clientId: (isAgain && unsent?.clientId) || newKey() };
   const bubble = element("div", { class: "bubble" }, text || files.map((it) => it.name).join(", "));
   const pending = element("article", { id: said.clientId, class: "message sending", "data-role": "user", "aria-label": "You" }, bubble);
   sure("pending").append(pending);
-  if (!example) {
+  if (edited) edit();
+  else if (!example) {
     write();
     setUploads([]);
   }
@@ -618,22 +612,13 @@ async function send(mode = "queue", example = "") {
   going = going.then(() => report(deliver(said, pending)));
 }
 
-/** @param {Said} said */
-async function sendEdited({ text, files, clientId }) {
-  const attachments = await Promise.all(files.map((it) => it.sent));
-  tell({ type: "edit_message", sessionId: session, messageId: edited, text, attachments, clientId });
-  // It stays where it is until the server has taken it.
-  awaited = clientId;
-  awaitedText = field.value;
-}
-
 /** @param {Said} said @param {HTMLElement} pending */
 async function deliver(said, pending) {
-  const { text, files, mode, clientId } = said;
+  const { text, files, mode, clientId, replaces } = said;
   try {
     const attachments = await Promise.all(files.map((it) => it.sent));
     const id = session ?? (await makeSession());
-    const body = { text, clientId, attachments, mode };
+    const body = { text, clientId, attachments, mode, replaces: replaces || undefined };
     const { state, messageId } = await json("POST", `/api/sessions/${id}/messages`, body);
     if (unsent?.clientId === clientId) unsent = undefined;
     pending.dataset.messageId = messageId;
@@ -644,8 +629,11 @@ async function deliver(said, pending) {
   } catch (error) {
     pending.remove();
     unsent = said;
-    setUploads([...files, ...uploads]);
-    write(field.value ? `${text}\n${field.value}` : text);
+    if (replaces && !edited) edit(replaces, text, files);
+    else {
+      setUploads([...files, ...uploads]);
+      write(field.value ? `${text}\n${field.value}` : text);
+    }
     throw error;
   }
 }
@@ -657,12 +645,6 @@ function edit(id = "", text = keepDraft(), files = draftFiles) {
   sure("editing").hidden = !id;
   setUploads(files);
   write(text);
-}
-
-/** What was typed since it was sent is not lost. */
-function endEdit() {
-  const typed = field.value === awaitedText ? undefined : field.value;
-  edit("", typed);
 }
 
 actions["stop-editing"] = () => edit();
@@ -678,9 +660,6 @@ actions.example = (button) => {
 };
 actions.attach = () => sure("attach").click();
 actions.steer = () => send("steer");
-for (const name of ["cancel", "retry", "continue"]) {
-  actions[name] = () => request("POST", `/api/sessions/${session}/${name}`);
-}
 actions.queue = (button) => {
   const { type, messageId, position = 0 } = button.dataset;
   const box = button.closest(".edit");
@@ -727,13 +706,13 @@ actions.copy = async (button) => {
   const near = up(button, ".message, .section, .badge");
   const url = src ?? find(`${of} .show-all`, near)?.getAttribute("href");
   // What is folded is not seen, and belongs to it.
-  const text = (/** @type {HTMLElement} */ it) => find(".json", it)?.textContent ?? it.innerText;
+  const text = (it = page) => find(".json", it)?.textContent ?? it.innerText;
   return copy(url ? await (await request("GET", url)).text() : all(`${of}`, near).map(text).join("\n\n"));
 };
 
-/** All of what was cut, or has no colours yet. @param {HTMLElement} body @param {string | null} [url] */
-async function complete(body, url) {
-  const html = await fetchHtml(url ?? "");
+/** All of what was cut, or has no colours yet. */
+async function complete(body = page, url = "") {
+  const html = await fetchHtml(url);
   find(".fetched.stale", body)?.remove();
   if (find(".fetched", body)) return;
   body.append(element("div", { class: "fetched", "data-of": offer(body) }, parse(html)));
@@ -777,14 +756,12 @@ actions["show-less"] = (button) => find(".fetched", up(button, ".cut"))?.remove(
 
 // Approvals
 
-/** @param {HTMLElement} button @param {object} answer */
-function decide(button, answer) {
+function decide(button = page, answer = {}) {
   justAsked();
   // On a phone that would open the keyboard.
   refocuses = matchMedia("(pointer: fine)").matches;
-  const id = up(button, ".embedded").dataset.sessionId ?? session;
   const call = encodeURIComponent(up(button, QUESTION).dataset.callId ?? "");
-  return request("POST", `/api/sessions/${id}/calls/${call}/approval`, answer);
+  return ask(button, `calls/${call}/approval`, answer);
 }
 
 const QUESTION = ".sheet, .approval";
@@ -793,7 +770,7 @@ const SEEN_MS = 500;
 let asked = "";
 let askedDelay = 0;
 
-/** When a key or a button was last pressed, and whether that was just before the question came. */
+/** When anything was last pressed, and whether that was just before the question. */
 let pressedAt = -Infinity;
 let isHasty = false;
 for (const press of ["keydown", "pointerdown"]) {
@@ -808,7 +785,7 @@ function justAsked() {
   askedDelay = setTimeout(() => page.classList.remove("just-asked"), SEEN_MS);
 }
 
-/** Those who do not see the questions are told of a new one; nobody is taken away from what they write. */
+/** Those who do not see it are told; nobody is taken away from what they write. */
 function noteQuestions() {
   const sheets = all(".sheet", foot);
   const next = sheets.map(({ id }) => id).join();
@@ -819,8 +796,8 @@ function noteQuestions() {
   if (fresh) announce(`The agent asks: ${find(".question, legend", fresh)?.textContent}`);
 }
 
-/** A question stands in two places; what was changed in either counts, here first. @param {HTMLElement} button */
-function changedField(button, kind = "") {
+/** A question stands in two places; what was changed in either counts, here first. */
+function changedField(button = page, kind = "") {
   const question = up(button, QUESTION);
   const twins = all(QUESTION).filter((it) => it.dataset.callId === question.dataset.callId);
   const fields = [question, ...twins].flatMap((it) => all(`${kind} .edited`, it));
@@ -846,33 +823,31 @@ actions.correct = (button) => {
   return decide(button, { decision: "rejected", feedback: `Use these arguments instead: ${field.value}` });
 };
 
-/** Other words win over a choice, and stand beside several. @param {HTMLElement} question */
-function answerTo(question) {
+/** Other words win over a choice, and stand beside several. */
+function answerTo(question = page) {
   const { kind, many } = question.dataset;
   const inputs = all("input:checked, input:not([type=radio], [type=checkbox])", question);
   const given = inputs.flatMap(({ value }) => value.trim() || []);
   if (kind === "boolean") return given.length > 0;
   if (kind === "array") return given;
-  if (kind === "number" && given.length) return Number(given[0]);
-  return many ? given.join(", ") : given.at(-1);
+  if (kind === "number") return given[0] && Number(given[0]);
+  return (many ? given.join(", ") : given.at(-1)) || undefined;
 }
 
 actions.answer = (button) => {
   const questions = all("fieldset", up(button, "form"));
-  const isGiven = (/** @type {unknown} */ it) => it !== undefined && it !== "";
-  if (!questions.every((it) => it.dataset.optional || isGiven(answerTo(it)))) {
-    throw new Error("please answer every question.");
-  }
-  const answers = questions.map((it) => [it.dataset.question, answerTo(it)]);
-  const given = answers.filter(([, it]) => isGiven(it));
-  return decide(button, { decision: "accepted", arguments: { answers: Object.fromEntries(given) } });
+  const answers = Object.fromEntries(questions.map((it) => [it.dataset.question, answerTo(it)]));
+  const isMissing = ({ dataset } = page) => !dataset.optional && answers[dataset.question ?? ""] === undefined;
+  if (questions.some(isMissing)) throw new Error("please answer every question.");
+  return decide(button, { decision: "accepted", arguments: { answers } });
 };
 
 // Sessions: rename, archive, delete
 
 const menu = sure("menu");
-/** The session that the menu is about. */
+/** The session that the menu is about, and the button that opened it. */
 let subject = "";
+let opener = page;
 const isArchived = () => !!(get(`sessions-${subject}`) ?? find(".heading", top))?.dataset.archived;
 
 const update = (id = "", change = {}) => request("PATCH", `/api/sessions/${id}`, change);
@@ -882,39 +857,29 @@ actions["session-menu"] = (button) => {
   sure("archive").textContent = isArchived() ? "Unarchive" : "Archive";
   for (const it of all("[data-path]", menu)) it.setAttribute("href", `/api/sessions/${subject}/${it.dataset.path}`);
   sure("raw").hidden = subject !== session || !find(".raw-link");
-  menu.showPopover({ source: button });
+  menu.showPopover({ source: (opener = button) });
 };
 menu.onclick = () => menu.hidePopover();
 menu.addEventListener("keydown", ({ key }) => {
   const items = all("[role=menuitem]:not([hidden])", menu);
-  const at = items.findIndex((it) => it === document.activeElement);
+  const at = items.findIndex((it) => it.matches(":focus"));
   if (key === "ArrowDown") items[(at + 1) % items.length]?.focus();
   if (key === "ArrowUp") items.at(at - 1)?.focus();
 });
 
-function rename(id = "") {
-  const place = id === session ? find(".titled", top) : get(`sessions-${id}`);
-  if (!place || find("input", place)) return;
-  const before = find("h1, .title", place)?.textContent ?? "";
-  const input = element("input", { "aria-label": "Title", value: before });
-  place.prepend(input);
-  input.select();
-  input.onblur = () => {
-    const after = input.value.trim();
-    input.remove();
-    if (after && after !== before) report(update(id, { title: after }));
-  };
-  input.onkeydown = (event) => {
-    event.stopPropagation();
-    if (event.key === "Escape") input.value = before;
-    if (!/^(Enter|Escape)$/.test(event.key) || event.isComposing) return;
-    event.preventDefault();
-    input.blur();
-    find("button, a", place)?.focus();
-  };
+actions.rename = (button) => {
+  if (button.role !== "menuitem") subject = session ?? "";
+  const title = subject === session ? find("h1", top) : find(`#sessions-${subject} .title`);
+  sure("title").value = title?.textContent ?? "";
+  sure("renaming").showModal();
+  sure("title").select();
+};
+/** What was typed stays until the server has taken it. */
+async function retitle() {
+  await update(subject, { title: sure("title").value });
+  sure("renaming").close();
 }
 
-actions.rename = (button) => rename(button.role === "menuitem" ? subject : session);
 actions.archive = async () => {
   const [id, archived] = [subject, !isArchived()];
   await update(id, { archived });
@@ -923,13 +888,11 @@ actions.archive = async () => {
   say(archived ? "Archived" : "No longer archived", 10_000, undo);
 };
 
-/** The server waits ten seconds; until then the list has the way back, on every page. */
+/** The server waits ten seconds, with the way back in every list. */
 actions.delete = async () => {
   await request("DELETE", `/api/sessions/${subject}?seconds=10`);
   if (subject === session) goHome();
 };
-actions.restore = (button) =>
-  request("POST", `/api/sessions/${up(button, "li").dataset.sessionId}/restore`);
 
 /** @param {File} file */
 async function importFile(file) {
@@ -971,7 +934,9 @@ addEventListener("click", (event) => {
   if (!button || ctrlKey || metaKey) return;
   event.preventDefault();
   if (event.isTrusted && button.closest(`.just-asked :is(${QUESTION}) .buttons`)) return;
-  report((async () => actions[button.dataset.action ?? ""]?.(button))());
+  const { action = "" } = button.dataset;
+  // What only the server does is asked of it by name: cancel, retry, continue, restore.
+  report((async () => (actions[action] ?? ask)(button, action))());
 });
 
 let swipe = { x: 0, y: 0 };
@@ -1087,6 +1052,7 @@ addEventListener("keydown", (event) => {
 addEventListener("submit", (event) => {
   if (event.target === composer) report(send());
   else if (event.target === sure("search")) searchSoon();
+  else if (event.target === sure("retitle")) report(retitle());
   else return;
   event.preventDefault();
 });
@@ -1096,8 +1062,8 @@ sure("attach").onchange = () => {
   attach(sure("attach").files ?? []);
   sure("attach").value = "";
 };
-sure("transcripts").onchange = async ({ target }) => {
-  for (const file of /** @type {any} */ (target).files) await importFile(file);
+sure("transcripts").onchange = async () => {
+  for (const file of sure("transcripts").files ?? []) await importFile(file);
   sure("transcripts").value = "";
 };
 addEventListener("dragover", (event) => event.preventDefault());

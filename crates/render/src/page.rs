@@ -84,6 +84,7 @@ pub fn page(page: &Page<'_>) -> String {
             p #status role="status" aria-live="polite" {}
             div #announcer.sr aria-live="polite" {}
             (session_menu())
+            (renaming())
             (settings::dialog(page.settings, page.servers, page.grants))
             (transfer::dialog(page.imports))
             (shortcuts())
@@ -271,6 +272,22 @@ fn session_menu() -> Markup {
             a role="menuitem" data-path="export?format=jsonl" { "Export the log (JSON Lines)" }
             a #raw role="menuitem" data-path="raw?format=text" { "What the program wrote" }
             button.danger type="button" role="menuitem" data-action="delete" { "Delete" }
+        }
+    }
+}
+
+/// Of the session that the menu is about, or of the one that is open.
+fn renaming() -> Markup {
+    html! {
+        dialog #renaming aria-labelledby="renaming-title" {
+            form #retitle method="dialog" {
+                h2 #renaming-title { "Rename this session" }
+                input #title aria-label="Title" required autocomplete="off";
+                div.buttons {
+                    button type="button" commandfor="renaming" command="close" { "Cancel" }
+                    button.primary type="submit" { "Rename" }
+                }
+            }
         }
     }
 }
