@@ -45,6 +45,8 @@ use crate::{Backend, Effect, Ending, Input, Launch};
 const SOURCE: &str = "claude";
 /// Who has ended says little after it, and soon.
 const FORMER_AGENTS: usize = 32;
+/// How many agents may be at work in a program that does not list them.
+const UNLISTED: usize = 32;
 
 #[derive(Debug)]
 pub struct Claude {
@@ -184,7 +186,10 @@ impl Process {
                 self.lists_tasks = true;
             }
             Some(Line::TaskStarted(it)) if !self.lists_tasks => {
+                self.tasks.retain(|task| Some(&task.task_id) != it.task_id.as_ref());
                 self.tasks.extend(it.task().filter(Task::is_agent));
+                let too_many = self.tasks.len().saturating_sub(UNLISTED);
+                self.tasks.drain(..too_many);
             }
             Some(Line::User(said)) if !self.lists_tasks => {
                 let has_ended = |it: &Task| it.tool_use_id.as_ref().is_some_and(|it| said.ends(it));

@@ -50,6 +50,9 @@ const SOURCE: &str = "codex";
 /// How long Codex may take to end a turn that was interrupted, or that it seems to have left.
 const PATIENCE_MS: u64 = 5000;
 
+/// How many of our requests may stay without a response when a run is over.
+const UNANSWERED: usize = 32;
+
 /// The agent for a process that [`program`] described.
 pub fn backend(settings: Arc<Settings>, launch: &Launch) -> Box<dyn Backend> {
     match settings.app_server {
@@ -368,6 +371,7 @@ impl Codex {
                 *sent = Sent::Other;
             }
         }
+        self.forget_unanswered();
         run.telling.emit(turn::last_word(status));
         let usage = run.usage();
         self.effects.extend(run.telling.take_effects());
@@ -381,6 +385,9 @@ impl Codex {
     fn hear(&mut self, line: &str) {
         if line.trim().is_empty() || matches!(self.link, Link::Lost) {
             return;
+        }
+        if let Some(run) = &mut self.run {
+            run.leave_behind(self.now);
         }
         let message: Value = serde_json::from_str(&self.surrogates.mend(line)).unwrap_or_default();
         if message["method"].is_null() || !self.is_early(&message, line) {
@@ -559,6 +566,23 @@ impl Codex {
         self.sent.insert(self.last_request, sent);
         self.push(Effect::Write(wire::request(self.last_request, method, params)));
         self.last_request
+    }
+
+    /// Of a run that is over, nothing but an answer can come.
+    fn forget_unanswered(&mut self) {
+        let too_many = self.sent.len().saturating_sub(UNANSWERED);
+        let of_no_use =
+            |it: &Sent| matches!(it, Sent::StartTurn | Sent::Correction { .. } | Sent::Other);
+        let oldest: Vec<u64> = self
+            .sent
+            .iter()
+            .filter(|(_, it)| of_no_use(it))
+            .map(|(id, _)| *id)
+            .take(too_many)
+            .collect();
+        for id in oldest {
+            self.sent.remove(&id);
+        }
     }
 
     fn push(&mut self, effect: Effect) {

@@ -38,6 +38,7 @@
 //!   both records, and answers with [`Input::Decided`] once, unless the backend says
 //!   [`Effect::Withdraw`] or the run ends first.
 
+mod abandoned;
 pub mod claude;
 pub mod codex;
 mod demo;

@@ -1,51 +1,75 @@
-//! Names that were heard not long ago: a program may say a thing twice, and it may run for ever.
+//! Names that were heard not long ago, and what is known under them: a program may say a thing twice, and it
+//! may run for ever.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 /// Programs repeat themselves at once, or when they take something up again; not after so many others.
-const REMEMBERED: usize = 4096;
+const REMEMBERED: usize = 1024;
 
 #[derive(Debug)]
-pub(crate) struct Recent {
-    known: HashSet<String>,
+pub(crate) struct Recent<T = ()> {
+    known: HashMap<String, T>,
     /// The oldest first.
     order: VecDeque<String>,
     most: usize,
 }
 
-impl Default for Recent {
+impl<T> Default for Recent<T> {
     fn default() -> Self {
         Self::keeping(REMEMBERED)
     }
 }
 
-impl Recent {
+impl<T> Recent<T> {
     pub(crate) fn keeping(most: usize) -> Self {
-        Self { known: HashSet::new(), order: VecDeque::new(), most }
+        Self { known: HashMap::new(), order: VecDeque::new(), most }
     }
 
     pub(crate) fn contains(&self, name: &str) -> bool {
-        self.known.contains(name)
+        self.known.contains_key(name)
     }
 
+    pub(crate) fn get(&self, name: &str) -> Option<&T> {
+        self.known.get(name)
+    }
+
+    /// It is the newest from now on. What is too much is to be taken, see [`Recent::left_behind`].
+    pub(crate) fn put(&mut self, name: &str, value: T) -> &mut T {
+        self.forget(name);
+        self.order.push_back(name.to_owned());
+        self.known.entry(name.to_owned()).insert_entry(value).into_mut()
+    }
+
+    /// Takes the oldest, if there are too many.
+    pub(crate) fn left_behind(&mut self) -> Option<(String, T)> {
+        if self.order.len() <= self.most {
+            return None;
+        }
+        let name = self.order.pop_front()?;
+        let value = self.known.remove(&name)?;
+        Some((name, value))
+    }
+
+    pub(crate) fn forget(&mut self, name: &str) -> Option<T> {
+        let forgotten = self.known.remove(name)?;
+        self.order.retain(|it| it != name);
+        Some(forgotten)
+    }
+
+    pub(crate) fn into_names(self) -> impl Iterator<Item = String> {
+        self.order.into_iter()
+    }
+}
+
+impl Recent {
     /// False if it was known.
     pub(crate) fn insert(&mut self, name: &str) -> bool {
-        if !self.known.insert(name.to_owned()) {
-            return false;
+        let is_new = !self.contains(name);
+        if is_new {
+            self.put(name, ());
+            self.left_behind();
         }
-        self.order.push_back(name.to_owned());
-        if self.order.len() > self.most
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.known.remove(&oldest);
-        }
-        true
-    }
-
-    pub(crate) fn forget(&mut self, name: &str) {
-        if self.known.remove(name) {
-            self.order.retain(|it| it != name);
-        }
+        is_new
     }
 }
 

@@ -16,8 +16,11 @@ pub struct Unrecognized {
     pub n: u64,
 }
 
-/// Kinds beyond this many are counted together: their names come from outside.
-const MAX_KINDS: i64 = 500;
+/// Of one version of one agent. Kinds beyond this many are counted together: their names come from outside.
+const MAX_KINDS: i64 = 50;
+/// Of all. What is new beyond this many is counted by its agent alone: versions come from outside too.
+const MAX_ROWS: i64 = 500;
+const OTHER: &str = "other";
 
 impl Store {
     /// Adds to what was counted before.
@@ -44,8 +47,21 @@ pub fn unrecognized_in(dir: &Path) -> Result<Vec<Unrecognized>, Error> {
 
 fn add(db: &Connection, found: &Unrecognized) -> Result<(), Error> {
     let Unrecognized { agent, version, kind, n } = found;
-    let n_kinds: i64 = db.query_row("SELECT count(*) FROM unrecognized", [], |row| row.get(0))?;
-    let kind = if n_kinds < MAX_KINDS { kind } else { "other" };
+    // All there are, those of this version, and this one.
+    let (all, of_version, is_known): (i64, i64, bool) = db
+        .prepare_cached(
+            "SELECT count(*), count(*) FILTER (WHERE (agent, version) = (?1, ?2)),
+                    count(*) FILTER (WHERE (agent, version, kind) = (?1, ?2, ?3))
+             FROM unrecognized",
+        )?
+        .query_row(params![agent, version, kind], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+    let is_full = !is_known && of_version >= MAX_KINDS;
+    let (version, kind) = match is_known || all < MAX_ROWS {
+        true => (version.as_str(), if is_full { OTHER } else { kind }),
+        false => ("", OTHER),
+    };
     db.prepare_cached(
         "INSERT INTO unrecognized (agent, version, kind, n) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT DO UPDATE SET n = n + excluded.n",

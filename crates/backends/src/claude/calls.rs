@@ -13,17 +13,27 @@ use transcript::{CallId, ErrorCode, ErrorInfo, Event, Executor, Millis, OutputSt
 
 use super::outcome::Outcome;
 use super::wire::TaskEnd;
+use crate::abandoned::{MOST_OPEN, abandoned};
 use crate::arguments_summary;
 use crate::own_tools::plain_name;
+use crate::recent::Recent;
 use crate::telling::Telling;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Calls {
-    /// All of the run: a sub-agent speaks within a call that may have had its result long ago. The log has
-    /// far more of each.
-    ids: HashMap<String, CallId>,
-    started: usize,
     open: HashMap<String, Call>,
+    started: usize,
+    /// Those that have ended: a sub-agent may speak within a call that has had its result.
+    ended: Recent<CallId>,
+}
+
+/// After so many others nothing is heard of a call that has ended.
+const ENDED: usize = 128;
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self { open: HashMap::new(), started: 0, ended: Recent::keeping(ENDED) }
+    }
 }
 
 #[derive(Debug)]
@@ -62,7 +72,8 @@ enum Phase {
 
 impl Calls {
     pub(super) fn id(&self, provider_id: &str) -> Option<&CallId> {
-        self.ids.get(provider_id)
+        let open = self.open.get(provider_id).map(|it| &it.id);
+        open.or_else(|| self.ended.get(provider_id))
     }
 
     /// Once for each call, whatever comes twice. A model service may give an id again to another call,
@@ -87,7 +98,6 @@ impl Calls {
             parent_call_id: parent.cloned(),
             executor: Executor::Agent,
         });
-        self.ids.insert(provider_id.to_owned(), id.clone());
         self.started += 1;
         let call = Call {
             id,
@@ -252,6 +262,18 @@ impl Calls {
         true
     }
 
+    /// The oldest one, if too many are open: by the provider's id.
+    pub(super) fn left_behind(&self) -> Option<String> {
+        let oldest = self.open.iter().filter(|_| self.open.len() > MOST_OPEN);
+        oldest.min_by_key(|(_, it)| it.number).map(|(id, _)| id.clone())
+    }
+
+    /// Nothing that it does later counts.
+    pub(super) fn abandon(&mut self, provider_id: &str, now: Millis, telling: &mut Telling) {
+        self.end(provider_id, now, Outcome::failed(abandoned()), telling);
+        self.ended.forget(provider_id);
+    }
+
     pub(super) fn end(
         &mut self,
         provider_id: &str,
@@ -260,6 +282,8 @@ impl Calls {
         telling: &mut Telling,
     ) {
         let Some(mut call) = self.open.remove(provider_id) else { return };
+        self.ended.put(provider_id, call.id.clone());
+        self.ended.left_behind();
         call.finish_late_arguments(now, telling);
         if outcome.has_run {
             call.run(now, telling);

@@ -8,7 +8,7 @@ use crate::Verdict;
 use crate::recent::Recent;
 
 /// Those that wait for a decision.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Questions {
     open: Vec<Question>,
     /// The program's ids of those that have had their answer, or need none.
@@ -24,6 +24,15 @@ pub(super) struct Question {
     pub(super) input: Value,
     /// It takes answers, which go into the input.
     pub(super) has_form: bool,
+}
+
+/// Who asks again asks soon.
+const ANSWERED: usize = 64;
+
+impl Default for Questions {
+    fn default() -> Self {
+        Self { open: Vec::new(), answered: Recent::keeping(ANSWERED) }
+    }
 }
 
 impl Questions {

@@ -2,7 +2,6 @@
 
 mod said;
 
-use std::collections::HashMap;
 use std::ops::Add;
 
 use serde_json::Value;
@@ -17,9 +16,11 @@ use super::unread::{Steered, UserLine, uuid_of};
 use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TaskEnd, TurnResult};
 use super::words::shortened;
 use super::{Process, SOURCE, failure, notices, stdin};
+use crate::abandoned::MOST_AGENTS;
 use crate::ending::price;
 use crate::newest::newest;
 use crate::own_tools::TOOL_SERVER;
+use crate::recent::Recent;
 use crate::telling::Telling;
 use crate::{Effect, Ending, Exit, Verdict};
 
@@ -35,7 +36,7 @@ pub(super) struct Run {
     calls: Calls,
     outer: Speaker,
     /// Sub-agents, by the provider's id of the call that each works for.
-    inner: HashMap<String, Speaker>,
+    inner: Recent<Speaker>,
     questions: Questions,
     unread: Vec<UserLine>,
     is_turn_running: bool,
@@ -72,7 +73,7 @@ impl Run {
             response_id,
             calls: Calls::default(),
             outer: Speaker::default(),
-            inner: HashMap::new(),
+            inner: Recent::keeping(MOST_AGENTS),
             questions: Questions::default(),
             unread: Vec::new(),
             is_turn_running: false,
@@ -92,7 +93,7 @@ impl Run {
 
     /// The calls in which somebody spoke, when the run is over.
     pub(super) fn take_agents(&mut self) -> impl Iterator<Item = String> {
-        std::mem::take(&mut self.inner).into_keys()
+        std::mem::take(&mut self.inner).into_names()
     }
 
     pub(super) fn start(&mut self, history: &[Value]) {
@@ -186,6 +187,7 @@ impl Run {
     }
 
     pub(super) fn hear(&mut self, now: Millis, line: Line, raw: &str, process: &mut Process) {
+        self.leave_behind(now);
         match line {
             Line::Init(init) => {
                 self.turn_begins(now, process);
@@ -242,6 +244,23 @@ impl Run {
             Line::CommandOutput(it) => self.outer.say(it.content, &mut self.telling),
             Line::Ignored => (),
         }
+    }
+
+    /// What the program has begun and will never end, as it seems.
+    fn leave_behind(&mut self, now: Millis) {
+        while let Some((call, mut speaker)) = self.inner.left_behind() {
+            speaker.finish_message(now, MessageEnd::Whole, &mut self.calls, &mut self.telling);
+            self.abandon(now, &call);
+        }
+        while let Some(call) = self.calls.left_behind() {
+            self.sub_agent_ended(now, &call);
+            self.abandon(now, &call);
+        }
+    }
+
+    fn abandon(&mut self, now: Millis, call: &str) {
+        self.withdraw(|it| it.provider_call_id == call);
+        self.calls.abandon(call, now, &mut self.telling);
     }
 
     /// A call that went on in the background ends here.

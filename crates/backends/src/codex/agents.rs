@@ -9,6 +9,7 @@ use transcript::{CallId, ErrorCode, ErrorInfo, Level, Millis, Usage};
 use super::speaker::{Outcome, Speaker};
 use super::turn::{Run, spent, waits_for_person};
 use super::{Codex, Sent, failure};
+use crate::abandoned::MOST_AGENTS;
 
 #[derive(Debug)]
 pub(super) struct SubAgent {
@@ -98,6 +99,16 @@ impl Run {
         let mut calls = self.outer.open_calls().iter();
         let call = calls.find(|it| it.name == "spawn_agent" && !has_agent(&it.item))?;
         Some((call.item.clone(), call.id.clone()))
+    }
+
+    /// One that rests may be taken up again, but not after so many others.
+    pub(super) fn leave_agents_behind(&mut self, now: Millis) {
+        while self.agents.len() > MOST_AGENTS {
+            let resting = self.agents.iter().position(|it| it.turn.is_none());
+            let mut agent = self.agents.remove(resting.unwrap_or(0));
+            agent.speaker.finish_step(None, &mut self.telling);
+            self.abandon(now, agent.home.thread.as_deref(), &agent.home.item);
+        }
     }
 
     pub(super) fn has_agents_at_work(&self) -> bool {

@@ -132,6 +132,10 @@ impl CodexExec {
 
     fn hear(&mut self, now: Millis, line: &str) {
         let Some(run) = self.run.as_mut().filter(|_| !line.trim().is_empty()) else { return };
+        while let Some(item) = run.speaker.left_behind() {
+            run.speaker.abandon(now, &item, &mut run.telling);
+        }
+        run.speaker.leave_words_behind(&mut run.telling);
         // Words come whole, so that no half waits for another.
         let said: Value =
             serde_json::from_str(&Surrogates::default().mend(line)).unwrap_or_default();

@@ -6,12 +6,13 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use transcript::{
     CallId, ErrorInfo, Event, Executor, Millis, OutputStream, PartId, Phase, Usage, Validation,
 };
 
 use super::output::Output;
+use crate::abandoned::{MOST_OPEN, abandoned};
 use crate::arguments_summary;
 use crate::openai::FinishReason;
 use crate::own_tools::plain_name;
@@ -402,6 +403,28 @@ impl Speaker {
         let open: Vec<String> = self.calls.iter().map(|it| it.item.clone()).collect();
         for item in open {
             self.release(now, &item, |_| (), telling);
+        }
+    }
+
+    /// The oldest call, if too many are open: its item.
+    pub(super) fn left_behind(&self) -> Option<String> {
+        self.calls.first().filter(|_| self.calls.len() > MOST_OPEN).map(|it| it.item.clone())
+    }
+
+    /// Nothing that is said of it later counts.
+    pub(super) fn abandon(&mut self, now: Millis, item: &str, telling: &mut Telling) {
+        self.held.remove(item);
+        self.set_arguments(item, &json!({}), telling);
+        let outcome =
+            Outcome { ok: false, result: None, error: Some(abandoned()), duration_ms: None };
+        self.finish_call(now, item, outcome, telling);
+    }
+
+    /// Words that were begun and are not gone on with.
+    pub(super) fn leave_words_behind(&mut self, telling: &mut Telling) {
+        while self.words.len() > MOST_OPEN {
+            let words = self.words.remove(0);
+            self.close_words(words, false, telling);
         }
     }
 

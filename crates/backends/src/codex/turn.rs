@@ -94,6 +94,32 @@ impl Run {
         self.outer.usage().into_iter().chain(agents).reduce(Usage::plus)
     }
 
+    /// What Codex has begun and will never end, as it seems.
+    pub(super) fn leave_behind(&mut self, now: Millis) {
+        self.leave_agents_behind(now);
+        while let Some((agent, item)) = self.left_behind() {
+            self.abandon(now, agent.as_deref(), &item);
+        }
+        self.outer.leave_words_behind(&mut self.telling);
+        for agent in &mut self.agents {
+            agent.speaker.leave_words_behind(&mut self.telling);
+        }
+    }
+
+    /// A call, by its item, and the agent whose it is.
+    fn left_behind(&self) -> Option<(Option<String>, String)> {
+        let of_agent = |it: &SubAgent| Some((Some(it.thread.clone()), it.speaker.left_behind()?));
+        let outer = self.outer.left_behind().map(|it| (None, it));
+        outer.or_else(|| self.agents.iter().find_map(of_agent))
+    }
+
+    pub(super) fn abandon(&mut self, now: Millis, agent: Option<&str>, item: &str) {
+        self.withdraw_about(agent, item);
+        if let Some((speaker, telling)) = self.voice(agent) {
+            speaker.abandon(now, item, telling);
+        }
+    }
+
     /// Something of this turn, by its name. False if the name is unknown.
     pub(super) fn told(
         &mut self,

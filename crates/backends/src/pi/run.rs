@@ -15,6 +15,7 @@ use super::wire::{
     CompactionEnd, Dialog, Execution, Line, Message, Response, ResponseData, RetryStart, ToolSaid,
 };
 use super::{Out, Settings, failure};
+use crate::abandoned::abandoned;
 use crate::{Effect, Ending, Exit, Verdict};
 
 /// How long an interrupted program has to come to its end.
@@ -110,6 +111,10 @@ impl Run {
     }
 
     pub(super) fn hear(&mut self, now: Millis, line: Line, out: &mut Out) {
+        while let Some(call) = self.speaker.left_behind() {
+            self.questions.withdraw(&call.id, out);
+            call.break_off(abandoned(), out);
+        }
         match line {
             Line::Response(response) => self.answered(now, response, out),
             Line::AgentStart => self.agent_started(out),

@@ -14,6 +14,7 @@ use transcript::{
 use super::Out;
 use super::tools::Call;
 use super::wire::{Block, Message, Update, Usage};
+use crate::abandoned::MOST_OPEN;
 use crate::arguments_summary;
 
 #[derive(Debug)]
@@ -164,6 +165,13 @@ impl Speaker {
         let known = self.calls.iter().position(|it| it.provider_id == id);
         let idx = known.unwrap_or_else(|| self.begin_call(None, id, name, out));
         &mut self.calls[idx]
+    }
+
+    /// The oldest call, if too many are open.
+    pub(super) fn left_behind(&mut self) -> Option<&mut Call> {
+        let mut open = self.calls.iter_mut().filter(|it| !it.has_ended);
+        let oldest = open.next();
+        oldest.filter(|_| open.count() >= MOST_OPEN)
     }
 
     fn take_failed(&mut self) -> Option<Failed> {
@@ -347,8 +355,8 @@ impl Call {
         });
     }
 
-    /// It will never run.
-    fn break_off(&mut self, error: ErrorInfo, out: &mut Out) {
+    /// Nothing more will come of it.
+    pub(super) fn break_off(&mut self, error: ErrorInfo, out: &mut Out) {
         let arguments = std::mem::take(&mut self.arguments);
         self.end_arguments(arguments, true, out);
         self.refuse(error, out);

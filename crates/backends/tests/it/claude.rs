@@ -5,7 +5,6 @@ mod command_line;
 mod examples;
 mod fuzz;
 mod laws;
-mod memory;
 mod recording;
 mod snapshots;
 mod stage;

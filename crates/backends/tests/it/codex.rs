@@ -4,7 +4,6 @@ mod agents;
 mod asides;
 mod fuzz;
 mod laws;
-mod memory;
 mod program;
 mod questions;
 mod recording;

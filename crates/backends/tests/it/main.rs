@@ -11,6 +11,8 @@ mod half_letters;
 mod import;
 mod log;
 mod made_up;
+mod memory;
+mod mishaps;
 mod model;
 mod pages;
 mod pi;

@@ -41,6 +41,22 @@ pub(crate) fn converse(response: &Response<'_>) -> Vec<Record> {
     stage.log.records
 }
 
+pub(crate) fn settings() -> Settings {
+    Settings {
+        base_url: "http://model/v1".to_owned(),
+        model: "m".to_owned(),
+        api_key: None,
+        api_key_env: None,
+        headers: Vec::new(),
+        body: Map::new(),
+        omit: Vec::new(),
+        limits: Limits::default(),
+        parallel_tools: 4,
+        retries: 1,
+        patience_ms: 1000,
+    }
+}
+
 struct Stage {
     backend: OpenAi,
     log: Log,
@@ -52,21 +68,8 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let settings = Settings {
-            base_url: "http://model/v1".to_owned(),
-            model: "m".to_owned(),
-            api_key: None,
-            api_key_env: None,
-            headers: Vec::new(),
-            body: Map::new(),
-            omit: Vec::new(),
-            limits: Limits::default(),
-            parallel_tools: 4,
-            retries: 1,
-            patience_ms: 1000,
-        };
         Self {
-            backend: OpenAi::new(Arc::new(settings)),
+            backend: OpenAi::new(Arc::new(settings())),
             log: Log::new("model"),
             now: Millis(0),
             wake_at: None,

@@ -4,7 +4,6 @@ mod examples;
 mod fuzz;
 mod guard;
 mod laws;
-mod memory;
 mod recording;
 mod snapshots;
 mod stage;
@@ -13,6 +12,7 @@ mod tool_results;
 use backends::Exit;
 use transcript::Record;
 
+pub(crate) use self::stage::ANNOUNCEMENT;
 use crate::pages::Session;
 
 /// What each recording becomes, as it was seen live.

@@ -22,6 +22,10 @@ use super::openapi::{Gives, Operation};
 /// Of a page; more than this is cut, not refused.
 const LIMIT: usize = 1000;
 
+/// For a person who wants to read what something was made of.
+const NO_LINES: &str = "The program wrote nothing of this. Callboard says some things itself; and what \
+    programs write is here a second after it came, until `raw_days` have passed.\n";
+
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct RawParams {
     /// Lines of higher numbers.
@@ -44,7 +48,7 @@ pub(super) struct RawParams {
 enum Format {
     #[default]
     Json,
-    /// The lines and nothing else, for reading.
+    /// The lines and nothing else, for reading. Where a part or a run has none, that is said in words.
     Text,
 }
 
@@ -76,6 +80,7 @@ pub(super) async fn lines(
         return Err(HttpError::no_session(id.as_str()));
     }
     let (format, limit) = (params.format, params.limit);
+    let is_about_something = params.part.is_some() || params.run.is_some();
     let wanted = app.store().off_thread(move |store| Wanted::new(store, id, &params)).await?;
     match format {
         Format::Json => {
@@ -84,7 +89,11 @@ pub(super) async fn lines(
             Ok(RawAnswer::Page(RawPage { lines: lines.into_iter().map(RawLine::from).collect() }))
         }
         Format::Text => {
-            let left = limit.map_or(usize::MAX, |it| it.max(1));
+            let (left, asked) = (limit.map_or(usize::MAX, |it| it.max(1)), wanted.clone());
+            let first = app.store().off_thread(move |store| asked.read(store, 1)).await?;
+            if is_about_something && first.is_empty() {
+                return Ok(RawAnswer::Text(NO_LINES.into()));
+            }
             Ok(RawAnswer::Text(Body::from_stream(text(app.store().clone(), wanted, left))))
         }
     }

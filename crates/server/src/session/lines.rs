@@ -11,6 +11,25 @@ pub(super) enum Line {
     },
 }
 
+impl Line {
+    /// How much of it is kept.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Whole(text) | Self::Overlong { beginning: text, .. } => text.len(),
+        }
+    }
+
+    /// As it is kept for who wants to see what the program has written.
+    pub(super) fn into_raw(self) -> String {
+        match self {
+            Self::Whole(text) => text,
+            Self::Overlong { bytes, beginning } => {
+                format!("a line of {bytes} bytes, which begins: {beginning}")
+            }
+        }
+    }
+}
+
 /// How much is kept of a line that is too long.
 const BEGINNING: usize = 2000;
 

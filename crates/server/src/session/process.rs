@@ -35,6 +35,8 @@ const PIECE: usize = 64 * 1024;
 /// Pieces that may wait for the session's task.
 const PIECES: usize = 4;
 const STDERR_TAIL: usize = 16 * 1024;
+/// How much is kept of what it writes after it was told to end.
+const LAST_LINES: usize = 1024 * 1024;
 /// How long output may take to come in when all processes are gone.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -52,6 +54,18 @@ pub(super) enum Heard {
     Line(Line),
     Exited(Exit),
 }
+
+impl Heard {
+    fn line(self) -> Option<Line> {
+        match self {
+            Self::Line(line) => Some(line),
+            Self::Exited(_) => None,
+        }
+    }
+}
+
+/// Done when nothing is left of what was told to end; gives what it has still written.
+pub(super) type Leaving = JoinHandle<Vec<Line>>;
 
 /// A program that runs. Dropping it ends it.
 pub(super) struct Process {
@@ -169,9 +183,12 @@ impl Process {
     }
 
     /// The handle is done when nothing is left of the commands that it has begun in this run.
-    pub(super) fn end_commands(&self) -> JoinHandle<()> {
+    pub(super) fn end_commands(&self) -> Leaving {
         let (processes, earlier) = (self.processes.clone(), self.earlier_commands.clone());
-        tokio::spawn(async move { processes.end_commands_but(&earlier).await })
+        tokio::spawn(async move {
+            processes.end_commands_but(&earlier).await;
+            Vec::new()
+        })
     }
 
     /// It is to end; what it says until then is still heard.
@@ -180,8 +197,22 @@ impl Process {
     }
 
     /// Ends it. The handle is done when nothing of it is left.
-    pub(super) fn end(self) -> JoinHandle<()> {
-        self.keeper
+    pub(super) fn end(mut self) -> Leaving {
+        self.stop();
+        self.close_input();
+        tokio::spawn(async move {
+            let (mut lines, mut room) = (Vec::new(), LAST_LINES);
+            let mut heard = Some(Vec::from(self.heard));
+            while let Some(some) = heard {
+                for line in some.into_iter().filter_map(Heard::line) {
+                    room = room.saturating_sub(line.bytes());
+                    lines.extend(Some(line).filter(|_| room > 0));
+                }
+                heard = self.output.recv().await;
+            }
+            let _ = self.keeper.await;
+            lines
+        })
     }
 }
 

@@ -30,6 +30,7 @@ use transcript::{
 use self::commands::refuse;
 use super::command::{Command, Refused, Reply};
 use super::own_calls::OwnCalls;
+use super::process::Leaving;
 use super::raw::RawLines;
 use super::run::{Awaited, Run, RunInput};
 use super::worker::{Deed, Worker, sleep_if};
@@ -116,7 +117,7 @@ struct Task {
     after_commit: Vec<AfterCommit>,
     stopping: bool,
     /// Programs that were told to end, and commands of theirs: nothing is written before they are gone.
-    leaving: Vec<JoinHandle<()>>,
+    leaving: Vec<Leaving>,
     /// Tools of a run that has ended, which may have processes to end yet.
     winding_up: Vec<JoinHandle<()>>,
     /// When the calls of the last minute began.
@@ -252,9 +253,7 @@ impl Task {
     /// to do.
     async fn settle(&mut self) -> Result<(), Stop> {
         loop {
-            for program in std::mem::take(&mut self.leaving) {
-                let _ = program.await;
-            }
+            self.see_off().await;
             self.commit().await?;
             self.store_raw().await;
             for tool in std::mem::take(&mut self.winding_up) {
@@ -345,7 +344,8 @@ impl Task {
                 _ => (),
             }
         }
-        for ending in self.leaving.drain(..).chain(self.winding_up.drain(..)) {
+        self.see_off().await;
+        for ending in self.winding_up.drain(..) {
             let _ = ending.await;
         }
         Stop::Storage { why, lost_run }

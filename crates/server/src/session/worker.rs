@@ -6,12 +6,11 @@
 use std::time::Duration;
 
 use backends::{Backend, Effect, Exit, Input};
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use transcript::{Millis, ResponseId};
 
 use super::lines::Line;
-use super::process::{Heard, Process};
+use super::process::{Heard, Leaving, Process};
 use crate::clock;
 use crate::passes::Pass;
 
@@ -129,7 +128,7 @@ impl Worker {
     }
 
     /// The handle is done when nothing is left of the commands that the program has begun in this run.
-    pub(super) fn end_commands(&self) -> Option<JoinHandle<()>> {
+    pub(super) fn end_commands(&self) -> Option<Leaving> {
         self.program.as_ref().map(|it| it.process.end_commands())
     }
 
@@ -152,7 +151,7 @@ impl Worker {
     }
 
     /// Ends the program. The handle is done when nothing of it is left.
-    pub(super) fn end(self) -> Option<JoinHandle<()>> {
+    pub(super) fn end(self) -> Option<Leaving> {
         self.program.map(|it| it.process.end())
     }
 

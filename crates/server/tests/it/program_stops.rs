@@ -202,3 +202,38 @@ async fn a_connection_is_heard_while_a_run_of_its_takes_long_to_stop() {
     assert_eq!(state, "running", "it is not gone yet");
     last_answer(&server, &session).await;
 }
+
+/// Nobody waits for it any more, but who wants to see what it wrote sees all of it.
+#[tokio::test]
+async fn what_a_program_writes_after_it_was_told_to_end_can_be_read_back() {
+    let farewell = "farewell() { trap '' TERM; say '{\"type\":\"farewell\"}'; exit 0; }
+        trap farewell TERM; hear_user";
+    let idle = "result; while read -r line; do :; done; farewell";
+    let stopped = "use t1 Bash '{\"command\":\"sleep\"}'; reached middle; hear interrupt
+        result true aborted_tools; while read -r line; do :; done; farewell";
+    for (scene, settings) in [(idle, "idle_minutes = 0\n"), (stopped, ""), (idle, "")] {
+        let home = playing(&format!("{farewell}; {scene}"), settings);
+        let mut server = home.start();
+        let session = session(&server).await;
+        server.send(&session, "hello").await;
+        if scene == stopped {
+            has_reached(&home, "middle").await;
+        } else {
+            last_answer(&server, &session).await;
+        }
+        if settings.is_empty() && scene == idle {
+            server.stop();
+            server = home.start();
+        } else if scene == idle {
+            server.wait_for_log("an idle program is ended");
+        }
+        // What is asked of the session is answered after what was heard before has been stored.
+        cancel(&server, &session).await;
+        let raw = server.get(&format!("/api/sessions/{session}/raw")).await;
+        let last = raw["lines"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!(last["text"], "{\"type\":\"farewell\"}", "{scene} {settings}: {raw}");
+        let unknown = server.log(&session).await.into_iter().map(|it| it.event);
+        let unknown = unknown.filter(|it| matches!(it, Event::Unrecognized { .. }));
+        assert_eq!(unknown.count(), 0, "it is no part of the conversation");
+    }
+}

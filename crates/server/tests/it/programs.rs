@@ -365,6 +365,41 @@ async fn what_a_program_wrote_can_be_read_back() {
     assert!(says.contains("claude 9.9.9 said 1 thing"), "{says}");
 }
 
+/// Callboard says some things itself, in an answer and instead of one.
+#[tokio::test]
+async fn where_the_program_wrote_nothing_the_link_says_so() {
+    let scene =
+        "case \"$*\" in *conversation-1*) exit 1 ;; esac; hear_user; text Hello; result; exit 0";
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    let mut notices = Vec::new();
+    for _ in 0..4 {
+        server.send(&session, "hello").await;
+        let answer = last_answer(&server, &session).await;
+        notices.extend(answer.parts.iter().filter_map(|it| match &it.kind {
+            PartKind::Notice { .. } => Some(format!("part={}&", it.first)),
+            _ => None,
+        }));
+    }
+    assert_eq!(notices.len(), 1, "it could not go on with its conversation");
+    cancel(&server, &session).await;
+    let page = String::from_utf8(server.get_bytes(&format!("/s/{session}")).await.1).unwrap();
+    let links = page.split(r#"class="raw-link" href=""#).skip(1);
+    let links = links.map(|it| it.split_once('"').unwrap().0.replace("&amp;", "&"));
+    let mut silent = 0;
+    for link in links {
+        let text = String::from_utf8(server.get_bytes(&link).await.1).unwrap();
+        assert!(!text.is_empty(), "{link}");
+        let is_silent = text.starts_with("The program wrote nothing of this.");
+        assert!(is_silent || !link.contains(&notices[0]), "{link}: {text}");
+        silent += usize::from(is_silent);
+    }
+    assert_eq!(silent, 3, "the notice, and two runs in which the program was not heard");
+    let raw = format!("/api/sessions/{session}/raw?{}limit=9", notices[0]);
+    assert_eq!(server.get(&raw).await["lines"], json!([]), "a program is not told it in words");
+}
+
 #[tokio::test]
 async fn a_running_program_can_be_seen() {
     let home = playing("hear_user; text Half; hear_user", "");

@@ -1,7 +1,5 @@
 //! What is said within a run: by the model, by sub-agents, by tools, and in the user's name.
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 use transcript::{Level, Millis};
 
@@ -12,6 +10,7 @@ use crate::claude::outcome::{Circumstances, Outcome};
 use crate::claude::speaker::{MessageEnd, Speaker};
 use crate::claude::wire::{Block, Content, Said, Stream, is_launch};
 use crate::claude::words::shortened;
+use crate::recent::Recent;
 
 /// How the summary of a compacted conversation begins.
 const SUMMARY: &str = "This session is being continued from a previous conversation";
@@ -153,9 +152,9 @@ impl Run {
     }
 
     pub(super) fn sub_agent_ended(&mut self, now: Millis, provider_id: &str) {
-        if let Some(mut speaker) = self.inner.remove(provider_id) {
+        if let Some(mut speaker) = self.inner.forget(provider_id) {
             speaker.finish_message(now, MessageEnd::Whole, &mut self.calls, &mut self.telling);
-            self.inner.insert(provider_id.to_owned(), speaker);
+            self.inner.put(provider_id, speaker);
         }
     }
 
@@ -188,13 +187,13 @@ impl Run {
 /// None for a sub-agent of another run.
 fn speaker<'a>(
     outer: &'a mut Speaker,
-    inner: &'a mut HashMap<String, Speaker>,
+    inner: &'a mut Recent<Speaker>,
     calls: &Calls,
     parent: Option<&str>,
 ) -> Option<&'a mut Speaker> {
     let Some(parent) = parent else { return Some(outer) };
     let call = calls.id(parent)?;
     // Another call may have had the same id.
-    inner.retain(|id, it| id != parent || it.is_within(call));
-    Some(inner.entry(parent.to_owned()).or_insert_with(|| Speaker::within(call.clone())))
+    let known = inner.forget(parent).filter(|it| it.is_within(call));
+    Some(inner.put(parent, known.unwrap_or_else(|| Speaker::within(call.clone()))))
 }

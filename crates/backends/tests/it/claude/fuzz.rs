@@ -5,11 +5,12 @@ use std::sync::LazyLock;
 
 use backends::{Exit, Verdict};
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 use transcript::Scope;
 
 use super::recording::{Step, recordings};
 use super::stage::Stage;
+use crate::mishaps::mishap;
 
 static SAID: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
     let said = |step: Step| match step {
@@ -18,18 +19,6 @@ static SAID: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
     };
     recordings().into_iter().map(|it| it.steps.into_iter().filter_map(said).collect()).collect()
 });
-
-/// What can happen to a line on its way; numbers are taken modulo what there is.
-#[derive(Debug, Clone)]
-enum Mishap {
-    Drop(usize),
-    Double(usize),
-    Swap(usize, usize),
-    Cut(usize, usize),
-    /// The value at this place of the line becomes that one.
-    Change(usize, usize, Value),
-    Insert(usize, String),
-}
 
 /// What people and the clock do before a line is heard.
 #[derive(Debug, Clone, Copy)]
@@ -42,33 +31,6 @@ enum Deed {
     AllowEdited,
     Deny,
     TimeOut,
-}
-
-fn mishap() -> impl Strategy<Value = Mishap> {
-    let n = || 0..400usize;
-    prop_oneof![
-        n().prop_map(Mishap::Drop),
-        n().prop_map(Mishap::Double),
-        (n(), n()).prop_map(|(a, b)| Mishap::Swap(a, b)),
-        (n(), n()).prop_map(|(a, b)| Mishap::Cut(a, b)),
-        (n(), n(), value()).prop_map(|(a, b, value)| Mishap::Change(a, b, value)),
-        (n(), nonsense()).prop_map(|(a, line)| Mishap::Insert(a, line)),
-    ]
-}
-
-fn value() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        Just(Value::Null),
-        Just(json!("")),
-        Just(json!("toolu_s0_1")),
-        Just(json!(-1)),
-        Just(json!(u64::MAX)),
-        Just(json!(1e300)),
-        Just(json!([])),
-        Just(json!({ "type": "text", "text": " " })),
-        Just(json!([{ "type": "tool_use", "id": "x", "name": "y" }])),
-        any::<bool>().prop_map(Value::from),
-    ]
 }
 
 fn nonsense() -> impl Strategy<Value = String> {
@@ -88,56 +50,6 @@ fn deed() -> impl Strategy<Value = Deed> {
     use Deed::*;
     let all = vec![Start, Steer, Interrupt, Wake, Allow, Allow, AllowEdited, Deny, TimeOut];
     prop::sample::select(all)
-}
-
-fn apply(mishap: &Mishap, lines: &mut Vec<String>) {
-    let n = lines.len();
-    if n == 0 {
-        return;
-    }
-    match mishap {
-        Mishap::Drop(at) => {
-            lines.remove(at % n);
-        }
-        Mishap::Double(at) => lines.insert(at % n, lines[at % n].clone()),
-        Mishap::Swap(a, b) => lines.swap(a % n, b % n),
-        Mishap::Cut(at, to) => {
-            let line = &mut lines[at % n];
-            let to = (0..=to % (line.len() + 1)).rev().find(|it| line.is_char_boundary(*it));
-            line.truncate(to.unwrap_or(0));
-        }
-        Mishap::Change(at, place, value) => {
-            if let Ok(mut line) = serde_json::from_str::<Value>(&lines[at % n]) {
-                let mut places = count(&line);
-                places = place % places.max(1);
-                change(&mut line, &mut places, value);
-                lines[at % n] = line.to_string();
-            }
-        }
-        Mishap::Insert(at, line) => lines.insert(at % n, line.clone()),
-    }
-}
-
-fn count(value: &Value) -> usize {
-    1 + match value {
-        Value::Array(items) => items.iter().map(count).sum(),
-        Value::Object(fields) => fields.values().map(count).sum(),
-        _ => 0,
-    }
-}
-
-/// Replaces the value that is reached after so many others.
-fn change(value: &mut Value, places: &mut usize, new: &Value) -> bool {
-    if *places == 0 {
-        *value = new.clone();
-        return true;
-    }
-    *places -= 1;
-    match value {
-        Value::Array(items) => items.iter_mut().any(|it| change(it, places, new)),
-        Value::Object(fields) => fields.values_mut().any(|it| change(it, places, new)),
-        _ => false,
-    }
 }
 
 fn perform(deed: Deed, stage: &mut Stage) {
@@ -179,11 +91,11 @@ proptest! {
     #[test]
     fn whatever_happens_every_run_is_well_formed(
         which in 0..1000usize,
-        mishaps in prop::collection::vec(mishap(), 0..8),
+        mishaps in prop::collection::vec(mishap(400, nonsense()), 0..8),
         deeds in prop::collection::vec((0..80usize, deed()), 0..8),
     ) {
         let mut lines = SAID[which % SAID.len()].clone();
-        mishaps.iter().for_each(|it| apply(it, &mut lines));
+        mishaps.iter().for_each(|it| it.happen_to(&mut lines));
         let mut stage = Stage::new();
         perform(Deed::Start, &mut stage);
         for (at, line) in lines.iter().enumerate() {

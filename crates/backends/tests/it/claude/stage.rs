@@ -54,11 +54,6 @@ impl Stage {
         stage
     }
 
-    /// How much the backend remembers, as long as its description is.
-    pub(super) fn size(&self) -> usize {
-        format!("{:?}", self.backend).len()
-    }
-
     pub(super) fn start(&mut self, message: &Value) -> Vec<Effect> {
         assert!(self.run.is_none(), "one run at a time");
         let response_id = self.next_id("r");

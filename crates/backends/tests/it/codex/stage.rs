@@ -84,11 +84,6 @@ impl Stage {
         stage
     }
 
-    /// How much the backend remembers, as long as its description is.
-    pub(crate) fn size(&self) -> usize {
-        format!("{:?}", self.backend).len()
-    }
-
     pub(crate) fn is_running(&self) -> bool {
         self.run.is_some()
     }

@@ -19,7 +19,7 @@ use crate::log::Log;
 const PAUSE_MS: u64 = 15;
 
 /// What our extension says when Pi has loaded it.
-pub(super) const ANNOUNCEMENT: &str = r#"{"type":"extension_ui_request","id":"s","method":"setStatus","statusKey":"callboard","statusText":"asks"}"#;
+pub(crate) const ANNOUNCEMENT: &str = r#"{"type":"extension_ui_request","id":"s","method":"setStatus","statusKey":"callboard","statusText":"asks"}"#;
 
 pub(super) struct Stage {
     pi: Pi,
@@ -131,11 +131,6 @@ impl Stage {
             self.give(Input::Exited(exit));
             self.is_gone = true;
         }
-    }
-
-    /// How much the backend remembers, as long as its description is.
-    pub(super) fn size(&self) -> usize {
-        format!("{:?}", self.pi).len()
     }
 
     pub(super) fn is_idle(&self) -> bool {

@@ -25,9 +25,7 @@ impl Task {
             return Ok(());
         }
         self.dismiss();
-        for program in std::mem::take(&mut self.leaving) {
-            let _ = program.await;
-        }
+        self.see_off().await;
         let pass =
             self.shared.agents.is_program(&agent).then(|| self.shared.passes.issue(&self.id));
         let launch = self.launch(pass.as_ref());
@@ -71,6 +69,17 @@ impl Task {
         self.leaving.extend(worker.and_then(Worker::end));
     }
 
+    /// Waits for all that was told to end. What a program has written meanwhile is for who wants to see it,
+    /// and for nobody else.
+    pub(super) async fn see_off(&mut self) {
+        for program in std::mem::take(&mut self.leaving) {
+            for line in program.await.unwrap_or_default() {
+                let (at, text) = (clock::now(), line.into_raw());
+                self.raw.add(RawLine { at, from: self.head.next(), to: self.head, text });
+            }
+        }
+    }
+
     pub(super) fn begin_run(&mut self) {
         if self.run.is_some() {
             tracing::warn!(session = %self.id, "an agent began a run within a run");
@@ -92,8 +101,8 @@ impl Task {
                 self.tell_agent(Input::Line(text.clone()));
                 text
             }
-            Line::Overlong { bytes, beginning } => {
-                let raw = format!("a line of {bytes} bytes, which begins: {beginning}");
+            overlong @ Line::Overlong { .. } => {
+                let raw = overlong.into_raw();
                 let source = self.summary.agent.clone();
                 self.emit(Event::Unrecognized { source, raw: raw.clone() });
                 raw

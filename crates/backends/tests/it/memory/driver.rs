@@ -1,0 +1,220 @@
+//! The least that a driver has to do to keep an agent going: it agrees to everything, and answers what the
+//! program would answer.
+
+use std::collections::{HashMap, VecDeque};
+
+use backends::{Backend, Effect, Input, ToolOutcome, Verdict};
+use serde_json::{Value, json};
+use transcript::{CallId, Event, Millis, ResponseId, Scope};
+
+use super::programs::{Program, in_round};
+
+pub(super) struct Driver<'a> {
+    program: &'a Program,
+    backend: Box<dyn Backend>,
+    now: Millis,
+    runs: usize,
+    is_running: bool,
+    is_over: bool,
+    wake_at: Option<Millis>,
+    /// Calls that the program asks about.
+    asked: Vec<CallId>,
+    /// How long what is open has become: words, arguments and output.
+    saying: HashMap<String, usize>,
+    /// What comes of a response is of an earlier request.
+    is_cut_off: bool,
+    /// How many answers the program still gives.
+    answers: usize,
+    round: usize,
+    /// How many runs there had been when the round began.
+    run: usize,
+    inputs: VecDeque<Input>,
+}
+
+impl<'a> Driver<'a> {
+    pub(super) fn new(program: &'a Program, backend: Box<dyn Backend>, answers: usize) -> Self {
+        let mut driver = Self {
+            program,
+            backend,
+            now: Millis(1_000_000),
+            runs: 0,
+            is_running: false,
+            is_over: false,
+            wake_at: None,
+            asked: Vec::new(),
+            saying: HashMap::new(),
+            is_cut_off: false,
+            answers,
+            round: 0,
+            run: 0,
+            inputs: VecDeque::new(),
+        };
+        driver.give(Input::Spare(ResponseId::new("self")));
+        driver
+    }
+
+    /// How much is remembered, as long as its description is, beside what is being said: a text that goes on
+    /// for ever is kept for as long.
+    pub(super) fn size(&self) -> usize {
+        let said: usize = self.saying.values().sum();
+        length(&format!("{:?}", self.backend)).saturating_sub(said)
+    }
+
+    pub(super) fn runs(&self) -> usize {
+        self.runs
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.is_running
+    }
+
+    /// It is to be ended, and nothing is kept of it.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// All of it is said, in the run that is open or in a new one.
+    pub(super) fn play(&mut self, said: &[String], round: usize) {
+        self.round = round;
+        if !self.is_running && !self.is_over {
+            self.runs += 1;
+            self.is_running = true;
+            self.run = self.runs;
+            let response_id = ResponseId::new(format!("r{}", self.runs));
+            let history = vec![json!({ "role": "user", "content": "go" })];
+            self.give(Input::Start { response_id, history });
+        }
+        self.run = self.runs;
+        let said: Vec<String> = said.iter().map(|it| in_round(it, round, self.run)).collect();
+        for input in (self.program.hear)(said) {
+            match &input {
+                Input::Head { .. } => {
+                    self.wake();
+                    self.is_cut_off = false;
+                }
+                Input::Bytes(_) | Input::Ended(_) if self.is_cut_off => continue,
+                _ => (),
+            }
+            self.give(input);
+        }
+    }
+
+    /// Lets the run come to its end, if need be by a stop.
+    pub(super) fn stop(&mut self) {
+        if self.is_running {
+            self.give(Input::Interrupt);
+        }
+        for _ in 0..8 {
+            self.wake();
+        }
+        assert!(!self.is_running || self.is_over, "a run that is stopped ends");
+    }
+
+    fn wake(&mut self) {
+        if let Some(at) = self.wake_at.take() {
+            self.now = self.now.max(at);
+            self.give(Input::Wake);
+        }
+    }
+
+    fn give(&mut self, input: Input) {
+        self.inputs.push_back(input);
+        while let Some(input) = self.inputs.pop_front() {
+            let is_decided = match &input {
+                Input::Decided { call_id, .. } => self.unask(call_id),
+                _ => true,
+            };
+            if self.is_over || !is_decided {
+                continue;
+            }
+            self.now = self.now.plus(10);
+            for effect in self.backend.on(self.now, input) {
+                self.carry_out(effect);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Write(line) => self.answer(&line),
+            Effect::Begin => {
+                self.is_running = true;
+                self.runs += 1;
+                let spare = ResponseId::new(format!("self{}", self.runs));
+                self.inputs.push_back(Input::Spare(spare));
+            }
+            Effect::Ask { call_id, .. } => {
+                self.asked.push(call_id.clone());
+                let verdict = Verdict::Allowed { arguments: None, scope: Scope::Once };
+                self.inputs.push_back(Input::Decided { call_id, verdict });
+            }
+            Effect::Withdraw(call_id) => {
+                self.unask(&call_id);
+            }
+            Effect::RunTool { call_id, .. } => {
+                let outcome = ToolOutcome { ok: true, result: json!("a result"), error: None };
+                self.inputs.push_back(Input::ToolResult { call_id, outcome });
+            }
+            Effect::ReadHistory => {
+                let history = vec![json!({ "role": "user", "content": "go" })];
+                self.inputs.push_back(Input::History(history));
+            }
+            Effect::WakeAt(at) => self.wake_at = Some(at),
+            Effect::End(_) => {
+                (self.is_running, self.wake_at) = (false, None);
+                self.asked.clear();
+                self.saying.clear();
+            }
+            Effect::Quit | Effect::Outdated => self.is_over = true,
+            // It cuts the one before off.
+            Effect::Request(_) => self.is_cut_off = true,
+            Effect::Emit(event) => self.hear(&event),
+            Effect::CloseInput | Effect::CannotSteer(_) => (),
+        }
+    }
+
+    fn hear(&mut self, event: &Event) {
+        let (id, delta) = match event {
+            Event::TextDelta { part_id, delta, .. }
+            | Event::ThinkingDelta { part_id, delta, .. } => (part_id.as_str(), delta),
+            Event::ToolArgumentsDelta { call_id, delta }
+            | Event::ToolOutputDelta { call_id, delta, .. } => (call_id.as_str(), delta),
+            Event::TextDone { part_id, .. } | Event::ThinkingDone { part_id, .. } => {
+                self.saying.remove(part_id.as_str());
+                return;
+            }
+            Event::ToolArgumentsDone { call_id, .. } | Event::ToolResult { call_id, .. } => {
+                self.saying.remove(call_id.as_str());
+                return;
+            }
+            _ => return,
+        };
+        *self.saying.entry(id.to_owned()).or_default() += length(&format!("{delta:?}")) - 2;
+    }
+
+    fn unask(&mut self, call_id: &CallId) -> bool {
+        let asked = self.asked.iter().position(|it| it == call_id);
+        asked.map(|it| self.asked.remove(it)).is_some()
+    }
+
+    fn answer(&mut self, written: &str) {
+        let written: Value = serde_json::from_str(written).unwrap_or_default();
+        let answers = (self.program.answer)(&written);
+        if answers.is_empty() || self.answers == 0 {
+            return;
+        }
+        self.answers -= 1;
+        let lines = answers.iter().map(|it| Input::Line(in_round(it, self.round, self.run)));
+        self.inputs.extend(lines);
+    }
+}
+
+/// All numbers are of one length.
+fn length(description: &str) -> usize {
+    let mut is_number = false;
+    let counts = |letter: char| {
+        let was_number = std::mem::replace(&mut is_number, letter.is_ascii_digit());
+        !(was_number && is_number)
+    };
+    description.chars().map(counts).filter(|it| *it).count()
+}

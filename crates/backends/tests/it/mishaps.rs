@@ -1,0 +1,100 @@
+//! What can happen to the lines of a recording on their way: they are lost, doubled, swapped, cut and
+//! changed, and others come in between.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// Numbers are taken modulo what there is.
+#[derive(Debug, Clone)]
+pub(crate) enum Mishap {
+    Drop(usize),
+    Double(usize),
+    Swap(usize, usize),
+    Cut(usize, usize),
+    /// The value at this place of the line becomes that one.
+    Change(usize, usize, Value),
+    Insert(usize, String),
+}
+
+/// To a recording of up to so many lines; `nonsense` is what may come in between.
+pub(crate) fn mishap(
+    lines: usize,
+    nonsense: impl Strategy<Value = String> + 'static,
+) -> impl Strategy<Value = Mishap> {
+    let n = move || 0..lines;
+    prop_oneof![
+        n().prop_map(Mishap::Drop),
+        n().prop_map(Mishap::Double),
+        (n(), n()).prop_map(|(a, b)| Mishap::Swap(a, b)),
+        (n(), 0..400usize).prop_map(|(a, b)| Mishap::Cut(a, b)),
+        (n(), 0..400usize, value()).prop_map(|(a, b, value)| Mishap::Change(a, b, value)),
+        (n(), nonsense).prop_map(|(a, line)| Mishap::Insert(a, line)),
+    ]
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        Just(json!("")),
+        Just(json!("toolu_s0_1")),
+        Just(json!(-1)),
+        Just(json!(u64::MAX)),
+        Just(json!(1e300)),
+        Just(json!([])),
+        Just(json!({ "type": "text", "text": " " })),
+        Just(json!([{ "type": "tool_use", "id": "x", "name": "y" }])),
+        any::<bool>().prop_map(Value::from),
+    ]
+}
+
+impl Mishap {
+    pub(crate) fn happen_to(&self, lines: &mut Vec<String>) {
+        let n = lines.len();
+        if n == 0 {
+            return;
+        }
+        match self {
+            Self::Drop(at) => {
+                lines.remove(at % n);
+            }
+            Self::Double(at) => lines.insert(at % n, lines[at % n].clone()),
+            Self::Swap(a, b) => lines.swap(a % n, b % n),
+            Self::Cut(at, to) => {
+                let line = &mut lines[at % n];
+                let to = (0..=to % (line.len() + 1)).rev().find(|it| line.is_char_boundary(*it));
+                line.truncate(to.unwrap_or(0));
+            }
+            Self::Change(at, place, value) => {
+                if let Ok(mut line) = serde_json::from_str::<Value>(&lines[at % n]) {
+                    let mut places = count(&line);
+                    places = place % places.max(1);
+                    change(&mut line, &mut places, value);
+                    lines[at % n] = line.to_string();
+                }
+            }
+            Self::Insert(at, line) => lines.insert(at % n, line.clone()),
+        }
+    }
+}
+
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(fields) => fields.values().map(count).sum(),
+        _ => 0,
+    }
+}
+
+/// Replaces the value that is reached after so many others.
+fn change(value: &mut Value, places: &mut usize, new: &Value) -> bool {
+    if *places == 0 {
+        *value = new.clone();
+        return true;
+    }
+    *places -= 1;
+    match value {
+        Value::Array(items) => items.iter_mut().any(|it| change(it, places, new)),
+        Value::Object(fields) => fields.values_mut().any(|it| change(it, places, new)),
+        _ => false,
+    }
+}
