@@ -64,8 +64,8 @@ async function start(scope, kind, configure) {
   const models = await startModels(parts);
   const home = await mkdtemp(path.join(tmpdir(), "callboard-home-"));
   parts.after(() => rm(home, { recursive: true, force: true }));
-  const callboard = await startCallboard(parts, { config: await configure(home, models.base) });
-  return new Stage(kind, models, callboard);
+  const config = await configure(home, models.base);
+  return new Stage(kind, models, await startCallboard(parts, { config }), { home, config });
 }
 
 /** Callboard's own tools are asked about by rules, for all agents alike. @param {string} models */
@@ -116,17 +116,36 @@ class Stage {
   /**
    * @param {Kind} kind @param {Awaited<ReturnType<typeof startModels>>} models
    * @param {Awaited<ReturnType<typeof startCallboard>>} callboard
+   * @param {{home: string, config: string}} setting where programs live, and what Callboard knows of them
    */
-  constructor(kind, models, callboard) {
+  constructor(kind, models, callboard, setting) {
     this.kind = kind;
     this.models = models;
     this.callboard = callboard;
+    this.setting = setting;
+  }
+
+  /** The same programs and the same model, with a Callboard that knows of no session. @param {Scope} scope */
+  async anew(scope) {
+    const callboard = await startCallboard(scope, { config: this.setting.config });
+    return new Stage(this.kind, this.models, callboard, this.setting);
+  }
+
+  /** Where somebody works. */
+  async folder() {
+    return realpath(await mkdtemp(path.join(this.callboard.workspace, "work-")));
   }
 
   /** A new session with a folder of its own. @param {{asks?: boolean, agent?: string}} [options] */
   async open({ asks = false, agent = asks ? ASKING : FREE } = {}) {
-    const workspace = await realpath(await mkdtemp(path.join(this.callboard.workspace, "work-")));
+    const workspace = await this.folder();
     const { id } = await this.callboard.api("sessions", { body: { agent, workspace } });
+    return new Conversation(this, id, workspace);
+  }
+
+  /** A session that is there. @param {string} id */
+  async meet(id) {
+    const { workspace } = await this.callboard.api(`sessions/${id}`);
     return new Conversation(this, id, workspace);
   }
 }

@@ -1,9 +1,10 @@
 // The real command-line agents: pinned packages, got once, each with a home of its own and a scripted
 // model behind it. `node programs.mjs` gets them all.
 
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -59,6 +60,33 @@ export async function settle(program, home, models) {
     await writeFile(file, text);
   }
   return { env: { HOME: home, ...env }, model };
+}
+
+/**
+ * Somebody says one thing to it in a folder, without Callboard, and waits for the answer.
+ * @param {Program} program @param {{home: string, models: string, folder: string}} where @param {string} text
+ */
+export async function sayWithoutCallboard(program, { home, models, folder }, text) {
+  const { env } = await settle(program, home, models);
+  const options = { cwd: folder, env: { PATH: process.env.PATH, ...env } };
+  const child = spawn(await installed(program), [...ONE_SHOT[program], text], { ...options, stdio: ["ignore", "ignore", "pipe"] });
+  let said = "";
+  child.stderr.on("data", (it) => (said += it));
+  const [code] = await once(child, "exit");
+  if (code !== 0) throw new Error(`${program} ended with ${code}:\n${said}`);
+}
+
+/** How it answers once, and does not ask before it does something. @type {Record<Program, string[]>} */
+const ONE_SHOT = {
+  claude: ["--permission-mode", "bypassPermissions", "-p"],
+  codex: ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"],
+  pi: ["--model", "scripted/scripted", "-p"],
+};
+
+/** The files in which a program keeps its conversations. @param {string} home */
+export async function keptIn(home) {
+  const all = await readdir(home, { recursive: true });
+  return all.filter((it) => /(projects|sessions)\/.*\.jsonl$/.test(it)).map((it) => path.join(home, it));
 }
 
 /**
