@@ -13,7 +13,6 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backends::Exit;
 use store::Store;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout};
@@ -50,7 +49,8 @@ pub(super) struct Start {
 #[derive(Debug)]
 pub(super) enum Heard {
     Line(Line),
-    Exited(Exit),
+    /// With its code, or by a signal.
+    Exited(Option<i32>),
 }
 
 /// A program that runs. Dropping it ends it.
@@ -200,7 +200,7 @@ impl Keeper {
     async fn keep(self, stopped: oneshot::Receiver<()>) {
         let Self { mut child, processes, mark, store, last_words, lines_in, lines_out } = self;
         let writing = tokio::spawn(write_lines(child.stdin.take(), lines_in));
-        let stderr = child.stderr.take().map(|it| tokio::spawn(last_words.clone().listen(it)));
+        let stderr = child.stderr.take().map(|it| tokio::spawn(last_words.listen(it)));
         let mut reading = tokio::spawn(read_lines(child.stdout.take(), lines_out.clone()));
         let mut is_read = false;
         tokio::select! {
@@ -225,7 +225,7 @@ impl Keeper {
             tracing::warn!(%error, "the end of a program could not be noted");
         }
         let code = status.ok().and_then(|it| it.code());
-        let _ = lines_out.send(vec![Heard::Exited(Exit { code, stderr: last_words.get() })]).await;
+        let _ = lines_out.send(vec![Heard::Exited(code)]).await;
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use backends::{Backend, Effect, Exit, Input};
+use backends::{Backend, Effect, Input};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use transcript::{Millis, ResponseId};
@@ -42,7 +42,7 @@ pub(super) struct Program {
 /// Something that the agent itself does.
 pub(super) enum Deed {
     Line(Line),
-    Exited(Exit),
+    Exited(Option<i32>),
     Wake,
     /// It has had nothing to do for long enough.
     Idle,
@@ -187,7 +187,7 @@ impl From<Heard> for Deed {
     fn from(heard: Heard) -> Self {
         match heard {
             Heard::Line(line) => Self::Line(line),
-            Heard::Exited(exit) => Self::Exited(exit),
+            Heard::Exited(code) => Self::Exited(code),
         }
     }
 }

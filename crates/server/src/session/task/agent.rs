@@ -102,7 +102,7 @@ impl Task {
             Next::Run(RunInput::Overdue(call_id)) => self.time_out(call_id),
             Next::Agent(Deed::Wake) => self.tell_agent(Input::Wake),
             Next::Agent(Deed::Line(line)) => self.hear_line(line),
-            Next::Agent(Deed::Exited(exit)) => self.hear_exit(exit),
+            Next::Agent(Deed::Exited(code)) => self.hear_exit(code),
             Next::Agent(Deed::Idle) => {
                 tracing::info!(session = %self.id, "an idle program is ended");
                 self.dismiss();
