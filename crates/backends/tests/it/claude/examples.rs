@@ -1,6 +1,6 @@
 //! What no recording shows.
 
-use backends::{Effect, Verdict};
+use backends::{Effect, Exit, Verdict};
 use serde_json::{Value, json};
 use transcript::{ErrorCode, Event, PartKind, RunStatus, Scope, SteerState, TextRole};
 
@@ -284,6 +284,19 @@ fn edited_arguments_are_what_runs() {
     let line = written(&stage.decide(call_id, verdict)).remove(0);
     let allowed = json!({ "behavior": "allow", "updatedInput": { "a": 2 } });
     assert_eq!(line["response"]["response"], allowed);
+}
+
+#[test]
+fn a_program_that_ends_is_named_as_people_know_it_once_it_has_spoken() {
+    let gone = Exit { code: Some(3), stderr: String::new() };
+    let [mut silent, mut linked] = [Stage::new(), at_work()];
+    silent.start(&hi());
+    for (stage, who) in [(&mut silent, "claude"), (&mut linked, "Claude Code")] {
+        stage.exit(gone.clone());
+        let error = stage.closed[0].answer.finish.as_ref().unwrap().error.as_ref().unwrap();
+        assert_eq!(error.code, ErrorCode::AgentExited);
+        assert!(error.message.starts_with(&format!("{who} ended in the middle")), "{error:?}");
+    }
 }
 
 /// A message of one block, without its end.
