@@ -57,9 +57,10 @@ pub(super) enum Heard {
 pub(super) struct Process {
     pub(super) pulse: Arc<Pulse>,
     processes: Processes,
-    /// What it has written to its stderr, and how much of that before this run.
+    /// What it has written to its stderr, and how much of that before this run, and before it was at work.
     last_words: LastWords,
     written_before: u64,
+    written_starting: u64,
     /// What its earlier runs have left running.
     earlier_commands: Vec<Begun>,
     heard: VecDeque<Heard>,
@@ -106,6 +107,7 @@ impl Process {
             processes,
             last_words,
             written_before: 0,
+            written_starting: 0,
             earlier_commands: Vec::new(),
             heard,
             output,
@@ -162,10 +164,15 @@ impl Process {
         self.written_before = self.last_words.written();
     }
 
-    /// What it has written to its stderr in this run, once.
-    pub(super) fn take_last_words(&mut self) -> String {
+    /// It has its conversation, whatever it complained of on the way there.
+    pub(super) fn has_started(&mut self) {
+        self.written_starting = self.last_words.written();
+    }
+
+    /// What it has written to its stderr in this run, once. Of one that lives, how it started is no news.
+    pub(super) fn take_last_words(&mut self, lives: bool) -> String {
         let before = std::mem::replace(&mut self.written_before, self.last_words.written());
-        self.last_words.since(before)
+        self.last_words.since(if lives { before.max(self.written_starting) } else { before })
     }
 
     /// The handle is done when nothing is left of the commands that it has begun in this run.

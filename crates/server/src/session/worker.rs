@@ -133,10 +133,16 @@ impl Worker {
         self.program.as_ref().map(|it| it.process.end_commands())
     }
 
-    /// What its program has written to its stderr in this run, once.
-    pub(super) fn take_last_words(&mut self) -> String {
+    /// What its program has written to its stderr in this run, once. `lives`: it is still there.
+    pub(super) fn take_last_words(&mut self, lives: bool) -> String {
         let program = self.program.as_mut();
-        program.map(|it| it.process.take_last_words()).unwrap_or_default()
+        program.map(|it| it.process.take_last_words(lives)).unwrap_or_default()
+    }
+
+    pub(super) fn has_started(&mut self) {
+        if let Some(program) = &mut self.program {
+            program.process.has_started();
+        }
     }
 
     pub(super) fn has_spoken(&mut self) {

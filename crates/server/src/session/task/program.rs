@@ -113,7 +113,7 @@ impl Task {
             return;
         }
         // What it wrote in earlier runs is not why it ended in this one.
-        let stderr = self.worker.as_mut().map(Worker::take_last_words).unwrap_or_default();
+        let stderr = self.worker.as_mut().map(|it| it.take_last_words(false)).unwrap_or_default();
         let how = code.map_or("by a signal".to_owned(), |it| format!("with code {it}"));
         let message = format!("The program ended {how}. {stderr}");
         self.tell_agent(Input::Exited(Exit { code, stderr }));
