@@ -5,12 +5,22 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 
 import { assertGoesOn } from "./agent_case.mjs";
+import { startStage } from "./agents.mjs";
 import { answered, assertSameAfterReload, openSession, say, setRoot } from "./drive.mjs";
 
 /** @typedef {import("./agent_case.mjs").Cases} Cases */
 /** One point, as png. */
 const PICTURE =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/** How often an agent tries again in tests of that, and how it says so. */
+const RETRIES = 2;
+const ATTEMPTS = ["attempt 1 of 2", "attempt 2 of 2"];
+
+/** A notice that the service failed and is asked again, without the reason and the time. @param {string} line */
+function attempt(line) {
+  return line.replace(/^notice: The model service .*(failed|slow down) \(.+\)\. .*[Tt]r(ies|ying) again.* \((attempt.*)\)\.$/, "$3");
+}
 
 /** @type {Cases} */
 export const WORK = {
@@ -127,6 +137,27 @@ export const WORK = {
     await assertGoesOn(talk, "play:brokenOff", stage);
   },
 
+  "a service that fails at first: each new try is told, and the answer comes": async ({ t, stage, told, its }) => {
+    const own = await startStage(t, stage.kind, RETRIES);
+    const talk = await own.open();
+    const [once, twice] = its.attempts ?? ATTEMPTS;
+    const answer = await talk.hear("play:busyAtFirst");
+    assert.deepEqual(told(answer).map(attempt), [
+      once,
+      twice,
+      "commentary: Now I look.",
+      "shell succeeded: seen",
+      once,
+      "final: That was worth the wait.",
+    ]);
+    assert.equal(answer.status, "completed");
+    assert.equal(own.models.asked("busyAtFirst").length, 5);
+    const slow = await talk.hear("play:slowAtFirst");
+    if (its.givesUpAt429) assert.deepEqual([slow.error.code, told(slow)], ["rate_limit_upstream", []]);
+    else assert.deepEqual(told(slow).map(attempt), [once, "final: That was slow."]);
+    await assertGoesOn(talk, "play:busyAtFirst", own);
+  },
+
   "the model sees what was said before": async ({ stage, open }) => {
     const talk = await open();
     await talk.hear("play:tools");
@@ -157,5 +188,32 @@ export const WORK = {
     assert.deepEqual(kinds, shown);
     assert.ok((await page.locator(".tool-block .name").innerText()) in its.tools);
     await assertSameAfterReload(page);
+  },
+};
+
+/** Programs begin an answer anew when it broke off, as often as they may. @type {Cases} */
+export const BEGINS_ANEW = {
+  "an answer that broke off is begun anew: what was said of it is put aside": async ({ browser, t, stage, told, its }) => {
+    const own = await startStage(t, stage.kind, RETRIES);
+    for (const how of ["cutAtFirst", "failsAtFirst"]) {
+      const talk = await own.open();
+      const page = await openSession(t, browser, own.callboard, talk.id);
+      await say(page, `play:${how}`);
+      await page.locator(".parts > .text", { hasText: "This is begun and n" }).waitFor();
+      own.models.open(how);
+      await answered(page);
+      const answer = await talk.lastAnswer();
+      const isTold = how === "cutAtFirst" || !its.hidesFailedStreams;
+      const notice = isTold ? ATTEMPTS.slice(0, 1) : [];
+      assert.deepEqual(told(answer).map(attempt), [
+        "discarded: This is begun and n",
+        ...notice,
+        "final: This is begun and ended.",
+      ]);
+      assert.deepEqual([answer.status, answer.content], ["completed", "This is begun and ended."]);
+      assert.deepEqual(await page.locator(".text.discarded").allInnerTexts(), ["This is begun and n"]);
+      await assertSameAfterReload(page);
+      await assertGoesOn(talk, `play:${how}`, own);
+    }
   },
 };

@@ -20,11 +20,14 @@ export const KINDS = ["openai", ...PROGRAMS, "codexExec"];
 const FREE = "free";
 const ASKING = "asking";
 
-/** @param {Scope} scope @param {Kind} kind */
-export function startStage(scope, kind) {
+/**
+ * No agent tries again when the model fails, unless it is said how often: most tests are about what it says then.
+ * @param {Scope} scope @param {Kind} kind
+ */
+export function startStage(scope, kind, retries = 0) {
   const modes = { [FREE]: "auto", [ASKING]: "ask" };
   return start(scope, kind, (home, models) =>
-    kind === "openai" ? modelConfig(models) : programConfig(kind, home, models, modes),
+    kind === "openai" ? modelConfig(models, retries) : programConfig(kind, { home, models, retries }, modes),
   );
 }
 
@@ -46,7 +49,7 @@ export function startTogether(scope, first) {
     const configs = PROGRAMS.map(async (it) => {
       const own = path.join(home, it);
       await mkdir(own);
-      return programConfig(it, own, models, { [it]: "auto" });
+      return programConfig(it, { home: own, models, retries: 0 }, { [it]: "auto" });
     });
     return (await Promise.all(configs)).join("\n");
   });
@@ -64,14 +67,14 @@ async function start(scope, kind, configure) {
   const models = await startModels(parts);
   const home = await mkdtemp(path.join(tmpdir(), "callboard-home-"));
   parts.after(() => rm(home, { recursive: true, force: true }));
-  const callboard = await startCallboard(parts, { config: await configure(home, models.base) });
-  return new Stage(kind, models, callboard);
+  const config = await configure(home, models.base);
+  return new Stage(kind, models, await startCallboard(parts, { config }), { home, config });
 }
 
-/** Callboard's own tools are asked about by rules, for all agents alike. @param {string} models */
-function modelConfig(models) {
+/** Callboard's own tools are asked about by rules, for all agents alike. @param {string} models @param {number} retries */
+function modelConfig(models, retries) {
   const agents = [FREE, ASKING].map((id) =>
-    table("[[agents]]", { id, kind: "openai", base_url: `${models}/v1`, model: "scripted", retries: 0 }),
+    table("[[agents]]", { id, kind: "openai", base_url: `${models}/v1`, model: "scripted", retries }),
   );
   const approvals = [
     table("[approvals]", { write_file: "allow", edit_file: "allow" }),
@@ -81,14 +84,14 @@ function modelConfig(models) {
 }
 
 /**
- * @param {Exclude<Kind, "openai">} agent @param {string} home @param {string} models
+ * @param {Exclude<Kind, "openai">} agent @param {{home: string, models: string, retries: number}} where
  * @param {Record<string, string>} modes of the agents, by their names
  */
-async function programConfig(agent, home, models, modes) {
+async function programConfig(agent, { home, models, retries }, modes) {
   const kind = agent === "codexExec" ? "codex" : agent;
   const file = await installed(kind);
   const command = [agent === "codexExec" ? await withoutAppServer(file, home) : file];
-  const { env, model } = await settle(kind, home, models);
+  const { env, model } = await settle(kind, home, models, retries);
   return Object.entries(modes)
     .map(([id, mode]) => table("[[agents]]", { id, kind, command, env, permission_mode: mode, ...(model && { model }) }))
     .join("\n");
@@ -116,17 +119,36 @@ class Stage {
   /**
    * @param {Kind} kind @param {Awaited<ReturnType<typeof startModels>>} models
    * @param {Awaited<ReturnType<typeof startCallboard>>} callboard
+   * @param {{home: string, config: string}} setting where programs live, and what Callboard knows of them
    */
-  constructor(kind, models, callboard) {
+  constructor(kind, models, callboard, setting) {
     this.kind = kind;
     this.models = models;
     this.callboard = callboard;
+    this.setting = setting;
+  }
+
+  /** The same programs and the same model, with a Callboard that knows of no session. @param {Scope} scope */
+  async anew(scope) {
+    const callboard = await startCallboard(scope, { config: this.setting.config });
+    return new Stage(this.kind, this.models, callboard, this.setting);
+  }
+
+  /** Where somebody works. */
+  async folder() {
+    return realpath(await mkdtemp(path.join(this.callboard.workspace, "work-")));
   }
 
   /** A new session with a folder of its own. @param {{asks?: boolean, agent?: string}} [options] */
   async open({ asks = false, agent = asks ? ASKING : FREE } = {}) {
-    const workspace = await realpath(await mkdtemp(path.join(this.callboard.workspace, "work-")));
+    const workspace = await this.folder();
     const { id } = await this.callboard.api("sessions", { body: { agent, workspace } });
+    return new Conversation(this, id, workspace);
+  }
+
+  /** A session that is there. @param {string} id */
+  async meet(id) {
+    const { workspace } = await this.callboard.api(`sessions/${id}`);
     return new Conversation(this, id, workspace);
   }
 }

@@ -10,7 +10,7 @@ import { ASKS, CORRECTS, ESCALATES, FORMS } from "./agent_asks.mjs";
 import { assertAllClosed, told } from "./agent_case.mjs";
 import { OTHERS } from "./agent_others.mjs";
 import { BACKGROUND, DELEGATES, PROGRAM_STOPS, STOPS } from "./agent_stops.mjs";
-import { WORK } from "./agent_work.mjs";
+import { BEGINS_ANEW, WORK } from "./agent_work.mjs";
 import { KINDS, useStage } from "./agents.mjs";
 import { useBrowser } from "./browser.mjs";
 import { answered, openSession, say, setRoot } from "./drive.mjs";
@@ -28,11 +28,15 @@ const DIFFERENCES = {
     canEdit: true,
     // The loop is Callboard's own, and so is the conversation.
     isProgram: false,
+    // It counts the first one, too.
+    attempts: ["attempt 2 of 3", "attempt 3 of 3"],
   },
   claude: {
     tools: { Bash: "shell", Write: "write", Edit: "edit", Read: "read" },
     canEdit: true,
     isProgram: true,
+    // It asks for the same without a stream, and says nothing of it.
+    hidesFailedStreams: true,
   },
   codex: {
     // It changes files by patches alone, and reads them with commands.
@@ -41,11 +45,13 @@ const DIFFERENCES = {
     // Its protocol takes a yes or a no, and no other arguments.
     canEdit: false,
     isProgram: true,
+    givesUpAt429: true,
   },
   codexExec: {
     tools: { shell: "shell", apply_patch: "write" },
     filesTold: ["write succeeded", "write succeeded", "shell succeeded: alpha\ngamma"],
     isProgram: true,
+    givesUpAt429: true,
     // Said before all else, in the first answer.
     limits:
       "notice: Codex is driven without its app-server: its words come whole, and it does what its sandbox allows without asking.",
@@ -65,6 +71,7 @@ const ALL = { ...WORK, ...STOPS, ...ASKS, ...OTHERS };
 /** What makes no sense without a program. @type {Cases} */
 const OF_PROGRAMS = {
   ...ALL,
+  ...BEGINS_ANEW,
   ...PROGRAM_STOPS,
 
   "the log says which version has answered": async ({ stage, open }) => {
@@ -155,6 +162,7 @@ const ONE_WAY = {
     "what a command prints comes as it is",
     "stopped in a call: nothing of it is left",
     "a service that refuses is told apart, in words that help",
+    "a service that fails at first: each new try is told, and the answer comes",
     "the model sees what was said before",
     "the server is killed in a call: the run is closed, and the conversation goes on",
     "the program is killed in a call: the run says so, and nothing of the call is left",

@@ -159,8 +159,13 @@ class Callboard {
 
   /** Sets the password with which the page can be opened. @param {string} password */
   setPassword(password) {
-    const args = ["password", "--data", this.data];
-    execFileSync(BINARY, args, { cwd: this.workspace, env: withoutSettings(process.env), input: password });
+    this.command(["password"], password);
+  }
+
+  /** What another command of the program prints. @param {string[]} args @param {string} [input] */
+  command(args, input = "") {
+    const options = { cwd: this.workspace, env: withoutSettings(process.env), input, encoding: /** @type {const} */ ("utf8") };
+    return execFileSync(BINARY, [...args, "--data", this.data], options);
   }
 
   /** Ends the process, as a crash would, and waits for it. @param {NodeJS.Signals} signal */

@@ -1,8 +1,8 @@
 // A model service with a script: the same scenarios in three protocols, on a port of loopback.
 //
 // The newest message of a user that has a word such as `play:tools` in it chooses the scenario, and
-// the results that came since then say which of its turns it is: the service itself remembers nothing.
-// A gate in a scenario holds the answer back until the test opens it.
+// the results that came since then say which of its turns it is: the service itself remembers nothing
+// but how often it has failed. A gate in a scenario holds the answer back until the test opens it.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -65,6 +65,8 @@ class Models {
   });
   /** Of answers and calls, so that each has an id of its own. */
   #count = 0;
+  /** How often something was asked that fails at first. @type {Map<import("./scenarios.mjs").Tries, number>} */
+  #tries = new Map();
   /** What is to be said, instead of what a scenario says. @type {Said[] | undefined} */
   #script;
 
@@ -112,19 +114,32 @@ class Models {
     const { scenario, turn } = placeOf(asked.entries);
     this.requests.push({ path, scenario, turn, body });
     const said = this.#script && (this.#script.shift() ?? { text: "Nothing more to say." });
-    const script = said ? this.#saying(said) : turnOf(scenario, turn, asked.tools);
+    const script = said ? this.#saying(said) : this.#nextTry(turnOf(scenario, turn, asked.tools));
     if ("refusal" in script) {
       return answerJson(response, script.refusal, protocol.refuse(script.refusal, script.message));
     }
     const parts = script.map((it) => (it.kind === "use" ? this.#call(it, turn, asked.tools, body) : it));
-    response.writeHead(200, { "content-type": "text/event-stream" });
-    for (const it of protocol.tell(parts, `${++this.#count}`, body.model)) {
-      if (!("kind" in it)) response.write(sse(ending(it, said)));
-      else if (it.kind === "gate") await this.#gates.pass(it.name, response);
+    const id = `${++this.#count}`;
+    const atOnce = body.stream ? undefined : protocol.tellAtOnce?.(parts, id, body.model);
+    if (!atOnce) response.writeHead(200, { "content-type": "text/event-stream" });
+    for (const it of protocol.tell(parts, id, body.model)) {
+      if (!("kind" in it)) {
+        if (!atOnce) response.write(sse(ending(it, said)));
+      } else if (it.kind === "gate") await this.#gates.pass(it.name, response);
+      else if (it.kind === "fail" && !atOnce) return response.end(sse(protocol.fail()));
       else response.destroy();
       if (response.destroyed) return;
     }
-    response.end();
+    if (atOnce) answerJson(response, 200, atOnce);
+    else response.end();
+  }
+
+  /** @param {ReturnType<typeof turnOf>} turn */
+  #nextTry(turn) {
+    if (!("tries" in turn)) return turn;
+    const before = this.#tries.get(turn) ?? 0;
+    this.#tries.set(turn, before + 1);
+    return /** @type {Part[] | Refusal} */ (turn.tries[Math.min(before, turn.tries.length - 1)]);
   }
 
   /** @param {Said} said @returns {Refusal | (import("./protocols.mjs").Words | import("./protocols.mjs").Call)[]} */
@@ -175,7 +190,7 @@ function placeOf(entries) {
 
 /**
  * @param {string | undefined} scenario @param {number} turn @param {string[]} tools
- * @returns {Part[] | Refusal}
+ * @returns {Part[] | Refusal | import("./scenarios.mjs").Tries}
  */
 function turnOf(scenario, turn, tools) {
   // Programs also ask for titles and such, and then offer no tools.

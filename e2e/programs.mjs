@@ -1,9 +1,10 @@
 // The real command-line agents: pinned packages, got once, each with a home of its own and a scripted
 // model behind it. `node programs.mjs` gets them all.
 
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -47,12 +48,12 @@ export async function installed(program) {
 
 /**
  * Fills a folder that is a program's home, and says with what around it the program finds the model.
- * No program tries again when the model refuses: the tests are about what it says then.
  * @param {Program} program @param {string} home @param {string} models such as `http://127.0.0.1:1234`
+ * @param {number} retries how often it tries again when the model fails
  * @returns {Promise<{env: Record<string, string>, model?: string}>}
  */
-export async function settle(program, home, models) {
-  const { env, model, files } = HOMES[program](home, models);
+export async function settle(program, home, models, retries) {
+  const { env, model, files } = HOMES[program](home, models, retries);
   for (const [name, text] of Object.entries(files)) {
     const file = path.join(home, name);
     await mkdir(path.dirname(file), { recursive: true });
@@ -62,15 +63,42 @@ export async function settle(program, home, models) {
 }
 
 /**
+ * Somebody says one thing to it in a folder, without Callboard, and waits for the answer.
+ * @param {Program} program @param {{home: string, models: string, folder: string}} where @param {string} text
+ */
+export async function sayWithoutCallboard(program, { home, models, folder }, text) {
+  const { env } = await settle(program, home, models, 0);
+  const options = { cwd: folder, env: { PATH: process.env.PATH, ...env } };
+  const child = spawn(await installed(program), [...ONE_SHOT[program], text], { ...options, stdio: ["ignore", "ignore", "pipe"] });
+  let said = "";
+  child.stderr.on("data", (it) => (said += it));
+  const [code] = await once(child, "exit");
+  if (code !== 0) throw new Error(`${program} ended with ${code}:\n${said}`);
+}
+
+/** How it answers once, and does not ask before it does something. @type {Record<Program, string[]>} */
+const ONE_SHOT = {
+  claude: ["--permission-mode", "bypassPermissions", "-p"],
+  codex: ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"],
+  pi: ["--model", "scripted/scripted", "-p"],
+};
+
+/** The files in which a program keeps its conversations. @param {string} home */
+export async function keptIn(home) {
+  const all = await readdir(home, { recursive: true });
+  return all.filter((it) => /(projects|sessions)\/.*\.jsonl$/.test(it)).map((it) => path.join(home, it));
+}
+
+/**
  * @typedef {{env: Record<string, string>, model?: string, files: Record<string, string>}} Home
- * @type {Record<Program, (home: string, models: string) => Home>}
+ * @type {Record<Program, (home: string, models: string, retries: number) => Home>}
  */
 const HOMES = {
-  claude: (_, models) => ({
+  claude: (_, models, retries) => ({
     env: {
       ANTHROPIC_BASE_URL: models,
       ANTHROPIC_API_KEY: "nothing",
-      CLAUDE_CODE_MAX_RETRIES: "0",
+      CLAUDE_CODE_MAX_RETRIES: `${retries}`,
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
       DISABLE_TELEMETRY: "1",
       DISABLE_ERROR_REPORTING: "1",
@@ -81,7 +109,7 @@ const HOMES = {
     files: {},
   }),
 
-  codex: (home, models) => ({
+  codex: (home, models, retries) => ({
     env: { CODEX_HOME: path.join(home, ".codex"), SCRIPTED_KEY: "nothing" },
     files: {
       ".codex/config.toml": `
@@ -94,16 +122,18 @@ const HOMES = {
         wire_api = "responses"
         env_key = "SCRIPTED_KEY"
         request_max_retries = 0
-        stream_max_retries = 0
+        stream_max_retries = ${retries}
         supports_websockets = false`,
     },
   }),
 
-  pi: (_, models) => ({
+  pi: (_, models, retries) => ({
     env: { PI_OFFLINE: "1" },
     model: "scripted/scripted",
     files: {
-      ".pi/agent/settings.json": JSON.stringify({ retry: { enabled: false, provider: { maxRetries: 0 } } }),
+      ".pi/agent/settings.json": JSON.stringify({
+        retry: { enabled: retries > 0, maxRetries: retries, baseDelayMs: 1, provider: { maxRetries: 0 } },
+      }),
       ".pi/agent/models.json": JSON.stringify({
         providers: {
           scripted: {

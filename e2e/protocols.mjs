@@ -4,8 +4,8 @@
 
 /**
  * What a model does in one turn, in order. A gate holds back what comes after it, a cut breaks the
- * connection; a tool that takes no JSON gets a `text` instead of `args`.
- * @typedef {{kind: "gate", name: string} | {kind: "cut"}} Gate
+ * connection, and one that fails says so first; a tool that takes no JSON gets a `text` instead of `args`.
+ * @typedef {{kind: "gate", name: string} | {kind: "cut"} | {kind: "fail"}} Gate
  * @typedef {{kind: "text", pieces: (string | Gate)[]}} Text
  * @typedef {{kind: "thinking", pieces: (string | Gate)[]}} Thinking
  * @typedef {Text | Thinking} Words
@@ -20,15 +20,28 @@
  * @typedef {object} Protocol
  * @property {(body: any) => Asked} read
  * @property {(status: number, message: string) => object} refuse
+ * @property {() => Sent} fail in the middle of an answer
  * @property {(turn: Part[], id: string, model: string) => Iterable<Gate | Sent>} tell
+ * @property {(turn: Part[], id: string, model: string) => object} [tellAtOnce] to those who want no stream
  */
 
 /** @type {Record<string, Protocol>} */
 export const PROTOCOLS = {
-  "/v1/messages": { read: readMessages, refuse: refuseMessages, tell: tellMessages },
-  "/v1/responses": { read: readResponses, refuse: refuseOpenai, tell: tellResponses },
-  "/v1/chat/completions": { read: readChat, refuse: refuseOpenai, tell: tellChat },
+  "/v1/messages": {
+    read: readMessages,
+    refuse: refuseMessages,
+    fail: failMessages,
+    tell: tellMessages,
+    tellAtOnce: tellMessageAtOnce,
+  },
+  "/v1/responses": { read: readResponses, refuse: refuseOpenai, fail: failResponses, tell: tellResponses },
+  "/v1/chat/completions": { read: readChat, refuse: refuseOpenai, fail: failChat, tell: tellChat },
 };
+
+/** @param {Part} part @returns {part is Gate} */
+function isGate(part) {
+  return part.kind === "gate" || part.kind === "cut" || part.kind === "fail";
+}
 
 /** As small as services send them. @param {string} text */
 function cut(text) {
@@ -78,18 +91,37 @@ function refuseMessages(status, message) {
   return { type: "error", error: { type: types[status] ?? "api_error", message } };
 }
 
+/** @returns {Sent} */
+function failMessages() {
+  return named({ type: "error", error: { type: "overloaded_error", message: "Overloaded" } });
+}
+
 /** @param {any} data @returns {Sent} */
 const named = (data) => ({ event: data.type, data });
 
+const MESSAGES_USAGE = {
+  input_tokens: 100,
+  cache_creation_input_tokens: 20,
+  cache_read_input_tokens: 300,
+  output_tokens: 1,
+};
+
+/** Words alone. @type {Required<Protocol>["tellAtOnce"]} */
+function tellMessageAtOnce(turn, id, model) {
+  const content = turn.flatMap((it) => (it.kind === "text" ? [{ type: "text", text: wholeText(it) }] : []));
+  const stop = { stop_reason: "end_turn", stop_sequence: null };
+  const usage = { ...MESSAGES_USAGE, output_tokens: 30 };
+  return { id: `msg_${id}`, type: "message", role: "assistant", model, content, ...stop, usage };
+}
+
 /** @type {Protocol["tell"]} */
 function* tellMessages(turn, id, model) {
-  const usage = { input_tokens: 100, cache_creation_input_tokens: 20, cache_read_input_tokens: 300, output_tokens: 1 };
   const stop = { stop_reason: null, stop_sequence: null };
-  const message = { id: `msg_${id}`, type: "message", role: "assistant", model, content: [], ...stop, usage };
-  yield named({ type: "message_start", message });
+  const start = { id: `msg_${id}`, type: "message", role: "assistant", model, content: [], ...stop };
+  yield named({ type: "message_start", message: { ...start, usage: MESSAGES_USAGE } });
   let index = 0;
   for (const part of turn) {
-    if (part.kind === "gate" || part.kind === "cut") yield part;
+    if (isGate(part)) yield part;
     else yield* tellBlock(part, index++);
   }
   const reason = turn.some((it) => it.kind === "call") ? "tool_use" : "end_turn";
@@ -141,6 +173,12 @@ function refuseOpenai(status, message) {
   return { error: { message, type: code ?? "server_error", param: null, code } };
 }
 
+/** @returns {Sent} */
+function failResponses() {
+  const error = { code: "server_error", message: "Overloaded" };
+  return named({ type: "response.failed", response: { id: "resp_failed", status: "failed", error } });
+}
+
 /** @type {Protocol["tell"]} */
 function* tellResponses(turn, id, model) {
   const response = { id: `resp_${id}`, object: "response", created_at: 0, model };
@@ -148,7 +186,7 @@ function* tellResponses(turn, id, model) {
   const hasCall = turn.some((it) => it.kind === "call");
   const output = [];
   for (const part of turn) {
-    if (part.kind === "gate" || part.kind === "cut") {
+    if (isGate(part)) {
       yield part;
       continue;
     }
@@ -234,6 +272,11 @@ function readChat({ messages, tools = [] }) {
   return { entries, tools: tools.map((/** @type {any} */ it) => it.function.name) };
 }
 
+/** @returns {Sent} */
+function failChat() {
+  return { data: { error: { message: "Overloaded", type: "server_error", param: null, code: null } } };
+}
+
 /** @type {Protocol["tell"]} */
 function* tellChat(turn, id, model) {
   const chunk = { id: `chatcmpl-${id}`, object: "chat.completion.chunk", created: 0, model };
@@ -243,7 +286,7 @@ function* tellChat(turn, id, model) {
   yield sent({ role: "assistant", content: "" });
   let index = 0;
   for (const part of turn) {
-    if (part.kind === "gate" || part.kind === "cut") yield part;
+    if (isGate(part)) yield part;
     else if (part.kind === "text") yield* tellPieces(part, (content) => sent({ content }));
     else if (part.kind === "thinking") yield* tellPieces(part, (it) => sent({ reasoning_content: it }));
     else {

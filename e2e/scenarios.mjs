@@ -9,6 +9,9 @@ import path from "node:path";
  * @typedef {{kind: "use", tool: string, args: Record<string, string>}} Use
  * @typedef {import("./protocols.mjs").Words | Gate | Use} Part
  * @typedef {{refusal: number, message: string}} Refusal
+ *
+ * What it does the first time, the second time, and so on; the last is for good.
+ * @typedef {{tries: (Part[] | Refusal)[]}} Tries
  */
 
 /** @param {(string | Gate)[]} pieces @returns {Part} */
@@ -19,6 +22,8 @@ const thinking = (words) => ({ kind: "thinking", pieces: [words] });
 const gate = (name) => ({ kind: "gate", name });
 /** @type {Gate} */
 const cut = { kind: "cut" };
+/** @type {Gate} */
+const fail = { kind: "fail" };
 /** @param {string} command @returns {Part} */
 const shell = (command) => ({ kind: "use", tool: "shell", args: { command } });
 /** Not waited for. @param {string} command @returns {Part} */
@@ -44,7 +49,7 @@ const choice = { kind: "use", tool: "choose", args: {} };
 /** @param {string} agent @param {string} words @returns {Part} */
 const ask = (agent, words) => ({ kind: "use", tool: "ask", args: { agent, text: words, session: "new" } });
 
-/** What the model does, turn by turn. @type {Record<string, (Part[] | Refusal)[]>} */
+/** What the model does, turn by turn. @type {Record<string, (Part[] | Refusal | Tries)[]>} */
 export const SCENARIOS = {
   hello: [[text("Hello! This answer comes in several small pieces.")]],
   tools: [
@@ -94,6 +99,23 @@ export const SCENARIOS = {
   toPi: [[text("Pi knows."), ask("pi", "play:askDemo")], [text("Pi has answered.")]],
   askForever: [[text("I ask another."), ask("free", "play:forever")], [text("It ended.")]],
   recall: [[text("I remember all of it.")]],
+  busyAtFirst: [
+    {
+      tries: [
+        { refusal: 500, message: "The service has a bad moment." },
+        { refusal: 503, message: "The service is overloaded." },
+        [text("Now I look."), shell("echo seen")],
+      ],
+    },
+    { tries: [{ refusal: 529, message: "The service is overloaded." }, [text("That was worth the wait.")]] },
+  ],
+  slowAtFirst: [{ tries: [{ refusal: 429, message: "One question at a time." }, [text("That was slow.")]] }],
+  cutAtFirst: [
+    { tries: [[text("This is begun and n", gate("cutAtFirst"), cut)], [text("This is begun and ended.")]] },
+  ],
+  failsAtFirst: [
+    { tries: [[text("This is begun and n", gate("failsAtFirst"), fail)], [text("This is begun and ended.")]] },
+  ],
   refused401: [{ refusal: 401, message: "This key opens nothing." }],
   refused429: [{ refusal: 429, message: "Too many questions today." }],
   refused500: [{ refusal: 500, message: "The service has a bad day." }],

@@ -145,7 +145,7 @@ impl Claude {
             Input::Steer { message_id, message } => run.steer(message_id, &message),
             Input::Interrupt => run.interrupt(now, &mut self.process),
             Input::Wake => run.wake(now, &mut self.process),
-            Input::Exited(exit) => run.exited(&self.process.command, &exit),
+            Input::Exited(exit) => run.exited(self.process.called(), &exit),
             // What only the server or a model service says; lines and starts do not get here.
             Input::Start { .. }
             | Input::Resume { .. }
@@ -177,6 +177,11 @@ impl Claude {
 }
 
 impl Process {
+    /// What people know it as. Where it never spoke, it may be something else that was started.
+    fn called(&self) -> &str {
+        if self.linked.is_some() { "Claude Code" } else { &self.command }
+    }
+
     /// Takes in what a line says of the process, in a run and between runs.
     fn note(&mut self, line: Option<&Line>) {
         match line {

@@ -34,7 +34,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use transcript::{
-    CallId, ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunStatus, SteerState, Usage,
+    CallId, ErrorCode, ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunStatus,
+    SteerState, Usage,
 };
 
 pub use self::exec::CodexExec;
@@ -426,7 +427,13 @@ impl Codex {
                 self.fail(error);
             }
             (Sent::OpenThread { resumes }, None) => self.opened(result, resumes),
-            (Sent::OpenThread { resumes: true }, Some(error)) => {
+            (Sent::OpenThread { resumes }, Some(error))
+                if !resumes || error.code == ErrorCode::AgentBusy =>
+            {
+                self.link = Link::Initialized;
+                self.fail(error);
+            }
+            (Sent::OpenThread { .. }, Some(error)) => {
                 let why = format!(
                     "Codex could not take up its conversation again and begins a new one, which knows \
                      nothing of what was said before. {}",
@@ -436,10 +443,6 @@ impl Codex {
                     run.telling.notice(Level::Error, why);
                 }
                 self.open_thread(None);
-            }
-            (Sent::OpenThread { resumes: false }, Some(error)) => {
-                self.link = Link::Initialized;
-                self.fail(error);
             }
             (Sent::StartTurn, refused) => self.turn_answered(id, result, refused),
             (Sent::Steer { message_id, text }, None) => {

@@ -313,7 +313,17 @@ fn routes() -> Vec<Route> {
 fn chat_route(path: &'static str) -> Route {
     Route::post(path, chat::send, "Say something, as the AI SDK (5 to 7) does; its stream answers")
         .gives(StatusCode::OK, "text/event-stream")
-        .refuses(CHAT_REFUSALS)
+        .refuses(&[
+            AgentNotFound,
+            SessionNotFound,
+            MessageNotFound,
+            NothingToDo,
+            NotSupported,
+            AgentBusy,
+            QueueFull,
+            Stopping,
+            Storage,
+        ])
 }
 
 fn agui_route(path: &'static str) -> Route {
@@ -325,7 +335,16 @@ fn agui_route(path: &'static str) -> Route {
 fn chat_v4_route(path: &'static str) -> Route {
     Route::post(path, chat::send_v4, "Say something, as version 4 of the AI SDK does")
         .gives(StatusCode::OK, "text/plain")
-        .refuses(CHAT_REFUSALS)
+        .refuses(&[
+            AgentNotFound,
+            SessionNotFound,
+            NothingToDo,
+            NotSupported,
+            AgentBusy,
+            QueueFull,
+            Stopping,
+            Storage,
+        ])
 }
 
 fn resume_route(path: &'static str) -> Route {
@@ -338,18 +357,6 @@ fn resume_v4_route(path: &'static str) -> Route {
     Route::get(path, chat::resume_v4, "What is under way in a chat, for version 4")
         .gives(StatusCode::OK, "text/plain")
 }
-
-const CHAT_REFUSALS: &[error::RequestCode] = &[
-    AgentNotFound,
-    SessionNotFound,
-    MessageNotFound,
-    NothingToDo,
-    NotSupported,
-    AgentBusy,
-    QueueFull,
-    Stopping,
-    Storage,
-];
 
 #[cfg(test)]
 mod tests;

@@ -70,14 +70,14 @@ pub(super) fn of_turn(result: &TurnResult, kind: Option<&str>) -> ErrorInfo {
 }
 
 /// The process ended while a run was open.
-pub(super) fn exited(command: &str, exit: &Exit) -> ErrorInfo {
+pub(super) fn exited(who: &str, exit: &Exit) -> ErrorInfo {
     let how = exit.how();
     let message = match exit.last_words().as_str() {
         "" => format!(
-            "{command} ended in the middle of the run ({how}) and did not say why. Send the \
+            "{who} ended in the middle of the run ({how}) and did not say why. Send the \
              message again to go on."
         ),
-        last_words => format!("{command} ended in the middle of the run ({how}): {last_words}"),
+        last_words => format!("{who} ended in the middle of the run ({how}): {last_words}"),
     };
     ErrorInfo::new(ErrorCode::AgentExited, message)
 }

@@ -165,10 +165,10 @@ impl Run {
         }
     }
 
-    pub(super) fn exited(&mut self, command: &str, exit: &Exit) {
+    pub(super) fn exited(&mut self, who: &str, exit: &Exit) {
         match self.interrupted {
             Some(_) => self.end(RunStatus::Cancelled, None),
-            None => self.end(RunStatus::Failed, Some(failure::exited(command, exit))),
+            None => self.end(RunStatus::Failed, Some(failure::exited(who, exit))),
         }
     }
 

@@ -3,9 +3,9 @@
 //! A block comes twice: piece by piece, and finished in an `assistant` line, which is right where
 //! they differ. The finished one comes before the message's end, but it may come later, and again: it
 //! is known by its message's id and by what it says. Only a message that broke off has blocks that are
-//! never finished; the message's end closes those. If another message comes instead of the end, it says
-//! the same anew, and they are discarded. A sub-agent's blocks come finished only, and so do
-//! its messages: a new id is a new message.
+//! never finished. If another message comes instead of its end, or after it broke off, that says the same
+//! anew, and they are discarded; else they are all there is, and stay. A sub-agent's blocks come finished only, and
+//! so do its messages: a new id is a new message.
 
 use std::collections::VecDeque;
 
@@ -25,8 +25,10 @@ const REMEMBERED: usize = 32;
 pub(super) enum MessageEnd {
     /// It has all been said, as far as anybody can tell.
     Whole,
-    /// It broke off, for this reason.
-    CutOff(&'static str),
+    /// Somebody stopped it.
+    Stopped,
+    /// Something went wrong.
+    BrokeOff,
     /// Another message comes, and nobody has said that this one is over.
     Superseded,
 }
@@ -52,6 +54,14 @@ struct Message {
     tokens_are_final: bool,
     stop_reason: Option<String>,
     has_calls: bool,
+    /// By a fault, with words that no finished block confirms. What comes next says whether they count.
+    broke_off: bool,
+}
+
+impl Message {
+    fn has_open_words(&self) -> bool {
+        self.pieces.iter().any(|it| matches!(&it.block, Spoken::Words(words) if words.is_open()))
+    }
 }
 
 impl Speaker {
@@ -86,7 +96,12 @@ impl Speaker {
                 return self.grow(index, delta, calls, telling);
             }
             ApiEvent::MessageDelta { delta, usage } => self.take_counts(delta.stop_reason, usage),
-            ApiEvent::MessageStop {} => self.finish_message(now, end, calls, telling),
+            ApiEvent::MessageStop {} => match (&mut self.message, end) {
+                (Some(message), MessageEnd::BrokeOff) if message.has_open_words() => {
+                    message.broke_off = true;
+                }
+                _ => self.finish_message(now, end, calls, telling),
+            },
             ApiEvent::ContentBlockStop { index } => {
                 if let Some(piece) = self.piece(index) {
                     piece.is_stopped = true;
@@ -147,8 +162,9 @@ impl Speaker {
         let Some(mut message) = self.message.take() else { return };
         let is_superseded = matches!(end, MessageEnd::Superseded);
         let mut cut_off = match end {
-            MessageEnd::CutOff(why) => Some(why),
-            MessageEnd::Whole | MessageEnd::Superseded => None,
+            MessageEnd::Stopped => Some("cancelled"),
+            MessageEnd::BrokeOff => Some("error"),
+            MessageEnd::Whole | MessageEnd::Superseded => message.broke_off.then_some("error"),
         };
         for piece in &mut message.pieces {
             let is_whole = piece.is_stopped && cut_off.is_none();
@@ -228,6 +244,7 @@ impl Speaker {
             tokens_are_final: false,
             stop_reason: None,
             has_calls: false,
+            broke_off: false,
         });
     }
 

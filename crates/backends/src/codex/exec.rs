@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use transcript::{ErrorInfo, Event, Level, Millis, ResponseId, RunStatus, Usage};
 
 use super::speaker::Speaker;
-use super::{PATIENCE_MS, SOURCE, failure, items, turn, wire};
+use super::{PATIENCE_MS, SOURCE, failure, items, remarks, turn, wire};
 use crate::surrogates::Surrogates;
 use crate::telling::Telling;
 use crate::{Backend, Effect, Ending, Exit, Input, Launch};
@@ -175,7 +175,7 @@ impl CodexExec {
                 let message = said["message"].as_str().unwrap_or_default();
                 // What it gives up at is told by `turn.failed` too, if it lives to say so.
                 if message.starts_with("Reconnecting") {
-                    run.telling.notice(Level::Info, message);
+                    run.telling.notice(Level::Info, remarks::of_retry(message, None));
                 } else {
                     run.last_error = Some(message.to_owned());
                 }

@@ -75,6 +75,12 @@ fn of(word: &str, status: Option<u64>, said: &str) -> ErrorInfo {
             ErrorCode::UpstreamError,
             format!("The model service failed ({said}). Try again later."),
         ),
+        _ if said.contains("already has an active writer") => (
+            ErrorCode::AgentBusy,
+            format!(
+                "This conversation is open in another Codex ({said}). Close it there, then try again."
+            ),
+        ),
         _ if said.contains("max_output_tokens") => (
             ErrorCode::UpstreamError,
             format!("The answer became too long ({said}). Ask for it in parts."),

@@ -18,6 +18,19 @@ pub(super) fn of_hook(run: &Value) -> Option<String> {
     Some(with_reason(format!("Codex's {name} hook {what}"), &said.join("\n")))
 }
 
+/// It lost its model and asks again: `Reconnecting... 1/2`, with the reason beside it or behind it.
+pub(super) fn of_retry(message: &str, details: Option<&str>) -> String {
+    let (said, behind) = message.split_once(" (").unwrap_or((message, ""));
+    let why = details.or(behind.strip_suffix(')')).unwrap_or_default().trim_end_matches('.');
+    let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+    match said.strip_prefix("Reconnecting... ").and_then(|it| it.split_once('/')) {
+        Some((attempt, of)) => {
+            format!("The model service failed{why}. Codex tries again (attempt {attempt} of {of}).")
+        }
+        None => format!("{said}{why}"),
+    }
+}
+
 /// Codex had somebody else decide instead of a person: another model.
 pub(super) fn of_review(review: &Value) -> String {
     let what = match review["status"].as_str() {

@@ -196,10 +196,7 @@ impl Run {
             speaker.discard_words(telling);
         }
         let message = error["message"].as_str().unwrap_or("Trying again");
-        let text = match error["additionalDetails"].as_str() {
-            Some(details) => format!("{message} ({details})"),
-            None => message.to_owned(),
-        };
+        let text = remarks::of_retry(message, error["additionalDetails"].as_str());
         self.telling.notice(Level::Info, text);
     }
 }

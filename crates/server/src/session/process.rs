@@ -13,7 +13,6 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backends::Exit;
 use store::Store;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout};
@@ -52,7 +51,8 @@ pub(super) struct Start {
 #[derive(Debug)]
 pub(super) enum Heard {
     Line(Line),
-    Exited(Exit),
+    /// With its code, or by a signal.
+    Exited(Option<i32>),
 }
 
 impl Heard {
@@ -71,9 +71,10 @@ pub(super) type Leaving = JoinHandle<Vec<Line>>;
 pub(super) struct Process {
     pub(super) pulse: Arc<Pulse>,
     processes: Processes,
-    /// What it has written to its stderr, and how much of that before this run.
+    /// What it has written to its stderr, and how much of that before this run, and before it was at work.
     last_words: LastWords,
     written_before: u64,
+    written_starting: u64,
     /// What its earlier runs have left running.
     earlier_commands: Vec<Begun>,
     heard: VecDeque<Heard>,
@@ -120,6 +121,7 @@ impl Process {
             processes,
             last_words,
             written_before: 0,
+            written_starting: 0,
             earlier_commands: Vec::new(),
             heard,
             output,
@@ -176,10 +178,15 @@ impl Process {
         self.written_before = self.last_words.written();
     }
 
-    /// What it has written to its stderr in this run, once.
-    pub(super) fn take_last_words(&mut self) -> String {
+    /// It has its conversation, whatever it complained of on the way there.
+    pub(super) fn has_started(&mut self) {
+        self.written_starting = self.last_words.written();
+    }
+
+    /// What it has written to its stderr in this run, once. Of one that lives, how it started is no news.
+    pub(super) fn take_last_words(&mut self, lives: bool) -> String {
         let before = std::mem::replace(&mut self.written_before, self.last_words.written());
-        self.last_words.since(before)
+        self.last_words.since(if lives { before.max(self.written_starting) } else { before })
     }
 
     /// The handle is done when nothing is left of the commands that it has begun in this run.
@@ -231,7 +238,7 @@ impl Keeper {
     async fn keep(self, stopped: oneshot::Receiver<()>) {
         let Self { mut child, processes, mark, store, last_words, lines_in, lines_out } = self;
         let writing = tokio::spawn(write_lines(child.stdin.take(), lines_in));
-        let stderr = child.stderr.take().map(|it| tokio::spawn(last_words.clone().listen(it)));
+        let stderr = child.stderr.take().map(|it| tokio::spawn(last_words.listen(it)));
         let mut reading = tokio::spawn(read_lines(child.stdout.take(), lines_out.clone()));
         let mut is_read = false;
         tokio::select! {
@@ -256,7 +263,7 @@ impl Keeper {
             tracing::warn!(%error, "the end of a program could not be noted");
         }
         let code = status.ok().and_then(|it| it.code());
-        let _ = lines_out.send(vec![Heard::Exited(Exit { code, stderr: last_words.get() })]).await;
+        let _ = lines_out.send(vec![Heard::Exited(code)]).await;
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use backends::{Backend, Effect, Exit, Input};
+use backends::{Backend, Effect, Input};
 use tokio::time::{Instant, sleep_until};
 use transcript::{Millis, ResponseId};
 
@@ -41,7 +41,7 @@ pub(super) struct Program {
 /// Something that the agent itself does.
 pub(super) enum Deed {
     Line(Line),
-    Exited(Exit),
+    Exited(Option<i32>),
     Wake,
     /// It has had nothing to do for long enough.
     Idle,
@@ -132,10 +132,16 @@ impl Worker {
         self.program.as_ref().map(|it| it.process.end_commands())
     }
 
-    /// What its program has written to its stderr in this run, once.
-    pub(super) fn take_last_words(&mut self) -> String {
+    /// What its program has written to its stderr in this run, once. `lives`: it is still there.
+    pub(super) fn take_last_words(&mut self, lives: bool) -> String {
         let program = self.program.as_mut();
-        program.map(|it| it.process.take_last_words()).unwrap_or_default()
+        program.map(|it| it.process.take_last_words(lives)).unwrap_or_default()
+    }
+
+    pub(super) fn has_started(&mut self) {
+        if let Some(program) = &mut self.program {
+            program.process.has_started();
+        }
     }
 
     pub(super) fn has_spoken(&mut self) {
@@ -186,7 +192,7 @@ impl From<Heard> for Deed {
     fn from(heard: Heard) -> Self {
         match heard {
             Heard::Line(line) => Self::Line(line),
-            Heard::Exited(exit) => Self::Exited(exit),
+            Heard::Exited(code) => Self::Exited(code),
         }
     }
 }

@@ -7,15 +7,17 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use serde_json::{Value, json};
 use transcript::Seq;
 
-use crate::document::{Answer, Document};
+use crate::document::{Answer, Document, Worded};
 use crate::door::raw;
 use crate::program::{BEARER, Home, Server};
 use crate::watcher::{Watcher, is_quiet, watch_until};
 
 /// Refusals that these tests cannot cause, and where they are caused: when the disk is full
 /// (`disk.rs`), a body takes half a minute (`door.rs`), or in an instant of the server's end.
-const ELSEWHERE: [&str; 5] =
-    ["408 too_slow", "500", "500 internal_error", "503 stopping", "507 storage"];
+const ELSEWHERE: [&str; 4] = ["408 too_slow", "500 internal_error", "503 stopping", "507 storage"];
+
+/// An agent that is a program, and not on this machine.
+const ABSENT: &str = "absent";
 
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
@@ -94,24 +96,26 @@ enum Body<'a> {
 
 #[tokio::test]
 async fn every_answer_is_as_the_document_says() {
-    let home = Home::natural();
+    let home = Home::new(&format!(
+        "[[agents]]\nid = \"{ABSENT}\"\nkind = \"claude\"\ncommand = [\"./{ABSENT}\"]\n"
+    ));
     let (ok, _, stderr) = home.pipe_in(&["password"], "correct horse\n");
     assert!(ok, "{stderr}");
     let server = home.start();
     let redirect = reqwest::redirect::Policy::none();
     let client = reqwest::Client::builder().redirect(redirect).build().unwrap();
     let mut caller = Caller { server: &server, document: Document::of(&server).await, client };
+    caller.document.worded = Some(Worded::read(include_str!("conformance/worded.txt")));
 
     use_everything(&mut caller, &home).await;
     refuse_everything(&mut caller).await;
 
+    let worded = caller.document.worded.as_ref().unwrap();
+    assert!(worded.unknown.is_empty(), "not in worded.txt: {:#?}", worded.unknown);
+    assert!(worded.unseen().is_empty(), "in worded.txt, but never seen: {:#?}", worded.unseen());
     let mut unseen = caller.document.unseen();
     for missing in unseen.values_mut() {
-        // A refusal in plain text shows no code.
-        let is_elsewhere = |it: &str| {
-            ELSEWHERE.iter().any(|known| *known == it || known.split(' ').next() == Some(it))
-        };
-        missing.retain(|it| !is_elsewhere(it));
+        missing.retain(|it| !ELSEWHERE.contains(&it.as_str()));
     }
     unseen.retain(|_, missing| !missing.is_empty());
     assert!(unseen.is_empty(), "documented, but never seen: {unseen:#?}");

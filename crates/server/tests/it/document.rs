@@ -12,6 +12,8 @@ pub(crate) struct Document {
     json: Value,
     /// What was seen, to say in the end what was not.
     seen: BTreeSet<(String, u16, String)>,
+    /// Refusals in words and on pages, which show no code. None: nobody knows what will be refused.
+    pub(crate) worded: Option<Worded>,
     /// By the text of their schema.
     validators: RefCell<HashMap<String, jsonschema::Validator>>,
 }
@@ -34,7 +36,7 @@ impl Document {
     pub(crate) async fn of(server: &Server) -> Self {
         let json = server.get("/api/openapi.json").await;
         assert_eq!(json["openapi"], "3.1.0");
-        Self { json, seen: BTreeSet::new(), validators: RefCell::default() }
+        Self { json, seen: BTreeSet::new(), worded: None, validators: RefCell::default() }
     }
 
     pub(crate) fn operations(&self) -> Vec<Operation> {
@@ -72,13 +74,16 @@ impl Document {
                     body = serde_json::from_str(&text).unwrap();
                     self.validate(&described["schema"], &body, &format!("{id} {status}"));
                     code = body["error"]["code"].clone();
+                } else if let Some(worded) = self.worded.as_mut().filter(|_| status >= 400) {
+                    code = json!(worded.code(operation, answer));
                 }
             }
         }
         if let (Some(codes), Some(code)) = (described["x-codes"].as_array(), code.as_str()) {
             assert!(codes.contains(&json!(code)), "{id} does not say that it may answer {code}");
-            let message = body["error"]["message"].as_str().unwrap();
-            assert!(!message.trim().is_empty(), "{id}: {code} without a word");
+            let message = body["error"]["message"].as_str();
+            let is_without = message.is_some_and(|it| it.trim().is_empty());
+            assert!(!is_without, "{id}: {code} without a word");
         }
         self.seen.insert((id, status, code.as_str().unwrap_or_default().to_owned()));
         body
@@ -151,20 +156,16 @@ impl Document {
         for operation in self.operations() {
             let id = operation.id();
             for (status, answer) in operation.json["responses"].as_object().unwrap() {
-                let as_json = answer["content"].get("application/json").is_some();
-                let codes = answer["x-codes"].as_array().filter(|_| as_json);
+                let codes = answer["x-codes"].as_array();
                 let codes: Vec<String> = codes.map_or(vec![String::new()], |codes| {
                     codes.iter().map(|it| it.as_str().unwrap().to_owned()).collect()
                 });
                 let number: u16 = status.parse().unwrap();
-                // Where a refusal may also be a page, its code may not show.
                 let was_seen = |code: &String| {
-                    let has_codes = answer["x-codes"].is_array();
-                    let is_it =
-                        |(its, status, _): &(String, u16, String)| *its == id && *status == number;
-                    !has_codes && self.seen.iter().any(is_it)
-                        || self.seen.contains(&(id.clone(), number, code.clone()))
-                        || self.seen.contains(&(id.clone(), number, String::new()))
+                    let is_it = |(its, status, with): &(String, u16, String)| {
+                        (its, *status) == (&id, number) && (code.is_empty() || with == code)
+                    };
+                    self.seen.iter().any(is_it)
                 };
                 let missing = codes.into_iter().filter(|code| !was_seen(code));
                 let missing: Vec<String> =
@@ -176,6 +177,50 @@ impl Document {
         }
         unseen
     }
+}
+
+/// Refusals that show no code, line by line: the operation, the status, the code and the words.
+pub(crate) struct Worded {
+    known: BTreeMap<String, String>,
+    seen: BTreeSet<String>,
+    /// Those that no line has.
+    pub(crate) unknown: BTreeSet<String>,
+}
+
+impl Worded {
+    /// A line is `GET /path 404 not_found: There is nothing at this address.`
+    pub(crate) fn read(lines: &str) -> Self {
+        let known = lines.lines().map(|line| {
+            let (head, words) = line.split_once(": ").unwrap();
+            let (place, code) = head.rsplit_once(' ').unwrap();
+            (format!("{place}: {words}"), code.to_owned())
+        });
+        Self { known: known.collect(), seen: BTreeSet::new(), unknown: BTreeSet::new() }
+    }
+
+    fn code(&mut self, operation: &Operation, answer: &Answer) -> Option<&str> {
+        let Operation { method, path, .. } = operation;
+        let line = format!("{method} {path} {}: {}", answer.status, words_of(answer));
+        let code = self.known.get(&line).map(String::as_str);
+        let seen = if code.is_some() { &mut self.seen } else { &mut self.unknown };
+        seen.insert(line);
+        code
+    }
+
+    pub(crate) fn unseen(&self) -> Vec<&String> {
+        self.known.keys().filter(|it| !self.seen.contains(*it)).collect()
+    }
+}
+
+/// Of a page, its first paragraph.
+fn words_of(answer: &Answer) -> String {
+    let text = String::from_utf8_lossy(&answer.body);
+    if !answer.media_type.starts_with("text/html") {
+        return text.into_owned();
+    }
+    let (_, paragraph) = text.split_once("<main>").unwrap().1.split_once("<p").unwrap();
+    let (_, words) = paragraph.split_once('>').unwrap();
+    words.split_once("</p>").unwrap().0.replace("&quot;", "\"")
 }
 
 impl Operation {

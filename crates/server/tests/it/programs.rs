@@ -80,6 +80,34 @@ async fn a_program_that_dies_ends_its_run_with_its_last_words() {
     assert!(left(&home, "args").lines().nth(1).unwrap().contains("conversation-1"), "resumed");
 }
 
+#[tokio::test]
+async fn what_a_program_wrote_in_earlier_runs_are_not_its_last_words() {
+    let scene = "echo 'no sandbox here' >&2; hear_user; text Hello; result; hear_user; exit 3";
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    last_answer(&server, &session).await;
+    server.send(&session, "again").await;
+    let (code, message) = error(&last_answer(&server, &session).await);
+    assert_eq!(code, ErrorCode::AgentExited);
+    assert!(message.contains("did not say why"), "{message}");
+}
+
+#[tokio::test]
+async fn what_a_program_wrote_while_it_started_is_not_why_its_turn_failed() {
+    let scene =
+        "echo 'no sandbox here' >&2; wait_for go; hear_user; result true api_error; hear_user";
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    open_gate(&home, "go").await;
+    let (code, message) = error(&last_answer(&server, &session).await);
+    assert_eq!(code, ErrorCode::UpstreamError);
+    assert!(!message.contains("It wrote"), "{message}");
+}
+
 /// Its lines and its last words come by different ways, and one may be quicker than the other.
 #[tokio::test]
 async fn a_turn_that_fails_tells_what_the_program_wrote_meanwhile() {

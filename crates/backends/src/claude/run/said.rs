@@ -23,10 +23,12 @@ impl Run {
         raw: &str,
         process: &mut Process,
     ) {
-        let is_cut_off = stream.abandoned_blocks.is_some();
         let is_stopped = self.interrupted.is_some() || self.is_aborted;
-        let why = if is_stopped { "cancelled" } else { "error" };
-        let end = if is_cut_off { MessageEnd::CutOff(why) } else { MessageEnd::Whole };
+        let end = match stream.abandoned_blocks {
+            None => MessageEnd::Whole,
+            Some(_) if is_stopped => MessageEnd::Stopped,
+            Some(_) => MessageEnd::BrokeOff,
+        };
         if stream.parent_tool_use_id.is_none() && !self.is_turn_running {
             self.turn_begins(now, process);
         }

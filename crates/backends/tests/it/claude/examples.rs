@@ -1,8 +1,8 @@
 //! What no recording shows.
 
-use backends::{Effect, Verdict};
+use backends::{Effect, Exit, Verdict};
 use serde_json::{Value, json};
-use transcript::{ErrorCode, Event, RunStatus, Scope, SteerState};
+use transcript::{ErrorCode, Event, PartKind, RunStatus, Scope, SteerState, TextRole};
 
 use super::stage::Stage;
 
@@ -287,19 +287,63 @@ fn edited_arguments_are_what_runs() {
 }
 
 #[test]
-fn a_message_that_breaks_off_in_a_call_ends_it() {
-    let mut stage = at_work();
-    let block = json!({ "type": "tool_use", "id": "t1", "name": "Write", "input": {} });
-    let delta = json!({ "type": "input_json_delta", "partial_json": "{\"a\":" });
+fn a_program_that_ends_is_named_as_people_know_it_once_it_has_spoken() {
+    let gone = Exit { code: Some(3), stderr: String::new() };
+    let [mut silent, mut linked] = [Stage::new(), at_work()];
+    silent.start(&hi());
+    for (stage, who) in [(&mut silent, "claude"), (&mut linked, "Claude Code")] {
+        stage.exit(gone.clone());
+        let error = stage.closed[0].answer.finish.as_ref().unwrap().error.as_ref().unwrap();
+        assert_eq!(error.code, ErrorCode::AgentExited);
+        assert!(error.message.starts_with(&format!("{who} ended in the middle")), "{error:?}");
+    }
+}
+
+/// A message of one block, without its end.
+fn begin_message(stage: &mut Stage, block: &Value, delta: &Value) {
     for event in [
         json!({ "type": "message_start", "message": { "id": "m1" } }),
         json!({ "type": "content_block_start", "index": 0, "content_block": block }),
         json!({ "type": "content_block_delta", "index": 0, "delta": delta }),
         json!({ "type": "content_block_stop", "index": 0 }),
-        json!({ "type": "message_stop" }),
     ] {
         stage.line(&json!({ "type": "stream_event", "event": event }).to_string());
     }
+}
+
+#[test]
+fn words_that_break_off_are_discarded_if_others_come_instead_and_else_stay() {
+    let again = json!({ "id": "m2", "content": [{ "type": "text", "text": "All of it." }] });
+    let again = json!({ "type": "assistant", "message": again }).to_string();
+    let failed =
+        json!({ "type": "result", "subtype": "success", "is_error": true, "result": "No." });
+    for (then, told) in [
+        (vec![again, RESULT.to_owned()], vec![("Some of", true), ("All of it.", false)]),
+        (vec![failed.to_string()], vec![("Some of", false)]),
+    ] {
+        let mut stage = at_work();
+        let delta = json!({ "type": "text_delta", "text": "Some of" });
+        begin_message(&mut stage, &json!({ "type": "text", "text": "" }), &delta);
+        let abandoned = json!({ "api_message_id": "m1", "from_block_index": 0 });
+        let stop = json!({ "type": "message_stop" });
+        let stop = json!({ "type": "stream_event", "event": stop, "abandoned_blocks": abandoned });
+        stage.line(&stop.to_string());
+        then.iter().for_each(|it| drop(stage.line(it)));
+        let texts = stage.closed[0].answer.parts.iter().filter_map(|part| match &part.kind {
+            PartKind::Text(it) => Some((it.text.as_str(), it.role == TextRole::Discarded)),
+            _ => None,
+        });
+        assert_eq!(texts.collect::<Vec<_>>(), told);
+    }
+}
+
+#[test]
+fn a_message_that_breaks_off_in_a_call_ends_it() {
+    let mut stage = at_work();
+    let block = json!({ "type": "tool_use", "id": "t1", "name": "Write", "input": {} });
+    let delta = json!({ "type": "input_json_delta", "partial_json": "{\"a\":" });
+    begin_message(&mut stage, &block, &delta);
+    stage.line(&json!({ "type": "stream_event", "event": { "type": "message_stop" } }).to_string());
     stage.line(RESULT);
     let call = stage.closed[0].answer.calls().next().unwrap();
     assert!(call.arguments_incomplete);

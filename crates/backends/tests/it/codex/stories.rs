@@ -284,6 +284,34 @@ fn a_conversation_that_is_gone_begins_anew() {
     );
 }
 
+/// In a terminal, or on another Callboard: it is not gone, and nobody wants another one instead.
+#[test]
+fn a_conversation_that_is_open_elsewhere_is_asked_for_again_by_the_next_run() {
+    let resume = Some("old-thread".to_owned());
+    let mut stage = stage(&Launch { resume, ..Launch::default() });
+    stage.start("go");
+    stage.respond("initialize", json!({}));
+    stage.told();
+    stage.refuse("thread/resume", "thread old-thread already has an active writer");
+    check(
+        &mut stage,
+        expect![[r#"
+        continuation {"shouldContinue":false,"stopReason":"error","resolvedBy":"ErrorPolicy"}
+        END {"status":"failed","error":{"code":"agent_busy","message":"This conversation is open in another Codex (thread… (124 bytes)"}}
+    "#]],
+    );
+    stage.start("go on");
+    stage.respond("thread/resume", json!({ "thread": { "id": "old-thread" } }));
+    check(
+        &mut stage,
+        expect![[r#"
+          -> {"id":3,"method":"thread/resume","params":{"cwd":"","approvalPolicy":"on-request","sandbox":"workspace-write","threadId":"old-thread","excludeTurns":true}}
+        agent_linked {"cliSessionId":"old-thread"}
+          -> {"id":4,"method":"turn/start","params":{"threadId":"old-thread","input":[{"type":"text","text":"go on","text_elements":[]}],"summary":"auto"}}
+    "#]],
+    );
+}
+
 #[test]
 fn a_conversation_speaks_before_its_opening_is_answered() {
     let mut stage = stage(&Launch::default());

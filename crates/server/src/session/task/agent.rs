@@ -102,7 +102,7 @@ impl Task {
             Next::Run(RunInput::Overdue(call_id)) => self.time_out(call_id),
             Next::Agent(Deed::Wake) => self.tell_agent(Input::Wake),
             Next::Agent(Deed::Line(line)) => self.hear_line(line),
-            Next::Agent(Deed::Exited(exit)) => self.hear_exit(exit),
+            Next::Agent(Deed::Exited(code)) => self.hear_exit(code),
             Next::Agent(Deed::Idle) => {
                 tracing::info!(session = %self.id, "an idle program is ended");
                 self.dismiss();
@@ -157,7 +157,7 @@ impl Task {
                     self.after_commit.push(AfterCommit::StartAgent);
                 }
                 Effect::End(mut end) => {
-                    let words = self.worker.as_mut().map(Worker::take_last_words);
+                    let words = self.worker.as_mut().map(|it| it.take_last_words(true));
                     end.add_last_words(&words.unwrap_or_default());
                     let Some(run) = &self.run else { return };
                     let ending = end.of(&run.answer);
@@ -171,8 +171,10 @@ impl Task {
         if !self.settle_steered(&mut event) {
             return;
         }
-        if let Event::Unrecognized { raw, .. } = &event {
-            self.raw.count_unrecognized(raw);
+        match (&event, &mut self.worker) {
+            (Event::Unrecognized { raw, .. }, _) => self.raw.count_unrecognized(raw),
+            (Event::AgentLinked { .. }, Some(worker)) => worker.has_started(),
+            _ => (),
         }
         let Some(id) = self.run.as_ref().map(|run| run.id.clone()) else {
             // Anything else that comes between runs would belong to nothing.

@@ -113,7 +113,7 @@ impl Task {
     }
 
     /// Nothing of it is left.
-    pub(super) fn hear_exit(&mut self, exit: Exit) {
+    pub(super) fn hear_exit(&mut self, code: Option<i32>) {
         let is_wanted = self.run.as_ref().is_some_and(|it| it.answer.cancel_requested.is_none());
         if is_wanted && self.worker.as_ref().is_some_and(Worker::is_stale) {
             self.worker = None;
@@ -121,14 +121,13 @@ impl Task {
             self.after_commit.push(AfterCommit::StartAgent);
             return;
         }
-        let code = exit.code.map_or("by a signal".to_owned(), |it| format!("with code {it}"));
-        let said = exit.stderr.clone();
-        // The end itself tells them.
-        self.worker.as_mut().map(Worker::take_last_words);
-        self.tell_agent(Input::Exited(exit));
+        // What it wrote in earlier runs is not why it ended in this one.
+        let stderr = self.worker.as_mut().map(|it| it.take_last_words(false)).unwrap_or_default();
+        let how = code.map_or("by a signal".to_owned(), |it| format!("with code {it}"));
+        let message = format!("The program ended {how}. {stderr}");
+        self.tell_agent(Input::Exited(Exit { code, stderr }));
         self.worker = None;
         if self.run.is_some() {
-            let message = format!("The program ended {code}. {said}");
             let error = ErrorInfo::new(ErrorCode::AgentExited, message.trim_end());
             self.end_run(&Ending::failed(error));
         }

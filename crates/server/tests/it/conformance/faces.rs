@@ -12,6 +12,8 @@ struct Face {
     said: fn(&str, &str) -> Value,
     /// A message of the assistant in which the client gives the result of a call.
     given: fn(&str) -> Value,
+    /// Asks for another answer to a message.
+    again: fn(&str) -> Value,
 }
 
 const FACES: [Face; 4] = [
@@ -21,6 +23,7 @@ const FACES: [Face; 4] = [
         resume: ("/api/chat/{session}/stream", |id| format!("/api/chat/{id}/stream")),
         said: said_ui,
         given: given_ui,
+        again: again_ui,
     },
     Face {
         path: "/api/chat/{agent}",
@@ -28,6 +31,7 @@ const FACES: [Face; 4] = [
         resume: ("/api/chat/{agent}/{session}/stream", |id| format!("/api/chat/demo/{id}/stream")),
         said: said_ui,
         given: given_ui,
+        again: again_ui,
     },
     Face {
         path: "/api/chat/v4",
@@ -35,6 +39,7 @@ const FACES: [Face; 4] = [
         resume: ("/api/chat/v4", |id| format!("/api/chat/v4?chatId={id}")),
         said: said_v4,
         given: given_v4,
+        again: again_v4,
     },
     Face {
         path: "/api/chat/v4/{agent}",
@@ -42,6 +47,7 @@ const FACES: [Face; 4] = [
         resume: ("/api/chat/v4/{agent}", |id| format!("/api/chat/v4/demo?chatId={id}")),
         said: said_v4,
         given: given_v4,
+        again: again_v4,
     },
 ];
 
@@ -52,6 +58,16 @@ fn said_ui(id: &str, text: &str) -> Value {
 fn given_ui(call: &str) -> Value {
     let part = json!({ "type": "tool-pick", "toolCallId": call, "state": "output-available", "input": {}, "output": 1 });
     json!({ "id": "a", "role": "assistant", "parts": [part] })
+}
+
+fn again_ui(id: &str) -> Value {
+    let messages = [said_ui(id, "x")];
+    json!({ "trigger": "regenerate-message", "messageId": id, "messages": messages })
+}
+
+/// It has no other word for it.
+fn again_v4(id: &str) -> Value {
+    json!({ "messages": [said_v4(id, "x")] })
 }
 
 fn said_v4(id: &str, text: &str) -> Value {
@@ -69,6 +85,18 @@ impl Face {
         let bearer = [(AUTHORIZATION.as_str(), BEARER)];
         caller.call_with(POST, self.path, self.url, Body::Json(body), &bearer).await
     }
+
+    /// Wants another answer to a message of that session.
+    async fn ask_again(
+        &self,
+        caller: &mut Caller<'_>,
+        (session, agent): (&str, &str),
+        message: &str,
+    ) -> u16 {
+        let mut body = (self.again)(message);
+        (body["id"], body["agent"]) = (json!(session), json!(agent));
+        self.post(caller, body).await.0
+    }
 }
 
 /// Conversations from their beginning, and what is refused when nothing goes on.
@@ -85,18 +113,45 @@ pub(super) async fn converse(caller: &mut Caller<'_>) {
         assert_eq!(face.post(caller, nothing).await.0, 409);
         let mut nobody = first;
         nobody["agent"] = json!("nobody");
+        assert_eq!(face.post(caller, nobody.clone()).await.0, 400);
+        nobody["id"] = json!("with-nobody");
         assert_eq!(face.post(caller, nobody).await.0, 400);
     }
-    let regenerate = json!({ "id": "face-0", "trigger": "regenerate-message", "messageId": "none", "messages": [said_ui("u1", "x")] });
-    assert_eq!(FACES[0].post(caller, regenerate).await.0, 404);
+    for face in &FACES[..2] {
+        assert_eq!(face.ask_again(caller, ("face-0", "demo"), "none").await, 404);
+    }
+    meet_a_program(caller).await;
     give_a_result(caller).await;
+}
+
+/// It cannot go back in its conversation, whether it is there or not.
+async fn meet_a_program(caller: &mut Caller<'_>) {
+    let record = |seq: u64, event: Value| {
+        let mut record = event;
+        record["seq"] = json!(seq);
+        record["at"] = json!("2026-11-15T18:44:28.123Z");
+        record["sessionId"] = json!("of-a-program");
+        record.to_string()
+    };
+    let log = [
+        record(1, json!({ "type": "session_created", "agent": ABSENT })),
+        record(2, json!({ "type": "user_message", "messageId": "m1", "text": "x" })),
+    ];
+    let import = "/api/sessions/import";
+    caller.call(POST, import, import, Body::Text(&log.join("\n"))).await;
+    for face in &FACES {
+        assert_eq!(face.ask_again(caller, ("of-a-program", ABSENT), "m1").await, 409);
+    }
 }
 
 /// What is refused while the session's agent works and no more messages may wait; and its stream.
 pub(super) async fn meet_a_busy_session(caller: &mut Caller<'_>, id: &str) {
+    let said = caller.server.get(&format!("/api/sessions/{id}/messages")).await;
+    let first = said["messages"][0]["id"].as_str().unwrap();
     for face in &FACES {
         let one_more = json!({ "id": id, "messages": [(face.said)("late", "and this?")] });
         assert_eq!(face.post(caller, one_more).await.0, 429);
+        assert_eq!(face.ask_again(caller, (id, "demo"), first).await, 409);
         caller.open(face.resume.0, &(face.resume.1)(id)).await;
     }
 }
@@ -125,17 +180,21 @@ pub(super) fn run_input(thread: &str, text: Option<&str>) -> Body<'static> {
     Body::Json(json!({ "threadId": thread, "runId": "r", "messages": messages }))
 }
 
-/// Its refusals are plain words, so what counts is that each status is seen.
 pub(super) async fn speak_agui(caller: &mut Caller<'_>) {
     let silent = caller.server.create_session().await;
     for (path, url) in AGUI {
         let thread = path.replace(['/', '{', '}'], "-");
+        let said = json!({ "role": "user", "content": "hello" });
+        let with_nobody = Body::Json(
+            json!({ "threadId": "new", "runId": "r", "agent": "nobody", "messages": [said] }),
+        );
         for (body, status) in [
             (run_input(&thread, Some("time in Lima")), 200),
             (run_input(&thread, None), 200),
             (run_input("a/b", None), 400),
             (run_input("unknown", None), 404),
             (run_input(&silent, None), 409),
+            (with_nobody, 400),
         ] {
             let bearer = [(AUTHORIZATION.as_str(), BEARER)];
             let (answered, _) = caller.call_with(POST, path, url, body, &bearer).await;

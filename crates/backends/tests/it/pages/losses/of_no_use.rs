@@ -118,6 +118,7 @@ pub(super) const SAID_OTHERWISE: Reasons = &[
         "The agent is working in the background", "agentId: ", "output_file: ",
     ]),
     ("that a person said no: the decision is there", &["user rejected MCP tool call"]),
+    ("that it asks its model again, which all programs say in one way", &["Reconnecting... "]),
     ("that nothing was printed", &["(no output)"]),
     ("that the program told us of no more than a part", &["[Showing lines ", "Output too large"]),
 ];

@@ -1,0 +1,168 @@
+// Conversations that the real Claude Code, Codex and Pi have kept on disk go on in another Callboard.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { describe, test } from "node:test";
+
+import { assertAllClosed, told } from "./agent_case.mjs";
+import { startStage } from "./agents.mjs";
+import { useBrowser } from "./browser.mjs";
+import { answered, say, sessionOf } from "./drive.mjs";
+import { PROGRAMS, keptIn, sayWithoutCallboard } from "./programs.mjs";
+
+/** @typedef {import("./agent_case.mjs").Stage} Stage */
+/** @typedef {import("./agent_case.mjs").Conversation} Conversation */
+/** @typedef {import("./programs.mjs").Program} Program */
+
+/** How long a test may take. */
+const TIMEOUT_MS = 60_000;
+
+/** What their shells are called. */
+const TOOLS = { Bash: "shell", bash: "shell" };
+
+const BEGUN = [
+  "commentary: First I look here.",
+  "shell succeeded: one",
+  "commentary: Then I look there.",
+  "shell succeeded: two",
+  "final: I have seen one and two.",
+];
+const RECALLED = ["final: I remember all of it."];
+
+/**
+ * Where a conversation of `play:tools` may have been had; each says in which folder.
+ * @type {Record<string, (stage: Stage) => Promise<string>>}
+ */
+const PLACES = {
+  "without Callboard": async (stage) => {
+    const [folder, models] = [await stage.folder(), stage.models.base];
+    await sayWithoutCallboard(/** @type {Program} */ (stage.kind), { home: stage.setting.home, models, folder }, "play:tools");
+    return folder;
+  },
+  "on another Callboard": async (stage) => {
+    const folder = await begunHere(stage);
+    await stage.callboard.kill("SIGTERM");
+    return folder;
+  },
+};
+
+/** @param {Stage} stage */
+async function begunHere(stage) {
+  const talk = await stage.open();
+  await talk.hear("play:tools");
+  return talk.workspace;
+}
+
+const browser = useBrowser();
+
+for (const program of PROGRAMS) {
+  describe(program, () => {
+    for (const [place, begin] of Object.entries(PLACES)) {
+      test(`what was said ${place} is imported and gone on with`, { timeout: TIMEOUT_MS }, async (t) => {
+        const first = await startStage(t, program);
+        const folder = await begin(first);
+        const file = await onlyFile(first);
+        const second = await first.anew(t);
+        const session = assertImported(second, file, "1 turn added");
+        assertImported(second, file, "nothing new");
+        const talk = await second.meet(session);
+        assert.equal(talk.workspace, folder);
+        assert.deepEqual(await toldIn(talk), [BEGUN]);
+        await talk.hear("play:recall");
+        await assertWentOn(talk, file);
+        await assertAddsNothing(talk, file);
+
+        const third = await first.anew(t);
+        assertImported(third, file, "2 turns added");
+        assert.deepEqual(await toldIn(await third.meet(session)), [BEGUN, RECALLED], "the file has what was said here");
+      });
+    }
+  });
+}
+
+test("what Codex has open elsewhere is gone on with when it is closed there", { timeout: TIMEOUT_MS }, async (t) => {
+  const first = await startStage(t, "codex");
+  await begunHere(first);
+  const file = await onlyFile(first);
+  const second = await first.anew(t);
+  const talk = await second.meet(assertImported(second, file, "1 turn added"));
+  const refused = await talk.hear("play:recall");
+  assert.deepEqual([refused.status, refused.error.code, refused.parts], ["failed", "agent_busy", []]);
+  assert.match(refused.error.message, /open in another Codex .*Close it there/);
+  await first.callboard.kill("SIGTERM");
+  await talk.post("retry");
+  await talk.lastOf(3);
+  await assertWentOn(talk, file);
+});
+
+test("what is imported on the page is gone on with there", { timeout: TIMEOUT_MS }, async (t) => {
+  const first = await startStage(t, "claude");
+  await PLACES["without Callboard"]?.(first);
+  const file = await onlyFile(first);
+  const second = await first.anew(t);
+  const page = await browser.newPage(t);
+  await page.goto(`${second.callboard.base}?token=${second.callboard.token}`);
+  const give = async () => {
+    await page.getByRole("button", { name: "Import" }).click();
+    await page.getByLabel("Files", { exact: true }).setInputFiles(file);
+    return page.locator("#imported li").last();
+  };
+  await (await give()).getByText("turns added: 1").waitFor();
+  await page.locator("#imported li").getByRole("link").click();
+  await answered(page);
+  await say(page, "play:recall");
+  await answered(page, 2);
+  assert.equal(await page.locator(".text.final").last().innerText(), "I remember all of it.");
+  const talk = await second.meet(sessionOf(page));
+  await assertWentOn(talk, file);
+  await (await give()).getByText("goes on here").waitFor();
+  await assertAddsNothing(talk, file);
+});
+
+/** The only conversation that the program has kept. @param {Stage} stage */
+async function onlyFile(stage) {
+  const files = await keptIn(stage.setting.home);
+  assert.equal(files.length, 1, `${files}`);
+  return /** @type {string} */ (files[0]);
+}
+
+/** Imports it, and gives the session's id. @param {Stage} stage @param {string} file @param {string} what */
+function assertImported(stage, file, what) {
+  const said = stage.callboard.command(["import", file]).trim();
+  const [session] = said.split(": ");
+  assert.equal(said, `${session}: ${what}: ${file}`);
+  return /** @type {string} */ (session);
+}
+
+/** The program has gone on with its own conversation, where it was. @param {Conversation} talk @param {string} file */
+async function assertWentOn(talk, file) {
+  const { callboard, models } = talk.stage;
+  assert.deepEqual(await toldIn(talk), [BEGUN, RECALLED]);
+  const [request] = models.asked("recall").slice(-1);
+  for (const it of ["First I look here.", "echo two", "I have seen one and two."]) assert.ok(request?.includes(it), it);
+  assert.equal(request?.split("play:tools").length, 2, "it remembers, and is not told again");
+  assert.ok((await talk.processes()).length > 0, "it works in the folder of its conversation");
+  const events = await callboard.events(talk.id);
+  const linked = new Set(events.flatMap((it) => (it.type === "agent_linked" ? [it.cliSessionId] : [])));
+  assert.equal(linked.size, 1);
+  assert.ok(path.basename(file).includes([...linked][0]));
+  assert.equal(await onlyFile(talk.stage), file);
+  assert.ok((await readFile(file, "utf8")).includes("play:recall"));
+  assertAllClosed(events);
+}
+
+/** @param {Conversation} talk @param {string} file */
+async function assertAddsNothing(talk, file) {
+  const before = await talk.stage.callboard.events(talk.id);
+  assert.equal(assertImported(talk.stage, file, "goes on here, nothing added"), talk.id);
+  assert.deepEqual(await talk.stage.callboard.events(talk.id), before);
+  assert.equal((await talk.stage.callboard.api("sessions")).sessions.length, 1);
+}
+
+/** What all answers of a session consist of. @param {Conversation} talk */
+async function toldIn(talk) {
+  const { messages } = await talk.stage.callboard.api(`sessions/${talk.id}/messages`);
+  const answers = messages.filter((/** @type {any} */ it) => it.role === "assistant");
+  return answers.map((/** @type {any} */ it) => told(it, TOOLS));
+}
