@@ -13,7 +13,7 @@ import { BACKGROUND, DELEGATES, PROGRAM_STOPS, STOPS } from "./agent_stops.mjs";
 import { BEGINS_ANEW, WORK } from "./agent_work.mjs";
 import { KINDS, useStage } from "./agents.mjs";
 import { useBrowser } from "./browser.mjs";
-import { answered, openSession, say, setRoot } from "./drive.mjs";
+import { answered, field, openSession, say, setRoot } from "./drive.mjs";
 
 /** @typedef {import("./agent_case.mjs").Stage} Stage */
 /** @typedef {import("./agent_case.mjs").Conversation} Conversation */
@@ -32,6 +32,7 @@ const DIFFERENCES = {
     attempts: ["attempt 2 of 3", "attempt 3 of 3"],
   },
   claude: {
+    name: "Claude Code",
     tools: { Bash: "shell", Write: "write", Edit: "edit", Read: "read" },
     canEdit: true,
     isProgram: true,
@@ -39,6 +40,7 @@ const DIFFERENCES = {
     hidesFailedStreams: true,
   },
   codex: {
+    name: "Codex",
     // It changes files by patches alone, and reads them with commands.
     tools: { shell: "shell", apply_patch: "write" },
     filesTold: ["write succeeded", "write succeeded", "shell succeeded: alpha\ngamma"],
@@ -57,6 +59,7 @@ const DIFFERENCES = {
       "notice: Codex is driven without its app-server: its words come whole, and it does what its sandbox allows without asking.",
   },
   pi: {
+    name: "Pi",
     tools: { bash: "shell", write: "write", edit: "edit", read: "read" },
     canEdit: true,
     isProgram: true,
@@ -101,6 +104,23 @@ const OF_PROGRAMS = {
       assert.ok(wrote.split("\n").every((it) => it.trim() === "" || it.startsWith("{")), "nothing but its lines");
       await page.reload();
     }
+  },
+
+  "a message that is said in other words: the program remembers the first ones, and the page says so": async ({ browser, t, stage, open, its }) => {
+    const talk = await open();
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:hello");
+    await answered(page);
+    await page.locator(".bubble").hover();
+    await page.getByRole("button", { name: "Edit and send again" }).click();
+    const words = `Sending this replaces all that came after it. ${its.name} still remembers what it replaces.`;
+    await page.locator("#editing").getByText(words).waitFor();
+    await field(page).fill("play:recall");
+    await page.keyboard.press("Enter");
+    await page.getByText("I remember all of it.").waitFor();
+    assert.ok(stage.models.asked("recall").at(-1)?.includes("play:hello"));
+    await page.getByText("2 messages replaced by what follows").waitFor();
+    await answered(page);
   },
 
   "how the program is can be seen while it works": async ({ browser, t, stage, open }) => {

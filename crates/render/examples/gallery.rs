@@ -76,6 +76,7 @@ impl Gallery {
         let demo = ListedAgent {
             id: "demo".into(),
             kind: "demo".into(),
+            program: None,
             can_be_steered: true,
             problem: None,
             limits: None,

@@ -53,6 +53,8 @@ pub struct Unknown {
 pub struct ListedAgent {
     pub id: String,
     pub kind: String,
+    /// Its name, where it is a program, which has a memory of its own.
+    pub program: Option<&'static str>,
     /// Messages can be handed to it while it works.
     pub can_be_steered: bool,
     /// Why it cannot be used now, and what to do.
@@ -216,11 +218,13 @@ fn composer(page: &Page<'_>) -> Markup {
     let open = page.open.as_ref();
     let agent = open.map(|it| it.transcript.summary.agent.as_str());
     let workspace = open.and_then(|it| it.transcript.summary.workspace.as_deref());
-    let limits = page.agents.iter().find(|it| Some(&*it.id) == agent).and_then(|it| it.limits);
+    let listed = page.agents.iter().find(|it| Some(&*it.id) == agent);
+    let (limits, program) = (listed.and_then(|it| it.limits), listed.and_then(|it| it.program));
     html! {
         form #composer hidden[open.is_some_and(|it| it.at.is_some())] {
             div #editing hidden {
                 "Sending this replaces all that came after it."
+                @if let Some(program) = program { " " (program) " still remembers what it replaces." }
                 button.quiet type="button" data-action="stop-editing" { "Cancel" }
             }
             label.sr for="text" { "Message" }

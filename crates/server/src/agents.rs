@@ -163,6 +163,7 @@ impl Agents {
         let listed = self.agents.iter().map(|agent| render::ListedAgent {
             id: agent.id.clone(),
             kind: agent.info().kind.to_owned(),
+            program: self.program_name(&agent.id),
             can_be_steered: agent.can_be_steered(),
             problem: agent.problem(),
             limits: agent.limits(),

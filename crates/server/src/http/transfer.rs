@@ -97,7 +97,7 @@ pub(super) async fn import(
     let kind = format.kind(&transcript).ok_or_else(|| {
         HttpError::invalid(
             "the file is no conversation of Claude Code, Codex or Pi, and no export of a session; if it \
-             is something else, say so with ?format=",
+             is something else, name its format",
         )
     })?;
     let wishes = Wishes { id, agent, title };

@@ -236,7 +236,7 @@ async fn a_refusal_says_where_it_is() {
         ("format=ui&agent=nobody", json!([good]).to_string(), "nobody"),
         ("format=claude&title=x", String::new(), "leave out `agent` and `title`"),
         ("format=robot", json!([good]).to_string(), "\"robot\" is none of: auto, claude"),
-        ("format=auto", json!([good]).to_string(), "say so with ?format="),
+        ("format=auto", json!([good]).to_string(), "something else, name its format"),
     ] {
         let (status, refused) = post(&server, query, file).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{query}: {refused}");
