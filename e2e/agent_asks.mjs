@@ -6,7 +6,7 @@ import path from "node:path";
 
 import { assertGoesOn, assertStopped } from "./agent_case.mjs";
 import { startStage } from "./agents.mjs";
-import { answered, assertSameAfterReload, openSession, say } from "./drive.mjs";
+import { answered, assertSameAfterReload, openSession, say, seen } from "./drive.mjs";
 
 /** @typedef {import("./agent_case.mjs").Cases} Cases */
 
@@ -134,6 +134,7 @@ export const CORRECTS = {
     assert.equal(await correct.isVisible(), false);
     await sheet.getByText("Correct the arguments").click();
     await sheet.getByRole("textbox", { name: "Arguments" }).fill('{ "command": "touch corrected.txt" }');
+    assert.deepEqual(await seen(sheet.getByRole("button", { name: /allow/i })), [], "what is corrected is not what would run");
     await correct.click();
     await answered(page);
     const { messages } = await stage.callboard.api(`sessions/${talk.id}/messages`);

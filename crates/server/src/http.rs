@@ -171,7 +171,7 @@ fn routes() -> Vec<Route> {
         ),
         Route::get("/api/sessions/{session}/messages", read::messages, "What was said and done"),
         Route::post("/api/sessions/{session}/messages", sessions::send, "Say something")
-            .refuses(&[QueueFull, Stopping, Storage]),
+            .refuses(&[MessageNotFound, AgentBusy, QueueFull, Stopping, Storage]),
         Route::get(
             "/api/sessions/{session}/contract-events",
             contract_events::follow,

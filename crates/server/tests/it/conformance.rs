@@ -253,8 +253,13 @@ async fn interrupt_and_go_on(caller: &mut Caller<'_>, id: &str, watcher: &mut Wa
         let (path, url) = of(verb);
         assert_eq!(caller.call(POST, &path, &url, Body::None).await["error"]["code"], "agent_busy");
     }
+    let anew = || Body::Json(json!({ "text": "help", "replaces": "none" }));
+    let busy = caller.call(POST, &messages, &messages_url, anew()).await;
+    assert_eq!(busy["error"]["code"], "agent_busy");
     let (cancel, cancel_url) = of("cancel");
     assert_eq!(caller.call(POST, &cancel, &cancel_url, Body::None).await["cancelled"], true);
+    let lost = caller.call(POST, &messages, &messages_url, anew()).await;
+    assert_eq!(lost["error"]["code"], "message_not_found");
     for verb in ["continue", "retry"] {
         let (path, url) = of(verb);
         assert!(caller.call(POST, &path, &url, Body::None).await["responseId"].is_string());

@@ -206,7 +206,8 @@ async fn what_goes_on_in_the_background_is_said_when_the_asker_is_stopped() {
     let home = demos("natural", &["a", "b"], "");
     let server = home.start();
     let session = session_of(&server, "a").await;
-    server.send(&session, "ask b in the background: tell me a story").await;
+    // It asks a person, and so goes on until it is stopped.
+    server.send(&session, "ask b in the background: run touch made").await;
     let is_asked = |it: &Transcript| !it.summary.open_exchanges.is_empty();
     let a = watch_until(&server, &session, is_asked).await;
     server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
