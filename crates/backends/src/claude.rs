@@ -103,6 +103,7 @@ impl Backend for Claude {
             }
             Input::Start { .. } if self.is_gone => vec![ended_before()],
             Input::Start { response_id, history } => {
+                self.process.run_begins();
                 let run = self.run.insert(Run::new(response_id, &self.process));
                 run.start(&history);
                 self.carry_out()
@@ -120,6 +121,7 @@ impl Claude {
         self.process.note(line.as_ref());
         let begins = self.run.is_none() && line.as_ref().is_some_and(begins_turn);
         if begins && let Some(id) = self.spare.take() {
+            self.process.run_begins();
             let run = self.run.insert(Run::new(id, &self.process));
             run.begin_by_itself();
         }
@@ -191,7 +193,7 @@ impl Process {
                 self.lists_tasks = true;
             }
             Some(Line::TaskStarted(it)) if !self.lists_tasks => {
-                self.tasks.retain(|task| Some(&task.task_id) != it.task_id.as_ref());
+                self.task_ended(it.task_id.as_ref());
                 self.tasks.extend(it.task().filter(Task::is_agent));
                 let too_many = self.tasks.len().saturating_sub(UNLISTED);
                 self.tasks.drain(..too_many);
@@ -200,10 +202,31 @@ impl Process {
                 let has_ended = |it: &Task| it.tool_use_id.as_ref().is_some_and(|it| said.ends(it));
                 self.tasks.retain(|task| !has_ended(task));
             }
-            Some(Line::TaskEnded(it)) if !self.lists_tasks => {
-                self.tasks.retain(|task| Some(&task.task_id) != it.task_id.as_ref());
-            }
+            Some(Line::TaskEnded(it)) => self.task_ended(it.task_id.as_ref()),
+            Some(Line::TaskUpdated(it)) => self.task_ended(it.ended()),
             _ => (),
+        }
+    }
+
+    fn task_ended(&mut self, id: Option<&String>) {
+        if !self.lists_tasks {
+            self.tasks.retain(|task| Some(&task.task_id) != id);
+        }
+    }
+
+    /// Agents that were not listed, and of which nothing says that they are still at work: a run ends when
+    /// all have ended, or when they were stopped.
+    fn run_begins(&mut self) {
+        if !self.lists_tasks {
+            self.tasks.clear();
+        }
+    }
+
+    /// A turn waits for all that it calls, but for what was launched.
+    fn turn_ended(&mut self, launched: &[String]) {
+        let is_over = |it: &Task| it.tool_use_id.as_ref().is_some_and(|it| !launched.contains(it));
+        if !self.lists_tasks {
+            self.tasks.retain(|it| !is_over(it));
         }
     }
 

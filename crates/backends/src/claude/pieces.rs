@@ -76,11 +76,20 @@ pub(super) struct Words {
     digest: Option<u64>,
     /// The finished block has come.
     is_confirmed: bool,
+    /// It was closed as something that counts for nothing.
+    is_discarded: bool,
 }
 
 impl Words {
     pub(super) fn new(is_thinking: bool) -> Self {
-        Self { is_thinking, part: None, text: String::new(), digest: None, is_confirmed: false }
+        Self {
+            is_thinking,
+            part: None,
+            text: String::new(),
+            digest: None,
+            is_confirmed: false,
+            is_discarded: false,
+        }
     }
 
     /// No finished block says that it stands.
@@ -123,13 +132,24 @@ impl Words {
         part_id
     }
 
-    /// The finished block has come, and this is what it says.
-    pub(super) fn confirm(&mut self, text: String, parent: Option<&CallId>, telling: &mut Telling) {
+    /// The finished block has come, and this is what it says. False if that was shown before.
+    pub(super) fn confirm(
+        &mut self,
+        text: String,
+        parent: Option<&CallId>,
+        telling: &mut Telling,
+    ) -> bool {
         self.is_confirmed = true;
-        // What was closed stays as it was shown.
-        if self.digest.is_none() || self.part.is_none() {
+        // It counts after all, and is said anew: what is in the log is there.
+        if std::mem::take(&mut self.is_discarded) {
+            self.part = None;
+        }
+        // What was closed otherwise stays as it was shown.
+        let is_news = self.digest.is_none() || self.part.is_none();
+        if is_news {
             self.close(text, false, parent, telling);
         }
+        is_news
     }
 
     /// Nothing more of it will come. `discarded`: what comes instead says it anew.
@@ -153,6 +173,7 @@ impl Words {
         telling: &mut Telling,
     ) {
         self.digest = Some(digest(&text));
+        self.is_discarded = discarded;
         self.text = String::new();
         let part_id = match self.part.clone() {
             Some(part_id) => part_id,

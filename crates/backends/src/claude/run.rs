@@ -208,6 +208,7 @@ impl Run {
                 let call = it.tool_use_id.unwrap_or_default();
                 self.calls.run(&call, now, &mut self.telling);
             }
+            Line::TaskUpdated(_) => self.wait_for_turn(now, process),
             Line::TaskEnded(it) => {
                 self.task_ended(now, &it);
                 self.wait_for_turn(now, process);
@@ -387,7 +388,8 @@ impl Run {
         self.telling.extend(steered.map(|it| Effect::CannotSteer(it.id)));
     }
 
-    fn turn_ended(&mut self, now: Millis, result: &TurnResult, process: &Process) {
+    fn turn_ended(&mut self, now: Millis, result: &TurnResult, process: &mut Process) {
+        process.turn_ended(&self.calls.launched());
         self.is_turn_running = false;
         self.is_aborted = false;
         self.outer.finish_message(now, MessageEnd::Whole, &mut self.calls, &mut self.telling);

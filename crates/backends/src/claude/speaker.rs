@@ -4,8 +4,9 @@
 //! they differ. The finished one comes before the message's end, but it may come later, and again: it
 //! is known by its message's id and by what it says. Only a message that broke off has blocks that are
 //! never finished. If another message comes instead of its end, or after it broke off, that says the same
-//! anew, and they are discarded; else they are all there is, and stay. A sub-agent's blocks come finished only, and
-//! so do its messages: a new id is a new message.
+//! anew, and they are discarded, unless they come finished after all: then they are told again. Else they
+//! are all there is, and stay. A sub-agent's blocks come finished only, and so do its messages: a new id is
+//! a new message.
 
 use std::collections::VecDeque;
 
@@ -326,12 +327,14 @@ impl Speaker {
                 })
             }
         };
-        // A message that has ended has been counted.
-        self.has_words |= self.is_saying(message_id) && !is_thinking && !text.trim().is_empty();
+        // What a message that has ended had shown has been counted.
+        let is_said = self.is_saying(message_id);
+        let has_words = !is_thinking && !text.trim().is_empty();
         let parent = self.parent.clone();
         let piece = self.pieces_of(message_id).and_then(|it| it.get_mut(at));
         if let Some(Piece { block: Spoken::Words(words), .. }) = piece {
-            words.confirm(text, parent.as_ref(), telling);
+            let is_news = words.confirm(text, parent.as_ref(), telling);
+            self.has_words |= has_words && (is_said || is_news);
         }
     }
 

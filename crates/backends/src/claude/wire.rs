@@ -31,6 +31,7 @@ pub(super) enum Line {
     CommandOutput(Remark),
     Background(Background),
     TaskStarted(TaskStart),
+    TaskUpdated(TaskUpdate),
     TaskEnded(TaskEnd),
     Stream(Stream),
     Assistant(Said),
@@ -81,6 +82,7 @@ fn read_system(subtype: &str, line: &str) -> Option<Line> {
         "local_command_output" => parse(line, Line::CommandOutput),
         "background_tasks_changed" => parse(line, Line::Background),
         "task_started" => parse(line, Line::TaskStarted),
+        "task_updated" => parse(line, Line::TaskUpdated),
         "task_notification" => parse(line, Line::TaskEnded),
         // A refusal comes as the call's result too.
         "permission_denied" => Some(Line::Ignored),
@@ -92,7 +94,6 @@ fn read_system(subtype: &str, line: &str) -> Option<Line> {
         | "memory_recall"
         | "session_state_changed"
         | "task_progress"
-        | "task_updated"
         | "thinking_tokens" => Some(Line::Ignored),
         _ => None,
     }
@@ -243,6 +244,30 @@ impl TaskStart {
     pub(super) fn task(&self) -> Option<Task> {
         let (task_type, tool_use_id) = (self.task_type.clone(), self.tool_use_id.clone());
         Some(Task { task_id: self.task_id.clone()?, task_type, tool_use_id })
+    }
+}
+
+/// Something has become of it.
+#[derive(Debug, Deserialize)]
+pub(super) struct TaskUpdate {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) task_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    patch: Option<TaskPatch>,
+}
+
+#[derive(Debug, Deserialize)]
+struct TaskPatch {
+    #[serde(default, deserialize_with = "lenient")]
+    status: Option<String>,
+}
+
+impl TaskUpdate {
+    /// The task that this is the end of.
+    pub(super) fn ended(&self) -> Option<&String> {
+        let status = self.patch.as_ref()?.status.as_deref()?;
+        let is_over = ["completed", "failed", "killed", "stopped"].contains(&status);
+        self.task_id.as_ref().filter(|_| is_over)
     }
 }
 

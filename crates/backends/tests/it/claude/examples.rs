@@ -224,6 +224,47 @@ fn agents_that_end_without_a_word_do_not_keep_the_run_open() {
     assert_eq!(status(&stage), Some(RunStatus::Completed));
 }
 
+/// Of a version that lists none, and never says that it has ended.
+#[test]
+fn an_agent_whose_end_is_not_told_does_not_keep_the_run_open_for_ever() {
+    let started = |call: Value| {
+        json!({ "type": "system", "subtype": "task_started", "task_id": "a1", "tool_use_id": call,
+            "task_type": "local_agent" })
+        .to_string()
+    };
+    let updated = |status: &str| {
+        json!({ "type": "system", "subtype": "task_updated", "task_id": "a1",
+            "patch": { "status": status } })
+        .to_string()
+    };
+    // A turn does not end before what it has called, unless that was launched.
+    let mut stage = at_work();
+    stage.line(&started(json!("c1")));
+    stage.line(RESULT);
+    assert_eq!(status(&stage), Some(RunStatus::Completed));
+
+    let mut stage = at_work();
+    stage.line(&started(Value::Null));
+    stage.line(RESULT);
+    stage.line(&updated("running"));
+    assert_eq!((stage.wake(), status(&stage)), (vec![], None));
+    stage.line(&updated("killed"));
+    stage.wake();
+    assert_eq!(status(&stage), Some(RunStatus::Completed));
+
+    // What was stopped with its run is nothing to the next one.
+    let mut stage = at_work();
+    stage.line(&started(Value::Null));
+    stage.interrupt();
+    stage.line(RESULT);
+    stage.wake();
+    assert_eq!(status(&stage), Some(RunStatus::Cancelled));
+    stage.start(&json!({ "role": "user", "content": "go on" }));
+    stage.line(RESULT);
+    stage.wake();
+    assert_eq!(status(&stage), Some(RunStatus::Completed));
+}
+
 #[test]
 fn it_goes_on_by_itself_and_more_than_once() {
     let mut stage = Stage::new();

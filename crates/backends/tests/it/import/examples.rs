@@ -345,6 +345,7 @@ fn what_nobody_knows_is_kept() {
         codex("premonition", json!({ "of": "rain" })),
         codex("world_state", json!({})),
         codex("event_msg", json!({ "type": "premonition" })),
+        codex("event_msg", json!({ "type": "item_completed", "item": { "id": "i" } })),
         codex("event_msg", json!({ "type": "agent_message", "message": "Hi." })),
         codex("response_item", json!({ "type": "premonition" })),
         codex("response_item", json!({ "type": "ghost_snapshot" })),
@@ -359,7 +360,7 @@ fn what_nobody_knows_is_kept() {
     ];
     for (kind, lines, expected) in [
         (ProgramKind::Claude, &of_claude[..], (2, 1)),
-        (ProgramKind::Codex, &of_codex, (3, 0)),
+        (ProgramKind::Codex, &of_codex, (4, 0)),
         (ProgramKind::Pi, &of_pi, (2, 0)),
     ] {
         let imported = import(kind, lines, &[]);
