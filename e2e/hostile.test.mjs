@@ -225,7 +225,12 @@ test("nothing runs in titles, in the list and in what was found", async (t) => {
   const page = await browser.newPage(t, { bypassCSP: true });
   const faults = listFaults(page);
   const signs = await watch(page, callboard.base);
+  // The list is drawn once more when the page is connected: a click may not fall in between.
+  const connected = page.waitForEvent("websocket").then((socket) =>
+    socket.waitForEvent("framereceived", ({ payload }) => `${payload}`.includes(`["put","sessions"`)),
+  );
   await page.goto(callboard.url);
+  await connected;
   const lines = page.locator("#sessions [data-session-id]");
   for (let shown = 100; shown < PAYLOADS.length; shown += 100) {
     await page.getByRole("link", { name: "Older sessions" }).click();
