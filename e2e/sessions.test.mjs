@@ -120,7 +120,10 @@ test("a session is renamed everywhere at once; Escape leaves it, and nothing typ
   await title.press("Escape");
   assert.equal(await page.getByRole("heading", { level: 1 }).innerText(), "what time is it in Tokyo");
   await rename.click();
-  await title.fill("Clocks");
+  await title.fill("  ");
+  await title.press("Enter");
+  assert.ok(await title.isVisible(), "no title is none");
+  await title.fill(" Clocks ");
   await title.press("Enter");
   await page.locator("#sessions .title", { hasText: "Clocks" }).waitFor();
   await page.waitForFunction(() => document.title === "Clocks · Callboard");

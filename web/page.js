@@ -342,7 +342,7 @@ function noteScroll() {
 }
 
 function moved() {
-  // To set `hidden` again would have the page styled again.
+  // To set `hidden` again would style the page again.
   latest?.toggleAttribute("hidden", following || atEnd());
   if (scrollY < NEAR) report(loadMore("earlier"));
   if (!following && innerHeight + scrollY > root.scrollHeight - NEAR) report(loadMore("later"));
@@ -874,9 +874,9 @@ actions.rename = (button) => {
   sure("renaming").showModal();
   sure("title").select();
 };
-/** What was typed stays until the server has taken it. */
+/** What was typed stays until the server took it. */
 async function retitle() {
-  await update(subject, { title: sure("title").value });
+  await update(subject, { title: sure("title").value.trim() });
   sure("renaming").close();
 }
 

@@ -286,7 +286,7 @@ fn renaming() -> Markup {
         dialog #renaming aria-labelledby="renaming-title" {
             form #retitle method="dialog" {
                 h2 #renaming-title { "Rename this session" }
-                input #title aria-label="Title" required autocomplete="off";
+                input #title aria-label="Title" required pattern=".*\\S.*" autocomplete="off";
                 div.buttons {
                     button type="button" commandfor="renaming" command="close" { "Cancel" }
                     button.primary type="submit" { "Rename" }

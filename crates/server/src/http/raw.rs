@@ -90,8 +90,8 @@ pub(super) async fn lines(
         }
         Format::Text => {
             let (left, asked) = (limit.map_or(usize::MAX, |it| it.max(1)), wanted.clone());
-            let first = app.store().off_thread(move |store| asked.read(store, 1)).await?;
-            if is_about_something && first.is_empty() {
+            let first = async || app.store().off_thread(move |store| asked.read(store, 1)).await;
+            if is_about_something && first().await?.is_empty() {
                 return Ok(RawAnswer::Text(NO_LINES.into()));
             }
             Ok(RawAnswer::Text(Body::from_stream(text(app.store().clone(), wanted, left))))

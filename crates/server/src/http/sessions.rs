@@ -245,12 +245,13 @@ impl SendInput {
         app: &App,
         session: &SessionId,
     ) -> Result<Receipt, HttpError> {
-        let known = self.client_id.as_ref().map(|it| app.store().message_of_client_id(session, it));
-        // Said twice, it is one message, and what it replaces is replaced already.
-        let is_new = known.transpose()?.flatten().is_none();
-        let Some(earlier) = self.replaces.take().filter(|_| is_new) else {
-            let message = self.into_message(app).await?;
-            return Ok(app.sessions.send(session, message).await?);
+        let earlier = match self.replaces.take() {
+            // Said twice, it is one message, and what it replaces is replaced already.
+            Some(earlier) if !self.is_known(app, session)? => earlier,
+            _ => {
+                let message = self.into_message(app).await?;
+                return Ok(app.sessions.send(session, message).await?);
+            }
         };
         let mut message = self.into_message(app).await?;
         // A person who writes anew sees them and has no way to name them.
@@ -258,6 +259,11 @@ impl SendInput {
         message.sent = sent.and_then(|it| it.links_beside(&message.text, &message.attachments));
         let edit = |reply| Command::Edit { earlier, message, reply };
         Ok(app.sessions.ask(session, edit).await?)
+    }
+
+    fn is_known(&self, app: &App, session: &SessionId) -> Result<bool, store::Error> {
+        let Some(client_id) = &self.client_id else { return Ok(false) };
+        Ok(app.store().message_of_client_id(session, client_id)?.is_some())
     }
 
     async fn into_message(self, app: &App) -> Result<NewMessage, HttpError> {
