@@ -13,9 +13,9 @@ use crate::place::Index;
 use crate::result_files::result_files;
 use crate::tally::Tally;
 use crate::{
-    Answer, Approval, Body, CallId, CallState, Continuation, Event, Finish, Millis, Outcome,
-    OutputStream, Record, Resolution, ResponseId, Retry, Seq, Steered, Step, StepFinished, Trigger,
-    Validation,
+    Answer, Approval, Body, CallId, CallState, Continuation, Event, Finish, Granted, Millis,
+    Outcome, OutputStream, Record, Resolution, ResponseId, Retry, Seq, Steered, Step, StepFinished,
+    Trigger, Validation,
 };
 
 /// The parts that a record touched; empty if only the answer's own fields changed.
@@ -189,8 +189,8 @@ impl Answer {
                 scope,
                 arguments,
                 feedback,
+                covers,
                 by,
-                ..
             } => {
                 let resolution = Resolution {
                     at,
@@ -198,10 +198,15 @@ impl Answer {
                     scope: *scope,
                     arguments: arguments.clone(),
                     feedback: feedback.clone(),
+                    covers: covers.clone(),
                     by: by.clone(),
                 };
                 let edge = self.index.body_edge();
                 self.call_mut(call_id, None, at, |call| call.resolve_approval(resolution, edge))
+            }
+            Event::ToolGranted { call_id, scope, covers } => {
+                let granted = Granted { scope: *scope, covers: covers.clone() };
+                self.call_mut(call_id, None, at, |call| call.granted = Some(granted))
             }
             Event::ToolOutputDelta { call_id, stream, offset, delta } => {
                 self.call_mut(call_id, None, at, |call| match stream {
@@ -226,6 +231,7 @@ impl Answer {
                 result,
                 output,
                 error,
+                summary,
                 duration_ms,
                 truncated,
             } => {
@@ -238,11 +244,12 @@ impl Answer {
                     result_value: result.as_ref().and_then(|value| excerpt(value, edge)),
                     files: result.as_ref().map(result_files).unwrap_or_default(),
                     error: error.clone(),
+                    summary: summary.clone().unwrap_or_default(),
                     duration_ms: *duration_ms,
                     truncated: *truncated,
                 };
                 self.call_mut(call_id, None, at, |call| {
-                    call.end(tool_name, outcome, output.as_deref())
+                    call.end(tool_name, outcome, result.as_ref(), output.as_deref())
                 })
             }
 
@@ -274,7 +281,8 @@ impl Answer {
                     error: error.clone(),
                     usage: *usage,
                     cost: *cost,
-                    duration_ms: *duration_ms,
+                    // No run takes no time: older versions wrote 0 for what was not measured.
+                    duration_ms: duration_ms.filter(|it| *it > 0),
                 });
                 self.decide_the_rest(at)
             }
@@ -289,7 +297,8 @@ impl Answer {
             Event::AgentProgress { exchange_id, state } => {
                 self.exchange_progress(exchange_id, *state)
             }
-            Event::Notice { .. } | Event::Unrecognized { .. } => self.aside(event, at),
+            Event::Notice { .. } => self.aside(event, at),
+            Event::Unrecognized { .. } => self.unrecognized(event, at),
             Event::SessionCreated { .. }
             | Event::SessionUpdated { .. }
             | Event::AgentLinked { .. }
@@ -303,6 +312,7 @@ impl Answer {
             | Event::QueueReleased {}
             | Event::ClientTools { .. }
             | Event::HistoryRewound { .. }
+            | Event::GrantRevoked { .. }
             | Event::Other(_) => 0..0,
         }
     }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::excerpt::excerpt;
+use crate::result_summary::result_summary;
 use crate::{
     Approval, Body, Call, CallId, CallState, Decision, Executor, Millis, Outcome, Resolution,
 };
@@ -22,6 +23,7 @@ pub(crate) fn new_call(id: &CallId, number: u32, commentary: Vec<usize>, body_ed
         validation: None,
         provider_data: None,
         approval: None,
+        granted: None,
         edited: None,
         input_value: None,
         running_since: None,
@@ -85,16 +87,29 @@ impl Call {
     }
 
     /// The first result stands, whatever comes after it.
-    pub(crate) fn end(&mut self, tool_name: &str, outcome: Outcome, output: Option<&str>) {
+    pub(crate) fn end(
+        &mut self,
+        tool_name: &str,
+        mut outcome: Outcome,
+        result: Option<&Value>,
+        output: Option<&str>,
+    ) {
         if self.outcome.is_some() {
             return;
         }
+        // Older versions wrote 0 for a call that never ran.
+        let has_run = self.running_since.is_some();
+        outcome.duration_ms = outcome.duration_ms.filter(|it| has_run || *it > 0);
         if self.name.is_empty() {
             tool_name.clone_into(&mut self.name);
         }
         if let Some(output) = output {
             self.stdout.set(output);
             self.stderr.set("");
+        }
+        if outcome.summary.trim().is_empty() {
+            let error = outcome.error.as_ref().filter(|_| !outcome.ok);
+            outcome.summary = result_summary(result, error, &self.stdout, &self.stderr);
         }
         self.state = CallState::after(outcome.ok, outcome.error.as_ref());
         self.outcome = Some(outcome);

@@ -162,7 +162,7 @@ pub fn close(answer: &Answer, ending: &Ending, now: Millis) -> Vec<Event> {
         error: ending.error(),
         usage: usage.or_else(|| answer.usage()),
         cost: cost.or_else(|| answer.cost()),
-        duration_ms: now.since(answer.started_at),
+        duration_ms: Some(now.since(answer.started_at)),
     });
     events
 }
@@ -271,7 +271,8 @@ fn close_call(call: &Call, ending: &Ending, now: Millis) -> Event {
         result: None,
         output: None,
         error: Some(ending.error_of_open_call()),
-        duration_ms: call.running_since.map_or(0, |since| now.since(since)),
+        summary: None,
+        duration_ms: call.running_since.map(|since| now.since(since)),
         truncated: None,
     }
 }

@@ -3,15 +3,15 @@
 //! Text belongs to the step it came in and is undecided while that step is open. A call takes the
 //! text before it, since the call before that one, as its commentary. A step that ends without a
 //! call makes its text final. Text after the last call of a step is carried into the next step and
-//! decided there, or becomes final with the run; so does what its provider calls commentary, where
-//! no call follows it and there is no answer. What a sub-agent says is decided among its own
-//! steps and calls: each parent call is a scope of its own.
+//! decided there, or becomes final with the run. A run that ends without final text has its last words
+//! as its answer: texts that led to no call, and the texts of the last step that has any. What a
+//! sub-agent says is decided among its own steps and calls: each parent call is a scope of its own.
 
 use std::collections::HashMap;
 
 use crate::answer::Touched;
 use crate::call::as_json;
-use crate::{Answer, CallId, Millis, Part, PartKind, Phase, Text, TextRole};
+use crate::{Answer, CallId, Millis, PartKind, Phase, Text, TextRole};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Scopes {
@@ -94,30 +94,46 @@ impl Answer {
         let mut touched = 0..0;
         for scope in scopes.nested.values_mut().chain([&mut scopes.outer]) {
             scope.open_step = None;
-            let (finals, kept) = self.make_final(std::mem::take(&mut scope.pending), at);
+            let (finals, _) = self.make_final(std::mem::take(&mut scope.pending), at);
             touched = crate::answer::union(touched, finals);
-            touched = crate::answer::union(touched, self.answer_with(&kept, at));
         }
         self.index.scopes = scopes;
+        crate::answer::union(touched, self.answer_with_last_words(at))
+    }
+
+    /// Makes the last words of every scope final that has no final text. Whatever call they led to, they
+    /// are not hidden with it.
+    fn answer_with_last_words(&mut self, at: Millis) -> Touched {
+        let mut said: HashMap<Option<&CallId>, Vec<usize>> = HashMap::new();
+        for (idx, part) in self.parts.iter().enumerate() {
+            // An open text counts even while it is empty: it may still grow.
+            if part.kind.has_words() || self.text_at(idx).is_some_and(|it| it.open) {
+                said.entry(part.parent.as_ref()).or_default().push(idx);
+            }
+        }
+        let last_words: Vec<usize> =
+            said.into_values().flat_map(|texts| self.last_words(texts)).collect();
+        let mut touched = 0..0;
+        for idx in last_words {
+            touched = crate::answer::union(touched, self.withdraw(idx, TextRole::Final, at));
+        }
         touched
     }
 
-    /// Commentary that led to no call, where there is no answer: it is all there is of one.
-    fn answer_with(&mut self, commentary: &[usize], at: Millis) -> Touched {
-        let Some(&first) = commentary.first() else { return 0..0 };
-        let parent = &self.parts[first].parent;
-        let mut beside = self.parts.iter().filter(|it| it.parent == *parent);
-        let is_final = |it: &Part| match &it.kind {
-            PartKind::Text(text) => text.role == TextRole::Final,
-            _ => false,
-        };
-        if beside.any(is_final) {
-            return 0..0;
+    /// Texts of one scope that become final; none if one is final already.
+    fn last_words(&self, mut texts: Vec<usize>) -> Vec<usize> {
+        let role = |idx: usize| self.text_at(idx).map(|it| &it.role);
+        let is_open = |idx: usize| self.text_at(idx).is_some_and(|it| it.open);
+        let closed = || texts.iter().copied().filter(|&idx| !is_open(idx));
+        if closed().any(|idx| role(idx) == Some(&TextRole::Final)) {
+            return Vec::new();
         }
-        for &idx in commentary {
-            self.decide(idx, TextRole::Final, at);
-        }
-        first..self.parts.len()
+        let last_step = closed().next_back().map(|idx| self.parts[idx].step);
+        texts.retain(|&idx| {
+            let led_nowhere = role(idx) == Some(&TextRole::Commentary { call: None });
+            led_nowhere || is_open(idx) || Some(self.parts[idx].step) == last_step
+        });
+        texts
     }
 
     /// What only its provider calls commentary stays that, and waits for a call: the second value.

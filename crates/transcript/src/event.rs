@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    AsSent, CallId, ClientId, ErrorInfo, ExchangeId, MessageId, PartId, ResponseId, SessionId,
+    AsSent, CallId, ClientId, ErrorInfo, Evaluation, ExchangeId, MessageId, PartId, ResponseId,
+    SessionId, Truncated, Usage,
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,6 +20,10 @@ pub enum Event {
         agent: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         workspace: Option<String>,
+        /// A person of this server chose the workspace; without it the workspace is a suggestion. Never
+        /// kept on import.
+        #[serde(default, skip_serializing_if = "is_false")]
+        workspace_confirmed: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
@@ -28,6 +33,9 @@ pub enum Event {
         agent: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         workspace: Option<String>,
+        /// As in `session_created`.
+        #[serde(default, skip_serializing_if = "is_false")]
+        workspace_confirmed: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -254,6 +262,18 @@ pub enum Event {
         covers: Option<String>,
         by: String,
     },
+    /// The call needs no question: an earlier decision with this scope covers it.
+    ToolGranted {
+        call_id: CallId,
+        scope: Scope,
+        covers: String,
+    },
+    /// A decision for more than once no longer applies.
+    GrantRevoked {
+        scope: Scope,
+        covers: String,
+        by: String,
+    },
     /// `offset` counts UTF-8 bytes of that stream; one before its end replaces everything from there.
     ToolOutputDelta {
         call_id: CallId,
@@ -280,8 +300,12 @@ pub enum Event {
         output: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ErrorInfo>,
-        #[serde(default)]
-        duration_ms: u64,
+        /// One-line summary for people, if the tool's runner gave one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
+        /// Absent where nobody measured it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         truncated: Option<Truncated>,
     },
@@ -316,8 +340,9 @@ pub enum Event {
         /// In US dollars, where the agent or its provider says it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
-        #[serde(default)]
-        duration_ms: u64,
+        /// Absent where nobody measured it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
     },
 
     /// A question to or from another agent. `peer...` name the other side's session and run; the
@@ -362,10 +387,14 @@ pub enum Event {
         error: Option<ErrorInfo>,
     },
 
-    /// What an agent said and we could not read: kept and shown.
+    /// A line of an agent's output that could not be read: kept and shown.
     Unrecognized {
         source: String,
         raw: String,
+        /// Number of lines that this record stands for; `raw` is the first of them. The others are among the
+        /// program's raw lines only.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        lines: u64,
     },
 
     /// An event of a newer version, or one whose fields cannot be read: kept as it is and skipped.
@@ -528,37 +557,12 @@ pub struct WriteTarget {
     pub text: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Usage {
-    pub input_tokens: u64,
-    pub output_tokens: u64,
-    pub total_tokens: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cached_tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reasoning_tokens: Option<u64>,
+fn one() -> u64 {
+    1
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Truncated {
-    pub total_bytes: u64,
-    /// Where it was counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub total_lines: Option<u64>,
-    pub shown_bytes: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Evaluation {
-    pub criterion: String,
-    pub decision: String,
-    pub reason: String,
+fn is_one(number: &u64) -> bool {
+    *number == 1
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -1,4 +1,5 @@
-//! A JSON value within bounds: long texts keep their beginning, long lists their first entries.
+//! A JSON value within bounds: long texts keep their beginning and their end, long lists their first
+//! entries.
 //!
 //! With it the view of a call can be drawn however long its arguments or its result are. Whether there is
 //! one is a function of the value alone, also where everything is kept.
@@ -7,6 +8,8 @@ use serde_json::Value;
 
 /// How much of each text, and of each list, an excerpt keeps.
 pub const EXCERPT_PIECE: usize = 64 * 1024;
+/// How much of that is the end of the text.
+const EXCERPT_END: usize = 4 * 1024;
 /// A value of which more would be kept has none: it is not one that people read.
 const EXCERPT_MAX: usize = 1024 * 1024;
 
@@ -32,7 +35,7 @@ pub(crate) fn excerpt(value: &Value, edge: usize) -> Option<Value> {
 /// What is cut stays longer than [`EXCERPT_PIECE`], or as long, so that its length tells.
 fn cut(value: &Value) -> Value {
     match value {
-        Value::String(text) => text[..text.ceil_char_boundary(EXCERPT_PIECE)].into(),
+        Value::String(text) => cut_text(text).into(),
         Value::Array(items) => {
             let mut kept = 0;
             let items = items.iter().map(cut).take_while(|it| {
@@ -45,4 +48,15 @@ fn cut(value: &Value) -> Value {
         Value::Object(fields) => fields.iter().map(|(name, it)| (name.clone(), cut(it))).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
+}
+
+/// One that is hardly longer than the bound stays whole: its ends would overlap.
+fn cut_text(text: &str) -> String {
+    const LONGEST_CHAR: usize = 4;
+    if text.len() <= EXCERPT_PIECE + 2 * LONGEST_CHAR {
+        return text.to_owned();
+    }
+    let start = &text[..text.ceil_char_boundary(EXCERPT_PIECE - EXCERPT_END)];
+    let end = &text[text.floor_char_boundary(text.len() - EXCERPT_END)..];
+    format!("{start}{end}")
 }

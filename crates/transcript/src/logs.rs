@@ -150,7 +150,19 @@ fn any_event() -> impl Strategy<Value = Event> {
 
 fn session_event() -> impl Strategy<Value = Event> {
     prop_oneof![
-        Just(Event::SessionCreated { agent: "demo".into(), workspace: None, title: None }),
+        Just(Event::SessionCreated {
+            agent: "demo".into(),
+            workspace: None,
+            workspace_confirmed: false,
+            title: None
+        }),
+        any::<bool>().prop_map(|workspace_confirmed| Event::SessionUpdated {
+            agent: None,
+            workspace: Some("/w".into()),
+            workspace_confirmed,
+            title: None,
+            archived: None,
+        }),
         Just(Event::AgentLinked { cli_session_id: "x".into(), cwd: None, version: None }),
         (message(), role(), text()).prop_map(|(message_id, role, text)| Event::UserMessage {
             message_id,
@@ -193,8 +205,9 @@ fn session_event() -> impl Strategy<Value = Event> {
             before_message_id,
             reason: RewindReason::Retry,
         }),
+        Just(Event::GrantRevoked { scope: Scope::Session, covers: "c".into(), by: "me".into() }),
         text().prop_map(|text| Event::Notice { level: Level::Info, text }),
-        text().prop_map(|raw| Event::Unrecognized { source: "pi".into(), raw }),
+        text().prop_map(|raw| Event::Unrecognized { source: "pi".into(), raw, lines: 1 }),
         Just(Event::Other(Map::from_iter([("type".to_owned(), json!("of_tomorrow"))]))),
     ]
 }
@@ -226,7 +239,7 @@ fn run_event() -> impl Strategy<Value = Event> {
             error: None,
             usage: None,
             cost: None,
-            duration_ms: 5,
+            duration_ms: Some(5),
         }),
         (message(), text(), steer_state()).prop_map(|(message_id, text, state)| {
             Event::MessageSteered { message_id, text, state }
@@ -328,6 +341,11 @@ fn call_event() -> impl Strategy<Value = Event> {
                 by: "me".into(),
             }
         }),
+        call().prop_map(|call_id| Event::ToolGranted {
+            call_id,
+            scope: Scope::Session,
+            covers: "c".into(),
+        }),
         (call(), stream, 0..40_000u64, text()).prop_map(|(call_id, stream, offset, delta)| {
             Event::ToolOutputDelta { call_id, stream, offset, delta }
         }),
@@ -338,7 +356,8 @@ fn call_event() -> impl Strategy<Value = Event> {
             result: Some(Value::from(7)),
             output: None,
             error: (!ok).then_some(error),
-            duration_ms: 3,
+            summary: None,
+            duration_ms: Some(3),
             truncated: None,
         }),
     ]

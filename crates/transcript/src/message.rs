@@ -108,7 +108,8 @@ pub struct Finish {
     pub error: Option<ErrorInfo>,
     pub usage: Option<Usage>,
     pub cost: Option<f64>,
-    pub duration_ms: u64,
+    /// None where it is not known.
+    pub duration_ms: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -148,8 +149,9 @@ impl Part {
             PartKind::Text(text) => text.open,
             PartKind::Thinking(thinking) => thinking.open,
             PartKind::Call(call) => call.is_open(),
-            PartKind::Steered(_) | PartKind::Exchange(_) => true,
-            PartKind::Notice { .. } | PartKind::Unrecognized { .. } => false,
+            // The last unrecognized part of an answer stands for all that follow.
+            PartKind::Steered(_) | PartKind::Exchange(_) | PartKind::Unrecognized { .. } => true,
+            PartKind::Notice { .. } => false,
         }
     }
 }
@@ -161,8 +163,28 @@ pub enum PartKind {
     Call(Box<Call>),
     Steered(Steered),
     Exchange(Box<Exchange>),
-    Notice { level: Level, text: String },
-    Unrecognized { source: String, raw: String },
+    Notice {
+        level: Level,
+        text: String,
+    },
+    /// `lines`: how many it stands for; `raw` is the first of them.
+    Unrecognized {
+        source: String,
+        raw: String,
+        lines: u64,
+    },
+}
+
+impl PartKind {
+    /// Text that counts: neither blank, nor discarded, nor a call's arguments that leaked into the text.
+    pub fn has_words(&self) -> bool {
+        match self {
+            Self::Text(text) => {
+                text.role != TextRole::Discarded && !text.leaked && !text.text.trim().is_empty()
+            }
+            _ => false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -250,6 +272,8 @@ pub struct Call {
     pub validation: Option<Validation>,
     pub provider_data: Option<Value>,
     pub approval: Option<Approval>,
+    /// The earlier decision because of which nobody was asked.
+    pub granted: Option<Granted>,
     /// The arguments as a person changed them before it was allowed; see [`Call::input`].
     pub edited: Option<Body>,
     /// The arguments that count as a value, in which long texts and lists are cut; none while they come, and
@@ -295,7 +319,16 @@ pub struct Resolution {
     /// What ran instead of what was proposed.
     pub arguments: Option<String>,
     pub feedback: Option<String>,
+    /// Its scope, if that is more than this call; see [`crate::Covers`].
+    pub covers: Option<String>,
     pub by: String,
+}
+
+/// A decision for more than once that a later call was allowed by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    pub scope: Scope,
+    pub covers: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -319,7 +352,10 @@ pub struct Outcome {
     /// Those that the result names.
     pub files: Vec<Attachment>,
     pub error: Option<ErrorInfo>,
-    pub duration_ms: u64,
+    /// One-line summary for people: the given one, else one made from the result.
+    pub summary: String,
+    /// None where it is not known.
+    pub duration_ms: Option<u64>,
     pub truncated: Option<Truncated>,
 }
 

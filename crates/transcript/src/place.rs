@@ -13,6 +13,12 @@ use crate::{
     TextRole, Thinking,
 };
 
+/// Unrecognized parts of one answer that are kept one by one. One more stands for all that follow.
+pub const MAX_UNRECOGNIZED: usize = 50;
+
+/// The source of parts that an import keeps for its own format. They are content, and never folded.
+pub const FOREIGN_PART: &str = "part";
+
 /// Where things are, so that a record costs the same however long the answer is.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Index {
@@ -24,6 +30,8 @@ pub(crate) struct Index {
     pub(crate) scopes: Scopes,
     /// Closed texts that are JSON: candidates for leaked arguments.
     pub(crate) json_texts: Vec<usize>,
+    n_unrecognized: usize,
+    last_unrecognized: usize,
     body_edge: usize,
 }
 
@@ -37,6 +45,8 @@ impl Index {
             exchanges: HashMap::new(),
             scopes: Scopes::default(),
             json_texts: Vec::new(),
+            n_unrecognized: 0,
+            last_unrecognized: 0,
             body_edge,
         }
     }
@@ -212,6 +222,28 @@ impl Answer {
         }
     }
 
+    /// Keeps the first ones one by one; the next stands for all that follow. So an answer stays small however
+    /// much its program prints that nobody can read.
+    pub(crate) fn unrecognized(&mut self, event: &Event, at: Millis) -> Touched {
+        let Some(kind) = aside(event, at) else { return 0..0 };
+        let PartKind::Unrecognized { source, lines: more, .. } = &kind else { return 0..0 };
+        if source == FOREIGN_PART {
+            return self.push(kind, None, at);
+        }
+        let last = self.index.last_unrecognized;
+        if self.index.n_unrecognized > MAX_UNRECOGNIZED
+            && let Some(PartKind::Unrecognized { lines, .. }) =
+                self.parts.get_mut(last).map(|part| &mut part.kind)
+        {
+            *lines = lines.saturating_add(*more);
+            return last..last + 1;
+        }
+        let touched = self.push(kind, None, at);
+        self.index.n_unrecognized += 1;
+        self.index.last_unrecognized = touched.start;
+        touched
+    }
+
     fn push(&mut self, kind: PartKind, parent: Option<&CallId>, at: Millis) -> Touched {
         let step = self.index.scopes.of(parent).last_step;
         self.parts.push(Part {
@@ -246,8 +278,8 @@ pub(crate) fn aside(event: &Event, at: Millis) -> Option<PartKind> {
         Event::Notice { level, text } => {
             Some(PartKind::Notice { level: *level, text: text.clone() })
         }
-        Event::Unrecognized { source, raw } => {
-            Some(PartKind::Unrecognized { source: source.clone(), raw: raw.clone() })
+        Event::Unrecognized { source, raw, lines } => {
+            Some(PartKind::Unrecognized { source: source.clone(), raw: raw.clone(), lines: *lines })
         }
         Event::AgentMessage {
             exchange_id,

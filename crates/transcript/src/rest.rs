@@ -51,8 +51,13 @@ impl Rest<'_> {
         // In a broken log a run may begin again.
         if let Some(run) = self.transcript.summary.open_run.clone() {
             let status = RunStatus::Cancelled;
-            let finish =
-                Event::RunFinish { status, error: None, usage: None, cost: None, duration_ms: 0 };
+            let finish = Event::RunFinish {
+                status,
+                error: None,
+                usage: None,
+                cost: None,
+                duration_ms: None,
+            };
             self.say(Some(&run), finish);
         }
     }

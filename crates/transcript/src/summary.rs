@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     CallId, ClientTool, Decision, Direction, ErrorCode, Event, ExchangeId, ExchangeMode,
@@ -19,7 +19,13 @@ pub struct Summary {
     /// As given; see [`Summary::title`] for what to show.
     pub given_title: Option<String>,
     pub first_words: Option<String>,
-    pub workspace: Option<String>,
+    /// The message that `first_words` is from.
+    pub titled_by: Option<MessageId>,
+    /// The folder that the log names last, whether or not it is confirmed: see [`Summary::workspace`].
+    #[serde(rename = "workspace")]
+    pub named_workspace: Option<String>,
+    /// A person of this server chose it. Logs of earlier versions do not say, so theirs is not confirmed.
+    pub workspace_confirmed: bool,
     pub archived: bool,
     pub created_at: Millis,
     pub updated_at: Millis,
@@ -28,8 +34,9 @@ pub struct Summary {
     pub open_run: Option<ResponseId>,
     /// Calls of the open run that wait for a person.
     pub open_approvals: BTreeSet<CallId>,
-    /// What a person has allowed for the whole session.
-    pub granted: BTreeSet<String>,
+    /// Session grants with their times; see [`crate::Covers`].
+    #[serde(deserialize_with = "granted")]
+    pub granted: BTreeMap<String, Millis>,
     pub last_run_failed: bool,
     /// Messages that were accepted and wait for their run.
     pub queued: u32,
@@ -69,6 +76,9 @@ pub struct Resuming {
 pub struct Linked {
     pub cli_session_id: String,
     pub version: Option<String>,
+    /// The folder in which the program had the conversation.
+    #[serde(default)]
+    pub cwd: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,12 +106,23 @@ pub enum SessionState {
     Failed,
 }
 
-const TITLE_CHARS: usize = 50;
+/// An automatic title is at most this long; how much of it is seen is up to the page.
+const TITLE_CHARS: usize = 200;
 
 impl Summary {
     pub fn title(&self) -> &str {
         let title = self.given_title.as_deref().or(self.first_words.as_deref());
         title.unwrap_or("New session")
+    }
+
+    /// The session's own workspace: one that a person of this server chose.
+    pub fn workspace(&self) -> Option<&str> {
+        self.named_workspace.as_deref().filter(|_| self.workspace_confirmed)
+    }
+
+    /// The workspace that an imported log names. It is not used until a person confirms it.
+    pub fn suggested_workspace(&self) -> Option<&str> {
+        self.named_workspace.as_deref().filter(|_| !self.workspace_confirmed)
     }
 
     pub fn state(&self) -> SessionState {
@@ -130,9 +151,11 @@ impl Summary {
     }
 
     /// Takes in one record; true if anything but the time of the last change is different now.
+    ///
+    /// That time is about the conversation: renaming or archiving a session does not make it newer.
     pub fn apply(&mut self, record: &Record) -> bool {
         let changed = self.take_in(record);
-        if changed {
+        if changed && !matches!(record.event, Event::SessionUpdated { .. }) {
             self.updated_at = record.at;
         }
         changed
@@ -140,20 +163,20 @@ impl Summary {
 
     fn take_in(&mut self, record: &Record) -> bool {
         match &record.event {
-            Event::SessionCreated { agent, workspace, title } => {
+            Event::SessionCreated { agent, workspace, workspace_confirmed, title } => {
                 self.agent.clone_from(agent);
-                self.workspace.clone_from(workspace);
+                self.name_workspace(workspace.as_ref(), *workspace_confirmed);
                 self.given_title.clone_from(title);
                 self.created_at = record.at;
             }
-            Event::SessionUpdated { agent, workspace, title, archived } => {
+            Event::SessionUpdated { agent, workspace, workspace_confirmed, title, archived } => {
                 // Another agent knows nothing of this one's conversation.
                 if agent.as_ref().is_some_and(|it| *it != self.agent) {
                     self.linked = None;
                     self.resuming = Resuming::default();
                 }
                 self.agent = agent.clone().unwrap_or_else(|| self.agent.clone());
-                self.workspace = workspace.clone().or_else(|| self.workspace.take());
+                self.name_workspace(workspace.as_ref(), *workspace_confirmed);
                 self.given_title = title.clone().or_else(|| self.given_title.take());
                 self.archived = archived.unwrap_or(self.archived);
             }
@@ -168,6 +191,7 @@ impl Summary {
                 }
                 if self.first_words.is_none() && !is_instruction {
                     self.first_words = first_words(text);
+                    self.titled_by = self.first_words.is_some().then(|| message_id.clone());
                 }
             }
             Event::MessageQueued { .. } => self.queued += 1,
@@ -193,7 +217,11 @@ impl Summary {
             Event::ToolApprovalResolved { call_id, decision, scope, covers, .. } => {
                 self.open_approvals.remove(call_id);
                 let holds_on = (*decision, *scope) == (Decision::Accepted, Some(Scope::Session));
-                self.granted.extend(covers.clone().filter(|_| holds_on));
+                let covers = covers.clone().filter(|_| holds_on);
+                self.granted.extend(covers.map(|it| (it, record.at)));
+            }
+            Event::GrantRevoked { scope: Scope::Session, covers, .. } => {
+                return self.granted.remove(covers).is_some();
             }
             Event::RunFinish { status, usage, cost, error, .. } => {
                 let has_exited = error.as_ref().is_some_and(|it| it.code == ErrorCode::AgentExited);
@@ -205,9 +233,9 @@ impl Summary {
                 self.open_approvals.clear();
                 self.last_run_failed = *status == RunStatus::Failed;
             }
-            Event::AgentLinked { cli_session_id, version, .. } => {
+            Event::AgentLinked { cli_session_id, version, cwd } => {
                 let (cli_session_id, version) = (cli_session_id.clone(), version.clone());
-                self.linked = Some(Linked { cli_session_id, version });
+                self.linked = Some(Linked { cli_session_id, version, cwd: cwd.clone() });
                 self.resuming = Resuming { has_spoken: true, ..Resuming::default() };
             }
             Event::StepStart { .. } => {
@@ -244,6 +272,12 @@ impl Summary {
             Event::AgentCallbackResult { exchange_id, .. } => {
                 return self.open_exchanges.remove(exchange_id).is_some();
             }
+            // The message that gave the title is replaced: so is the title.
+            Event::HistoryRewound { before_message_id, .. }
+                if self.titled_by.as_ref().is_some_and(|it| it.as_str() == before_message_id) =>
+            {
+                (self.first_words, self.titled_by) = (None, None);
+            }
             // What waits is to start when a person says so; that goes for a message without a run, too.
             Event::QueueHeld { .. } => return std::mem::take(&mut self.unanswered),
             Event::AgentMessage { .. }
@@ -264,6 +298,8 @@ impl Summary {
             | Event::ToolArgumentsDelta { .. }
             | Event::ToolArgumentsDone { .. }
             | Event::ToolRunning { .. }
+            | Event::ToolGranted { .. }
+            | Event::GrantRevoked { .. }
             | Event::ToolOutputDelta { .. }
             | Event::ToolRetry { .. }
             | Event::ToolResult { .. }
@@ -274,6 +310,24 @@ impl Summary {
             | Event::Other(_) => return false,
         }
         true
+    }
+}
+
+impl Summary {
+    /// A suggestion never replaces a confirmed workspace.
+    fn name_workspace(&mut self, workspace: Option<&String>, is_confirmed: bool) {
+        let Some(workspace) = workspace.filter(|_| is_confirmed || !self.workspace_confirmed)
+        else {
+            return;
+        };
+        // Programs find a conversation only in the folder in which they had it.
+        let is_elsewhere = |it: &Linked| it.cwd.as_ref().is_some_and(|cwd| cwd != workspace);
+        if self.linked.as_ref().is_some_and(is_elsewhere) {
+            self.linked = None;
+            self.resuming = Resuming::default();
+        }
+        self.named_workspace = Some(workspace.clone());
+        self.workspace_confirmed = is_confirmed;
     }
 }
 
@@ -289,12 +343,25 @@ impl Resuming {
     }
 }
 
-/// The first line that says something, cut to the length of a title.
+/// Also a list without times, as earlier versions have stored it.
+fn granted<'de, D: Deserializer<'de>>(given: D) -> Result<BTreeMap<String, Millis>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        WithTimes(BTreeMap<String, Millis>),
+        List(Vec<String>),
+    }
+    Ok(match Stored::deserialize(given)? {
+        Stored::WithTimes(granted) => granted,
+        Stored::List(list) => list.into_iter().map(|it| (it, Millis::default())).collect(),
+    })
+}
+
+/// Returns the first line that is not blank, cut to the length of a title, if possible after a word.
 fn first_words(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    let mut words: String = line.chars().take(TITLE_CHARS).collect();
-    if words.len() < line.len() {
-        words.push('…');
-    }
-    Some(words)
+    let Some((end, _)) = line.char_indices().nth(TITLE_CHARS) else { return Some(line.to_owned()) };
+    let cut = &line[..end];
+    let words = cut.rsplit_once(char::is_whitespace).map_or(cut, |(words, _)| words.trim_end());
+    Some(format!("{words}…"))
 }

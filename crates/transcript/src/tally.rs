@@ -144,6 +144,10 @@ impl Answer {
         self.tally.having(Trait::InterruptedCall).len()
     }
 
+    pub fn failed_calls(&self) -> impl Iterator<Item = &Call> {
+        self.tally.having(Trait::FailedCall).iter().filter_map(|&idx| self.call_at(idx))
+    }
+
     /// Those that wait for a person's decision.
     pub fn waiting_calls(&self) -> impl Iterator<Item = &Call> {
         self.tally.having(Trait::WaitingCall).iter().filter_map(|&idx| self.call_at(idx))

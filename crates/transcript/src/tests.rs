@@ -6,4 +6,7 @@ mod excerpts;
 mod laws;
 mod pausing;
 mod resting;
+mod titles;
+mod unrecognized;
 mod wire;
+mod workspaces;

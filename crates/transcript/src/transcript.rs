@@ -227,7 +227,8 @@ pub fn is_of_session(event: &Event) -> bool {
         | Event::MessageDropped { .. }
         | Event::QueueHeld { .. }
         | Event::QueueReleased {}
-        | Event::HistoryRewound { .. } => true,
+        | Event::HistoryRewound { .. }
+        | Event::GrantRevoked { .. } => true,
         Event::MessageSteered { .. }
         | Event::RunStart { .. }
         | Event::StepStart { .. }
@@ -245,6 +246,7 @@ pub fn is_of_session(event: &Event) -> bool {
         | Event::ToolRunning { .. }
         | Event::ToolApprovalRequested { .. }
         | Event::ToolApprovalResolved { .. }
+        | Event::ToolGranted { .. }
         | Event::ToolOutputDelta { .. }
         | Event::ToolRetry { .. }
         | Event::ToolResult { .. }

@@ -70,6 +70,36 @@ fn with_several_calls_each_takes_the_text_since_the_call_before() {
 }
 
 #[test]
+fn a_run_without_final_text_has_its_last_words_as_its_answer() {
+    let log = "
+        step_start {'index':0}
+        text_done {'partId':'p0','text':'First.'}
+        tool_call_start {'callId':'c1','toolName':'a','executor':'server'}
+        step_finish {'index':0,'finishReason':'tool-calls'}
+        step_start {'index':1}
+        text_done {'partId':'p2','text':'The answer is 42.'}
+        tool_call_start {'callId':'c3','toolName':'b','executor':'server'}
+        step_finish {'index':1,'finishReason':'tool-calls'}
+        step_start {'index':2}
+        step_finish {'index':2,'finishReason':'stop'}
+        ";
+    for status in ["completed", "failed", "cancelled"] {
+        let log = format!("{log}\nrun_finish {{'status':'{status}'}}");
+        let expected = format!(
+            r#"answer r {status}
+  commentary for c1: "First."
+  call a streaming_input, commentary Some("First.")
+  final: "The answer is 42."
+  call b streaming_input, commentary None
+  content "The answer is 42."
+"#
+        );
+        let transcript = Transcript::replay(&parse(&log));
+        assert_eq!(sketch(&transcript.messages[0]), expected);
+    }
+}
+
+#[test]
 fn text_is_undecided_while_its_step_is_open_and_kept_when_cancelled() {
     let open = "
         step_start {'index':0}
@@ -170,9 +200,9 @@ fn a_sub_agent_that_works_beside_others_keeps_its_words() {
         expect![[r#"
             answer r completed
               call task streaming_input, commentary None
-              in c1: commentary for c4: "Inner words."
+              in c1: final: "Inner words."
               call read streaming_input, commentary None
-              in c1: call look streaming_input, commentary Some("Inner words.")
+              in c1: call look streaming_input, commentary None
               content ""
         "#]],
     );

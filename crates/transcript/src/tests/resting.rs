@@ -103,7 +103,7 @@ fn every_beginning_of_a_busy_session_loses_nothing() {
         r1 {"type":"text_done","partId":"p1","text":"I ask"}
         r1 {"type":"tool_approval_resolved","callId":"c1","decision":"withdrawn","by":"callboard"}
         r1 {"type":"agent_callback_result","exchangeId":"x1","direction":"sent","agent":"demo","peerSessionId":"s2","ok":false,"error":{"code":"agent_cancelled","message":"The session was imported before the answer came."}}
-        r1 {"type":"tool_result","callId":"c1","toolName":"shell","ok":false,"error":{"code":"tool_interrupted","message":"Tool call had not ended when the session was imported"},"durationMs":0}
+        r1 {"type":"tool_result","callId":"c1","toolName":"shell","ok":false,"error":{"code":"tool_interrupted","message":"Tool call had not ended when the session was imported"}}
         r1 {"type":"step_finish","index":0,"finishReason":"cancelled"}
         r1 {"type":"output_cancelled","reason":"import"}
         r1 {"type":"run_finish","status":"cancelled","durationMs":12}

@@ -1,0 +1,156 @@
+//! A tool call's result in one line, for a place that has no room for all of it.
+
+use serde_json::{Map, Value};
+
+use crate::{Body, ErrorInfo, arguments_summary};
+
+const MAX_CHARS: usize = 120;
+/// Fields that hold what a tool has to say as text.
+const TEXTS: [&str; 4] = ["text", "content", "output", "stdout"];
+const EXIT_CODES: [&str; 2] = ["exitCode", "exit_code"];
+
+/// `Found 3 entities`, `12 lines`, `exit 1`, the line itself where there is only one, or why the call failed.
+/// Never empty, and never more than one line.
+pub(crate) fn result_summary(
+    result: Option<&Value>,
+    error: Option<&ErrorInfo>,
+    stdout: &Body,
+    stderr: &Body,
+) -> String {
+    if let Some(error) = error {
+        return first_line(&error.message).unwrap_or_else(|| "The call failed.".to_owned());
+    }
+    let exit_code = result.and_then(|it| EXIT_CODES.iter().find_map(|name| it.get(name)?.as_i64()));
+    if let Some(code) = exit_code.filter(|it| *it != 0) {
+        return format!("exit {code}");
+    }
+    let printed = [stdout, stderr].into_iter().find(|it| !it.is_empty());
+    let said = match result {
+        Some(result) if exit_code.is_none() => summary_of(result),
+        _ => None,
+    };
+    let printed = || printed.and_then(|it| text_summary(it.head(), it.lines()));
+    said.or_else(printed).unwrap_or_else(|| "(no output)".to_owned())
+}
+
+fn summary_of(result: &Value) -> Option<String> {
+    match result {
+        Value::Null => None,
+        Value::String(text) => text_summary(text, text.lines().count() as u64),
+        Value::Array(items) => Some(found(items.len(), "items")),
+        Value::Object(fields) => object_summary(fields),
+        Value::Bool(_) | Value::Number(_) => Some(result.to_string()),
+    }
+}
+
+/// An object with one list is that list with remarks; one with a text is that text.
+fn object_summary(fields: &Map<String, Value>) -> Option<String> {
+    let mut lists = fields.iter().filter_map(|(name, it)| Some((name, it.as_array()?)));
+    if let (Some((name, items)), None) = (lists.next(), lists.next())
+        && is_word(name)
+    {
+        return Some(found(items.len(), name));
+    }
+    let text = TEXTS.iter().find_map(|name| fields.get(*name)?.as_str());
+    if let Some(summary) = text.and_then(|it| text_summary(it, it.lines().count() as u64)) {
+        return Some(summary);
+    }
+    let summary = arguments_summary(&Value::Object(fields.clone()).to_string());
+    first_line(&summary)
+}
+
+fn text_summary(text: &str, lines: u64) -> Option<String> {
+    match lines {
+        0 | 1 => first_line(text),
+        lines => Some(format!("{lines} lines")),
+    }
+}
+
+fn found(count: usize, name: &str) -> String {
+    let name = name.replace('_', " ");
+    match count {
+        1 => format!("Found 1 {}", singular(&name)),
+        count => format!("Found {count} {name}"),
+    }
+}
+
+fn is_word(name: &str) -> bool {
+    name.len() <= 30 && name.chars().all(|it| it.is_ascii_alphabetic() || it == '_')
+}
+
+fn singular(name: &str) -> String {
+    if let Some(stem) = name.strip_suffix("ies") {
+        return format!("{stem}y");
+    }
+    let with_e = ["ches", "shes", "xes", "sses"].iter().any(|it| name.ends_with(it));
+    let stem = name.strip_suffix(if with_e { "es" } else { "s" });
+    stem.unwrap_or(name).to_owned()
+}
+
+/// The first line that is not blank, cut where it is long.
+fn first_line(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|it| !it.is_empty())?;
+    Some(match line.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::result_summary;
+    use crate::{Body, ErrorCode, ErrorInfo};
+
+    #[track_caller]
+    fn check(result: Value, stdout: &str, summary: &str) {
+        let mut printed = Body::default();
+        printed.push(stdout);
+        let said = result_summary(Some(&result), None, &printed, &Body::default());
+        assert_eq!(said, summary, "{result}");
+    }
+
+    #[test]
+    fn counts_lists_by_their_name() {
+        check(json!({"entities": [1, 2, 3]}), "", "Found 3 entities");
+        check(json!({"entities": [1], "truncated": false}), "", "Found 1 entity");
+        check(json!({"matches": [{}]}), "", "Found 1 match");
+        check(json!({"open_files": []}), "", "Found 0 open files");
+        check(json!([1, 2]), "", "Found 2 items");
+        check(json!({"a b": [1], "n": 2}), "", "a b: [1], n: 2");
+    }
+
+    #[test]
+    fn texts_are_a_line_or_a_number_of_lines() {
+        check(json!("done"), "", "done");
+        check(json!("one\ntwo\n"), "", "2 lines");
+        check(json!({"path": "a", "text": "one\ntwo\nthree", "lines": 3}), "", "3 lines");
+        check(json!({"exitCode": 0}), "one\ntwo\n", "2 lines");
+        check(json!({"exitCode": 0}), "  fine \n", "fine");
+        check(json!("x".repeat(121)), "", &format!("{}...", "x".repeat(120)));
+    }
+
+    #[test]
+    fn says_how_a_command_ended_only_where_it_failed() {
+        check(json!({"exitCode": 1}), "one\ntwo\n", "exit 1");
+        check(json!({"exitCode": 0}), "", "(no output)");
+        check(json!(null), "", "(no output)");
+        check(json!(""), "", "(no output)");
+    }
+
+    #[test]
+    fn other_values_are_written_plainly() {
+        check(json!({"zone": "Asia/Tokyo", "ok": true}), "", "zone: 'Asia/Tokyo', ok: true");
+        check(json!(42), "", "42");
+        check(json!({}), "", "(no output)");
+    }
+
+    #[test]
+    fn a_failed_call_says_why() {
+        let error = ErrorInfo::new(ErrorCode::ToolError, "\nNo such file\nat line 3");
+        let empty = Body::default();
+        let said = result_summary(Some(&json!({"exitCode": 2})), Some(&error), &empty, &empty);
+        assert_eq!(said, "No such file");
+    }
+}
