@@ -16,8 +16,9 @@ use transcript::{
 use crate::index::Behind;
 use crate::message::{self, MessageKind};
 use crate::sql::{int, seq};
+use crate::stage::Staged;
 use crate::stream::{self, StreamRow};
-use crate::{AppendError, Error, blob, body, session};
+use crate::{AppendError, Error, blob, body, damage, session};
 
 /// Above this many sessions all are forgotten, which costs a few lookups.
 const REMEMBERED: usize = 1024;
@@ -29,6 +30,7 @@ pub(crate) struct Sessions {
     pub(crate) behind: Behind,
     /// By the transaction that is under way.
     pub(crate) written: Written,
+    pub(crate) staged: Staged,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -73,7 +75,7 @@ impl Sessions {
             self.behind.add(session.key);
         }
         self.written.records += records.len() as u64;
-        self.written.bytes += std::mem::take(&mut session.bytes);
+        self.written.bytes += session.take_bytes();
         Ok(Ok(()))
     }
 
@@ -90,16 +92,22 @@ impl Sessions {
     }
 }
 
-struct Session {
-    key: i64,
-    head: Seq,
-    summary: Summary,
+pub(crate) struct Session {
+    pub(crate) key: i64,
+    pub(crate) head: Seq,
+    pub(crate) summary: Summary,
     /// Those that are open, as far as they were needed.
     streams: HashMap<StreamKey, OpenStream>,
     /// The run that was written to last.
     answer: Option<Answer>,
     /// Written since it was last asked for.
     bytes: u64,
+}
+
+/// Changes made by an append.
+pub(crate) struct Added {
+    is_changed: bool,
+    has_records: bool,
 }
 
 struct OpenStream {
@@ -129,12 +137,21 @@ impl Session {
         Ok(Some(Self::new(key, head, summary)))
     }
 
-    fn new(key: i64, head: Seq, summary: Summary) -> Self {
+    pub(crate) fn new(key: i64, head: Seq, summary: Summary) -> Self {
         Self { key, head, summary, streams: HashMap::new(), answer: None, bytes: 0 }
     }
 
     /// False if there were only deltas.
     fn append(&mut self, db: &Connection, records: &[Record]) -> Result<bool, Error> {
+        let Added { is_changed, has_records } = self.add(db, records)?;
+        if is_changed {
+            session::update(db, self.key, &self.summary)?;
+        }
+        Ok(has_records)
+    }
+
+    /// Writes records and derived rows, but not the session's own row.
+    pub(crate) fn add(&mut self, db: &Connection, records: &[Record]) -> Result<Added, Error> {
         let (mut is_changed, mut has_records) = (false, false);
         for record in records {
             self.remember_answer(db, record)?;
@@ -147,10 +164,12 @@ impl Session {
             }
             self.head = record.seq;
         }
-        if is_changed {
-            session::update(db, self.key, &self.summary)?;
-        }
-        Ok(has_records)
+        Ok(Added { is_changed, has_records })
+    }
+
+    /// Returns the bytes written since the last call.
+    pub(crate) fn take_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.bytes)
     }
 
     /// Afterwards `answer` is the message that the record is part of, if it is part of a run's.
@@ -264,17 +283,19 @@ impl Session {
         self.bytes += body.len() as u64;
         let kept = body::keep(db, self.key, body)?;
         blob::add_attached(db, self.key, &record.event)?;
+        let response = record.response_id.as_ref().map(ResponseId::as_str);
         db.prepare_cached(
-            "INSERT INTO records (session, seq, at, response, body, cuts)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO records (session, seq, at, response, body, cuts, sum)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?
         .execute(params![
             self.key,
             int(record.seq),
             record.at.0,
-            record.response_id.as_ref().map(ResponseId::as_str),
+            response,
             kept.body,
             kept.cuts,
+            damage::sum(record.seq, record.at, response, &kept),
         ])?;
         Ok(())
     }

@@ -3,11 +3,18 @@
 //! The file is a database like ours: put into an empty folder as `callboard.db`, it can be opened.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::writer::Job;
 use crate::{Error, Store, lock};
+
+/// The first bytes of a SQLite file.
+const MAGIC: &[u8] = b"SQLite format 3\0";
 
 impl Store {
     /// Gives the size of the file, in bytes. One that is there already stays as it is. Until the
@@ -19,6 +26,7 @@ impl Store {
 
     fn write_backup(&self, to: &Path) -> Result<u64, Error> {
         refuse_existing(to)?;
+        remove_dead_parts(to.parent().unwrap_or(Path::new("")));
         let part = part_name(to)?;
         let done = self.write_part(&part).and_then(|size| {
             refuse_existing(to)?;
@@ -39,11 +47,70 @@ impl Store {
         options.write(true).create_new(true);
         lock::private(&mut options);
         let file = options.open(part)?;
-        let name = part.to_str().ok_or_else(|| invalid("the file's name is not text"))?;
-        self.inner.readers.apart()?.execute("VACUUM INTO ?1", [name])?;
+        // While this lock is held, no other process treats the file as left behind.
+        file.lock()?;
+        match self.check_files() {
+            Ok(()) => copy(&self.inner.readers.apart()?, part)?,
+            // A new connection would open another file, or none.
+            Err(_) => self.rescue(part)?,
+        }
         file.sync_all()?;
         Ok(file.metadata()?.len())
     }
+
+    fn rescue(&self, to: &Path) -> Result<(), Error> {
+        let (done, answer) = oneshot::channel();
+        self.send(Job::Rescue { to: to.to_owned(), done });
+        answer.blocking_recv().unwrap_or(Err(Error::Closed))
+    }
+}
+
+/// Copies the database to an empty file.
+pub(crate) fn copy(db: &Connection, to: &Path) -> Result<(), Error> {
+    let name = to.to_str().ok_or_else(|| invalid("the file's name is not text"))?;
+    db.execute("VACUUM INTO ?1", [name])?;
+    Ok(())
+}
+
+/// Removes the files that killed backups have left in a folder. A backup in progress holds a lock on its
+/// file; files of versions without that lock are kept while a process with their pid lives.
+pub(crate) fn remove_dead_parts(folder: &Path) {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(pid_of_part) else { continue };
+        let path = entry.path();
+        if is_dead(pid) && is_unfinished_backup(&path) {
+            match fs::remove_file(&path) {
+                Ok(()) => tracing::info!(file = %path.display(), "removed an unfinished backup"),
+                Err(error) => {
+                    tracing::warn!(file = %path.display(), %error, "an unfinished backup stays");
+                }
+            }
+        }
+    }
+}
+
+/// Returns the pid in a name made by [`part_name`].
+fn pid_of_part(name: &str) -> Option<u32> {
+    let (_, made_by) = name.strip_prefix('.')?.strip_suffix(".part")?.rsplit_once('.')?;
+    let (pid, number) = made_by.split_once('-')?;
+    number.parse::<u64>().ok()?;
+    pid.parse().ok()
+}
+
+fn is_dead(pid: u32) -> bool {
+    // This process locks its own files. Without /proc no process is known to be dead.
+    pid == std::process::id()
+        || Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// Returns whether this is an SQLite file or empty, and not locked.
+fn is_unfinished_backup(path: &Path) -> bool {
+    let Ok(mut file) = File::open(path) else { return false };
+    let mut magic = Vec::new();
+    let read = Read::by_ref(&mut file).take(MAGIC.len() as u64).read_to_end(&mut magic);
+    read.is_ok() && (magic.is_empty() || magic == MAGIC) && file.try_lock().is_ok()
 }
 
 fn refuse_existing(path: &Path) -> Result<(), Error> {

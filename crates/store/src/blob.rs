@@ -49,7 +49,12 @@ pub(crate) fn read(db: &Connection, hash: &str) -> Result<Option<Vec<u8>>, Error
         .prepare_cached("SELECT data FROM blobs WHERE hash = ?1")?
         .query_row(params![hash.as_bytes()], |row| row.get(0))
         .optional()?;
-    data.map(|it| decompress(&it)).transpose()
+    let Some(data) = data else { return Ok(None) };
+    let value = decompress(&data)?;
+    match blake3::hash(&value) == hash {
+        true => Ok(Some(value)),
+        false => Err(Error::Damaged(format!("the value {} is not as written", hash.to_hex()))),
+    }
 }
 
 /// From now on the session names this blob; false if it did so before, or if it is no hash.
@@ -89,7 +94,8 @@ pub(crate) fn compress(value: &[u8]) -> Result<Vec<u8>, Error> {
 }
 
 pub(crate) fn decompress(data: &[u8]) -> Result<Vec<u8>, Error> {
-    Ok(zstd::decode_all(data)?)
+    zstd::decode_all(data)
+        .map_err(|error| Error::Damaged(format!("a compressed value cannot be read: {error}")))
 }
 
 fn put_loose(db: &Connection, value: &[u8], at: Millis) -> Result<String, Error> {

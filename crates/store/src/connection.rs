@@ -7,9 +7,12 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction};
 
+use crate::interrupt::Interrupt;
 use crate::{Error, OpenError, Sync, lock};
 
 const FILE: &str = "callboard.db";
+/// Written by a server after the store is open.
+const SERVER_FILE: &str = "server.json";
 
 /// Migration n brings the schema from version n - 1 to n. Released ones never change.
 const MIGRATIONS: &[&str] = &[
@@ -19,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema_4.sql"),
     include_str!("schema_5.sql"),
     include_str!("schema_6.sql"),
+    include_str!("schema_7.sql"),
 ];
 
 /// More readers than this are served, by connections that are closed again.
@@ -42,6 +46,7 @@ pub(crate) fn wal_file(dir: &Path) -> PathBuf {
 
 /// The one connection that writes. Makes the file if there is none, and migrates it.
 pub(crate) fn writer(dir: &Path, sync: Sync) -> Result<Connection, OpenError> {
+    refuse_emptied(dir)?;
     make_private(&file(dir))?;
     let mut db = Connection::open_with_flags(
         file(dir),
@@ -57,6 +62,8 @@ pub(crate) fn writer(dir: &Path, sync: Sync) -> Result<Connection, OpenError> {
     // What is deleted is overwritten.
     db.pragma_update(None, "secure_delete", true)?;
     migrate(&mut db)?;
+    #[cfg(test)]
+    crate::tests::plans::watch(&mut db);
     Ok(db)
 }
 
@@ -90,10 +97,29 @@ impl Readers {
             Some(db) => db,
             None => self.open()?,
         };
-        let found = read(&db.unchecked_transaction()?)?;
+        let found = db.unchecked_transaction().map_err(Error::from).and_then(|tx| read(&tx));
+        let found = found.map_err(|error| error.in_file(|| file(&self.dir)))?;
         // Closed meanwhile: the connection is dropped, and what was read still holds.
         let _ = self.idle(|idle| (idle.len() < IDLE_READERS).then(|| idle.push(db)));
         Ok(found)
+    }
+
+    /// Like [`Readers::read`], but interrupted when the caller is gone.
+    pub(crate) fn read_until<T>(
+        &self,
+        interrupt: &Interrupt,
+        read: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.read(|db| {
+            // SQLite drops an interrupt while no statement is running. This one runs during the whole read.
+            let mut running = db.prepare_cached("SELECT 1 UNION ALL SELECT 2")?;
+            let mut rows = running.query([])?;
+            rows.next()?;
+            interrupt.begin(db)?;
+            let found = read(db);
+            interrupt.end();
+            found
+        })
     }
 
     /// A connection of its own, for what takes long or wants no transaction.
@@ -116,10 +142,13 @@ impl Readers {
     }
 
     fn open(&self) -> Result<Connection, Error> {
-        let db = Connection::open_with_flags(
+        #[cfg_attr(not(test), expect(unused_mut, reason = "tests watch it"))]
+        let mut db = Connection::open_with_flags(
             file(&self.dir),
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
         )?;
+        #[cfg(test)]
+        crate::tests::plans::watch(&mut db);
         db.busy_timeout(WRITER_PATIENCE)?;
         db.set_prepared_statement_cache_capacity(STATEMENTS);
         db.pragma_update(None, "mmap_size", READER_MMAP)?;
@@ -143,6 +172,29 @@ fn make_private(path: &Path) -> Result<(), OpenError> {
         Ok(_) => Ok(()),
         Err(error) => Err(OpenError::Io { path: path.to_owned(), error }),
     }
+}
+
+/// Refuses an empty database in a folder that was in use: the WAL and the server's file are written after
+/// the database.
+pub(crate) fn refuse_emptied(dir: &Path) -> Result<(), OpenError> {
+    let size = |path: &Path| std::fs::metadata(path).map(|it| it.len()).ok();
+    let (file, wal, server) = (file(dir), wal_file(dir), dir.join(SERVER_FILE));
+    let database = size(&file);
+    let used = [wal, server].into_iter().find(|it| size(it).is_some_and(|it| it > 0));
+    match (database, used) {
+        (Some(0), Some(other)) => Err(OpenError::Emptied { file, other }),
+        (None, Some(other)) => {
+            let (file, other) = (file.display(), other.display());
+            tracing::warn!(%file, %other, "the folder was in use, but has no database: creating one");
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether the schema is that of this version.
+pub(crate) fn is_current(db: &Connection) -> Result<bool, rusqlite::Error> {
+    Ok(version(db)? == MIGRATIONS.len() as i64)
 }
 
 /// Before anything else: a newer database is left exactly as it is.

@@ -8,10 +8,11 @@
 //! page where it was keeps a copy in its unused middle, and rows of other sessions keep that page.
 //! Only compacting removes those. Up to a size it is done after each deletion.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use tokio::sync::oneshot;
 use transcript::SessionId;
 
+use crate::stage::Staged;
 use crate::writer::Job;
 use crate::{AppendError, Error, Store, blob, index, session};
 
@@ -19,10 +20,11 @@ const ROWS_AT_ONCE: usize = 1000;
 const BLOBS_AT_ONCE: usize = 16;
 
 /// Tables with rows of a session, and what tells these rows apart.
-const TABLES: [(&str, &str); 7] = [
+pub(crate) const TABLES: [(&str, &str); 8] = [
     ("records", "seq"),
     ("deltas", "seq"),
     ("streams", "key"),
+    ("segments", "first_seq"),
     ("messages", "number"),
     ("client_ids", "client_id"),
     ("queue", "message_id"),
@@ -60,10 +62,16 @@ pub(crate) fn begin(db: &Connection, id: &SessionId) -> Result<Option<i64>, Erro
     Ok(Some(key))
 }
 
-/// A session that is gone and of which rows are left.
-pub(crate) fn next(db: &Connection) -> Result<Option<i64>, Error> {
-    let mut find = db.prepare_cached("SELECT session FROM deleted ORDER BY session LIMIT 1")?;
-    Ok(find.query_row([], |row| row.get(0)).optional()?)
+/// Returns a deleted session with rows left. Staged sessions are skipped.
+pub(crate) fn next(db: &Connection, staged: &Staged) -> Result<Option<i64>, Error> {
+    Ok(all(db)?.into_iter().find(|it| !staged.contains(*it)))
+}
+
+/// Returns the deleted and the staged sessions with rows left.
+pub(crate) fn all(db: &Connection) -> Result<Vec<i64>, Error> {
+    let mut find = db.prepare_cached("SELECT session FROM deleted ORDER BY session")?;
+    let rows = find.query_map([], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Deletes a bounded number of its rows; true if none is left.

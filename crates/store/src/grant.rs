@@ -30,14 +30,23 @@ impl Store {
         })
     }
 
+    /// The newest, and how many there are.
+    pub fn newest_grants(&self, limit: usize) -> Result<(Vec<Grant>, i64), Error> {
+        self.inner.readers.read(|db| {
+            let sql = "SELECT id, covers, at FROM grants ORDER BY at DESC, id LIMIT ?1";
+            let mut find = db.prepare_cached(sql)?;
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let grants = find.query_map([limit], grant)?.collect::<Result<_, _>>()?;
+            let mut count = db.prepare_cached("SELECT count(*) FROM grants")?;
+            Ok((grants, count.query_row([], |row| row.get(0))?))
+        })
+    }
+
     /// Oldest first.
     pub fn grants(&self) -> Result<Vec<Grant>, Error> {
         self.inner.readers.read(|db| {
             let mut find =
                 db.prepare_cached("SELECT id, covers, at FROM grants ORDER BY at, id")?;
-            let grant = |row: &rusqlite::Row<'_>| {
-                Ok(Grant { id: row.get(0)?, covers: row.get(1)?, at: Millis(row.get(2)?) })
-            };
             Ok(find.query_map([], grant)?.collect::<Result<_, _>>()?)
         })
     }
@@ -51,4 +60,18 @@ impl Store {
         })
         .await
     }
+
+    /// False if there is no such grant.
+    pub async fn remove_grant_of(&self, covers: &str) -> Result<bool, AppendError> {
+        let covers = covers.to_owned();
+        self.write(move |db| {
+            let mut remove = db.prepare_cached("DELETE FROM grants WHERE covers = ?1")?;
+            Ok(remove.execute([&covers])? > 0)
+        })
+        .await
+    }
+}
+
+fn grant(row: &rusqlite::Row<'_>) -> rusqlite::Result<Grant> {
+    Ok(Grant { id: row.get(0)?, covers: row.get(1)?, at: Millis(row.get(2)?) })
 }

@@ -10,7 +10,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio::sync::oneshot;
 use transcript::{ResponseId, Seq, event_from_body};
 
-use crate::body::{self, Kept};
+use crate::body;
+use crate::damage::checked;
 use crate::item::{self, At, Item};
 use crate::sql::{int, seq};
 use crate::writer::Job;
@@ -137,7 +138,7 @@ fn index_session(db: &Connection, session: i64, room: &mut Room) -> Result<bool,
     // A session that is gone gets nothing new, though its records may still be there.
     let Some(start) = indexed(db, session)? else { return Ok(true) };
     let mut find = db.prepare_cached(
-        "SELECT seq, at, response, body, cuts FROM records
+        "SELECT seq, at, response, body, cuts, sum FROM records
          WHERE session = ?1 AND seq > ?2 ORDER BY seq",
     )?;
     let mut rows = find.query(params![session, int(start)])?;
@@ -171,16 +172,13 @@ fn indexed(db: &Connection, session: i64) -> Result<Option<Seq>, Error> {
 /// Says how many bytes of text it has.
 fn index_record(db: &Connection, session: i64, row: &Row<'_>) -> Result<usize, Error> {
     let seq = seq(row.get(0)?);
-    let response = row.get::<_, Option<String>>(2)?.map(ResponseId::new);
+    let response = row.get::<_, Option<String>>(2).unwrap_or_default().map(ResponseId::new);
     let at = At { session, seq, response: response.as_ref() };
-    let kept = Kept { body: row.get(3)?, cuts: row.get(4)? };
-    let found =
-        body::restore(db, kept).and_then(|body| item::items(db, at, &event_from_body(&body)));
-    let items = match found {
+    let items = match items_of(db, at, row) {
         Ok(items) => items,
         // It stays damaged: to stop here would be to stop for ever.
-        Err(Error::Damaged(why)) => {
-            tracing::error!(session, %seq, why, "a record cannot be searched");
+        Err(error) if error.is_damage() => {
+            tracing::error!(session, %seq, %error, "a record cannot be searched");
             return Ok(0);
         }
         Err(error) => return Err(error),
@@ -189,6 +187,11 @@ fn index_record(db: &Connection, session: i64, row: &Row<'_>) -> Result<usize, E
         insert(db, at, row.get(1)?, item)?;
     }
     Ok(items.iter().map(|it| it.text.len()).sum())
+}
+
+fn items_of(db: &Connection, at: At<'_>, row: &Row<'_>) -> Result<Vec<Item>, Error> {
+    let body = body::restore(db, checked(row)?.kept)?;
+    item::items(db, at, &event_from_body(&body))
 }
 
 fn insert(db: &Connection, at: At<'_>, moment: i64, item: &Item) -> Result<(), Error> {

@@ -141,6 +141,8 @@ fn texts(db: &Connection, at: At<'_>, event: &Event) -> Result<Vec<(ItemKind, St
         | Event::ToolRunning { .. }
         | Event::ToolApprovalRequested { .. }
         | Event::ToolApprovalResolved { .. }
+        | Event::ToolGranted { .. }
+        | Event::GrantRevoked { .. }
         | Event::ToolOutputDelta { .. }
         | Event::ToolRetry { .. }
         | Event::Continuation { .. }

@@ -13,21 +13,27 @@ mod append;
 mod backup;
 mod blob;
 mod body;
+mod check;
 mod checkpoint;
 mod connection;
 mod conversation;
+mod damage;
 mod delete;
 mod error;
 mod fold;
+mod fold_unrecognized;
 mod grant;
 mod index;
+mod interrupt;
 mod item;
 mod lock;
 mod message;
 mod pack;
+mod presence;
 mod process;
 mod raw;
 mod read;
+mod reserve;
 mod search;
 mod session;
 mod setting;
@@ -36,14 +42,17 @@ mod size;
 mod small;
 mod snippet;
 mod sql;
+mod stage;
 mod stats;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod unrecognized;
+mod words;
 mod writer;
 
 use std::fs::DirBuilder;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -53,6 +62,7 @@ use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use transcript::{ClientId, MessageId, Millis, Record, ResponseId, Seq, SessionId, Summary};
 
+pub use check::{Checked, check};
 pub use conversation::Conversation;
 pub use error::{AppendError, Error, OpenError};
 pub use grant::Grant;
@@ -71,12 +81,16 @@ pub use unrecognized::{Unrecognized, unrecognized_in};
 use checkpoint::Checkpoints;
 use connection::Readers;
 use lock::Lock;
+use presence::Presence;
+use reserve::Reserve;
 use stats::Counters;
 use writer::{Append, Job, What, Write, Writer};
 
 /// Writes that may wait; who comes later waits to be let in.
 const WAITING_WRITES: usize = 1024;
 const READING_THREADS: usize = 4;
+/// Searches take longer than other reads, so they have their own permits.
+const SEARCHING_THREADS: usize = 2;
 
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -117,9 +131,13 @@ struct Inner {
     places: Arc<Semaphore>,
     /// Places for threads that read.
     desks: Semaphore,
+    /// Permits for searches.
+    searches: Semaphore,
     readers: Readers,
     lock: Arc<Lock>,
     counters: Arc<Counters>,
+    presence: Arc<Presence>,
+    reserve: Arc<Reserve>,
 }
 
 impl Store {
@@ -127,9 +145,12 @@ impl Store {
     pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
         make_folder(dir)?;
         let lock = Arc::new(Lock::take(dir, options.holder, options.since)?);
-        let db = connection::writer(dir, options.sync)?;
+        backup::remove_dead_parts(dir);
+        let reserve = Arc::new(Reserve::of(dir));
+        let db = open_writer(dir, options.sync, &reserve)?;
         let checkpoints = Checkpoints::start(dir, options.sync)?;
         let counters = Arc::new(Counters::default());
+        let presence = Arc::new(Presence::of(dir));
         let (jobs, waiting) = channel();
         let writer = Writer {
             log_pages: checkpoint::log_pages(&db)?,
@@ -139,6 +160,8 @@ impl Store {
             checkpoints,
             lock: Arc::clone(&lock),
             counters: Arc::clone(&counters),
+            presence: Arc::clone(&presence),
+            reserve: Arc::clone(&reserve),
             deletions: Vec::new(),
         };
         thread::Builder::new()
@@ -149,7 +172,10 @@ impl Store {
         let places = Arc::new(Semaphore::new(WAITING_WRITES));
         let readers = Readers::new(dir);
         let desks = Semaphore::new(READING_THREADS);
-        Ok(Self { inner: Arc::new(Inner { jobs, places, desks, readers, lock, counters }) })
+        let searches = Semaphore::new(SEARCHING_THREADS);
+        let inner =
+            Inner { jobs, places, desks, searches, readers, lock, counters, presence, reserve };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Reads on a thread that may wait for the disk. Only a few do so at a time, however many ask:
@@ -200,6 +226,19 @@ impl Store {
     /// Writes into the lock file where this process can be reached.
     pub fn set_address(&self, address: &str) -> Result<(), Error> {
         Ok(self.inner.lock.set_address(address)?)
+    }
+
+    /// Creates the reserve again after it was released on a full disk, if there is space. Blocks while it
+    /// writes a megabyte.
+    pub fn fill_reserve(&self) {
+        if !is_full(self.inner.readers.dir()) {
+            self.inner.reserve.fill();
+        }
+    }
+
+    /// Fails if the open database files were removed or replaced in the data folder.
+    pub fn check_files(&self) -> Result<(), Error> {
+        self.inner.presence.check()
     }
 
     /// `None` if there is no such session.
@@ -347,6 +386,34 @@ impl Store {
         // If the writer is gone, so is the job, and with it the other end of its answer.
         let _ = self.inner.jobs.send(job);
     }
+}
+
+/// Opens the database for writing. On a full disk the WAL index, or a migration, gets the space of the
+/// reserve.
+fn open_writer(dir: &Path, sync: Sync, reserve: &Reserve) -> Result<Connection, OpenError> {
+    let opened = match connection::writer(dir, sync) {
+        Err(_) if is_full(dir) && reserve.release() => connection::writer(dir, sync),
+        opened => {
+            if !is_full(dir) {
+                reserve.fill();
+            }
+            opened
+        }
+    };
+    opened.map_err(|error| match error {
+        OpenError::Db(_) | OpenError::Io { .. } if is_full(dir) => {
+            OpenError::NoSpace { dir: dir.to_owned() }
+        }
+        error => error.in_file(|| connection::file(dir)),
+    })
+}
+
+/// Returns whether the folder has no space for another page.
+fn is_full(dir: &Path) -> bool {
+    let probe = dir.join(".space");
+    let written = std::fs::write(&probe, [0; 4096]);
+    let _ = std::fs::remove_file(&probe);
+    written.is_err_and(|it| matches!(it.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
 }
 
 /// Only its owner may look into a folder that is made here.

@@ -69,7 +69,13 @@ impl Lock {
         }
 
         let holder = Holder { pid: std::process::id(), command, since, address: None };
-        write(&file, &holder).map_err(failed)?;
+        match write(&file, &holder) {
+            // The lock is held regardless of the file's content.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                tracing::warn!(%error, "the lock file does not say who holds it");
+            }
+            written => written.map_err(failed)?,
+        }
         Ok(Self { held: Mutex::new(Some((file, holder))) })
     }
 
@@ -77,7 +83,13 @@ impl Lock {
         match &mut *self.held() {
             Some((file, holder)) => {
                 holder.address = Some(address.to_owned());
-                write(file, holder)
+                match write(file, holder) {
+                    Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                        tracing::warn!(%error, "the lock file does not say where the server is");
+                        Ok(())
+                    }
+                    written => written,
+                }
             }
             None => Ok(()),
         }

@@ -1,4 +1,7 @@
 //! Where each message stands in the log, so that a page of messages is read from those records alone.
+//!
+//! Lookups by id name their index: without statistics SQLite takes the primary key for as good, and
+//! goes through all messages of the session.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use transcript::{Event, Record, ResponseId, Seq, SessionId, event_from_body};
@@ -120,7 +123,8 @@ pub(crate) fn count(db: &Connection, session: i64) -> Result<u64, Error> {
 
 pub(crate) fn by_id(db: &Connection, session: i64, id: &str) -> Result<Option<MessageRow>, Error> {
     let mut find = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM messages WHERE session = ?1 AND id = ?2 ORDER BY number LIMIT 1"
+        "SELECT {COLUMNS} FROM messages INDEXED BY messages_by_id
+         WHERE session = ?1 AND id = ?2 ORDER BY number LIMIT 1"
     ))?;
     Ok(find.query_row(params![session, id], MessageRow::from_row).optional()?)
 }
@@ -132,7 +136,8 @@ pub(crate) fn of_kind(
     id: &str,
 ) -> Result<Option<MessageRow>, Error> {
     let mut find = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM messages WHERE session = ?1 AND id = ?2 AND kind = ?3"
+        "SELECT {COLUMNS} FROM messages INDEXED BY messages_by_id
+         WHERE session = ?1 AND id = ?2 AND kind = ?3"
     ))?;
     Ok(find.query_row(params![session, id, kind.word()], MessageRow::from_row).optional()?)
 }
@@ -204,7 +209,8 @@ pub(crate) fn extend(
 pub(crate) fn supersede(db: &Connection, session: i64, from_id: &str) -> Result<(), Error> {
     db.prepare_cached(
         "UPDATE messages SET superseded = 1 WHERE session = ?1 AND number >=
-             (SELECT min(number) FROM messages WHERE session = ?1 AND id = ?2)",
+             (SELECT min(number) FROM messages INDEXED BY messages_by_id
+              WHERE session = ?1 AND id = ?2)",
     )?
     .execute(params![session, from_id])?;
     Ok(())

@@ -67,7 +67,12 @@ impl Store {
     ) -> Result<Vec<NumberedLine>, Error> {
         self.in_session(session, |db, key| {
             let mut find = db.prepare_cached(
-                "SELECT first, lines FROM raw_lines WHERE session = ?1 AND last > ?2 ORDER BY first",
+                // Batches follow each other without a gap: the first one needed is the last that begins early
+                // enough.
+                "SELECT first, lines FROM raw_lines
+                 WHERE session = ?1 AND last > ?2 AND first >=
+                   ifnull((SELECT max(first) FROM raw_lines WHERE session = ?1 AND first <= ?2), 0)
+                 ORDER BY first",
             )?;
             page(find.query(params![key, number(after)])?, limit, |it| it.number > after)
         })

@@ -1,7 +1,7 @@
 //! Reading the log: a range of it, with or without the deltas that later records cover.
 //!
-//! The work is bounded by what is returned and by the deltas of the range that are not folded yet,
-//! never by the length of the session.
+//! The work is bounded by what is returned, by the deltas of the range that are not folded yet, and by
+//! a segment of each stream; never by the length of a session or of a stream.
 
 use std::collections::HashMap;
 
@@ -9,6 +9,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use transcript::{Millis, Record, ResponseId, Seq, SessionId, event_from_body, to_json};
 
 use crate::body::{self, Kept};
+use crate::damage::{KeptRecord, checked, is_damage, is_object, stand_in};
+use crate::fold_unrecognized::FoldUnrecognized;
 use crate::sql::{int, seq};
 use crate::stream::{Delta, StreamRow};
 use crate::{Error, session};
@@ -80,6 +82,17 @@ pub(crate) fn read(db: &Connection, id: &SessionId, range: ReadRange) -> Result<
     Ok(Page { records, head })
 }
 
+/// All records of a session that are not deltas.
+pub(crate) fn all_records(
+    db: &Connection,
+    id: &SessionId,
+    session: i64,
+) -> Result<Vec<Stored>, Error> {
+    let head = session::head(db, session)?;
+    let all = Span { id, session, after: Seq(0), end: head, horizon: head, response: None };
+    all.records(db, usize::MAX)
+}
+
 /// The body of one record that is not a delta.
 pub(crate) fn record_at(db: &Connection, session: i64, at: Seq) -> Result<Option<String>, Error> {
     let kept = db
@@ -109,20 +122,33 @@ pub(crate) fn about_queue(
 
 /// The condition is that of the index, to the letter. Left to itself SQLite takes the primary key.
 pub(crate) const ABOUT_QUEUE: &str = r#"
-    SELECT seq, at, response, body, cuts FROM records INDEXED BY records_about_queue
+    SELECT seq, at, response, body, cuts, sum FROM records INDEXED BY records_about_queue
     WHERE session = ?1 AND seq >= ?2
       AND (body GLOB '{"type":"message_*' OR body GLOB '{"type":"queue_*')
     ORDER BY seq"#;
 
+/// Returns the record of a row, or the notice that replaces a damaged one.
 fn record(db: &Connection, id: &SessionId, row: &Row<'_>) -> Result<Stored, Error> {
-    let kept = Kept { body: row.get(3)?, cuts: row.get(4)? };
-    Ok(Stored {
-        seq: seq(row.get(0)?),
-        at: Millis(row.get(1)?),
-        session_id: id.clone(),
-        response_id: row.get::<_, Option<String>>(2)?.map(ResponseId::new),
-        body: body::restore(db, kept)?,
-    })
+    match sound_record(db, id, row) {
+        Err(error) if error.is_damage() => {
+            let seq = seq(row.get(0)?);
+            tracing::error!(session = %id, %seq, %error, "a record is damaged");
+            let at = Millis(row.get(1).unwrap_or_default());
+            let run = row.get::<_, Option<String>>(2).unwrap_or_default().map(ResponseId::new);
+            Ok(stand_in(id, seq, at, run))
+        }
+        record => record,
+    }
+}
+
+fn sound_record(db: &Connection, id: &SessionId, row: &Row<'_>) -> Result<Stored, Error> {
+    let KeptRecord { seq, at, response, kept } = checked(row)?;
+    let body = body::restore(db, kept)?;
+    if !is_object(&body) {
+        return Err(Error::Damaged("the body is no JSON object".to_owned()));
+    }
+    let response_id = response.map(ResponseId::new);
+    Ok(Stored { seq, at, session_id: id.clone(), response_id, body })
 }
 
 /// A piece of a session's log: `after < seq <= end`, seen from `horizon`.
@@ -143,14 +169,36 @@ impl Span<'_> {
         // Numbers have no gaps.
         self.end = self.end.min(Seq(self.after.0.saturating_add(limit as u64)));
         let mut found = self.records(db, limit)?;
-        let (folded, young): (Vec<_>, Vec<_>) =
-            self.streams(db)?.into_iter().partition(StreamRow::is_folded);
-        for stream in folded {
-            found.extend(self.one_by_one(&stream, stream.deltas(db)?));
+        let mut young = Vec::new();
+        for stream in self.streams(db)? {
+            found.extend(self.packed(db, &stream, limit)?);
+            if !stream.is_folded() {
+                young.push(stream);
+            }
         }
         found.extend(self.young(db, young, limit)?);
-        found.sort_unstable_by_key(|it| it.seq);
-        Ok(found)
+        found.sort_by_key(|it| it.seq);
+        Ok(self.with_missing(found))
+    }
+
+    /// Replaces missing records. Numbers have no gaps, so a missing one could not be read.
+    fn with_missing(&self, found: Vec<Stored>) -> Vec<Stored> {
+        let expected = self.end.0.saturating_sub(self.after.0);
+        if found.len() as u64 == expected {
+            return found;
+        }
+        let mut all = Vec::with_capacity(found.len());
+        let mut found = found.into_iter().peekable();
+        let mut at = Millis(0);
+        for seq in (self.after.0 + 1..=self.end.0).map(Seq) {
+            let next = found.next_if(|it| it.seq == seq);
+            let next = next.unwrap_or_else(|| stand_in(self.id, seq, at, None));
+            at = next.at;
+            all.push(next);
+            // A replaced record may also have been found as a delta.
+            while found.next_if(|it| it.seq == seq).is_some() {}
+        }
+        all
     }
 
     pub(crate) fn without_covered(
@@ -166,12 +214,17 @@ impl Span<'_> {
         for stream in self.streams(db)? {
             match (stream.is_closed(self.horizon), stream.is_folded()) {
                 (true, _) if stream.is_output() => {
-                    let merged = stream.merged(self.id, stream.deltas(db)?);
+                    let deltas = self.unless_damaged(&stream, stream.deltas(db))?;
+                    let merged = stream.merged(self.id, deltas);
                     found.extend(merged.into_iter().filter(|it| self.contains(it.seq)));
                 }
                 (true, _) => (),
-                (false, true) => found.extend(self.one_by_one(&stream, stream.deltas(db)?)),
-                (false, false) => young.push(stream),
+                (false, is_folded) => {
+                    found.extend(self.packed(db, &stream, limit)?);
+                    if !is_folded {
+                        young.push(stream);
+                    }
+                }
             }
         }
         found.extend(self.young(db, young, limit)?);
@@ -185,8 +238,45 @@ impl Span<'_> {
     }
 
     fn records(&self, db: &Connection, limit: usize) -> Result<Vec<Stored>, Error> {
+        match self.records_at_once(db, limit) {
+            Err(error) if error.is_damage() => self.records_one_by_one(db, limit),
+            found => found,
+        }
+    }
+
+    /// Reads record by record, for a table with unreadable pages.
+    fn records_one_by_one(&self, db: &Connection, limit: usize) -> Result<Vec<Stored>, Error> {
         let mut find = db.prepare_cached(
-            "SELECT seq, at, response, body, cuts FROM records
+            "SELECT seq, at, response, body, cuts, sum FROM records WHERE session = ?1 AND seq = ?2",
+        )?;
+        let mut found = Vec::new();
+        for seq in (self.after.0 + 1..=self.end.0).map(Seq) {
+            if found.len() == limit {
+                break;
+            }
+            let mut rows = find.query(params![self.session, int(seq)])?;
+            match rows.next() {
+                // A delta.
+                Ok(None) => (),
+                Ok(Some(row)) => {
+                    let record = record(db, self.id, row)?;
+                    if self.response.is_none() || self.response == record.response_id.as_ref() {
+                        found.push(record);
+                    }
+                }
+                Err(error) if is_damage(&error) => {
+                    tracing::error!(session = %self.id, %seq, %error, "a record cannot be read");
+                    found.push(stand_in(self.id, seq, Millis(0), self.response.cloned()));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(found)
+    }
+
+    fn records_at_once(&self, db: &Connection, limit: usize) -> Result<Vec<Stored>, Error> {
+        let mut find = db.prepare_cached(
+            "SELECT seq, at, response, body, cuts, sum FROM records
              WHERE session = ?1 AND seq > ?2 AND seq <= ?3 AND (?4 IS NULL OR response = ?4)
              ORDER BY seq LIMIT ?5",
         )?;
@@ -195,9 +285,15 @@ impl Span<'_> {
         let mut rows =
             find.query(params![self.session, int(self.after), int(self.end), response, limit])?;
         let mut found = Vec::new();
+        let mut fold = FoldUnrecognized::default();
         while let Some(row) = rows.next()? {
-            found.push(record(db, self.id, row)?);
+            let stored = record(db, self.id, row)?;
+            match self.response {
+                Some(_) => found.extend(fold.take(stored)),
+                None => found.push(stored),
+            }
         }
+        found.extend(fold.finish());
         Ok(found)
     }
 
@@ -209,9 +305,30 @@ impl Span<'_> {
         Ok(streams)
     }
 
-    fn one_by_one(&self, stream: &StreamRow, deltas: Vec<Delta>) -> Vec<Stored> {
-        let inside = deltas.into_iter().filter(|it| self.contains(it.seq));
-        inside.map(|it| stream.stored(self.id, it)).collect()
+    fn packed(
+        &self,
+        db: &Connection,
+        stream: &StreamRow,
+        limit: usize,
+    ) -> Result<Vec<Stored>, Error> {
+        let deltas = self.unless_damaged(stream, stream.packed(db, self.after..self.end, limit))?;
+        Ok(deltas.into_iter().map(|it| stream.stored(self.id, it)).collect())
+    }
+
+    /// Logs damaged deltas and continues without them.
+    fn unless_damaged(
+        &self,
+        stream: &StreamRow,
+        deltas: Result<Vec<Delta>, Error>,
+    ) -> Result<Vec<Delta>, Error> {
+        match deltas {
+            Err(error) if error.is_damage() => {
+                let (session, first) = (self.id, stream.first());
+                tracing::error!(%session, %first, %error, "the deltas of a stream are damaged");
+                Ok(Vec::new())
+            }
+            deltas => deltas,
+        }
     }
 
     /// The deltas of these streams, none of which is folded.

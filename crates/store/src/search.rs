@@ -3,16 +3,17 @@
 //! Whatever the text of a query, it is words and never syntax. The index is brought up to date
 //! before a search is answered.
 
-use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use rusqlite::{Connection, Row, params};
-use serde_json::json;
 use transcript::{Millis, Seq, SessionId};
 
+use crate::interrupt::{Interrupt, InterruptOnDrop};
 use crate::item::ItemKind;
-use crate::snippet::{MATCH_END, MATCH_START, snippet};
+use crate::snippet::snippet;
 use crate::sql::seq;
+use crate::words::Phrases;
 use crate::{Error, Store};
 
 /// Words beyond these are not looked for.
@@ -75,42 +76,51 @@ impl Cursor {
 }
 
 impl Store {
+    /// Cancelled when dropped.
     pub async fn search(&self, query: Query) -> Result<Found, Error> {
-        let Some(words) = expression(&query.text) else {
+        let words: Vec<String> = words(&query.text).map(str::to_owned).collect();
+        if words.is_empty() {
             return Ok(Found { hits: Vec::new(), next: None });
-        };
+        }
         match self.catch_up().await {
             Ok(()) => (),
             Err(Error::Closed) => return Err(Error::Closed),
             // Such as a full disk. What was indexed before can still be found.
             Err(error) => tracing::warn!(%error, "the index is not up to date"),
         }
-        self.off_thread(move |store| store.inner.readers.read(|db| find(db, &words, &query))).await
+        // Searches have their own permits, so that they never block other reads.
+        let _permit = self.inner.searches.acquire().await;
+        let interrupt = Arc::new(Interrupt::default());
+        let _on_drop = InterruptOnDrop(Arc::clone(&interrupt));
+        let store = self.clone();
+        let read =
+            move || store.inner.readers.read_until(&interrupt, |db| find(db, &words, &query));
+        let done = tokio::task::spawn_blocking(read).await;
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
     }
 }
 
-/// The query as FTS5 wants it: quoted words, which side by side mean all of them. `None` if there
-/// are no words.
-fn expression(text: &str) -> Option<String> {
+/// Returns the words of a query that are searched for.
+fn words(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
-    let quoted: Vec<String> = words
-        .filter(|it| !it.is_empty())
-        .take(WORDS)
-        .map(|it| format!("\"{}\"", it.replace('"', "\"\"")))
-        .collect();
-    (!quoted.is_empty()).then(|| quoted.join(" ") + "*")
+    words.filter(|it| !it.is_empty()).take(WORDS)
 }
 
-fn find(db: &Connection, words: &str, query: &Query) -> Result<Found, Error> {
-    let rows = page(db, words, query)?;
+/// The query as FTS5 wants it: quoted words, which side by side mean all of them.
+fn expression(words: &[String]) -> String {
+    let quoted = words.iter().map(|it| format!("\"{}\"", it.replace('"', "\"\"")));
+    quoted.collect::<Vec<_>>().join(" ") + "*"
+}
+
+fn find(db: &Connection, words: &[String], query: &Query) -> Result<Found, Error> {
+    let rows = page(db, &expression(words), query)?;
     let next = rows.last().map(|it| it.1).filter(|_| rows.len() == query.limit);
-    let items = rows.iter().map(|it| it.1.item);
-    let mut snippets = snippets(db, words, items.collect())?;
-    let hits = rows.into_iter().map(|(hit, cursor)| {
-        let snippet = snippets.remove(&cursor.item).unwrap_or_default();
-        Hit { snippet, ..hit }
-    });
-    Ok(Found { hits: hits.collect(), next })
+    let phrases = Phrases::of(words.iter().map(String::as_str));
+    let mut hits = Vec::with_capacity(rows.len());
+    for (hit, cursor) in rows {
+        hits.push(Hit { snippet: snippet_of(db, cursor.item, &phrases)?, ..hit });
+    }
+    Ok(Found { hits, next })
 }
 
 /// Hits without their snippets, which are made only for those that are returned.
@@ -153,22 +163,9 @@ fn hit(row: &Row<'_>) -> rusqlite::Result<(Hit, Cursor)> {
     Ok((hit, cursor))
 }
 
-fn snippets(
-    db: &Connection,
-    words: &str,
-    items: Vec<i64>,
-) -> Result<HashMap<i64, Vec<(String, bool)>>, Error> {
-    // The plus makes it one pass: to look up each item would be to search again for each.
-    let mut mark = db.prepare_cached(
-        "SELECT rowid, highlight(search, 0, ?3, ?4) FROM search
-         WHERE search MATCH ?1 AND +rowid IN (SELECT value FROM json_each(?2))",
-    )?;
-    let (start, end) = (MATCH_START.to_string(), MATCH_END.to_string());
-    let mut rows = mark.query(params![words, json!(items).to_string(), start, end])?;
-    let mut snippets = HashMap::new();
-    while let Some(row) = rows.next()? {
-        let marked = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
-        snippets.insert(row.get(0)?, snippet(marked));
-    }
-    Ok(snippets)
+fn snippet_of(db: &Connection, item: i64, phrases: &Phrases) -> Result<Vec<(String, bool)>, Error> {
+    let mut find = db.prepare_cached("SELECT text FROM items WHERE key = ?1")?;
+    let mut rows = find.query(params![item])?;
+    let Some(row) = rows.next()? else { return Ok(Vec::new()) };
+    Ok(snippet(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?, phrases))
 }

@@ -2,11 +2,13 @@
 //!
 //! The head is not in the row: a delta must not touch it. It is the larger of two last keys.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use transcript::{ClientId, MessageId, Millis, Seq, SessionId, Summary};
 
-use crate::Error;
+use crate::damage::is_damage;
 use crate::sql::seq;
+use crate::{Error, read};
 
 /// A session, its summary and its head.
 pub type Listed = (SessionId, Summary, Seq);
@@ -27,8 +29,23 @@ pub(crate) fn head(db: &Connection, session: i64) -> Result<Seq, Error> {
 
 pub(crate) fn summary(db: &Connection, session: i64) -> Result<Summary, Error> {
     let mut find = db.prepare_cached("SELECT summary FROM sessions WHERE key = ?1")?;
-    let json: String = find.query_row(params![session], |row| row.get(0))?;
-    parse(&json)
+    find.query_row(params![session], |row| Ok(sound_summary(db, session, row.get_ref(0)?)))?
+}
+
+/// Parses a summary, or rebuilds it from the records if it is damaged.
+fn sound_summary(db: &Connection, session: i64, json: ValueRef<'_>) -> Result<Summary, Error> {
+    let read = json.as_str().ok().and_then(|it| serde_json::from_str(it).ok());
+    if let Some(summary) = read {
+        return Ok(summary);
+    }
+    tracing::error!(session, "the summary of a session is damaged; rebuilding it from the records");
+    let id = SessionId::new("");
+    let records = read::all_records(db, &id, session)?;
+    let mut summary = Summary::default();
+    for stored in records {
+        summary.apply(&stored.record());
+    }
+    Ok(summary)
 }
 
 /// Makes the row; gives its key.
@@ -47,6 +64,29 @@ pub(crate) fn insert(db: &Connection, id: &SessionId, summary: &Summary) -> Resu
         needs_attention(summary),
     ])?;
     Ok(db.last_insert_rowid())
+}
+
+/// Creates the row of a staged session, which makes it visible.
+pub(crate) fn insert_staged(
+    db: &Connection,
+    key: i64,
+    id: &SessionId,
+    summary: &Summary,
+) -> Result<(), Error> {
+    db.prepare_cached("DELETE FROM deleted WHERE session = ?1")?.execute(params![key])?;
+    db.prepare_cached(
+        "INSERT INTO sessions (key, id, summary, updated_at, archived, attention)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute(params![
+        key,
+        id.as_str(),
+        json(summary)?,
+        summary.updated_at.0,
+        summary.archived,
+        needs_attention(summary),
+    ])?;
+    Ok(())
 }
 
 pub(crate) fn update(db: &Connection, session: i64, summary: &Summary) -> Result<(), Error> {
@@ -80,11 +120,30 @@ pub(crate) fn list(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows = find.query(params![archived, at, id, limit])?;
     let mut listed = Vec::new();
-    while let Some(row) = rows.next()? {
-        let summary = parse(row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?)?;
-        listed.push((SessionId::new(row.get::<_, String>(1)?), summary, head(db, row.get(0)?)?));
+    loop {
+        match rows.next() {
+            Ok(Some(row)) => match listed_row(db, row) {
+                Ok(session) => listed.push(session),
+                Err(error) if error.is_damage() => {
+                    tracing::error!(%error, "a session is damaged and not listed");
+                }
+                Err(error) => return Err(error),
+            },
+            // List the sessions that could be read.
+            Err(error) if is_damage(&error) && !listed.is_empty() => {
+                tracing::error!(%error, "the list of sessions is damaged");
+                return Ok(listed);
+            }
+            Err(error) => return Err(error.into()),
+            Ok(None) => return Ok(listed),
+        }
     }
-    Ok(listed)
+}
+
+fn listed_row(db: &Connection, row: &Row<'_>) -> Result<Listed, Error> {
+    let key = row.get(0)?;
+    let id = SessionId::new(row.get::<_, String>(1)?);
+    Ok((id, sound_summary(db, key, row.get_ref(2)?)?, head(db, key)?))
 }
 
 /// That was changed last, of those that are not archived.
@@ -95,7 +154,8 @@ pub(crate) fn latest_of(
 ) -> Result<Option<SessionId>, Error> {
     let mut find = db.prepare_cached(
         "SELECT id FROM sessions
-         WHERE archived = 0 AND id <> ?2 AND json_extract(summary, '$.agent') = ?1
+         WHERE archived = 0 AND id <> ?2 AND
+               CASE WHEN json_valid(summary) THEN json_extract(summary, '$.agent') END = ?1
          ORDER BY updated_at DESC, id DESC LIMIT 1",
     )?;
     let id: Option<String> =
@@ -137,8 +197,4 @@ fn needs_attention(summary: &Summary) -> bool {
 
 fn json(summary: &Summary) -> Result<String, Error> {
     serde_json::to_string(summary).map_err(|error| Error::Damaged(error.to_string()))
-}
-
-fn parse(json: &str) -> Result<Summary, Error> {
-    serde_json::from_str(json).map_err(|error| Error::Damaged(format!("a summary: {error}")))
 }

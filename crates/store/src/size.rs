@@ -81,7 +81,9 @@ fn sizes(db: &Connection, index_per_text: f64) -> Result<Vec<(i64, SessionSize)>
                        + ifnull(octet_length(cuts), 0)) FROM records WHERE session = key),
            ifnull((SELECT sum(octet_length(text)) FROM deltas WHERE session = key), 0)
              + ifnull((SELECT sum(octet_length(head) + ifnull(octet_length(deltas), 0)
-                       + ifnull(octet_length(text), 0)) FROM streams WHERE session = key), 0),
+                       + ifnull(octet_length(text), 0)) FROM streams WHERE session = key), 0)
+             + ifnull((SELECT sum(octet_length(deltas) + octet_length(text)) FROM segments
+                       WHERE session = key), 0),
            (SELECT sum(octet_length(data)) FROM blob_uses JOIN blobs USING (hash)
              WHERE session = sessions.key),
            (SELECT sum(octet_length(text)) FROM items WHERE session = sessions.key),

@@ -1,35 +1,32 @@
-//! Snippets: the part of a text that shows the most of what was looked for.
+//! Snippets: the part of a text with the most phrases of the query.
 //!
-//! Made here and not by FTS5, whose own function takes time by the square of the matches: minutes
-//! for a common word in a long output. This one looks at each match twice.
+//! The work is linear in the text up to the chosen place. It ends early where all phrases of the
+//! query occur together; for a query of one word that is the first match.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Around matches, in a text where they are marked; the text itself has no such characters.
-pub(crate) const MATCH_START: char = '\u{2}';
-pub(crate) const MATCH_END: char = '\u{3}';
+use crate::words::{Match, Phrases};
 
 /// Of a snippet, in bytes: all of it at most, and before the first match.
 const LENGTH: usize = 200;
 const LEAD: usize = 40;
 
-/// Pieces of the text, and which of them are matches.
-pub(crate) fn snippet(marked: &str) -> Vec<(String, bool)> {
-    let (text, matches) = unmark(marked);
-    let Some(first) = matches.get(best_start(&text, &matches)) else {
-        return Vec::new();
-    };
-    let start = start_before(&text, first.start);
-    let end = floor(&text, start + LENGTH);
+/// Returns pieces of the text and whether each is a match. Without any match it is the beginning of the
+/// text.
+pub(crate) fn snippet(text: &str, phrases: &Phrases) -> Vec<(String, bool)> {
+    let start = best_start(text, phrases).map_or(0, |at| start_before(text, at));
+    let end = floor(text, start + LENGTH);
 
     let mut pieces = Pieces::default();
     pieces.push(if start > 0 { "…" } else { "" }, false);
     let mut at = start;
-    for found in matches.iter().filter(|it| it.start >= start && it.start < end) {
-        pieces.push(&text[at..found.start], false);
-        at = found.end.min(end);
-        pieces.push(&text[found.start..at], true);
+    for found in matches_in(text, phrases, start..end) {
+        // Phrases may overlap.
+        let from = found.start.max(at);
+        pieces.push(&text[at..from], false);
+        at = found.end.min(end).max(from);
+        pieces.push(&text[from..at], true);
     }
     pieces.push(&text[at..end], false);
     pieces.push(if end < text.len() { "…" } else { "" }, false);
@@ -56,45 +53,70 @@ impl Pieces {
     }
 }
 
-/// The text as it is, and where in it the matches are.
-fn unmark(marked: &str) -> (String, Vec<Range<usize>>) {
-    let mut text = String::with_capacity(marked.len());
+/// Returns the matches that begin within a range, ordered by start.
+fn matches_in(text: &str, phrases: &Phrases, range: Range<usize>) -> Vec<Range<usize>> {
     let mut matches = Vec::new();
-    let mut is_match = false;
-    for piece in marked.split([MATCH_START, MATCH_END]) {
-        let start = text.len();
-        text.push_str(piece);
-        if is_match {
-            matches.push(start..text.len());
+    // A phrase may end behind the range. The text is cut between words, since a part of a word is another
+    // word.
+    let behind = floor(text, range.end + LENGTH);
+    let behind = text[behind..].find(char::is_whitespace).map_or(text.len(), |it| behind + it);
+    phrases.find(&text[..behind], |Match { place, .. }| {
+        if range.contains(&place.start) {
+            matches.push(place);
         }
-        is_match = !is_match;
-    }
-    (text, matches)
+        true
+    });
+    matches.sort_by_key(|it| it.start);
+    matches
 }
 
-/// The match from which on a snippet has the most different words; the first of equal ones.
-fn best_start(text: &str, matches: &[Range<usize>]) -> usize {
-    let words: Vec<String> = matches.iter().map(|it| text[it.clone()].to_lowercase()).collect();
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    let (mut best, mut most, mut end) = (0, 0, 0);
-    for start in 0..matches.len() {
-        while end < matches.len() && matches[end].end <= matches[start].start + LENGTH - LEAD {
-            *counts.entry(&words[end]).or_default() += 1;
-            end += 1;
+/// Returns the start of the match from which a snippet covers the most phrases; the first of equal ones.
+fn best_start(text: &str, phrases: &Phrases) -> Option<usize> {
+    let mut window =
+        Window { matches: VecDeque::new(), counts: vec![0; phrases.len()], n_phrases: 0 };
+    let (mut first, mut best, mut most) = (None, None, 0);
+    phrases.find(text, |found| {
+        first.get_or_insert(found.place.start);
+        window.push(found);
+        if window.n_phrases > most {
+            (best, most) = (window.matches.front().map(|it| it.place.start), window.n_phrases);
         }
-        if counts.len() > most {
-            (best, most) = (start, counts.len());
-        }
-        // One that alone is longer than a snippet was never counted.
-        end = end.max(start + 1);
-        if let Some(count) = counts.get_mut(words[start].as_str()) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(words[start].as_str());
-            }
+        most < phrases.len()
+    });
+    // A match that is longer than a snippet is in no window.
+    best.or(first)
+}
+
+/// The matches that fit into one snippet.
+struct Window {
+    matches: VecDeque<Match>,
+    /// Number of matches of each phrase.
+    counts: Vec<usize>,
+    n_phrases: usize,
+}
+
+impl Window {
+    /// Adds a match at the end, and drops those at the beginning that are too far from it.
+    fn push(&mut self, found: Match) {
+        let end = found.place.end;
+        self.count(found.phrase, true);
+        self.matches.push_back(found);
+        while self.matches.front().is_some_and(|it| end > it.place.start + LENGTH - LEAD) {
+            let front = self.matches.pop_front();
+            front.into_iter().for_each(|it| self.count(it.phrase, false));
         }
     }
-    best
+
+    fn count(&mut self, phrase: usize, is_added: bool) {
+        let count = &mut self.counts[phrase];
+        let was_there = *count > 0;
+        *count = if is_added { *count + 1 } else { *count - 1 };
+        match (was_there, *count > 0) {
+            (false, true) => self.n_phrases += 1,
+            (true, false) => self.n_phrases -= 1,
+            _ => (),
+        }
+    }
 }
 
 /// Where to begin so that something is seen before the match; at a word's start, if one is near.
@@ -103,5 +125,6 @@ fn start_before(text: &str, at: usize) -> usize {
     if start == 0 {
         return 0;
     }
-    text[start..at].find(char::is_whitespace).map_or(start, |space| start + space + 1)
+    let mut letters = text[start..at].char_indices().skip_while(|it| !it.1.is_whitespace());
+    letters.nth(1).map_or(start, |(offset, _)| start + offset)
 }

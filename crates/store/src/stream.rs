@@ -4,6 +4,8 @@
 //! empty delta. Every way of reading goes through [`StreamRow`], so it cannot matter whether a stream
 //! is folded.
 
+use std::ops::Range;
+
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use transcript::stream::{self, StreamKey};
@@ -62,10 +64,20 @@ pub(crate) struct StreamRow {
     first: Seq,
     last: Option<Seq>,
     closed: Option<Seq>,
-    folded: bool,
+    folded: Folded,
 }
 
-const COLUMNS: &str = "key, session, response, head, first_seq, last_seq, closed_seq, folded = 1";
+/// Where the deltas of a stream are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Folded {
+    /// In `deltas`; of a long stream that is being folded, the first ones in `segments`.
+    No,
+    /// In the stream's own row.
+    Whole,
+    Segments,
+}
+
+const COLUMNS: &str = "key, session, response, head, first_seq, last_seq, closed_seq, folded";
 
 impl StreamRow {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
@@ -77,7 +89,11 @@ impl StreamRow {
             first: seq(row.get(4)?),
             last: row.get::<_, Option<i64>>(5)?.map(seq),
             closed: row.get::<_, Option<i64>>(6)?.map(seq),
-            folded: row.get(7)?,
+            folded: match row.get(7)? {
+                1 | 4 => Folded::Whole,
+                3 => Folded::Segments,
+                _ => Folded::No,
+            },
         })
     }
 
@@ -122,12 +138,24 @@ impl StreamRow {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// Returns long streams that were folded into one row.
+    pub(crate) fn to_split(db: &Connection, limit: usize) -> Result<Vec<Self>, Error> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM streams INDEXED BY streams_to_split
+             WHERE folded = 1 AND length(deltas) > 16384 ORDER BY key LIMIT ?1"
+        );
+        let mut find = db.prepare_cached(&sql)?;
+        let rows = find.query_map(params![limit as i64], Self::from_row)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     pub(crate) fn is_output(&self) -> bool {
         matches!(self.head, Event::ToolOutputDelta { .. })
     }
 
+    /// Returns whether no delta is left in the table `deltas`.
     pub(crate) fn is_folded(&self) -> bool {
-        self.folded
+        self.folded != Folded::No
     }
 
     pub(crate) fn is_closed(&self, horizon: Seq) -> bool {
@@ -144,43 +172,95 @@ impl StreamRow {
 
     /// All deltas, in order.
     pub(crate) fn deltas(&self, db: &Connection) -> Result<Vec<Delta>, Error> {
-        if self.folded { self.unfold(db) } else { self.rows(db) }
+        let mut deltas = self.packed(db, Seq(0)..Seq(u64::MAX), usize::MAX)?;
+        if !self.is_folded() {
+            deltas.extend(self.rows(db, usize::MAX)?);
+        }
+        Ok(deltas)
     }
 
-    pub(crate) fn rows(&self, db: &Connection) -> Result<Vec<Delta>, Error> {
+    /// Returns the first deltas that are in the table `deltas`.
+    pub(crate) fn rows(&self, db: &Connection, limit: usize) -> Result<Vec<Delta>, Error> {
         let mut find = db.prepare_cached(
             "SELECT seq, at, offset, text FROM deltas
-             WHERE session = ?1 AND seq BETWEEN ?2 AND ?3 AND stream = ?4 ORDER BY seq",
+             WHERE session = ?1 AND seq BETWEEN ?2 AND ?3 AND stream = ?4 ORDER BY seq LIMIT ?5",
         )?;
-        let last = self.last.map_or(i64::MAX, int);
-        let rows =
-            find.query_map(params![self.session, int(self.first), last, self.key], |row| {
-                Ok(Delta {
-                    seq: seq(row.get(0)?),
-                    at: Millis(row.get(1)?),
-                    offset: row.get::<_, Option<i64>>(2)?.map(i64::cast_unsigned),
-                    text: row.get(3)?,
-                })
-            })?;
+        let (first, last) = (int(self.first), self.last.map_or(i64::MAX, int));
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = find.query_map(params![self.session, first, last, self.key, limit], |row| {
+            Ok(Delta {
+                seq: seq(row.get(0)?),
+                at: Millis(row.get(1)?),
+                offset: row.get::<_, Option<i64>>(2)?.map(i64::cast_unsigned),
+                text: row.get(3)?,
+            })
+        })?;
         Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Returns the packed deltas with `range.start < seq <= range.end`, in order. Stops after the segment in
+    /// which `limit` is reached.
+    pub(crate) fn packed(
+        &self,
+        db: &Connection,
+        Range { start: after, end }: Range<Seq>,
+        limit: usize,
+    ) -> Result<Vec<Delta>, Error> {
+        let is_inside = |it: &Delta| after < it.seq && it.seq <= end;
+        Ok(match self.folded {
+            // Only a closed stream is being folded.
+            Folded::No if self.closed.is_none() => Vec::new(),
+            Folded::No | Folded::Segments => self.segments(db, after..end, limit)?,
+            Folded::Whole => self.unfold(db)?.into_iter().filter(is_inside).collect(),
+        })
+    }
+
+    fn segments(
+        &self,
+        db: &Connection,
+        Range { start: after, end }: Range<Seq>,
+        limit: usize,
+    ) -> Result<Vec<Delta>, Error> {
+        let mut find = db.prepare_cached(
+            "SELECT first_seq, deltas, text FROM segments
+             WHERE session = ?1 AND stream = ?2 AND first_seq <= ?4 AND first_seq >=
+               ifnull((SELECT max(first_seq) FROM segments
+                       WHERE session = ?1 AND stream = ?2 AND first_seq <= ?3), 0)
+             ORDER BY first_seq",
+        )?;
+        let mut rows = find.query(params![self.session, self.key, int(after), int(end)])?;
+        let mut deltas = Vec::new();
+        while deltas.len() < limit
+            && let Some(row) = rows.next()?
+        {
+            let text = Text::from_column(row.get_ref(2)?)?.read()?.unwrap_or_default();
+            let packed = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+            let segment = self.unpack(seq(row.get(0)?), packed, &text)?.into_iter();
+            deltas.extend(segment.filter(|it| after < it.seq && it.seq <= end));
+        }
+        Ok(deltas)
+    }
+
+    pub(crate) fn has_segments(&self, db: &Connection) -> Result<bool, Error> {
+        let mut find =
+            db.prepare_cached("SELECT 1 FROM segments WHERE session = ?1 AND stream = ?2")?;
+        Ok(find.exists(params![self.session, self.key])?)
     }
 
     fn unfold(&self, db: &Connection) -> Result<Vec<Delta>, Error> {
         let mut find = db.prepare_cached("SELECT deltas, text FROM streams WHERE key = ?1")?;
         let (packed, kept) = find.query_row(params![self.key], |row| {
-            let kept = match row.get_ref(1)? {
-                ValueRef::Null => Text::OfClosing,
-                ValueRef::Text(text) => Text::Plain(text.to_vec()),
-                data => Text::Compressed(data.as_blob()?.to_vec()),
-            };
-            Ok((row.get::<_, Vec<u8>>(0)?, kept))
+            Ok((row.get::<_, Vec<u8>>(0)?, Text::from_column(row.get_ref(1)?)?))
         })?;
-        let text = match kept {
-            Text::OfClosing => self.closing_text(db)?.unwrap_or_default(),
-            Text::Plain(text) => utf8(text)?,
-            Text::Compressed(data) => utf8(blob::decompress(&data)?)?,
+        let text = match kept.read()? {
+            Some(text) => text,
+            None => self.closing_text(db)?.unwrap_or_default(),
         };
-        pack::unpack(self.first, self.is_output(), &packed, &text)
+        self.unpack(self.first, &packed, &text)
+    }
+
+    fn unpack(&self, first: Seq, packed: &[u8], text: &str) -> Result<Vec<Delta>, Error> {
+        pack::unpack(first, self.is_output(), packed, text)
             .ok_or_else(|| Error::Damaged(format!("stream {} cannot be unfolded", self.key)))
     }
 
@@ -228,6 +308,25 @@ enum Text {
     OfClosing,
     Plain(Vec<u8>),
     Compressed(Vec<u8>),
+}
+
+impl Text {
+    fn from_column(value: ValueRef<'_>) -> rusqlite::Result<Self> {
+        Ok(match value {
+            ValueRef::Null => Self::OfClosing,
+            ValueRef::Text(text) => Self::Plain(text.to_vec()),
+            data => Self::Compressed(data.as_blob()?.to_vec()),
+        })
+    }
+
+    /// None if it is that of the closing record.
+    fn read(self) -> Result<Option<String>, Error> {
+        match self {
+            Self::OfClosing => Ok(None),
+            Self::Plain(text) => utf8(text).map(Some),
+            Self::Compressed(data) => utf8(blob::decompress(&data)?).map(Some),
+        }
+    }
 }
 
 fn utf8(bytes: Vec<u8>) -> Result<String, Error> {

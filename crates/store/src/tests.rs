@@ -1,10 +1,13 @@
 //! The store from outside: laws on random logs, rows on small ones, and the folder.
 
+mod damage;
 mod delete;
 mod folder;
 mod grants;
+mod import;
 mod laws;
 mod log;
+pub(crate) mod plans;
 mod programs;
 mod rows;
 mod search;

@@ -5,6 +5,7 @@
 //! batches while nothing else waits: rows of deleted sessions are cleared away, closed streams are
 //! folded, and what was written goes into the index.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
@@ -16,9 +17,12 @@ use transcript::{Record, Seq, SessionId};
 use crate::append::{Sessions, Written};
 use crate::checkpoint::{Checkpoints, Deleted, checkpoint, log_pages};
 use crate::lock::Lock;
+use crate::presence::Presence;
+use crate::reserve::Reserve;
 use crate::small::Small;
+use crate::stage::{StageWrite, Ticket};
 use crate::stats::Counters;
-use crate::{AppendError, Error, connection, delete, fold};
+use crate::{AppendError, Error, backup, connection, delete, fold};
 
 /// A batch ends with the append that makes it this many records.
 const RECORDS_AT_ONCE: usize = 4096;
@@ -44,8 +48,18 @@ pub(crate) enum Job {
         session: SessionId,
         done: Deleted,
     },
+    /// The caller of a staged session is done with it, or gone.
+    Unstage {
+        ticket: Ticket,
+    },
     Compact {
         done: Deleted,
+    },
+    /// Copies the database through the writer's connection, which has the files open even if they were
+    /// unlinked.
+    Rescue {
+        to: PathBuf,
+        done: Answer<Result<(), Error>>,
     },
     Close {
         done: Answer<()>,
@@ -60,6 +74,7 @@ pub(crate) struct Write {
 
 pub(crate) enum What {
     Append(Append),
+    Stage(StageWrite),
     Small(Box<dyn Small>),
 }
 
@@ -78,6 +93,8 @@ pub(crate) struct Writer {
     /// Released when the last byte is written.
     pub(crate) lock: Arc<Lock>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) presence: Arc<Presence>,
+    pub(crate) reserve: Arc<Reserve>,
     /// Sessions that are gone, and who waits until nothing is left of them.
     pub(crate) deletions: Vec<(i64, Deleted)>,
     /// In the write-ahead log after the last commit.
@@ -88,6 +105,7 @@ impl Writer {
     /// Returns when asked to close, or when nobody is left who could ask for anything.
     pub(crate) fn run(mut self) {
         let mut done = None;
+        self.take_up_deletions();
         while let Some(job) = self.next_job() {
             let other = match job {
                 Job::Write(first) => {
@@ -105,10 +123,17 @@ impl Writer {
                     let _ = done.send(self.index_some());
                 }
                 Some(Job::Delete { session, done }) => self.delete(&session, done),
+                Some(Job::Unstage { ticket }) => {
+                    let key = self.sessions.staged.forget(ticket);
+                    self.deletions.extend(key.map(for_nobody));
+                }
                 Some(Job::Compact { done }) => match self.compact() {
                     Ok(()) => self.checkpoints.cut(vec![done]),
                     Err(error) => drop(done.send(Err(AppendError::from(&error)))),
                 },
+                Some(Job::Rescue { to, done }) => {
+                    let _ = done.send(backup::copy(&self.db, &to));
+                }
                 Some(Job::Close { done: asked }) => {
                     done = Some(asked);
                     break;
@@ -129,9 +154,23 @@ impl Writer {
         }
     }
 
+    /// Queues the rows that a crash has left of deleted and staged sessions.
+    fn take_up_deletions(&mut self) {
+        match delete::all(&self.db) {
+            Ok(keys) => self.deletions.extend(keys.into_iter().map(for_nobody)),
+            Err(error) => tracing::warn!(%error, "cannot read the list of deleted sessions"),
+        }
+    }
+
     fn next_job(&mut self) -> Option<Job> {
-        let quiet = if self.deletions.is_empty() { QUIET } else { Duration::ZERO };
-        match self.jobs.recv_timeout(quiet) {
+        while !self.deletions.is_empty() {
+            match self.jobs.try_recv() {
+                Ok(job) => return Some(job),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => self.clear_for_those_who_wait(),
+            }
+        }
+        match self.jobs.recv_timeout(QUIET) {
             Ok(job) => return Some(job),
             Err(RecvTimeoutError::Disconnected) => return None,
             Err(RecvTimeoutError::Timeout) => (),
@@ -183,7 +222,7 @@ impl Writer {
             Ok(outcomes) => outcomes,
             Err(error) => {
                 self.forget(&batch);
-                let error = AppendError::from(&error);
+                let error = AppendError::from(&error.in_file(|| self.presence.database()));
                 tracing::warn!(%error, appends = batch.len(), "nothing of a batch was written");
                 batch.iter().map(|_| Err(error.clone())).collect()
             }
@@ -192,6 +231,7 @@ impl Writer {
             // Who does not wait any more needs no answer.
             match write.what {
                 What::Append(append) => drop(append.done.send(outcome)),
+                What::Stage(stage) => drop(stage.done.send(outcome)),
                 What::Small(small) => small.answer(outcome),
             }
         }
@@ -200,6 +240,7 @@ impl Writer {
     /// One outcome for each write.
     fn commit(&mut self, batch: &mut [Write]) -> Result<Vec<Result<(), AppendError>>, Error> {
         let start = Instant::now();
+        self.presence.check()?;
         self.sessions.written = Written::default();
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut outcomes = Vec::with_capacity(batch.len());
@@ -207,6 +248,9 @@ impl Writer {
             outcomes.push(match &mut write.what {
                 What::Append(Append { session, expected, records, .. }) => {
                     self.sessions.append(&tx, session, *expected, records)?
+                }
+                What::Stage(StageWrite { ticket, step, .. }) => {
+                    self.sessions.stage(&tx, *ticket, step)?
                 }
                 What::Small(small) => Ok(small.run(&tx)?),
             });
@@ -220,8 +264,13 @@ impl Writer {
 
     fn forget(&mut self, batch: &[Write]) {
         for write in batch {
-            if let What::Append(append) = &write.what {
-                self.sessions.forget(&append.session);
+            match &write.what {
+                What::Append(append) => self.sessions.forget(&append.session),
+                What::Stage(stage) => {
+                    let key = self.sessions.staged.forget(stage.ticket);
+                    self.deletions.extend(key.map(for_nobody));
+                }
+                What::Small(_) => (),
             }
         }
     }
@@ -247,7 +296,11 @@ impl Writer {
     }
 
     fn delete(&mut self, session: &SessionId, done: Deleted) {
-        match self.begin_to_delete(session) {
+        let begun = match self.begin_to_delete(session) {
+            Err(error) if error.is_full() && self.make_room() => self.begin_to_delete(session),
+            begun => begun,
+        };
+        match begun {
             Ok(Some(key)) => self.deletions.push((key, done)),
             Ok(None) => drop(done.send(Ok(false))),
             Err(error) => drop(done.send(Err(AppendError::from(&error)))),
@@ -255,6 +308,7 @@ impl Writer {
     }
 
     fn begin_to_delete(&mut self, session: &SessionId) -> Result<Option<i64>, Error> {
+        self.presence.check()?;
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let key = delete::begin(&tx, session)?;
         tx.commit()?;
@@ -263,8 +317,20 @@ impl Writer {
         Ok(key)
     }
 
+    /// Makes space on a full disk: releases the reserve, and checkpoints so that the WAL is reused from its
+    /// start. Returns false if neither has worked.
+    fn make_room(&mut self) -> bool {
+        let is_released = self.reserve.release();
+        let is_moved = checkpoint(&self.db, "RESTART").unwrap_or(false);
+        is_released || is_moved
+    }
+
     fn clear_for_those_who_wait(&mut self) {
-        match self.clear_some() {
+        let cleared = match self.clear_some() {
+            Err(error) if error.is_full() && self.make_room() => self.clear_some(),
+            cleared => cleared,
+        };
+        match cleared {
             Ok(true) => (),
             Ok(false) => self.checkpoints.cut(self.deletions.drain(..).map(|it| it.1).collect()),
             // It is gone for every reader: whoever waits must not take it for a failure.
@@ -280,13 +346,16 @@ impl Writer {
     /// One step of clearing away what is left of deleted sessions; false if nothing is.
     fn clear_some(&mut self) -> Result<bool, Error> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let Some(session) = delete::next(&tx)? else { return Ok(false) };
+        let Some(session) = delete::next(&tx, &self.sessions.staged)? else { return Ok(false) };
         let is_cleared = delete::step(&tx, session)?;
         tx.commit()?;
         self.count_pages();
         if is_cleared {
-            if connection::live_bytes(&self.db)? <= COMPACTED_AT_ONCE {
-                self.compact()?;
+            if connection::live_bytes(&self.db)? <= COMPACTED_AT_ONCE
+                && let Err(error) = self.compact()
+            {
+                // The rows are deleted; copies in unused space stay until the pages are reused.
+                tracing::warn!(%error, "cannot compact after a deletion");
             }
             let cleared = self.deletions.extract_if(.., |(key, _)| *key == session);
             self.checkpoints.cut(cleared.map(|(_, done)| done).collect());
@@ -324,6 +393,12 @@ impl Writer {
 fn n_records(write: &Write) -> usize {
     match &write.what {
         What::Append(append) => append.records.len(),
+        What::Stage(stage) => stage.n_records(),
         What::Small(_) => 1,
     }
+}
+
+/// A deletion without a caller.
+fn for_nobody(key: i64) -> (i64, Deleted) {
+    (key, oneshot::channel().0)
 }

@@ -287,7 +287,8 @@ async fn what_a_tool_gave_stays_with_its_session() {
         result: Some(result),
         output: None,
         error: None,
-        duration_ms: 0,
+        summary: None,
+        duration_ms: Some(0),
         truncated: None,
     };
     append(&store, &records(&id, [event])).await.unwrap();

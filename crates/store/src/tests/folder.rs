@@ -50,7 +50,7 @@ async fn a_newer_schema_is_refused() {
     db.pragma_update(None, "user_version", 99).unwrap();
     drop(db);
     let refused = Store::open(dir.path(), Options::default());
-    assert!(matches!(refused, Err(OpenError::TooNew { found: 99, known: 6 })));
+    assert!(matches!(refused, Err(OpenError::TooNew { found: 99, known: 7 })));
 }
 
 #[cfg(unix)]

@@ -29,7 +29,7 @@ proptest! {
     }
 }
 
-async fn check(steps: &[Step], points: &[(prop::sample::Index, usize)]) {
+pub(super) async fn check(steps: &[Step], points: &[(prop::sample::Index, usize)]) {
     let (dir, plain_dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let id = session("s");
     let (store, records) = live(open(dir.path()), dir.path(), &id, steps).await;

@@ -168,7 +168,12 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn new(session: SessionId) -> Self {
-        let created = Event::SessionCreated { agent: "a".into(), workspace: None, title: None };
+        let created = Event::SessionCreated {
+            agent: "a".into(),
+            workspace: None,
+            workspace_confirmed: false,
+            title: None,
+        };
         let records = super::records(&session, [created]);
         Self { session, run: None, texts: HashMap::new(), ends: HashMap::new(), records }
     }
@@ -210,7 +215,7 @@ impl Log {
                 error: None,
                 usage: None,
                 cost: None,
-                duration_ms: 1,
+                duration_ms: Some(1),
             },
             Step::Text { part, text, oddity } => {
                 self.grow(StreamKey::Text(part_id(part)), &text);
@@ -256,7 +261,8 @@ impl Log {
                 result: Some(json!({"é": "r".repeat(size)})),
                 output: (call == 0).then(|| "\"é\n".repeat(size / 4)),
                 error: None,
-                duration_ms: 1,
+                summary: None,
+                duration_ms: Some(1),
                 truncated: None,
             },
             Step::Say { id, client, size } => Event::UserMessage {
@@ -293,6 +299,7 @@ impl Log {
             Step::Title(title) => Event::SessionUpdated {
                 agent: None,
                 workspace: None,
+                workspace_confirmed: false,
                 title: Some(title),
                 archived: None,
             },

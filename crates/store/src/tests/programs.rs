@@ -18,7 +18,12 @@ fn lines(n: u64) -> Vec<RawLine> {
 }
 
 async fn with_session(store: &Store, id: &SessionId) {
-    let event = Event::SessionCreated { agent: "a".into(), workspace: None, title: None };
+    let event = Event::SessionCreated {
+        agent: "a".into(),
+        workspace: None,
+        workspace_confirmed: false,
+        title: None,
+    };
     append(store, &records(id, [event])).await.unwrap();
 }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use tempfile::TempDir;
 use transcript::{
-    Event, MessageId, Millis, PartId, Record, ResponseId, RewindReason, RunStatus, Seq, SteerState,
-    Trigger,
+    Event, FOREIGN_PART, MAX_UNRECOGNIZED, MessageId, Millis, PartId, Record, ResponseId,
+    RewindReason, RunStatus, Seq, SteerState, Transcript, Trigger,
 };
 
 use super::{append, json, open, read_all, records, session, stored_json};
-use crate::{AppendError, MessageKind, Window, connection, read};
+use crate::{AppendError, MessageKind, ReadRange, Stored, Window, connection, read};
 
 #[tokio::test]
 async fn an_append_that_expects_another_head_writes_nothing() {
@@ -258,11 +258,22 @@ async fn pages_for(store: &crate::Store, records: &[Record]) -> u64 {
 }
 
 fn created() -> Event {
-    Event::SessionCreated { agent: "a".into(), workspace: None, title: None }
+    Event::SessionCreated {
+        agent: "a".into(),
+        workspace: None,
+        workspace_confirmed: false,
+        title: None,
+    }
 }
 
 fn archived(archived: bool) -> Event {
-    Event::SessionUpdated { agent: None, workspace: None, title: None, archived: Some(archived) }
+    Event::SessionUpdated {
+        agent: None,
+        workspace: None,
+        workspace_confirmed: false,
+        title: None,
+        archived: Some(archived),
+    }
 }
 
 fn said(id: &str) -> Event {
@@ -313,7 +324,7 @@ fn run_finish() -> Event {
         error: None,
         usage: None,
         cost: None,
-        duration_ms: 1,
+        duration_ms: Some(1),
     }
 }
 
@@ -331,4 +342,37 @@ async fn what_is_superseded_is_neither_the_last_nor_counted() {
     let counts = (1..=6).map(|it| store.count_before(&id, MessageKind::Said, Seq(it)).unwrap());
     assert_eq!(counts.collect::<Vec<_>>(), [0, 0, 1, 1, 1, 2]);
     assert_eq!(store.count_before(&id, MessageKind::Answer, Seq(6)).unwrap(), 0);
+}
+
+/// However many there are, what leaves the store makes the same answer.
+#[tokio::test]
+async fn unrecognized_records_of_a_run_are_folded_and_make_the_same_answer() {
+    let dir = TempDir::new().unwrap();
+    let (store, id) = (open(dir.path()), session("s"));
+    let line = |n: u64| Event::Unrecognized {
+        source: if n.is_multiple_of(5) { FOREIGN_PART.into() } else { "claude".into() },
+        raw: format!("line {n}"),
+        lines: 1 + n % 3,
+    };
+    let start = Event::RunStart {
+        agent: "claude".into(),
+        model: None,
+        trigger: Trigger::User,
+        exchange_id: None,
+    };
+    let run = ResponseId::new("r1");
+    let events = [created(), said("m1"), start].into_iter().chain((0..400).map(line));
+    let mut log = records(&id, events);
+    for record in &mut log[2..] {
+        record.response_id = Some(run.clone());
+    }
+    append(&store, &log).await.unwrap();
+
+    let of_run = store.records_of_run(&id, &run).unwrap();
+    assert!(of_run.len() < 1 + 80 + MAX_UNRECOGNIZED + 3, "{} records", of_run.len());
+    let of_run: Vec<Record> = of_run.iter().map(Stored::record).collect();
+    let answer = |records: &[Record]| Transcript::replay(records).message("r1").cloned();
+    assert_eq!(answer(&of_run), answer(&log[2..]));
+    let range = ReadRange { after: Seq(0), up_to: None, limit: 1000, deltas: false };
+    assert_eq!(store.read(&id, range).unwrap().records.len(), log.len(), "the log has them all");
 }

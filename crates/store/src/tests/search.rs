@@ -53,7 +53,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
 }
 
-async fn check_words(steps: &[Step]) {
+pub(super) async fn check_words(steps: &[Step]) {
     let dir = TempDir::new().unwrap();
     let (store, id) = (open(dir.path()), session("s"));
     let mut log = Log::new(id.clone());
@@ -189,6 +189,7 @@ async fn each_kind_is_found_in_its_message() {
             Event::SessionCreated {
                 agent: "a".into(),
                 workspace: None,
+                workspace_confirmed: false,
                 title: Some("apple".into()),
             },
             said("m1", "Pear, naïve"),
@@ -259,6 +260,108 @@ async fn snippets_show_the_matches() {
     assert!(many.iter().filter(|it| it.1).all(|it| it.0 == "é" || it.0 == "plum"));
 }
 
+/// Every Latin, Greek and Cyrillic letter is the same to the snippet as it is to the index.
+#[tokio::test]
+async fn letters_are_folded_as_the_index_folds_them() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    let ranges = ['\u{30}'..='\u{24f}', '\u{370}'..='\u{4ff}', '\u{1e00}'..='\u{1eff}'];
+    let letters: Vec<char> =
+        ranges.into_iter().flatten().filter(|it| it.is_alphanumeric()).collect();
+    let texts = letters.iter().map(|it| notice(&format!("x{it}z")));
+    append(&store, &records(&session("s"), texts)).await.unwrap();
+    store.catch_up().await.unwrap();
+    let db = Connection::open(connection::file(dir.path())).unwrap();
+    db.execute_batch("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, search, instance)")
+        .unwrap();
+    let mut find = db.prepare("SELECT term, doc FROM temp.words").unwrap();
+    let rows = find.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let terms: Vec<(String, i64)> = rows.collect::<Result<_, _>>().unwrap();
+    assert!(terms.len() >= letters.len());
+    let mut different = Vec::new();
+    for (term, doc) in terms {
+        let letter = letters[doc as usize - 1];
+        if term != format!("x{}z", crate::words::fold(letter)) {
+            different.push((letter, term));
+        }
+    }
+    // Greek letters that have two forms, and letters that are younger than the index's tables.
+    assert!(different.len() < 16, "{different:?}");
+}
+
+/// However many matches there are, and wherever: found in one pass, and marked as FTS5 would.
+#[tokio::test]
+async fn snippets_of_long_texts_are_marked() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    let filler = "the tide turns twice ".repeat(20_000);
+    let log = records(
+        &session("s"),
+        [
+            notice(&format!("{filler} harbour\u{a0}master {filler}")),
+            notice(&format!("{filler}\u{3000}\u{3000}naïve-harbour")),
+        ],
+    );
+    append(&store, &log).await.unwrap();
+    for (query, matches) in [
+        ("t", &["the", "tide", "turns", "twice"][..]),
+        ("harbour master", &["harbour", "master"]),
+        ("NAIVE-har", &["naïve-harbour"]),
+        ("twice naive", &["twice", "naïve"]),
+    ] {
+        let found = find(&store, query).await;
+        assert!(!found.is_empty(), "{query}");
+        for hit in found {
+            let marked: Vec<&str> =
+                hit.snippet.iter().filter(|it| it.1).map(|it| it.0.as_str()).collect();
+            assert!(matches.iter().all(|it| marked.contains(it)), "{query}: {:?}", hit.snippet);
+            // The last one may be cut off.
+            let is_one = |marked: &&str| matches.iter().any(|it| it.starts_with(marked));
+            assert!(marked.iter().all(is_one), "{query}: {:?}", hit.snippet);
+        }
+    }
+}
+
+/// Searches and other reads have permits of their own: either goes on while the other has none left.
+#[tokio::test]
+async fn searches_and_other_reads_do_not_wait_for_each_other() {
+    let dir = TempDir::new().unwrap();
+    let (store, id) = (open(dir.path()), session("s"));
+    append(&store, &records(&id, [notice("pear")])).await.unwrap();
+    let guard = std::time::Duration::from_secs(60);
+
+    let reads = store.inner.desks.acquire_many(crate::READING_THREADS as u32).await.unwrap();
+    let found = tokio::time::timeout(guard, find(&store, "pear")).await;
+    assert_eq!(found.expect("a search needs no permit of other reads").len(), 1);
+    drop(reads);
+
+    let _searches = store.inner.searches.acquire_many(crate::SEARCHING_THREADS as u32).await;
+    let head = store.off_thread(move |store| store.head(&id));
+    let head = tokio::time::timeout(guard, head).await.expect("a read needs no permit of searches");
+    assert_eq!(head.unwrap(), Some(Seq(1)));
+}
+
+#[test]
+fn a_read_ends_with_its_caller() {
+    use crate::interrupt::{Interrupt, InterruptOnDrop};
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    let interrupt = std::sync::Arc::new(Interrupt::default());
+    let caller = InterruptOnDrop(interrupt.clone());
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let read = std::thread::spawn(move || {
+        store.inner.readers.read_until(&interrupt, |db| {
+            let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+                           SELECT max(i) FROM n";
+            begun.send(()).unwrap();
+            Ok(db.query_row(endless, [], |row| row.get::<_, i64>(0))?)
+        })
+    });
+    has_begun.recv().unwrap();
+    drop(caller);
+    assert!(read.join().unwrap().is_err());
+}
+
 #[tokio::test]
 async fn pages_follow_each_other_and_filters_hold() {
     let dir = TempDir::new().unwrap();
@@ -267,6 +370,7 @@ async fn pages_follow_each_other_and_filters_hold() {
         let archive = Event::SessionUpdated {
             agent: None,
             workspace: None,
+            workspace_confirmed: false,
             title: None,
             archived: Some(archived),
         };
@@ -375,7 +479,8 @@ fn result(call: &CallId) -> Event {
         result: Some(json!(["banana", 1])),
         output: None,
         error: Some(ErrorInfo::new(ErrorCode::ToolError, "no kiwi")),
-        duration_ms: 1,
+        summary: None,
+        duration_ms: Some(1),
         truncated: None,
     }
 }

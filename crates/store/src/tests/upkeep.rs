@@ -31,7 +31,15 @@ async fn a_first_database_is_migrated_with_all_that_is_in_it() {
     let from = connection::file(dir.path());
     db.execute("ATTACH ?1 AS new", [from.to_str().unwrap()]).unwrap();
     for table in FIRST_TABLES.split(' ') {
-        db.execute_batch(&format!("INSERT INTO main.{table} SELECT * FROM new.{table}")).unwrap();
+        let columns: String = db
+            .query_row(
+                "SELECT group_concat(name) FROM pragma_table_info(?1, 'main')",
+                [table],
+                |row| row.get(0),
+            )
+            .unwrap();
+        let copy = format!("INSERT INTO main.{table} SELECT {columns} FROM new.{table}");
+        db.execute_batch(&copy).unwrap();
     }
     db.pragma_update(None, "user_version", 1).unwrap();
     drop(db);
