@@ -44,7 +44,7 @@ use self::questions::Kind;
 pub use self::settings::{Settings, program};
 use self::turn::Run;
 use crate::surrogates::Surrogates;
-use crate::{Backend, Effect, Ending, Exit, Input, Launch, Verdict};
+use crate::{Backend, Effect, Ending, Exit, Input, Launch, ResumeId, Verdict};
 
 /// Whose words they are that nobody could read.
 const SOURCE: &str = "codex";
@@ -238,10 +238,10 @@ impl Codex {
         }
     }
 
-    fn open_thread(&mut self, resume: Option<String>) {
+    fn open_thread(&mut self, resume: Option<ResumeId>) {
         self.link = Link::Opening;
         let method = if resume.is_some() { "thread/resume" } else { "thread/start" };
-        let params = wire::open_thread(&self.settings, &self.launch, resume.as_deref());
+        let params = wire::open_thread(&self.settings, &self.launch, resume.as_ref());
         self.request(method, &params, Sent::OpenThread { resumes: resume.is_some() });
     }
 
@@ -493,7 +493,7 @@ impl Codex {
         if !resumes {
             self.used = Some(Usage::default());
         }
-        self.launch.resume = Some(id.to_owned());
+        self.launch.resume = ResumeId::parse(id);
         self.link = Link::Open { thread: id.to_owned() };
         let text = |it: &Value| it.as_str().map(str::to_owned);
         let linked = Event::AgentLinked {

@@ -52,6 +52,7 @@ mod own_tools;
 pub mod pi;
 mod program_kind;
 mod recent;
+mod resume_id;
 mod surrogates;
 mod telling;
 
@@ -70,6 +71,8 @@ pub use crate::ending::Ending;
 pub use crate::openai::OpenAi;
 pub use crate::pi::Pi;
 pub use crate::program_kind::ProgramKind;
+pub use crate::resume_id::ResumeId;
+pub use crate::surrogates::replace_lone_surrogates;
 
 /// An agent, seen from the server.
 pub trait Backend: fmt::Debug + Send {
@@ -238,8 +241,8 @@ pub struct Program {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Launch {
     pub workspace: String,
-    /// The program's own conversation to go on with.
-    pub resume: Option<String>,
+    /// The program's own conversation to resume.
+    pub resume: Option<ResumeId>,
     /// Callboard's own tools, where they are served.
     pub tools: Option<ToolServer>,
     /// A folder that holds the files which Callboard ships for its agents.

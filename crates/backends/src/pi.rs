@@ -81,7 +81,7 @@ struct Out {
 impl Pi {
     pub fn new(settings: Arc<Settings>, launch: &Launch) -> Self {
         let (workspace, version) = (launch.workspace.clone(), settings.version.clone());
-        let known = launch.resume.clone();
+        let known = launch.resume.as_ref().map(ToString::to_string);
         let guard = if settings.asks() { Guard::Awaited } else { Guard::Settled };
         Self {
             settings,
@@ -223,7 +223,7 @@ impl Out {
     }
 
     fn unrecognized(&mut self, raw: String) {
-        self.emit(Event::Unrecognized { source: "pi".to_owned(), raw });
+        self.emit(Event::Unrecognized { source: "pi".to_owned(), raw, lines: 1 });
     }
 
     fn notice(&mut self, level: Level, text: impl Into<String>) {

@@ -16,6 +16,11 @@ impl Surrogates {
     /// The event with whole letters alone. A half at the end of a string waits for the next event, and
     /// whatever half is left without another becomes the sign for a letter that nobody knows.
     pub(crate) fn mend<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
+        self.mend_up_to(json, false)
+    }
+
+    /// `is_all`: no other half will come.
+    fn mend_up_to<'a>(&mut self, json: &'a str, is_all: bool) -> Cow<'a, str> {
         let mut waiting = self.first_half.take();
         if !json.contains(r"\u") {
             return Cow::Borrowed(json);
@@ -43,7 +48,9 @@ impl Surrogates {
                     mended.push_str(&after[..ESCAPE]);
                     rest = &after[ESCAPE..];
                 }
-                Half::First if after.starts_with('"') => self.first_half = Some(this.to_owned()),
+                Half::First if after.starts_with('"') && !is_all => {
+                    self.first_half = Some(this.to_owned())
+                }
                 Half::Second if mended.ends_with('"') && waiting.is_some() => {
                     mended.push_str(&waiting.take().unwrap_or_default());
                     mended.push_str(this);
@@ -54,6 +61,11 @@ impl Surrogates {
         mended.push_str(rest);
         Cow::Owned(mended)
     }
+}
+
+/// The JSON with U+FFFD in place of every half of a letter that has no other half.
+pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
+    Surrogates::default().mend_up_to(json, true)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -43,7 +43,8 @@ impl Telling {
     }
 
     pub(crate) fn unrecognized(&mut self, raw: &str) {
-        self.emit(Event::Unrecognized { source: self.source.to_owned(), raw: raw.to_owned() });
+        let (source, raw) = (self.source.to_owned(), raw.to_owned());
+        self.emit(Event::Unrecognized { source, raw, lines: 1 });
     }
 
     pub(crate) fn next_part(&mut self) -> PartId {

@@ -299,9 +299,10 @@ impl Calls {
             result: outcome.result,
             output: None,
             error: outcome.error,
+            summary: None,
             duration_ms: match phase {
-                Phase::Running { since } => now.since(since),
-                Phase::Ready { .. } | Phase::Asking => 0,
+                Phase::Running { since } => Some(now.since(since)),
+                Phase::Ready { .. } | Phase::Asking => None,
             },
             truncated: outcome.truncated,
         });

@@ -72,14 +72,15 @@ pub fn program(settings: &Settings, launch: &Launch) -> Program {
         own => own,
     };
     add(&["--permission-mode", mode]);
-    for (flag, value) in [
-        ("--model", &settings.model),
-        ("--append-system-prompt", &settings.system),
-        ("--resume", &launch.resume),
-    ] {
+    for (flag, value) in
+        [("--model", &settings.model), ("--append-system-prompt", &settings.system)]
+    {
         if let Some(value) = value {
             add(&[flag, value]);
         }
+    }
+    if let Some(id) = &launch.resume {
+        add(&[&format!("--resume={id}")]);
     }
     command.extend(settings.args.iter().cloned());
     Program { command, env }

@@ -514,7 +514,7 @@ impl AboutCall {
             (Some(reason), Some(path)) if !reason.contains(path) => {
                 Some(format!("{reason} (`{path}`)"))
             }
-            (None, Some(path)) => Some(format!("It wants to reach `{path}`.")),
+            (None, Some(path)) => Some(format!("Outside what Claude may do by itself: `{path}`")),
             (reason, _) => reason.map(str::to_owned),
         }
     }

@@ -3,6 +3,19 @@
 
 use std::borrow::Cow;
 
+/// The installed shells. A file of that name elsewhere may do anything.
+const SHELLS: [&str; 9] = [
+    "bash",
+    "sh",
+    "zsh",
+    "/bin/bash",
+    "/bin/sh",
+    "/bin/zsh",
+    "/usr/bin/bash",
+    "/usr/bin/sh",
+    "/usr/bin/zsh",
+];
+
 /// The script, where the command is nothing but a shell that runs one; else the command as it is.
 pub(super) fn script(command: &str) -> Cow<'_, str> {
     inner(command).map_or(Cow::Borrowed(command), Cow::Owned)
@@ -10,9 +23,8 @@ pub(super) fn script(command: &str) -> Cow<'_, str> {
 
 fn inner(command: &str) -> Option<String> {
     let (shell, rest) = command.split_once(' ')?;
-    let shell = shell.rsplit('/').next()?;
     let (flag, quoted) = rest.split_once(' ')?;
-    let runs_script = matches!(shell, "bash" | "sh" | "zsh") && matches!(flag, "-lc" | "-c");
+    let runs_script = SHELLS.contains(&shell) && matches!(flag, "-lc" | "-c");
     if !runs_script {
         return None;
     }
@@ -87,6 +99,9 @@ mod tests {
             "/bin/bash -lc 'open",
             "/bin/bash -lc $HOME",
             "rm -c 'x'",
+            "./bash -c 'ls'",
+            "/tmp/bash -lc 'ls'",
+            "x/sh -c ls",
         ] {
             assert_eq!(script(command), command);
         }

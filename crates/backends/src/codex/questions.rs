@@ -87,7 +87,13 @@ impl Kind {
                 let kind = if is_command { "commandExecution" } else { "fileChange" };
                 let mut item = params.as_object().cloned().unwrap_or_default();
                 item.insert("type".to_owned(), json!(kind));
-                call(&Value::Object(item), workspace).unwrap_or_default()
+                let (name, mut arguments) =
+                    call(&Value::Object(item), workspace).unwrap_or_default();
+                let more = fields(params, &["additionalPermissions", "grantRoot"]);
+                if let (Some(arguments), Value::Object(more)) = (arguments.as_object_mut(), more) {
+                    arguments.extend(more);
+                }
+                (name, arguments)
             }
             Self::Network => {
                 let given = ["networkApprovalContext", "command", "reason"];
@@ -279,6 +285,12 @@ impl Run {
 fn asked_item(speaker: &mut Speaker, kind: &Kind, params: &Value) -> Option<String> {
     let calls = speaker.open_calls();
     let found = match kind {
+        // More than the call itself: it is a question of its own, which shows all of it.
+        Kind::Action
+            if ["additionalPermissions", "grantRoot"].iter().any(|it| !params[it].is_null()) =>
+        {
+            None
+        }
         Kind::Action => {
             let item = params["itemId"].as_str()?;
             calls.iter().find(|it| it.item == item && !it.was_asked)

@@ -82,13 +82,11 @@ pub fn program(settings: &Settings, launch: &Launch) -> Program {
     Program { command, env }
 }
 
-/// Everything goes as `-c`, which `exec` and `exec resume` take alike. `-` is the prompt: it comes by
-/// stdin, whatever is in it.
+/// Settings go as `-c`, which `exec` and `exec resume` accept alike. `-` stands for the prompt, which is
+/// written to stdin. The thread's id comes after `--`, so that it is never read as an option.
 fn exec_arguments(settings: &Settings, launch: &Launch) -> Vec<String> {
     let mut arguments = vec!["exec".to_owned()];
-    if let Some(thread) = &launch.resume {
-        arguments.extend(["resume".to_owned(), thread.clone()]);
-    }
+    arguments.extend(launch.resume.iter().map(|_| "resume".to_owned()));
     arguments.extend(["--json".to_owned(), "--skip-git-repo-check".to_owned()]);
     let mut set = |key: &str, value: &str| {
         arguments.extend(["-c".to_owned(), format!("{key}={}", quoted(value))]);
@@ -106,6 +104,9 @@ fn exec_arguments(settings: &Settings, launch: &Launch) -> Vec<String> {
         arguments.extend(["-c".to_owned(), format!("{prefix}.tool_timeout_sec={SECONDS}")]);
     }
     arguments.extend(settings.args.iter().cloned());
+    if let Some(thread) = &launch.resume {
+        arguments.extend(["--".to_owned(), thread.to_string()]);
+    }
     arguments.push("-".to_owned());
     arguments
 }

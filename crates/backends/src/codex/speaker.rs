@@ -363,8 +363,7 @@ impl Speaker {
         let Outcome { ok, result, error, duration_ms } = outcome;
         // Codex says 0 also of what took longer than that.
         let duration_ms = duration_ms.filter(|it| *it > 0);
-        let duration_ms =
-            duration_ms.or_else(|| Some(now.since(call.runs_since?))).unwrap_or_default();
+        let duration_ms = duration_ms.or_else(|| Some(now.since(call.runs_since?)));
         telling.emit(Event::ToolResult {
             call_id: call.id,
             tool_name: plain_name(&call.name).to_owned(),
@@ -372,6 +371,7 @@ impl Speaker {
             result,
             output: None,
             error: if ok { None } else { call.refusal.or(error) },
+            summary: None,
             duration_ms,
             truncated: None,
         });

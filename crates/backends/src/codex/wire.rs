@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::Settings;
 use super::settings::thread_config;
-use crate::Launch;
 use crate::newest::newest;
+use crate::{Launch, ResumeId};
 
 pub(super) fn request(id: u64, method: &str, params: &Value) -> String {
     json!({ "id": id, "method": method, "params": params }).to_string()
@@ -28,7 +28,11 @@ pub(super) fn initialized() -> String {
 }
 
 /// For `thread/start`; with a thread, for `thread/resume`.
-pub(super) fn open_thread(settings: &Settings, launch: &Launch, thread: Option<&str>) -> Value {
+pub(super) fn open_thread(
+    settings: &Settings,
+    launch: &Launch,
+    thread: Option<&ResumeId>,
+) -> Value {
     let permissions = settings.permissions();
     let mut params = json!({
         "cwd": launch.workspace,
@@ -36,7 +40,7 @@ pub(super) fn open_thread(settings: &Settings, launch: &Launch, thread: Option<&
         "sandbox": permissions.sandbox,
     });
     if let Some(thread) = thread {
-        params["threadId"] = json!(thread);
+        params["threadId"] = json!(thread.as_str());
         params["excludeTurns"] = json!(true);
     }
     if let Some(model) = &settings.model {

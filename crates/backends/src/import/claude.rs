@@ -87,8 +87,7 @@ impl<'a> Reader<'a> {
             Some(kind) if silent::OF_CLAUDE.contains(&kind) => (),
             Some("custom-title") => {
                 let title = owned(&line["customTitle"]);
-                let (agent, workspace, archived) = (None, None, None);
-                self.told.note(at, Event::SessionUpdated { agent, workspace, title, archived });
+                self.told.rename(at, title);
             }
             Some("attachment") => self.hear_attachment(at, line),
             _ => self.told.unrecognized(&line.to_string()),

@@ -74,8 +74,7 @@ impl Reader {
             Some("compaction") => self.told.notice(at, "Pi has shortened the conversation."),
             Some("session_info") => {
                 let title = owned(&entry["name"]);
-                let (agent, workspace, archived) = (None, None, None);
-                self.told.note(at, Event::SessionUpdated { agent, workspace, title, archived });
+                self.told.rename(at, title);
             }
             Some("custom_message") if entry["display"] == true => {
                 self.told.notice(at, words(&entry["content"]));

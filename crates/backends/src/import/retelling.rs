@@ -142,9 +142,18 @@ impl Retelling {
         self.note(at, Event::Notice { level: Level::Info, text: text.into() });
     }
 
+    /// Gives the session the title that the program's file names.
+    pub(super) fn rename(&mut self, at: Millis, title: Option<String>) {
+        let (agent, workspace, archived) = (None, None, None);
+        let workspace_confirmed = false;
+        let updated =
+            Event::SessionUpdated { agent, workspace, workspace_confirmed, title, archived };
+        self.note(at, updated);
+    }
+
     pub(super) fn unrecognized(&mut self, line: &str) {
         let (source, raw) = (self.kind.word().to_owned(), line.to_owned());
-        self.note(self.last_at, Event::Unrecognized { source, raw });
+        self.note(self.last_at, Event::Unrecognized { source, raw, lines: 1 });
     }
 
     /// The open run goes on no more, and nobody says why. `backend` is for the next.

@@ -3,6 +3,13 @@
 //! A piece belongs to the call of its index, else of its id, else to the last call. It begins a
 //! call of its own where a name says so and what is there already is complete. The first id and the
 //! first name stand. Costs the same for a piece however long the arguments are.
+//!
+//! Calls are told in the order of their indexes: one that comes too early is held back until those before
+//! it have begun, or until something else is said.
+
+/// Bytes of arguments after which a call is no longer held back for one with a lower index: the service
+/// numbers its calls differently.
+const HELD_MAX: usize = 4096;
 
 /// A piece of a call, as it came.
 #[derive(Debug, Default)]
@@ -25,7 +32,12 @@ pub(super) enum News {
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
+    /// In the order in which they came.
     pub(super) calls: Vec<Call>,
+    /// The same in the order in which they were told.
+    told: Vec<usize>,
+    /// The index that the next call should have.
+    next_index: u64,
     /// Text came after the last piece: a name begins another call.
     interrupted: bool,
 }
@@ -39,6 +51,10 @@ pub(super) struct Call {
     /// What the provider wants back with the call.
     pub(super) extra: Option<serde_json::Value>,
     json: JsonEnd,
+    /// Nothing will be added to its name.
+    is_named: bool,
+    /// Its position among the emitted calls.
+    number: Option<usize>,
     /// How much of the arguments has been told; nothing before the call is known by its name.
     told: Option<usize>,
 }
@@ -61,20 +77,32 @@ impl Calls {
     pub(super) fn interrupt(&mut self, tell: &mut Vec<News>) {
         self.interrupted = true;
         self.settle_names(tell);
+        self.tell_held(|call| call.is_named, tell);
     }
 
     /// The end: calls that never got a name are told too.
     pub(super) fn finish(&mut self, tell: &mut Vec<News>) {
+        self.tell_held(|_| true, tell);
         for idx in 0..self.calls.len() {
-            self.calls[idx].tell(idx, tell);
+            self.tell_now(idx, tell);
         }
     }
 
     /// An id that the provider gave to two calls names only the first.
     pub(super) fn provider_id(&self, idx: usize) -> Option<&str> {
         let id = self.calls[idx].id.as_str();
-        let is_taken = self.calls[..idx].iter().any(|it| it.id == id);
+        let mut before = self.told.iter().take_while(|it| **it != idx);
+        let is_taken = before.any(|&it| self.calls[it].id == id);
         (!id.is_empty() && !is_taken).then_some(id)
+    }
+
+    /// From zero, in the order in which they were told.
+    pub(super) fn number(&self, idx: usize) -> usize {
+        self.calls[idx].number.unwrap_or_default()
+    }
+
+    pub(super) fn in_order(&self) -> impl Iterator<Item = &Call> {
+        self.told.iter().map(|&idx| &self.calls[idx])
     }
 
     fn find(&self, piece: &Piece<'_>) -> Option<usize> {
@@ -111,9 +139,8 @@ impl Calls {
     /// A name may come in pieces, so it is settled only by arguments or by what comes after it.
     fn tell(&mut self, idx: usize, tell: &mut Vec<News>) {
         let call = &mut self.calls[idx];
-        if !call.name.is_empty() && !call.arguments.is_empty() {
-            call.tell(idx, tell);
-        }
+        call.is_named |= !call.name.is_empty() && !call.arguments.is_empty();
+        self.tell_in_order(idx, tell);
     }
 
     fn settle_names(&mut self, tell: &mut Vec<News>) {
@@ -121,8 +148,46 @@ impl Calls {
         if let Some(idx) = self.calls.len().checked_sub(1)
             && !self.calls[idx].name.is_empty()
         {
-            self.calls[idx].tell(idx, tell);
+            self.calls[idx].is_named = true;
+            self.tell_in_order(idx, tell);
         }
+    }
+
+    /// Emits a call, and the calls held back for it, unless one with a lower index is still missing.
+    fn tell_in_order(&mut self, idx: usize, tell: &mut Vec<News>) {
+        if !self.may_begin(idx) {
+            return;
+        }
+        self.tell_now(idx, tell);
+        while self.told.len() < self.calls.len() {
+            let held = (0..self.calls.len()).filter(|&it| self.calls[it].number.is_none());
+            let next = held.filter(|&it| self.may_begin(it)).min_by_key(|&it| self.calls[it].index);
+            let Some(next) = next else { return };
+            self.tell_now(next, tell);
+        }
+    }
+
+    fn may_begin(&self, idx: usize) -> bool {
+        let Call { index, is_named, number, arguments, .. } = &self.calls[idx];
+        let is_next = index.is_none_or(|it| it <= self.next_index) || arguments.len() > HELD_MAX;
+        number.is_some() || (*is_named && is_next)
+    }
+
+    fn tell_held(&mut self, wanted: impl Fn(&Call) -> bool, tell: &mut Vec<News>) {
+        let held = |it: &usize| self.calls[*it].number.is_none() && wanted(&self.calls[*it]);
+        let mut held: Vec<usize> = (0..self.calls.len()).filter(held).collect();
+        held.sort_by_key(|&it| self.calls[it].index);
+        held.into_iter().for_each(|it| self.tell_now(it, tell));
+    }
+
+    fn tell_now(&mut self, idx: usize, tell: &mut Vec<News>) {
+        let call = &mut self.calls[idx];
+        if call.number.is_none() {
+            call.number = Some(self.told.len());
+            self.told.push(idx);
+            self.next_index = self.next_index.max(call.index.map_or(0, |it| it.saturating_add(1)));
+        }
+        call.tell(idx, tell);
     }
 }
 

@@ -22,7 +22,8 @@ use crate::surrogates::Surrogates;
 /// How much of something unreadable is kept.
 const MAX_UNREADABLE: usize = 4096;
 
-/// A piece of an answer. Calls are numbered from zero in the order of their first signs.
+/// A piece of an answer. Calls are numbered from zero in the order in which they are told: that of their
+/// indexes, where the service gives them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
     Text(String),
@@ -147,7 +148,7 @@ impl Decoder {
         self.calls.finish(&mut news);
         self.tell(news);
         let mut outcome = std::mem::take(&mut self.outcome);
-        outcome.calls = self.calls.calls.iter().map(finished).collect();
+        outcome.calls = self.calls.in_order().map(finished).collect();
         outcome.reasoning_details = self.reasoning_details.take();
         if self.has_refused && outcome.finish_reason == Some(FinishReason::Stop) {
             outcome.finish_reason = Some(FinishReason::ContentFilter);
@@ -350,12 +351,12 @@ impl Decoder {
     fn tell(&mut self, news: Vec<News>) {
         for it in news {
             self.said.push(match it {
-                News::Started(call) => Said::Call {
-                    call,
-                    name: self.calls.calls[call].name.clone(),
-                    provider_call_id: self.calls.provider_id(call).map(str::to_owned),
+                News::Started(idx) => Said::Call {
+                    call: self.calls.number(idx),
+                    name: self.calls.calls[idx].name.clone(),
+                    provider_call_id: self.calls.provider_id(idx).map(str::to_owned),
                 },
-                News::Grown(call, delta) => Said::Arguments { call, delta },
+                News::Grown(idx, delta) => Said::Arguments { call: self.calls.number(idx), delta },
             });
         }
     }

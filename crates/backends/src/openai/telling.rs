@@ -90,7 +90,7 @@ impl Telling {
             }
             Said::Unreadable(raw) => {
                 let source = "openai".to_owned();
-                effects.push(Effect::Emit(Event::Unrecognized { source, raw }));
+                effects.push(Effect::Emit(Event::Unrecognized { source, raw, lines: 1 }));
                 false
             }
         }
@@ -211,7 +211,8 @@ fn refuse(call: &ReadyCall, error: ErrorInfo, effects: &mut Vec<Effect>) {
         result: None,
         output: None,
         error: Some(error),
-        duration_ms: 0,
+        summary: None,
+        duration_ms: None,
         truncated: None,
     }));
 }

@@ -61,8 +61,9 @@ pub fn program(settings: &Settings, launch: &Launch) -> Program {
     let extension = format!("{}/{EXTENSION_FILE}", launch.shipped.trim_end_matches('/'));
     command.extend(["--mode", "rpc", "-e"].map(str::to_owned));
     command.push(extension);
-    let options = [("--model", &settings.model), ("--session", &launch.resume)];
-    for (name, value) in options {
+    // Pi accepts neither `--session=ID` nor `--`: only the shape of the id keeps it from being an option.
+    let resume = launch.resume.as_ref().map(ToString::to_string);
+    for (name, value) in [("--model", &settings.model), ("--session", &resume)] {
         command.extend(value.iter().flat_map(|it| [name.to_owned(), it.clone()]));
     }
     command.extend_from_slice(&settings.args);

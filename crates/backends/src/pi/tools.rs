@@ -118,8 +118,8 @@ impl Call {
         }
         self.finish_arguments(None, out);
         let Ended { said, is_error, duration_ms, is_interrupted } = ended;
-        let took = || self.running_since.map_or(0, |since| now.since(since));
-        let duration_ms = duration_ms.map_or_else(took, Number::whole);
+        let took = || self.running_since.map(|since| now.since(since));
+        let duration_ms = duration_ms.map(Number::whole).or_else(took);
         let ran = (self.name == "bash").then(|| Ran::of(&said, is_error)).flatten();
         let error = is_error.then(|| self.what_failed(&said, ran.as_ref(), is_interrupted));
         let (result, output, truncated) = match ran {
@@ -144,6 +144,7 @@ impl Call {
             result,
             output,
             error,
+            summary: None,
             duration_ms,
             truncated,
         });
@@ -179,7 +180,8 @@ impl Call {
             result: None,
             output: None,
             error: Some(error),
-            duration_ms: 0,
+            summary: None,
+            duration_ms: None,
             truncated: None,
         });
     }

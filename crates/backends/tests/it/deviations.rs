@@ -103,6 +103,39 @@ fn two_calls_at_one_index() {
 }
 
 #[test]
+fn calls_stand_in_the_order_of_their_indexes() {
+    let call = |index: u64, id: &str, arguments: &str| json!({ "index": index, "id": id, "function": { "name": "a", "arguments": arguments } });
+    let in_order = json!([["c0", "a", "{\"x\":0}"], ["c1", "a", "{\"x\":1}"], ["c2", "a", "{}"]]);
+    let [zero, one, two] =
+        [call(0, "c0", "{\"x\":0}"), call(1, "c1", "{\"x\":1}"), call(2, "c2", "{}")];
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let shuffled = order.map(|it: usize| [&zero, &one, &two][it].clone());
+        check_calls(&calls(&shuffled), in_order.clone());
+        let spoken = chunk(json!({ "content": "Let me look." })) + &calls(&shuffled);
+        check_calls(&spoken, in_order.clone());
+    }
+    let in_pieces = calls(&[
+        call(1, "c1", "{\"x\""),
+        call(0, "c0", ""),
+        json!({ "index": 1, "function": { "arguments": ":1}" } }),
+        json!({ "index": 0, "function": { "arguments": "{}" } }),
+    ]);
+    check_calls(&in_pieces, json!([["c0", "a", "{}"], ["c1", "a", "{\"x\":1}"]]));
+    // Some count from one, or leave gaps.
+    check_calls(&calls(std::slice::from_ref(&two)), json!([["c2", "a", "{}"]]));
+    check_calls(&calls(&[two, call(7, "c7", "{}")]), json!([["c2", "a", "{}"], ["c7", "a", "{}"]]));
+}
+
+#[test]
+fn a_long_call_is_not_held_back_for_one_that_may_never_come() {
+    let long = format!("{{\"x\":\"{}\"", "y".repeat(5000));
+    let begun = json!({ "index": 1, "id": "c1", "function": { "name": "a", "arguments": long } });
+    let mut decoder = backends::openai::Decoder::default();
+    let said = decoder.feed(calls(&[begun]).as_bytes());
+    assert!(matches!(said[..], [backends::openai::Said::Call { call: 0, .. }, _]), "{said:?}");
+}
+
+#[test]
 fn a_second_batch_after_text() {
     let batches = calls(&[json!({ "index": 0, "id": "c1", "function": { "name": "a" } })])
         + &chunk(json!({ "content": "And now" }))

@@ -28,7 +28,12 @@ impl Log {
             messages: 0,
         };
         let agent = agent.to_owned();
-        log.write(Event::SessionCreated { agent, workspace: None, title: None });
+        log.write(Event::SessionCreated {
+            agent,
+            workspace: None,
+            workspace_confirmed: false,
+            title: None,
+        });
         log
     }
 

@@ -17,4 +17,5 @@ mod model;
 mod pages;
 mod pi;
 mod reading;
+mod resume;
 mod vectors;

@@ -132,7 +132,8 @@ impl Stage {
             result: Some(result.clone()),
             output: None,
             error: None,
-            duration_ms: 0,
+            summary: None,
+            duration_ms: Some(0),
             truncated: None,
         });
         Input::ToolResult { call_id, outcome: ToolOutcome { ok: true, result, error: None } }

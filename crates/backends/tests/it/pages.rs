@@ -10,7 +10,8 @@ mod ui_messages;
 use std::path::PathBuf;
 
 use expect_test::expect_file;
-use render::testing::{check_every_prefix, check_ids, page};
+use formats::openai::{Files, Reader, history};
+use render::testing::{check_every_prefix, check_ids, check_words, page};
 use transcript::{Record, Transcript};
 
 use self::outline::outline;
@@ -42,6 +43,41 @@ fn every_recording_is_this_page() {
     for session in all() {
         let page = page(&Transcript::replay(&session.records));
         expect_file![session.outline].assert_eq(&outline(&page));
+    }
+}
+
+#[test]
+fn no_words_of_a_recording_are_out_of_reach() {
+    for session in all() {
+        check_words(&session.records);
+    }
+}
+
+/// Within a run, the only user messages in the history are steering messages.
+#[test]
+fn no_recording_gives_a_model_a_message_that_nobody_sent() {
+    for session in all() {
+        let transcript = Transcript::replay(&session.records);
+        let reader = Reader { agent: "", model: None, system: None, files: Files::LeftOut };
+        for message in transcript.messages.iter().filter(|it| it.answer().is_some()) {
+            let mut alone = Transcript::default();
+            alone.messages.push(message.clone());
+            let history = history(&alone, &reader);
+            let inner = history.get(1..history.len() - 1).unwrap_or_default();
+            let parts = message.answer().unwrap().parts.iter();
+            let steered: Vec<&str> = parts.filter_map(steered).collect();
+            for said in inner.iter().filter(|it| it["role"] == "user") {
+                let said = said["content"].as_str().unwrap();
+                assert!(steered.iter().any(|it| said.contains(it)), "{}: {said}", session.name);
+            }
+        }
+    }
+}
+
+fn steered(part: &transcript::Part) -> Option<&str> {
+    match &part.kind {
+        transcript::PartKind::Steered(it) => Some(it.text.as_str()),
+        _ => None,
     }
 }
 

@@ -1,8 +1,10 @@
 //! What is run, for what is configured.
 
 use backends::claude::{Settings, program};
-use backends::{Launch, ToolServer};
+use backends::{Launch, ResumeId, ToolServer};
 use expect_test::{Expect, expect};
+
+const ID: &str = "0199e09f-40e5-7493-a575-de63127bb063";
 
 fn check(settings: &Settings, launch: &Launch, expect: Expect) {
     expect.assert_eq(&program(settings, launch).command.join("\n"));
@@ -37,8 +39,7 @@ fn everything_is_configured() {
         system: Some("Be brief.".to_owned()),
     };
     let tools = ToolServer { url: "http://127.0.0.1:4520/mcp".into(), token: "secret".into() };
-    let launch =
-        Launch { resume: Some("1234".to_owned()), tools: Some(tools), ..Launch::default() };
+    let launch = Launch { resume: ResumeId::parse(ID), tools: Some(tools), ..Launch::default() };
     let expect = expect![[r#"
         npx
         claude
@@ -61,8 +62,7 @@ fn everything_is_configured() {
         sonnet
         --append-system-prompt
         Be brief.
-        --resume
-        1234
+        --resume=0199e09f-40e5-7493-a575-de63127bb063
         --max-turns
         9"#]];
     check(&settings, &launch, expect);

@@ -435,7 +435,8 @@ fn within(parent: &str, kind: &str, block: &Value) -> String {
 
 /// Each keeps the line, once.
 fn assert_kept(stage: &mut Stage, line: &str) {
-    let kept = Event::Unrecognized { source: "claude".to_owned(), raw: line.to_owned() };
+    let (source, raw) = ("claude".to_owned(), line.to_owned());
+    let kept = Event::Unrecognized { source, raw, lines: 1 };
     assert_eq!(stage.line(line), [Effect::Emit(kept)], "{line}");
 }
 

@@ -60,7 +60,7 @@ fn why_it_asks_is_told_as_far_as_it_says_so() {
         (json!({ "tool_use_id": "t", "decision_reason": "Because." }), Some("Because.")),
         (
             json!({ "tool_use_id": "t", "blocked_path": "/etc/x" }),
-            Some("It wants to reach `/etc/x`."),
+            Some("Outside what Claude may do by itself: `/etc/x`"),
         ),
         (
             json!({ "tool_use_id": "t", "blocked_path": "/w/x", "input": { "file_path": "/w/x" } }),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use backends::codex::{Settings, backend, program};
-use backends::{Launch, ToolServer};
+use backends::{Launch, ResumeId, ToolServer};
 use expect_test::expect;
 use serde_json::json;
 
@@ -57,13 +57,12 @@ fn the_app_server_is_told_by_its_thread() {
 #[test]
 fn exec_is_told_by_its_arguments_and_no_secret_is_among_them() {
     let settings = Settings { app_server: false, ..settings("auto") };
-    let resume = Some("thread-1".to_owned());
+    let resume = ResumeId::parse("0199e09f-40e5-7493-a575-de63127bb063");
     let program = program(&settings, &Launch { resume, ..launch() });
     expect![[r#"
         codex
         exec
         resume
-        thread-1
         --json
         --skip-git-repo-check
         -c
@@ -82,6 +81,8 @@ fn exec_is_told_by_its_arguments_and_no_secret_is_among_them() {
         mcp_servers.callboard.tool_timeout_sec=86400
         -c
         a=1
+        --
+        0199e09f-40e5-7493-a575-de63127bb063
         -"#]]
     .assert_eq(&program.command.join("\n"));
     assert_eq!(program.env, [("CALLBOARD_TOOLS_TOKEN".to_owned(), "secret".to_owned())]);

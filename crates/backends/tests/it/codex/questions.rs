@@ -38,7 +38,7 @@ fn a_refusal_with_a_reason_tells_the_model_why() {
             ASK r1.1 null
               -> {"id":0,"result":{"decision":"decline"}}
               -> {"id":4,"method":"turn/steer","params":{"threadId":"thread-1","expectedTurnId":"turn-1","input":[{"type":"text","text":"I declined the call of shell: use make","text_elements":[]}]}}
-            tool_result {"callId":"r1.1","toolName":"shell","ok":false,"error":{"code":"tool_denied","message":"It was declined; nothing ran: use make"},"durationMs":0}
+            tool_result {"callId":"r1.1","toolName":"shell","ok":false,"error":{"code":"tool_denied","message":"It was declined; nothing ran: use make"}}
         "#]],
     );
 }
@@ -77,7 +77,7 @@ fn a_question_that_codex_takes_back() {
             ASK r1.2 null
             WITHDRAW r1.1
             WITHDRAW r1.2
-            tool_result {"callId":"r1.2","toolName":"request_permissions","ok":false,"error":{"code":"tool_interrupted","message":"Codex no longer asks."},"durationMs":0}
+            tool_result {"callId":"r1.2","toolName":"request_permissions","ok":false,"error":{"code":"tool_interrupted","message":"Codex no longer asks."}}
         "#]],
     );
 }
@@ -117,7 +117,7 @@ fn a_second_question_about_a_call_is_a_call_of_its_own() {
               -> {"id":0,"result":{"decision":"accept"}}
             tool_running {"callId":"r1.1"}
               -> {"id":1,"result":{"decision":"accept"}}
-            tool_result {"callId":"r1.2","toolName":"network_access","ok":true,"result":{"decision":"accept"},"durationMs":0}
+            tool_result {"callId":"r1.2","toolName":"network_access","ok":true,"result":{"decision":"accept"}}
         "#]],
     );
 }
@@ -150,17 +150,17 @@ fn questions_with_a_form() {
             tool_arguments_done {"callId":"r1.1","arguments":"{\"questions\":[{\"id\":\"q1\",\"header\":\"Colour\",\"questi… (147 bytes)","summary":"questions: [{id: 'q1', header: 'Colour...","validation":"not_required"}
             ASK r1.1 {"questions":[{"id":"q1","header":"Colour","question":"Which colour?","options":[{"label":"red","description":""}]},{"id":"q2","question":"Why?"}]}
               -> {"id":0,"result":{"answers":{"q1":{"answers":["red"]},"q2":{"answers":["a","b"]}}}}
-            tool_result {"callId":"r1.1","toolName":"request_user_input","ok":true,"result":{"answers":{"q1":{"answers":["red"]},"q2":{"answers":["a","b"]}}},"durationMs":0}
+            tool_result {"callId":"r1.1","toolName":"request_user_input","ok":true,"result":{"answers":{"q1":{"answers":["red"]},"q2":{"answers":["a","b"]}}}}
             tool_call_start {"callId":"r1.2","providerCallId":"question-1","toolName":"elicitation","executor":"agent"}
             tool_arguments_done {"callId":"r1.2","arguments":"{\"serverName\":\"s\",\"message\":\"Who?\"}","summary":"serverName: 's', message: 'Who?'","validation":"not_required"}
             ASK r1.2 {"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}
               -> {"id":1,"result":{"action":"accept","content":{"name":"Ann"}}}
-            tool_result {"callId":"r1.2","toolName":"elicitation","ok":true,"result":{"action":"accept","content":{"name":"Ann"}},"durationMs":0}
+            tool_result {"callId":"r1.2","toolName":"elicitation","ok":true,"result":{"action":"accept","content":{"name":"Ann"}}}
             tool_call_start {"callId":"r1.3","providerCallId":"question-2","toolName":"elicitation","executor":"agent"}
             tool_arguments_done {"callId":"r1.3","arguments":"{\"serverName\":\"s\",\"message\":\"Who?\"}","summary":"serverName: 's', message: 'Who?'","validation":"not_required"}
             ASK r1.3 {"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}
               -> {"id":2,"result":{"action":"decline"}}
-            tool_result {"callId":"r1.3","toolName":"elicitation","ok":false,"error":{"code":"tool_denied","message":"It was declined; nothing ran: none of your business"},"durationMs":0}
+            tool_result {"callId":"r1.3","toolName":"elicitation","ok":false,"error":{"code":"tool_denied","message":"It was declined; nothing ran: none of your business"}}
               -> {"id":4,"method":"turn/steer","params":{"threadId":"thread-1","expectedTurnId":"turn-1","input":[{"type":"text","text":"I declined the call of elicitation: none of your business","text_elements":[]}]}}
         "#]],
     );
@@ -267,7 +267,7 @@ fn an_interrupt_answers_what_is_asked() {
             WITHDRAW r1.1
             WAKE in 5000 ms
               -> {"id":4,"method":"turn/interrupt","params":{"threadId":"thread-1","turnId":"turn-1"}}
-            tool_result {"callId":"r1.1","toolName":"shell","ok":false,"error":{"code":"tool_interrupted","message":"It was interrupted before it could run."},"durationMs":0}
+            tool_result {"callId":"r1.1","toolName":"shell","ok":false,"error":{"code":"tool_interrupted","message":"It was interrupted before it could run."}}
             continuation {"shouldContinue":false,"stopReason":"user_requested","resolvedBy":"UserCancel"}
             END {"status":"cancelled"}
         "#]],

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use backends::codex::{Settings, backend};
-use backends::{Exit, Input, Launch, Verdict};
+use backends::{Exit, Input, Launch, ResumeId, Verdict};
 use serde_json::{Value, json};
 use transcript::Scope;
 
 use super::stage::Stage;
+use super::talk::EARLIER;
 
 #[derive(Clone)]
 pub(crate) struct Recording {
@@ -63,11 +64,12 @@ impl Recording {
 
     fn launch(&self) -> Launch {
         let resume = self.wrote("thread/resume").next();
-        let resume = resume.map(|it| it["params"]["threadId"].as_str().unwrap().to_owned());
+        let resume =
+            resume.map(|it| ResumeId::parse(it["params"]["threadId"].as_str().unwrap()).unwrap());
         let is_exec_resume = self.name.starts_with("exec-resume");
         Launch {
             workspace: "/workspace".to_owned(),
-            resume: resume.or_else(|| is_exec_resume.then(|| "thread".to_owned())),
+            resume: resume.or_else(|| ResumeId::parse(EARLIER).filter(|_| is_exec_resume)),
             ..Launch::default()
         }
     }

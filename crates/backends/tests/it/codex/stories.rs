@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use backends::codex::{Settings, backend};
-use backends::{Exit, Input, Launch};
+use backends::{Exit, Input, Launch, ResumeId};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use transcript::{ErrorCode, RunStatus};
 
 use super::stage::Stage;
-use super::talk::{THREAD, TURN, command, in_turn, stage};
+use super::talk::{EARLIER, THREAD, TURN, command, in_turn, stage};
 
 #[track_caller]
 fn check(stage: &mut Stage, expected: Expect) {
@@ -79,7 +79,7 @@ fn tools_of_all_kinds() {
             step_start {"index":0}
             tool_call_start {"callId":"r1.1","providerCallId":"r1+0","toolName":"update_plan","executor":"agent"}
             tool_arguments_done {"callId":"r1.1","arguments":"{\"plan\":[{\"step\":\"look\",\"status\":\"completed\"}]}","summary":"plan: [{step: 'look', status: 'co...","validation":"not_required"}
-            tool_result {"callId":"r1.1","toolName":"update_plan","ok":true,"durationMs":0}
+            tool_result {"callId":"r1.1","toolName":"update_plan","ok":true}
             tool_call_start {"callId":"r1.2","providerCallId":"w","toolName":"web_search","executor":"agent"}
             tool_running {"callId":"r1.2"}
             tool_arguments_done {"callId":"r1.2","arguments":"{\"query\":\"rust\"}","summary":"query: 'rust'","validation":"not_required"}
@@ -266,7 +266,7 @@ fn messages_are_steered_seen_refused_and_left_over() {
 
 #[test]
 fn a_conversation_that_is_gone_begins_anew() {
-    let resume = Some("old-thread".to_owned());
+    let resume = ResumeId::parse(EARLIER);
     let mut stage = stage(&Launch { resume, ..Launch::default() });
     stage.start("go");
     stage.respond("initialize", json!({}));
@@ -287,7 +287,7 @@ fn a_conversation_that_is_gone_begins_anew() {
 /// In a terminal, or on another Callboard: it is not gone, and nobody wants another one instead.
 #[test]
 fn a_conversation_that_is_open_elsewhere_is_asked_for_again_by_the_next_run() {
-    let resume = Some("old-thread".to_owned());
+    let resume = ResumeId::parse(EARLIER);
     let mut stage = stage(&Launch { resume, ..Launch::default() });
     stage.start("go");
     stage.respond("initialize", json!({}));
@@ -301,13 +301,13 @@ fn a_conversation_that_is_open_elsewhere_is_asked_for_again_by_the_next_run() {
     "#]],
     );
     stage.start("go on");
-    stage.respond("thread/resume", json!({ "thread": { "id": "old-thread" } }));
+    stage.respond("thread/resume", json!({ "thread": { "id": EARLIER } }));
     check(
         &mut stage,
         expect![[r#"
-          -> {"id":3,"method":"thread/resume","params":{"cwd":"","approvalPolicy":"on-request","sandbox":"workspace-write","threadId":"old-thread","excludeTurns":true}}
-        agent_linked {"cliSessionId":"old-thread"}
-          -> {"id":4,"method":"turn/start","params":{"threadId":"old-thread","input":[{"type":"text","text":"go on","text_elements":[]}],"summary":"auto"}}
+          -> {"id":3,"method":"thread/resume","params":{"cwd":"","approvalPolicy":"on-request","sandbox":"workspace-write","threadId":"0199e09f-40e5-7493-a575-de63127bb063","excludeTurns":true}}
+        agent_linked {"cliSessionId":"0199e09f-40e5-7493-a575-de63127bb063"}
+          -> {"id":4,"method":"turn/start","params":{"threadId":"0199e09f-40e5-7493-a575-de63127bb063","input":[{"type":"text","text":"go on","text_elements":[]}],"summary":"auto"}}
     "#]],
     );
 }

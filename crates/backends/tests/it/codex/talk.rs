@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use super::stage::Stage;
 
+/// A conversation of an earlier process.
+pub(crate) const EARLIER: &str = "0199e09f-40e5-7493-a575-de63127bb063";
 pub(crate) const THREAD: &str = "thread-1";
 pub(crate) const TURN: &str = "turn-1";
 

@@ -313,7 +313,7 @@ fn a_line_that_cannot_be_read_is_kept_where_it_stood() {
     let kept = Kept { kind: ProgramKind::Claude, text: &kept, side_files: &[], agent: "agent" };
     let imported = read(&kept, Tail::LeaveOut).unwrap();
     let unrecognized = imported.turns[0].entries.iter().find_map(|it| match &it.event {
-        Event::Unrecognized { source, raw } => Some((source.as_str(), raw.as_str())),
+        Event::Unrecognized { source, raw, .. } => Some((source.as_str(), raw.as_str())),
         _ => None,
     });
     assert_eq!(unrecognized, Some(("claude", "this is nothing")));

@@ -60,7 +60,7 @@ fn other_extensions_ask_people_too() {
             ask r1.3 can_edit=false
             > decided r1.3 Denied { feedback: None }
             < {"type":"extension_ui_response","id":"editor","cancelled":true}
-            tool_result {"callId":"r1.3","toolName":"elicitation","ok":false,"error":{"code":"tool_denied","message":"It was not answered."},"durationMs":0}
+            tool_result {"callId":"r1.3","toolName":"elicitation","ok":false,"error":{"code":"tool_denied","message":"It was not answered."}}
             tool_call_start {"callId":"r1.4","providerCallId":"dialog-confirm","toolName":"elicitation","executor":"agent"}
             tool_arguments_done {"callId":"r1.4","arguments":"{\"message\":\"Which?\\n\\nChoose well.\"}","summary":"message: 'Which?\n\nChoose well.'","validation":"not_required"}
             ask r1.4 can_edit=false
@@ -73,7 +73,7 @@ fn other_extensions_ask_people_too() {
             ask r1.5 can_edit=false
             > decided r1.5 Denied { feedback: None }
             < {"type":"extension_ui_response","id":"confirm2","confirmed":false}
-            tool_result {"callId":"r1.5","toolName":"elicitation","ok":false,"error":{"code":"tool_denied","message":"It was not answered."},"durationMs":0}
+            tool_result {"callId":"r1.5","toolName":"elicitation","ok":false,"error":{"code":"tool_denied","message":"It was not answered."}}
         "#]],
     );
     let forms = stage.played.iter().filter_map(|it| match it {

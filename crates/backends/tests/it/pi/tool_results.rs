@@ -19,8 +19,8 @@ fn a_long_output_of_a_command_that_fails() {
         &stage,
         1,
         expect![[r#"
-        tool_result {"callId":"r1.1","toolName":"bash","ok":false,"output":"8\n9\n","error":{"code":"tool_timeout","message":"Command timed out after 3 seconds"},"durationMs":0}
-    "#]],
+            tool_result {"callId":"r1.1","toolName":"bash","ok":false,"output":"8\n9\n","error":{"code":"tool_timeout","message":"Command timed out after 3 seconds"}}
+        "#]],
     );
 }
 
