@@ -53,21 +53,9 @@ pub(crate) fn input_summary(call: &Call) -> String {
     edited.unwrap_or_else(|| call.summary.clone())
 }
 
-/// One line that says what came of it.
-pub(crate) fn summary(call: &Call) -> String {
-    let text = match (error_text(call), output(call)) {
-        (Some(error), _) => error,
-        (None, Value::String(text)) => text,
-        (None, Value::Null) => "(no output)".to_owned(),
-        (None, value) => value.to_string(),
-    };
-    one_line(&text)
-}
-
-/// The first line that says something.
-fn one_line(text: &str) -> String {
-    let line = text.lines().find(|it| !it.trim().is_empty()).unwrap_or_default().trim();
-    cut(line, 120)
+/// One line that says what came of it; empty while it is open.
+pub(crate) fn summary(call: &Call) -> &str {
+    call.outcome.as_ref().map_or("", |it| &it.summary)
 }
 
 pub(crate) fn accepted(call: &Call) -> Option<&Resolution> {
@@ -88,11 +76,4 @@ pub(crate) fn text_of(body: &Body) -> String {
 pub(crate) fn json_of(body: &Body) -> Value {
     let text = text_of(body);
     serde_json::from_str(&text).unwrap_or(Value::String(text))
-}
-
-fn cut(line: &str, max: usize) -> String {
-    match line.char_indices().nth(max) {
-        None => line.to_owned(),
-        Some((end, _)) => format!("{}...", &line[..end]),
-    }
 }

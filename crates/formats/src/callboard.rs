@@ -167,6 +167,9 @@ struct ToolCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     commentary: Option<String>,
     validation: ToolValidation,
+    /// One line that says what came of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_summary: Option<String>,
     executor: Executor,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
@@ -242,7 +245,11 @@ enum PartKind {
     },
     Unrecognized {
         source: String,
+        /// The first line, where there are several.
         raw: String,
+        /// How many lines it stands for, where they are several.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lines: Option<u64>,
     },
 }
 

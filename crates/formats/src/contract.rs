@@ -1,5 +1,6 @@
 //! `format=contract`: the messages of the rendering contract. Each step of an answer is an assistant
-//! message, kept also when it is empty, and each call a tool message, there from the call's start.
+//! message, unless it neither says nor calls anything, and each call a tool message, there from the call's
+//! start.
 //!
 //! Status messages are asides: unless all are asked for, only errors and stops other than
 //! "completed" are given. `stream.rs` tells the same as events.

@@ -45,8 +45,8 @@ pub fn message(message: &Message) -> Option<Value> {
             if let Some(model) = &answer.model {
                 message["model"] = json!(model);
             }
-            if let Some(finish) = &answer.finish {
-                message["durationMs"] = json!(finish.duration_ms);
+            if let Some(ms) = answer.finish.as_ref().and_then(|it| it.duration_ms) {
+                message["durationMs"] = json!(ms);
             }
             Some(message)
         }

@@ -7,6 +7,7 @@
 //! Summaries of arguments are left to the caller, who has the one way to make them.
 
 mod format;
+mod ids;
 
 use std::collections::HashSet;
 
@@ -20,8 +21,13 @@ use transcript::{
 
 pub use self::format::{Document, FORMATS, Format};
 pub(crate) use self::format::{Holds, List};
+use self::ids::number_of_step;
+pub(crate) use self::ids::{run_of_status, run_of_step, step_id};
 use crate::incoming::File;
-use crate::sent;
+use crate::{call, sent};
+
+/// Steps without a message that are believed in a row: a file may claim any number.
+const SILENT_STEPS_MAX: usize = 100;
 
 /// A record without its number and its session.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,17 +74,27 @@ pub(crate) struct Beginning<'a> {
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) status: RunStatus,
+    /// Why it was cut off, where the file says so.
+    pub(crate) reason: Option<CancelReason>,
     pub(crate) error: Option<ErrorInfo>,
     pub(crate) usage: Option<Usage>,
     pub(crate) cost: Option<f64>,
-    pub(crate) duration_ms: u64,
+    pub(crate) duration_ms: Option<u64>,
     /// Why the model stopped.
     pub(crate) finish_reason: Option<String>,
 }
 
 impl Ending {
     pub(crate) fn of(status: RunStatus) -> Self {
-        Self { status, error: None, usage: None, cost: None, duration_ms: 0, finish_reason: None }
+        Self {
+            status,
+            reason: None,
+            error: None,
+            usage: None,
+            cost: None,
+            duration_ms: None,
+            finish_reason: None,
+        }
     }
 }
 
@@ -86,6 +102,13 @@ impl Ending {
 pub(crate) enum Came {
     Out(Value),
     Failed(ErrorInfo),
+}
+
+/// Details of a result besides its value.
+#[derive(Debug, Default)]
+pub(crate) struct Remarks {
+    pub(crate) summary: Option<String>,
+    pub(crate) duration_ms: Option<u64>,
 }
 
 impl<'a> Retelling<'a> {
@@ -205,6 +228,12 @@ impl<'a> Retelling<'a> {
             let id = message_id.map(|id| run_of_step(id).unwrap_or(id));
             self.begin(&Beginning { id, ..Beginning::default() });
         }
+        // Steps that say nothing have no message.
+        let number = message_id.and_then(number_of_step).unwrap_or_default();
+        let told = self.answer().map_or(0, |it| it.steps.len());
+        for _ in told + 1..number.min(told + SILENT_STEPS_MAX) {
+            self.step();
+        }
         self.step();
     }
 
@@ -305,13 +334,18 @@ impl<'a> Retelling<'a> {
 
     /// A call with all its arguments.
     pub(crate) fn call(&mut self, id: Option<&str>, name: &str, arguments: &str) -> CallId {
-        let call = self.start_call(id, name);
+        let call = self.start_call(id, name, Some(arguments));
         self.write_call(&call, arguments, "");
         call
     }
 
-    /// A call keeps its id, if no other call has it.
-    pub(crate) fn start_call(&mut self, id: Option<&str>, name: &str) -> CallId {
+    /// A call keeps its id, if no other call has it. Its arguments are told where they are known already.
+    pub(crate) fn start_call(
+        &mut self,
+        id: Option<&str>,
+        name: &str,
+        arguments: Option<&str>,
+    ) -> CallId {
         self.in_run();
         let is_new = |id: &&str| {
             let call_id = CallId::new(*id);
@@ -324,7 +358,7 @@ impl<'a> Retelling<'a> {
             call_id: call_id.clone(),
             provider_call_id: id.map(str::to_owned),
             tool_name: name.trim().to_owned(),
-            arguments: None,
+            arguments: arguments.filter(|it| !it.is_empty()).map(str::to_owned),
             parent_call_id: None,
             executor: Executor::Agent,
         });
@@ -368,20 +402,34 @@ impl<'a> Retelling<'a> {
         by_id.or_else(|| if id.is_none() { by_name() } else { None }).map(|it| it.id.clone())
     }
 
-    pub(crate) fn result(&mut self, call: &CallId, came: Came, duration_ms: u64) {
-        let name = self.answer().and_then(|it| Some(it.call(call)?.name.clone()));
+    pub(crate) fn result(&mut self, call: &CallId, came: Came) {
+        self.result_with(call, came, Remarks::default());
+    }
+
+    /// A call that was rejected never ran, whatever was written down as its result.
+    pub(crate) fn result_with(&mut self, call: &CallId, came: Came, remarks: Remarks) {
+        let known = self.answer().and_then(|it| it.call(call));
+        let name = known.map(|it| it.name.clone()).unwrap_or_default();
+        let decision = known.and_then(|it| Some(call::resolution(it)?.decision));
+        let is_rejected = decision == Some(Decision::Rejected);
         let (ok, result, error) = match came {
+            Came::Out(value) if is_rejected => (false, None, Some(rejected(&value))),
             Came::Out(Value::Null) => (true, None, None),
             Came::Out(value) => (true, Some(value), None),
             Came::Failed(error) => (false, None, Some(error)),
         };
+        let Remarks { summary, duration_ms } = remarks;
+        if duration_ms.is_some() {
+            self.push(Event::ToolRunning { call_id: call.clone() });
+        }
         self.push(Event::ToolResult {
             call_id: call.clone(),
-            tool_name: name.unwrap_or_default(),
+            tool_name: name,
             ok,
             result,
             output: None,
             error,
+            summary,
             duration_ms,
             truncated: None,
         });
@@ -390,7 +438,7 @@ impl<'a> Retelling<'a> {
     /// A result that no call is known for gets one of its own.
     pub(crate) fn orphan(&mut self, id: Option<&str>, name: &str, came: Came) {
         let call = self.call(id, name, "");
-        self.result(&call, came, 0);
+        self.result(&call, came);
     }
 
     pub(crate) fn steered(&mut self, id: Option<&str>, text: &str, state: SteerState) {
@@ -426,7 +474,8 @@ impl<'a> Retelling<'a> {
     }
 
     pub(crate) fn unrecognized(&mut self, source: &str, raw: &str) {
-        self.push(Event::Unrecognized { source: source.to_owned(), raw: raw.to_owned() });
+        let (source, raw) = (source.to_owned(), raw.to_owned());
+        self.push(Event::Unrecognized { source, raw, lines: 1 });
     }
 
     /// Ends the run, if one is open. Calls that had no result when they were written down never get one.
@@ -443,15 +492,15 @@ impl<'a> Retelling<'a> {
         for call in open {
             let why = "The call had no result when the conversation was written down.";
             let error = ErrorInfo::new(ErrorCode::ToolInterrupted, why);
-            self.result(&call, Came::Failed(error), 0);
+            self.result(&call, Came::Failed(error));
         }
         self.end_step(ending.finish_reason.as_deref(), None);
         let reason = match ending.status {
             RunStatus::Completed => None,
             RunStatus::Failed => Some(CancelReason::Error),
-            RunStatus::Cancelled => Some(CancelReason::UserCancel),
+            RunStatus::Cancelled => Some(CancelReason::Import),
         };
-        if let Some(reason) = reason {
+        if let Some(reason) = ending.reason.or(reason) {
             self.push(Event::OutputCancelled { reason, audio_truncated_at_ms: None });
         }
         let Ending { status, error, usage, cost, duration_ms, .. } = ending;
@@ -504,17 +553,6 @@ pub(crate) fn result_of(text: &str) -> Value {
     value.filter(is_written_so).unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// The run of a step's message, which is called `run.number`.
-pub(crate) fn run_of_step(id: &str) -> Option<&str> {
-    let (run, number) = id.rsplit_once('.')?;
-    number.parse::<u32>().ok().map(|_| run)
-}
-
-/// The run that a status message is about.
-pub(crate) fn run_of_status(id: &str) -> Option<&str> {
-    id.strip_prefix("status_cont_").or_else(|| id.strip_prefix("status_error_"))
-}
-
 /// An input as the text of arguments; reading that text gives the input again.
 pub(crate) fn arguments_text(input: &Value) -> String {
     match input {
@@ -526,6 +564,16 @@ pub(crate) fn arguments_text(input: &Value) -> String {
 
 pub(crate) fn as_text<'v>(value: &'v Value, field: &str) -> Option<&'v str> {
     value[field].as_str().filter(|it| !it.is_empty())
+}
+
+/// The reason of a rejection, which stands in the place of the call's result.
+fn rejected(value: &Value) -> ErrorInfo {
+    let why = match value {
+        Value::String(text) if !text.trim().is_empty() => text.clone(),
+        Value::Null | Value::String(_) => "The call was rejected.".to_owned(),
+        other => other.to_string(),
+    };
+    ErrorInfo::new(ErrorCode::ToolDenied, why)
 }
 
 /// A value that says what failed; where there is none, nobody knows.

@@ -2,8 +2,9 @@
 //!
 //! Total: whatever the log holds, cut anywhere, the result is one that a strict provider takes.
 //! Every call is followed by its result, in call order, right after the message that made it. After
-//! the system message, users and assistants take turns and a user begins. Superseded, discarded and
-//! leaked text is left out.
+//! the system message, users and assistants take turns and a user begins. Within a run nobody speaks but
+//! the model, people who steered it, and the pictures that tools gave. Superseded, discarded and leaked text
+//! is left out.
 
 mod anew;
 mod attachments;
@@ -76,12 +77,14 @@ enum Entry<'a> {
     Assistant(Turn<'a>),
 }
 
-/// What the model said in one go: text, then calls.
+/// One assistant message in the making. A message has its text before its calls: text that came after them is the
+/// last of it.
 #[derive(Default)]
 struct Turn<'a> {
     step: Option<usize>,
     texts: Vec<&'a str>,
     calls: Vec<&'a Call>,
+    ends_with_text: bool,
     /// It comes from the provider that the history is for.
     is_native: bool,
     /// Why there is no more of it.
@@ -137,11 +140,7 @@ fn answer_entries<'a>(answer: &'a Answer, reader: &Reader<'_>) -> Vec<Entry<'a>>
         if turn.is_over_before(part) {
             entries.extend(std::mem::replace(&mut turn, new_turn()).into_entries(&reader.files));
         }
-        if let PartKind::Steered(steered) = &part.kind {
-            // What came back is said again when its turn comes.
-            let is_said = steered.state != SteerState::Returned && !steered.text.trim().is_empty();
-            entries.extend(is_said.then(|| Entry::User(vec![text_piece(&steered.text)])));
-        }
+        entries.extend(steered_text(part).map(|it| Entry::User(vec![text_piece(it)])));
         turn.add(part);
     }
     turn.cut_off = answer.cancelled;
@@ -149,12 +148,26 @@ fn answer_entries<'a>(answer: &'a Answer, reader: &Reader<'_>) -> Vec<Entry<'a>>
     entries
 }
 
+/// A message that steered a run. One that was returned to the queue is left out.
+fn steered_text(part: &Part) -> Option<&str> {
+    match &part.kind {
+        PartKind::Steered(it) if it.state != SteerState::Returned => {
+            Some(it.text.as_str()).filter(|it| !it.trim().is_empty())
+        }
+        _ => None,
+    }
+}
+
 impl<'a> Turn<'a> {
-    /// Text that follows calls starts anew: a provider takes no text between calls and results.
+    /// The model has heard somebody since: a person, or the result of a call. Until then whatever it says
+    /// belongs to the same message, so that no two messages of one run follow each other.
     fn is_over_before(&self, part: &Part) -> bool {
         match &part.kind {
-            PartKind::Steered(steered) => steered.state != SteerState::Returned,
-            PartKind::Text(_) => !self.calls.is_empty(),
+            PartKind::Steered(_) => steered_text(part).is_some(),
+            PartKind::Text(_) => self.calls.iter().any(|call| {
+                part.step != self.step
+                    || call.outcome.as_ref().is_some_and(|it| it.seq < part.first)
+            }),
             _ => !self.calls.is_empty() && part.step != self.step,
         }
     }
@@ -164,8 +177,12 @@ impl<'a> Turn<'a> {
         match &part.kind {
             PartKind::Text(text) if text.role != TextRole::Discarded && !text.leaked => {
                 self.texts.push(&text.text);
+                self.ends_with_text |= !text.text.trim().is_empty();
             }
-            PartKind::Call(call) => self.calls.push(call),
+            PartKind::Call(call) => {
+                self.calls.push(call);
+                self.ends_with_text = false;
+            }
             _ => (),
         }
     }
@@ -197,7 +214,7 @@ impl<'a> Turn<'a> {
         let content = said.copied().collect::<Vec<_>>().join("\n\n");
         match self.cut_off {
             // Calls say by their results that they were interrupted.
-            _ if !self.calls.is_empty() => content,
+            _ if !self.ends_with_text => content,
             None => content,
             Some(CancelReason::UserCancel) => content + "\n\n[interrupted by the user]",
             Some(_) => content + "\n\n[interrupted]",

@@ -228,8 +228,12 @@ pub(crate) fn data(run: &ResponseId, idx: usize, kind: &PartKind) -> Value {
         PartKind::Notice { level, text } => {
             ("notice", numbered, json!({ "level": level, "text": text }))
         }
-        PartKind::Unrecognized { source, raw } => {
-            ("unrecognized", numbered, json!({ "source": source, "raw": raw }))
+        PartKind::Unrecognized { source, raw, lines } => {
+            let mut data = json!({ "source": source, "raw": raw });
+            if *lines > 1 {
+                data["lines"] = json!(lines);
+            }
+            ("unrecognized", numbered, data)
         }
         PartKind::Text(_) | PartKind::Thinking(_) | PartKind::Call(_) => {
             ("part", numbered, Value::Null)

@@ -120,7 +120,7 @@ fn parts(answer: &Answer) -> Vec<Value> {
 
 /// A source or a file, as it came in.
 fn foreign_part(kind: &PartKind) -> Option<Value> {
-    let PartKind::Unrecognized { source, raw } = kind else { return None };
+    let PartKind::Unrecognized { source, raw, .. } = kind else { return None };
     let part: Value = serde_json::from_str(raw).ok().filter(|_| source == ui::foreign::SOURCE)?;
     let is_text = |name: &str| part[name].is_string();
     let is_taken = match part["type"].as_str()? {

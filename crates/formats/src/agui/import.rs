@@ -73,7 +73,7 @@ fn result(message: &Value, text: &str, retelling: &mut Retelling<'_>) {
         None => Came::Out(result_of(text)),
     };
     match retelling.open_call(id, None) {
-        Some(call) => retelling.result(&call, came, 0),
+        Some(call) => retelling.result(&call, came),
         None => retelling.orphan(id, "", came),
     }
 }

@@ -303,16 +303,16 @@ fn messages_that_come_with_events_of_agui() {
         t0 {"type":"step_start","index":1}
         t0 {"type":"text_start","partId":"a0"}
         t0 {"type":"text_done","partId":"a0","text":"So."}
-        t0 {"type":"tool_call_start","callId":"c0","providerCallId":"c0","toolName":"ls","executor":"agent"}
+        t0 {"type":"tool_call_start","callId":"c0","providerCallId":"c0","toolName":"ls","arguments":"{}","executor":"agent"}
         t0 {"type":"tool_arguments_done","callId":"c0","arguments":"{}","summary":"","validation":"not_required"}
-        t0 {"type":"tool_result","callId":"c0","toolName":"ls","ok":true,"result":3,"durationMs":0}
+        t0 {"type":"tool_result","callId":"c0","toolName":"ls","ok":true,"result":3}
         t0 {"type":"step_finish","index":1,"finishReason":"tool-calls"}
-        t0 {"type":"run_finish","status":"completed","durationMs":0}
+        t0 {"type":"run_finish","status":"completed"}
         - {"type":"user_message","messageId":"u1","text":"and?"}
         run1 {"type":"run_start","agent":"demo","trigger":"user"}
         run1 {"type":"text_start","partId":"m1"}
         run1 {"type":"text_done","partId":"m1","text":"Done."}
-        run1 {"type":"run_finish","status":"completed","durationMs":0}
+        run1 {"type":"run_finish","status":"completed"}
     "#]].assert_eq(&heard(&events));
 }
 
@@ -338,9 +338,9 @@ fn events_of_agui_that_go_on_after_others() {
     expect![[r#"
         run1 {"type":"run_start","agent":"demo","trigger":"user"}
         run1 {"type":"step_start","index":0}
-        run1 {"type":"tool_call_start","callId":"c1","providerCallId":"c1","toolName":"ls","executor":"agent"}
+        run1 {"type":"tool_call_start","callId":"c1","providerCallId":"c1","toolName":"ls","arguments":"{\"a\":1}","executor":"agent"}
         run1 {"type":"tool_arguments_done","callId":"c1","arguments":"{\"a\":1}","summary":"","validation":"not_required"}
-        run1 {"type":"tool_result","callId":"c1","toolName":"ls","ok":true,"result":3,"durationMs":0}
+        run1 {"type":"tool_result","callId":"c1","toolName":"ls","ok":true,"result":3}
         run1 {"type":"step_finish","index":0,"finishReason":"tool-calls"}
         run1 {"type":"text_start","partId":"m1"}
         run1 {"type":"text_done","partId":"m1","text":"without a start"}
@@ -350,7 +350,7 @@ fn events_of_agui_that_go_on_after_others() {
         run1 {"type":"unrecognized","source":"event","raw":"{\"type\":\"STATE_SNAPSHOT\",\"snapshot\":{}}"}
         run1 {"type":"thinking_start","partId":"t2"}
         run1 {"type":"thinking_done","partId":"t2","text":"Hm."}
-        run1 {"type":"run_finish","status":"completed","durationMs":0}
+        run1 {"type":"run_finish","status":"completed"}
     "#]].assert_eq(&heard(&events));
 }
 
@@ -373,14 +373,14 @@ fn events_of_agui_of_several_runs() {
     expect![[r#"
         - {"type":"user_message","messageId":"u1","text":"remove it"}
         run1 {"type":"run_start","agent":"demo","trigger":"user"}
-        run1 {"type":"tool_call_start","callId":"c1","providerCallId":"c1","toolName":"rm","executor":"agent"}
+        run1 {"type":"tool_call_start","callId":"c1","providerCallId":"c1","toolName":"rm","arguments":"{\"p\":1}","executor":"agent"}
         run1 {"type":"tool_arguments_done","callId":"c1","arguments":"{\"p\":1}","summary":"","validation":"not_required"}
-        run1 {"type":"tool_result","callId":"c1","toolName":"rm","ok":true,"result":"gone","durationMs":0}
+        run1 {"type":"tool_result","callId":"c1","toolName":"rm","ok":true,"result":"gone"}
         run1 {"type":"text_start","partId":"m1"}
         run1 {"type":"text_done","partId":"m1","text":"It is gone."}
         run1 {"type":"unrecognized","source":"event","raw":"{\"type\":\"STATE_SNAPSHOT\",\"snapshot\":{}}"}
         run1 {"type":"output_cancelled","reason":"error"}
-        run1 {"type":"run_finish","status":"failed","error":{"code":"of_others","message":"Too late."},"durationMs":0}
+        run1 {"type":"run_finish","status":"failed","error":{"code":"of_others","message":"Too late."}}
     "#]]
     .assert_eq(&heard(&events));
 }

@@ -58,7 +58,7 @@ fn answer(answer: &transcript::Answer) -> Answer {
         cancel_reason: answer.cancelled,
         usage: answer.usage(),
         cost: answer.cost(),
-        duration_ms: finish.map(|it| it.duration_ms),
+        duration_ms: finish.and_then(|it| it.duration_ms),
         error: finish.and_then(|it| it.error.clone()),
     }
 }
@@ -98,8 +98,9 @@ fn tool_call(answer: &transcript::Answer, call: &Call) -> ToolCall {
         error: outcome.and_then(|it| it.error.clone()),
         commentary: answer.commentary(call),
         validation: validation(call),
+        result_summary: outcome.map(|it| it.summary.clone()),
         executor: call.executor,
-        duration_ms: outcome.map(|it| it.duration_ms),
+        duration_ms: outcome.and_then(|it| it.duration_ms),
         truncated: outcome.and_then(|it| it.truncated),
         attempts: (!call.retries.is_empty()).then(|| call.retries.len() + 1),
     }
@@ -154,9 +155,11 @@ fn part_kind(kind: &transcript::PartKind) -> PartKind {
         transcript::PartKind::Notice { level, text } => {
             PartKind::Notice { level: *level, text: text.clone() }
         }
-        transcript::PartKind::Unrecognized { source, raw } => {
-            PartKind::Unrecognized { source: source.clone(), raw: raw.clone() }
-        }
+        transcript::PartKind::Unrecognized { source, raw, lines } => PartKind::Unrecognized {
+            source: source.clone(),
+            raw: raw.clone(),
+            lines: (*lines > 1).then_some(*lines),
+        },
     }
 }
 

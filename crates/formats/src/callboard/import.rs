@@ -8,8 +8,8 @@ use serde_json::Value;
 use transcript::{AsSent, Phase, RunStatus, SaidBy};
 
 use crate::import::{
-    Beginning, Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text,
-    error_info, items,
+    Beginning, Came, Ending, Entry, Holds, List, Remarks, Retelling, Setting, arguments_text,
+    as_text, error_info, items,
 };
 use crate::sent;
 
@@ -79,6 +79,7 @@ fn answer(message: &Value, content: &str, retelling: &mut Retelling<'_>) {
     }
     let status = serde_json::from_value(message["status"].clone());
     retelling.end(Ending {
+        reason: serde_json::from_value(message["cancelReason"].clone()).ok(),
         error: serde_json::from_value(message["error"].clone()).ok(),
         ..Ending::of(status.unwrap_or(RunStatus::Completed))
     });
@@ -108,6 +109,8 @@ fn tool_call(call: &Value, retelling: &mut Retelling<'_>) {
         _ => result.map(Came::Out),
     };
     if let Some(came) = came {
-        retelling.result(&id, came, call["durationMs"].as_u64().unwrap_or(0));
+        let summary = as_text(call, "resultSummary").map(str::to_owned);
+        let remarks = Remarks { summary, duration_ms: call["durationMs"].as_u64() };
+        retelling.result_with(&id, came, remarks);
     }
 }

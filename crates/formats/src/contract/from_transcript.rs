@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use transcript::{
-    Answer, Call, CallState, CancelReason, Content, Continuation, Level, Millis, Part, PartKind,
-    RunStatus, SaidBy, SteerState, TextRole,
+    Answer, Call, CallState, CancelReason, Content, Continuation, Level, Millis, Outcome, Part,
+    PartKind, RunStatus, SaidBy, Seq, SteerState,
 };
 
 use super::{ContinuationInfo, Message, Metadata, Role, StatusType, Statuses, ToolCallInfo};
 use crate::call;
 use crate::follow::step_number;
+use crate::import::step_id;
 
 /// The messages that one of the transcript's becomes.
 pub fn messages(message: &transcript::Message, statuses: Statuses) -> Vec<Message> {
@@ -37,23 +38,52 @@ pub fn messages(message: &transcript::Message, statuses: Statuses) -> Vec<Messag
     }
 }
 
+/// In the order in which they began, by the numbers of their records.
 fn answer_messages(answer: &Answer, all: bool) -> Vec<Message> {
-    let mut messages = Vec::new();
+    let mut told: Vec<((Seq, bool), Message)> = Vec::new();
     // Of each kind by itself: what is not told does not change the names of the others.
     let mut numbers = HashMap::new();
-    for number in 1..=n_steps(answer) {
-        messages.push(step(answer, number));
-        messages.extend(step_calls(answer, number).map(|(part, call)| tool(part, call)));
-        messages.extend(step_parts(answer, number).filter_map(steered));
-        let asides = step_parts(answer, number).filter_map(|part| {
-            aside(&part.kind, part.started_at, |kind| {
-                let nth = numbers.entry(kind).or_insert(0_usize);
-                *nth += 1;
-                format!("status_{}_{kind}{nth}", answer.id)
-            })
-        });
-        messages.extend(asides.filter(|it| all || is_error(it)));
-        messages.extend(went_on(answer, number).filter(|_| all));
+    for (idx, parts) in parts_by_step(answer).into_iter().enumerate() {
+        let mut step = step(answer, idx + 1, &parts);
+        // Without all statuses, results follow their calls and nothing stands between them.
+        let calls = parts.iter().filter(|part| !all && call_of(part).is_some());
+        let last_call = calls.map(|part| part.first).max().unwrap_or(Seq(0));
+        for part in parts {
+            let mut add =
+                |message: Option<Message>| told.extend(message.map(|it| ((part.first, false), it)));
+            let after_calls = (part.first.max(last_call), part.first < last_call);
+            match &part.kind {
+                PartKind::Text(_) if part.kind.has_words() => add(step.take()),
+                PartKind::Text(_) => (),
+                PartKind::Call(call) => {
+                    add(step.take());
+                    add(all.then(|| call_status(part, call)));
+                    add(Some(tool(part, call)));
+                    let result = call.outcome.as_ref();
+                    told.extend(
+                        result.filter(|_| all).map(|it| ((it.seq, false), result_status(call, it))),
+                    );
+                }
+                PartKind::Steered(_) => {
+                    told.extend(steered(part).map(|it| (after_calls, it)));
+                }
+                kind => {
+                    let status = aside(kind, part.started_at, |kind| {
+                        let nth = numbers.entry(kind).or_insert(0_usize);
+                        *nth += 1;
+                        format!("status_{}_{kind}{nth}", answer.id)
+                    });
+                    let status = status.filter(|it| all || is_error(it));
+                    told.extend(status.map(|it| (after_calls, it)));
+                }
+            }
+        }
+    }
+    told.sort_by_key(|(place, _)| *place);
+    let mut messages: Vec<Message> = told.into_iter().map(|(_, it)| it).collect();
+    for status in went_on(answer).filter(|_| all) {
+        let place = messages.partition_point(|it| it.timestamp <= status.timestamp);
+        messages.insert(place, status);
     }
     let is_told = |stop: &Continuation| if all { !stop.should_continue } else { is_lasting(stop) };
     messages.extend(stop(answer).filter(is_told).map(|stop| {
@@ -65,11 +95,29 @@ fn answer_messages(answer: &Answer, all: bool) -> Vec<Message> {
     messages
 }
 
-/// Why the run went on after a step.
-fn went_on(answer: &Answer, number: usize) -> impl Iterator<Item = Message> {
+/// The parts of each step that are no sub-agent's. What comes before the first step is in it.
+fn parts_by_step(answer: &Answer) -> Vec<Vec<&Part>> {
+    let mut n_outer = 0;
+    let numbers: Vec<usize> = answer
+        .steps
+        .iter()
+        .map(|step| {
+            n_outer += usize::from(step.parent.is_none());
+            n_outer.max(1)
+        })
+        .collect();
+    let mut steps = vec![Vec::new(); n_steps(answer)];
+    for part in answer.parts.iter().filter(|part| part.parent.is_none()) {
+        let number = part.step.and_then(|it| numbers.get(it)).copied().unwrap_or(1);
+        steps[number - 1].push(part);
+    }
+    steps
+}
+
+/// Why the run went on after each step.
+fn went_on(answer: &Answer) -> impl Iterator<Item = Message> {
     let all = answer.continuations.iter().enumerate();
-    let after_step = all.filter(move |(_, it)| it.should_continue && it.n_steps.max(1) == number);
-    after_step.map(|(idx, it)| {
+    all.filter(|(_, it)| it.should_continue).map(|(idx, it)| {
         continuation_status(format!("status_{}_goes_on{}", answer.id, idx + 1), it, it.at)
     })
 }
@@ -86,35 +134,41 @@ fn step_parts(answer: &Answer, number: usize) -> impl Iterator<Item = &Part> {
 }
 
 pub(super) fn step_calls(answer: &Answer, number: usize) -> impl Iterator<Item = (&Part, &Call)> {
-    step_parts(answer, number).filter_map(|part| match &part.kind {
-        PartKind::Call(call) => Some((part, &**call)),
-        _ => None,
-    })
+    step_parts(answer, number).filter_map(|part| Some((part, call_of(part)?)))
 }
 
 /// What was said in a step, without what was taken back and what slipped in.
 pub(super) fn step_text(answer: &Answer, number: usize) -> String {
-    let texts = step_parts(answer, number).filter_map(|part| match &part.kind {
-        PartKind::Text(text) if text.role != TextRole::Discarded && !text.leaked => {
-            Some(text.text.as_str()).filter(|it| !it.trim().is_empty())
-        }
+    text_of(step_parts(answer, number))
+}
+
+fn text_of<'a>(parts: impl Iterator<Item = &'a Part>) -> String {
+    let texts = parts.filter(|part| part.kind.has_words()).filter_map(|part| match &part.kind {
+        PartKind::Text(text) => Some(text.text.as_str()),
         _ => None,
     });
     texts.collect::<Vec<_>>().join("\n\n")
 }
 
-fn step(answer: &Answer, number: usize) -> Message {
-    let mut outer = answer.steps.iter().filter(|step| step.parent.is_none());
-    let started_at = outer.nth(number - 1).map_or(answer.started_at, |step| step.started_at);
-    Message {
-        id: format!("{}.{number}", answer.id),
+/// None where the step neither says nor calls anything.
+fn step(answer: &Answer, number: usize, parts: &[&Part]) -> Option<Message> {
+    let is_of_message =
+        |part: &&&Part| part.kind.has_words() || matches!(part.kind, PartKind::Call(_));
+    let first = parts.iter().find(is_of_message)?;
+    let calls = parts.iter().filter_map(|part| call_of(part));
+    Some(Message {
+        id: step_id(&answer.id, number),
         role: Role::Assistant,
-        content: step_text(answer, number),
-        timestamp: started_at,
-        metadata: Metadata {
-            tool_calls: step_calls(answer, number).map(|(_, call)| tool_call(call)).collect(),
-            ..Metadata::default()
-        },
+        content: text_of(parts.iter().copied()),
+        timestamp: first.started_at,
+        metadata: Metadata { tool_calls: calls.map(tool_call).collect(), ..Metadata::default() },
+    })
+}
+
+fn call_of(part: &Part) -> Option<&Call> {
+    match &part.kind {
+        PartKind::Call(call) => Some(call),
+        _ => None,
     }
 }
 
@@ -127,13 +181,19 @@ pub(super) fn tool_call(call: &Call) -> ToolCallInfo {
     }
 }
 
+/// Content of a tool message without a result.
+pub(super) const WAITING: &str = "Waiting for approval";
+pub(super) const RUNNING: &str = "Running";
+pub(super) const ENDING: &str = "Ending";
+
 fn tool(part: &Part, call: &Call) -> Message {
     let content = match call.state {
-        CallState::AwaitingApproval => "Waiting for approval".to_owned(),
-        CallState::StreamingInput | CallState::Queued | CallState::Running => "Running".to_owned(),
-        _ if call.is_open() => "Ending".to_owned(),
+        CallState::AwaitingApproval => WAITING,
+        CallState::StreamingInput | CallState::Queued | CallState::Running => RUNNING,
+        _ if call.is_open() => ENDING,
         _ => call::summary(call),
     };
+    let content = content.to_owned();
     let outcome = call.outcome.as_ref();
     Message {
         id: format!("tool_{}", call.id),
@@ -145,10 +205,25 @@ fn tool(part: &Part, call: &Call) -> Message {
             tool_name: Some(call.label()),
             tool_result: outcome.filter(|it| it.ok).map(|_| call::output(call)),
             tool_error: call::error_text(call),
-            tool_duration_ms: outcome.map(|it| it.duration_ms),
+            tool_duration_ms: outcome.and_then(|it| it.duration_ms),
             ..Metadata::default()
         },
     }
+}
+
+/// The ids of these begin so; what they say, the tool message says too.
+pub(super) const CALL_STATUSES: [&str; 2] = ["status_call_", "status_result_"];
+
+fn call_status(part: &Part, call: &Call) -> Message {
+    let content = format!("{}({})", call.label(), call::input_summary(call));
+    let id = format!("{}{}", CALL_STATUSES[0], call.id);
+    status(id, content, StatusType::ToolCall, part.started_at)
+}
+
+fn result_status(call: &Call, outcome: &Outcome) -> Message {
+    let content = format!("{}: {}", call.label(), outcome.summary);
+    let id = format!("{}{}", CALL_STATUSES[1], call.id);
+    status(id, content, StatusType::ToolResult, outcome.at)
 }
 
 fn steered(part: &Part) -> Option<Message> {
@@ -164,10 +239,15 @@ fn steered(part: &Part) -> Option<Message> {
 }
 
 fn aside(kind: &PartKind, at: Millis, id: impl FnOnce(&'static str) -> String) -> Option<Message> {
+    let counted;
     let (word, text, status_type) = match kind {
         PartKind::Notice { level: Level::Error, text } => ("problem", text, StatusType::Error),
         PartKind::Notice { level: Level::Info, text } => ("notice", text, StatusType::Info),
-        PartKind::Unrecognized { raw, .. } => ("unread", raw, StatusType::Info),
+        PartKind::Unrecognized { raw, lines: 1, .. } => ("unread", raw, StatusType::Info),
+        PartKind::Unrecognized { raw, lines, .. } => {
+            counted = format!("{lines} lines could not be read. The first: {raw}");
+            ("unread", &counted, StatusType::Info)
+        }
         PartKind::Exchange(exchange) => ("exchange", &exchange.text, StatusType::Info),
         PartKind::Thinking(thinking) => ("thought", &thinking.text, StatusType::Thinking),
         PartKind::Text(_) | PartKind::Call(_) | PartKind::Steered(_) => return None,

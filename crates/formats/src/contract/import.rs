@@ -1,14 +1,19 @@
 //! Messages of the contract as events.
 //!
-//! They do not say: what an agent thought, arguments that are no object, the code of an error, whether
-//! a call was refused, what a sub-agent did, usage and times of runs.
+//! They do not say: arguments that are no object, the code of an error, whether a call was refused, what a
+//! sub-agent did, usage and times of runs.
+
+mod pairs;
 
 use serde_json::Value;
-use transcript::{ErrorCode, ErrorInfo, Event, Level, RunStatus, SaidBy, SteerState};
+use transcript::{CancelReason, ErrorCode, ErrorInfo, Event, Level, RunStatus, SaidBy, SteerState};
 
-use super::{Message, Role, ToolCallInfo};
+use self::pairs::Pairs;
+use super::from_transcript::{CALL_STATUSES, ENDING, RUNNING, WAITING};
+use super::{ContinuationInfo, Message, Role, StatusType, ToolCallInfo};
 use crate::import::{
-    Beginning, Came, Ending, Entry, Holds, List, Retelling, Setting, as_text, items, run_of_status,
+    Beginning, Came, Ending, Entry, Holds, List, Remarks, Retelling, Setting, as_text, items,
+    run_of_status, run_of_step,
 };
 
 pub(crate) const MESSAGES: List = List {
@@ -21,11 +26,16 @@ pub(crate) const MESSAGES: List = List {
 
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let messages = items(messages);
-    let mut telling = Telling { retelling: Retelling::new(setting), status: RunStatus::Completed };
+    let mut telling = Telling {
+        messages,
+        pairs: Pairs::of(messages),
+        names_runs: messages.iter().any(is_step_of_ours),
+        retelling: Retelling::new(setting),
+        cut_off: None,
+    };
     for (idx, value) in messages.iter().enumerate() {
-        let (before, later) = (&messages[..idx], &messages[idx + 1..]);
         match serde_json::from_value::<Message>(with_defaults(value, setting)) {
-            Ok(message) => telling.message(&message, before, later),
+            Ok(message) => telling.message(&message, idx),
             Err(_) => telling.retelling.unrecognized("message", &value.to_string()),
         }
     }
@@ -33,14 +43,24 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     telling.retelling.into_entries()
 }
 
+fn is_step_of_ours(message: &Value) -> bool {
+    message["role"] == "assistant"
+        && as_text(message, "id").is_some_and(|it| run_of_step(it).is_some())
+}
+
 struct Telling<'a> {
+    messages: &'a [Value],
+    pairs: Pairs,
+    /// The ids of messages say which run they are of. Those of others are just ids.
+    names_runs: bool,
     retelling: Retelling<'a>,
-    /// How the run ends, as its status messages tell.
-    status: RunStatus,
+    /// Why the run was cut off, as its status messages tell.
+    cut_off: Option<CancelReason>,
 }
 
 impl Telling<'_> {
-    fn message(&mut self, message: &Message, before: &[Value], later: &[Value]) {
+    fn message(&mut self, message: &Message, idx: usize) {
+        let (messages, later) = (self.messages, &self.messages[idx + 1..]);
         let at = Value::String(message.timestamp.to_string());
         match message.role {
             Role::User if self.retelling.is_steered(later) => {
@@ -61,86 +81,113 @@ impl Telling<'_> {
                 if !message.content.is_empty() {
                     self.retelling.text(&message.content, None, false);
                 }
-                for call in &message.metadata.tool_calls {
-                    self.call(call, later);
+                for (nth, call) in message.metadata.tool_calls.iter().enumerate() {
+                    let result = self.pairs.result_of(idx, nth).and_then(|it| messages.get(it));
+                    self.call(call, result);
                 }
             }
-            Role::Tool => self.orphan(message, before),
-            Role::Status => {
-                // Of a run that has said nothing.
-                let new_run = run_of_status(&message.id).filter(|run| !self.retelling.is_in(run));
-                if new_run.is_some() {
-                    self.end();
-                }
-                self.retelling.at(&at);
-                if let Some(run) = new_run {
-                    self.retelling.begin(&Beginning { id: Some(run), ..Beginning::default() });
-                }
-                self.aside(message);
-            }
+            Role::Tool if self.pairs.is_result(idx) => (),
+            Role::Tool => self.orphan(message, &messages[idx]),
+            Role::Status => self.status(message, later, &at),
         }
     }
 
-    fn call(&mut self, info: &ToolCallInfo, later: &[Value]) {
+    fn call(&mut self, info: &ToolCallInfo, tool: Option<&Value>) {
         let arguments =
             info.args.clone().map_or_else(String::new, |it| Value::Object(it).to_string());
         let summary = info.args_summary.as_deref().unwrap_or_default();
-        let tool = later.iter().take_while(|it| it["role"] != "assistant").find(|it| {
-            it["role"] == "tool" && it["metadata"]["tool_call_id"].as_str() == info.id.as_deref()
-        });
         if let Some(tool) = tool {
             self.retelling.at(&tool["timestamp"]);
         }
         let id = info.id.as_deref();
-        let call = self.retelling.start_call(id, &info.name);
+        let call = self.retelling.start_call(id, &info.name, Some(&arguments));
         self.retelling.write_call(&call, &arguments, summary);
-        let metadata = tool.map(|it| &it["metadata"]);
-        if let Some((came, duration_ms)) = metadata.and_then(came) {
-            self.retelling.result(&call, came, duration_ms);
+        if let Some((came, remarks)) = tool.and_then(came) {
+            self.retelling.result_with(&call, came, remarks);
         }
     }
 
     /// A result whose call no message has told of.
-    fn orphan(&mut self, message: &Message, before: &[Value]) {
+    fn orphan(&mut self, message: &Message, value: &Value) {
+        let Some((came, remarks)) = came(value) else { return };
         let id = message.metadata.tool_call_id.as_deref();
-        let calls = before.iter().rev().flat_map(|it| items(&it["metadata"]["tool_calls"]));
-        let is_known = id.is_some() && calls.into_iter().any(|call| as_text(call, "id") == id);
-        let metadata = serde_json::to_value(&message.metadata).unwrap_or_default();
-        if !is_known && let Some((came, _)) = came(&metadata) {
-            let name = message.metadata.tool_name.as_deref().unwrap_or_default();
-            self.retelling.orphan(id, name, came);
+        let name = message.metadata.tool_name.as_deref().unwrap_or_default();
+        let call = self.retelling.call(id, name, "");
+        self.retelling.result_with(&call, came, remarks);
+    }
+
+    fn status(&mut self, message: &Message, later: &[Value], at: &Value) {
+        if CALL_STATUSES.iter().any(|it| message.id.starts_with(it)) {
+            return;
         }
+        if message.metadata.status_type == Some(StatusType::Thinking) {
+            return self.thinking(message, later, at);
+        }
+        // The run has said nothing.
+        let is_other = |run: &&str| {
+            !self.retelling.is_in(run) && (self.names_runs || !self.retelling.is_in_run())
+        };
+        let new_run = run_of_status(&message.id).filter(is_other);
+        if new_run.is_some() {
+            self.end();
+        }
+        self.retelling.at(at);
+        if let Some(run) = new_run {
+            self.retelling.begin(&Beginning { id: Some(run), ..Beginning::default() });
+        }
+        self.aside(message);
+    }
+
+    /// Adds thinking to the run of the message that follows.
+    fn thinking(&mut self, message: &Message, later: &[Value], at: &Value) {
+        let mut of_run = later.iter().take_while(|it| it["role"] != "user");
+        let next = of_run.find(|it| it["role"] == "assistant").and_then(|it| as_text(it, "id"));
+        if next.is_some() && !self.retelling.goes_on(next) {
+            self.end();
+        }
+        self.retelling.at(at);
+        if !self.retelling.is_in_run() {
+            let id = next.map(|it| run_of_step(it).unwrap_or(it));
+            self.retelling.begin(&Beginning { id, ..Beginning::default() });
+        }
+        self.retelling.thinking(None, &message.content, false);
     }
 
     fn aside(&mut self, message: &Message) {
         match (&message.metadata.continuation, message.metadata.status_type) {
-            (Some(said), _) => {
-                let stopped = ["user_requested", "time_limit", "stop_requested"];
-                if stopped.contains(&said.stop_reason.as_str()) {
-                    self.status = RunStatus::Cancelled;
-                }
-                self.retelling.push(Event::Continuation {
-                    should_continue: said.should_continue,
-                    stop_reason: said.stop_reason.clone(),
-                    resolved_by: said.resolved_by.clone(),
-                    evaluations: Vec::new(),
-                });
-            }
-            (None, Some(super::StatusType::Error)) if ends_a_run(&message.id) => {
+            (Some(said), _) => self.continuation(said),
+            (None, Some(StatusType::Error)) if ends_a_run(&message.id) => {
                 let error = ErrorInfo::new(ErrorCode::InternalError, message.content.clone());
                 self.retelling.end(Ending { error: Some(error), ..Ending::of(RunStatus::Failed) });
             }
             (None, kind) => {
-                let is_error = kind == Some(super::StatusType::Error);
+                let is_error = kind == Some(StatusType::Error);
                 let level = if is_error { Level::Error } else { Level::Info };
                 self.retelling.push(Event::Notice { level, text: message.content.clone() });
             }
         }
     }
 
+    fn continuation(&mut self, said: &ContinuationInfo) {
+        let cut_off = match said.stop_reason.as_str() {
+            "user_requested" => Some(CancelReason::UserCancel),
+            "time_limit" => Some(CancelReason::Timeout),
+            "stop_requested" => Some(CancelReason::Import),
+            _ => None,
+        };
+        self.cut_off = cut_off.or(self.cut_off);
+        self.retelling.push(Event::Continuation {
+            should_continue: said.should_continue,
+            stop_reason: said.stop_reason.clone(),
+            resolved_by: said.resolved_by.clone(),
+            evaluations: Vec::new(),
+        });
+    }
+
     fn end(&mut self) {
-        let status = std::mem::replace(&mut self.status, RunStatus::Completed);
-        self.retelling.end(Ending::of(status));
+        let reason = self.cut_off.take();
+        let status = if reason.is_some() { RunStatus::Cancelled } else { RunStatus::Completed };
+        self.retelling.end(Ending { reason, ..Ending::of(status) });
     }
 }
 
@@ -149,17 +196,22 @@ fn ends_a_run(id: &str) -> bool {
     id.starts_with("status_error_") || !id.starts_with("status_")
 }
 
-/// What came of a call, if anything did.
-fn came(metadata: &Value) -> Option<(Came, u64)> {
-    let duration_ms = metadata["tool_duration_ms"].as_u64().unwrap_or(0);
-    match (as_text(metadata, "tool_error"), metadata.get("tool_result")) {
-        (Some(error), _) => {
-            let error = ErrorInfo::new(ErrorCode::ToolError, error);
-            Some((Came::Failed(error), duration_ms))
+/// The outcome of a call, if there is one. A message that has neither a result nor an error says the result
+/// with its content, unless that is what stands there until there is one.
+fn came(tool: &Value) -> Option<(Came, Remarks)> {
+    let metadata = &tool["metadata"];
+    let duration_ms = metadata["tool_duration_ms"].as_u64();
+    let content = as_text(tool, "content").map(str::to_owned);
+    let came = match (as_text(metadata, "tool_error"), metadata.get("tool_result")) {
+        (Some(error), _) => Came::Failed(ErrorInfo::new(ErrorCode::ToolError, error)),
+        (None, Some(result)) => Came::Out(result.clone()),
+        (None, None) => {
+            let content = content.clone()?;
+            let is_placeholder = [RUNNING, WAITING, ENDING].contains(&content.as_str());
+            (!is_placeholder).then_some(Came::Out(Value::String(content)))?
         }
-        (None, Some(result)) => Some((Came::Out(result.clone()), duration_ms)),
-        (None, None) => None,
-    }
+    };
+    Some((came, Remarks { summary: content, duration_ms }))
 }
 
 /// Others leave out what is easily made.

@@ -135,7 +135,7 @@ fn tool_completed(call: &Call) -> Payload {
         "success": outcome.is_some_and(|it| it.ok),
         "tool_error": call::error_text(call),
         "result_summary": call::summary(call),
-        "duration_ms": outcome.map(|it| it.duration_ms),
+        "duration_ms": outcome.and_then(|it| it.duration_ms),
     }));
     if outcome.is_some_and(|it| it.ok) {
         payload.insert("tool_result".to_owned(), call::output(call));

@@ -83,7 +83,9 @@ impl Client {
                 let tool = self.tools.get_mut(id).expect("a call that started");
                 assert!(tool.get("content").is_none(), "{id} ends twice");
                 tool["content"] = payload["result_summary"].clone();
-                tool["tool_duration_ms"] = payload["duration_ms"].clone();
+                if let Some(ms) = payload.get("duration_ms") {
+                    tool["tool_duration_ms"] = ms.clone();
+                }
                 let one = ["tool_result", "tool_error"].map(|it| payload.get(it).map(|v| (it, v)));
                 let [(field, value)] = one.into_iter().flatten().collect::<Vec<_>>()[..] else {
                     panic!("not one of result and error: {payload}");
@@ -94,9 +96,12 @@ impl Client {
             "agent.step.completed" => {
                 let calls = std::mem::take(&mut self.calls);
                 assert_eq!(payload["has_tool_calls"], json!(!calls.is_empty()));
-                let id = format!("{}.{}", event.execution_id, payload["step_number"]);
+                let id = format!("{}.step{}", event.execution_id, payload["step_number"]);
                 let step = json!({ "id": id, "content": payload["content"], "calls": calls });
-                self.steps.push(step);
+                // A step without text and calls has no message.
+                if payload["content"] != "" || payload["has_tool_calls"] == true {
+                    self.steps.push(step);
+                }
             }
             "agent.continuation" => self.stop = Some(payload.clone()),
             "agent.status" => {
@@ -137,7 +142,7 @@ fn shape(message: &Message) -> Option<Value> {
         })),
         Role::Tool => {
             let mut tool = metadata;
-            if message.metadata.tool_duration_ms.is_some() {
+            if tool.get("tool_result").or(tool.get("tool_error")).is_some() {
                 tool["content"] = json!(message.content);
             }
             Some(tool)
@@ -183,6 +188,7 @@ fn check_law(log: &[Record]) {
     for message in transcript.messages.iter().filter(|it| !it.answer().is_none_or(|a| a.is_open()))
     {
         let kept = messages(message, Statuses::Lasting);
+        let kept = kept.into_iter().filter(|it| shape(it).is_some()).collect();
         let kept = in_call_order(kept).iter().filter_map(shape).collect::<Vec<_>>();
         let client = &clients[&message.id()];
         let has_leak = message.answer().unwrap().texts().any(|(_, text)| text.leaked);
@@ -210,8 +216,16 @@ proptest! {
         for statuses in [Statuses::Lasting, Statuses::All] {
             let history = history(&log, statuses);
             let theirs = history.iter().filter(|it| it.role != Role::User);
-            let ids: std::collections::HashSet<&str> = theirs.clone().map(|it| it.id.as_str()).collect();
-            prop_assert_eq!(ids.len(), theirs.count(), "an id twice");
+            let calls = history.iter().flat_map(|it| &it.metadata.tool_calls);
+            let calls = calls.filter_map(|it| it.id.as_deref());
+            let named: Vec<&str> = theirs.map(|it| it.id.as_str()).chain(calls).collect();
+            let ids: std::collections::HashSet<&str> = named.iter().copied().collect();
+            prop_assert_eq!(ids.len(), named.len(), "an id twice");
+            let transcript = whole(&log);
+            for message in &transcript.messages {
+                let told = messages(message, Statuses::All);
+                prop_assert!(told.is_sorted_by_key(|it| it.timestamp), "out of order");
+            }
         }
     }
 
@@ -254,16 +268,21 @@ fn a_conversation() {
     };
     expect![[r#"
         {"id":"m1","role":"user","content":"look around","timestamp":"2023-11-14T22:13:20.100Z"}
-        {"id":"r1.1","role":"assistant","content":"","timestamp":"2023-11-14T22:13:20.300Z","metadata":{"tool_calls":[{"id":"c1","name":"list","args":{"path":"."},"args_summary":"path: '.'"},{"id":"c2","name":"time","args":{}}]}}
-        {"id":"tool_c1","role":"tool","content":"{\"n\":3}","timestamp":"2023-11-14T22:13:20.500Z","metadata":{"tool_call_id":"c1","tool_name":"list","tool_result":{"n":3},"tool_duration_ms":250}}
+        {"id":"r1.step1","role":"assistant","content":"","timestamp":"2023-11-14T22:13:20.500Z","metadata":{"tool_calls":[{"id":"c1","name":"list","args":{"path":"."},"args_summary":"path: '.'"},{"id":"c2","name":"time","args":{}}]}}
+        {"id":"tool_c1","role":"tool","content":"n: 3","timestamp":"2023-11-14T22:13:20.500Z","metadata":{"tool_call_id":"c1","tool_name":"list","tool_result":{"n":3},"tool_duration_ms":250}}
         {"id":"tool_c2","role":"tool","content":"no clock","timestamp":"2023-11-14T22:13:20.700Z","metadata":{"tool_call_id":"c2","tool_name":"time","tool_error":"no clock","tool_duration_ms":4}}
         {"id":"status_r1_problem1","role":"status","content":"no server","timestamp":"2023-11-14T22:13:20.900Z","metadata":{"status_type":"error"}}
-        {"id":"r1.2","role":"assistant","content":"Three files.","timestamp":"2023-11-14T22:13:21.300Z"}
+        {"id":"r1.step2","role":"assistant","content":"Three files.","timestamp":"2023-11-14T22:13:21.400Z"}
         {"id":"status_cont_r1","role":"status","content":"Agent stopped: steps_limit","timestamp":"2023-11-14T22:13:21.700Z","metadata":{"status_type":"continuation","continuation":{"should_continue":false,"stop_reason":"steps_limit","resolved_by":"StepsLimit"}}}
     "#]].assert_eq(&lines(Statuses::Lasting));
     let (all, lasting) = (lines(Statuses::All), lines(Statuses::Lasting));
     let more: Vec<_> = all.lines().filter(|it| !lasting.contains(it)).collect();
-    expect![[r#"{"id":"status_r1_goes_on1","role":"status","content":"Agent goes on: tool_calls","timestamp":"2023-11-14T22:13:21.200Z","metadata":{"status_type":"continuation","continuation":{"should_continue":true,"stop_reason":"tool_calls","resolved_by":"ToolCalls"}}}"#]].assert_eq(&more.join("\n"));
+    expect![[r#"
+        {"id":"status_call_c1","role":"status","content":"list(path: '.')","timestamp":"2023-11-14T22:13:20.500Z","metadata":{"status_type":"tool_call"}}
+        {"id":"status_call_c2","role":"status","content":"time()","timestamp":"2023-11-14T22:13:20.700Z","metadata":{"status_type":"tool_call"}}
+        {"id":"status_result_c2","role":"status","content":"time: no clock","timestamp":"2023-11-14T22:13:21.000Z","metadata":{"status_type":"tool_result"}}
+        {"id":"status_result_c1","role":"status","content":"list: n: 3","timestamp":"2023-11-14T22:13:21.100Z","metadata":{"status_type":"tool_result"}}
+        {"id":"status_r1_goes_on1","role":"status","content":"Agent goes on: tool_calls","timestamp":"2023-11-14T22:13:21.200Z","metadata":{"status_type":"continuation","continuation":{"should_continue":true,"stop_reason":"tool_calls","resolved_by":"ToolCalls"}}}"#]].assert_eq(&more.join("\n"));
 }
 
 #[test]
@@ -294,7 +313,7 @@ fn the_same_as_events() {
         6 agent.tool.started {"tool_call_id":"c1","tool_name":"list","args":{"path":"."},"args_summary":"path: '.'"}
         10 agent.tool.started {"tool_call_id":"c2","tool_name":"time","args":{},"args_summary":""}
         10 agent.tool.completed {"tool_call_id":"c2","tool_name":"time","success":false,"tool_error":"no clock","result_summary":"no clock","duration_ms":4}
-        11 agent.tool.completed {"tool_call_id":"c1","tool_name":"list","success":true,"result_summary":"{\"n\":3}","duration_ms":250,"tool_result":{"n":3}}
+        11 agent.tool.completed {"tool_call_id":"c1","tool_name":"list","success":true,"result_summary":"n: 3","duration_ms":250,"tool_result":{"n":3}}
         11 agent.step.completed {"step_number":1,"content":"","has_tool_calls":true,"finish_reason":"tool-calls","duration_ms":500}
         12 agent.continuation {"should_continue":true,"stop_reason":"tool_calls","resolved_by":"ToolCalls","evaluations":[]}
         15 agent.step.completed {"step_number":2,"content":"Three files.","has_tool_calls":false,"finish_reason":"stop","usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3},"duration_ms":200}

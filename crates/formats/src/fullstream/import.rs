@@ -54,7 +54,7 @@ fn run(message: &Value, retelling: &mut Retelling<'_>) {
     }
     hearing.say_all();
     let ending = hearing.ending.take().unwrap_or_else(|| Ending::of(RunStatus::Completed));
-    let duration_ms = message["durationMs"].as_u64().unwrap_or(0);
+    let duration_ms = message["durationMs"].as_u64();
     retelling.end(Ending { duration_ms, ..ending });
 }
 
@@ -192,7 +192,8 @@ impl Hearing<'_, '_> {
     fn start_call(&mut self, event: &Value, id_field: &str) {
         self.say_all();
         let id = as_text(event, id_field);
-        let call = self.retelling.start_call(id, as_text(event, "toolName").unwrap_or_default());
+        let name = as_text(event, "toolName").unwrap_or_default();
+        let call = self.retelling.start_call(id, name, None);
         let heard = HeardCall { id: call, input: String::new() };
         self.calls.insert(id.unwrap_or_default().to_owned(), heard);
     }
@@ -226,7 +227,7 @@ impl Hearing<'_, '_> {
 
     fn result(&mut self, event: &Value, came: Came) {
         if let Some(call) = self.call(event) {
-            self.retelling.result(&call, came, 0);
+            self.retelling.result(&call, came);
         }
     }
 

@@ -13,7 +13,7 @@ use crate::call;
 use crate::follow::step_number;
 use crate::import::{
     Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text, error_info,
-    items, result_of,
+    items, result_of, step_id,
 };
 
 use super::incoming::content;
@@ -80,12 +80,12 @@ fn stored_step(answer: &Answer, number: usize, parts: &[&Part]) -> Value {
         _ => None,
     });
     let malformed = parts.iter().find_map(|part| match &part.kind {
-        PartKind::Unrecognized { source, raw } if source == SOURCE => Some(raw.clone()),
+        PartKind::Unrecognized { source, raw, .. } if source == SOURCE => Some(raw.clone()),
         _ => None,
     });
     let (thinking, calls) = (joined(thinking), calls.collect::<Vec<_>>());
     let mut message = json!({
-        "id": format!("{}.{number}", answer.id),
+        "id": step_id(&answer.id, number),
         "role": "assistant",
         "content": joined(texts),
         "timestamp": at.0,
@@ -224,7 +224,7 @@ fn result(message: &Value, text: &str, retelling: &mut Retelling<'_>) {
         None => Came::Out(result_of(text)),
     };
     match retelling.open_call(id, name) {
-        Some(call) => retelling.result(&call, came, 0),
+        Some(call) => retelling.result(&call, came),
         None => retelling.orphan(id, name.unwrap_or_default(), came),
     }
 }

@@ -57,6 +57,92 @@ proptest! {
     }
 }
 
+/// Within a run the history has only the model's messages and steering ones, and the model's words are all there, in
+/// their order.
+#[track_caller]
+fn check_runs(transcript: &Transcript) {
+    let reader = Reader { agent: "demo", model: None, system: None, files: Files::LeftOut };
+    for message in transcript.messages.iter().filter(|it| it.answer().is_some()) {
+        let mut alone = Transcript::default();
+        alone.messages.push(transcript::Message { superseded: false, ..message.clone() });
+        let history = history(&alone, &reader);
+        let mut said: Vec<&str> = of_role(&history, "user");
+        // Somebody has to begin, and to ask.
+        let nudges = [history.get(1), history.iter().nth_back(1)];
+        if history[0]["content"] == super::NUDGE
+            && nudges[0].is_none_or(|it| it["role"] == "assistant")
+        {
+            said.remove(0);
+        }
+        if history.len() > 1
+            && said.last() == Some(&super::NUDGE)
+            && nudges[1].is_some_and(|it| it["role"] == "assistant")
+        {
+            said.pop();
+        }
+        let parts = || message.answer().unwrap().parts.iter().filter(|it| it.parent.is_none());
+        let steered: Vec<&str> = parts().filter_map(super::steered_text).collect();
+        assert_eq!(said.join("\n\n"), steered.join("\n\n"), "{}", Value::from(history));
+        let words = parts().filter(|it| it.kind.has_words()).filter_map(|it| match &it.kind {
+            transcript::PartKind::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        });
+        let words = words.collect::<Vec<_>>().join("\n\n");
+        let told = of_role(&history, "assistant").join("\n\n");
+        let told = told.split("\n\n[interrupted").next().unwrap();
+        assert_eq!(told, words, "{}", message.id());
+    }
+}
+
+fn of_role<'a>(history: &'a [Value], role: &str) -> Vec<&'a str> {
+    history.iter().filter(|it| it["role"] == role).filter_map(|it| it["content"].as_str()).collect()
+}
+
+#[test]
+fn a_run_holds_no_user_message_that_nobody_sent() {
+    for (_, log) in crate::tests::logs::corpus() {
+        (0..=log.len()).for_each(|cut| check_runs(&Transcript::replay(&log[..cut])));
+    }
+    check_runs(&Transcript::replay(&records()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_random_run_holds_no_user_message_that_nobody_sent(log in any_log(60)) {
+        (0..=log.len()).for_each(|cut| check_runs(&Transcript::replay(&log[..cut])));
+    }
+}
+
+#[test]
+fn text_after_a_call_of_the_same_step_joins_the_message_of_the_call() {
+    let log = r#"
+        - {"type":"user_message","messageId":"m1","text":"look"}
+        r1 {"type":"run_start","agent":"demo","trigger":"user"}
+        r1 {"type":"step_start","index":0}
+        r1 {"type":"text_done","partId":"p0","text":"Before."}
+        r1 {"type":"tool_call_start","callId":"c1","toolName":"list","executor":"server"}
+        r1 {"type":"text_done","partId":"p1","text":"After the call."}
+        r1 {"type":"step_finish","index":0,"finishReason":"tool-calls"}
+        r1 {"type":"tool_result","callId":"c1","toolName":"list","ok":true,"result":1}
+        r1 {"type":"step_start","index":1}
+        r1 {"type":"tool_call_start","callId":"c2","toolName":"list","executor":"server"}
+    "#;
+    check(
+        log,
+        &reader(),
+        expect![[r#"
+            {"role":"system","content":"Be brief."}
+            {"role":"user","content":"look"}
+            {"role":"assistant","content":"Before.\n\nAfter the call.","tool_calls":[{"id":"qy2ineqiq","type":"function","function":{"name":"list","arguments":"{}"}}]}
+            {"role":"tool","tool_call_id":"qy2ineqiq","content":"1"}
+            {"role":"assistant","content":null,"tool_calls":[{"id":"8qfcp0gha","type":"function","function":{"name":"list","arguments":"{}"}}]}
+            {"role":"tool","tool_call_id":"8qfcp0gha","content":"{\"ok\":false,\"error\":{\"code\":\"tool_interrupted\",\"message\":\"This call has no result.\"}}"}
+        "#]],
+    );
+}
+
 #[test]
 fn a_strict_provider_takes_a_conversation_cut_anywhere() {
     let records = records();
@@ -82,17 +168,17 @@ fn the_whole_conversation() {
         expect![[r#"
         {"role":"system","content":"Be brief."}
         {"role":"user","content":"look around"}
-        {"role":"assistant","content":"Let me look.","tool_calls":[{"id":"qy2ineqiq","type":"function","function":{"name":"list","arguments":"{\"path\":\".\"}"}},{"id":"8qfcp0gha","type":"function","function":{"name":"time","arguments":"{}"}}]}
+        {"role":"assistant","content":"Let me look.\n\nBoth at once.","tool_calls":[{"id":"qy2ineqiq","type":"function","function":{"name":"list","arguments":"{\"path\":\".\"}"}},{"id":"8qfcp0gha","type":"function","function":{"name":"time","arguments":"{}"}}]}
         {"role":"tool","tool_call_id":"qy2ineqiq","content":"{\"n\":3}"}
         {"role":"tool","tool_call_id":"8qfcp0gha","content":"{\"ok\":false,\"error\":{\"code\":\"tool_error\",\"message\":\"no clock\"}}"}
-        {"role":"assistant","content":"Both at once.\n\nThree files."}
+        {"role":"assistant","content":"Three files."}
         {"role":"user","content":"thanks"}
     "#]],
     );
 }
 
 #[test]
-fn what_was_interrupted_stays_after_the_results_and_says_so() {
+fn interrupted_text_joins_its_calls_and_says_so() {
     let log = r#"
         - {"type":"user_message","messageId":"m1","text":"look"}
         r1 {"type":"run_start","agent":"demo","trigger":"user"}
@@ -111,10 +197,8 @@ fn what_was_interrupted_stays_after_the_results_and_says_so() {
         expect![[r#"
         {"role":"system","content":"Be brief."}
         {"role":"user","content":"look"}
-        {"role":"assistant","content":null,"tool_calls":[{"id":"qy2ineqiq","type":"function","function":{"name":"list","arguments":"{}"}}]}
+        {"role":"assistant","content":"While it r\n\n[interrupted by the user]","tool_calls":[{"id":"qy2ineqiq","type":"function","function":{"name":"list","arguments":"{}"}}]}
         {"role":"tool","tool_call_id":"qy2ineqiq","content":"{\"ok\":false,\"error\":{\"code\":\"tool_interrupted\",\"message\":\"stopped\"}}"}
-        {"role":"assistant","content":"While it r\n\n[interrupted by the user]"}
-        {"role":"user","content":"Continue."}
     "#]],
     );
 }
@@ -213,5 +297,5 @@ fn pictures_that_tools_gave_are_shown_after_the_results() {
         {"role":"tool","tool_call_id":"qy2ineqiq","content":"{\"files\":[{\"blob\":\"0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a\",\"name\":\"a\",\"mediaType\":\"image/png\",\"size\":3},{\"blob\":\"0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a\",\"name\":\"a\",\"mediaType\":\"text/plain\",\"size\":3}]}"}
         {"role":"tool","tool_call_id":"8qfcp0gha","content":"{\"ok\":false,\"error\":{\"code\":\"tool_error\",\"message\":\"no clock\"}}"}
         {"role":"user","content":[{"type":"text","text":"What list gave:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AQID"}}]}
-        {"role":"assistant","content":"Both at once.\n\nThree files."}"#]].assert_eq(&shown[3..=6].join("\n"));
+        {"role":"assistant","content":"Three files."}"#]].assert_eq(&shown[3..=6].join("\n"));
 }

@@ -295,6 +295,10 @@ impl Sound {
                     self.push(Some(run), Event::ToolRunning { call_id: id });
                 }
             }
+            Event::ToolGranted { scope, covers, .. } => {
+                let event = Event::ToolGranted { call_id: id, scope, covers };
+                self.push(Some(run), event);
+            }
             Event::ToolOutputDelta { stream, offset, delta, .. } => {
                 let event = Event::ToolOutputDelta { call_id: id, stream, offset, delta };
                 self.push(Some(run), event);
@@ -355,7 +359,8 @@ impl Sound {
             result: ok.then(|| serde_json::json!({ "n": 7 })),
             output: None,
             error: code.map(|code| ErrorInfo::new(code, "refused")).or(error.filter(|_| !ok)),
-            duration_ms: 3,
+            summary: None,
+            duration_ms: Some(3),
             truncated: None,
         };
         self.push(Some(run), event);
@@ -368,6 +373,7 @@ fn call_of(event: &Event) -> Option<&CallId> {
         | Event::ToolArgumentsDelta { call_id, .. }
         | Event::ToolArgumentsDone { call_id, .. }
         | Event::ToolRunning { call_id }
+        | Event::ToolGranted { call_id, .. }
         | Event::ToolApprovalRequested { call_id, .. }
         | Event::ToolApprovalResolved { call_id, .. }
         | Event::ToolOutputDelta { call_id, .. }

@@ -8,7 +8,7 @@ use transcript::PartKind;
 use super::Profile;
 
 /// What `import` calls the source of such a part.
-pub(crate) const SOURCE: &str = "part";
+pub(crate) const SOURCE: &str = transcript::FOREIGN_PART;
 
 /// As it came in, if it is one that stored messages of that version have.
 pub(crate) fn part(kind: &PartKind, profile: Profile) -> Option<Value> {
@@ -21,7 +21,7 @@ pub(crate) fn chunk(kind: &PartKind) -> Option<Value> {
 }
 
 fn read(kind: &PartKind) -> Option<Map<String, Value>> {
-    let PartKind::Unrecognized { source, raw } = kind else { return None };
+    let PartKind::Unrecognized { source, raw, .. } = kind else { return None };
     serde_json::from_str(raw).ok().filter(|_| source == SOURCE)
 }
 

@@ -92,11 +92,12 @@ fn stands_for_nothing(message: &Value) -> bool {
 fn ending(metadata: &Value) -> Ending {
     let read = |field: &str| metadata[field].clone();
     Ending {
+        reason: None,
         status: serde_json::from_value(read("status")).unwrap_or(RunStatus::Completed),
         error: serde_json::from_value(read("error")).ok(),
         usage: serde_json::from_value(read("usage")).ok(),
         cost: metadata["cost"].as_f64(),
-        duration_ms: metadata["durationMs"].as_u64().unwrap_or(0),
+        duration_ms: metadata["durationMs"].as_u64(),
         finish_reason: as_text(metadata, "finishReason").map(str::to_owned),
     }
 }
@@ -110,9 +111,9 @@ fn call(part: &Value, name: &str, retelling: &mut Retelling<'_>) {
         retelling.decided(&call, approved, as_text(approval, "reason"));
     }
     match part["state"].as_str() {
-        Some("output-available") => retelling.result(&call, Came::Out(part["output"].clone()), 0),
+        Some("output-available") => retelling.result(&call, Came::Out(part["output"].clone())),
         Some("output-error") => {
-            retelling.result(&call, Came::Failed(error_info(&part["errorText"])), 0);
+            retelling.result(&call, Came::Failed(error_info(&part["errorText"])));
         }
         Some(state)
             if state == "output-denied"
@@ -120,7 +121,7 @@ fn call(part: &Value, name: &str, retelling: &mut Retelling<'_>) {
         {
             let why = as_text(approval, "reason").unwrap_or("The call was refused.");
             let error = ErrorInfo::new(ErrorCode::ToolDenied, why);
-            retelling.result(&call, Came::Failed(error), 0);
+            retelling.result(&call, Came::Failed(error));
         }
         // It was still running: the end of the run interrupts it.
         _ => (),
@@ -141,8 +142,10 @@ pub(crate) fn data(part: &Value, name: &str, retelling: &mut Retelling<'_>) {
             retelling.push(Event::Notice { level, text: text() });
         }
         "unrecognized" => {
-            let field = |name: &str| data[name].as_str().unwrap_or_default();
-            retelling.unrecognized(field("source"), field("raw"));
+            let field = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
+            let (source, raw) = (field("source"), field("raw"));
+            let lines = data["lines"].as_u64().unwrap_or(1);
+            retelling.push(Event::Unrecognized { source, raw, lines });
         }
         "exchange" => exchange(part, data, retelling),
         _ => retelling.unrecognized(foreign::SOURCE, &part.to_string()),

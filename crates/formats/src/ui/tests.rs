@@ -271,11 +271,11 @@ fn how_a_run_ends() {
         end(r#""status":"cancelled""#, Profile::V7),
     ];
     expect![[r#"
-        [{"type":"finish","messageMetadata":{"status":"completed","finishReason":"other","durationMs":0}}]
-        [{"type":"finish","finishReason":"other","messageMetadata":{"status":"completed","finishReason":"other","durationMs":0}}]
-        [{"type":"message-metadata","messageMetadata":{"status":"failed","finishReason":"other","durationMs":0,"error":{"code":"upstream_error","message":"gone"}}},{"type":"error","errorText":"gone"}]
-        [{"type":"message-metadata","messageMetadata":{"status":"cancelled","finishReason":"other","durationMs":0}},{"type":"abort"}]
-        [{"type":"message-metadata","messageMetadata":{"status":"cancelled","finishReason":"other","durationMs":0}},{"type":"abort","reason":"timeout"}]
+        [{"type":"finish","messageMetadata":{"status":"completed","finishReason":"other"}}]
+        [{"type":"finish","finishReason":"other","messageMetadata":{"status":"completed","finishReason":"other"}}]
+        [{"type":"message-metadata","messageMetadata":{"status":"failed","finishReason":"other","error":{"code":"upstream_error","message":"gone"}}},{"type":"error","errorText":"gone"}]
+        [{"type":"message-metadata","messageMetadata":{"status":"cancelled","finishReason":"other"}},{"type":"abort"}]
+        [{"type":"message-metadata","messageMetadata":{"status":"cancelled","finishReason":"other"}},{"type":"abort","reason":"timeout"}]
     "#]].assert_eq(&ends.concat());
 }
 
@@ -326,9 +326,9 @@ fn a_response_ends_where_it_is_the_clients_turn() {
     expect![[r#"
         8 {"type":"finish","finishReason":"tool-calls"}
         11 {"type":"finish","finishReason":"tool-calls"}
-        14 {"type":"finish","finishReason":"tool-calls","messageMetadata":{"status":"completed","finishReason":"tool-calls","durationMs":0}}"#]].assert_eq(&shown(Profile::V6));
+        14 {"type":"finish","finishReason":"tool-calls","messageMetadata":{"status":"completed","finishReason":"tool-calls"}}"#]].assert_eq(&shown(Profile::V6));
     // It cannot be asked, so the response goes on until only its own tool is left.
     expect![[r#"
         11 {"type":"finish"}
-        14 {"type":"finish","messageMetadata":{"status":"completed","finishReason":"tool-calls","durationMs":0}}"#]].assert_eq(&shown(Profile::V5));
+        14 {"type":"finish","messageMetadata":{"status":"completed","finishReason":"tool-calls"}}"#]].assert_eq(&shown(Profile::V5));
 }

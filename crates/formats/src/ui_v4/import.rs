@@ -118,8 +118,7 @@ fn answer(message: &Value, retelling: &mut Retelling<'_>) {
     }
     let mut own = items(&message["annotations"]).iter().filter(|it| it["messageId"].is_string());
     let broke_off = own.next_back().is_some_and(|it| it["isComplete"] == false);
-    let status = if broke_off { RunStatus::Cancelled } else { RunStatus::Completed };
-    retelling.end(Ending::of(status));
+    retelling.end(ending(!broke_off));
 }
 
 /// Which texts are the answer: those that `content` is made of, looked for from its end. What is JSON and
@@ -159,7 +158,7 @@ fn call(invocation: &Value, annotation: &Value, retelling: &mut Retelling<'_>) {
             true => Came::Failed(error_info(result.get("error").unwrap_or(result))),
             false => Came::Out(result.clone()),
         };
-        retelling.result(&call, came, 0);
+        retelling.result(&call, came);
     }
 }
 
@@ -184,7 +183,13 @@ pub fn import_rows(rows: &Value, setting: &Setting<'_>) -> Vec<Entry> {
         rows.sort_by_key(date);
     }
     let mut retelling = Retelling::new(setting);
+    // Whether the last row that an agent wrote is whole.
+    let mut is_whole = true;
     for (idx, row) in rows.iter().enumerate() {
+        if entity(row) == "USER" {
+            retelling.end(ending(is_whole));
+            is_whole = true;
+        }
         retelling.at(&row["creationDate"]);
         let content = content(row);
         let text = text(&content);
@@ -195,20 +200,25 @@ pub fn import_rows(rows: &Value, setting: &Setting<'_>) -> Vec<Entry> {
                 retelling.step();
                 say(&content, &text, &mut retelling);
                 row_calls(row, &mut retelling);
+                is_whole = row["isComplete"] != false;
             }
             "TOOL" => row_result(row, &content, &mut retelling),
             "AI_MESSAGE" => {
                 continue_run(&rows[idx..], &mut retelling);
                 retelling.step();
                 say(&content, &text, &mut retelling);
-                let is_complete = row["isComplete"] != false;
-                let status = if is_complete { RunStatus::Completed } else { RunStatus::Cancelled };
-                retelling.end(Ending::of(status));
+                retelling.end(ending(row["isComplete"] != false));
+                is_whole = true;
             }
             _ => retelling.unrecognized("entity", &row.to_string()),
         }
     }
+    retelling.end(ending(is_whole));
     retelling.into_entries()
+}
+
+fn ending(is_whole: bool) -> Ending {
+    Ending::of(if is_whole { RunStatus::Completed } else { RunStatus::Cancelled })
 }
 
 fn entity(row: &Value) -> String {
@@ -281,7 +291,7 @@ fn row_result(row: &Value, content: &Value, retelling: &mut Retelling<'_>) {
         false => Came::Out(result.cloned().unwrap_or(Value::String(String::new()))),
     };
     match retelling.open_call(id, as_text(content, "name")) {
-        Some(call) => retelling.result(&call, came, 0),
+        Some(call) => retelling.result(&call, came),
         None => retelling.orphan(id, as_text(content, "name").unwrap_or_default(), came),
     }
 }

@@ -36,6 +36,8 @@ fn all_that_was_said_is_in_one_message() {
 
         Assistant: Let me look.
 
+        Both at once.
+
         Assistant called list with {"path":"."}
 
         Assistant called time with {}
@@ -44,9 +46,7 @@ fn all_that_was_said_is_in_one_message() {
 
         Result: {"ok":false,"error":{"code":"tool_error","message":"no clock"}}
 
-        Assistant: Both at once.
-
-        Three files.
+        Assistant: Three files.
 
 
         ---

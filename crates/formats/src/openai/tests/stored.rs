@@ -15,14 +15,14 @@ fn exported(transcript: &Transcript) -> Value {
 #[test]
 fn what_is_no_list_of_calls_goes_out_as_it_came() {
     for raw in ["[{\"id\":", "{\"id\":1}", "7", "[7]", "search(weather)"] {
-        let kept = json!([{ "id": "a.1", "role": "assistant", "content": "", "timestamp": 5, "toolCalls": raw }]);
+        let kept = json!([{ "id": "a.step1", "role": "assistant", "content": "", "timestamp": 5, "toolCalls": raw }]);
         let again = transcript(import(&kept, &setting()));
         assert_eq!(exported(&again), kept, "{raw}");
         let events = lines(&import(&kept, &setting()));
         assert!(events.contains(r#""type":"unrecognized","source":"toolCalls""#), "{events}");
     }
     for nothing in [json!(null), json!(""), json!("[]"), json!([])] {
-        let kept = json!([{ "id": "a.1", "role": "assistant", "content": "x", "timestamp": 5, "toolCalls": nothing }]);
+        let kept = json!([{ "id": "a.step1", "role": "assistant", "content": "x", "timestamp": 5, "toolCalls": nothing }]);
         let again = exported(&transcript(import(&kept, &setting())));
         assert_eq!(again[0].get("toolCalls"), None);
     }
@@ -38,17 +38,17 @@ fn calls_as_text_and_as_array_with_all_and_with_missing_fields() {
     expect![[r#"
         r1 {"type":"run_start","agent":"demo","trigger":"user"}
         r1 {"type":"step_start","index":0}
-        r1 {"type":"tool_call_start","callId":"call_123","providerCallId":"call_123","toolName":"search","executor":"agent"}
+        r1 {"type":"tool_call_start","callId":"call_123","providerCallId":"call_123","toolName":"search","arguments":"{\"query\":\"weather\"}","executor":"agent"}
         r1 {"type":"tool_arguments_done","callId":"call_123","arguments":"{\"query\":\"weather\"}","summary":"","validation":"not_required"}
         r1 {"type":"tool_call_start","callId":"r1.0","toolName":"","executor":"agent"}
         r1 {"type":"tool_arguments_done","callId":"r1.0","arguments":"","summary":"","validation":"not_required"}
         r1 {"type":"tool_call_start","callId":"r1.1","toolName":"","executor":"agent"}
         r1 {"type":"tool_arguments_done","callId":"r1.1","arguments":"","summary":"","validation":"not_required"}
-        r1 {"type":"tool_result","callId":"call_123","toolName":"search","ok":true,"result":"sunny","durationMs":0}
-        r1 {"type":"tool_result","callId":"r1.0","toolName":"","ok":false,"error":{"code":"tool_interrupted","message":"The call had no result when the conversation was written down."},"durationMs":0}
-        r1 {"type":"tool_result","callId":"r1.1","toolName":"","ok":false,"error":{"code":"tool_interrupted","message":"The call had no result when the conversation was written down."},"durationMs":0}
+        r1 {"type":"tool_result","callId":"call_123","toolName":"search","ok":true,"result":"sunny"}
+        r1 {"type":"tool_result","callId":"r1.0","toolName":"","ok":false,"error":{"code":"tool_interrupted","message":"The call had no result when the conversation was written down."}}
+        r1 {"type":"tool_result","callId":"r1.1","toolName":"","ok":false,"error":{"code":"tool_interrupted","message":"The call had no result when the conversation was written down."}}
         r1 {"type":"step_finish","index":0,"finishReason":"tool-calls"}
-        r1 {"type":"run_finish","status":"completed","durationMs":0}
+        r1 {"type":"run_finish","status":"completed"}
     "#]].assert_eq(&lines(&from_text));
 }
 

@@ -23,12 +23,12 @@ fn what_others_have_kept() {
         a1 {"type":"run_start","agent":"demo","trigger":"user"}
         a1 {"type":"step_start","index":0}
         a1 {"type":"unrecognized","source":"part","raw":"{\"type\":\"source-url\",\"sourceId\":\"s1\",\"url\":\"https://e.com\"}"}
-        a1 {"type":"tool_call_start","callId":"c1","providerCallId":"c1","toolName":"mcp_x","executor":"agent"}
+        a1 {"type":"tool_call_start","callId":"c1","providerCallId":"c1","toolName":"mcp_x","arguments":"{\"k\":1}","executor":"agent"}
         a1 {"type":"tool_arguments_done","callId":"c1","arguments":"{\"k\":1}","summary":"","validation":"not_required"}
         a1 {"type":"part_extras","partId":"c1","fields":{"type":"dynamic-tool","toolName":"mcp_x"}}
-        a1 {"type":"tool_result","callId":"c1","toolName":"mcp_x","ok":false,"error":{"code":"tool_interrupted","message":"The call had no result when the conversation was written down."},"durationMs":0}
+        a1 {"type":"tool_result","callId":"c1","toolName":"mcp_x","ok":false,"error":{"code":"tool_interrupted","message":"The call had no result when the conversation was written down."}}
         a1 {"type":"step_finish","index":0,"finishReason":"tool-calls"}
-        a1 {"type":"run_finish","status":"completed","durationMs":0}
+        a1 {"type":"run_finish","status":"completed"}
     "#]].assert_eq(&lines(&ui::import(&messages, &setting())));
 }
 
@@ -105,7 +105,10 @@ fn what_its_readers_would_not_take_does_not_come_back() {
     let brought = json!([{ "id": "a1", "role": "assistant", "parts": parts }]);
     let told = lines(&ui::import(&brought, &setting()));
     assert!(!told.contains("part_extras"), "{told}");
-    let file =
-        transcript::PartKind::Unrecognized { source: "part".into(), raw: parts[2].to_string() };
+    let file = transcript::PartKind::Unrecognized {
+        source: "part".into(),
+        raw: parts[2].to_string(),
+        lines: 1,
+    };
     assert_eq!(ui::foreign::part(&file, Profile::V7), None);
 }

@@ -107,21 +107,22 @@ fn rows_that_broke_off() {
         r1 {"type":"run_start","agent":"demo","trigger":"user"}
         r1 {"type":"tool_call_start","callId":"zz","providerCallId":"zz","toolName":"","executor":"agent"}
         r1 {"type":"tool_arguments_done","callId":"zz","arguments":"","summary":"","validation":"not_required"}
-        r1 {"type":"tool_result","callId":"zz","toolName":"","ok":true,"result":0,"durationMs":0}
-        r1 {"type":"run_finish","status":"completed","durationMs":0}
+        r1 {"type":"tool_result","callId":"zz","toolName":"","ok":true,"result":0}
+        r1 {"type":"run_finish","status":"completed"}
         - {"type":"user_message","messageId":"u1","text":"and now?"}
         x1 {"type":"run_start","agent":"demo","trigger":"user"}
         x1 {"type":"step_start","index":0}
-        x1 {"type":"tool_call_start","callId":"c1","providerCallId":"c1","toolName":"rm","executor":"agent"}
+        x1 {"type":"tool_call_start","callId":"c1","providerCallId":"c1","toolName":"rm","arguments":"{\"p\":","executor":"agent"}
         x1 {"type":"tool_arguments_done","callId":"c1","arguments":"{\"p\":","summary":"","validation":"not_required"}
         x1 {"type":"tool_approval_requested","callId":"c1","options":{"scopes":["once"],"canEdit":false}}
         x1 {"type":"tool_approval_resolved","callId":"c1","decision":"rejected","by":"import"}
-        x1 {"type":"tool_call_start","callId":"c2","providerCallId":"c2","toolName":"ls","executor":"agent"}
+        x1 {"type":"tool_call_start","callId":"c2","providerCallId":"c2","toolName":"ls","arguments":"{}","executor":"agent"}
         x1 {"type":"tool_arguments_done","callId":"c2","arguments":"{}","summary":"","validation":"not_required"}
-        x1 {"type":"tool_result","callId":"c1","toolName":"rm","ok":false,"error":{"code":"tool_interrupted","message":"aborted"},"durationMs":0}
+        x1 {"type":"tool_result","callId":"c1","toolName":"rm","ok":false,"error":{"code":"tool_interrupted","message":"aborted"}}
         x1 {"type":"unrecognized","source":"entity","raw":"{\"id\":\"q\",\"entity\":\"ODD\"}"}
-        x1 {"type":"tool_result","callId":"c2","toolName":"ls","ok":false,"error":{"code":"tool_interrupted","message":"The call had no result when the conversation was written down."},"durationMs":0}
+        x1 {"type":"tool_result","callId":"c2","toolName":"ls","ok":false,"error":{"code":"tool_interrupted","message":"The call had no result when the conversation was written down."}}
         x1 {"type":"step_finish","index":0,"finishReason":"tool-calls"}
-        x1 {"type":"run_finish","status":"completed","durationMs":0}
+        x1 {"type":"output_cancelled","reason":"import"}
+        x1 {"type":"run_finish","status":"cancelled"}
     "#]].assert_eq(&lines(&ui_v4::import_rows(&rows, &setting())));
 }
