@@ -35,12 +35,14 @@ async function request(method = "GET", path = "", body, more) {
   const headers = { "content-type": "application/json" };
   const sent = body === undefined ? {} : { headers, body: JSON.stringify(body) };
   const response = await fetch(path, { method, ...sent, ...more }).catch(() => {
-    throw new Error("the server cannot be reached. Is it running?");
+    throw failure("offline", "the server cannot be reached. Is it running?");
   });
   if (response.ok) return response;
-  const answer = await response.json().catch(() => ({}));
-  throw new Error(answer.error?.message ?? `the server answered ${response.status}.`);
+  const { error } = await response.json().catch(() => ({}));
+  throw failure(error?.code, error?.message ?? `the server answered ${response.status}.`);
 }
+
+const failure = (code = "", words = "") => Object.assign(new Error(words), { code });
 
 /** @param {Parameters<typeof request>} what */
 const json = async (...what) => (await request(...what)).json();
@@ -76,7 +78,7 @@ function say(words = "", ms = 6000, ...more) {
 const announce = (words = "") => (sure("announcer").textContent = words);
 
 /** @param {Promise<unknown>} work */
-const report = (work) => work.catch((error) => say(`That did not work: ${error.message}`));
+const report = (work, failed = "That did not work") => work.catch(({ message }) => say(`${failed}: ${message}`));
 
 // Patches
 
@@ -114,12 +116,18 @@ function swap(old, fresh) {
   keepingFocus(() => old.replaceWith(fresh));
 }
 
+/** Focus never falls to the page itself. On a phone the composer would open the keyboard. */
+const focusComposer = () =>
+  (matchMedia("(pointer: fine)").matches ? field : sure("conversation")).focus({ preventScroll: true });
+
 function keepingFocus(change = () => {}) {
-  const { id, parentElement, selectionStart, selectionEnd } = /** @type {any} */ (document.activeElement);
+  const before = /** @type {any} */ (document.activeElement);
+  const { id, parentElement, selectionStart, selectionEnd } = before;
   change();
-  if (document.activeElement !== page) return;
+  if (document.activeElement !== page || before === page) return;
   const next = twin({ id, parentElement }, document);
-  next?.focus({ preventScroll: true });
+  if (next) next.focus({ preventScroll: true });
+  else focusComposer();
   // Buttons and boxes to tick have none.
   if (selectionStart) next?.setSelectionRange(selectionStart, selectionEnd);
 }
@@ -156,8 +164,6 @@ const isRunning = () => !!find(".now:is([data-state=running], [data-state=waitin
 let wasRunning = false;
 let wasWaiting = "";
 let settling = 0;
-/** The reader has answered a question, and will want to write when it is gone. */
-let refocuses = false;
 
 /** @param {Patch} list */
 function patch(list) {
@@ -177,6 +183,7 @@ function patch(list) {
   dropSent();
   if (list.some(([, id]) => id.startsWith("sessions"))) listChanged();
   noteQuestions();
+  opened({ target: foot });
   // At once: of what has shrunk the browser tells when it has grown again.
   if (following) follow();
   settling ||= setTimeout(settle, 100);
@@ -204,10 +211,10 @@ function settle() {
   [wasRunning, wasWaiting] = [runs, waits];
   sure("send").ariaLabel = runs ? "Queue" : "Send";
   if (following) dropFar();
-  if (refocuses && !find(".sheet", foot)) {
-    refocuses = false;
-    field.focus({ preventScroll: true });
-  }
+  const waiting = all("#sessions [data-state=waiting] a:not([aria-current])").length;
+  const drawer = find(".drawer", top);
+  drawer?.setAttribute("data-waiting", `${waiting || ""}`);
+  drawer?.setAttribute("aria-label", waiting ? `Sessions, ${waiting} waiting for you` : "Sessions");
   tick(foot);
   tick(sure("sidebar"));
 }
@@ -258,8 +265,9 @@ function subscribe() {
 }
 
 /** @param {any} frame */
-function receive({ type, sessionId, seq: head, ops, message, id }) {
+function receive({ type, sessionId, seq: head, ops, message, id, settings }) {
   if (type === "patch") patch(ops);
+  if (type === "settings") applySettings(settings);
   if (sessionId && sessionId !== session) {
     if (type === "reload") embedAgain(`[data-session-id="${sessionId}"]`);
   } else if (sessionId && head > seq) page.dataset.head = seq = head;
@@ -275,7 +283,8 @@ let listed = 100;
 
 function watchList() {
   const archived = !!find("#sessions[data-archived]");
-  tell({ type: "subscribe", sessions: true, view: "html", archived, limit: listed });
+  const version = get("sessions")?.dataset.version;
+  tell({ type: "subscribe", sessions: true, view: "html", archived, limit: listed, version });
 }
 
 actions["more-sessions"] = () => {
@@ -283,7 +292,10 @@ actions["more-sessions"] = () => {
   watchList();
 };
 
+let reconnecting = 0;
+
 function connect() {
+  clearTimeout(reconnecting);
   socket = new WebSocket(`ws${location.protocol.slice(4)}//${location.host}/ws`);
   socket.onopen = () => {
     delay = 250;
@@ -292,12 +304,15 @@ function connect() {
     watchList();
     subscribe();
     embedAgain();
+    if (isUnsent()) report(send(unsent?.mode));
+    opened({ target: foot });
   };
   socket.onmessage = ({ data }) => {
     isHeard = true;
     receive(JSON.parse(data));
   };
-  socket.onclose = () => lost();
+  // Signed out: the server shows the page to sign in.
+  socket.onclose = ({ code }) => (code === 4401 ? location.reload() : lost());
 }
 
 function lost(ms = delay) {
@@ -308,11 +323,15 @@ function lost(ms = delay) {
   // The first try comes so soon that a short break needs no words.
   if (ms > 250) {
     page.classList.add("offline");
-    say((lasting = "The server is gone; trying to reach it again…"));
+    say((lasting = "Connection lost. Reconnecting…"));
   }
-  setTimeout(connect, ms * (0.75 + Math.random() / 2));
+  clearTimeout(reconnecting);
+  reconnecting = setTimeout(connect, ms * (0.75 + Math.random() / 2));
   delay = Math.min(ms * 2, 5000);
 }
+
+addEventListener("offline", () => lost(500));
+addEventListener("online", () => socket.readyState > 1 && connect());
 
 // Reading: the page follows its end only while the reader is there, and keeps only what is near
 
@@ -365,6 +384,7 @@ addEventListener("scroll", () => {
   moved();
 });
 addEventListener("resize", follow);
+addEventListener("resize", () => noteMore());
 new ResizeObserver(follow).observe(page);
 
 /** Where in the log a message begins. @param {Element} [message] */
@@ -520,6 +540,7 @@ function keepDraft(text) {
 
 function fieldChanged() {
   if (!edited) keepDraft(field.value);
+  noteUnsent();
   field.style.height = "auto";
   field.style.height = `${field.scrollHeight}px`;
 }
@@ -566,6 +587,9 @@ function setUploads(next = uploads) {
     const name = element("span", { class: "name" }, upload.name);
     const chip = element("button", { type: "button", title: `Remove ${upload.name}` }, name, "×");
     chip.onclick = () => setUploads(uploads.filter((it) => it !== upload));
+    const show = ({ blob = "", mediaType = "" }) =>
+      /^image\/[^s]/.test(mediaType) && chip.prepend(element("img", { src: `/api/blobs/${blob}`, alt: "" }));
+    upload.sent.then(show, () => {});
     return chip;
   });
   sure("files").replaceChildren(...chips);
@@ -574,6 +598,18 @@ function setUploads(next = uploads) {
 
 /** What could not be sent: who sends it again sends the same. @type {Said | undefined} */
 let unsent;
+
+/** The composer holds a message that only the connection has kept back. */
+const isUnsent = () => !!unsent?.isOffline && isSame(unsent);
+
+function noteUnsent() {
+  const problem = !session && sure("folder").validationMessage;
+  sure("note").textContent = problem || (isUnsent() ? "Not sent yet. It is sent when the connection is back." : "");
+}
+
+/** @param {Said} said */
+const isSame = ({ text, replaces, files }, written = field.value.trim(), attached = uploads) =>
+  text === written && replaces === edited && keys(files) === keys(attached);
 
 /** The session of the first message, and what it was made for. @type {Promise<string> | undefined} */
 let made;
@@ -598,8 +634,8 @@ async function send(mode = "queue", example = "") {
   const text = example || field.value.trim();
   const files = example ? [] : uploads;
   if (!text && !files.length) return;
-  const isAgain = unsent?.text === text && unsent.replaces === edited && keys(unsent.files) === keys(files);
-  const said = { text, files, mode, replaces: edited, clientId: (isAgain && unsent?.clientId) || newKey() };
+  const again = unsent && isSame(unsent, text, files) && unsent.clientId;
+  const said = { text, files, mode, replaces: edited, clientId: again || newKey() };
   const bubble = element("div", { class: "bubble" }, text || files.map((it) => it.name).join(", "));
   const pending = element("article", { id: said.clientId, class: "message sending", "data-role": "user", "aria-label": "You" }, bubble);
   sure("pending").append(pending);
@@ -609,7 +645,7 @@ async function send(mode = "queue", example = "") {
     setUploads([]);
   }
   report(followAgain());
-  going = going.then(() => report(deliver(said, pending)));
+  going = going.then(() => report(deliver(said, pending), "Couldn't send"));
 }
 
 /** @param {Said} said @param {HTMLElement} pending */
@@ -626,15 +662,18 @@ async function deliver(said, pending) {
     if (mode === "steer" && state === "queued") say("The agent cannot take it now: it is queued.");
     // Who leaves sooner takes back what is still on its way.
     if (!session && !find("#pending > :not([data-message-id])")) location.href = `/s/${id}`;
-  } catch (error) {
+  } catch (/** @type {any} */ error) {
     pending.remove();
-    unsent = said;
+    unsent = { ...said, isOffline: error.code === "offline" };
     if (replaces && !edited) edit(replaces, text, files);
     else {
       setUploads([...files, ...uploads]);
       write(field.value ? `${text}\n${field.value}` : text);
     }
-    throw error;
+    // Offline counts for HTTP and the WebSocket alike; once back, the message is sent.
+    if (unsent.isOffline) lost(2000);
+    if (error.code === "invalid_request" && !session) checkFolder(error.message);
+    else throw error;
   }
 }
 
@@ -654,10 +693,25 @@ actions.edit = (button) => {
   const files = had.map((it) => ({ name: it.name, key: it.blob, sent: Promise.resolve(it) }));
   edit(message.dataset.messageId, find(".bubble", message)?.textContent ?? "", files);
 };
-actions.example = (button) => {
+actions.example = (button) => send("queue", button.innerText);
+/** Nobody is taken to another agent unseen. */
+actions.choose = (button) => {
   sure("agent").value = button.dataset.agent ?? "";
-  return send("queue", button.innerText);
+  agentChanged();
 };
+
+function agentChanged() {
+  const { value, selectedOptions } = sure("agent");
+  field.placeholder = `Message ${value}…`;
+  sure("folder").placeholder = `Folder: ${selectedOptions[0]?.dataset.folder}`;
+}
+
+/** Shows a folder error beside its field until the field changes. */
+function checkFolder(problem = "") {
+  sure("folder").setCustomValidity(problem);
+  sure("folder").focus();
+  noteUnsent();
+}
 actions.attach = () => sure("attach").click();
 actions.steer = () => send("steer");
 actions.queue = (button) => {
@@ -665,8 +719,21 @@ actions.queue = (button) => {
   const box = button.closest(".edit");
   const text = box?.querySelector("textarea")?.value;
   tell({ type, sessionId: session, messageId, position: Number(position), text });
-  box?.removeAttribute("open");
+  closeBox(box);
 };
+actions["stop-rewriting"] = (button) => {
+  const box = up(button, ".edit");
+  const text = find("textarea", box);
+  if (text) text.value = text.defaultValue;
+  closeBox(box);
+};
+
+/** @param {Element | null} box */
+function closeBox(box) {
+  if (!box) return;
+  box.removeAttribute("open");
+  find("summary", box)?.focus();
+}
 
 // Text that is held back for a moment
 
@@ -703,12 +770,14 @@ async function copy(text = "") {
 /** What is shown may be cut. */
 actions.copy = async (button) => {
   const { of, src } = button.dataset;
-  const near = up(button, ".message, .section, .badge");
+  const near = up(button, ".code-block, .message, .section, .badge");
   const url = src ?? find(`${of} .show-all`, near)?.getAttribute("href");
   // What is folded is not seen, and belongs to it.
-  const text = (it = page) => find(".json", it)?.textContent ?? it.innerText;
+  const text = (it = page) => find(".json", it)?.textContent ?? it.innerText.replace(/\n$/, "");
   return copy(url ? await (await request("GET", url)).text() : all(`${of}`, near).map(text).join("\n\n"));
 };
+
+actions.wrap = () => page.classList.toggle("wrapped");
 
 /** All of what was cut, or has no colours yet. */
 async function complete(body = page, url = "") {
@@ -720,6 +789,9 @@ async function complete(body = page, url = "") {
   if (head) tell({ type: "subscribe", sessionId, after: Number(head), view: "html" });
 }
 
+/** Bodies that are being fetched. @type {WeakSet<Element>} */
+const fetching = new WeakSet();
+
 /** Colours, other answers and long arguments come when somebody looks. @param {{ target: any }} event */
 function opened({ target }) {
   const box = find("textarea", target?.closest(".edit[open]") ?? top);
@@ -728,8 +800,12 @@ function opened({ target }) {
     box?.setSelectionRange(-1, -1);
   }
   for (const it of all(":is(.file, .peer, .edit)[data-src]:not(:has(.fetched))", target?.closest(".tool-block") ?? foot)) {
-    if (it.closest("details")?.matches("[open]")) report(complete(it, it.dataset.src));
+    const isOpen = it.closest("details")?.matches("[open]") ?? socket?.readyState === 1;
+    if (!isOpen || fetching.has(it)) continue;
+    fetching.add(it);
+    report(complete(it, it.dataset.src).finally(() => fetching.delete(it)));
   }
+  noteMore();
 }
 
 /** What is shown of other sessions, where patches do not reach. */
@@ -742,6 +818,18 @@ function embedAgain(which = "") {
 }
 
 addEventListener("toggle", opened, true);
+/** The block of a badge, and all that it stands in. */
+actions["open-call"] = (link) => {
+  const own = get(link.getAttribute("href")?.slice(1));
+  const block = own?.parentElement;
+  const asked = block && find(":scope > .nested > .exchange > details", block);
+  following = false;
+  const opens = (asked ?? own)?.toggleAttribute("open");
+  if (!opens) return;
+  for (let it = block; it; it = it.parentElement?.closest(".tool-block")) it.firstElementChild?.setAttribute("open", "");
+  block?.scrollIntoView({ block: "nearest" });
+};
+addEventListener("scroll", noteMore, true);
 actions["show-all"] = (link) => {
   following = false;
   return complete(up(link, ".cut"), `${link.getAttribute("href")}&format=html`);
@@ -756,71 +844,90 @@ actions["show-less"] = (button) => find(".fetched", up(button, ".cut"))?.remove(
 
 // Approvals
 
-function decide(button = page, answer = {}) {
-  justAsked();
-  // On a phone that would open the keyboard.
-  refocuses = matchMedia("(pointer: fine)").matches;
-  const call = encodeURIComponent(up(button, QUESTION).dataset.callId ?? "");
-  return ask(button, `calls/${call}/approval`, answer);
+// A decision is made in the card, or by its keys while focus is there; then the reader goes on writing.
+/** Offers Undo after a session or always decision. @param {object} answer */
+async function decide(button = page, answer, scope = "once") {
+  const card = up(button, ".card");
+  const call = encodeURIComponent(card.dataset.callId ?? "");
+  const path = `/api/sessions/${up(card, "[data-session-id]").dataset.sessionId}/calls/${call}/approval`;
+  await request("POST", path, answer);
+  const focused = document.activeElement;
+  if (focused === page || card.contains(focused)) focusComposer();
+  if (scope === "once") return;
+  offerUndo(scope === "always" ? "Always allowed" : "Allowed for this session", () => request("POST", `${path}/undo`));
 }
 
-const QUESTION = ".sheet, .approval";
-/** So long a question must have been there before it can be answered. */
-const SEEN_MS = 500;
+const cards = () => all(".card", foot);
 let asked = "";
-let askedDelay = 0;
-
-/** When anything was last pressed, and whether that was just before the question. */
-let pressedAt = -Infinity;
-let isHasty = false;
-for (const press of ["keydown", "pointerdown"]) {
-  addEventListener(press, () => (pressedAt = performance.now()), true);
-}
-
-/** Clicks that were meant for something else are no answer, nor are keys that follow on others. */
-function justAsked() {
-  isHasty = performance.now() - pressedAt < SEEN_MS;
-  page.classList.add("just-asked");
-  clearTimeout(askedDelay);
-  askedDelay = setTimeout(() => page.classList.remove("just-asked"), SEEN_MS);
-}
 
 /** Those who do not see it are told; nobody is taken away from what they write. */
 function noteQuestions() {
-  const sheets = all(".sheet", foot);
-  const next = sheets.map(({ id }) => id).join();
+  const next = cards().map(({ id }) => id).join();
   if (next === asked) return;
-  const [fresh] = sheets.filter(({ id }) => !asked.split(",").includes(id));
+  const fresh = cards().find(({ id }) => !asked.split(",").includes(id));
   asked = next;
-  if (sheets.length && socket) justAsked();
-  if (fresh) announce(`The agent asks: ${find(".question, legend", fresh)?.textContent}`);
+  noteMore();
+  if (fresh) announce(`The agent asks: ${find("h2", fresh)?.textContent}. Alt+A goes to the question.`);
 }
 
-/** A question stands in two places; what was changed in either counts, here first. */
-function changedField(button = page, kind = "") {
-  const question = up(button, QUESTION);
-  const twins = all(QUESTION).filter((it) => it.dataset.callId === question.dataset.callId);
-  const fields = [question, ...twins].flatMap((it) => all(`${kind} .edited`, it));
-  return fields.find((it) => it.value !== it.defaultValue);
+/** Says so where a card goes on below its buttons. */
+function noteMore() {
+  const dock = find(".dock:has(.card)", foot);
+  const isMore = !!dock && dock.scrollHeight - dock.scrollTop - dock.clientHeight > 8;
+  get("more-below")?.toggleAttribute("hidden", !isMore);
+}
+
+/** @param {HTMLElement | undefined} card */
+function goToCard(card) {
+  if (!card) return;
+  for (const it of cards()) it.classList.toggle("current", it === card && cards()[0] !== it);
+  noteMore();
+  card.focus();
+}
+
+actions["go-to-card"] = (button) => goToCard(cards().find((it) => it.dataset.callId === button.dataset.callId));
+actions["next-card"] = (button) => {
+  const all = cards();
+  goToCard(all[(all.indexOf(/** @type {any} */ (up(button, ".card"))) + 1) % all.length]);
+};
+
+/** The edited arguments, which must be JSON. */
+function changedArguments(button = page, kind = "") {
+  const field = find(`${kind} .edited`, up(button, ".card"));
+  if (!field || field.value === field.defaultValue) return undefined;
+  try {
+    JSON.parse(field.value);
+  } catch {
+    throw new Error("the edited arguments are not valid JSON. Check quotes, commas and brackets.");
+  }
+  return field.value;
 }
 
 actions.allow = (button) => {
-  const field = changedField(button, ".edit:not(.correction)");
-  const changed = field ? { arguments: field.value } : {};
-  return decide(button, { decision: "accepted", scope: button.dataset.scope, ...changed });
+  const changed = changedArguments(button, ".edit:not(.correction)");
+  const { scope } = button.dataset;
+  return decide(button, { decision: "accepted", scope, arguments: changed }, scope);
 };
+/** For good only by a second step. */
+function askAlways(button = page, isAsked = true) {
+  const card = up(button, ".card");
+  const always = find(".always", card);
+  if (!always) return;
+  always.hidden = !isAsked;
+  noteMore();
+  find(isAsked ? "button" : "[data-action=always]", isAsked ? always : card)?.focus();
+}
+actions.always = (button) => askAlways(button);
+actions["not-always"] = (button) => askAlways(button, false);
 actions.deny = (button) => {
-  const note = find(".note", up(button, QUESTION));
-  if (!note?.hidden) return decide(button, { decision: "rejected", feedback: note?.value || undefined });
-  note.hidden = false;
-  note.onkeydown = ({ key, isComposing }) => void (key === "Enter" && !isComposing && button.click());
-  return note.focus();
+  const feedback = find(".note", up(button, ".card"))?.value.trim() || undefined;
+  return decide(button, { decision: "rejected", feedback });
 };
 /** For a program that runs no other arguments than its own: it hears what they should have been. */
 actions.correct = (button) => {
-  const field = changedField(button, ".correction");
-  if (!field) throw new Error("please correct the arguments first.");
-  return decide(button, { decision: "rejected", feedback: `Use these arguments instead: ${field.value}` });
+  const changed = changedArguments(button, ".correction");
+  if (!changed) throw new Error("please correct the arguments first.");
+  return decide(button, { decision: "rejected", feedback: `Use these arguments instead: ${changed}` });
 };
 
 /** Other words win over a choice, and stand beside several. */
@@ -835,7 +942,7 @@ function answerTo(question = page) {
 }
 
 actions.answer = (button) => {
-  const questions = all("fieldset", up(button, "form"));
+  const questions = all("fieldset", up(button, ".card"));
   const answers = Object.fromEntries(questions.map((it) => [it.dataset.question, answerTo(it)]));
   const isMissing = ({ dataset } = page) => !dataset.optional && answers[dataset.question ?? ""] === undefined;
   if (questions.some(isMissing)) throw new Error("please answer every question.");
@@ -880,19 +987,27 @@ async function retitle() {
   sure("renaming").close();
 }
 
+/** @param {() => Promise<unknown>} back */
+function offerUndo(words = "", back) {
+  const undo = element("button", { type: "button" }, "Undo");
+  undo.onclick = () => report(back().then(() => say()));
+  say(words, 10_000, undo);
+}
+
 actions.archive = async () => {
   const [id, archived] = [subject, !isArchived()];
   await update(id, { archived });
-  const undo = element("button", { type: "button" }, "Undo");
-  undo.onclick = () => report(update(id, { archived: !archived }).then(() => say()));
-  say(archived ? "Archived" : "No longer archived", 10_000, undo);
+  offerUndo(archived ? "Archived" : "No longer archived", () => update(id, { archived: !archived }));
 };
 
-/** The server waits ten seconds, with the way back in every list. */
+/** The server waits ten seconds before it deletes. */
 actions.delete = async () => {
   await request("DELETE", `/api/sessions/${subject}?seconds=10`);
-  if (subject === session) goHome();
+  if (subject === session) location.href = `/#deleted=${subject}`;
+  else deleted(subject);
 };
+
+const deleted = (id = "") => offerUndo("Deleted", () => request("POST", `/api/sessions/${id}/restore`));
 
 /** @param {File} file */
 async function importFile(file) {
@@ -914,14 +1029,16 @@ const isDrawerOpen = () => page.matches(".drawer-open") && !!find(".drawer", top
 actions.drawer = () => setDrawer(!isDrawerOpen());
 actions.settings = async () => {
   sure("settings").showModal();
-  get("grants")?.replaceWith(...all("#grants", await fetchPage("/")));
+  get("grants")?.replaceWith(...all("#grants", await fetchPage(`/?part=grants&session=${session ?? ""}`)));
 };
 actions.revoke = async (button) => {
-  await request("DELETE", `/api/grants/${button.dataset.grant}`);
+  await request("DELETE", button.dataset.grant);
   up(button, "li").remove();
 };
+actions["use-folder"] = (button) => update(session, { workspace: button.dataset.folder });
 // The answer leads to a page that is closed now.
 actions["sign-out"] = () => fetch("/sign-out", { method: "POST" }).then(goHome);
+actions["sign-out-everywhere"] = () => request("POST", "/api/sign-out-everywhere").then(goHome);
 
 addEventListener("click", (event) => {
   const { target, ctrlKey, metaKey } = event;
@@ -933,10 +1050,16 @@ addEventListener("click", (event) => {
   const button = target?.closest("[data-action]");
   if (!button || ctrlKey || metaKey) return;
   event.preventDefault();
-  if (event.isTrusted && button.closest(`.just-asked :is(${QUESTION}) .buttons`)) return;
+  const card = button.closest(".card");
+  const fault = card && find(".fault", card);
+  // The second click of two may meet the next question, which nobody has read.
+  if (fault && event.detail > 1) return;
+  if (fault) fault.textContent = "";
   const { action = "" } = button.dataset;
-  // What only the server does is asked of it by name: cancel, retry, continue, restore.
-  report((async () => (actions[action] ?? ask)(button, action))());
+  // What only the server does is asked of it by name: cancel, retry, continue.
+  const work = (async () => (actions[action] ?? ask)(button, action))();
+  if (!fault) report(work);
+  else work.catch(({ message }) => (fault.textContent = `That did not work: ${message}`));
 });
 
 let swipe = { x: 0, y: 0 };
@@ -995,12 +1118,19 @@ function searchSoon(ms = 0) {
 
 // Keys
 
-/** What is open on top closes; only if nothing is, the run stops. @param {KeyboardEvent} event */
+/** When Escape was pressed while a question was open, and no other key since. */
+let escapedAt = -Infinity;
+const TWICE_MS = 2000;
+
+/** What is open on top closes; else the run stops, one that asks at the second press. @param {KeyboardEvent} event */
 function escape(event) {
-  const box = event.target?.closest(".edit[open]");
-  if (box) return box.removeAttribute("open");
-  const note = event.target?.closest(".note");
-  if (note) return void (note.hidden = true);
+  const isTwice = event.timeStamp - escapedAt < TWICE_MS;
+  escapedAt = -Infinity;
+  const box = event.target?.closest(":is(.edit, .reason)[open]");
+  if (box) return closeBox(box);
+  const card = event.target?.closest(".card");
+  const always = card && find(".always:not([hidden])", card);
+  if (always) return askAlways(always, false);
   // The browser closes these.
   if (!tip && find("dialog[open], .menu:popover-open")) return;
   event.preventDefault();
@@ -1010,8 +1140,15 @@ function escape(event) {
   else if (query.value) {
     query.value = "";
     searchSoon();
-  } else if (seq && isRunning()) sure("stop").click();
+  } else if (seq && isRunning()) {
+    if (!cards().length || isTwice) return sure("stop").click();
+    if (event.repeat) return;
+    escapedAt = event.timeStamp;
+    say("Press Esc again to stop the run.", TWICE_MS);
+  }
 }
+
+const WRITES = "input:not([type=checkbox], [type=radio]), textarea, select";
 
 /** What a key is for; nearest first. @param {KeyboardEvent} event */
 function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
@@ -1020,13 +1157,27 @@ function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
   const keys = `${ctrlKey || metaKey ? "Control+" : ""}${altKey ? "Alt+" : ""}${name}`;
   const named = `[aria-keyshortcuts~="${CSS.escape(keys)}"]`;
   const isEnter = key === "Enter";
-  if (isEnter && (shiftKey || !target?.closest("textarea"))) return null;
-  const near = target?.closest(".queued, #composer");
+  // Keyboards on a screen have no other way to a new line.
+  const breaksLine = shiftKey || (!keys.startsWith("Control") && matchMedia("(pointer: coarse)").matches);
+  if (isEnter && (breaksLine || !target?.closest("textarea"))) return null;
+  const isWriting = !!target?.closest(WRITES);
+  // The keys of a card are letters and digits: they act in it, and not where one writes.
+  const near = target?.closest(isWriting ? ".queued, #composer" : ".queued, #composer, .card");
   const button = near && find(named, near);
   if (button || isEnter) return button;
-  if (target?.closest("input, textarea, select, dialog") && !/^(Control|Alt)/.test(keys)) return null;
-  const it = find(keys === "O" ? LAST_CALLS : `:is(#sidebar, .foot) ${named}`);
-  return it?.checkVisibility() ? it : null;
+  const isPlain = !/^(Control|Alt)/.test(keys);
+  if (isPlain && (isWriting || target?.closest("dialog") || cards().length)) return null;
+  if (keys === "Alt+O") return find(LAST_CALLS);
+  return all(`:is(#sidebar, .foot) ${named}:not(.card *)`).find((it) => it.checkVisibility());
+}
+
+/** Text that is typed where nothing takes it goes to the composer. @param {KeyboardEvent} event */
+function typed(event) {
+  const { key, ctrlKey, metaKey, altKey, target } = event;
+  const isCommand = (ctrlKey || metaKey || altKey) && !event.getModifierState("AltGraph");
+  // Space scrolls, and presses buttons.
+  if (key.length > 1 || key === " " || isCommand) return;
+  if (!target?.closest(`${WRITES}, dialog, .menu`) && field.checkVisibility()) field.focus();
 }
 
 const LAST_CALLS =
@@ -1036,14 +1187,16 @@ addEventListener("keydown", (event) => {
   // Keys also make words of an input method; 229 is how Safari says so.
   if (event.isComposing || event.keyCode === 229) return;
   if (event.key === "Escape") return escape(event);
+  escapedAt = -Infinity;
   const it = shortcut(event);
-  if (!it) return;
+  if (!it) return typed(event);
   event.preventDefault();
-  if (it.closest(QUESTION) && (event.repeat || (isHasty && page.matches(".just-asked")))) return;
+  // A key that is held decides nothing.
+  if (event.repeat && it.closest(".card")) return;
   if (it === query) {
     setDrawer(true);
     query.select();
-  } else if (it === field) field.focus();
+  } else if (it.matches(".card")) goToCard(it);
   else it.click();
 });
 
@@ -1056,6 +1209,10 @@ addEventListener("submit", (event) => {
   else return;
   event.preventDefault();
 });
+foot.addEventListener("keydown", ({ key, isComposing, target }) => {
+  const note = key === "Enter" && !isComposing && target?.closest(".note");
+  if (note) find("[data-action=deny]", up(note, ".card"))?.click();
+});
 field.oninput = fieldChanged;
 addEventListener("paste", takeFiles);
 sure("attach").onchange = () => {
@@ -1067,8 +1224,35 @@ sure("transcripts").onchange = async () => {
   sure("transcripts").value = "";
 };
 addEventListener("dragover", (event) => event.preventDefault());
+for (const type of ["dragover", "dragleave", "drop"]) {
+  addEventListener(type, (/** @type {any} */ event) => {
+    // A drag that leaves one element for another is still over the page.
+    const isOver = type === "dragover" || event.relatedTarget;
+    page.classList.toggle("dragging", !!isOver && event.dataTransfer.types.includes("Files"));
+  });
+}
 addEventListener("drop", takeFiles);
 query.oninput = () => searchSoon(200);
+if (!session) {
+  sure("agent").onchange = agentChanged;
+  sure("folder").oninput = () => checkFolder();
+}
+
+/** The settings as the server last said them: what changes there changes here, and nothing else. */
+const known = { ...root.dataset };
+
+/** @param {Record<string, unknown>} settings */
+function applySettings(settings) {
+  for (const [name, value] of Object.entries(settings)) {
+    if (known[name] === `${value}`) continue;
+    known[name] = `${value}`;
+    // What a page may load is said once, when it is made.
+    if (name !== "remoteImages") root.dataset[name] = `${value}`;
+    const control = find(`[name="${name}"]`, sure("settings"));
+    if (control) Object.assign(control, typeof value === "boolean" ? { checked: value } : { value });
+  }
+}
+
 sure("settings").onchange = ({ target }) => {
   const { name, type, checked, value } = /** @type {any} */ (target);
   const chosen = type === "checkbox" ? checked : value;
@@ -1084,7 +1268,13 @@ follow();
 noteQuestions();
 settle();
 listChanged();
+find("#sessions [aria-current]")?.scrollIntoView({ block: "nearest" });
 setInterval(() => tick(document), 1000);
 setInterval(listChanged, 60_000);
 report(goToTarget());
+const [, gone] = location.hash.split("#deleted=");
+if (gone) {
+  history.replaceState(null, "", "/");
+  deleted(gone);
+}
 connect();

@@ -76,6 +76,7 @@ impl Gallery {
         let demo = ListedAgent {
             id: "demo".into(),
             kind: "demo".into(),
+            folder: "/work".into(),
             program: None,
             can_be_steered: true,
             problem: None,
@@ -87,7 +88,7 @@ impl Gallery {
     fn draw(&self, open: Option<(&SessionId, &Transcript)>) -> String {
         let Self { settings, sessions, agents } = self;
         let open = open.map(|(id, transcript)| whole(id, transcript));
-        page(&Page { settings, sessions, agents, servers: &[], grants: &[], imports: &[], open })
+        page(&Page { settings, sessions, agents, servers: &[], imports: &[], open })
     }
 
     /// With the first messages alone.
@@ -97,7 +98,7 @@ impl Gallery {
         shown.messages.truncate(messages);
         let later = shown.messages.last().map(|it| it.first.0);
         let open = Some(OpenSession { transcript: &shown, later, ..whole(id, end) });
-        page(&Page { settings, sessions, agents, servers: &[], grants: &[], imports: &[], open })
+        page(&Page { settings, sessions, agents, servers: &[], imports: &[], open })
     }
 
     fn replay(&self, id: &SessionId, records: &[Record]) -> Value {

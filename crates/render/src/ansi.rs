@@ -21,6 +21,11 @@ const MAX_CELLS: usize = 16 << 10;
 /// Where the cursor can be sent beyond the end of a line.
 const MAX_COLUMN: usize = 512;
 
+/// True if a terminal would show something else than the letters. Other text needs no element a line.
+pub(crate) fn has_controls(text: &str) -> bool {
+    text.contains(['\x1b', '\r', '\x08'])
+}
+
 /// The whole of an output, to stand in the element that has the id `prefix`.
 pub fn html(text: &str, prefix: &str) -> Markup {
     PreEscaped(lines(text, prefix).into_iter().map(|(_, html)| html).collect())

@@ -2,9 +2,11 @@
 
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
-use transcript::{Answer, Call};
+use transcript::{Answer, Call, CallState};
 
+use crate::call;
 use crate::icon::icon;
+use crate::message::{badge_id, part_id};
 use crate::room::INLINE_MAX;
 use crate::tree::Element;
 use crate::view::{BodyKind, View, inline};
@@ -25,7 +27,15 @@ fn label() -> Markup {
     html! { (icon("wrench")) span { "Tool calls:" } }
 }
 
-pub(crate) fn badge(view: &View, id: &str, answer: &Answer, call: &Call) -> Element {
+/// The badge of a part that is a call: copies the call, shows its state, and leads to its block.
+pub(crate) fn badge(
+    view: &View,
+    message: &str,
+    idx: usize,
+    answer: &Answer,
+    call: &Call,
+) -> Element {
+    let id = badge_id(message, idx);
     let tip = format!("{id}-tip");
     let label = label_of(answer, call);
     let is_fallback = call.is_nameless() && call.arguments_done && !parses(call);
@@ -33,29 +43,62 @@ pub(crate) fn badge(view: &View, id: &str, answer: &Answer, call: &Call) -> Elem
         if is_fallback { "tool-call-badge tool-call-badge--fallback" } else { "tool-call-badge" };
     let whole = (call.arguments_done && call.input().bytes() > INLINE_MAX)
         .then(|| view.body_url(call, BodyKind::Call));
+    let (sign, word) = call::state(call);
+    let is_done = call.state == CallState::Succeeded;
+    let sign = if is_done { icon("wrench") } else { sign };
+    let button = Element::new("button", format!("{id}-b"))
+        .class(class)
+        .attr("type", "button")
+        .attr("data-action", "copy")
+        .attr("data-of", ".tooltip")
+        .attr_if("data-src", whole)
+        .attr("aria-label", format!("Tool call: {label}"))
+        // For readers without the script, which does more.
+        .attr("popovertarget", tip.clone())
+        .attr("aria-describedby", tip.clone())
+        .html(html! { (copied(sign)) span.label { (label) } });
+    let state = Element::new("span", format!("{id}-s")).class("state").text(word);
+    let block = call::details_id(&part_id(message, idx));
+    let open = Element::new("a", format!("{id}-o"))
+        .class("open-call")
+        .attr("href", format!("#{block}"))
+        .attr("data-action", "open-call")
+        .attr("aria-label", format!("Show call: {label}, {word}"))
+        .html(icon("chevron"));
+    let tooltip = Element::div(tip)
+        .class("tooltip")
+        .attr("role", "tooltip")
+        .attr("popover", "manual")
+        .attr("tabindex", "0")
+        .text(&payload(call, inline(call.input())));
+    let why = call::failure_line(call)
+        .map(|it| Element::new("span", format!("{id}-x")).class("why").text(it));
     Element::new("span", id)
         .class("badge")
-        .child(
-            Element::new("button", format!("{id}-b"))
-                .class(class)
-                .attr("type", "button")
-                .attr("data-action", "copy")
-                .attr("data-of", ".tooltip")
-                .attr_if("data-src", whole)
-                .attr("aria-label", format!("Tool call: {label}"))
-                // For readers without the script, which does more.
-                .attr("popovertarget", tip.clone())
-                .attr("aria-describedby", tip.clone())
-                .html(html! { span.label { (label) } (icon("copy")) }),
-        )
-        .child(
-            Element::div(tip)
-                .class("tooltip")
-                .attr("role", "tooltip")
-                .attr("popover", "manual")
-                .attr("tabindex", "0")
-                .text(&payload(call, inline(call.input()))),
-        )
+        .attr("data-state", call.state.as_str())
+        .child(button)
+        .child(tooltip)
+        .child_if((!is_done).then_some(state))
+        .child(open)
+        .child_if(why)
+}
+
+/// The sign of a badge, in whose place the sign for copying comes while the pointer is there.
+fn copied(sign: Markup) -> Markup {
+    html! { span.sign { (sign) (icon("copy")) } }
+}
+
+/// Stored calls that cannot be read, as one badge with the raw text.
+pub(crate) fn malformed(id: &str, raw: &str) -> Element {
+    let list = Element::div(id).class("tool-calls-container malformed").attr("role", "group");
+    list.attr("aria-label", "Tool calls").html(html! {
+        (label())
+        span.badge {
+            button.tool-call-badge.tool-call-badge--fallback type="button" data-action="copy" data-of=".label" {
+                (copied(icon("warning"))) span.label { (raw) }
+            }
+        }
+    })
 }
 
 /// The name, with a number where it was there before; the raw text of a call that cannot be read.

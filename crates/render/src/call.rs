@@ -3,16 +3,20 @@
 //! Its inner elements are always the same ones, so that a patch never replaces what a reader has
 //! opened, nor what a sub-agent did underneath.
 
-use maud::{Markup, PreEscaped, html};
-use transcript::{Body, Call, CallState, Decision, Executor, Outcome, Retry, Scope, Seq};
+use maud::{Markup, html};
+use transcript::{
+    Body, Call, CallState, Decision, Executor, Outcome, Resolution, Retry, Scope, Seq,
+};
 
+use crate::card::ticked;
 use crate::icon::icon;
 use crate::message::attachments;
 use crate::tool::{self, Kind};
 use crate::tree::Element;
 use crate::view::{BodyKind, View, inline, one_line};
+use crate::visible::marked;
 use crate::words::{count, duration};
-use crate::{form, json};
+use crate::{covers, form, json};
 
 /// As many lines as the stylesheet has room for in a box of output.
 const BOX_LINES: u64 = 20;
@@ -21,7 +25,7 @@ const BOX_LINES: u64 = 20;
 /// record about it.
 pub(crate) fn block(view: &View, id: &str, call: &Call, first: Seq) -> Element {
     let summary = Element::new("summary", format!("{id}-s")).html(head(call));
-    let details = Element::new("details", format!("{id}-d")).child(summary).child(
+    let details = Element::new("details", details_id(id)).child(summary).child(
         Element::div(format!("{id}-i"))
             .class("inside")
             .children(inside(view, id, call))
@@ -34,6 +38,11 @@ pub(crate) fn block(view: &View, id: &str, call: &Call, first: Seq) -> Element {
         .child(details)
         .child(approval(view, &format!("{id}-y"), call))
         .child(Element::div(nested_id(id)).class("nested"))
+}
+
+/// The summary element that opens and closes a block.
+pub(crate) fn details_id(block: &str) -> String {
+    format!("{block}-d")
 }
 
 /// Where the parts of a sub-agent go that was started by this call.
@@ -66,12 +75,23 @@ fn state_class(state: CallState) -> &'static str {
     }
 }
 
+/// Why a call failed, in its first line.
+pub(crate) fn failure_line(call: &Call) -> Option<&str> {
+    let outcome = call.outcome.as_ref().filter(|_| call.state == CallState::Failed)?;
+    Some(&outcome.summary)
+}
+
+pub(crate) fn retrying(call: &Call) -> Option<String> {
+    let Retry { attempt, max_attempts, .. } = call.retries.last().filter(|_| call.is_open())?;
+    Some(format!("⟳ Retrying ({attempt}/{max_attempts})"))
+}
+
 /// The state in an icon and in words.
-fn state(call: &Call) -> (Markup, &'static str) {
+pub(crate) fn state(call: &Call) -> (Markup, &'static str) {
     let spinner = || html! { span.spinner aria-hidden="true" {} };
     match call.state {
         CallState::StreamingInput => (spinner(), "preparing"),
-        CallState::AwaitingApproval => (icon("alert"), "waiting for you"),
+        CallState::AwaitingApproval => (icon("alert"), "waiting"),
         CallState::Queued => (spinner(), "queued"),
         CallState::Running => (spinner(), "running"),
         CallState::Succeeded => (icon("check"), "done"),
@@ -84,9 +104,12 @@ fn state(call: &Call) -> (Markup, &'static str) {
 fn head(call: &Call) -> Markup {
     let (mark, word) = state(call);
     let about = tool::subject(call).unwrap_or_else(|| summary(call));
-    let retry = call.retries.last().filter(|_| call.is_open());
+    let ended = call.outcome.as_ref();
     let took = html! {
-        @if let Some(outcome) = &call.outcome { span.took { "(" (duration(outcome.duration_ms)) ")" } }
+        @if let Some(ms) = ended.filter(|_| has_run(call)).and_then(|it| it.duration_ms) {
+            span.took { "(" (duration(ms)) ")" }
+        }
+        @else if ended.is_some() {}
         @else if let Some(since) = call.running_since { span.clock data-since=(since.0) {} }
     };
     html! {
@@ -95,16 +118,36 @@ fn head(call: &Call) -> Markup {
         // What is read together stands together, wherever a look sets it.
         span.called { span.name { (call.label()) } " " (took) }
         @if let Some(origin) = tool::origin(&call.name) { " " span.origin { (origin) } }
-        @if !about.is_empty() { " " code.about { (about) } }
+        @if !about.is_empty() { " " code.about { (marked(&about)) } }
         span.spread {}
-        @if let Some(retry) = retry {
-            span.retrying { "Retrying (" (retry.attempt) "/" (retry.max_attempts) ")" }
-        }
+        @if let Some(retry) = retrying(call) { span.retrying { (retry) } }
         @if let Some(Outcome { truncated: Some(cut), .. }) = &call.outcome {
             span.cut-mark { "⚠ Truncated for the model: " (crate::words::size(cut.shown_bytes)) " of " (crate::words::size(cut.total_bytes)) }
         }
         span.state { (word) }
         span.chevron { (icon("chevron")) }
+        @if let Some(why) = failure_line(call) { span.why { (why) } }
+    }
+}
+
+/// The `Args:` and `Result:` lines of the look `panels`.
+fn brief(id: &str, call: &Call) -> Element {
+    let arguments = Some(summary(call)).filter(|it| !it.is_empty());
+    let none = if call.arguments_done { "none" } else { "" };
+    let what = if call.outcome.as_ref().is_some_and(|it| it.ok) { "Result: " } else { "Error: " };
+    Element::div(id).class("brief").html(html! {
+        p { b { "Args: " } @if let Some(it) = arguments { code { (it) } } @else { (none) } }
+        @if let Some(outcome) = &call.outcome { p { b { (what) } (outcome.summary) } }
+    })
+}
+
+/// A call that was denied, or interrupted before it began, took no time.
+pub(crate) fn has_run(call: &Call) -> bool {
+    let took = call.outcome.as_ref().and_then(|it| it.duration_ms);
+    match call.state {
+        CallState::Denied => false,
+        CallState::Interrupted => took.is_some_and(|it| it > 0),
+        _ => true,
     }
 }
 
@@ -119,7 +162,8 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
         tool::asked(call, room, |file, extent| view.file(call, file, extent))
     });
     let is_known = own.is_some();
-    let mut parts: Vec<Element> = own.into_iter().collect();
+    let mut parts: Vec<Element> = vec![brief(&format!("{id}-b"), call)];
+    parts.extend(own);
     let output =
         [(BodyKind::Stdout, &call.stdout, "Output"), (BodyKind::Stderr, &call.stderr, "Errors")];
     for (kind, body, title) in output {
@@ -209,9 +253,14 @@ fn attempts(id: &str, call: &Call) -> Option<Element> {
 }
 
 fn error(id: &str, call: &Call) -> Option<Element> {
-    let error = call.outcome.as_ref()?.error.as_ref()?;
-    Some(Element::div(id).class("failure").html(html! {
-        (icon("alert")) " " (error.message) " " code { (error.code.as_str()) }
+    // That it was denied, and why, stands below.
+    let is_told = call.state == CallState::Denied
+        && call.approval.as_ref().is_some_and(|it| it.resolved.is_some());
+    let error = call.outcome.as_ref()?.error.as_ref().filter(|_| !is_told)?;
+    let is_stopped = call.state == CallState::Interrupted;
+    let (class, sign) = if is_stopped { ("failure stop", "warning") } else { ("failure", "alert") };
+    Some(Element::div(id).class(class).html(html! {
+        (icon(sign)) " " (error.message) " " code { (error.code.as_str()) }
     }))
 }
 
@@ -221,142 +270,69 @@ fn files(view: &View, id: &str, call: &Call) -> Option<Element> {
     (!files.is_empty()).then(|| Element::div(id).class("section").html(attachments(view, files)))
 }
 
-/// The question and, later, who answered it and how. Empty where nobody was asked.
+/// Where the question stands and, later, who answered it and how. Empty where nobody was asked.
 fn approval(view: &View, id: &str, call: &Call) -> Element {
     let element = Element::div(id);
-    let Some(approval) = &call.approval else { return element.class("no-approval") };
+    let Some(approval) = &call.approval else {
+        return match &call.granted {
+            Some(granted) => element.class("decision").text(&covers::rule(granted)),
+            None => element.class("no-approval"),
+        };
+    };
+    let has_form = approval.options.as_ref().is_some_and(|it| it.form.is_some());
     match &approval.resolved {
-        None if call.is_open() => element
-            .class("approval")
-            .attr("data-call-id", call.id.as_str())
-            .html(question(view, &format!("{id}v"), call, None)),
+        None if call.is_open() => element.class("approval").html(html! {
+            (icon("alert")) " "
+            @if has_form { "Waiting for your answer" } @else { "Waiting for your decision" }
+            button.link type="button" data-action="go-to-card" data-call-id=(call.id.as_str()) { "Show" }
+        }),
         None => element.class("no-approval"),
         Some(resolution) => {
-            let scope = match resolution.scope {
-                Some(Scope::Session) => " for this session",
-                Some(Scope::Always) => ", always",
-                Some(Scope::Once) | None => "",
-            };
-            let word = match resolution.decision {
-                Decision::Accepted => "Allowed",
-                Decision::Rejected => "Denied",
-                Decision::TimedOut => "Nobody answered in time",
-                Decision::Withdrawn => "Withdrawn: the run ended before anybody answered",
-            };
-            let by = matches!(resolution.decision, Decision::Accepted | Decision::Rejected)
-                .then_some(&*resolution.by);
-            let has_form = approval.options.as_ref().is_some_and(|it| it.form.is_some());
             let answers = resolution.arguments.as_deref().filter(|_| has_form);
             if let Some(answers) = answers.and_then(form::answers) {
-                let by = &resolution.by;
-                return element.class("decision").html(html! { "Answered by " (by) ":" (answers) });
+                let words = by(resolution, "You answered", "Answered");
+                return element.class("decision answered").html(html! { (words) (answers) });
             }
+            let reason = approval.options.as_ref().and_then(|it| it.reason.as_deref());
             let words = Element::new("span", format!("{id}-w")).html(html! {
-                (word) (scope) @if let Some(by) = by { " by " (by) }
+                (decided(resolution))
                 @if let Some(words) = &resolution.feedback { ": “" (words) "”" }
-                @if let Some(reason) = approval.options.as_ref().and_then(|it| it.reason.as_ref()) {
-                    " (asked because: " (ticked(reason)) ")"
-                }
+                @if let Some(reason) = reason { " (reason: " (ticked(reason)) ")" }
                 @if call.edited.is_some() { " " }
             });
-            element.class("decision").child(words).child_if(proposed(
-                view,
-                &format!("{id}-p"),
-                call,
-            ))
+            let proposed = proposed(view, &format!("{id}-p"), call);
+            element.class("decision").child(words).child_if(proposed)
         }
     }
 }
 
-/// What the agent wanted, where something else ran.
+fn decided(resolution: &Resolution) -> String {
+    let scope = match resolution.scope {
+        Some(Scope::Session) => " for this session",
+        Some(Scope::Always) => " always",
+        Some(Scope::Once) | None => "",
+    };
+    match resolution.decision {
+        Decision::Accepted => by(resolution, "You allowed this", "Allowed") + scope,
+        Decision::Rejected => by(resolution, "You denied this", "Denied"),
+        Decision::TimedOut => "Nobody answered in time".to_owned(),
+        Decision::Withdrawn => "Cancelled: the run stopped before you answered".to_owned(),
+    }
+}
+
+/// Name of the page's user in the log.
+fn by(resolution: &Resolution, yours: &str, others: &str) -> String {
+    match resolution.by.as_str() {
+        "user" => yours.to_owned(),
+        by => format!("{others} by {by}"),
+    }
+}
+
+/// The arguments that the agent proposed, where edited ones ran.
 fn proposed(view: &View, id: &str, call: &Call) -> Option<Element> {
     call.edited.as_ref()?;
     let summary = Element::new("summary", format!("{id}s"));
     let body = view.body(&format!("{id}b"), call, BodyKind::Proposed, &call.arguments);
     let details = Element::new("details", id);
-    Some(details.child(summary.text("with changed arguments: see what was proposed")).child(body))
-}
-
-/// What will run, first of all; why the agent says it wants it; and the ways to answer.
-pub(crate) fn question(view: &View, id: &str, call: &Call, why: Option<String>) -> Markup {
-    let options = call.approval.as_ref().and_then(|it| it.options.as_ref());
-    let allows = |scope| options.is_none_or(|it| it.scopes.contains(&scope));
-    let can_edit = options.is_some_and(|it| it.can_edit);
-    let reason = options.and_then(|it| it.reason.as_deref());
-    if let Some(form) = options.and_then(|it| it.form.as_ref()).and_then(form::form) {
-        return html! { @if let Some(why) = why { blockquote.why { (why) } } (form) };
-    }
-    let what = view
-        .drawing(id, "view", call, BodyKind::Question, |room| tool::proposed(call, room))
-        .unwrap_or_else(|| view.body(id, call, BodyKind::Proposed, &call.arguments));
-    html! {
-        p.question { (icon("alert")) " Waiting for you: " b { (call.label()) } }
-        (PreEscaped(what.to_html()))
-        @for why in reason.into_iter().chain(why.as_deref()) { blockquote.why tabindex="0" { (ticked(why)) } }
-        (edit(view, id, call, can_edit))
-        @if let Some(covers) = options.and_then(|it| it.covers.as_deref()) {
-            p.covers.meta { "For this session and always: " (covered(covers)) "." }
-        }
-        input.note id={ (id) "-note" } type="text" placeholder="Why not? Deny again to send." aria-label="Why not" hidden;
-        div.buttons {
-            button.primary type="button" data-action="allow" data-scope="once" aria-keyshortcuts="1" { "Allow once" kbd { "1" } }
-            @if allows(Scope::Session) {
-                button type="button" data-action="allow" data-scope="session" aria-keyshortcuts="2" { "Allow for this session" kbd { "2" } }
-            }
-            @if allows(Scope::Always) {
-                button type="button" data-action="allow" data-scope="always" aria-keyshortcuts="3" { "Always allow" kbd { "3" } }
-            }
-            button.danger type="button" data-action="deny" aria-keyshortcuts="N" { "Deny" kbd { "N" } }
-            @if !can_edit {
-                button.danger.correct type="button" data-action="correct" { "Deny with this correction" }
-            }
-        }
-    }
-}
-
-/// Long arguments are fetched when somebody wants to change them. A program that runs no others than its own
-/// is told what they should have been.
-fn edit(view: &View, id: &str, call: &Call, can_edit: bool) -> Markup {
-    let is_there = view.is_alone() || inline(&call.arguments).is_some();
-    let source = format!("{}&format=html", view.body_url(call, BodyKind::Edit));
-    html! {
-        details.edit.correction[!can_edit] id={ (id) "-edit" } data-src=[(!is_there).then_some(source)] {
-            summary { @if can_edit { "Change the arguments" } @else { "Correct the arguments" } }
-            @if is_there { (edited(call)) }
-        }
-    }
-}
-
-/// Where they are changed.
-pub(crate) fn edited(call: &Call) -> Markup {
-    let arguments = call.arguments.whole().unwrap_or_default();
-    html! {
-        textarea.edited aria-label="Arguments" rows="6" spellcheck="false" { (json::indented(&arguments)) }
-    }
-}
-
-/// Words with what stands between backticks as code.
-fn ticked(text: &str) -> Markup {
-    let pieces: Vec<&str> = text.split('`').collect();
-    html! {
-        @if pieces.len().is_multiple_of(2) { (text) }
-        @else {
-            @for (idx, piece) in pieces.iter().enumerate() {
-                @if !idx.is_multiple_of(2) { code { (piece) } } @else { (piece) }
-            }
-        }
-    }
-}
-
-/// What a decision for more than once holds for, in words; as the policy names it, a tool, or a tool and
-/// what it is aimed at.
-pub(crate) fn covered(covers: &str) -> Markup {
-    match covers.split_once(": ") {
-        Some(("shell", command)) => html! { "exactly the command " code { (command) } },
-        Some((tool @ ("write_file" | "edit_file"), folder)) => {
-            html! { b { (tool) } " for files in " code { (folder) } " (not in folders below it)" }
-        }
-        Some((tool, aim)) => html! { b { (tool) } " for " code { (aim) } },
-        None => html! { "every call of " b { (covers) } ", whatever its arguments" },
-    }
+    Some(details.child(summary.text("with other arguments: see what was proposed")).child(body))
 }

@@ -23,6 +23,9 @@ const MAX_CODE: usize = 64 << 10;
 /// So is code with a longer line: grammars are slow on what was never meant to be read.
 const MAX_LINE: usize = 4 << 10;
 
+/// A longer word is no name of a language.
+const MAX_WORD: usize = 24;
+
 /// Which token class a scope belongs to; of those that match, the longest counts. An empty class
 /// takes a scope out of a wider one.
 const CLASSES: &[(&str, &str)] = &[
@@ -81,8 +84,14 @@ const CLASSES: &[(&str, &str)] = &[
 
 /// The language that a fence's info string names, as in ` ```rust `.
 pub fn language_of_fence(info: &str) -> Option<Language> {
-    let word = info.split([' ', '\t', ',', '{']).next()?;
-    Language::named(word.trim_start_matches('.'))
+    Language::named(word_of_fence(info))
+}
+
+/// The first word of a fence's info string, as it was written; empty if it is too long for a name.
+pub(crate) fn word_of_fence(info: &str) -> &str {
+    let word = info.split([' ', '\t', ',', '{']).next().unwrap_or_default();
+    let word = word.trim_start_matches('.');
+    if word.len() <= MAX_WORD { word } else { "" }
 }
 
 /// The language of a file, by its name or its extension.

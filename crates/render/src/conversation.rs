@@ -34,7 +34,7 @@ fn group(view: &View, messages: &[Message]) -> Element {
         return message(view, first);
     }
     let id = format!("{}-r", view.message_id(first));
-    let words = format!("{} replaced by what follows", count(messages.len() as u64, "message"));
+    let words = format!("{} (replaced)", count(messages.len() as u64, "earlier message"));
     let summary = Element::new("summary", format!("{id}-s")).text(&words);
     Element::new("details", id)
         .class("rewound")

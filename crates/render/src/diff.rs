@@ -34,17 +34,18 @@ pub struct Diff {
 }
 
 impl Diff {
-    /// Its first rows, as far as there is room.
+    /// Its first rows, as far as there is room; where somebody decides, its last ones too.
     pub(crate) fn html(&self, room: &mut Room) -> Markup {
         let n_shown = self.rows.iter().take_while(|it| room.take(it.weight())).count();
         let shown = &self.rows[..n_shown];
+        let gap = |words| html! { tr.diff-gap { td colspan="4" { (words) } } };
         let has_numbers = self.rows.iter().any(|it| it.numbers != (None, None));
         html! {
             @if self.rows.is_empty() {
                 p.diff-empty { "No change" @if room.extent == Extent::Beginning { " in its first lines" } }
             }
             @else {
-                table.diff.unnumbered[!has_numbers] tabindex="0" { tbody { @for row in shown { (row.html()) } } }
+                table.diff.unnumbered[!has_numbers] tabindex="0" { tbody { (room.ends_of(shown, "line", |room, row| row.html(room), gap)) } }
                 @if self.n_left_out > 0 { p.diff-cut { (self.n_left_out) " more lines" } }
             }
         }
@@ -179,7 +180,7 @@ impl Row {
         1 + self.words.iter().map(|(_, it)| it.len()).sum::<usize>()
     }
 
-    fn html(&self) -> Markup {
+    fn html(&self, room: &mut Room) -> Markup {
         let (class, mark) = match self.kind {
             Kind::Same => ("diff-same", " "),
             Kind::Added => ("diff-added", "+"),
@@ -187,7 +188,7 @@ impl Row {
             Kind::Gap => return html! { tr.diff-gap { td colspan="4" { "⋯" } } },
             Kind::Heading => {
                 let text: String = self.words.iter().map(|(_, it)| it.as_str()).collect();
-                return html! { tr.diff-heading { td colspan="4" { (text) } } };
+                return html! { tr.diff-heading { td colspan="4" { (judged(&text, room)) } } };
             }
         };
         html! {
@@ -199,12 +200,21 @@ impl Row {
                 td.diff-text {
                     @for (is_changed, text) in &self.words {
                         @let text = text.trim_end_matches(['\n', '\r']);
-                        @if *is_changed && !text.is_empty() { mark { (text) } } @else { (text) }
+                        @if *is_changed && !text.is_empty() { mark { (judged(text, room)) } }
+                        @else { (judged(text, room)) }
                     }
                     @if self.lacks_newline { span.diff-note title="No newline at the end" { "⏎" } }
                 }
             }
         }
+    }
+}
+
+fn judged(text: &str, room: &mut Room) -> Markup {
+    if room.is_decision() {
+        room.shown(text)
+    } else {
+        html! { (text) }
     }
 }
 

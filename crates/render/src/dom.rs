@@ -180,15 +180,15 @@ impl Node {
             children.iter_mut().for_each(|it| it.append(id, more.clone()));
         }
     }
-}
 
-/// What only the tests of this crate need.
-#[cfg(test)]
-impl Node {
     pub(crate) fn has_class(&self, class: &str) -> bool {
         self.attribute("class").is_some_and(|it| it.split(' ').any(|it| it == class))
     }
+}
 
+/// Helpers for the tests of this crate.
+#[cfg(test)]
+impl Node {
     /// Every element, from the outside in; what `change` puts into one is not looked at.
     pub(crate) fn change_each(&mut self, change: &dyn Fn(&mut Self) -> Changed) {
         if change(self) == Changed::Inside {

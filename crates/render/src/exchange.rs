@@ -9,12 +9,14 @@ use std::collections::HashMap;
 
 use maud::{Markup, PreEscaped, html};
 use transcript::{
-    Exchange, ExchangeId, ExchangeMode, ExchangeOutcome, ExchangeState, Message, Sender, Seq,
-    SessionId,
+    ErrorCode, Exchange, ExchangeId, ExchangeMode, ExchangeOutcome, ExchangeState, Message, Sender,
+    Seq, SessionId, Transcript,
 };
 
+use crate::card::dock;
 use crate::icon::icon;
 use crate::json;
+use crate::long::{self, Style};
 use crate::message::message;
 use crate::tree::Element;
 use crate::view::View;
@@ -22,7 +24,7 @@ use crate::view::View;
 /// The other side's answers, by their exchange: for a file that stands alone.
 pub type Peers = HashMap<ExchangeId, (SessionId, Message)>;
 
-pub(crate) fn block(view: &View, id: &str, exchange: &Exchange) -> Element {
+pub(crate) fn block(view: &View, id: &str, first: Seq, exchange: &Exchange) -> Element {
     let (class, mark, word) = standing(exchange);
     let summary = html! {
         span.mark { (mark) }
@@ -35,7 +37,7 @@ pub(crate) fn block(view: &View, id: &str, exchange: &Exchange) -> Element {
     };
     let inside = Element::div(format!("{id}-i"))
         .class("inside")
-        .child(Element::new("blockquote", format!("{id}-q")).text(&exchange.text))
+        .child(asked(view, &format!("{id}-q"), first, &exchange.text))
         .child_if(other_side(view, &format!("{id}-p"), exchange))
         .child(end(&format!("{id}-e"), exchange))
         .child_if(link(view, &format!("{id}-l"), exchange));
@@ -49,22 +51,39 @@ pub(crate) fn block(view: &View, id: &str, exchange: &Exchange) -> Element {
         )
 }
 
+fn asked(view: &View, id: &str, first: Seq, text: &str) -> Element {
+    let element = Element::new("blockquote", id);
+    match long::is_long(text) {
+        true => long::fill(element.class("cut"), view, id, first, text, Style::Plain),
+        false => element.text(text),
+    }
+}
+
 fn standing(exchange: &Exchange) -> (&'static str, Markup, &'static str) {
     let spinner = html! { span.spinner aria-hidden="true" {} };
     match (&exchange.outcome, exchange.state) {
         (Some(outcome), _) if outcome.ok => ("success", icon("check"), "answered"),
+        (Some(outcome), _) if is_stopped(outcome) => {
+            ("interrupted", icon("warning"), "⚠ Interrupted")
+        }
         (Some(_), _) => ("error", icon("alert"), "failed"),
         (None, Some(ExchangeState::Queued)) => ("pending", spinner, "queued"),
         (None, Some(ExchangeState::AwaitingApproval)) => {
-            ("pending", icon("alert"), "waiting for a person")
+            ("pending", icon("alert"), "waiting for you")
         }
         (None, Some(ExchangeState::Running)) => ("pending", spinner, "at work"),
         (None, None) => ("pending", spinner, "waiting"),
     }
 }
 
+/// One of the two sides was stopped before there was an answer.
+fn is_stopped(outcome: &ExchangeOutcome) -> bool {
+    let code = outcome.error.as_ref().map(|it| &it.code);
+    !outcome.ok && code == Some(&ErrorCode::AgentCancelled)
+}
+
 /// The other side's session and run, as they may stand in an address: a log may come from anywhere.
-fn place(exchange: &Exchange) -> Option<(&str, &str)> {
+pub(crate) fn place(exchange: &Exchange) -> Option<(&str, &str)> {
     let session = exchange.peer_session_id.as_ref()?.as_str();
     let run = exchange.peer_response_id.as_ref()?.as_str();
     [session, run].iter().all(|it| SessionId::parse(it).is_some()).then_some((session, run))
@@ -90,7 +109,8 @@ fn has_begun(exchange: &Exchange) -> bool {
 /// The answer in the words that came back, or why there is none.
 fn end(id: &str, exchange: &Exchange) -> Element {
     let element = Element::div(id).class("end");
-    let Some(ExchangeOutcome { result, error, .. }) = &exchange.outcome else { return element };
+    let Some(outcome) = &exchange.outcome else { return element };
+    let ExchangeOutcome { result, error, .. } = outcome;
     element.html(html! {
         @if let Some(result) = result {
             div.body tabindex="0" {
@@ -99,7 +119,7 @@ fn end(id: &str, exchange: &Exchange) -> Element {
             }
         }
         @if let Some(error) = error {
-            div.failure { (error.message) " " code { (error.code.as_str()) } }
+            div.failure.stop[is_stopped(outcome)] { (error.message) " " code { (error.code.as_str()) } }
         }
     })
 }
@@ -131,5 +151,11 @@ pub(crate) fn from(view: &View, from: &Sender) -> Markup {
 /// An answer of another session, to stand within a page: `head` is the number that it is drawn at.
 pub fn embedded(view: &View, head: Seq, answer: &Message) -> String {
     let drawn = PreEscaped(message(view, answer).to_html());
+    html! { div.embedded data-session-id=(view.session) data-head=(head) { (drawn) } }.into_string()
+}
+
+/// The cards of another session, to stand within the page of one whose agent has asked it.
+pub fn embedded_questions(view: &View, head: Seq, transcript: &Transcript) -> String {
+    let drawn = PreEscaped(dock(view, transcript).to_html());
     html! { div.embedded data-session-id=(view.session) data-head=(head) { (drawn) } }.into_string()
 }

@@ -8,14 +8,16 @@ use transcript::{
     SessionId, SteerState, TextRole, Transcript,
 };
 
+use crate::call::has_run;
 use crate::conversation::{Reach, messages};
 use crate::exchange::Peers;
+use crate::form;
 use crate::icon::symbols;
 use crate::page::document;
 use crate::settings::Settings;
 use crate::surroundings::Surroundings;
 use crate::view::{Bodies, Files, View};
-use crate::words::duration;
+use crate::words::{count, duration};
 
 /// What goes into a file beside the transcript.
 pub struct Export<'a> {
@@ -113,22 +115,30 @@ fn write_part(kind: &PartKind, out: &mut String) {
         PartKind::Steered(steered) => write!(out, "\n**You:** {}\n", steered.text),
         PartKind::Exchange(it) => write_exchange(it, out),
         PartKind::Notice { text, .. } => write!(out, "\n*{text}*\n"),
-        PartKind::Unrecognized { source, raw } => {
+        PartKind::Unrecognized { source, raw, lines: 1 } => {
             write!(out, "\nNot understood, from {source}:\n\n{}\n", fenced(raw))
+        }
+        PartKind::Unrecognized { source, raw, lines } => {
+            let n = count(*lines, "line");
+            write!(out, "\n{n} not understood, from {source}. The first:\n\n{}\n", fenced(raw))
         }
     };
 }
 
 fn write_call(call: &Call, out: &mut String) -> std::fmt::Result {
     let state = call.state.as_str().replace('_', " ");
-    let took = call.outcome.as_ref().map(|it| format!(", {}", duration(it.duration_ms)));
+    let took = call.outcome.as_ref().filter(|_| has_run(call)).and_then(|it| it.duration_ms);
+    let took = took.map(|it| format!(", {}", duration(it)));
     write!(out, "\n**{}** ({state}{})\n", call.label(), took.unwrap_or_default())?;
     let result = call.outcome.as_ref().and_then(|it| it.result.as_ref());
-    let bodies = [Some(call.input()), Some(&call.stdout), Some(&call.stderr), result];
+    let input = if answers(call).is_some() { &call.arguments } else { call.input() };
+    let bodies = [Some(input), Some(&call.stdout), Some(&call.stderr), result];
     for body in bodies.into_iter().flatten().filter(|it| !it.is_empty()) {
         write!(out, "\n{}\n", fenced(&body.whole().unwrap_or_else(|| body.head().to_owned())))?;
     }
-    if call.edited.is_some() {
+    if let Some(answers) = answers(call) {
+        write!(out, "\nAnswered:\n\n{answers}")?;
+    } else if call.edited.is_some() {
         let proposed = call.arguments.whole();
         let proposed = proposed.unwrap_or_else(|| call.arguments.head().to_owned());
         write!(out, "\nChanged before it was allowed; proposed was:\n\n{}\n", fenced(&proposed))?;
@@ -137,6 +147,13 @@ fn write_call(call: &Call, out: &mut String) -> std::fmt::Result {
         Some(error) => write!(out, "\n{} (`{}`)\n", error.message, error.code.as_str()),
         None => Ok(()),
     }
+}
+
+/// The answers to the questions of a form.
+fn answers(call: &Call) -> Option<String> {
+    let approval = call.approval.as_ref()?;
+    approval.options.as_ref()?.form.as_ref()?;
+    form::answers_text(approval.resolved.as_ref()?.arguments.as_deref()?)
 }
 
 fn write_exchange(exchange: &Exchange, out: &mut String) -> std::fmt::Result {

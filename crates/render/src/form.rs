@@ -6,8 +6,6 @@ mod schema;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::icon::icon;
-
 struct Question<'a> {
     words: &'a str,
     header: Option<&'a str>,
@@ -31,17 +29,16 @@ pub(crate) fn form(asked: &Value) -> Option<Markup> {
 }
 
 fn draw(message: &Markup, questions: &[Markup]) -> Markup {
+    html! { (message) @for question in questions { (question) } }
+}
+
+/// They stand outside of the form; Enter in one of its fields is the first of them.
+pub(crate) fn buttons(form: &str) -> Markup {
     html! {
-        p.question { (icon("alert")) " The agent asks you" }
-        (message)
-        form.answers {
-            @for question in questions { (question) }
-            div.buttons {
-                button.primary type="submit" data-action="answer" { "Answer" }
-                button.danger type="button" data-action="deny" aria-keyshortcuts="N" { "Do not answer" kbd { "N" } }
-            }
+        div.buttons {
+            button.primary type="submit" form=(form) data-action="answer" { "Answer" }
+            button.danger type="button" data-action="deny" aria-keyshortcuts="N" { "Skip" kbd { "N" } }
         }
-        input.note type="text" placeholder="Why not? Press it again to send." aria-label="Why not" hidden;
     }
 }
 
@@ -50,7 +47,7 @@ fn message(asked: &Value) -> Markup {
     let text = |name: &str| asked.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
     let is_web = |it: &&str| it.starts_with("https://") || it.starts_with("http://");
     html! {
-        @if let Some(message) = text("message") { blockquote.why tabindex="0" { (message) } }
+        @if let Some(message) = text("message") { blockquote.why { (message) } }
         @if let Some(url) = text("url") {
             p {
                 @if is_web(&url) { a href=(url) target="_blank" rel="noopener noreferrer" { (url) } }
@@ -97,8 +94,20 @@ impl<'a> Question<'a> {
 pub(crate) fn answers(arguments: &str) -> Option<Markup> {
     let arguments: Value = serde_json::from_str(arguments).ok()?;
     let answers = arguments.get("answers")?.as_object()?;
-    let words = |it: &Value| it.as_str().map_or_else(|| it.to_string(), str::to_owned);
     Some(html! {
-        ul.answered { @for (question, answer) in answers { li { (question) " " b { (words(answer)) } } } }
+        ul { @for (question, answer) in answers { li { (question) " " b { (words(answer)) } } } }
     })
+}
+
+/// The same as text.
+pub(crate) fn answers_text(arguments: &str) -> Option<String> {
+    let arguments: Value = serde_json::from_str(arguments).ok()?;
+    let answers = arguments.get("answers")?.as_object()?;
+    let line =
+        |(question, answer): (&String, &Value)| format!("- {question} **{}**\n", words(answer));
+    Some(answers.iter().map(line).collect())
+}
+
+fn words(answer: &Value) -> String {
+    answer.as_str().map_or_else(|| answer.to_string(), str::to_owned)
 }

@@ -36,7 +36,7 @@ pub(crate) fn found(search: Option<&Search>) -> Markup {
     html! {
         div #found hidden[search.is_none()] {
             ol { @for (number, hit) in hits.iter().enumerate() { (line(hit, &hits[..number])) } }
-            p.hint { "Nothing found. Every word must match; the last may be a beginning." }
+            p.hint { "No results. All words must match." }
         }
     }
 }
@@ -50,8 +50,8 @@ fn line(hit: &FoundHit, before: &[FoundHit]) -> Markup {
         li {
             a href={ "/s/" (session.as_str()) (place) } {
                 (ago(*at))
-                @if is_first { (title) }
-                span.snippet {
+                @if is_first { span dir="auto" { (title) } }
+                span.snippet dir="auto" {
                     @for (text, is_match) in snippet {
                         @if *is_match { mark { (text) } } @else { (text) }
                     }

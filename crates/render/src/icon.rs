@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-const SHAPES: [(&str, &str); 24] = [
+const SHAPES: [(&str, &str); 25] = [
     ("agent", "<circle cx='8' cy='5.5' r='2.75'/><path d='M2.75 13.5a5.25 5.25 0 0 1 10.5 0'/>"),
     ("alert", "<circle cx='8' cy='8' r='6'/><path d='M8 4.75v4M8 11.1v.15'/>"),
     ("archive", "<path d='M2.5 3h11v3h-11zM3.5 6v7h9V6M6.5 9h3'/>"),
@@ -38,6 +38,10 @@ const SHAPES: [(&str, &str); 24] = [
         "<rect x='1.75' y='2.75' width='12.5' height='10.5' rx='1.5'/><path d='M4.5 6l2 2-2 2M8.25 10.25h3'/>",
     ),
     ("warning", "<path d='M8 2.25L14.25 13H1.75zM8 6.5v3M8 11.2v.1'/>"),
+    (
+        "wrap",
+        "<path d='M2.5 3.5h11M2.5 8h8.75a2.25 2.25 0 0 1 0 4.5H8M9.75 10.75L8 12.5l1.75 1.75M2.5 12.5H5'/>",
+    ),
     (
         "wrench",
         "<path d='M13.4 4.6a3.4 3.4 0 0 1-4.5 4.2l-4.4 4.4a1.2 1.2 0 0 1-1.7-1.7l4.4-4.4a3.4 3.4 0 0 1 4.2-4.5L9.3 4.7l.4 1.6 1.6.4z'/>",

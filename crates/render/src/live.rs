@@ -16,6 +16,7 @@ use crate::markdown::Stream;
 use crate::message::{badge_id, badges_id, frame, list_id, message, part_id};
 use crate::op::Op;
 use crate::part::Growing;
+use crate::parts::{Shown, first_shown};
 use crate::pulse::Pulse;
 use crate::surroundings::Surroundings;
 use crate::tree::{Element, clean};
@@ -37,7 +38,11 @@ pub struct Live {
 /// What an answer's elements looked like when they were last sent.
 struct Drawn {
     frame: Element,
-    parts: Vec<DrawnPart>,
+    /// The line for the parts that are left out, if there are any.
+    earlier: Option<Element>,
+    /// Indices of the shown parts.
+    parts: BTreeMap<usize, DrawnPart>,
+    n_parts: usize,
 }
 
 enum DrawnPart {
@@ -236,9 +241,23 @@ impl Live {
         let Content::Answer(answer) = &item.content else { return };
         let id = self.view.message_id(item);
         let Some(drawn) = self.drawn.get_mut(&idx) else { return };
+        let shown = drawn.moves_on(&self.view, answer).then(|| Shown::new(&self.view, answer));
+        if shown.as_ref().is_some_and(|it| drawn.has_to_go_back(it)) {
+            // A call that was left out has to be shown again, for what happens underneath it now.
+            ops.push(message(&self.view, item).put());
+            *drawn = Drawn::new(&self.view, &id, answer);
+            return;
+        }
         let mut more = more;
         for &part in parts {
-            more |= drawn.update_part(&self.view, &id, answer, part, ops);
+            let is_shown = shown.as_ref().is_none_or(|it| it.contains(part));
+            if is_shown {
+                more |= drawn.update_part(&self.view, &id, answer, part, ops);
+            }
+        }
+        drawn.n_parts = answer.parts.len();
+        if let Some(shown) = &shown {
+            drawn.leave_out(&self.view, &id, answer, shown, ops);
         }
         if more {
             let next = frame(&self.view, &id, answer);
@@ -272,9 +291,51 @@ impl Touched {
 
 impl Drawn {
     fn new(view: &View, id: &str, answer: &Answer) -> Self {
-        let parts = 0..answer.parts.len();
-        let parts = parts.map(|idx| DrawnPart::new(view, id, answer, idx)).collect();
-        Self { frame: frame(view, id, answer), parts }
+        let shown = Shown::new(view, answer);
+        let parts = shown.iter().map(|idx| (idx, DrawnPart::new(view, id, answer, idx))).collect();
+        let (earlier, n_parts) = (shown.earlier(view, id, answer), answer.parts.len());
+        Self { frame: frame(view, id, answer), earlier, parts, n_parts }
+    }
+
+    /// True if other parts may be shown than before: some are to be left out, or one comes that happens under a
+    /// call which is not shown.
+    fn moves_on(&self, view: &View, answer: &Answer) -> bool {
+        let (before, now) = (self.n_parts, answer.parts.len());
+        let is_orphan = |idx| {
+            answer.parent_of(idx).is_some_and(|it| it < before && !self.parts.contains_key(&it))
+        };
+        first_shown(view, before) != first_shown(view, now) || (before..now).any(is_orphan)
+    }
+
+    fn has_to_go_back(&self, shown: &Shown) -> bool {
+        shown.iter().any(|idx| idx < self.n_parts && !self.parts.contains_key(&idx))
+    }
+
+    /// Drops what is not shown any more, and says how much that is.
+    fn leave_out(
+        &mut self,
+        view: &View,
+        id: &str,
+        answer: &Answer,
+        shown: &Shown,
+        ops: &mut Vec<Op>,
+    ) {
+        let gone: Vec<usize> =
+            self.parts.keys().copied().filter(|it| !shown.contains(*it)).collect();
+        for idx in gone {
+            ops.push(Op::Drop { id: part_id(id, idx) });
+            ops.push(Op::Drop { id: badge_id(id, idx) });
+            self.parts.remove(&idx);
+        }
+        let next = shown.earlier(view, id, answer);
+        match (&self.earlier, &next, shown.first_at_top(answer)) {
+            (Some(old), Some(new), _) => old.patch(new, ops),
+            (None, Some(new), Some(first)) => {
+                ops.push(Op::Before { next: part_id(id, first), html: new.to_html() });
+            }
+            _ => (),
+        }
+        self.earlier = next;
     }
 
     /// True if a text now counts as another kind of text, which the frame says too.
@@ -286,8 +347,12 @@ impl Drawn {
         idx: usize,
         ops: &mut Vec<Op>,
     ) -> bool {
-        if let Some(drawn) = self.parts.get_mut(idx) {
+        if let Some(drawn) = self.parts.get_mut(&idx) {
             return drawn.update(view, id, answer, idx, ops);
+        }
+        if idx < self.n_parts {
+            // It is left out.
+            return true;
         }
         let list = match answer.parent_of(idx) {
             Some(call) => nested_id(&part_id(id, call)),
@@ -300,7 +365,7 @@ impl Drawn {
         if let DrawnPart::Other { badge, .. } = &mut drawn {
             *badge = None;
         }
-        self.parts.push(drawn);
+        self.parts.insert(idx, drawn);
         true
     }
 
@@ -314,13 +379,13 @@ impl Drawn {
         ops: &mut Vec<Op>,
     ) {
         let renamed = touched.iter().copied().find(|&idx| self.is_renamed(answer, idx));
-        let later = renamed.map_or(0..0, |idx| idx + 1..self.parts.len());
+        let later = renamed.map_or(0..0, |idx| idx + 1..self.n_parts);
         for idx in touched.iter().copied().chain(later) {
             let Some(call) = call_of(answer, idx) else { continue };
-            let Some(DrawnPart::Other { badge: drawn, .. }) = self.parts.get_mut(idx) else {
+            let Some(DrawnPart::Other { badge: drawn, .. }) = self.parts.get_mut(&idx) else {
                 continue;
             };
-            let next = badge::badge(view, &badge_id(id, idx), answer, call);
+            let next = badge::badge(view, id, idx, answer, call);
             match drawn {
                 Some((_, badge)) => badge.patch(&next, ops),
                 None => ops.push(Op::Add { parent: badges_id(id), html: next.to_html() }),
@@ -330,7 +395,7 @@ impl Drawn {
     }
 
     fn is_renamed(&self, answer: &Answer, idx: usize) -> bool {
-        match (self.parts.get(idx), call_of(answer, idx)) {
+        match (self.parts.get(&idx), call_of(answer, idx)) {
             (Some(DrawnPart::Other { badge: Some((name, _)), .. }), Some(call)) => {
                 *name != call.name
             }
@@ -344,9 +409,8 @@ impl DrawnPart {
         let id = part_id(message, idx);
         let part = &answer.parts[idx];
         let Some(growing) = part::growing(view, &id, part) else {
-            let badge = call_of(answer, idx).map(|call| {
-                (call.name.clone(), badge::badge(view, &badge_id(message, idx), answer, call))
-            });
+            let badge = call_of(answer, idx)
+                .map(|call| (call.name.clone(), badge::badge(view, message, idx, answer, call)));
             return Self::Other { element: part::part(view, &id, part), badge };
         };
         let Growing { shell, text, open, is_markdown } = growing;
@@ -372,7 +436,9 @@ impl DrawnPart {
         let part = &answer.parts[idx];
         let mut is_another_kind = false;
         let (next, is_patched) = match (&mut *self, part::growing(view, &id, part)) {
-            (Self::Growing { shell, growth, sent, open }, Some(next)) => {
+            (Self::Growing { shell, growth, sent, open }, Some(next))
+                if shell.holds_the_same(&next.shell) =>
+            {
                 let before = ops.len();
                 shell.patch(&next.shell, ops);
                 is_another_kind = next.is_markdown && ops.len() > before;
@@ -385,8 +451,12 @@ impl DrawnPart {
                 *element = next;
                 (None, true)
             }
-            // A part never changes its kind.
-            _ => (Some(Self::new(view, message, answer, idx)), false),
+            // A part never changes its kind, but a text may become long, or short again when it closes, and what
+            // stands before its words may change.
+            _ => {
+                is_another_kind = true;
+                (Some(Self::new(view, message, answer, idx)), false)
+            }
         };
         if !is_patched {
             let html = part::part(view, &id, part).to_html();

@@ -1,28 +1,32 @@
 //! One message as one element. An answer is one flat list of its parts in the order they happened,
 //! with its activity line at the head, and what belongs to the whole of it after the list.
 
-use std::collections::HashMap;
-
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use transcript::{
     Answer, AsSent, Attachment, Call, CallState, CancelReason, Content, Exchange, ExchangeState,
-    Link, Message, Part, RunStatus, Said, SaidBy, TextRole,
+    Link, Message, Part, RunStatus, Said, SaidBy, Seq, TextRole,
 };
 
 use crate::icon::icon;
+use crate::long::{self, Style};
+use crate::parts::{self, Shown};
 use crate::tree::Element;
 use crate::view::{RawOf, View, call_of};
+use crate::visible::marked;
 use crate::words::{between, count, dollars, duration, grouped, size};
-use crate::{badge, call, exchange, markdown, part, tool};
+use crate::{badge, call, exchange, part, tool};
 
 pub(crate) fn message(view: &View, message: &Message) -> Element {
     let id = view.message_id(message);
     match &message.content {
-        Content::Said(said) => self::said(view, &id, said),
+        Content::Said(said) => self::said(view, &id, message.first, said),
         Content::Answer(answer) => self::answer(view, &id, answer),
-        Content::Aside(kind) => {
-            article(&id, "system", "Note").child(part::aside(view, &part_id(&id, 0), kind))
-        }
+        Content::Aside(kind) => article(&id, "system", "Note").child(part::aside(
+            view,
+            &part_id(&id, 0),
+            message.first,
+            kind,
+        )),
     }
 }
 
@@ -36,10 +40,12 @@ pub(crate) fn part_id(message: &str, idx: usize) -> String {
     format!("{message}-{idx}")
 }
 
-fn said(view: &View, id: &str, said: &Said) -> Element {
+fn said(view: &View, id: &str, first: Seq, said: &Said) -> Element {
     let Said { text, attachments, from, sent, .. } = said;
     if said.role == SaidBy::System {
-        return article(id, "system", "Note").html(html! { p.quiet-line { (text) } });
+        let words = long::words(view, id, first, text, Style::Plain);
+        let class = long::class("quiet-line", text);
+        return article(id, "system", "Note").html(html! { div class=(class) { (words) } });
     }
     let client_id = said.client_id.as_ref().map(|it| it.as_str());
     let from = from.as_ref();
@@ -51,8 +57,8 @@ fn said(view: &View, id: &str, said: &Said) -> Element {
         @if let Some(from) = from { (exchange::from(view, from)) }
         (self::attachments(view, attachments))
         (links(sent.as_ref()))
-        @if is_answer { div.bubble.text { (PreEscaped(markdown::html(&markdown::closed(text, id)))) } }
-        @else if !text.is_empty() { div.bubble { (text) } }
+        @if is_answer { (part::bubble(view, id, first, text, Style::CLOSED)) }
+        @else if !text.is_empty() { (part::bubble(view, id, first, text, Style::Plain)) }
         div.actions {
             button.quiet type="button" data-action="copy" data-of=".bubble" aria-label="Copy message" { (icon("copy")) }
             @if from.is_none() {
@@ -105,16 +111,12 @@ pub fn is_picture(media_type: &str, bytes: u64) -> bool {
 }
 
 fn answer(view: &View, id: &str, answer: &Answer) -> Element {
-    let mut top = Vec::new();
-    let mut nested: HashMap<usize, Vec<usize>> = HashMap::new();
-    for idx in 0..answer.parts.len() {
-        answer.parent_of(idx).map_or(&mut top, |it| nested.entry(it).or_default()).push(idx);
-    }
-    let drawn = top.iter().map(|&idx| tree(view, id, answer, &nested, idx));
-    let badges = answer.parts.iter().enumerate().filter_map(|(idx, _)| {
-        Some(badge::badge(view, &badge_id(id, idx), answer, call_of(answer, idx)?))
-    });
-    assemble(view, id, answer, drawn, badges)
+    let shown = Shown::new(view, answer);
+    let badges = shown
+        .iter()
+        .filter_map(|idx| Some(badge::badge(view, id, idx, answer, call_of(answer, idx)?)));
+    let parts = parts::trees(view, id, answer, shown.iter());
+    assemble(view, id, answer, shown.earlier(view, id, answer).into_iter().chain(parts), badges)
 }
 
 /// The answer without its parts and its badges: what is drawn again when anything but text, output
@@ -158,21 +160,6 @@ pub(crate) fn badge_id(message: &str, idx: usize) -> String {
     format!("{message}-b{idx}")
 }
 
-/// A part with all that happened underneath it.
-fn tree(
-    view: &View,
-    message: &str,
-    answer: &Answer,
-    nested: &HashMap<usize, Vec<usize>>,
-    idx: usize,
-) -> Element {
-    let id = part_id(message, idx);
-    let element = part::part(view, &id, &answer.parts[idx]);
-    let Some(underneath) = nested.get(&idx) else { return element };
-    let parts = underneath.iter().map(|&it| tree(view, message, answer, nested, it));
-    element.fill(&call::nested_id(&id), parts)
-}
-
 /// What the run is at, for the stylesheet. It asks for no children of a message: that would make the browser
 /// look at whole messages again with every word that comes.
 fn activity(answer: &Answer) -> &'static str {
@@ -211,7 +198,7 @@ fn widget(id: &str, answer: &Answer) -> Element {
         (false, 0) => return element.class("no-widget"),
         (false, _) => (
             "complete",
-            html! { (icon(worst(answer))) span.words { (used(answer)) (outcomes(answer)) (took(answer)) } },
+            html! { (icon(worst(answer))) span.words { (used(answer)) (took(answer)) } },
         ),
         (true, 0) => ("thinking", html! { span.pulse { "Thinking..." } }),
         (true, _) => (
@@ -221,17 +208,19 @@ fn widget(id: &str, answer: &Answer) -> Element {
                 held_up(answer),
                 answer.current_call().or_else(|| answer.last_open_call()),
             ) {
-                (Some(call), ..) => {
-                    html! { (icon("alert")) span.words { "Waiting for you: " (named(call)) } }
+                (Some(_), ..) => {
+                    html! { (icon("alert")) span.words { "Waiting for your decision" } }
                 }
                 (None, Some(agent), _) => {
-                    html! { (icon("alert")) span.words { b { (agent) } " waits for a person" } }
+                    html! { (icon("alert")) span.words { b { (agent) } " is waiting for you" } }
                 }
-                (None, None, Some(call)) => {
-                    html! { span.spinner aria-hidden="true" {} span.words { (named(call)) } }
-                }
+                (None, None, Some(call)) => html! {
+                    span.spinner aria-hidden="true" {}
+                    span.words { (named(call)) }
+                    @if let Some(retry) = call::retrying(call) { span.retrying { (retry) } }
+                },
                 (None, None, None) => {
-                    html! { span.spinner aria-hidden="true" {} span.words { (used(answer)) (outcomes(answer)) } }
+                    html! { span.spinner aria-hidden="true" {} span.words { (used(answer)) } }
                 }
             },
         ),
@@ -261,19 +250,22 @@ fn outcome(answer: &Answer) -> Option<&'static str> {
 }
 
 fn named(call: &Call) -> Markup {
-    html! { b { (call.label()) } @if let Some(about) = tool::subject(call) { " " code { (about) } } }
+    html! { b { (call.label()) } @if let Some(about) = tool::subject(call) { " " code { (marked(&about)) } } }
 }
 
-fn used(answer: &Answer) -> String {
-    format!("Used {}", count(answer.n_calls() as u64, "tool"))
-}
-
-fn outcomes(answer: &Answer) -> Markup {
-    let (failed, denied) = (answer.n_failed(), answer.n_denied());
-    let interrupted = answer.n_interrupted();
+/// How many tools were used, and what became of calls. One that was denied was not used.
+fn used(answer: &Answer) -> Markup {
+    let (n_calls, denied) = (answer.n_calls(), answer.n_denied());
+    let (failed, interrupted) = (answer.n_failed(), answer.n_interrupted());
+    // The line has room for one reason only.
+    let why = answer.failed_calls().next().filter(|_| failed == 1).and_then(call::failure_line);
     html! {
-        @if failed > 0 { " · " span.failed { (failed) " failed" } }
-        @if denied > 0 { " · " span.denied { (denied) " denied" } }
+        @if n_calls > denied { "Used " (count((n_calls - denied) as u64, "tool")) }
+        @if failed > 0 { " · " span.failed { (failed) " failed" @if let Some(why) = why { ": " (why) } } }
+        @if denied > 0 {
+            @if n_calls > denied { " · " span.denied { (denied) " denied" } }
+            @else { span.denied { (count(denied as u64, "call")) " denied" } }
+        }
         @if interrupted > 0 { " · " span.stopped { (interrupted) " interrupted" } }
     }
 }
@@ -290,7 +282,7 @@ fn worst(answer: &Answer) -> &'static str {
 
 /// The time that the agent worked; what it waited for a person stands apart.
 fn took(answer: &Answer) -> Markup {
-    let took = answer.finish.as_ref().map(|it| it.duration_ms).filter(|it| *it > 0);
+    let took = answer.finish.as_ref().and_then(|it| it.duration_ms);
     let waited = waited(answer);
     html! {
         @if let Some(ms) = took { span.took { " · " (duration(ms.saturating_sub(waited))) } }
@@ -371,10 +363,13 @@ fn interrupted(answer: &Answer) -> Markup {
         Some(CancelReason::Restart) => "the server was restarted",
         Some(CancelReason::Timeout) => "it took too long",
         Some(CancelReason::Error) => "it failed",
-        Some(CancelReason::Import) => "imported before it had ended",
+        Some(CancelReason::Import) => "it was not complete when it was imported",
         None => "",
     };
-    let after = answer.finish.as_ref().map(|it| between(answer.started_at, it.at));
+    // When it was written down is not when it was stopped.
+    let is_known = answer.cancelled != Some(CancelReason::Import);
+    let after = answer.finish.as_ref().filter(|_| is_known);
+    let after = after.map(|it| between(answer.started_at, it.at));
     html! {
         p.interrupted-mark {
             (icon("warning")) " Interrupted"
@@ -394,18 +389,19 @@ fn footer(view: &View, id: &str, answer: &Answer) -> Element {
     let trace = answer.continuation().map(|it| &it.evaluations).filter(|it| !it.is_empty());
     element.html(html! {
         span.timing {
-            "Assistant · " (duration(finish.duration_ms))
+            "Assistant"
+            @if let Some(ms) = finish.duration_ms { " · " (duration(ms)) }
             @if let Some(tokens) = tokens { " · " (grouped(tokens)) " tokens" }
             @if let Some(cost) = cost { " · " (dollars(cost)) }
         }
         @if has_text {
-            button.quiet type="button" data-action="copy" data-of=".parts > .final" aria-label="Copy answer" { (icon("copy")) }
+            button.quiet type="button" data-action="copy" data-src=(view.answer_url(&answer.id)) aria-label="Copy answer" { (icon("copy")) }
         }
         @if !can_retry(answer) {
             button.quiet.regenerate type="button" data-action="retry" aria-label="Answer again" { (icon("retry")) }
         }
         @if let Some(url) = view.raw_url(RawOf::Run(&answer.id)) {
-            a.raw-link href=(url) target="_blank" rel="noopener" title="What the program wrote" { "Raw" }
+            a.raw-link href=(url) target="_blank" rel="noopener" title="Raw output" { "Raw" }
         }
         @if let Some(trace) = trace {
             details.trace {

@@ -7,7 +7,7 @@ use transcript::Transcript;
 use crate::conversation::{Reach, messages};
 use crate::icon::{icon, symbols};
 use crate::pulse::{Pulse, pulse};
-use crate::settings::{self, ListedGrant, ListedServer, Settings};
+use crate::settings::{self, ListedServer, Settings};
 use crate::sidebar::{SessionList, sidebar};
 use crate::surroundings::Surroundings;
 use crate::transfer;
@@ -19,7 +19,6 @@ pub struct Page<'a> {
     pub sessions: &'a SessionList,
     pub agents: &'a [ListedAgent],
     pub servers: &'a [ListedServer],
-    pub grants: &'a [ListedGrant],
     /// What files can be imported: words for the server, and names for people.
     pub imports: &'a [(&'static str, &'static str)],
     /// The session that is open, if one is.
@@ -57,10 +56,18 @@ pub struct ListedAgent {
     pub program: Option<&'static str>,
     /// Messages can be handed to it while it works.
     pub can_be_steered: bool,
+    /// Where it works if a session names no folder.
+    pub folder: String,
     /// Why it cannot be used now, and what to do.
     pub problem: Option<String>,
     /// What it cannot do as it is installed.
     pub limits: Option<&'static str>,
+}
+
+impl ListedAgent {
+    fn is_ready_demo(&self) -> bool {
+        self.kind == "demo" && self.problem.is_none()
+    }
 }
 
 pub fn page(page: &Page<'_>) -> String {
@@ -87,7 +94,7 @@ pub fn page(page: &Page<'_>) -> String {
             div #announcer.sr aria-live="polite" {}
             (session_menu())
             (renaming())
-            (settings::dialog(page.settings, page.servers, page.grants))
+            (settings::dialog(page.settings, page.servers))
             (transfer::dialog(page.imports))
             (shortcuts())
         }
@@ -110,12 +117,13 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
             }
             (PreEscaped(around.sequence.to_html()))
             (window(open))
-            p.hint.empty { "Nothing said yet." span.scripted { " Say something below." } }
+            p.hint.empty { "No messages yet." }
             (PreEscaped(around.queue.to_html()))
             div #pending.queue {}
+            (PreEscaped(around.suggestion.to_html()))
         }
         div.foot {
-            button #latest type="button" data-action="latest" aria-keyshortcuts="G" aria-label="Jump to latest" title="Jump to latest" hidden {
+            button #latest type="button" data-action="latest" aria-keyshortcuts="Alt+G" aria-label="Jump to latest" title="Jump to latest" hidden {
                 (icon("arrow-down"))
             }
             div.doing {
@@ -123,6 +131,7 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
                 (PreEscaped(pulse(view, open.pulse.as_ref()).to_html()))
             }
             (PreEscaped(around.dock.to_html()))
+            span #more-below hidden {}
             (composer(page))
         }
     }
@@ -134,6 +143,10 @@ pub fn messages_page(open: &OpenSession<'_>) -> String {
     document(open.transcript.summary.title(), None, &html! {}, &body)
 }
 
+/// A page holds some of the messages, and a printer takes what is there.
+const TO_PRINT_ALL: &str =
+    "To print the whole session, choose “Export as HTML” in its menu and print that file.";
+
 /// Messages, and the ways to those before and after them. The script moves both, so they are always there.
 fn window(open: &OpenSession<'_>) -> Markup {
     let reach = if open.later.is_some() { Reach::Part } else { Reach::End };
@@ -143,10 +156,12 @@ fn window(open: &OpenSession<'_>) -> Markup {
     html! {
         p #earlier hidden[open.earlier.is_none()] {
             a href=[open.earlier.map(|it| url("before", it))] { "Earlier messages" }
+            span.print-only { "Earlier messages are not printed. " (TO_PRINT_ALL) }
         }
         (PreEscaped(list.to_html()))
         p #later hidden[open.later.is_none()] {
             a href=[open.later.map(|it| url("after", it))] { "Later messages" }
+            span.print-only { "Later messages are not printed. " (TO_PRINT_ALL) }
         }
     }
 }
@@ -158,28 +173,26 @@ fn welcome(page: &Page<'_>) -> Markup {
         "list the files, then read README.md",
         "write a report about lighthouses",
     ];
-    let demo = page.agents.iter().find(|it| it.kind == "demo" && it.problem.is_none());
+    let demo = page.agents.iter().find(|it| it.is_ready_demo());
     html! {
         header.top.bare {
             button.quiet.drawer type="button" data-action="drawer" aria-label="Sessions" { (icon("menu")) }
         }
         section #conversation aria-label="Conversation" tabindex="-1" {
             div.welcome {
-                h1 { "What shall we do?" }
+                h1 { "What would you like to do?" }
                 @if page.agents.is_empty() {
                     p { "No agent is configured. Add one to callboard.toml, then start the server again; " code { "callboard doctor" } " says what was found." }
                 } @else if page.agents.iter().all(|it| it.problem.is_some()) {
-                    p { "No agent is ready yet. What each of them needs stands below. The demo agent needs nothing; it is there where callboard.toml does not say " code { "demo = false" } "." }
-                } @else {
-                    p.scripted { "Say something below to begin." }
+                    p { "No agent is ready yet. See below what each of them needs. The demo agent needs nothing; it is there unless callboard.toml says " code { "demo = false" } "." }
                 }
                 @if let Some(demo) = demo {
+                    // The stylesheet shows one of the two: the examples are for the demo agent alone.
                     div.scripted {
-                        p { "Or see how it works with the " b { (demo.id) } " agent, which needs no key and no network:" }
-                        ul.examples {
-                            @for text in examples {
-                                li { button type="button" data-action="example" data-agent=(demo.id) { (text) } }
-                            }
+                        p.other-chosen { "No key yet? " button.link type="button" data-action="choose" data-agent=(demo.id) { "Try the built-in demo agent" } }
+                        p.demo-chosen { "The demo agent is built in and needs no key and no network. Try:" }
+                        ul.examples.demo-chosen {
+                            @for text in examples { li { button type="button" data-action="example" { (text) } } }
                         }
                     }
                 }
@@ -201,7 +214,7 @@ fn missing(agents: &[ListedAgent]) -> Markup {
         @for (name, limits) in limited { p.notice.info { b { (name) } ": " (limits) } }
         @if !missing.is_empty() {
             details.missing.meta {
-                summary { "Not ready: " (names.join(", ")) " · " span.link { "how to get them" } }
+                summary { "Not ready: " (names.join(", ")) " · " span.link { "How to set up" } }
                 ul { @for (name, problem) in missing { li { b { (name) } ": " (problem) } } }
             }
         }
@@ -217,33 +230,38 @@ fn can_steer(page: &Page<'_>) -> bool {
 fn composer(page: &Page<'_>) -> Markup {
     let open = page.open.as_ref();
     let agent = open.map(|it| it.transcript.summary.agent.as_str());
-    let workspace = open.and_then(|it| it.transcript.summary.workspace.as_deref());
+    let workspace = open.and_then(|it| it.transcript.summary.workspace());
     let listed = page.agents.iter().find(|it| Some(&*it.id) == agent);
+    let chosen = listed.or_else(|| page.agents.iter().find(|it| it.problem.is_none()));
     let (limits, program) = (listed.and_then(|it| it.limits), listed.and_then(|it| it.program));
     html! {
         form #composer hidden[open.is_some_and(|it| it.at.is_some())] {
             div #editing hidden {
-                "Sending this replaces all that came after it."
+                "Editing: everything after this message will be replaced."
                 @if let Some(program) = program { " " (program) " still remembers what it replaces." }
                 button.quiet type="button" data-action="stop-editing" { "Cancel" }
             }
             label.sr for="text" { "Message" }
-            textarea #text rows="1" placeholder="Say something" autocomplete="off" aria-keyshortcuts="/" {}
+            textarea #text rows="1" dir="auto" placeholder={ "Message " (chosen.map_or("", |it| &it.id)) "…" } enterkeyhint="enter"
+                autocomplete="off" {}
             div #files hidden {}
+            p #note role="status" {}
             div.bar {
                 @if agent.is_none() {
                     label.sr for="agent" { "Agent" }
                     select #agent {
-                        @for it in page.agents { option value=(it.id) disabled[it.problem.is_some()] { (it.id) } }
+                        @for it in page.agents {
+                            option value=(it.id) data-folder=(it.folder) data-demo[it.is_ready_demo()] disabled[it.problem.is_some()] { (it.id) }
+                        }
                     }
-                    label.sr for="folder" { "Folder" }
-                    input #folder type="text" placeholder="Folder (its own if empty)" autocomplete="off" spellcheck="false";
+                    label.sr for="folder" { "Working folder" }
+                    input #folder type="text" placeholder={ "Folder: " (chosen.map_or("", |it| &it.folder)) } title="Working folder" aria-describedby="note" autocomplete="off" spellcheck="false";
                 } @else { span.meta.agent { (agent.unwrap_or_default()) } }
                 button.quiet type="button" data-action="attach" aria-label="Attach files" { (icon("clip")) }
                 input #attach type="file" multiple hidden;
                 @if let Some(folder) = workspace { span.meta.folder title=(folder) { (folder) } }
                 span.meta.hint.at-rest { "Enter to send, Shift+Enter for a new line" }
-                span.meta.hint.at-work { "Enter to queue" span.steer { ", Ctrl+Enter to steer" } ", Esc to stop" }
+                span.meta.hint.at-work { "Enter to queue" span.steer { ", Ctrl+Enter to steer" } span.stops { ", Esc to stop" } }
                 @if can_steer(page) {
                     button #steer.steer type="button" data-action="steer" aria-keyshortcuts="Control+Enter"
                         title="Hand it to the agent while it works (Ctrl+Enter)" { "Steer" }
@@ -269,12 +287,11 @@ fn session_menu() -> Markup {
         div #menu.menu role="menu" aria-label="Session" popover {
             button type="button" role="menuitem" data-action="rename" autofocus { "Rename" }
             button #archive type="button" role="menuitem" data-action="archive" { "Archive" }
-            button type="button" role="menuitem" data-action="settings" { "Look and settings" }
             a role="menuitem" data-path="export?format=html" { "Export as HTML" }
             a role="menuitem" data-path="export?format=md" { "Export as Markdown" }
             a role="menuitem" data-path="export?format=json" { "Export as JSON" }
             a role="menuitem" data-path="export?format=jsonl" { "Export the log (JSON Lines)" }
-            a #raw role="menuitem" data-path="raw?format=text" { "What the program wrote" }
+            a #raw role="menuitem" data-path="raw?format=text" { "Raw output" }
             button.danger type="button" role="menuitem" data-action="delete" { "Delete" }
         }
     }
@@ -286,7 +303,7 @@ fn renaming() -> Markup {
         dialog #renaming aria-labelledby="renaming-title" {
             form #retitle method="dialog" {
                 h2 #renaming-title { "Rename this session" }
-                input #title aria-label="Title" required pattern=".*\\S.*" autocomplete="off";
+                input #title aria-label="Title" dir="auto" required pattern=".*\\S.*" autocomplete="off";
                 div.buttons {
                     button type="button" commandfor="renaming" command="close" { "Cancel" }
                     button.primary type="submit" { "Rename" }
@@ -302,14 +319,16 @@ fn shortcuts() -> Markup {
         ("Ctrl+Enter", "steer: hand the message to the agent while it works"),
         ("Shift+Enter", "new line"),
         ("Esc", "close what is open; if nothing is, stop the agent and hold what is queued"),
+        ("Esc Esc", "stop the agent while it waits for your decision"),
         ("Alt+\u{2191}, Alt+\u{2193}", "move the queued message in focus"),
-        ("/", "write a message"),
+        ("any letter", "write a message"),
         ("Ctrl+K", "search in all sessions"),
         ("Alt+N", "new session"),
-        ("G", "jump to the latest message"),
-        ("O", "open or close the tool calls of the last answer"),
-        ("1, 2, 3", "allow once, for this session, always"),
-        ("N", "deny"),
+        ("Alt+G", "jump to the latest message"),
+        ("Alt+O", "open or close the tool calls of the last answer"),
+        ("Alt+A", "go to the question of the agent"),
+        ("1, 2, 3", "in the question: allow once, for this session, always (asks again)"),
+        ("N", "in the question: deny"),
         ("?", "this list"),
     ];
     html! {
@@ -334,16 +353,34 @@ pub fn error_page(title: &str, message: &str) -> String {
 /// What somebody sees who is not let in yet, and the ways in.
 pub struct SignIn<'a> {
     pub message: &'a str,
+    /// The message says what went wrong.
+    pub is_error: bool,
     /// There is a password.
     pub takes_password: bool,
 }
 
-pub fn sign_in_page(SignIn { message, takes_password }: &SignIn<'_>) -> String {
+/// Signing out takes a click: an address alone changes nothing.
+pub fn sign_out_page() -> String {
+    let body = html! {
+        body.plain {
+            main {
+                h1 { "Sign out of Callboard?" }
+                form method="post" action="/sign-out" {
+                    button.primary type="submit" { "Sign out" }
+                }
+                p { a href="/" { "Stay signed in" } }
+            }
+        }
+    };
+    document("Sign out", None, &stylesheet(), &body)
+}
+
+pub fn sign_in_page(SignIn { message, is_error, takes_password }: &SignIn<'_>) -> String {
     let body = html! {
         body.plain {
             main {
                 h1 { "Sign in to Callboard" }
-                p role="alert" { (message) }
+                @if *is_error { p.banner role="alert" { (message) } } @else { p { (message) } }
                 @if *takes_password {
                     form method="post" action="/sign-in" {
                         label for="password" { "Password" }
@@ -355,8 +392,8 @@ pub fn sign_in_page(SignIn { message, takes_password }: &SignIn<'_>) -> String {
                 form method="get" action="/" {
                     label for="token" { "Token" }
                     input #token type="password" name="token" required autofocus[!*takes_password] autocomplete="off";
-                    button type="submit" { "Use the token" }
-                    p.hint { "It is the end of the address that the server printed when it started: " code { "/?token=…" } }
+                    button.primary[!*takes_password] type="submit" { @if *takes_password { "Sign in with the token" } @else { "Sign in" } }
+                    p.hint { "The part after " code { "token=" } " in the address printed at start." }
                 }
             }
         }

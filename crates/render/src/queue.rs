@@ -47,7 +47,7 @@ fn queued(
         @if let Some(from) = &message.from { (exchange::from(view, from)) }
         (attachments(view, &message.attachments))
         (links(message.sent.as_ref()))
-        @if !message.text.is_empty() { div.bubble { (message.text) } }
+        @if !message.text.is_empty() { div.bubble dir="auto" { (message.text) } }
     });
     Element::new("article", &*id)
         .class("message queued")
@@ -100,8 +100,11 @@ fn state(message: &Queued) -> &'static str {
 fn editor(id: &str, message: &Queued) -> Element {
     Element::new("details", format!("{id}-e")).class("edit").html(html! {
         summary id={ (id) "-edit" } { "Edit" }
-        textarea id={ (id) "-text" } rows="2" aria-label="Message that waits" autocomplete="off" { (message.text) }
-        button.primary type="button" id={ (id) "-save" } data-action="queue" data-type="edit_queued"
-            data-message-id=(message.id.as_str()) aria-keyshortcuts="Enter Control+Enter" { "Save" }
+        textarea id={ (id) "-text" } rows="2" aria-label="Message that waits" autocomplete="off" dir="auto" { (message.text) }
+        div.buttons {
+            button.quiet type="button" id={ (id) "-cancel" } data-action="stop-rewriting" { "Cancel" }
+            button.primary type="button" id={ (id) "-save" } data-action="queue" data-type="edit_queued"
+                data-message-id=(message.id.as_str()) aria-keyshortcuts="Enter Control+Enter" { "Save" }
+        }
     })
 }

@@ -20,6 +20,8 @@ const ROW: usize = 40;
 const TOP: usize = 40;
 const MARGIN: usize = 74;
 const LABEL_CHARS: usize = 22;
+/// More columns would be too small to read where the picture is made to fit.
+const FITTING: usize = 6;
 const PERSON: &str = "You";
 
 /// One message, from one column to another.
@@ -138,7 +140,7 @@ fn draw(id: &str, arrows: &[Arrow<'_>]) -> Markup {
     let (width, height) = (MARGIN + names.len() * COLUMN, TOP + ROW * arrows.len() + 12);
     let first = arrows.first().map_or(Millis::default(), |it| it.at);
     html! {
-        svg viewBox={ "0 0 " (width) " " (height) } width=(width) height=(height) role="img"
+        svg viewBox={ "0 0 " (width) " " (height) } width=(width) height=(height) role="img" class=[(names.len() <= FITTING).then_some("fits")]
             aria-labelledby={ (id) "-t" } aria-describedby={ (id) "-x" } {
             title id={ (id) "-t" } { "Who asked whom, and when" }
             @for name in &names {

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
-use crate::call::covered;
+use crate::grants;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -115,61 +115,35 @@ pub struct ListedServer {
     pub problem: Option<String>,
 }
 
-/// What somebody has allowed for good.
-pub struct ListedGrant {
-    pub id: String,
-    /// As the policy names it.
-    pub covers: String,
-}
-
 /// The dialog in which they are changed; each control is named as its setting.
-pub(crate) fn dialog(
-    settings: &Settings,
-    servers: &[ListedServer],
-    grants: &[ListedGrant],
-) -> Markup {
+pub(crate) fn dialog(settings: &Settings, servers: &[ListedServer]) -> Markup {
     let displays = [
-        ("widget", "One line that opens"),
-        ("badges", "Badges under the answer"),
-        ("panels", "Panels"),
-        ("timeline", "Everything in order"),
+        ("widget", "Collapsed"),
+        ("badges", "Badges"),
+        ("panels", "Cards"),
+        ("timeline", "Timeline"),
     ];
-    let reveals = [("smart", "Smart"), ("live", "At once"), ("deferred", "When it is decided")];
-    let themes = [("system", "As the system"), ("light", "Light"), ("dark", "Dark")];
+    let reveals =
+        [("smart", "Automatically"), ("live", "Immediately"), ("deferred", "Only when final")];
+    let themes = [("system", "System"), ("light", "Light"), ("dark", "Dark")];
     html! {
         dialog #settings aria-labelledby="settings-title" {
             form method="dialog" {
                 h2 #settings-title { "Settings" }
-                (choice("toolDisplay", "Tool calls look like", &displays, settings.tool_display.word()))
-                (choice("reveal", "Text before a tool call shows", &reveals, settings.reveal.word()))
+                (choice("toolDisplay", "Tool calls", &displays, settings.tool_display.word()))
+                (choice("reveal", "Show text before a tool call", &reveals, settings.reveal.word()))
                 (choice("theme", "Theme", &themes, settings.theme.word()))
                 (switch("showToolCalls", "Show tool calls", settings.show_tool_calls))
                 (switch("showThinking", "Show thinking", settings.show_thinking))
                 (switch("showTiming", "Show time, tokens and cost", settings.show_timing))
                 (switch("hideToolCallsInArchived", "Hide tool calls in archived sessions", settings.hide_tool_calls_in_archived))
-                (switch("remoteImages", "Show pictures from other servers on a click", settings.remote_images))
-                (self::grants(grants))
+                (switch("remoteImages", "Load external images on click", settings.remote_images))
+                (grants::section(None))
                 (self::servers(servers))
                 div.buttons {
                     a.quiet href="/sign-out" data-action="sign-out" { "Sign out" }
+                    button.quiet type="button" data-action="sign-out-everywhere" { "Sign out everywhere" }
                     button.primary type="submit" { "Done" }
-                }
-            }
-        }
-    }
-}
-
-fn grants(grants: &[ListedGrant]) -> Markup {
-    html! {
-        section #grants.servers aria-label="Always allowed" {
-            h3 { "Always allowed" }
-            @if grants.is_empty() { p.meta { "Nothing: agents ask each time, or once a session." } }
-            ul {
-                @for ListedGrant { id, covers } in grants {
-                    li {
-                        span { (covered(covers)) }
-                        button.quiet type="button" data-action="revoke" data-grant=(id) { "Take back" }
-                    }
                 }
             }
         }

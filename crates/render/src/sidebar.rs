@@ -7,6 +7,7 @@ use crate::found::{Search, found};
 use crate::icon::icon;
 use crate::surroundings::{state_dot, state_id};
 use crate::tree::Element;
+use crate::view::fnv1a;
 
 #[derive(Debug, Clone)]
 pub struct ListedSession {
@@ -35,6 +36,7 @@ pub struct SessionList {
 }
 
 const LIST: &str = "sessions";
+const VERSION: &str = "data-version";
 
 pub(crate) fn sidebar(list: &SessionList, open: Option<&SessionId>) -> Markup {
     let (other, word) =
@@ -67,7 +69,23 @@ pub(crate) fn sidebar(list: &SessionList, open: Option<&SessionId>) -> Markup {
     }
 }
 
+/// Draws the list of sessions, with the version that [`session_list_version`] returns for it.
+///
+/// The version does not depend on which session is open, so that a server can tell whether a page
+/// already shows a list without knowing what else is on the page.
 pub fn session_list(list: &SessionList, open: Option<&SessionId>) -> Element {
+    let drawn = lines_of(list, None);
+    let version = format!("{:016x}", fnv1a(&drawn.to_html()));
+    let drawn = if open.is_some() { lines_of(list, open) } else { drawn };
+    drawn.attr(VERSION, version)
+}
+
+/// Returns the version that a list drawn by [`session_list`] carries.
+pub fn session_list_version(list: &Element) -> Option<&str> {
+    list.attribute(VERSION).map(String::as_str)
+}
+
+fn lines_of(list: &SessionList, open: Option<&SessionId>) -> Element {
     let SessionList { waiting, sessions, archived, more, .. } = list;
     // No session's id has a dot.
     let other = |name: &str| Element::new("li", format!("{LIST}.{name}"));
@@ -101,14 +119,13 @@ fn line(session: &ListedSession, is_open: bool) -> Element {
     if *leaving {
         let row = Element::new("p", format!("{LIST}.gone-{id}")).class("row leaving");
         return element.child(row.html(html! {
-            span.title { (title) } span.meta { "deleted" }
-            button.quiet type="button" data-action="restore" { "Undo" }
+            span.title dir="auto" { (title) } span.meta { "deleted" }
         }));
     }
     // Each by itself: the line stays, with what somebody writes or has in focus there.
     let link = Element::new("a", format!("{LIST}.a-{id}")).attr("href", format!("/s/{id}"));
     let link = link.attr_if("aria-current", is_open.then_some("page")).html(html! {
-        span.row { (state_dot(*state)) span.title { (title) } }
+        span.row { (state_dot(*state)) span.title dir="auto" { (title) } }
         span.row.meta { span.agent { (agent) } (ago(*updated_at)) }
     });
     let more = Element::new("button", format!("{LIST}.menu-{id}")).class("quiet more");

@@ -7,7 +7,7 @@ use transcript::{
     Transcript,
 };
 
-use crate::call::question;
+use crate::card::dock;
 use crate::icon::icon;
 use crate::message::held_up;
 use crate::op::Op;
@@ -16,6 +16,7 @@ use crate::sequence::sequence;
 use crate::tool;
 use crate::tree::Element;
 use crate::view::View;
+use crate::visible::marked;
 use crate::words::{dollars, grouped};
 
 /// As many messages as a page shows at first.
@@ -25,6 +26,7 @@ pub(crate) struct Surroundings {
     pub(crate) heading: Element,
     pub(crate) sequence: Element,
     pub(crate) queue: Element,
+    pub(crate) suggestion: Element,
     pub(crate) now: Element,
     pub(crate) dock: Element,
 }
@@ -35,13 +37,14 @@ impl Surroundings {
             heading: heading(view, &view.id("heading"), transcript),
             sequence: sequence(view, transcript),
             queue: queue(view, transcript),
+            suggestion: suggestion(view, transcript),
             now: now(&view.id("now"), transcript),
             dock: dock(view, transcript),
         }
     }
 
-    fn all(&self) -> [&Element; 5] {
-        [&self.heading, &self.sequence, &self.queue, &self.now, &self.dock]
+    fn all(&self) -> [&Element; 6] {
+        [&self.heading, &self.sequence, &self.queue, &self.suggestion, &self.now, &self.dock]
     }
 
     pub(crate) fn patch(&self, next: &Self, ops: &mut Vec<Op>) {
@@ -68,11 +71,11 @@ pub(crate) fn last_messages(transcript: &Transcript) -> &[Message] {
 
 fn heading(view: &View, id: &str, transcript: &Transcript) -> Element {
     let summary = &transcript.summary;
-    let folder = summary.workspace.as_ref().or(view.folder.as_ref());
+    let folder = summary.workspace().or(view.folder.as_deref());
     let model = last_messages(transcript).iter().rev().find_map(|it| it.answer()?.model.as_deref());
     let rename = Element::new("button", format!("{id}-tb")).attr("type", "button");
     let rename = rename.attr("data-action", "rename").attr("aria-label", "Rename");
-    let title = Element::new("h1", format!("{id}-t")).text(summary.title());
+    let title = Element::new("h1", format!("{id}-t")).attr("dir", "auto").text(summary.title());
     // The button lies over the title, which is there without it where nothing can be renamed.
     let titled = Element::div(format!("{id}-h")).class("titled").child(title);
     let about = Element::new("p", format!("{id}-m")).class("meta").html(html! {
@@ -90,6 +93,23 @@ fn heading(view: &View, id: &str, transcript: &Transcript) -> Element {
         .attr_if("data-archived", summary.archived.then_some("true"))
         .child(titled.child(rename.attr("title", "Rename")))
         .child(about)
+}
+
+/// The folder that an imported log names, and the button that confirms it.
+fn suggestion(view: &View, transcript: &Transcript) -> Element {
+    let element = Element::div(view.id("suggestion")).class("suggestion");
+    let suggested = transcript.summary.suggested_workspace();
+    // The agent's own folder needs no confirmation.
+    let Some(folder) = suggested.filter(|it| Some(*it) != view.folder.as_deref()) else {
+        return element;
+    };
+    element.html(html! {
+        p.notice {
+            "This session names the folder " code { (folder) } ", which is not confirmed on this server. "
+            @if let Some(own) = &view.folder { "The agent works in " code { (own) } " instead. " }
+            button type="button" data-action="use-folder" data-folder=(folder) { "Use this folder" }
+        }
+    })
 }
 
 /// Why it is still running: what the run waits for, and since when.
@@ -114,15 +134,15 @@ fn waits_for(answer: &Answer) -> (Markup, Millis) {
         return (html! { "Stopping, asked by " (by) }, *at);
     }
     let named = |call: &Call| {
-        html! { b { (call.label()) } @if let Some(about) = tool::subject(call) { " " code { (about) } } }
+        html! { b { (call.label()) } @if let Some(about) = tool::subject(call) { " " code { (marked(&about)) } } }
     };
     if let Some(call) = answer.waiting_calls().next() {
         let since = call.approval.as_ref().map_or(answer.started_at, |it| it.requested_at);
-        return (html! { "Waiting for you: " (named(call)) }, since);
+        return (html! { "Waiting for your decision: " (named(call)) }, since);
     }
     if let Some(agent) = held_up(answer) {
         let since = answer.current_call().and_then(|it| it.running_since);
-        let words = html! { b { (agent) } " waits for a person" };
+        let words = html! { b { (agent) } " is waiting for you" };
         return (words, since.unwrap_or(answer.started_at));
     }
     if let Some(call) = answer.current_call() {
@@ -150,31 +170,6 @@ fn waits_for(answer: &Answer) -> (Markup, Millis) {
             (html! { "Waiting for " (answer.agent) }, since)
         }
     }
-}
-
-/// Questions stand where the composer is until they are answered.
-fn dock(view: &View, transcript: &Transcript) -> Element {
-    let id = view.id("dock");
-    let open = transcript.messages.iter().flat_map(|message| {
-        let answer = message.answer().filter(|it| it.is_open());
-        let waits =
-            move |answer| Answer::waiting_calls(answer).map(move |it| (message.first, answer, it));
-        answer.into_iter().flat_map(waits)
-    });
-    let sheets = open.map(|(message, answer, call)| {
-        let id = format!("{id}-{message}-{}", call.number);
-        Element::div(&*id)
-            .class("sheet")
-            .attr("role", "alertdialog")
-            .attr("aria-label", "The agent asks for permission")
-            .attr("data-call-id", call.id.as_str())
-            .html(html! {
-                (question(view, &format!("{id}-v"), call, answer.commentary(call)))
-                // The composer, which has the other, is not there meanwhile.
-                button.quiet.halt type="button" data-action="cancel" { (icon("stop")) " Stop the agent" }
-            })
-    });
-    Element::div(&*id).class("dock").children(sheets)
 }
 
 pub(crate) fn state_id(state: SessionState) -> &'static str {

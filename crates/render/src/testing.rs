@@ -4,11 +4,12 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use transcript::{Record, Seq, SessionId, Transcript, stream};
+use transcript::{Part, Record, Seq, SessionId, Transcript, stream};
 
 use crate::conversation::{Reach, messages};
 pub use crate::dom::Node;
 use crate::dom::{difference, element};
+use crate::message::part_id;
 use crate::surroundings::Surroundings;
 use crate::{Bodies, Live, Op, View};
 
@@ -26,8 +27,9 @@ pub(crate) fn window(transcript: &Transcript, shown: Range<usize>) -> Node {
     let view = view();
     let reach = if shown.end == transcript.messages.len() { Reach::End } else { Reach::Part };
     let list = messages(&view, &transcript.messages[shown], reach);
-    let Surroundings { heading, sequence, queue, now, dock } = Surroundings::new(&view, transcript);
-    let parts = [&heading, &sequence, &list, &queue, &now, &dock];
+    let around = Surroundings::new(&view, transcript);
+    let Surroundings { heading, sequence, queue, suggestion, now, dock } = around;
+    let parts = [&heading, &sequence, &list, &queue, &suggestion, &now, &dock];
     element("page", &parts.map(crate::Element::to_html).concat())
 }
 
@@ -91,5 +93,36 @@ pub fn check_ids(records: &[Record]) {
         page(&Transcript::replay(records)).elements().iter().filter_map(|it| it.attribute("id"))
     {
         assert!(seen.insert(id.to_owned()), "{id} is there twice");
+    }
+}
+
+/// No words of an answer are out of reach in any look. Final text stands open in all of them. Text that led to
+/// a call does in all but `widget`, where the message's activity line opens it; so that line must be there. An
+/// answer that has ended and says anything has final text. (The stylesheet's side of this is checked in the
+/// browser.)
+pub fn check_words(records: &[Record]) {
+    let transcript = Transcript::replay(records);
+    let page = page(&transcript);
+    let elements = page.elements();
+    let find = |id: &str| elements.iter().find(|it| it.attribute("id") == Some(id));
+    for message in &transcript.messages {
+        let Some(answer) = message.answer() else { continue };
+        let id = view().message_id(message);
+        let article = find(&id).unwrap_or_else(|| panic!("{id} is not drawn"));
+        let has_line = article.attribute("data-activity") != Some("none");
+        let mut finals = 0;
+        for (idx, part) in answer.parts.iter().enumerate() {
+            if !part.kind.has_words() {
+                continue;
+            }
+            let text = find(&part_id(&id, idx)).unwrap_or_else(|| panic!("a text of {id} is lost"));
+            let is_led = text.has_class("commentary");
+            assert!(!is_led || has_line, "nothing opens a text of {id}");
+            assert!(!text.has_class("leaked") && !text.has_class("discarded"), "{id}");
+            finals += usize::from(text.has_class("final") && part.parent.is_none());
+        }
+        let says = |part: &Part| part.kind.has_words() && part.parent.is_none();
+        let says = answer.parts.iter().any(says);
+        assert!(answer.is_open() || !says || finals > 0, "{id} has words and no answer");
     }
 }

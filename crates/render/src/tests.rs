@@ -3,9 +3,11 @@
 mod approvals;
 mod badges;
 mod bodies;
+mod cards;
 mod corpus;
 mod files;
 mod laws;
+mod parts;
 mod programs;
 mod search;
 mod words;

@@ -3,15 +3,21 @@
 
 mod asked;
 mod found;
+mod headline;
+mod rest;
 mod told;
+
+use std::borrow::Cow;
 
 use serde_json::Value;
 use transcript::Call;
 
 use crate::json;
 use crate::view::one_line;
+use rest::Rest;
 
 pub(crate) use asked::{asked, in_body, proposed};
+pub(crate) use headline::{Headline, headline};
 pub(crate) use told::told;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,16 +83,18 @@ impl Kind {
 
 /// The command, path, address or pattern: what a person wants to see first.
 pub(crate) fn subject(call: &Call) -> Option<String> {
-    let arguments = arguments(call)?;
+    let mut rest = Rest::of(arguments(call)?);
     let names: &[&str] = match Kind::of(&call.name) {
-        Kind::Shell => return Some(one_line(&command_text(arguments)?, 200).into_owned()),
-        Kind::Read | Kind::List | Kind::Edit | Kind::Write => PATHS,
-        Kind::Search => &["pattern", "query", "glob", "regex"],
-        Kind::Fetch => &["url", "query"],
+        Kind::Shell => {
+            return Some(one_line(&command_text(&call.name, &mut rest)?, 200).into_owned());
+        }
+        Kind::Read | Kind::List | Kind::Edit | Kind::Write => paths(&call.name),
+        Kind::Search => PATTERNS,
+        Kind::Fetch => ADDRESSES,
         Kind::Agent => &["agent", "agentId", "subagent_type", "description"],
         Kind::Plan | Kind::Agents | Kind::Other => return None,
     };
-    first_text(arguments, names).map(|it| one_line(it, 200).into_owned())
+    rest.text(names).map(|it| one_line(it, 200).into_owned())
 }
 
 /// A file that a call has read or written.
@@ -99,15 +107,21 @@ pub(crate) struct File {
 pub(crate) fn file(call: &Call) -> Option<File> {
     match Kind::of(&call.name) {
         Kind::Read => Some(File { path: subject(call)?, content: result_text(call)?.to_owned() }),
-        Kind::Write => written(arguments(call)?),
+        Kind::Write => {
+            let (path, content) = written(&call.name, &mut Rest::of(arguments(call)?))?;
+            Some(File { path: path.to_owned(), content: content.to_owned() })
+        }
         _ => None,
     }
 }
 
-fn written(arguments: &Value) -> Option<File> {
-    let path = first_text(arguments, PATHS)?.to_owned();
-    let content = first_text(arguments, &["content", "text", "contents", "new_source"])?.to_owned();
-    Some(File { path, content })
+fn written<'a>(tool: &str, rest: &mut Rest<'a>) -> Option<(&'a str, &'a str)> {
+    let names = match tool {
+        "write_file" => &["text", "content", "contents", "new_source"],
+        "NotebookEdit" => &["new_source", "content", "text", "contents"],
+        _ => &["content", "text", "contents", "new_source"],
+    };
+    Some((rest.text(paths(tool))?, rest.text(names)?))
 }
 
 fn result(call: &Call) -> Option<&Value> {
@@ -117,7 +131,8 @@ fn result(call: &Call) -> Option<&Value> {
 /// What was asked, as text: the command or the file, else all arguments.
 pub(crate) fn text(call: &Call) -> String {
     let value = arguments(call);
-    let command = value.filter(|_| Kind::of(&call.name) == Kind::Shell).and_then(command_text);
+    let shell = value.filter(|_| Kind::of(&call.name) == Kind::Shell);
+    let command = shell.and_then(|it| command_text(&call.name, &mut Rest::of(it)));
     let written = || file(call).filter(|_| Kind::of(&call.name) == Kind::Write);
     let text = command.or_else(|| Some(written()?.content));
     text.unwrap_or_else(|| json::indented(&call.input().whole().unwrap_or_default()))
@@ -132,7 +147,21 @@ fn result_text_of(result: &Value) -> Option<&str> {
     result.as_str().or_else(|| first_text(result, &["text", "content", "output", "stdout"]))
 }
 
-const PATHS: &[&str] = &["path", "file_path", "filePath", "notebook_path", "filename", "dir"];
+const PATTERNS: &[&str] = &["pattern", "query", "glob", "regex"];
+const ADDRESSES: &[&str] = &["url", "query"];
+
+/// Argument names of a path; the name that the tool itself reads comes first.
+fn paths(tool: &str) -> &'static [&'static str] {
+    match tool {
+        "Read" | "Write" | "Edit" | "MultiEdit" => {
+            &["file_path", "path", "filePath", "notebook_path", "filename", "dir"]
+        }
+        "NotebookRead" | "NotebookEdit" => {
+            &["notebook_path", "file_path", "path", "filePath", "filename", "dir"]
+        }
+        _ => &["path", "file_path", "filePath", "notebook_path", "filename", "dir"],
+    }
+}
 
 fn arguments(call: &Call) -> Option<&Value> {
     let is_done = call.arguments_done;
@@ -143,20 +172,30 @@ fn first_text<'a>(arguments: &'a Value, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| arguments.get(name)?.as_str())
 }
 
-fn command_text(arguments: &Value) -> Option<String> {
-    let command = arguments.get("command").or_else(|| arguments.get("cmd"))?;
-    match command {
-        Value::String(text) => Some(text.clone()),
-        Value::Array(words) => {
-            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
-            // `bash -lc SCRIPT` is the script.
-            match &words[..] {
-                [shell, flag, script] if shell.ends_with("sh") && flag.starts_with('-') => {
-                    Some((*script).to_owned())
-                }
-                _ => Some(words.join(" ")),
-            }
-        }
-        _ => None,
+/// A line for a shell, or the words of a command, which are quoted where they have to be.
+fn command_text(tool: &str, rest: &mut Rest<'_>) -> Option<String> {
+    let names = if tool == "exec_command" { ["cmd", "command"] } else { ["command", "cmd"] };
+    let is_words = |it: &Value| it.as_array().is_some_and(|it| it.iter().all(Value::is_string));
+    let command = rest.take(&names, |it| it.is_string() || is_words(it))?;
+    if let Some(line) = command.as_str() {
+        return Some(line.to_owned());
+    }
+    let words: Vec<&str> = command.as_array()?.iter().filter_map(Value::as_str).collect();
+    Some(match words[..] {
+        [shell, "-c" | "-lc", script] if SHELLS.contains(&shell) => script.to_owned(),
+        _ => words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" "),
+    })
+}
+
+/// Those whose script is shown without them.
+const SHELLS: [&str; 7] =
+    ["bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh", "/usr/bin/bash"];
+
+/// As one word for a shell.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "/._-+=:,@%".contains(it);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.into(),
+        false => format!("'{}'", word.replace('\'', r"'\''")).into(),
     }
 }

@@ -8,14 +8,14 @@ pub(crate) fn dialog(formats: &[(&str, &str)]) -> Markup {
             form method="dialog" {
                 h2 #import-title { "Import conversations" }
                 label {
-                    span { "Written by" }
+                    span { "Format" }
                     select #format { @for (word, name) in formats { option value=(word) { (name) } } }
                 }
                 label { span { "Files" } input #transcripts type="file" accept=".jsonl,.json" multiple; }
                 p.hint {
                     "Claude Code keeps them in " code { "~/.claude/projects" } ", Codex in "
                     code { "~/.codex/sessions" } ", Pi in " code { "~/.pi/agent/sessions" }
-                    ". What is here already is not added again, and nothing starts because of an import."
+                    ". Duplicates are skipped. Importing never starts an agent."
                 }
                 ul #imported role="status" {}
                 div.buttons { button.primary type="submit" { "Done" } }

@@ -177,7 +177,12 @@ impl Element {
         }
     }
 
-    fn attribute(&self, name: &str) -> Option<&String> {
+    /// Whether both have the same children, whatever is in those.
+    pub(crate) fn holds_the_same(&self, other: &Self) -> bool {
+        self.children.iter().map(Node::id).eq(other.children.iter().map(Node::id))
+    }
+
+    pub(crate) fn attribute(&self, name: &str) -> Option<&String> {
         self.attributes.iter().find(|(it, _)| *it == name).map(|(_, value)| value)
     }
 

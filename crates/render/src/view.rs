@@ -9,11 +9,11 @@ use transcript::{Answer, Body, Call, ExchangeId, Message, ResponseId, Seq, Sessi
 
 use crate::escape::in_address;
 use crate::exchange::Peers;
-use crate::room::{Extent, HEAD, INLINE_MAX, Room};
+use crate::room::{Extent, HEAD, INLINE_MAX, Remainder, Room};
 use crate::tool::File;
 use crate::tree::Element;
 use crate::words::{count, size};
-use crate::{ansi, code, tool, whole};
+use crate::{ansi, code, long, tool, whole};
 
 /// How much of its end is shown of a text that is cut.
 const TAIL: usize = 2_000;
@@ -23,7 +23,7 @@ const TAIL: usize = 2_000;
 pub struct View {
     pub(crate) session: SessionId,
     short: String,
-    bodies: Bodies,
+    pub(crate) bodies: Bodies,
     files: Files,
     /// Where an agent works whose session does not say so.
     pub(crate) folder: Option<String>,
@@ -141,6 +141,11 @@ impl View {
         format!("/api/sessions/{}/calls/{call}/output?stream={stream}", self.session)
     }
 
+    /// Where the words of an answer are, as the agent wrote them.
+    pub(crate) fn answer_url(&self, run: &ResponseId) -> String {
+        format!("/api/sessions/{}/answers/{}?format=text", self.session, in_address(run.as_str()))
+    }
+
     /// Where to read what the agent's program wrote of it.
     pub(crate) fn raw_url(&self, of: RawOf<'_>) -> Option<String> {
         let of = match of {
@@ -154,8 +159,8 @@ impl View {
     pub(crate) fn raw_link(&self, id: &str, first: Seq) -> Option<Element> {
         let link = Element::new("a", format!("{id}-lines")).class("raw-link");
         let link = link.attr("href", self.raw_url(RawOf::Part(first))?).attr("target", "_blank");
-        let link = link.attr("rel", "noopener").attr("title", "What the program wrote");
-        Some(link.attr("aria-label", "What the program wrote"))
+        let link = link.attr("rel", "noopener").attr("title", "Raw output");
+        Some(link.attr("aria-label", "Raw output"))
     }
 
     /// A body as plain text that grows, or its ends and the way to the rest.
@@ -163,8 +168,7 @@ impl View {
         let element = Element::div(id).attr("data-stream", kind.word()).attr("tabindex", "0");
         if let Some(text) = inline(body) {
             let element = element.class("body");
-            let has_controls = text.contains(['\x1b', '\r', '\x08']);
-            return if has_controls && kind.is_output() {
+            return if kind.is_output() && ansi::has_controls(&text) {
                 element.pieces(ansi::lines(&text, id))
             } else {
                 element.text(&text)
@@ -195,11 +199,30 @@ impl View {
             Bodies::Whole => draw(&mut Room::new(Extent::Whole))?,
             Bodies::Cut => {
                 let beginning = draw(&mut Room::new(Extent::Beginning))?;
-                let all = format!("Show all ({})", size(whole_size(call, kind)));
-                html! { div.edge { (beginning) } (self.gap(call, kind, &all)) }
+                let bytes = whole_size(call, kind);
+                let all = format!("Show all ({})", size(bytes));
+                html! { div.edge { (beginning) } (self.gap(call, kind, &all, bytes, 0)) }
             }
         };
         Some(Element::div(id).class(format!("{class} cut")).html(drawn))
+    }
+
+    /// The arguments to decide about: whole, or both ends of each long text with a link to the rest.
+    pub(crate) fn decision(&self, id: &str, call: &Call) -> Element {
+        let (url, bytes) = (self.body_url(call, BodyKind::Question), call.arguments.bytes());
+        let mut room = Room::for_decision(Some(Remainder { url, bytes }));
+        let drawn = match tool::proposed(call, &mut room) {
+            Some(drawn) => drawn,
+            None => html! { div.body { (unreadable(call, &mut room)) } },
+        };
+        let element = Element::div(id);
+        if room.was_enough() {
+            return element.class("view").html(drawn);
+        }
+        element.class("view cut").html(html! {
+            div.edge { (drawn) }
+            button.quiet.show-less type="button" data-action="show-less" { "Show less" }
+        })
     }
 
     /// A file's content. Its colours cost more than the rest of a page and most blocks stay closed, so
@@ -217,21 +240,29 @@ impl View {
 
     fn ends(&self, call: &Call, kind: BodyKind, body: &Body) -> Markup {
         let (head, tail) = (head(body.head()), tail(body.tail()));
-        let words = format!("Show all {} ({})", count(body.lines(), "line"), size(body.bytes()));
+        let (bytes, lines) = (body.bytes(), body.lines());
+        let words = format!("Show all {} ({})", count(lines, "line"), size(bytes));
         html! {
             div.edge { (head) }
-            (self.gap(call, kind, &words))
+            (self.gap(call, kind, &words, bytes, lines))
             div.edge { (tail) }
         }
     }
 
-    fn gap(&self, call: &Call, kind: BodyKind, words: &str) -> Markup {
-        html! {
-            p.gap {
-                a.show-all href=(self.body_url(call, kind)) data-action="show-all" { (words) }
-                button.quiet.show-less type="button" data-action="show-less" { "Show less" }
-            }
-        }
+    fn gap(&self, call: &Call, kind: BodyKind, words: &str, bytes: u64, lines: u64) -> Markup {
+        let links = long::show_all(&self.body_url(call, kind), words, bytes, lines);
+        html! { p.gap { (links) } }
+    }
+}
+
+/// Arguments that are no JSON object, or too long for one to be kept.
+pub(crate) fn unreadable(call: &Call, room: &mut Room) -> Markup {
+    let body = &call.arguments;
+    match (body.whole(), inline(body)) {
+        (_, Some(text)) => room.shown(&text),
+        (Some(text), None) if room.extent == Extent::Whole => room.shown(&text),
+        (Some(text), None) => room.most_of(&text, &text),
+        (None, None) => room.most_of(body.head(), body.tail()),
     }
 }
 
@@ -240,11 +271,15 @@ fn short(id: &str) -> String {
     if id.len() <= 8 {
         return id.to_owned();
     }
-    // FNV-1a: the same on every machine and in every version.
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = fnv1a(id);
     format!("{:08x}", (hash >> 32) ^ (hash & 0xffff_ffff))
+}
+
+/// FNV-1a hash of a text: the same on every machine and in every version.
+pub(crate) fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 impl BodyKind {

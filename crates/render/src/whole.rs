@@ -3,12 +3,13 @@
 use maud::{Markup, html};
 use transcript::{Body, Call, Message, SessionId};
 
-use crate::call::{body_id, edited};
+use crate::call::body_id;
+use crate::card::edited;
 use crate::message::part_id;
 use crate::room::{Extent, Room};
 use crate::tool::{self, File};
-use crate::view::{Bodies, BodyKind, View, call_of};
-use crate::{ansi, badge, code, json};
+use crate::view::{Bodies, BodyKind, View, call_of, unreadable};
+use crate::{ansi, badge, code, json, long};
 
 /// A text as it is; empty where there is none.
 pub fn whole_text(call: &Call, kind: BodyKind) -> String {
@@ -28,7 +29,7 @@ pub fn whole_text(call: &Call, kind: BodyKind) -> String {
 }
 
 /// The same as HTML that the page puts beside what it has shown until then, and an exported file in its
-/// place.
+/// place; the way to the text where it is too much for a page.
 pub fn whole_body(session: &SessionId, message: &Message, call: &Call, kind: BodyKind) -> String {
     let id = View::new(session.clone(), Bodies::Whole).message_id(message);
     let answer = message.answer();
@@ -36,14 +37,23 @@ pub fn whole_body(session: &SessionId, message: &Message, call: &Call, kind: Bod
         (0..it.parts.len()).find(|&idx| call_of(it, idx).is_some_and(|it| it.id == call.id))
     });
     let id = body_id(&part_id(&id, idx.unwrap_or_default()), kind);
+    let all = whole_text(call, kind);
+    let (bytes, lines) = (all.len() as u64, all.lines().count() as u64);
+    if kind != BodyKind::Edit && !long::is_drawable(bytes, lines) {
+        let url = View::new(session.clone(), Bodies::Cut).body_url(call, kind);
+        return html! { p.gap { (long::show_all(&url, "", bytes, lines)) } }.into_string();
+    }
     let room = &mut Room::new(Extent::Whole);
     let drawn = match kind {
         BodyKind::Edit => Some(edited(call)),
         BodyKind::Asked => tool::asked(call, room, tool::in_body),
-        BodyKind::Question => tool::proposed(call, room),
+        BodyKind::Question => {
+            let room = &mut Room::for_decision(None);
+            tool::proposed(call, room).or_else(|| Some(unreadable(call, room)))
+        }
         BodyKind::Told => tool::told(&id, call, room, tool::in_body),
         BodyKind::File => tool::file(call).map(|it| file(&it)),
-        _ => Some(text(&id, kind, &whole_text(call, kind))),
+        _ => Some(text(&id, kind, &all)),
     };
     drawn.map(Markup::into_string).unwrap_or_default()
 }
@@ -56,8 +66,9 @@ pub(crate) fn file(file: &File) -> Markup {
 pub(crate) fn text(id: &str, kind: BodyKind, text: &str) -> Markup {
     html! {
         div.edge {
-            @if kind.is_output() { (ansi::html(text, id)) }
-            @else { (json::pretty(text)) }
+            @if !kind.is_output() { (json::pretty(text)) }
+            @else if ansi::has_controls(text) { (ansi::html(text, id)) }
+            @else { (text) }
         }
     }
 }

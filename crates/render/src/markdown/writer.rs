@@ -70,7 +70,15 @@ struct Image {
 /// Code or raw HTML that is being collected.
 struct Literal {
     text: String,
-    code: Option<(Option<Language>, FenceState)>,
+    code: Option<Fenced>,
+}
+
+/// Properties of a code block that are known before its text.
+struct Fenced {
+    language: Option<Language>,
+    /// The language's name; of one that is not known, as it was written.
+    word: String,
+    state: FenceState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -311,12 +319,19 @@ impl<'a> Writer<'a> {
         let first_line = source.find('\n').map_or(source.len(), |it| it + 1);
         self.text_end = range.start + first_line;
         let code = match kind {
-            CodeBlockKind::Indented => (None, FenceState::Complete),
+            CodeBlockKind::Indented => {
+                Fenced { language: None, word: String::new(), state: FenceState::Complete }
+            }
             CodeBlockKind::Fenced(info) => {
                 let is_closed = is_closed_fence(source, self.frames.is_empty());
                 let is_complete = is_closed || self.footnotes.is_some();
                 let state = if is_complete { FenceState::Complete } else { FenceState::Open };
-                (code::language_of_fence(info), state)
+                let language = code::language_of_fence(info);
+                let word = match language {
+                    Some(language) => language.name(),
+                    None => code::word_of_fence(info),
+                };
+                Fenced { language, word: word.to_owned(), state }
             }
         };
         self.literal = Some(Literal { text: String::new(), code: Some(code) });

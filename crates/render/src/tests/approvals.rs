@@ -8,12 +8,12 @@ use crate::dom::{Node, element};
 use crate::surroundings::Surroundings;
 use crate::{Bodies, BodyKind, View, export_markdown, whole_body, whole_text};
 
-fn transcript(events: &[Value]) -> Transcript {
+pub(super) fn transcript(events: &[Value]) -> Transcript {
     replay(Transcript::default(), events)
 }
 
 /// A run of these events, a second apart.
-fn replay(mut transcript: Transcript, events: &[Value]) -> Transcript {
+pub(super) fn replay(mut transcript: Transcript, events: &[Value]) -> Transcript {
     let start = json!({"type": "run_start", "agent": "demo", "trigger": "user"});
     for (idx, event) in [&start].into_iter().chain(events).enumerate() {
         let mut record = event.clone();
@@ -26,7 +26,7 @@ fn replay(mut transcript: Transcript, events: &[Value]) -> Transcript {
     transcript
 }
 
-fn call(tool: &str, arguments: &Value) -> Vec<Value> {
+pub(super) fn call(tool: &str, arguments: &Value) -> Vec<Value> {
     vec![
         json!({"type": "tool_call_start", "callId": "r.1", "toolName": tool, "executor": "server"}),
         json!({"type": "tool_arguments_done", "callId": "r.1", "arguments": arguments.to_string(),
@@ -34,13 +34,13 @@ fn call(tool: &str, arguments: &Value) -> Vec<Value> {
     ]
 }
 
-fn asked(options: Value) -> Value {
+pub(super) fn asked(options: Value) -> Value {
     let mut all = json!({"scopes": ["once", "session", "always"], "canEdit": true});
     all.as_object_mut().unwrap().extend(options.as_object().cloned().unwrap_or_default());
     json!({"type": "tool_approval_requested", "callId": "r.1", "options": all})
 }
 
-fn result(ok: bool, result: Value) -> Value {
+pub(super) fn result(ok: bool, result: Value) -> Value {
     json!({"type": "tool_result", "callId": "r.1", "toolName": "", "ok": ok, "result": result})
 }
 
@@ -49,18 +49,18 @@ fn view() -> View {
 }
 
 /// The texts of the elements of a class, in order.
-fn texts(page: &Node, class: &str) -> Vec<String> {
+pub(super) fn texts(page: &Node, class: &str) -> Vec<String> {
     let has_class = |node: &&&Node| {
         node.attribute("class").is_some_and(|it| it.split(' ').any(|it| it == class))
     };
     page.elements().iter().filter(has_class).map(|it| it.text()).collect()
 }
 
-fn conversation(transcript: &Transcript) -> Node {
+pub(super) fn conversation(transcript: &Transcript) -> Node {
     element("page", &messages(&view(), &transcript.messages, Reach::End).to_html())
 }
 
-fn sheet(transcript: &Transcript) -> Node {
+pub(super) fn card(transcript: &Transcript) -> Node {
     element("page", &Surroundings::new(&view(), transcript).dock.to_html())
 }
 
@@ -112,7 +112,7 @@ fn what_will_run_stands_before_what_the_agent_says_about_it() {
     ];
     events.extend(call("shell", &json!({"command": "rm -r build"})));
     events.push(asked(json!({"reason": "Need to `clean` up"})));
-    let text = sheet(&transcript(&events)).text();
+    let text = card(&transcript(&events)).text();
     let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words:?} in {text}"));
     assert!(place("rm -r build") < place("Need to clean up"));
     assert!(place("Need to clean up") < place("word word"));
@@ -124,13 +124,44 @@ fn what_an_answer_for_good_covers_is_said_before_it_is_given() {
     let covered = |tool: &str, covers: &str| {
         let mut events = call(tool, &json!({}));
         events.push(asked(json!({"covers": covers})));
-        texts(&sheet(&transcript(&events)), "covers").concat()
+        texts(&card(&transcript(&events)), "covers").concat()
     };
-    let said = covered("shell", "shell: rm -r build");
-    assert_eq!(said, "For this session and always: exactly the command rm -r build.");
-    assert!(covered("write_file", "write_file: src/").contains("for files in src/"));
-    assert!(covered("http_get", "http_get: https://a.example").contains("for https://a.example"));
-    assert!(covered("Deploy", "Deploy").contains("every call of Deploy, whatever its arguments"));
+    let covers = |tool: &str, calls: Value| {
+        json!({"agent": "demo", "workspace": "/w", "tool": tool, "calls": calls}).to_string()
+    };
+    let command = |options: Value| json!({"command": {"text": "rm -r build", "options": options}});
+    let both = "“Session” and “Always” apply to";
+    for (tool, calls, said) in [
+        ("shell", command(json!({})), "exactly this command."),
+        (
+            "Bash",
+            command(json!({"dangerouslyDisableSandbox": true, "cwd": "/x", "pty": 1})),
+            "exactly this command, run in /x, outside the sandbox, with pty = 1.",
+        ),
+        ("write_file", json!({"folder": "src"}), "write_file for any file directly in src/."),
+        ("Edit", json!({"folder": "."}), "Edit for any file directly in the workspace folder."),
+        (
+            "http_get",
+            json!({"origin": "https://a.example"}),
+            "http_get for any address of https://a.example.",
+        ),
+        ("Deploy", json!("all"), "every call of Deploy, whatever its arguments."),
+    ] {
+        assert_eq!(covered(tool, &covers(tool, calls)), format!("{both} {said}"));
+    }
+    assert!(covered("shell", "shell: rm -r build").contains("earlier version"));
+}
+
+#[test]
+fn call_allowed_by_a_grant_says_which() {
+    let covers = json!({"agent": "demo", "workspace": "/w", "tool": "shell", "calls": {"command": {"text": "make"}}});
+    for (scope, said) in [("session", "for this session"), ("always", "always")] {
+        let mut events = call("shell", &json!({"command": "make"}));
+        events.push(json!({"type": "tool_granted", "callId": "r.1", "scope": scope, "covers": covers.to_string()}));
+        let text = conversation(&transcript(&events)).text();
+        let line = format!("Allowed by your rule: {said}, exactly this command");
+        assert!(text.contains(&line), "{text}");
+    }
 }
 
 #[test]
@@ -138,12 +169,13 @@ fn a_question_about_a_file_says_what_it_would_write_over() {
     let question = |target: Value| {
         let mut events = call("write_file", &json!({"path": "a.txt", "text": "one\ntwo\n"}));
         events.push(asked(json!({ "target": target })));
-        sheet(&transcript(&events))
+        card(&transcript(&events))
     };
     let new = question(json!({"path": "/w/a.txt"}));
-    assert!(new.text().contains("/w/a.txt") && new.text().contains("A new file, 2 lines"));
+    assert!(new.text().contains("Create /w/a.txt") && new.text().contains("A new file, 2 lines"));
     let there = question(json!({"path": "/w/a.txt", "size": 9, "text": "one\nthree\n"}));
-    assert!(there.text().contains("Writes over the file that is there"));
+    assert!(there.text().contains("Overwrite /w/a.txt"), "{}", there.text());
+    assert!(there.text().contains("Overwrites the existing file"));
     assert_eq!(texts(&there, "diff-removed").concat(), "-three");
     assert_eq!(texts(&there, "diff-added").concat(), "+two");
     let long = question(json!({"path": "/w/a.txt", "size": 3_400_000}));
@@ -159,7 +191,7 @@ fn the_line_says_denied_for_denied_and_leaves_out_the_time_it_waited() {
                        "error": {"code": "tool_denied", "message": "no"}}));
     events.push(json!({"type": "run_finish", "status": "completed", "durationMs": 3200}));
     let page = conversation(&transcript(&events));
-    assert_eq!(texts(&page, "words"), ["Used 1 tool · 1 denied · 2.2s · waited 1.0s for you"]);
+    assert_eq!(texts(&page, "words"), ["1 call denied · 2.2s · waited 1.0s for you"]);
     assert!(texts(&page, "failed").is_empty());
 }
 
@@ -189,7 +221,7 @@ fn a_folder_that_was_listed_shows_what_is_in_it() {
     assert_eq!(shown, "src/a.txt12 B");
 }
 
-/// However long it is, a person sees how it begins, can see all of it, and can change all of it.
+/// However long it is, a person sees how it begins and ends, can see all of it, and can change all of it.
 #[test]
 fn nobody_is_asked_about_what_they_cannot_see() {
     for n in [10, 1500, 5000] {
@@ -216,12 +248,12 @@ fn nobody_is_asked_about_what_they_cannot_see() {
         for (tool, arguments, options) in asked_for {
             let mut events = call(tool, &arguments);
             events.push(asked(options));
-            let page = sheet(&transcript(&events));
+            let page = card(&transcript(&events));
             let when = format!("{tool}, {n} lines");
             assert!(page.text().contains("line 3 of it;"), "{when}");
+            assert!(page.text().contains(&last), "{when}: the end is in view");
             let links = page.elements().into_iter().filter(|it| it.has_class("show-all"));
             let cut = links.filter_map(|it| it.attribute("href")).collect::<Vec<_>>();
-            assert!(!cut.is_empty() || page.text().contains(&last), "{when}");
             assert_eq!(cut.is_empty(), n == 10, "{when}");
 
             let whole = replay(Transcript::whole(), &events);
@@ -245,8 +277,8 @@ fn what_was_written_over_is_said_of_a_long_text_too() {
     let new = old.replace("line 500 ", "a line ");
     let mut events = call("write_file", &json!({"path": "a.txt", "text": new}));
     events.push(asked(json!({"target": {"path": "/w/a.txt", "size": old.len(), "text": old}})));
-    let page = sheet(&transcript(&events));
-    assert!(page.text().contains("Writes over the file that is there"));
+    let page = card(&transcript(&events));
+    assert!(page.text().contains("Overwrites the existing file"));
     assert_eq!(texts(&page, "diff-removed"), ["-line 500 of the file"]);
     assert_eq!(texts(&page, "diff-added"), ["+a line of the file"]);
     assert_eq!(texts(&page, "show-all"), [""; 0]);
@@ -277,7 +309,8 @@ fn why_a_call_was_tried_again_stands_in_its_block_and_its_time_beside_its_name()
     let error = json!({"code": "tool_error", "message": "the index is busy"});
     events.push(json!({"type": "tool_retry", "callId": "r.1", "attempt": 2, "maxAttempts": 3, "error": error}));
     let page = conversation(&transcript(&events));
-    assert_eq!(texts(&page, "retrying"), ["Retrying (2/3)"]);
+    // In the line of the answer, and in the block.
+    assert_eq!(texts(&page, "retrying"), ["⟳ Retrying (2/3)"; 2]);
     assert_eq!(texts(&page, "attempts"), ["Before attempt 2 of 3: the index is busy tool_error"]);
     let mut told = result(true, json!("found"));
     told["durationMs"] = json!(250);
@@ -287,7 +320,7 @@ fn why_a_call_was_tried_again_stands_in_its_block_and_its_time_beside_its_name()
     assert_eq!(texts(&page, "attempts").len(), 1, "also when it has ended");
 }
 
-fn attributes<'a>(page: &'a Node, name: &str) -> Vec<&'a str> {
+pub(super) fn attributes<'a>(page: &'a Node, name: &str) -> Vec<&'a str> {
     page.elements().iter().filter_map(|it| it.attribute(name)).collect()
 }
 
@@ -296,10 +329,10 @@ fn what_cannot_be_changed_can_be_denied_with_a_correction() {
     for can_edit in [true, false] {
         let mut events = call("shell", &json!({"command": "ls"}));
         events.push(asked(json!({"canEdit": can_edit})));
-        let page = conversation(&transcript(&events));
+        let page = card(&transcript(&events));
         let actions = attributes(&page, "data-action");
         assert_eq!(actions.contains(&"correct"), !can_edit);
-        let title = if can_edit { "Change the arguments" } else { "Correct the arguments" };
+        let title = if can_edit { "Edit before running" } else { "Suggest a correction" };
         assert!(texts(&page, "edit")[0].starts_with(title));
         assert_eq!(texts(&page, "edited").len(), 1);
     }
@@ -319,7 +352,7 @@ fn what_a_server_wants_to_know_is_a_form() {
     let form = json!({"message": "Who are you?", "requestedSchema": schema});
     let mut events = call("elicitation", &json!({"serverName": "door"}));
     events.push(asked(json!({"canEdit": false, "form": form})));
-    let page = conversation(&transcript(&events));
+    let page = card(&transcript(&events));
     let fields = attributes(&page, "data-question");
     assert_eq!(fields, ["name", "mail", "age", "colour", "size", "days", "sure"]);
     let kinds = attributes(&page, "data-kind");
@@ -338,7 +371,7 @@ fn a_server_may_send_people_to_the_web() {
     for (url, is_link) in [("https://a.example/<b>", true), ("javascript:alert(1)", false)] {
         let mut events = call("elicitation", &json!({}));
         events.push(asked(json!({"form": {"message": "Sign in", "url": url}})));
-        let page = conversation(&transcript(&events));
+        let page = card(&transcript(&events));
         assert_eq!(attributes(&page, "href").contains(&url), is_link, "{url}");
         assert!(page.text().contains(url));
     }

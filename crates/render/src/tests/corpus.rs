@@ -13,10 +13,85 @@ pub(super) fn logs() -> Vec<(&'static str, Vec<Record>)> {
     let of_all_kinds = ("every event", include_str!("../../../transcript/fixtures/v1.jsonl"));
     let files = logs![
         "approval", "decided", "exchange", "failed", "long", "odd", "queue", "stopped", "subagent",
-        "thinking", "tools",
+        "thinking", "tools", "words",
     ];
     let files = files.into_iter().chain([of_all_kinds]);
-    files.map(|(name, text)| (name, read(text))).chain(long_calls()).collect()
+    let files = files.map(|(name, text)| (name, read(text)));
+    let floods = [("unreadable", unreadable()), ("long words", long_words())];
+    files.chain(long_calls()).chain(floods).collect()
+}
+
+/// Logs that are compared at every pair of prefixes.
+pub(super) fn short_logs() -> impl Iterator<Item = (&'static str, Vec<Record>)> {
+    let is_short =
+        |(name, records): &(&str, Vec<Record>)| records.len() < 80 && *name != "long words";
+    logs().into_iter().filter(is_short)
+}
+
+/// Everything that can be said, longer than a page shows, as it grows.
+pub(super) fn long_words() -> Vec<Record> {
+    let line = "**Words** that are `said`, and nothing else.\n";
+    let long = |n: usize| line.repeat(n * 1024 / line.len() + 1);
+    let unbroken = "ä".repeat(40 * 1024);
+    let mut events = vec![
+        json!({"type": "user_message", "messageId": "m1", "text": long(70)}),
+        json!({"type": "user_message", "messageId": "m2", "text": unbroken, "role": "system"}),
+        json!({"type": "user_message", "messageId": "m3", "text": long(80),
+            "from": {"sessionId": "other", "agent": "demo", "exchangeId": "x", "isAnswer": true}}),
+        json!({"type": "run_start", "agent": "claude", "trigger": "user"}),
+        json!({"type": "step_start", "index": 0}),
+        json!({"type": "thinking_start", "partId": "p0"}),
+    ];
+    let grows = |kind: &str, part: &str| {
+        let delta = format!("{kind}_delta");
+        let delta = move |n| json!({"type": delta, "partId": part, "delta": long(n)});
+        [60, 6, 20].map(delta)
+    };
+    events.extend(grows("thinking", "p0"));
+    events.push(json!({"type": "thinking_done", "partId": "p0", "text": long(97)}));
+    events.push(json!({"type": "text_start", "partId": "p1"}));
+    events.extend(grows("text", "p1"));
+    events.push(json!({"type": "text_done", "partId": "p1", "text": "Short after all."}));
+    events.push(json!({"type": "text_start", "partId": "p2"}));
+    events.push(json!({"type": "text_delta", "partId": "p2", "delta": long(60)}));
+    events.push(json!({"type": "text_done", "partId": "p2", "text": long(90)}));
+    events.extend([
+        json!({"type": "message_steered", "messageId": "m4", "text": long(66), "state": "seen"}),
+        json!({"type": "notice", "level": "info", "text": long(66)}),
+        json!({"type": "notice", "level": "error", "text": long(67)}),
+        json!({"type": "unrecognized", "source": "claude", "raw": unbroken}),
+        json!({"type": "agent_message", "exchangeId": "x1", "direction": "sent", "agent": "demo",
+            "text": long(68)}),
+        json!({"type": "step_finish", "index": 0, "finishReason": "stop"}),
+        json!({"type": "run_finish", "status": "completed", "durationMs": 9}),
+    ]);
+    numbered(events)
+}
+
+pub(super) fn numbered(events: impl IntoIterator<Item = Value>) -> Vec<Record> {
+    let lines = (1..).zip(events).map(|(seq, mut event)| {
+        event["seq"] = json!(seq);
+        event["at"] = json!("2026-11-15T18:44:28.123Z");
+        event["sessionId"] = json!("s");
+        if event["type"] != "user_message" {
+            event["responseId"] = json!("r1");
+        }
+        event.to_string()
+    });
+    read(&lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// A program that prints more lines than anybody can read, some of them counted by one record.
+fn unreadable() -> Vec<Record> {
+    let line = |n: usize| match n {
+        60 => json!({"type": "notice", "level": "info", "text": "in between"}),
+        70 => json!({"type": "unrecognized", "source": "claude", "raw": "line", "lines": 4000}),
+        n => json!({"type": "unrecognized", "source": "claude", "raw": format!("line {n}")}),
+    };
+    let start = json!({"type": "run_start", "agent": "claude", "trigger": "user"});
+    let end = json!({"type": "run_finish", "status": "completed", "durationMs": 9});
+    let events = [start].into_iter().chain((0..80).map(line)).chain([end]);
+    numbered(events)
 }
 
 /// Every view there is, of calls that are too long for a page, and of some that are too long for a transcript.

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use transcript::logs::any_log;
-use transcript::{CallId, Event, Record, SessionId, Transcript, is_of_session};
+use transcript::{CallId, Event, Record, Seq, SessionId, Transcript, is_of_session};
 
 use super::bodies::KINDS;
 use super::corpus;
@@ -11,9 +11,9 @@ use crate::conversation::{Reach, messages};
 use crate::dom::{Changed, Node, element};
 use crate::surroundings::Surroundings;
 use crate::testing::{
-    apply, assert_same, check_any_two, check_every_prefix, check_ids, view, window,
+    apply, assert_same, check_any_two, check_every_prefix, check_ids, check_words, view, window,
 };
-use crate::{Bodies, Files, Live, OpenSession, View, embedded, messages_page, whole_body};
+use crate::{Bodies, Files, Live, OpenSession, View, embedded, html_at, messages_page, whole_body};
 
 #[test]
 #[expect(clippy::print_stdout, reason = "how much was compared is part of the result")]
@@ -30,10 +30,19 @@ fn patches_lead_to_the_page_of_every_prefix() {
 
 #[test]
 fn every_two_pages_of_a_log_are_one_patch_apart() {
-    for (_, records) in corpus::logs().into_iter().filter(|(_, records)| records.len() < 80) {
+    for (_, records) in corpus::short_logs() {
         for n in (0..=records.len()).step_by(9) {
             (0..=n).for_each(|m| check_any_two(&records, m, n));
         }
+    }
+}
+
+/// A text that becomes long, or short again, within one patch.
+#[test]
+fn long_words_are_one_patch_apart() {
+    let records = corpus::long_words();
+    for n in (0..=records.len()).step_by(4) {
+        (0..=n).step_by(3).for_each(|m| check_any_two(&records, m, n));
     }
 }
 
@@ -105,7 +114,7 @@ fn is_well_begun(before: &Transcript, after: &Transcript, record: &Record) -> bo
 #[test]
 fn patches_of_the_last_messages_lead_every_page_to_its_later_self() {
     let mut cuts = 0;
-    for (_, records) in corpus::logs().into_iter().filter(|(_, records)| records.len() < 80) {
+    for (_, records) in corpus::short_logs() {
         for n in (0..=records.len()).step_by(9) {
             cuts += (0..=n).step_by(7).map(|m| check_cuts(&records, m, n)).sum::<usize>();
         }
@@ -165,7 +174,7 @@ fn messages_that_are_loaded_later_look_as_those_of_the_page() {
 #[test]
 fn patches_lead_every_window_to_its_later_self() {
     let mut partial = 0;
-    for (_, records) in corpus::logs().into_iter().filter(|(_, records)| records.len() < 80) {
+    for (_, records) in corpus::short_logs() {
         for n in (0..=records.len()).step_by(9) {
             partial += (0..=n).step_by(7).map(|m| check_windows(&records, m, n)).sum::<usize>();
         }
@@ -208,6 +217,36 @@ proptest! {
     }
 }
 
+/// After its end nothing comes of a run.
+fn as_a_server_ends_it(mut records: Vec<Record>) -> Vec<Record> {
+    let mut ended = std::collections::HashSet::new();
+    records.retain(|it| {
+        let is_told = it.response_id.as_ref().is_none_or(|run| !ended.contains(run));
+        if let Event::RunFinish { .. } = it.event {
+            ended.extend(it.response_id.clone());
+        }
+        is_told
+    });
+    records
+}
+
+#[test]
+fn no_words_are_out_of_reach() {
+    for (_, records) in corpus::logs() {
+        (0..=records.len()).step_by(5).for_each(|cut| check_words(&records[..cut]));
+        check_words(&records);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn no_words_of_a_random_log_are_out_of_reach(records in any_log(60)) {
+        check_words(&as_a_server_ends_it(records));
+    }
+}
+
 #[test]
 fn ids_are_unique() {
     corpus::logs().iter().for_each(|(_, records)| check_ids(records));
@@ -216,6 +255,11 @@ fn ids_are_unique() {
 /// A page in which everything that it would fetch is there, and that leads to nothing that only a server has.
 fn completed(mut page: Node, whole: &Transcript) -> Node {
     let fetched = |address: &str| {
+        if let Some((_, first)) = address.split_once("/texts?first=") {
+            let first = Seq(first.parse().unwrap());
+            let mut found = whole.messages.iter();
+            return found.find_map(|it| html_at(&SessionId::new("s"), it, first)).unwrap();
+        }
         let (_, address) = address.split_once("/calls/").unwrap();
         let (call, stream) = address.split_once("/output?stream=").unwrap();
         let kind = *KINDS.iter().find(|it| Some(it.word()) == stream.split('&').next()).unwrap();

@@ -4,10 +4,15 @@ use maud::{Markup, html};
 use serde_json::Value;
 use transcript::{Call, WriteTarget, weight};
 
-use super::{File, Kind, PATHS, arguments, command_text, first_text, result, written};
+use super::headline::tells;
+use super::rest::Rest;
+use super::{
+    ADDRESSES, File, Kind, PATTERNS, arguments, command_text, first_text, paths, result, written,
+};
 use crate::code;
 use crate::diff::{self, Diff};
 use crate::room::{Extent, Room};
+use crate::visible::{is_invisible, marked};
 use crate::words::{count, size};
 
 /// With `file` for the content of one that it writes; none for a tool that nobody knows, and while the
@@ -17,47 +22,84 @@ pub(crate) fn asked(
     room: &mut Room,
     file: impl Fn(&File, Extent) -> Markup,
 ) -> Option<Markup> {
+    let content = |path: &str, content: &str, room: &mut Room| {
+        let content = room.text(content).to_owned();
+        file(&File { path: path.to_owned(), content }, room.extent)
+    };
+    drawn(call, &mut Rest::of(arguments(call)?), room, content)
+}
+
+/// The content of an approval card, with everything that will reach the tool: in its view, with what it would
+/// write over where that is known, and below it the arguments that the view does not show. None where the
+/// arguments cannot be read.
+pub(crate) fn proposed(call: &Call, room: &mut Room) -> Option<Markup> {
     let arguments = arguments(call)?;
-    let text = |names: &[&str]| first_text(arguments, names);
-    Some(match Kind::of(&call.name) {
-        Kind::Shell => command(arguments, room)?,
-        Kind::Read => path_line(text(PATHS)?, lines(arguments)),
-        Kind::List => path_line(text(PATHS).unwrap_or("."), None),
-        Kind::Edit => changes(call, arguments, room).or_else(|| edit(arguments, room))?,
-        Kind::Write => match changes(call, arguments, room) {
+    let mut rest = Rest::of(arguments);
+    let options = call.approval.as_ref().and_then(|it| it.options.as_ref());
+    let view = match options.and_then(|it| it.target.as_ref()) {
+        Some(target) => overwriting(call, target, &mut rest, room),
+        None => drawn(call, &mut rest, room, judged_content),
+    };
+    if view.is_none() {
+        rest = Rest::of(arguments);
+    }
+    let others = others(&rest.into_fields(), view.is_some(), room);
+    Some(html! { @if let Some(view) = view { (view) } (others) })
+}
+
+/// The arguments that no view shows, each by its name.
+fn others(fields: &[(String, &Value)], has_view: bool, room: &mut Room) -> Markup {
+    let draw = |room: &mut Room, (name, value): &(String, &Value)| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        html! { div.field { code { (marked(name)) } " = " span.value { (room.shown(&text)) } } }
+    };
+    let list = room.ends_of(fields, "argument", draw, |words| words);
+    html! {
+        @if !fields.is_empty() {
+            div.fields { @if has_view { p.meta { "Also:" } } (list) }
+        } @else if !has_view { p.meta { "No arguments" } }
+    }
+}
+
+fn drawn(
+    call: &Call,
+    rest: &mut Rest<'_>,
+    room: &mut Room,
+    content: impl Fn(&str, &str, &mut Room) -> Markup,
+) -> Option<Markup> {
+    let tool = call.name.as_str();
+    Some(match Kind::of(tool) {
+        Kind::Shell => command(call, rest, room)?,
+        Kind::Read => {
+            let path = rest.text(paths(tool))?;
+            subject(call, Some(path), lines(rest).map(|it| html! { (it) }), room)
+        }
+        Kind::List => subject(call, Some(rest.text(paths(tool)).unwrap_or(".")), None, room),
+        Kind::Edit => changes(call, rest, room).or_else(|| edit(call, rest, room))?,
+        Kind::Write => match changes(call, rest, room) {
             Some(changes) => changes,
             None => {
-                let File { path, content } = written(arguments)?;
-                let shown = File { content: room.text(&content).to_owned(), path };
-                html! { (path_line(&shown.path, None)) (file(&shown, room.extent)) }
+                let (path, text) = written(tool, rest)?;
+                html! { (subject(call, Some(path), None, room)) (content(path, text, room)) }
             }
         },
         Kind::Search => {
-            let pattern = room.text(text(&["pattern", "query", "glob", "regex"])?);
+            let pattern = room.shown(rest.text(PATTERNS)?);
+            let path = rest.text(paths(tool));
             html! {
-                p.subject { code { (pattern) } @if let Some(path) = text(PATHS) { " in " code { (path) } } }
+                p.subject { code { (pattern) } @if let Some(path) = path { " in " code { (marked(path)) } } }
             }
         }
-        Kind::Fetch => address(text(&["url", "query"])?, room),
-        Kind::Plan => plan(arguments, room)?,
+        Kind::Fetch => address(call, rest.text(ADDRESSES)?, room),
+        Kind::Plan => plan(rest, room)?,
         Kind::Agent => {
-            let to = text(&["agent", "agentId", "to", "subagent_type", "description"])
-                .unwrap_or("agent");
-            let words = room.text(text(&["prompt", "content", "message", "text"])?);
-            html! { p.subject { "To " b { (to) } } blockquote { (words) } }
+            let to = rest.text(&["agent", "agentId", "to", "subagent_type", "description"]);
+            let words = room.shown(rest.text(&["prompt", "content", "message", "text"])?);
+            html! { p.subject { "To " b { (marked(to.unwrap_or("agent"))) } } blockquote { (words) } }
         }
         Kind::Agents => agents(call, room),
         Kind::Other => return None,
     })
-}
-
-/// What a person is asked to allow: with what it would write over, where that is known.
-pub(crate) fn proposed(call: &Call, room: &mut Room) -> Option<Markup> {
-    let options = call.approval.as_ref().and_then(|it| it.options.as_ref());
-    match options.and_then(|it| it.target.as_ref()) {
-        Some(target) => overwriting(call, target, room),
-        None => asked(call, room, in_body),
-    }
 }
 
 /// Its colours cost more than the rest of a page, so that what is only a beginning has none.
@@ -70,50 +112,80 @@ pub(crate) fn in_body(file: &File, extent: Extent) -> Markup {
     }
 }
 
-fn overwriting(call: &Call, target: &WriteTarget, room: &mut Room) -> Option<Markup> {
-    let File { path, content } = written(arguments(call)?)?;
-    if let (Some(_), Some(text)) = (target.size, &target.text) {
-        let is_all = room.has_all_of(content.len());
-        let diff = diff::texts(text, &content, Some(1));
+/// In colour only where nothing has to be hidden or written out.
+fn judged_content(path: &str, content: &str, room: &mut Room) -> Markup {
+    let is_plain = !content.contains(|it: char| is_invisible(it) && !matches!(it, '\n' | '\t'));
+    let fits = room.extent == Extent::Whole || room.fits(content);
+    html! {
+        div.body.file {
+            @if is_plain && fits { (code::file(path, content)) }
+            @else { pre { code { (room.shown(content)) } } }
+        }
+    }
+}
+
+fn overwriting(
+    call: &Call,
+    target: &WriteTarget,
+    rest: &mut Rest<'_>,
+    room: &mut Room,
+) -> Option<Markup> {
+    let (path, content) = written(&call.name, rest)?;
+    let is_all = room.has_all_of(content.len());
+    let place = (!tells(call, &target.path))
+        .then(|| html! { p.subject { code { (marked(&target.path)) } } });
+    if let (Some(_), Some(text), true) = (target.size, &target.text, is_all) {
+        let diff = diff::texts(text, content, Some(1));
         return Some(html! {
-            (changed(Some(&target.path), is_all.then_some((diff.added, diff.removed))))
-            p.overwrites { "Writes over the file that is there:" }
+            (place.unwrap_or_default())
+            p.subject { "Overwrites the existing file " (counts(&diff)) }
             (diff.html(room))
         });
     }
-    let n_lines = match room.has_all_of(content.len()) {
+    let n_lines = match is_all {
         true => count(content.lines().count() as u64, "line"),
         false => "a long text".to_owned(),
     };
-    let shown = File { content: room.text(&content).to_owned(), path };
     Some(html! {
-        (path_line(&target.path, None))
-        @match target.size {
-            None => p.meta { "A new file, " (n_lines) },
-            Some(bytes) => p.overwrites { "Writes over the file that is there (" (size(bytes)) ") with " (n_lines) ":" },
+        (place.unwrap_or_default())
+        p.subject {
+            @match target.size {
+                None => { "A new file, " (n_lines) },
+                Some(bytes) => { "Overwrites the existing file (" (size(bytes)) ") with " (n_lines) },
+            }
         }
-        (in_body(&shown, room.extent))
+        (judged_content(path, content, room))
     })
 }
 
-fn command(arguments: &Value, room: &mut Room) -> Option<Markup> {
-    let command = command_text(arguments)?;
-    let folder = first_text(arguments, &["workdir", "cwd", "workspace"]);
+fn command(call: &Call, rest: &mut Rest<'_>, room: &mut Room) -> Option<Markup> {
+    let command = command_text(&call.name, rest)?;
+    let folder = rest.text(&["workdir", "cwd", "workspace"]);
+    let folder = folder.filter(|it| !(room.is_decision() && tells(call, it)));
     Some(html! {
-        div.command { span.prompt aria-hidden="true" { "$ " } code { (room.text(&command)) } }
-        @if let Some(folder) = folder { p.meta { "in " code { (folder) } } }
+        div.command { span.prompt aria-hidden="true" { "$ " } code { (room.shown(&command)) } }
+        @if let Some(folder) = folder { p.meta { "in " code { (marked(folder)) } } }
     })
 }
 
-fn path_line(path: &str, lines: Option<String>) -> Markup {
-    html! { p.subject { code { (path) } @if let Some(lines) = lines { " " (lines) } } }
+/// The subject of a call, unless the headline says it, and details.
+fn subject(call: &Call, path: Option<&str>, more: Option<Markup>, room: &Room) -> Markup {
+    let path = path.filter(|it| !(room.is_decision() && tells(call, it)));
+    html! {
+        @if path.is_some() || more.is_some() {
+            p.subject {
+                @if let Some(path) = path { code { (marked(path)) } }
+                @if let Some(more) = more { @if path.is_some() { " " } (more) }
+            }
+        }
+    }
 }
 
-fn lines(arguments: &Value) -> Option<String> {
-    let number = |names: &[&str]| names.iter().find_map(|name| arguments.get(name)?.as_u64());
-    let from = number(&["from_line", "offset"]);
-    let to = number(&["to_line"])
-        .or_else(|| Some(from.unwrap_or(1).saturating_add(number(&["limit"])?).saturating_sub(1)));
+fn lines(rest: &mut Rest<'_>) -> Option<String> {
+    let from = rest.number(&["from_line", "offset"]);
+    let to = rest.number(&["to_line"]).or_else(|| {
+        Some(from.unwrap_or(1).saturating_add(rest.number(&["limit"])?).saturating_sub(1))
+    });
     match (from, to) {
         (None, None) => None,
         (from, Some(to)) => Some(format!("lines {} to {to}", from.unwrap_or(1))),
@@ -121,13 +193,17 @@ fn lines(arguments: &Value) -> Option<String> {
     }
 }
 
-fn address(text: &str, room: &mut Room) -> Markup {
-    let shown = room.text(text);
+fn address(call: &Call, text: &str, room: &mut Room) -> Markup {
+    if room.is_decision() && tells(call, text) {
+        return html! {};
+    }
     let is_address = text.starts_with("https://") || text.starts_with("http://");
+    let can_be_followed = is_address && !room.is_decision();
+    let shown = room.shown(text);
     html! {
         p.subject {
-            @if is_address && shown == text {
-                a href=(text) rel="noopener noreferrer nofollow" target="_blank" { (text) }
+            @if can_be_followed && room.was_enough() {
+                a href=(text) rel="noopener noreferrer nofollow" target="_blank" { (shown) }
             } @else { code { (shown) } }
         }
     }
@@ -135,11 +211,13 @@ fn address(text: &str, room: &mut Room) -> Markup {
 
 /// What a call has changed, as it says itself: with the lines around it and their numbers, which the
 /// arguments do not have.
-fn changes(call: &Call, arguments: &Value, room: &mut Room) -> Option<Markup> {
+fn changes(call: &Call, rest: &mut Rest<'_>, room: &mut Room) -> Option<Markup> {
     let told = told_changes(result(call)?)?;
     let diff = patched(told)?;
-    let counts = room.has_all_of(weight(told)).then_some((diff.added, diff.removed));
-    Some(html! { (changed(first_text(arguments, PATHS), counts)) (diff.html(room)) })
+    let is_all = room.has_all_of(weight(told));
+    let counts = is_all.then(|| counts(&diff));
+    let path = rest.text(paths(&call.name));
+    Some(html! { (subject(call, path, counts, room)) (diff.html(room)) })
 }
 
 /// Claude Code gives hunks, Pi numbered lines.
@@ -167,47 +245,72 @@ fn patched(told: &Value) -> Option<Diff> {
 }
 
 /// One edit, several, a patch, or a list of changed files.
-fn edit(arguments: &Value, room: &mut Room) -> Option<Markup> {
-    let mut is_all = true;
-    let mut is_known = |text: &str| is_all &= room.has_all_of(text.len());
-    if let Some(patch) = first_text(arguments, &["patch", "input", "diff", "unified_diff"]) {
-        is_known(patch);
-        let diff = diff::patch(patch)?;
-        let counts = is_all.then_some((diff.added, diff.removed));
-        return Some(html! { (changed(None, counts)) (diff.html(room)) });
+fn edit(call: &Call, rest: &mut Rest<'_>, room: &mut Room) -> Option<Markup> {
+    if let Some(patch) = rest.text(&["patch", "input", "diff", "unified_diff"]) {
+        let is_all = room.has_all_of(patch.len());
+        let diff = diff::patch(patch).filter(|_| is_all || !room.is_decision());
+        return Some(match diff {
+            Some(diff) => {
+                let counts = is_all.then(|| counts(&diff));
+                html! { (subject(call, None, counts, room)) (diff.html(room)) }
+            }
+            None if room.is_decision() => html! { div.body { (room.shown(patch)) } },
+            None => return None,
+        });
     }
-    let one = |edit: &Value| {
-        let old = first_text(edit, &["old_string", "oldText", "old", "old_text"])?;
-        let new = first_text(edit, &["new_string", "newText", "new", "new_text"])?;
-        is_known(old);
-        is_known(new);
-        Some(diff::texts(old, new, None))
-    };
-    let edits: Vec<Diff> = match arguments.get("edits").and_then(Value::as_array) {
-        Some(edits) => edits.iter().filter_map(one).collect(),
-        None => [arguments].into_iter().filter_map(one).collect(),
-    };
+    let path = rest.text(paths(&call.name));
+    let mut edits = Vec::new();
+    match rest.list(&["edits"]) {
+        Some(list) => {
+            for (idx, item) in list.iter().enumerate() {
+                let (place, mut fields) = (format!("edits[{idx}]"), Rest::of(item));
+                match replacement(&mut fields) {
+                    Some(edit) => {
+                        edits.push(edit);
+                        rest.put_back(&place, fields);
+                    }
+                    None => rest.put_back_value(place, item),
+                }
+            }
+        }
+        None => edits.extend(replacement(rest)),
+    }
     if edits.is_empty() {
         return None;
     }
-    let (added, removed) = (edits.iter().map(|it| it.added), edits.iter().map(|it| it.removed));
-    let counts = is_all.then(|| (added.sum(), removed.sum()));
+    let is_all = edits.iter().fold(true, |is_all, (old, new)| {
+        room.has_all_of(old.len()) & room.has_all_of(new.len()) & is_all
+    });
+    let diffs: Vec<Diff> = edits.iter().map(|(old, new)| diff::texts(old, new, None)).collect();
+    let counts = is_all.then(|| {
+        let (added, removed) = (diffs.iter().map(|it| it.added), diffs.iter().map(|it| it.removed));
+        added_and_removed(added.sum(), removed.sum())
+    });
+    // The difference of two texts that are not all there would be another one.
+    let shows_texts = room.is_decision() && !is_all;
     Some(html! {
-        (changed(first_text(arguments, PATHS), counts))
-        @for edit in &edits { (edit.html(room)) }
+        (subject(call, path, counts, room))
+        @if shows_texts {
+            @for (old, new) in &edits {
+                p.meta { "Replaces" } div.body { (room.shown(old)) }
+                p.meta { "with" } div.body { (room.shown(new)) }
+            }
+        } @else { @for diff in &diffs { (diff.html(room)) } }
     })
 }
 
-/// The counts are those of the whole change, where that is known.
-fn changed(path: Option<&str>, counts: Option<(usize, usize)>) -> Markup {
-    html! {
-        p.subject {
-            @if let Some(path) = path { code { (path) } " " }
-            @if let Some((added, removed)) = counts {
-                span.added { "+" (added) } " " span.removed { "−" (removed) }
-            }
-        }
-    }
+fn replacement<'a>(rest: &mut Rest<'a>) -> Option<(&'a str, &'a str)> {
+    let old = rest.text(&["old_string", "oldText", "old", "old_text"])?;
+    Some((old, rest.text(&["new_string", "newText", "new", "new_text"])?))
+}
+
+/// Added and removed lines of the whole change.
+fn counts(diff: &Diff) -> Markup {
+    added_and_removed(diff.added, diff.removed)
+}
+
+fn added_and_removed(added: usize, removed: usize) -> Markup {
+    html! { span.added { "+" (added) } " " span.removed { "−" (removed) } }
 }
 
 /// Empty while the answer has not come.
@@ -226,20 +329,30 @@ fn agents(call: &Call, room: &mut Room) -> Markup {
     }
 }
 
-fn plan(arguments: &Value, room: &mut Room) -> Option<Markup> {
-    let items = ["todos", "plan", "items"].iter().find_map(|it| arguments.get(it)?.as_array())?;
-    Some(html! {
-        ul.plan {
-            @for item in room.items(items) {
-                @let words = first_text(item, &["content", "step", "text"]).unwrap_or_default();
-                @let (class, state) = match first_text(item, &["status"]) {
-                    Some("completed") => ("done", "done"),
-                    Some("in_progress") => ("now", "now"),
-                    _ if item.get("completed").and_then(Value::as_bool) == Some(true) => ("done", "done"),
-                    _ => ("later", "to do"),
-                };
-                li class=(class) { span.state { (state) } " " (words) }
-            }
+fn plan(rest: &mut Rest<'_>, room: &mut Room) -> Option<Markup> {
+    let items = rest.list(&["todos", "plan", "items"])?;
+    let mut entries = Vec::new();
+    for (idx, item) in room.items(items).iter().enumerate() {
+        let mut fields = Rest::of(item);
+        let words = fields.text(&["content", "step", "text"]);
+        let status = fields.text(&["status"]);
+        let is_done = fields.take(&["completed"], Value::is_boolean) == Some(&Value::Bool(true));
+        entries.push((words.unwrap_or_default(), status, is_done));
+        match item.is_object() {
+            true => rest.put_back(&format!("item {}", idx + 1), fields),
+            false => rest.put_back_value(format!("item {}", idx + 1), item),
         }
-    })
+    }
+    let draw = |room: &mut Room, (words, status, is_done): &(&str, Option<&str>, bool)| {
+        let (class, state) = match status {
+            Some("completed") => ("done", "done"),
+            Some("in_progress") => ("now", "now"),
+            _ if *is_done => ("done", "done"),
+            Some(other) if *other != "pending" && room.is_decision() => ("later", *other),
+            _ => ("later", "to do"),
+        };
+        html! { li class=(class) { span.state { (marked(state)) } " " (room.shown(words)) } }
+    };
+    let list = room.ends_of(&entries, "item", draw, |words| html! { li { (words) } });
+    Some(html! { ul.plan { (list) } })
 }

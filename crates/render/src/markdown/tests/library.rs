@@ -32,7 +32,7 @@ fn raw_html_as_text(event: Event<'_>) -> Event<'_> {
 }
 
 /// Without what the two sides state differently: ids, classes, styles, white space between blocks,
-/// what becomes of links and pictures, and where the text of a tight item stands.
+/// what becomes of links and pictures, what stands around code, and where the text of a tight item stands.
 fn comparable(node: &Node) -> Vec<Node> {
     let Node::Element { name, children, .. } = node else {
         return vec![Node::Text(collapsed(&node.text()))];
@@ -49,11 +49,11 @@ fn comparable(node: &Node) -> Vec<Node> {
     if name == "img" || class == "remote-image" {
         return vec![element_of("img", vec![("alt".to_owned(), picture_text(node))], Vec::new())];
     }
-    if matches!(class, "footnote-back" | "url") {
+    if matches!(class, "footnote-back" | "url" | "code-bar") {
         return Vec::new();
     }
     let children = joined(children.iter().flat_map(comparable).collect());
-    if is_dead || matches!(class, "autolink" | "no-link") {
+    if is_dead || matches!(class, "autolink" | "no-link" | "code-block") {
         return children;
     }
     let attribute = |name: &str| Some((name.to_owned(), node.attribute(name)?.to_owned()));

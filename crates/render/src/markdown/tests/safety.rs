@@ -37,6 +37,9 @@ const ELEMENTS: &[&str] = &[
     "img",
     "input",
     "sup",
+    "button",
+    "svg",
+    "use",
 ];
 
 const CLASSES: &[&str] = &[
@@ -44,11 +47,15 @@ const CLASSES: &[&str] = &[
     "align-center",
     "align-right",
     "autolink",
+    "code-bar",
+    "code-block",
     "footnote-back",
     "footnote-definition",
     "footnote-definition-label",
     "footnote-reference",
+    "icon",
     "no-link",
+    "quiet",
     "raw-html",
     "remote-image",
     "unparsed",
@@ -77,14 +84,21 @@ fn check_element(node: &Node, text: &str) {
     assert!(ELEMENTS.contains(&name.as_str()), "<{name}> from {text:?}");
     for (attribute, value) in attributes {
         let is_ours = match attribute.as_str() {
-            "id" => value == "p" || (value.starts_with("p-") && value.len() < 20),
+            "id" => value == "p" || (value.starts_with("p-") && value.len() < 25),
             "class" if name == "code" => value.starts_with("language-") && value.len() < 24,
             "class" => CLASSES.contains(&value.as_str()) || value.starts_with("hl-"),
+            "href" if name == "use" => value.starts_with("#icon-"),
             "href" if value.starts_with('#') => value.starts_with("#p-fn"),
             "href" => is_remote(value),
             "src" => value.starts_with("data:image/") && name == "img",
             "rel" => value == "noopener noreferrer nofollow",
+            "data-action" if name == "button" => matches!(value.as_str(), "copy" | "wrap"),
             "data-action" => value == "show-picture",
+            "data-of" => value == "code",
+            "dir" => matches!(value.as_str(), "auto" | "ltr"),
+            // Shown by the stylesheet, as text.
+            "data-language" => name == "div" && value.len() <= 24,
+            "aria-hidden" => name == "svg",
             "target" => value == "_blank",
             "tabindex" => value == "0",
             "start" => value.parse::<u64>().is_ok(),

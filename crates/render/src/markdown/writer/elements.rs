@@ -4,9 +4,10 @@ use std::fmt::Write;
 use std::mem::take;
 use std::ops::Range;
 
-use super::{FenceState, Frame, Kind, Literal, Writer, line_start};
+use super::{FenceState, Fenced, Frame, Kind, Literal, Writer, line_start};
 use crate::code;
 use crate::escape::push_escaped;
+use crate::icon::icon;
 use crate::markdown::block::{Leaf, LeafKind, Piece};
 
 /// Containers nested deeper show what they hold, without an element of their own.
@@ -41,9 +42,16 @@ impl Writer<'_> {
         format!("{}-t{}", self.piece_id(), self.n_leaves)
     }
 
+    /// The direction of a block of the top level follows from its words. What is within one inherits
+    /// it: an element with a direction of its own would not count for the block's.
+    pub(super) fn direction(&self) -> &'static str {
+        if self.frames.is_empty() { " dir=\"auto\"" } else { "" }
+    }
+
     pub(super) fn open_leaf(&mut self, name: &str, close: &'static str, kind: LeafKind) {
         let id = self.leaf_id();
-        let _ = write!(self.out, "<{name} id=\"{id}\">");
+        let direction = self.direction();
+        let _ = write!(self.out, "<{name} id=\"{id}\"{direction}>");
         self.frames.push(Frame { close, leaf: Some((id, kind)), ..Frame::default() });
     }
 
@@ -52,8 +60,8 @@ impl Writer<'_> {
         if self.frames.len() >= MAX_DEPTH {
             return self.frames.push(Frame::default());
         }
-        let id = self.top_id();
-        let _ = write!(self.out, "{start}{id}{attributes}>");
+        let (id, direction) = (self.top_id(), self.direction());
+        let _ = write!(self.out, "{start}{id}{direction}{attributes}>");
         if self.frames.is_empty() {
             match self.kind {
                 Kind::List => self.head = take(&mut self.out),
@@ -134,7 +142,7 @@ impl Writer<'_> {
     pub(super) fn write_literal(&mut self, literal: &Literal) {
         let is_top = self.frames.len() == 1;
         let top_id = if is_top { format!(" id=\"{}\"", self.block_id()) } else { String::new() };
-        let Some((language, state)) = literal.code else {
+        let Some(Fenced { language, word, state }) = &literal.code else {
             let _ = write!(self.out, "<pre{top_id} class=\"raw-html\" tabindex=\"0\">");
             push_escaped(&mut self.out, &literal.text);
             return self.out.push_str("</pre>");
@@ -142,22 +150,43 @@ impl Writer<'_> {
         let id = self.leaf_id();
         let class =
             language.map_or(String::new(), |it| format!(" class=\"language-{}\"", it.name()));
-        let _ = write!(self.out, "<pre{top_id} tabindex=\"0\"><code id=\"{id}\"{class}>");
+        let _ = write!(self.out, "<div{top_id} class=\"code-block\" dir=\"ltr\">");
+        self.write_code_bar(&id, word);
+        let _ = write!(self.out, "<pre tabindex=\"0\"><code id=\"{id}\"{class}>");
         match (language, state) {
             (Some(language), FenceState::Complete) => {
-                let key = (language, literal.text.clone());
-                let highlight = || code::highlight(&literal.text, language).into_string();
+                let key = (*language, literal.text.clone());
+                let highlight = || code::highlight(&literal.text, *language).into_string();
                 self.out.push_str(self.highlights.entry(key).or_insert_with(highlight));
             }
             _ => push_escaped(&mut self.out, &literal.text),
         }
-        if state == FenceState::Open {
+        if *state == FenceState::Open {
             let (html_end, source_end) = (self.out.len(), self.text_end);
             let kind = LeafKind::OpenFence;
             self.leaf = Some(Leaf { id, kind, html_end, source_end });
         } else {
             self.leaf = None;
         }
-        self.out.push_str("</code></pre>");
+        self.out.push_str("</code></pre></div>");
+    }
+
+    /// Writes the bar of a code block: its language and its buttons. The stylesheet shows the language: it is
+    /// no word of the text. The buttons have ids, so that focus stays when the block is drawn again.
+    fn write_code_bar(&mut self, code: &str, language: &str) {
+        self.out.push_str("<div class=\"code-bar\" data-language=\"");
+        push_escaped(&mut self.out, language);
+        self.out.push_str("\">");
+        for (action, of, label, symbol) in
+            [("wrap", "", "Wrap lines", "wrap"), ("copy", " data-of=\"code\"", "Copy code", "copy")]
+        {
+            let _ = write!(
+                self.out,
+                "<button id=\"{code}-{action}\" class=\"quiet\" type=\"button\" \
+                 data-action=\"{action}\"{of} aria-label=\"{label}\" title=\"{label}\">{}</button>",
+                icon(symbol).into_string()
+            );
+        }
+        self.out.push_str("</div>");
     }
 }

@@ -62,7 +62,8 @@ impl Writer<'_> {
     pub(super) fn open_footnote(&mut self, label: &str) {
         let top_id = self.top_id();
         let prefix = self.prefix;
-        let _ = write!(self.out, "<div{top_id} class=\"footnote-definition\">");
+        let direction = self.direction();
+        let _ = write!(self.out, "<div{top_id}{direction} class=\"footnote-definition\">");
         match &mut self.footnotes {
             None => {
                 self.out.push_str("<sup class=\"footnote-definition-label\">");

@@ -1,0 +1,86 @@
+//! The scope of a session or "always" decision, in words.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use serde_json::Value;
+use transcript::{Covers, Extent, Granted, Scope};
+
+use crate::visible::marked;
+
+/// For the card that asks: what "Session" and "Always" would apply to.
+pub fn sentence(covers: &str) -> String {
+    format!("“Session” and “Always” apply to {}.", words(covers))
+}
+
+/// For a call that nobody was asked about.
+pub fn rule(granted: &Granted) -> String {
+    let scope = match granted.scope {
+        Scope::Once => "once",
+        Scope::Session => "for this session",
+        Scope::Always => "always",
+    };
+    format!("Allowed by your rule: {scope}, {}", words(&granted.covers))
+}
+
+/// Which calls, said beside a call that is one of them.
+pub fn words(covers: &str) -> String {
+    let Some(Covers { tool, calls, .. }) = Covers::parse(covers) else {
+        return "nothing: this rule is from an earlier version".to_owned();
+    };
+    match calls {
+        Extent::Command { options, .. } if options.is_empty() => "exactly this command".to_owned(),
+        Extent::Command { options, .. } => {
+            format!("exactly this command, run {}", conditions(&options).join(", "))
+        }
+        Extent::Folder(folder) => {
+            format!("{tool} for any file directly in {}", folder_name(&folder))
+        }
+        Extent::Origin(origin) => format!("{tool} for any address of {origin}"),
+        Extent::All => format!("every call of {tool}, whatever its arguments"),
+    }
+}
+
+/// Which calls, for a list: with the command, the agent and the workspace.
+pub fn listed(covers: &str) -> Markup {
+    let Some(Covers { agent, workspace, calls, .. }) = Covers::parse(covers) else {
+        return html! {
+            code { (marked(covers)) } " "
+            span.meta { "Inactive: from an earlier version. You will be asked again." }
+        };
+    };
+    html! {
+        @match &calls {
+            Extent::Command { text, options } => {
+                "Exactly the command " code { (marked(text)) }
+                @for condition in conditions(options) { ", " (condition) }
+            }
+            _ => (marked(&words(covers))),
+        }
+        " " span.meta { "by " (agent) " in " (workspace) }
+    }
+}
+
+/// The tool of a grant. Earlier versions wrote `tool` or `tool: what it may do`.
+pub fn tool(covers: &str) -> String {
+    let earlier = || covers.split(':').next().unwrap_or_default().to_owned();
+    Covers::parse(covers).map_or_else(earlier, |it| it.tool)
+}
+
+fn folder_name(folder: &str) -> String {
+    match folder {
+        "." => "the workspace folder".to_owned(),
+        folder => format!("{}/", folder.trim_end_matches('/')),
+    }
+}
+
+/// The arguments beside the command, as conditions under which it runs.
+fn conditions(options: &BTreeMap<String, Value>) -> Vec<String> {
+    let condition = |(name, value): (&String, &Value)| match (name.as_str(), value) {
+        ("cwd" | "workdir", Value::String(folder)) => format!("in {folder}"),
+        ("run_in_background", Value::Bool(true)) => "in the background".to_owned(),
+        ("dangerouslyDisableSandbox", Value::Bool(true)) => "outside the sandbox".to_owned(),
+        (name, value) => format!("with {name} = {value}"),
+    };
+    options.iter().map(condition).collect()
+}

@@ -1,0 +1,112 @@
+//! Headlines of approval cards, which say what a call would do: "Run a command in project/", "Overwrite note.txt".
+//!
+//! The words are only as sure as the tool: what a tool of somebody else does nobody knows by its name.
+
+use std::path::Path;
+
+use maud::{Markup, html};
+use serde_json::Value;
+use transcript::Call;
+
+use super::rest::Rest;
+use super::{ADDRESSES, Kind, PATTERNS, arguments, paths};
+use crate::view::one_line;
+use crate::visible::marked;
+
+/// The longest name of a file, address or pattern in a headline.
+const MAX_SUBJECT: usize = 80;
+
+pub(crate) struct Headline {
+    words: &'static str,
+    /// The subject, shown as code.
+    subject: Option<String>,
+    /// Words after the subject.
+    then: Option<String>,
+}
+
+impl Headline {
+    pub(crate) fn html(&self) -> Markup {
+        html! {
+            (self.words)
+            @if let Some(subject) = &self.subject { " " code { (marked(subject)) } }
+            @if let Some(then) = &self.then { " " (marked(then)) }
+        }
+    }
+}
+
+/// `workspace` is where the session's agent works.
+pub(crate) fn headline(call: &Call, workspace: Option<&str>) -> Headline {
+    if let Some((server, tool)) = foreign(&call.name) {
+        let (subject, then) = (Some(tool.to_owned()), Some(format!("of {server}")));
+        return Headline { words: "Use", subject, then };
+    }
+    let empty = Value::Null;
+    let mut rest = Rest::of(arguments(call).unwrap_or(&empty));
+    let cut = |text: &str| one_line(text, MAX_SUBJECT).into_owned();
+    let about = |words, subject: Option<String>| Headline { words, subject, then: None };
+    let target = call.approval.as_ref().and_then(|it| it.options.as_ref()?.target.as_ref());
+    let mut path = || match target {
+        Some(target) => Some(cut(&within(&target.path, workspace))),
+        None => rest.text(paths(&call.name)).map(|it| cut(&within(it, workspace))),
+    };
+    match Kind::of(&call.name) {
+        Kind::Shell => {
+            let folder = rest.text(&["workdir", "cwd", "workspace"]).map(str::to_owned);
+            let folder = folder.or_else(|| workspace.map(last_of));
+            let folder = folder.map(|it| format!("{}/", cut(&it).trim_end_matches('/')));
+            about(if folder.is_some() { "Run a command in" } else { "Run a command" }, folder)
+        }
+        Kind::Write => match target.map(|it| it.size) {
+            Some(Some(_)) => about("Overwrite", path()),
+            Some(None) => about("Create", path()),
+            None => about("Write", path()),
+        },
+        Kind::Edit => match path() {
+            Some(path) => about("Edit", Some(path)),
+            None => about("Edit files", None),
+        },
+        Kind::Read => about("Read", path()),
+        Kind::List => about("List the files of", path().or_else(|| Some(".".to_owned()))),
+        Kind::Search => about("Search for", rest.text(PATTERNS).map(cut)),
+        Kind::Fetch => match rest.text(&["url"]) {
+            Some(url) => about("Fetch", Some(cut(url))),
+            None => about("Search the web for", rest.text(ADDRESSES).map(cut)),
+        },
+        Kind::Plan => about("Update the plan", None),
+        Kind::Agent => about("Give a task to", rest.text(&["agent", "agentId"]).map(cut))
+            .or_plain("Start a sub-agent"),
+        Kind::Agents => about("List the agents", None),
+        Kind::Other => about("Use", Some(call.label().to_owned())),
+    }
+}
+
+impl Headline {
+    fn or_plain(self, words: &'static str) -> Self {
+        match self.subject {
+            Some(_) => self,
+            None => Self { words, ..self },
+        }
+    }
+}
+
+/// True if the headline has said all of this about the call, so that its view need not say it again.
+pub(super) fn tells(call: &Call, subject: &str) -> bool {
+    foreign(&call.name).is_none() && one_line(subject, MAX_SUBJECT) == subject
+}
+
+/// The server and the name of a tool of an MCP server.
+fn foreign(tool: &str) -> Option<(&str, &str)> {
+    tool.strip_prefix("mcp__").unwrap_or(tool).rsplit_once("__")
+}
+
+/// A path as it is named in the workspace.
+fn within(path: &str, workspace: Option<&str>) -> String {
+    let inside = workspace.and_then(|it| Path::new(path).strip_prefix(it).ok());
+    let inside = inside.filter(|it| !it.as_os_str().is_empty());
+    inside.map_or_else(|| path.to_owned(), |it| it.display().to_string())
+}
+
+fn last_of(folder: &str) -> String {
+    let name = Path::new(folder).file_name().and_then(|it| it.to_str());
+    name.unwrap_or(folder).to_owned()
+}
