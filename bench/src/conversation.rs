@@ -32,7 +32,12 @@ impl Conversation {
 
     pub fn opening(&mut self, title: &str) -> Arc<[Record]> {
         let title = Some(title.to_owned());
-        let event = Event::SessionCreated { agent: "demo".into(), workspace: None, title };
+        let event = Event::SessionCreated {
+            agent: "demo".into(),
+            workspace: None,
+            workspace_confirmed: false,
+            title,
+        };
         self.records(None, vec![event])
     }
 
@@ -80,7 +85,7 @@ impl Conversation {
             error: None,
             usage: Some(usage),
             cost: None,
-            duration_ms: 8_400,
+            duration_ms: Some(8_400),
         });
         let answered = self.records(Some(&run), events);
         asked.iter().chain(&*answered).cloned().collect()
@@ -146,7 +151,8 @@ fn calling(run: &ResponseId, exchange: u64, n: u32) -> Vec<Event> {
             result: Some(json!({ "content": lines.collect::<String>() })),
             output: None,
             error: None,
-            duration_ms: 12,
+            summary: None,
+            duration_ms: Some(12),
             truncated: None,
         },
     ]

@@ -34,7 +34,12 @@ impl Writer {
 
     /// What comes before the first delta.
     pub fn opening(&mut self) -> Arc<[Record]> {
-        let created = Event::SessionCreated { agent: "demo".into(), workspace: None, title: None };
+        let created = Event::SessionCreated {
+            agent: "demo".into(),
+            workspace: None,
+            workspace_confirmed: false,
+            title: None,
+        };
         let start = Event::RunStart {
             agent: "demo".into(),
             model: None,
@@ -72,7 +77,8 @@ impl Writer {
             result: Some(json!({ "ok": true })),
             output: None,
             error: None,
-            duration_ms: 1,
+            summary: None,
+            duration_ms: Some(1),
             truncated: None,
         };
         let deltas = pieces.iter().map(|piece| {
@@ -111,7 +117,7 @@ impl Writer {
             error: None,
             usage: None,
             cost: None,
-            duration_ms: 1,
+            duration_ms: Some(1),
         };
         self.records([(true, done), (true, finish)])
     }

@@ -161,6 +161,7 @@ impl Agents {
     /// As the page shows them.
     pub(crate) fn listed(&self) -> Vec<render::ListedAgent> {
         let listed = self.agents.iter().map(|agent| render::ListedAgent {
+            folder: agent.workspace.display().to_string(),
             id: agent.id.clone(),
             kind: agent.info().kind.to_owned(),
             program: self.program_name(&agent.id),
@@ -317,6 +318,14 @@ impl Agent {
     pub(crate) async fn examine(&self) {
         if let AgentKind::Program(agent) = &self.kind {
             agent.examine().await;
+        }
+    }
+
+    /// The version of the installed program, if it is one and says so.
+    pub(crate) async fn version(&self) -> Option<String> {
+        match &self.kind {
+            AgentKind::Program(agent) => agent.version().await,
+            AgentKind::Demo { .. } | AgentKind::OpenAi(_) => None,
         }
     }
 

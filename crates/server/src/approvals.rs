@@ -4,23 +4,28 @@
 //! the address. What no rule and no default knows is asked about. `docs/approvals.md` says all of
 //! this to users.
 
+mod command;
+mod file_tools;
 mod pattern;
+mod proposed;
 mod read_only;
 
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::iter::once;
 
-use reqwest::Url;
-use serde_json::{Value, json};
+use serde_json::Value;
+use transcript::Covers;
 
-use crate::tools::plain;
+use crate::paths::real_path;
+use crate::private::{Private, Reach};
 
+pub(crate) use file_tools::FileTool;
 pub(crate) use pattern::Pattern;
+pub(crate) use proposed::{Asker, Place, Proposed};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -33,8 +38,12 @@ pub(crate) enum Verdict {
 pub(crate) struct Approvals {
     /// By the tool's name, or a pattern for names; see [`Self::rule_for`].
     pub(crate) rules: BTreeMap<String, Rule>,
-    /// How long a call waits for a decision.
-    pub(crate) timeout_ms: u64,
+    /// How long a call waits for a decision. None: until somebody decides.
+    pub(crate) timeout_ms: Option<u64>,
+    /// A call that names these files, or may reach them, is for a person to decide about.
+    pub(crate) private: Private,
+    /// `PATH` of commands.
+    pub(crate) search_path: OsString,
 }
 
 /// The strictest list that has a fitting pattern decides.
@@ -47,16 +56,60 @@ pub(crate) struct Rule {
     pub(crate) otherwise: Option<Verdict>,
 }
 
-/// As many as Linux follows.
-const MAX_LINKS: u32 = 40;
-/// A command beyond this can be allowed once, but not remembered.
-const MAX_COVERS: usize = 1000;
+/// The subject of a rule: the text that its patterns are matched against.
+enum Subject<'a> {
+    /// `is_bare`: there are no other arguments that matter.
+    Command {
+        line: &'a str,
+        is_bare: bool,
+    },
+    Other(&'a str),
+}
 
 impl Approvals {
     pub(crate) fn judge(&self, call: &Proposed<'_>) -> Verdict {
-        let subject = call.subject();
-        let ruled = self.rule_for(call.tool).and_then(|it| it.judge(call.tool, &subject));
-        ruled.unwrap_or_else(|| by_default(call, &subject))
+        let ruled = self.ruled(call);
+        match (ruled, self.reach(call)) {
+            (Some(Verdict::Deny), _) => Verdict::Deny,
+            (_, Reach::Named) => Verdict::Ask,
+            (Some(verdict), Reach::Possible | Reach::Elsewhere) => verdict,
+            (None, Reach::Possible) => Verdict::Ask,
+            (None, Reach::Elsewhere) => self.by_default(call),
+        }
+    }
+
+    /// The scope of a session or "always" decision; see [`Covers`]. None if it can be given only
+    /// once.
+    pub(crate) fn covers(&self, call: &Proposed<'_>) -> Option<String> {
+        if self.reach(call) != Reach::Elsewhere {
+            return None;
+        }
+        let covers = Covers {
+            agent: call.place.agent.to_owned(),
+            workspace: real_path(call.place.workspace)?.to_str()?.to_owned(),
+            tool: call.tool.to_owned(),
+            calls: call.extent()?,
+        };
+        Some(covers.to_text())
+    }
+
+    /// A program's shell is judged as `shell` is, unless there is a rule under its own name.
+    fn ruled(&self, call: &Proposed<'_>) -> Option<Verdict> {
+        if !call.is_shell() {
+            return self.rule_for(call.tool)?.judge(&Subject::Other(&call.subject()));
+        }
+        let has_own_rule = self.rules.contains_key(call.tool);
+        let rule = self.rule_for(if has_own_rule { call.tool } else { "shell" })?;
+        match call.shell() {
+            Some(shell) => {
+                let (line, is_bare) = (&*shell.line(), shell.is_bare());
+                rule.judge(&Subject::Command { line, is_bare })
+            }
+            None => {
+                let line = &call.arguments.to_string();
+                rule.judge(&Subject::Command { line, is_bare: false })
+            }
+        }
     }
 
     /// The tool's own, else that of the longest pattern which fits its name. `*` fits all.
@@ -65,79 +118,75 @@ impl Approvals {
         let by_pattern = || fitting.max_by_key(|(name, _)| name.len()).map(|(_, rule)| rule);
         self.rules.get(tool).or_else(by_pattern)
     }
-}
 
-/// What programs call the tool that runs a command.
-const SHELLS: [&str; 6] = ["bash", "shell", "exec", "exec_command", "local_shell", "command"];
-
-impl Approvals {
-    /// A call of a program's own tool, as the policy knows it: what runs a command is judged as `shell`
-    /// is, unless there is a rule under the program's own name for it.
-    pub(crate) fn as_known<'a>(
-        &self,
-        tool: &'a str,
-        arguments: &'a str,
-        workspace: &Path,
-    ) -> (Cow<'a, str>, Cow<'a, str>) {
-        let is_shell = SHELLS.iter().any(|it| tool.eq_ignore_ascii_case(it));
-        let has_own_rule = tool != "shell" && self.rules.contains_key(tool);
-        match line_in(arguments, workspace).filter(|_| is_shell && !has_own_rule) {
-            Some(line) => ("shell".into(), json!({ "command": line }).to_string().into()),
-            None => (tool.into(), arguments.into()),
+    /// Whether the call can come near the server's own files.
+    fn reach(&self, call: &Proposed<'_>) -> Reach {
+        let workspace = call.place.workspace;
+        let is_built_in = call.asker == Asker::Us && !call.tool.contains("__");
+        // Our own tools refuse those files themselves, and know of no others.
+        if is_built_in && !call.is_shell() {
+            return Reach::Elsewhere;
+        }
+        let shell = call.shell();
+        let folder =
+            shell.as_ref().map_or_else(|| workspace.to_owned(), |it| it.folder_in(workspace));
+        let texts = strings(&call.arguments).map(|it| match shell.is_some() {
+            true => self.private.reach_of_command(it, &folder),
+            false => self.private.reach_of_text(it, &folder),
+        });
+        let nearest = texts.max().unwrap_or(Reach::Elsewhere);
+        let is_known = call.file_tool().is_some() || self.only_looks(call);
+        match nearest {
+            Reach::Elsewhere if !is_known && self.private.is_near(&folder) => Reach::Possible,
+            nearest => nearest,
         }
     }
 }
 
-/// The command as it would be written in the workspace: one for another folder goes there first. So it is
-/// another command for every rule and every answer, and never one that only looks at the workspace.
-fn line_in(arguments: &str, workspace: &Path) -> Option<String> {
-    let arguments: Value = serde_json::from_str(arguments).ok()?;
-    let command = command_in(&arguments)?;
-    let folder = arguments.get("cwd").or_else(|| arguments.get("workdir"));
-    let folder = folder.filter(|it| !it.is_null());
-    let folder = folder.map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned));
-    Some(match folder.filter(|it| !is_same_folder(Path::new(it), workspace)) {
-        Some(folder) => format!("cd {} && {command}", quoted(&folder)),
-        None => command,
-    })
-}
+impl Approvals {
+    /// Whether the call runs a command that plainly only looks at files of the workspace.
+    fn only_looks(&self, call: &Proposed<'_>) -> bool {
+        let (workspace, search_path) = (call.place.workspace, &self.search_path);
+        let is_read_only = |text: &str| read_only::is_read_only(text, workspace, search_path);
+        call.shell().is_some_and(|it| it.is_bare() && is_read_only(&it.text))
+    }
 
-fn is_same_folder(folder: &Path, workspace: &Path) -> bool {
-    let real = |it: &Path| it.canonicalize().unwrap_or_else(|_| it.to_owned());
-    real(&workspace.join(folder)) == real(workspace)
-}
-
-/// As one word for a shell.
-fn quoted(word: &str) -> Cow<'_, str> {
-    let is_plain = |it: char| it.is_ascii_alphanumeric() || "/._-+=:,@%".contains(it);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.into(),
-        false => format!("'{}'", word.replace('\'', r"'\''")).into(),
+    /// A tool of a program that has the name of one of ours is another tool.
+    fn by_default(&self, call: &Proposed<'_>) -> Verdict {
+        let is_harmless = match (call.asker, call.tool) {
+            (Asker::Us, "time" | "list_files" | "read_file" | "search_files") => true,
+            (Asker::Us, "agents_list" | "agents_message" | "callboard_note") => true,
+            (Asker::Us, _) => self.only_looks(call),
+            // The name of Pi's own shell. Another tool that takes commands may do anything with them.
+            (Asker::Program { is_judged: false }, "bash") => self.only_looks(call),
+            (Asker::Program { .. }, _) => false,
+        };
+        if is_harmless { Verdict::Allow } else { Verdict::Ask }
     }
 }
 
-/// `{"command": "ls"}`, or `{"command": ["bash", "-lc", "ls"]}`.
-fn command_in(arguments: &Value) -> Option<String> {
-    let command = arguments.get("command").or_else(|| arguments.get("cmd"))?;
-    if let Some(command) = command.as_str() {
-        return Some(command.to_owned());
-    }
-    let words: Option<Vec<&str>> = command.as_array()?.iter().map(Value::as_str).collect();
-    match words?.as_slice() {
-        [_, "-c" | "-lc", script] => Some((*script).to_owned()),
-        // Quotes are lost here, so nothing but the whole line can be allowed.
-        words => Some(words.join(" ")),
+/// The name of a session's grant in the API.
+pub(crate) fn grant_id(covers: &str) -> String {
+    blake3::hash(covers.as_bytes()).to_hex()[..16].to_owned()
+}
+
+/// All texts in a value, the names of its fields among them.
+fn strings(value: &Value) -> Box<dyn Iterator<Item = &str> + '_> {
+    match value {
+        Value::String(text) => Box::new(once(text.as_str())),
+        Value::Array(list) => Box::new(list.iter().flat_map(strings)),
+        Value::Object(fields) => {
+            Box::new(fields.iter().flat_map(|(name, it)| once(name.as_str()).chain(strings(it))))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => Box::new(std::iter::empty()),
     }
 }
 
 impl Rule {
-    fn judge(&self, tool: &str, subject: &str) -> Option<Verdict> {
+    fn judge(&self, subject: &Subject<'_>) -> Option<Verdict> {
+        let readings = subject.readings();
         let fits = |patterns: &[Pattern]| {
-            let mut parts = vec![subject];
-            if tool == "shell" {
-                parts.extend(read_only::parts(subject));
-            }
-            patterns.iter().any(|it| parts.iter().any(|part| it.fits(part)))
+            patterns.iter().any(|it| readings.iter().any(|reading| it.fits(reading)))
         };
         if fits(&self.deny) {
             return Some(Verdict::Deny);
@@ -145,107 +194,43 @@ impl Rule {
         if fits(&self.ask) {
             return Some(Verdict::Ask);
         }
-        if self.allow.iter().any(|it| it.is_exactly(subject) || may_match(it, tool, subject)) {
+        if self.allow.iter().any(|it| subject.is_matched_by(it)) {
             return Some(Verdict::Allow);
         }
-        self.otherwise
-    }
-}
-
-/// A star must not stand for a second command.
-fn may_match(pattern: &Pattern, tool: &str, subject: &str) -> bool {
-    (tool != "shell" || read_only::is_single_command(subject)) && pattern.fits(subject)
-}
-
-fn by_default(call: &Proposed<'_>, subject: &str) -> Verdict {
-    match call.tool {
-        "time" | "list_files" | "read_file" | "search_files" => Verdict::Allow,
-        "agents_list" | "agents_message" | "callboard_note" => Verdict::Allow,
-        "shell" if !call.is_judged && read_only::is_read_only(subject, call.workspace) => {
-            Verdict::Allow
-        }
-        _ => Verdict::Ask,
-    }
-}
-
-/// A call that an agent wants to make.
-pub(crate) struct Proposed<'a> {
-    pub(crate) tool: &'a str,
-    /// Raw, as the agent wrote them.
-    pub(crate) arguments: &'a str,
-    pub(crate) workspace: &'a Path,
-    /// By the agent's program, which lets harmless calls pass by itself and asks about this one: that it
-    /// looks harmless to us decides nothing. The program may know more (another folder, more rights).
-    pub(crate) is_judged: bool,
-}
-
-impl Proposed<'_> {
-    /// What an answer for more than once holds for: this very command, this host, files of this
-    /// folder, or the tool. None if it can be given only once.
-    pub(crate) fn covers(&self) -> Option<String> {
-        let covers = match self.tool {
-            "shell" => format!("shell: {}", self.subject()),
-            "http_get" => {
-                let url = Url::parse(&self.subject()).ok()?;
-                format!("http_get: {}", url.origin().ascii_serialization())
-            }
-            "write_file" | "edit_file" => {
-                let path = PathBuf::from(self.subject());
-                let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-                let folder = folder.unwrap_or(Path::new("."));
-                format!("{}: {}/", self.tool, folder.display())
-            }
-            tool => tool.to_owned(),
-        };
-        (covers.len() <= MAX_COVERS).then_some(covers)
-    }
-
-    /// What the call is aimed at, written in one way however the agent wrote it.
-    fn subject(&self) -> String {
-        let arguments: Value = serde_json::from_str(self.arguments).unwrap_or_default();
-        let field = |name: &str| arguments[name].as_str().unwrap_or_default().to_owned();
-        match self.tool {
-            "shell" => field("command").trim().to_owned(),
-            "http_get" => {
-                let url = field("url");
-                Url::parse(&url).map_or(url, |it| it.to_string())
-            }
-            "read_file" | "write_file" | "edit_file" | "list_files" | "search_files" => {
-                place(&field("path"), self.workspace)
-            }
-            _ => arguments.to_string(),
+        // Where every command is allowed whatever its text, no text can mislead.
+        let depends_on_text = !self.deny.is_empty() || !self.ask.is_empty();
+        match self.otherwise {
+            Some(Verdict::Allow) if depends_on_text && !subject.is_plain() => Some(Verdict::Ask),
+            otherwise => otherwise,
         }
     }
 }
 
-/// Where a path leads, from the workspace on: by its letters, and then by the links that are there
-/// now. One that leads out stays as it is, for the tool to refuse.
-fn place(path: &str, workspace: &Path) -> String {
-    let path = plain(Path::new(path));
-    let root = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-    let real = real_path(&root.join(&path));
-    real.strip_prefix(&root).unwrap_or(&path).display().to_string()
-}
-
-/// Step by step through every link, as the system goes, also one whose end does not exist yet.
-fn real_path(path: &Path) -> PathBuf {
-    let steps = |path: &Path| path.iter().rev().map(OsStr::to_owned).collect::<Vec<_>>();
-    let (mut real, mut ahead) = (PathBuf::new(), steps(path));
-    let mut n_links = 0;
-    while let Some(step) = ahead.pop() {
-        if step == ".." {
-            real.pop();
-            continue;
-        }
-        // A step that is the root begins anew.
-        let next = real.join(&step);
-        match next.read_link() {
-            Ok(target) if n_links < MAX_LINKS => {
-                n_links += 1;
-                ahead.extend(steps(&target));
-            }
-            _ => real = next,
+impl Subject<'_> {
+    /// Texts that patterns of `deny` and `ask` are tried on.
+    fn readings(&self) -> Vec<String> {
+        match self {
+            Self::Command { line, .. } => command::readings(line),
+            Self::Other(text) => vec![(*text).to_owned()],
         }
     }
-    real
+
+    /// A star must stand neither for a second command nor for a character that nobody sees, and a
+    /// pattern is about the command alone.
+    fn is_matched_by(&self, pattern: &Pattern) -> bool {
+        match self {
+            Self::Command { is_bare: false, .. } => false,
+            Self::Command { line, .. } => {
+                pattern.is_exactly(line) || (command::is_single(line) && pattern.fits(line))
+            }
+            Self::Other(text) => pattern.fits(text),
+        }
+    }
+
+    fn is_plain(&self) -> bool {
+        match self {
+            Self::Command { line, .. } => command::is_plain(line),
+            Self::Other(_) => true,
+        }
+    }
 }

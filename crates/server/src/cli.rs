@@ -9,7 +9,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::config::{Config, Surroundings};
+use crate::config::{Config, Surroundings, trust};
 use crate::export::Format;
 use crate::import::ImportFormat;
 use crate::{backup, doctor, export, import, password, processes, send, serve};
@@ -32,17 +32,31 @@ enum Command {
     Send(SendArgs),
     /// Print a session: its page, its text, its messages or its log.
     Export(ExportArgs),
-    /// Make sessions of conversations that Claude Code, Codex and Pi have kept, and of other files.
+    /// Import conversations from Claude Code, Codex and Pi, and other files.
     Import(ImportArgs),
     /// Copy everything to a file, also while a server is running.
     Backup(BackupArgs),
     /// Say what is found, what is missing, and what to do about it.
     Doctor(ServeArgs),
+    /// Agree to a callboard.toml of a folder, as it is now, so that it is used there.
+    Trust(TrustArgs),
     /// Set the password with which the page can be opened from elsewhere.
     Password(ServeArgs),
     /// Run a program for a server, and end with it all that it began.
     #[command(hide = true)]
     Keep(KeepArgs),
+}
+
+#[derive(Debug, Args)]
+struct TrustArgs {
+    /// The file, or the folder that it is in [default: ./callboard.toml]
+    path: Option<PathBuf>,
+    /// List the files that you have agreed to.
+    #[arg(long, conflicts_with_all = ["path", "revoke"])]
+    list: bool,
+    /// Take the agreement back.
+    #[arg(long)]
+    revoke: bool,
 }
 
 #[derive(Debug, Args)]
@@ -59,7 +73,7 @@ pub(crate) struct ServeArgs {
     /// Folder that holds everything [default: the platform's data folder]
     #[arg(long, value_name = "DIR", env = "CALLBOARD_DATA")]
     pub(crate) data: Option<PathBuf>,
-    /// Configuration file [default: ./callboard.toml]
+    /// Configuration file [default: ./callboard.toml once you have agreed to it, else your own]
     #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// How much the server says about itself: error, warn, info or debug [default: info]
@@ -161,6 +175,11 @@ pub fn main() -> anyhow::Result<ExitCode> {
             let config = Config::for_command(serve, &around)?;
             return runtime()?.block_on(send::run(args, config, &around));
         }
+        Command::Trust(TrustArgs { list: true, .. }) => trust::list(&around)?,
+        Command::Trust(TrustArgs { path, revoke: true, .. }) => {
+            trust::revoke(path.as_deref(), &around)?;
+        }
+        Command::Trust(TrustArgs { path, .. }) => trust::agree(path.as_deref(), &around)?,
         Command::Password(args) => password::run(&Config::for_command(args, &around)?)?,
         Command::Backup(BackupArgs { file, serve }) => {
             let file = around.working_dir.join(file);

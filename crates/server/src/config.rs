@@ -5,11 +5,13 @@
 //! the file, the line and what is allowed.
 
 mod agents;
+mod describe;
 mod mcp;
 mod policy;
 mod programs;
 mod shapes;
 mod source;
+pub(crate) mod trust;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -28,9 +30,11 @@ use crate::approvals::Approvals;
 use crate::cli::ServeArgs;
 use crate::mcp::McpSettings;
 use crate::password;
+use crate::private::Private;
 use crate::session::ExchangeLimits;
 use crate::tools::ToolSettings;
 use source::{Key, Source};
+use trust::Candidate;
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:4520";
 const FILE_NAME: &str = "callboard.toml";
@@ -38,6 +42,10 @@ const DEFAULT_RAW_DAYS: u32 = 30;
 
 #[derive(Debug)]
 pub(crate) struct Config {
+    /// The file that was read.
+    pub(crate) file: Option<PathBuf>,
+    /// A file that was found in the working folder and not obeyed.
+    pub(crate) skipped_file: Option<PathBuf>,
     pub(crate) listen: SocketAddr,
     pub(crate) data: PathBuf,
     pub(crate) sync: store::Sync,
@@ -173,9 +181,10 @@ impl Default for DemoSection {
 impl Config {
     /// Reads the file, if there is one, and lets flags (which include the environment) overrule it.
     pub(crate) fn load(args: ServeArgs, around: &Surroundings) -> anyhow::Result<Self> {
-        let source = config_file(&args, around).map(|path| Source::read(&path)).transpose()?;
-        let source = source.unwrap_or_default();
-        let config = Self::resolve(args, &source, around)?;
+        let Chosen { file, skipped } = choose_file(&args, around)?;
+        let source = file.as_ref().map(|it| Source::new(&it.path, it.text.clone()));
+        let config = Self::resolve(args, &source.unwrap_or_default(), around)?;
+        let config = Self { file: file.map(|it| it.path), skipped_file: skipped, ..config };
         check_exposure(&config)?;
         Ok(config)
     }
@@ -197,7 +206,10 @@ impl Config {
         let allowed_origins = check_origins(&file.server.allowed_origins);
         let allowed_origins =
             allowed_origins.context(Key::new("allowed_origins")).map_err(in_server)?;
+        let private = Private::new(&data, around.home.as_deref());
         Ok(Self {
+            file: None,
+            skipped_file: None,
             listen,
             agents: agents::agents(&file, source, around, &data)?,
             data,
@@ -209,7 +221,7 @@ impl Config {
             public_url,
             allowed_origins,
             raw_days: file.server.raw_days.unwrap_or(DEFAULT_RAW_DAYS),
-            approvals: policy::approvals(&file.approvals)
+            approvals: policy::approvals(&file.approvals, private, around)
                 .map_err(|error| source.at(&["approvals"], error))?,
             tools: policy::tools(&file, around).map_err(|error| source.at(&["tools"], error))?,
             exchanges: policy::exchanges(&file.exchanges)
@@ -233,20 +245,41 @@ impl Surroundings {
             variables: || std::env::vars_os().collect(),
         })
     }
+
+    /// The user's own configuration folder.
+    fn config_home(&self) -> Option<PathBuf> {
+        let config_home = self.xdg_config_home.clone();
+        config_home.or_else(|| Some(self.home.as_ref()?.join(".config")))
+    }
 }
 
-/// The file that was named, else one in the working folder, else one in the user's configuration.
-pub(crate) fn config_file(args: &ServeArgs, around: &Surroundings) -> Option<PathBuf> {
+#[derive(Default)]
+struct Chosen {
+    file: Option<Candidate>,
+    skipped: Option<PathBuf>,
+}
+
+/// The file that was named, else a trusted one in the working folder, else one in the user's configuration.
+fn choose_file(args: &ServeArgs, around: &Surroundings) -> anyhow::Result<Chosen> {
     if let Some(path) = &args.config {
-        return Some(around.working_dir.join(path));
+        let file = Candidate::read(around.working_dir.join(path))?;
+        return Ok(Chosen { file: Some(file), skipped: None });
     }
-    let config_home = around.xdg_config_home.clone();
-    let config_home = config_home.or_else(|| Some(around.home.as_ref()?.join(".config")));
-    let candidates = [
-        Some(around.working_dir.join(FILE_NAME)),
-        config_home.map(|it| it.join("callboard").join(FILE_NAME)),
-    ];
-    candidates.into_iter().flatten().find(|path| path.is_file())
+    let own = around.config_home().map(|it| it.join("callboard").join(FILE_NAME));
+    let own = own.filter(|it| it.is_file());
+    let here = Some(around.working_dir.join(FILE_NAME)).filter(|it| it.is_file());
+    let is_own = |it: &PathBuf| own.as_ref().is_some_and(|own| own == it);
+    let mut chosen = Chosen::default();
+    if let Some(here) = here.filter(|it| !is_own(it)) {
+        match Candidate::found(here) {
+            Ok(candidate) if candidate.is_trusted(own.as_deref(), around)? => {
+                return Ok(Chosen { file: Some(candidate), skipped: None });
+            }
+            Ok(Candidate { path, .. }) | Err(path) => chosen.skipped = Some(path),
+        }
+    }
+    chosen.file = own.map(Candidate::read).transpose()?;
+    Ok(chosen)
 }
 
 fn default_listen() -> SocketAddr {

@@ -5,9 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::agents::HOW_TO_GET_ONE;
+use futures_util::future::join_all;
+
+use crate::agents::{Agent, HOW_TO_GET_ONE};
 use crate::cli::ServeArgs;
-use crate::config::{Config, Surroundings, config_file};
+use crate::config::{Config, Surroundings};
 use crate::mcp::{self, KeepFile, McpServers, McpSettings};
 use crate::password;
 
@@ -56,17 +58,16 @@ pub(crate) async fn run(args: ServeArgs, around: &Surroundings) -> anyhow::Resul
 async fn examine(args: ServeArgs, around: &Surroundings) -> Vec<Finding> {
     let version = format!("callboard {}", env!("CARGO_PKG_VERSION"));
     let mut findings = vec![Finding { what: "version", state: State::Well, says: version }];
-    let file = config_file(&args, around);
-    let file = file.map_or("none, the defaults hold".to_owned(), |it| it.display().to_string());
     match Config::load(args, around) {
         Ok(config) => {
-            findings.push(Finding { what: "configuration", state: State::Well, says: file });
+            findings.extend(configuration(&config));
             let server = running_server(&config.data);
             findings.push(data_folder(&config.data));
+            findings.extend(database(&config.data));
             findings.push(listening(&config, server.as_deref()));
             findings.push(exposure(&config));
             config.agents.examine().await;
-            findings.extend(agents(&config));
+            findings.extend(agents(&config).await);
             findings.extend(unrecognized(&config.data));
             findings.extend(mcp_servers(config.mcp_servers).await);
         }
@@ -79,6 +80,17 @@ async fn examine(args: ServeArgs, around: &Surroundings) -> Vec<Finding> {
         }
     }
     findings
+}
+
+fn configuration(config: &Config) -> Vec<Finding> {
+    let what = "configuration";
+    let file = config.file.as_ref().map(|it| it.display().to_string());
+    let file = file.unwrap_or("none, the defaults are used".to_owned());
+    let skipped = config.skipped_file.iter().map(|it| {
+        let says = format!("{} is skipped until you agree to it: callboard trust", it.display());
+        Finding { what, state: State::Absent, says }
+    });
+    [Finding { what, state: State::Well, says: file }].into_iter().chain(skipped).collect()
 }
 
 /// The address of the server that holds the folder, if one does.
@@ -102,10 +114,32 @@ fn data_folder(data: &Path) -> Finding {
     match tempfile_in(data) {
         Ok(()) => Finding { what, state: State::Well, says: format!("{shown}") },
         Err(error) => {
-            let says = format!("{shown} cannot be written: {error}. Mend that, or use --data DIR");
+            let says = format!("{shown} cannot be written: {error}. Fix that, or use --data DIR");
             Finding { what, state: State::Problem, says }
         }
     }
+}
+
+/// Checks the database for damage, also while a server is running.
+fn database(data: &Path) -> Vec<Finding> {
+    let what = "database";
+    let store::Checked { problems, is_complete } = store::check(data, PATIENCE);
+    let file = data.join("callboard.db");
+    if problems.is_empty() {
+        let says = match (file.exists(), is_complete) {
+            (false, _) => return Vec::new(),
+            (true, true) => "no damage found".to_owned(),
+            (true, false) => format!("no damage found in the first {PATIENCE:?} of looking"),
+        };
+        return vec![Finding { what, state: State::Well, says }];
+    }
+    let advice = format!(
+        "{} is damaged. Stop the server, copy the folder, and restore a backup: put it there under the same \
+         name, without callboard.db-wal. What can be read is served meanwhile",
+        file.display()
+    );
+    let problem = |says| Finding { what, state: State::Problem, says };
+    problems.into_iter().chain([advice]).map(problem).collect()
 }
 
 /// Writes something and takes it away again.
@@ -135,8 +169,10 @@ fn exposure(config: &Config) -> Finding {
     Finding { what: "reachable from", state: State::Well, says: format!("{reach}; {password}") }
 }
 
-fn agents(config: &Config) -> Vec<Finding> {
-    let agent = |agent: &crate::agents::Agent| Finding {
+async fn agents(config: &Config) -> Vec<Finding> {
+    let agents = &config.agents.agents;
+    let versions = join_all(agents.iter().map(Agent::version)).await;
+    let agent = |(agent, version): (&Agent, Option<String>)| Finding {
         what: "agent",
         state: match agent.problem() {
             None => State::Well,
@@ -149,11 +185,12 @@ fn agents(config: &Config) -> Vec<Finding> {
             None => {
                 let (id, what) = (&agent.id, agent.description());
                 let limits = agent.limits().map_or(String::new(), |it| format!(" {it}"));
-                format!("{id}, works in {}. {what}{limits}", agent.workspace.display())
+                let version = version.map_or(String::new(), |it| format!(" Version {it}."));
+                format!("{id}, works in {}. {what}{version}{limits}", agent.workspace.display())
             }
         },
     };
-    let mut findings: Vec<Finding> = config.agents.agents.iter().map(agent).collect();
+    let mut findings: Vec<Finding> = agents.iter().zip(versions).map(agent).collect();
     if config.agents.names().is_empty() {
         let says = format!("none can answer: {HOW_TO_GET_ONE}");
         findings.push(Finding { what: "agents", state: State::Problem, says });

@@ -51,8 +51,8 @@ use crate::views::Views;
 
 use error::RequestCode::{
     AgentBusy, AgentNotFound, AlreadyDecided, CallNotFound, CannotSteer, MessageNotFound,
-    ModelNotFound, NotSupported, NothingToDo, QueueFull, SessionExists, SessionNotFound, Stopping,
-    Storage, TooManyAttempts,
+    ModelNotFound, NotSupported, NothingToDo, NothingToUndo, QueueFull, SessionExists,
+    SessionNotFound, Stopping, Storage, TooManyAttempts,
 };
 use route::Route;
 
@@ -86,7 +86,7 @@ impl App {
         let Edge { token, listen, public_url, allowed_origins, data } = edge;
         let is_secure = public_url.as_deref().is_some_and(|it| it.starts_with("https://"));
         let store = shared.store.clone();
-        let keys = keys::Keys::load(token, listen.port(), is_secure, store)?;
+        let keys = keys::Keys::load(token, listen.port(), is_secure, data.clone(), store)?;
         let hosts = hosts::Hosts::new(listen, public_url.as_deref());
         let door = Arc::new(door::Door { keys, hosts, allowed_origins });
         let attempts = Arc::default();
@@ -94,8 +94,25 @@ impl App {
         Ok(Self { shared, sessions, views, door, attempts, data, _alive: alive, stopping })
     }
 
+    /// Ends sign-ins whose token or password was changed while no server ran. Before the first request is
+    /// taken: it ends whatever is open.
+    pub(crate) async fn end_outdated_sign_ins(&self) {
+        self.door.keys.end_outdated_or_warn().await;
+    }
+
+    /// Ends sign-ins whose token or password has been changed, until the server stops.
+    pub(crate) fn watch_secrets(&self) -> impl Future<Output = ()> + use<> {
+        keys::watch_secrets(Arc::clone(&self.door), self.stopping.clone())
+    }
+
     fn store(&self) -> &Store {
         &self.shared.store
+    }
+
+    /// Reads and renders on a thread that serves no requests.
+    async fn draw<T: Send + 'static>(&self, draw: impl FnOnce(&Self) -> T + Send + 'static) -> T {
+        let app = self.clone();
+        self.shared.draws.draw(move || draw(&app)).await
     }
 
     /// Where somebody who calls us `host` finds a file. Readers take whole addresses only.
@@ -149,8 +166,8 @@ fn routes() -> Vec<Route> {
             Storage,
         ]),
         Route::get("/api/sessions/{session}", sessions::show, "A session"),
-        Route::patch("/api/sessions/{session}", sessions::update, "Rename or archive a session")
-            .refuses(&[Stopping, Storage]),
+        Route::patch("/api/sessions/{session}", sessions::update, "Change a session")
+            .refuses(&[AgentBusy, Stopping, Storage]),
         Route::delete(
             "/api/sessions/{session}",
             sessions::delete,
@@ -230,17 +247,41 @@ fn routes() -> Vec<Route> {
         )
         .gives(StatusCode::OK, "*/*"),
         Route::get(
+            "/api/sessions/{session}/texts",
+            bodies::text,
+            "Read the whole of a long message or text",
+        )
+        .gives(StatusCode::OK, "*/*")
+        .refuses(&[MessageNotFound]),
+        Route::get(
             "/api/sessions/{session}/answers/{answer}",
             bodies::answer,
-            "An answer as HTML, to stand within the page of another session",
+            "Get an answer as HTML, as it stands in the page of another session, or as text",
         )
-        .gives(StatusCode::OK, "text/html"),
+        .gives(StatusCode::OK, "*/*"),
         Route::post(
             "/api/sessions/{session}/calls/{call}/approval",
             approvals::decide,
             "Decide about a call that waits for it",
         )
         .refuses(&[CallNotFound, AlreadyDecided, Stopping, Storage]),
+        Route::post(
+            "/api/sessions/{session}/calls/{call}/approval/undo",
+            approvals::undo,
+            "Take back what a decision allowed for more than once",
+        )
+        .refuses(&[CallNotFound, NothingToUndo, Stopping, Storage]),
+        Route::get(
+            "/api/sessions/{session}/grants",
+            approvals::session_grants,
+            "List the grants of a session",
+        ),
+        Route::delete(
+            "/api/sessions/{session}/grants/{grant}",
+            approvals::revoke_session_grant,
+            "Revoke a grant of a session",
+        )
+        .refuses(&[Stopping, Storage]),
         Route::post(
             "/api/sessions/{session}/calls/{call}/result",
             approvals::give_result,
@@ -304,9 +345,18 @@ fn routes() -> Vec<Route> {
         Route::get("/ws", socket::open, "The WebSocket").gives(StatusCode::SWITCHING_PROTOCOLS, ""),
         Route::post(door::SIGN_IN, sign_in::sign_in, "A cookie for the password")
             .refuses(&[TooManyAttempts, Storage]),
-        Route::post("/sign-out", sign_in::sign_out, "The end of the cookie").refuses(&[Storage]),
-        Route::get(door::HEALTH, info::healthz, "Whether the server is alive")
-            .gives(StatusCode::OK, "text/plain"),
+        Route::get("/sign-out", sign_in::sign_out_page, "The page that signs out")
+            .gives(StatusCode::OK, "text/html"),
+        Route::post("/sign-out", sign_in::sign_out, "Sign out").refuses(&[Storage]),
+        Route::post(
+            "/api/sign-out-everywhere",
+            sign_in::sign_out_everywhere,
+            "End all sign-ins and close all WebSockets",
+        )
+        .refuses(&[Storage]),
+        Route::get(door::HEALTH, info::healthz, "Whether the server is alive and can store")
+            .gives(StatusCode::OK, "text/plain")
+            .refuses(&[Storage]),
     ]
 }
 

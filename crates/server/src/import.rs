@@ -5,9 +5,11 @@
 //! turns, by their ids: what is there already is not added again. Where somebody has gone on with the
 //! conversation here, the log knows more than the file, and nothing is added.
 
+mod apart;
 mod command;
 mod files;
 mod format;
+mod untrusted;
 mod whole;
 
 use std::collections::HashSet;
@@ -20,8 +22,10 @@ use base64::prelude::BASE64_STANDARD;
 use store::{AppendError, ReadRange, Store};
 use transcript::{Attachment, Event, Record, ResponseId, Seq, SessionId};
 
+pub(crate) use self::apart::{OBJECTS_MAX, apart, has_too_many_objects};
 pub(crate) use self::command::run;
 pub(crate) use self::format::{ImportFormat, Kind};
+use self::untrusted::strip_all;
 pub(crate) use self::whole::{
     NotImported, Whole, Wishes, attach, files_of, from_document, from_log, with_summary,
 };
@@ -111,13 +115,18 @@ fn addition(
         records.push(Record::new(seq, at, session.clone(), run, event));
     };
     if head == Seq(0) {
-        let created =
-            Event::SessionCreated { agent: agent.to_owned(), workspace: cwd, title: None };
+        let created = Event::SessionCreated {
+            agent: agent.to_owned(),
+            workspace: cwd,
+            workspace_confirmed: false,
+            title: None,
+        };
         add(first.at, None, created);
     }
     for entry in new.iter_mut().flat_map(|it| std::mem::take(&mut it.entries)) {
         add(entry.at, entry.response_id, entry.event);
     }
+    strip_all(&mut records);
     Plan::Add(Addition { head, turns, records: records.into(), session })
 }
 

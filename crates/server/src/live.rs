@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use axum::extract::ws::Utf8Bytes;
 use tokio::sync::broadcast::{self, Receiver, Sender};
+use tokio::sync::watch;
 use transcript::{Record, Seq, SessionId, Summary};
 
 /// How many commits a watcher may be behind before it has to read from the log.
@@ -52,11 +53,16 @@ pub(crate) struct Hub {
     /// Held for the moment of a look-up or an insertion only, never across an await.
     sessions: Mutex<HashMap<SessionId, Sender<News>>>,
     list: Sender<Arc<ListChange>>,
+    settings: watch::Sender<Option<render::Settings>>,
 }
 
 impl Hub {
     pub(crate) fn new() -> Self {
-        Self { sessions: Mutex::default(), list: broadcast::channel(LIST_CHANGES_KEPT).0 }
+        Self {
+            sessions: Mutex::default(),
+            list: broadcast::channel(LIST_CHANGES_KEPT).0,
+            settings: watch::Sender::new(None),
+        }
     }
 
     /// Subscribe first, then read the log: what is committed in between comes twice and its number
@@ -70,6 +76,15 @@ impl Hub {
 
     pub(crate) fn watch_list(&self) -> Receiver<Arc<ListChange>> {
         self.list.subscribe()
+    }
+
+    /// The page settings whenever they change; the newest where several changes come together.
+    pub(crate) fn watch_settings(&self) -> watch::Receiver<Option<render::Settings>> {
+        self.settings.subscribe()
+    }
+
+    pub(crate) fn publish_settings(&self, settings: &render::Settings) {
+        self.settings.send_replace(Some(settings.clone()));
     }
 
     pub(crate) fn publish(&self, session: &SessionId, records: &[Record]) {

@@ -1,6 +1,6 @@
 //! The password: a hash in the data folder, set with `callboard password`.
 
-use std::io::{BufRead, IsTerminal};
+use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
@@ -17,26 +17,38 @@ pub(crate) fn is_set(data: &Path) -> bool {
     file(data).is_file()
 }
 
-/// Slow on purpose. Read anew each time, so that a change counts at once.
-pub(crate) fn is_right(data: &Path, given: &str) -> bool {
-    let Ok(hash) = std::fs::read_to_string(file(data)) else { return false };
+/// Reads the hash from disk; `None` if no password is set.
+pub(crate) fn stored_hash(data: &Path) -> io::Result<Option<String>> {
+    match std::fs::read_to_string(file(data)) {
+        Ok(hash) => Ok(Some(hash)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether this is the password with that hash. Slow on purpose.
+pub(crate) fn is_right(hash: &str, given: &str) -> bool {
     let Ok(hash) = PasswordHash::new(hash.trim()) else { return false };
     Argon2::default().verify_password(given.as_bytes(), &hash).is_ok()
 }
 
 /// `callboard password`: from a terminal without showing it, else the first line of the input.
 pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
-    let password = if std::io::stdin().is_terminal() {
-        rpassword::prompt_password("New password: ").context("reading the password")?
+    let password = if io::stdin().is_terminal() {
+        let [first, second] = ["New password: ", "The same again: "]
+            .map(|it| rpassword::prompt_password(it).context("reading the password"));
+        let first = first?;
+        ensure!(first == second?, "the two passwords are not the same; nothing was changed");
+        first
     } else {
         let mut line = String::new();
-        std::io::stdin().lock().read_line(&mut line).context("reading the password")?;
+        io::stdin().lock().read_line(&mut line).context("reading the password")?;
         line.trim_end_matches(['\r', '\n']).to_owned()
     };
     set(&config.data, &password)?;
     #[expect(clippy::print_stdout, reason = "the answer to the command")]
     {
-        println!("The password is set. It counts at once, also for a server that is running.");
+        println!("The password is set. All sign-ins end, also those of a server that is running.");
     }
     Ok(())
 }
@@ -65,14 +77,13 @@ mod tests {
     #[test]
     fn only_the_password_that_was_set_is_right() {
         let data = tempfile::tempdir().unwrap();
-        assert!(!is_set(data.path()) && !is_right(data.path(), ""));
+        assert!(!is_set(data.path()) && stored_hash(data.path()).unwrap().is_none());
         assert!(set(data.path(), "short").is_err());
         set(data.path(), "correct horse").unwrap();
-        assert!(is_set(data.path()) && is_right(data.path(), "correct horse"));
-        assert!(!is_right(data.path(), "Correct horse") && !is_right(data.path(), ""));
-        let text = std::fs::read_to_string(file(data.path())).unwrap();
-        assert!(text.starts_with("$argon2id$") && !text.contains("horse"));
-        std::fs::write(file(data.path()), "rubbish").unwrap();
-        assert!(!is_right(data.path(), "rubbish"));
+        let hash = stored_hash(data.path()).unwrap().unwrap();
+        assert!(is_set(data.path()) && is_right(&hash, "correct horse"));
+        assert!(!is_right(&hash, "Correct horse") && !is_right(&hash, ""));
+        assert!(hash.starts_with("$argon2id$") && !hash.contains("horse"));
+        assert!(!is_right("rubbish", "rubbish") && !is_right("", ""));
     }
 }

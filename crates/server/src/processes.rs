@@ -185,7 +185,10 @@ impl Processes {
         }
     }
 
-    /// Those that live. None where the system does not say what runs.
+    /// The processes that are alive, oldest first. None where the system does not list processes.
+    ///
+    /// A program is therefore signalled before its commands, and cannot take their end for a result
+    /// that it answers.
     fn found(&self, which: &Which) -> Option<Vec<Pid>> {
         let entries = std::fs::read_dir("/proc").ok()?;
         let names = entries.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
@@ -195,7 +198,9 @@ impl Processes {
             let parent_of = |pid| stats.get(&pid).map(|it| it.parent);
             self.owns(**pid, stat, which, parent_of)
         });
-        Some(found.filter_map(|(pid, _)| as_pid(*pid)).collect())
+        let mut found: Vec<(u64, u32)> = found.map(|(pid, stat)| (stat.started, *pid)).collect();
+        found.sort_unstable();
+        Some(found.into_iter().filter_map(|(_, pid)| as_pid(pid)).collect())
     }
 
     fn still_owns(&self, pid: Pid, which: &Which) -> bool {

@@ -20,6 +20,7 @@ use transcript::Millis;
 use crate::agents::SHIPPED;
 use crate::clock;
 use crate::config::Config;
+use crate::draw_pool::DrawPool;
 use crate::files::write_private;
 use crate::http::{self, App, Edge, OwnTools, oldest_sign_in};
 use crate::live::Hub;
@@ -34,6 +35,8 @@ const OPEN_FILES: u64 = 65_536;
 const UPKEEP: Duration = Duration::from_secs(3600);
 /// In milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;
+/// How often the data folder is checked when nothing is written.
+const FILES_CHECKED: Duration = Duration::from_secs(1);
 /// How long the grammars of code are kept for the next page.
 const GRAMMARS_KEPT: Duration = Duration::from_secs(300);
 
@@ -69,13 +72,21 @@ impl Place {
 
 pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     start_logging(config.log);
+    match &config.file {
+        Some(file) => tracing::info!(file = %file.display(), "configuration read"),
+        None => tracing::info!("no configuration file, the defaults are used"),
+    }
     allow_many_connections();
     let store = open_store(&config, "callboard serve")?;
     // Before the ready line: whoever reads it may tell us to stop at once.
     let told_to_stop = told_to_stop()?;
     let raw_days = config.raw_days;
     let server = Server::start(store, config).await?;
-    let recovered = server.sessions.recover()?;
+    // A damaged table must not keep the server from serving the rest.
+    let recovered = server.sessions.recover().unwrap_or_else(|error| {
+        tracing::error!(%error, "cannot tell which sessions were left undone");
+        0
+    });
     if recovered > 0 {
         tracing::info!(sessions = recovered, "taking up what was left undone");
     }
@@ -131,6 +142,7 @@ impl Server {
             leaving: Leaving::default(),
             exchanges: Exchanges::new(config.exchanges),
             passes: Arc::clone(&passes),
+            draws: DrawPool::default(),
         });
         // Before any session goes on: nothing of an earlier server may be at work.
         end_survivors(&store).await?;
@@ -148,6 +160,8 @@ impl Server {
         let serving_tools = tokio::spawn(own_tools);
         let (alive, all_gone) = mpsc::channel(1);
         let app = App::new(Arc::clone(&shared), sessions.clone(), edge, alive, stopping.clone())?;
+        app.end_outdated_sign_ins().await;
+        tokio::spawn(app.watch_secrets());
         let serving = tokio::spawn(http::serve(listener, http::router(app), stopping, all_gone));
         Ok(Self { address, token, store, shared, sessions, mcp, serving, serving_tools, stop })
     }
@@ -186,8 +200,11 @@ fn open_store(config: &Config, holder: &str) -> Result<Store, OpenError> {
 async fn upkeep(store: Store, raw_days: u32) {
     let mut hours = tokio::time::interval(UPKEEP);
     let mut minutes = tokio::time::interval(GRAMMARS_KEPT);
+    let mut seconds = tokio::time::interval(FILES_CHECKED);
     loop {
         tokio::select! {
+            // Logs what it finds; writers check for themselves.
+            _ = seconds.tick() => drop(store.check_files()),
             _ = minutes.tick() => render::code::unload_unused(),
             _ = hours.tick() => sweep(&store, raw_days).await,
         }
@@ -195,6 +212,7 @@ async fn upkeep(store: Store, raw_days: u32) {
 }
 
 async fn sweep(store: &Store, raw_days: u32) {
+    store.off_thread(Store::fill_reserve).await;
     if let Err(error) = store.remove_sign_ins_before(oldest_sign_in(clock::now())).await {
         tracing::warn!(%error, "old sign-ins could not be removed");
     }
@@ -213,7 +231,7 @@ fn ship(folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     for (name, text) in SHIPPED {
         let path = folder.join(name);
-        write_private(&path, text).with_context(|| format!("writing {}", path.display()))?;
+        unless_full(&path, write_private(&path, text))?;
     }
     Ok(())
 }
@@ -237,9 +255,20 @@ fn settle_token(config: &Config, address: SocketAddr) -> anyhow::Result<String> 
     let kept = || read_server_file(&config.data).map(|it| it.token);
     let token = config.token.clone().or_else(kept).unwrap_or_else(clock::new_token);
     let file = ServerFile { address: format!("http://{address}"), token: token.clone() };
-    write_private(&path, &serde_json::to_string(&file)?)
-        .with_context(|| format!("writing {}", path.display()))?;
+    unless_full(&path, write_private(&path, &serde_json::to_string(&file)?))?;
     Ok(token)
+}
+
+/// Tolerates a full disk, so that the server starts and sessions can be read and deleted.
+fn unless_full(path: &Path, written: std::io::Result<()>) -> anyhow::Result<()> {
+    match written {
+        Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+            let file = path.display();
+            tracing::warn!(%file, "the disk is full: the file was not written; free some space");
+            Ok(())
+        }
+        written => written.with_context(|| format!("writing {}", path.display())),
+    }
 }
 
 fn read_server_file(data: &Path) -> Option<ServerFile> {

@@ -5,6 +5,7 @@
 
 mod command;
 mod exchanges;
+pub(crate) mod from_log;
 mod leaving;
 mod lines;
 mod own_calls;
@@ -14,6 +15,7 @@ mod raw;
 mod request;
 mod run;
 mod task;
+mod unread;
 mod worker;
 
 use std::collections::{HashMap, HashSet};
@@ -28,6 +30,7 @@ use transcript::{Event, Record, Seq, SessionId, SessionState, Summary, Transcrip
 use crate::agents::Agents;
 use crate::approvals::Approvals;
 use crate::clock;
+use crate::draw_pool::DrawPool;
 use crate::live::{Hub, ListChange};
 use crate::metrics::Metrics;
 use crate::passes::Passes;
@@ -35,9 +38,9 @@ use crate::tools::{Tools, failed, tool_error};
 
 pub(crate) use command::{
     Answered, Approval, Command, MessageState, NewMessage, NewSession, QueuedChange, Receipt,
-    Refused, SessionPatch,
+    Refused, SessionPatch, Undone,
 };
-pub(crate) use exchanges::{Asked, Asking, ExchangeLimits, Exchanges, SessionChoice};
+pub(crate) use exchanges::{Asked, Asking, ExchangeLimits, Exchanges, SessionChoice, SessionRule};
 pub(crate) use leaving::Leaving;
 pub(crate) use own_calls::OwnCall;
 pub(crate) use process::end_survivors;
@@ -65,6 +68,7 @@ pub(crate) struct Shared {
     pub(crate) leaving: Leaving,
     /// By which programs may call our tools.
     pub(crate) passes: Arc<Passes>,
+    pub(crate) draws: DrawPool,
 }
 
 #[cfg(test)]
@@ -76,7 +80,12 @@ impl Shared {
             hub: Hub::new(),
             agents: Agents { agents: Vec::new(), shipped: data.join("shipped") },
             tools: Tools::built_in(crate::tools::ToolSettings::for_tests()),
-            approvals: Approvals { rules: Default::default(), timeout_ms: 1000 },
+            approvals: Approvals {
+                rules: Default::default(),
+                timeout_ms: Some(1000),
+                private: Default::default(),
+                search_path: Default::default(),
+            },
             metrics: Metrics::new(),
             http: HttpClient::default(),
             keeps_raw: true,
@@ -84,6 +93,7 @@ impl Shared {
             exchanges: Exchanges::default(),
             leaving: Leaving::default(),
             passes: Passes::new(([127, 0, 0, 1], 1).into()),
+            draws: DrawPool::default(),
         })
     }
 }
@@ -184,7 +194,8 @@ impl Sessions {
             let known = self.shared.agents.names().join(", ");
             return Err(Refused::NoAgent { name: agent, known });
         }
-        let event = Event::SessionCreated { agent, workspace, title };
+        let workspace_confirmed = workspace.is_some();
+        let event = Event::SessionCreated { agent, workspace, workspace_confirmed, title };
         let record = Record::new(Seq(1), clock::now(), id.clone(), None, event);
         let mut summary = Summary::default();
         summary.apply(&record);

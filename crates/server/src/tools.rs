@@ -43,6 +43,7 @@ use transcript::{
 };
 
 use crate::mcp::{McpServers, McpTool};
+use crate::private::Private;
 use crate::session::Sessions;
 
 pub(crate) use addresses::Web;
@@ -95,6 +96,8 @@ pub(crate) struct ToolContext {
     /// All sessions and, through them, all agents.
     pub(crate) sessions: Sessions,
     pub(crate) workspace: PathBuf,
+    /// Files that no tool opens.
+    pub(crate) private: Private,
     pub(crate) now: Millis,
     pub(crate) stopped: Stopped,
     pub(crate) news: mpsc::Sender<ToolNews>,
@@ -426,12 +429,20 @@ impl Arguments {
     fn invalid(&self, why: impl AsRef<str>) -> ErrorInfo {
         let (name, fields) = (&self.tool, describe_fields(&self.parameters));
         let message = format!(
-            "The arguments do not fit: {}. Send {name} one JSON object with these fields and no \
+            "The arguments do not fit: {}.{ADVICE} {name} one JSON object with these fields and no \
              others: {fields}.",
             why.as_ref()
         );
         ErrorInfo::new(ErrorCode::InvalidArguments, message)
     }
+}
+
+/// Where a message about arguments begins to tell a model what to do.
+const ADVICE: &str = " Send";
+
+/// A message about arguments as a person reads it: what is wrong, without the advice for a model.
+pub(crate) fn without_advice(message: &str) -> &str {
+    message.split_once(ADVICE).map_or(message, |(what, _)| what)
 }
 
 /// `path: 5 is not of type "string"`

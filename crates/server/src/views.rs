@@ -18,6 +18,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 use transcript::{Message, Record, ResponseId, Seq, SessionId, SessionState, Transcript};
 
+use crate::draw_pool::in_place;
 use crate::live::News;
 use crate::session::Shared;
 use crate::window;
@@ -37,6 +38,8 @@ const LINGER: Duration = Duration::from_secs(60);
 /// Patches that a page may be behind before it has to load itself again.
 const PATCHES_KEPT: usize = 256;
 const READ_AT_ONCE: usize = 1000;
+/// Records of a patch that takes long enough to be drawn beside the other tasks.
+const LARGE_PATCH: u64 = 64;
 
 /// All sessions that somebody looks at.
 #[derive(Clone)]
@@ -207,11 +210,12 @@ impl<'a> Drawing<'a> {
     }
 
     async fn load(shared: &Shared, session: &SessionId) -> Result<Live, store::Error> {
-        let id = session.clone();
         let window = store::Window { before: None, limit: render::WINDOW };
-        let read = shared.store.off_thread(move |store| window::read(store, &id, window));
+        let (store, id) = (shared.store.clone(), session.clone());
+        let read = shared.draws.draw(move || window::read(&store, &id, window));
         let transcript = read.await?.map(|it| it.transcript).unwrap_or_default();
-        Ok(Live::new(shared.view_of(session, &transcript.summary), transcript))
+        let view = shared.view_of(session, &transcript.summary);
+        Ok(shared.draws.draw(move || Live::new(view, transcript)).await)
     }
 
     /// Draws first what waits, so that the page that joins and the patches that follow meet.
@@ -222,10 +226,13 @@ impl<'a> Drawing<'a> {
         let is_program = self.shared.agents.is_program(&transcript.summary.agent);
         let pulse = self.shared.pulse_of(&self.session, transcript);
         let pulse = is_program.then(|| self.page.pulse(pulse.as_ref()));
-        let first = self.shown(self.page.since(seen).map(|mut ops| {
-            ops.extend(pulse);
-            ops
-        }));
+        let missed = self.page.head().0.saturating_sub(seen.0);
+        let first = self.heavy(missed, |it| {
+            it.shown(it.page.since(seen).map(|mut ops| {
+                ops.extend(pulse);
+                ops
+            }))
+        });
         // A page that has gone needs no answer.
         let _ = reply.send(Ok(Joined { first, live }));
         Ok(())
@@ -288,7 +295,7 @@ impl<'a> Drawing<'a> {
         if waiting.is_empty() {
             return Ok(());
         }
-        let mut patch = self.page.apply(&waiting);
+        let mut patch = self.heavy(waiting.len() as u64, |it| it.page.apply(&waiting));
         for run in self.page.take_missed() {
             let answer = self.read_answer(run).await?;
             if let (Some(ops), Some(answer)) = (&mut patch, answer) {
@@ -310,6 +317,11 @@ impl<'a> Drawing<'a> {
             Ok::<_, store::Error>(transcript.message(run.as_str()).cloned())
         });
         read.await
+    }
+
+    /// Draws so many records' worth. A large patch must not hold up the other tasks of this thread.
+    fn heavy<T>(&mut self, n_records: u64, draw: impl FnOnce(&mut Self) -> T) -> T {
+        if n_records > LARGE_PATCH { in_place(|| draw(self)) } else { draw(self) }
     }
 
     fn shown(&self, patch: Option<Vec<Op>>) -> Shown {

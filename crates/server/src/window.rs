@@ -3,6 +3,7 @@
 use store::{Conversation, ReadRange, Store, Stored, Window};
 use transcript::{Record, Seq, SessionId, Transcript};
 
+#[derive(Clone)]
 pub(crate) struct Opened {
     pub(crate) transcript: Transcript,
     /// Where the first of them begins, if there are others before it.

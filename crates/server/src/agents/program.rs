@@ -165,6 +165,15 @@ impl ProgramAgent {
         self.learned.ask(&file, words.chain(question.iter().copied()), &self.inherited).await;
     }
 
+    /// The version that the installed program names, if it does.
+    pub(crate) async fn version(&self) -> Option<String> {
+        let file = self.found()?;
+        let words = self.command.iter().skip(1).map(String::as_str);
+        let answered = Learned::default();
+        answered.ask(&file, words.chain(["--version"]), &self.inherited).await;
+        pi::version_in(&answered.of(&file)?)
+    }
+
     /// What the installed program cannot do, as far as that is known.
     pub(crate) fn limits(&self) -> Option<&'static str> {
         let is_limited =
@@ -217,15 +226,17 @@ impl ProgramAgent {
         let (name, word, install) = (kind.name(), kind.word(), install(kind));
         let command = self.command.first().map_or(word, String::as_str);
         Some(format!(
-            "{name} is not installed: there is no '{command}'. Get it with '{install}', or set \
-             the command of this agent."
+            "{name} isn't installed: '{command}' was not found. Run '{install}', or set this agent's \
+             'command' in callboard.toml."
         ))
     }
 
     pub(crate) fn description(&self) -> String {
         let name = self.which.kind().name();
-        let found = self.found().map(|it| it.display().to_string());
-        format!("{name}, the program {}.", found.unwrap_or_default())
+        match self.found() {
+            Some(file) => format!("{name}, the program {}.", file.display()),
+            None => format!("{name}, which is not installed."),
+        }
     }
 
     /// The file to execute.

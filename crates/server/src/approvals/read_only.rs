@@ -1,48 +1,65 @@
 //! Which shell commands plainly change nothing and look at nothing outside the workspace.
 //!
-//! Not a judgement of shell scripts: a short list of programs with harmless options, and no sign
+//! Not a judgement of shell scripts: a short list of programs with harmless options, and no character
 //! that means anything to the shell. Everything else is asked about.
 
+use std::ffi::OsStr;
 use std::path::{Component, Path};
 
-/// Programs that only look, whatever short options they get.
-const LOOKING: &[&str] =
-    &["ls", "pwd", "cat", "head", "tail", "wc", "echo", "whoami", "uname", "true", "false"];
+use super::command;
+use crate::paths::{leads_into, real_path};
+use crate::processes::is_executable;
 
-/// Signs with a meaning of their own in a shell, all the ways to a second command among them.
-const SIGNS: &[char] = &[
-    ';', '&', '|', '<', '>', '$', '`', '(', ')', '{', '}', '[', ']', '*', '?', '!', '#', '~', '\\',
-    '"', '\'', '\n', '\r', '\0',
+/// Programs that only look, with the letters that may stand in their options. None of these follows
+/// links that are found on the way, waits for more, or names a file.
+const LOOKING: &[(&str, &str)] = &[
+    ("ls", "aAlh1dFprtSsi"),
+    ("cat", "nbsETAvet"),
+    ("head", "ncqv0123456789"),
+    ("tail", "ncqv0123456789"),
+    ("wc", "lwcmL"),
+    ("pwd", "LP"),
+    ("uname", "asnrvmpio"),
+    ("date", "u"),
+    ("whoami", ""),
+    ("true", ""),
+    ("false", ""),
+    ("echo", ""),
 ];
 
-/// Signs after which another command may begin.
-const SEPARATORS: &[char] = &[';', '&', '|', '\n', '(', ')', '`', '{', '}'];
-
-pub(super) fn is_single_command(command: &str) -> bool {
-    !command.contains(SIGNS)
-}
-
-/// The commands that a line may consist of.
-pub(super) fn parts(command: &str) -> impl Iterator<Item = &str> {
-    command.split(SEPARATORS).map(str::trim).filter(|it| !it.is_empty())
-}
-
-pub(super) fn is_read_only(command: &str, workspace: &Path) -> bool {
-    let mut words = command.split_whitespace();
-    let Some(program) = words.next() else { return false };
-    let takes = |word: &str| match program {
-        "date" => word.starts_with('+') || word == "-u",
-        "echo" => true,
-        _ => is_short_option(word) || stays_inside(word, workspace),
+/// `search_path` is the `PATH` that the command will have.
+pub(super) fn is_read_only(text: &str, workspace: &Path, search_path: &OsStr) -> bool {
+    let mut words = command::words(text);
+    let program = words.next();
+    let Some((program, letters)) = LOOKING.iter().find(|(name, _)| Some(*name) == program) else {
+        return false;
     };
-    is_single_command(command)
-        && (LOOKING.contains(&program) || program == "date")
-        && words.all(takes)
+    let takes = |word: &str| match *program {
+        "echo" => true,
+        "date" => word.starts_with('+') || is_option(word, letters),
+        _ => is_option(word, letters) || stays_inside(word, workspace),
+    };
+    command::is_single(text) && words.all(takes) && is_installed(program, workspace, search_path)
 }
 
-fn is_short_option(word: &str) -> bool {
-    let letters = word.strip_prefix('-');
-    letters.is_some_and(|it| it.bytes().all(|b| b.is_ascii_alphanumeric()))
+/// Whether the shell finds this program outside the workspace, or has it built in. A program of the same name
+/// that came with the workspace may do anything, and so may one found in a relative folder of `PATH`.
+fn is_installed(program: &str, workspace: &Path, search_path: &OsStr) -> bool {
+    for folder in std::env::split_paths(search_path) {
+        let file = folder.join(program);
+        if !folder.is_absolute() {
+            return false;
+        }
+        if is_executable(&file) {
+            return real_path(&file).is_some() && !leads_into(&file, workspace);
+        }
+    }
+    true
+}
+
+fn is_option(word: &str, letters: &str) -> bool {
+    let given = word.strip_prefix('-').filter(|it| !it.is_empty());
+    given.is_some_and(|it| it.chars().all(|it| letters.contains(it)))
 }
 
 /// The shell would follow a link that leads out, which the file tools do not.
@@ -50,10 +67,5 @@ fn stays_inside(word: &str, workspace: &Path) -> bool {
     let path = Path::new(word);
     let is_plain =
         path.components().all(|it| matches!(it, Component::Normal(_) | Component::CurDir));
-    let leads_out = || {
-        let root = workspace.canonicalize().ok();
-        let target = workspace.join(path).canonicalize().ok();
-        root.zip(target).is_some_and(|(root, target)| !target.starts_with(root))
-    };
-    !word.starts_with('-') && is_plain && !leads_out()
+    !word.starts_with('-') && is_plain && leads_into(&workspace.join(path), workspace)
 }

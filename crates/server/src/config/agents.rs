@@ -10,6 +10,7 @@ use backends::{Pace, ProgramKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::policy::key_variables;
 use super::source::{Key, Source};
 use super::{File, Surroundings, programs};
 use crate::agents::{Agent, AgentKind, Agents, OpenAiAgent, Reach, ToolChoice};
@@ -113,7 +114,8 @@ pub(super) fn agents(
         agents.push(Agent { id, purpose: None, kind, workspace, may_ask: Reach::default() });
     }
     if file.agents.is_empty() {
-        agents.extend(ProgramKind::ALL.map(|kind| programs::unconfigured(kind, around)));
+        let keys = key_variables(file);
+        agents.extend(ProgramKind::ALL.map(|kind| programs::unconfigured(kind, around, &keys)));
     }
     Ok(Agents { agents, shipped: data.join("shipped") })
 }
@@ -163,7 +165,8 @@ fn kind(
 ) -> anyhow::Result<AgentKind> {
     Ok(match (section.kind, section.kind.program()) {
         (_, Some(kind)) => {
-            AgentKind::Program(Arc::new(programs::configured(kind, section, around)?))
+            let keys = key_variables(file);
+            AgentKind::Program(Arc::new(programs::configured(kind, section, around, &keys)?))
         }
         (KindWord::OpenAi, None) => AgentKind::OpenAi(Arc::new(open_ai(section, file, around)?)),
         (_, None) => AgentKind::Demo { pace },

@@ -1,11 +1,12 @@
 //! `[approvals]`, `[tools]` and `[exchanges]` of the file: what may be written, and what it comes to.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use reqwest::Url;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
@@ -16,10 +17,11 @@ use super::source::Key;
 use super::{File, Surroundings};
 use crate::agents::is_tool_of_program;
 use crate::approvals::{Approvals, Pattern, Rule, Verdict};
-use crate::session::ExchangeLimits;
+use crate::private::Private;
+use crate::session::{ExchangeLimits, SessionRule};
 use crate::tools::{ToolSettings, Tools, Web};
 
-const DEFAULT_APPROVAL_SECONDS: u64 = 300;
+const PATH: &str = "PATH";
 const DEFAULT_TOOL_SECONDS: u64 = 120;
 const DEFAULT_PER_MINUTE: u32 = 30;
 const DEFAULT_RETRIES: u32 = 2;
@@ -133,6 +135,7 @@ pub(super) struct ExchangesSection {
     max_depth: Option<u32>,
     max_per_run: Option<usize>,
     max_queued: Option<usize>,
+    session: Option<SessionRule>,
     timeout_seconds: Option<u64>,
 }
 
@@ -142,15 +145,20 @@ impl ToolsSection {
     }
 }
 
-pub(super) fn approvals(section: &ApprovalsSection) -> anyhow::Result<Approvals> {
+pub(super) fn approvals(
+    section: &ApprovalsSection,
+    private: Private,
+    around: &Surroundings,
+) -> anyhow::Result<Approvals> {
     let mut rules = BTreeMap::new();
     for (tool, rule) in &section.rules {
         check_name(tool).context(Key::new(tool))?;
         rules.insert(tool.clone(), rule.resolve());
     }
-    let seconds =
-        at_least_one("timeout_seconds", section.timeout_seconds, DEFAULT_APPROVAL_SECONDS)?;
-    Ok(Approvals { rules, timeout_ms: seconds.saturating_mul(1000) })
+    let seconds = section.timeout_seconds.map(|it| at_least_one("timeout_seconds", Some(it), it));
+    let timeout_ms = seconds.transpose()?.map(|it| it.saturating_mul(1000));
+    let search_path = search_path(around).unwrap_or_default();
+    Ok(Approvals { rules, timeout_ms, private, search_path })
 }
 
 /// A rule for a misspelt tool would be a rule for nothing. MCP servers' tools are not known yet.
@@ -194,36 +202,60 @@ impl Word {
 pub(super) fn tools(file: &File, around: &Surroundings) -> anyhow::Result<ToolSettings> {
     let section = &file.tools;
     let seconds = at_least_one("timeout_seconds", Some(section.seconds()), DEFAULT_TOOL_SECONDS)?;
-    let of_agents = file.agents.iter().flat_map(AgentSection::key_variables);
-    let of_servers = file.mcp_servers.iter().flat_map(McpSection::key_variables);
-    let keys: Vec<&str> = of_agents.chain(of_servers).collect();
-    let is_secret = |name: &str| is_secret(name) || keys.contains(&name);
-    let variables = (around.variables)();
-    let open =
-        variables.into_iter().filter(|(name, _)| name.to_str().is_some_and(|it| !is_secret(it)));
+    let keys = key_variables(file);
+    let is_open = |name: &str, value: &OsStr| {
+        name != PATH && !is_secret(name) && !keys.contains(&name) && !has_password(value)
+    };
+    let variables = (around.variables)().into_iter();
+    let open = variables.filter(|(name, it)| name.to_str().is_some_and(|name| is_open(name, it)));
+    let path = search_path(around).map(|it| (PATH.into(), it));
     Ok(ToolSettings {
         time_limit: Duration::from_secs(seconds),
         per_minute: section.per_minute.unwrap_or(DEFAULT_PER_MINUTE) as usize,
         retries: section.retries.unwrap_or(DEFAULT_RETRIES),
         web: if section.http_private { Web::with_private() } else { Web::public() },
-        environment: open.collect::<Vec<(OsString, OsString)>>(),
+        environment: path.into_iter().chain(open).collect::<Vec<(OsString, OsString)>>(),
     })
 }
 
 pub(super) fn exchanges(section: &ExchangesSection) -> anyhow::Result<ExchangeLimits> {
-    let ExchangeLimits { depth, per_run, queued, patience } = ExchangeLimits::default();
+    let ExchangeLimits { depth, per_run, queued, patience, session } = ExchangeLimits::default();
     let seconds = at_least_one("timeout_seconds", section.timeout_seconds, patience.as_secs())?;
     Ok(ExchangeLimits {
         depth: section.max_depth.unwrap_or(depth),
         per_run: section.max_per_run.unwrap_or(per_run),
         queued: section.max_queued.unwrap_or(queued),
         patience: Duration::from_secs(seconds),
+        session: section.session.unwrap_or(session),
     })
 }
 
-/// What commands of agents do not get to see, by its name.
-fn is_secret(name: &str) -> bool {
+/// Variables that hold the keys of models and of MCP servers.
+pub(super) fn key_variables(file: &File) -> Vec<&str> {
+    let of_agents = file.agents.iter().flat_map(AgentSection::key_variables);
+    of_agents.chain(file.mcp_servers.iter().flat_map(McpSection::key_variables)).collect()
+}
+
+/// `PATH` without entries that depend on the working folder: a command would run files of the workspace
+/// under the names of installed programs.
+fn search_path(around: &Surroundings) -> Option<OsString> {
+    let (_, path) = (around.variables)().into_iter().find(|(name, _)| name == PATH)?;
+    let absolute = std::env::split_paths(&path).filter(|it| it.is_absolute());
+    std::env::join_paths(absolute).ok()
+}
+
+/// Whether a variable of this name holds a secret, which commands of agents do not get.
+pub(super) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    let words = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
-    name.starts_with("CALLBOARD_") || words.iter().any(|it| name.contains(it))
+    let words = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "COOKIE"];
+    let ends = ["_PAT", "_PWD", "_PASS", "_AUTH"];
+    name.starts_with("CALLBOARD_")
+        || words.iter().any(|it| name.contains(it))
+        || ends.iter().any(|it| name.ends_with(it))
+}
+
+/// Whether a value is an address with a password in it, as those of databases are.
+pub(super) fn has_password(value: &OsStr) -> bool {
+    let address = value.to_str().and_then(|it| Url::parse(it).ok());
+    address.is_some_and(|it| it.password().is_some())
 }

@@ -1,6 +1,6 @@
 //! Agents that are programs: what the configuration makes of them, and what they find around them.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use backends::ProgramKind;
 
 use super::Surroundings;
 use super::agents::AgentSection;
+use super::policy::{has_password, is_secret};
 use super::source::Key;
 use crate::agents::{Agent, AgentKind, ProgramAgent, ProgramSettings, Reach};
 
@@ -32,20 +33,7 @@ const INHERITED: [&str; 14] = [
     "SSL_CERT_DIR",
     "IS_SANDBOX",
 ];
-const INHERITED_PREFIXES: [&str; 12] = [
-    "LC_",
-    "XDG_",
-    "GIT_",
-    "SSH_",
-    "NODE_",
-    "NPM_CONFIG_",
-    "ANTHROPIC_",
-    "CLAUDE_",
-    "DISABLE_",
-    "OPENAI_",
-    "CODEX_",
-    "PI_",
-];
+const INHERITED_PREFIXES: [&str; 6] = ["LC_", "XDG_", "GIT_", "SSH_", "NODE_", "NPM_CONFIG_"];
 /// In small or large letters.
 const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
 
@@ -53,6 +41,7 @@ pub(super) fn configured(
     kind: ProgramKind,
     section: &AgentSection,
     around: &Surroundings,
+    keys: &[&str],
 ) -> anyhow::Result<ProgramAgent> {
     let word = kind.word();
     let mut command = section.command.clone().unwrap_or_else(|| vec![word.to_owned()]);
@@ -63,6 +52,7 @@ pub(super) fn configured(
     if first.contains('/') {
         *first = around.working_dir.join(&first).display().to_string();
     }
+    check_permission_mode(kind, section).context(Key::new("permission_mode"))?;
     let settings = ProgramSettings {
         command,
         args: section.args.clone().unwrap_or_default(),
@@ -70,14 +60,50 @@ pub(super) fn configured(
         model: section.model.clone(),
         permission_mode: section.permission_mode.clone(),
     };
-    Ok(made(kind, settings, section.idle_minutes, around))
+    Ok(made(kind, settings, section.idle_minutes, inherited(kind, around, keys)))
+}
+
+/// Ours, and the words of the program's own. A program that gets another word would end at its start.
+fn permission_modes(kind: ProgramKind) -> &'static [&'static str] {
+    match kind {
+        ProgramKind::Claude => &[
+            "ask",
+            "auto",
+            "default",
+            "manual",
+            "plan",
+            "acceptEdits",
+            "dontAsk",
+            "bypassPermissions",
+        ],
+        ProgramKind::Codex => &[
+            "ask",
+            "auto",
+            "untrusted",
+            "on-failure",
+            "on-request",
+            "never",
+            "read-only",
+            "workspace-write",
+            "danger-full-access",
+        ],
+        ProgramKind::Pi => &["ask", "auto"],
+    }
+}
+
+fn check_permission_mode(kind: ProgramKind, section: &AgentSection) -> anyhow::Result<()> {
+    let (Some(mode), known) = (&section.permission_mode, permission_modes(kind)) else {
+        return Ok(());
+    };
+    ensure!(known.contains(&mode.as_str()), "{mode:?} is none of: {}", known.join(", "));
+    Ok(())
 }
 
 /// As if it were in the file with nothing but its name.
-pub(super) fn unconfigured(kind: ProgramKind, around: &Surroundings) -> Agent {
+pub(super) fn unconfigured(kind: ProgramKind, around: &Surroundings, keys: &[&str]) -> Agent {
     let id = kind.word().to_owned();
     let settings = ProgramSettings { command: vec![id.clone()], ..ProgramSettings::default() };
-    let mut agent = made(kind, settings, None, around);
+    let mut agent = made(kind, settings, None, inherited(kind, around, keys));
     agent.is_optional = true;
     let kind = AgentKind::Program(Arc::new(agent));
     let (workspace, may_ask) = (around.working_dir.clone(), Reach::default());
@@ -88,9 +114,8 @@ fn made(
     kind: ProgramKind,
     settings: ProgramSettings,
     idle_minutes: Option<u64>,
-    around: &Surroundings,
+    mut inherited: Vec<(OsString, OsString)>,
 ) -> ProgramAgent {
-    let mut inherited = inherited(around);
     inherited.retain(|(name, _)| settings.env.iter().all(|(it, _)| name != it.as_str()));
     inherited.extend(settings.env.iter().map(|(name, value)| (name.into(), value.into())));
     let minutes = idle_minutes.unwrap_or(DEFAULT_IDLE_MINUTES);
@@ -116,13 +141,46 @@ fn env(section: &AgentSection, around: &Surroundings) -> anyhow::Result<Vec<(Str
     Ok(env)
 }
 
-fn inherited(around: &Surroundings) -> Vec<(OsString, OsString)> {
-    let is_inherited = |name: &str| {
-        INHERITED.contains(&name)
-            || INHERITED_PREFIXES.iter().any(|it| name.starts_with(it))
-            || PROXIES.iter().any(|it| name.eq_ignore_ascii_case(it))
+/// `keys` are the variables that the configuration names as keys of models and MCP servers.
+///
+/// A program gets the variables of its own family, its own keys among them. Of the others it gets those that
+/// hold no secret.
+fn inherited(kind: ProgramKind, around: &Surroundings, keys: &[&str]) -> Vec<(OsString, OsString)> {
+    let Family { prefixes, keys: own_keys } = family(kind);
+    let has_prefix = |name: &str, list: &[&str]| list.iter().any(|it| name.starts_with(it));
+    let is_inherited = |name: &str, value: &OsStr| match () {
+        () if own_keys.contains(&name) => true,
+        () if keys.contains(&name) => false,
+        () if PROXIES.iter().any(|it| name.eq_ignore_ascii_case(it)) => true,
+        () if has_prefix(name, prefixes) => true,
+        () if INHERITED.contains(&name) => true,
+        () => has_prefix(name, &INHERITED_PREFIXES) && !is_secret(name) && !has_password(value),
     };
     let mut variables = (around.variables)();
-    variables.retain(|(name, _)| name.to_str().is_some_and(is_inherited));
+    variables.retain(|(name, it)| name.to_str().is_some_and(|name| is_inherited(name, it)));
     variables
+}
+
+/// Variables that belong to a program.
+struct Family {
+    prefixes: &'static [&'static str],
+    /// Keys that the program itself knows, also if a model is configured with the same one.
+    keys: &'static [&'static str],
+}
+
+fn family(kind: ProgramKind) -> Family {
+    match kind {
+        ProgramKind::Claude => Family {
+            prefixes: &["ANTHROPIC_", "CLAUDE_", "DISABLE_"],
+            keys: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
+        },
+        ProgramKind::Codex => {
+            Family { prefixes: &["OPENAI_", "CODEX_"], keys: &["OPENAI_API_KEY", "CODEX_API_KEY"] }
+        }
+        // Talks to the services of several vendors.
+        ProgramKind::Pi => Family {
+            prefixes: &["PI_", "ANTHROPIC_", "OPENAI_"],
+            keys: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY"],
+        },
+    }
 }

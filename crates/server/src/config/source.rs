@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::Path;
 
-use anyhow::Context;
 use toml::de::{DeTable, DeValue};
 
 use super::File;
@@ -31,10 +30,8 @@ impl fmt::Display for Key {
 }
 
 impl Source {
-    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
-        let shown = path.display().to_string();
-        let text = std::fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
-        Ok(Self { shown, text })
+    pub(super) fn new(path: &Path, text: String) -> Self {
+        Self { shown: path.display().to_string(), text }
     }
 
     pub(super) fn parse(&self) -> anyhow::Result<File> {

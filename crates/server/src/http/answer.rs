@@ -27,6 +27,14 @@ impl<T> Written<T> {
     }
 }
 
+impl<T: Serialize> Written<T> {
+    /// Writes it here, not where the response is sent.
+    pub(super) fn of(value: &T) -> Self {
+        // Nothing that is served has a map whose keys are no strings.
+        Self::new(serde_json::to_string(value).unwrap_or_default())
+    }
+}
+
 impl<T: Serialize> IntoResponse for Created<T> {
     fn into_response(self) -> Response {
         (StatusCode::CREATED, Json(self.0)).into_response()

@@ -4,16 +4,21 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::NoContent;
 use backends::ToolOutcome;
+use render::covers;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use transcript::{CallId, Millis, Scope};
+use transcript::{CallId, Covers, Millis, Scope};
 
 use super::App;
 use super::error::{HttpError, RequestCode};
-use super::extract::{Input, NamedCall, Segment};
-use crate::session::{Answered, Approval, Command};
+use super::extract::{Input, Named, NamedCall, NamedGrant, Segment};
+use crate::approvals::grant_id;
+use crate::session::{Answered, Approval, Command, Undone};
 use crate::tools::{failed, tool_error};
+
+/// Name of the page's user in the log.
+pub(super) const USER: &str = "user";
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct DecisionInput {
@@ -52,7 +57,7 @@ impl DecisionInput {
             DecisionWord::Rejected => Answered::Rejected,
         };
         let feedback = feedback.filter(|it| !it.trim().is_empty());
-        Approval { call_id, answer, feedback, by: "user".to_owned() }
+        Approval { call_id, answer, feedback, by: USER.to_owned() }
     }
 }
 
@@ -103,28 +108,53 @@ pub(super) async fn give_result(
     Ok(NoContent)
 }
 
+pub(super) async fn undo(
+    State(app): State<App>,
+    NamedCall { session, call: call_id }: NamedCall,
+) -> Result<Json<Undone>, HttpError> {
+    let undo = |reply| Command::UndoApproval { call_id, by: USER.to_owned(), reply };
+    Ok(Json(app.sessions.ask(&session, undo).await?))
+}
+
 #[derive(Serialize, JsonSchema)]
 pub(super) struct GrantList {
     grants: Vec<GrantObject>,
 }
 
+/// A permission for more than one call.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct GrantObject {
     id: String,
     tool: String,
-    /// The tool, or the tool and what exactly it may do.
+    /// The exact scope, as the policy compares it.
     covers: String,
+    /// The same in words.
+    text: String,
+    /// Only calls of this agent are covered. Absent if the grant is inactive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    /// Only calls in this folder are covered. Absent if the grant is inactive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace: Option<String>,
+    /// From an earlier version, which did not note agent and workspace. It allows nothing.
+    inactive: bool,
     granted_at: Millis,
 }
 
+impl GrantObject {
+    fn new(id: String, covers: String, granted_at: Millis) -> Self {
+        let parsed = Covers::parse(&covers);
+        let (tool, text) = (covers::tool(&covers), covers::words(&covers));
+        let inactive = parsed.is_none();
+        let (agent, workspace) = parsed.map(|it| (it.agent, it.workspace)).unzip();
+        Self { id, tool, covers, text, agent, workspace, inactive, granted_at }
+    }
+}
+
 pub(super) async fn grants(State(app): State<App>) -> Result<Json<GrantList>, HttpError> {
-    let grants = app.store().grants()?.into_iter().map(|grant| GrantObject {
-        id: grant.id,
-        tool: grant.covers.split(':').next().unwrap_or_default().to_owned(),
-        covers: grant.covers,
-        granted_at: grant.at,
-    });
+    let grants = app.store().grants()?.into_iter();
+    let grants = grants.map(|it| GrantObject::new(it.id, it.covers, it.at));
     Ok(Json(GrantList { grants: grants.collect() }))
 }
 
@@ -137,4 +167,24 @@ pub(super) async fn revoke(
     }
     let message = format!("nothing is granted under {id:?}; GET /api/grants lists what is");
     Err(HttpError::new(RequestCode::NotFound, message))
+}
+
+pub(super) async fn session_grants(
+    State(app): State<App>,
+    Named(session): Named,
+) -> Result<Json<GrantList>, HttpError> {
+    let found = app.store().summary(&session)?;
+    let (summary, _) = found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
+    let grants = summary.granted.into_iter();
+    let grants = grants.map(|(covers, at)| GrantObject::new(grant_id(&covers), covers, at));
+    Ok(Json(GrantList { grants: grants.collect() }))
+}
+
+pub(super) async fn revoke_session_grant(
+    State(app): State<App>,
+    NamedGrant { session, grant: id }: NamedGrant,
+) -> Result<NoContent, HttpError> {
+    let revoke = |reply| Command::RevokeGrant { id, by: USER.to_owned(), reply };
+    app.sessions.ask(&session, revoke).await?;
+    Ok(NoContent)
 }

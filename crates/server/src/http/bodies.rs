@@ -2,17 +2,21 @@
 //! and the answer of another session's agent.
 
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use axum::http::header::{
+    CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use render::BodyKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use store::Stored;
-use transcript::{CallId, Record, ResponseId, SessionId, Transcript};
+use store::{ReadRange, Store, Stored};
+use transcript::{
+    Answer, CallId, Message, Record, ResponseId, Seq, SessionId, Transcript, is_of_session,
+};
 
 use super::App;
 use super::error::{HttpError, RequestCode};
-use super::extract::{NamedAnswer, NamedCall, Params};
+use super::extract::{Named, NamedAnswer, NamedCall, Params};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct OutputParams {
@@ -23,6 +27,9 @@ pub(super) struct OutputParams {
     from: u64,
     #[serde(default)]
     format: Format,
+    /// Text as a file to keep.
+    #[serde(default)]
+    download: bool,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
@@ -50,7 +57,7 @@ enum Stream {
     Told,
 }
 
-#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Format {
     #[default]
@@ -62,9 +69,10 @@ enum Format {
 pub(super) async fn output(
     State(app): State<App>,
     NamedCall { session, call }: NamedCall,
-    Params(OutputParams { stream, from, format }): Params<OutputParams>,
+    Params(OutputParams { stream, from, format, download }): Params<OutputParams>,
 ) -> Result<Response, HttpError> {
-    let text = app.store().off_thread(move |store| {
+    let text = app.draw(move |app| {
+        let store = app.store();
         if store.head(&session)?.is_none() {
             return Err(HttpError::no_session(session.as_str()));
         }
@@ -82,35 +90,138 @@ pub(super) async fn output(
         })
     });
     let mut text = text.await?;
-    let kind = match format {
-        Format::Html => "text/html; charset=utf-8",
-        Format::Text => {
-            let start = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
-            text.drain(..text.ceil_char_boundary(start));
-            "text/plain; charset=utf-8"
-        }
-    };
-    Ok(([(CONTENT_TYPE, kind)], text).into_response())
+    if format == Format::Text {
+        let start = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
+        text.drain(..text.ceil_char_boundary(start));
+    }
+    Ok(answer_with(text, format, download))
 }
 
-/// As it stands within another session's page.
+/// A text opened on its own page reaches nothing and runs nothing.
+const POLICY: &str = "default-src 'none'; sandbox";
+
+fn answer_with(text: String, format: Format, download: bool) -> Response {
+    let headers = [
+        (CONTENT_TYPE, format.media_type()),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    let name =
+        download.then_some([(CONTENT_DISPOSITION, "attachment; filename=\"callboard.txt\"")]);
+    (headers, name.map(AppendHeaders), text).into_response()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct TextParams {
+    /// The record that the text begins with: a message, or a part of an answer.
+    first: u64,
+    #[serde(default)]
+    format: Format,
+    /// Text as a file to keep.
+    #[serde(default)]
+    download: bool,
+}
+
+/// The whole of what somebody said, where a page shows it in part.
+pub(super) async fn text(
+    State(app): State<App>,
+    Named(session): Named,
+    Params(TextParams { first, format, download }): Params<TextParams>,
+) -> Result<Response, HttpError> {
+    let read = move |app: &App| {
+        let message = message_at(app.store(), &session, Seq(first))?;
+        let message = message.filter(|it| render::text_at(it, Seq(first)).is_some());
+        let message = message.ok_or_else(|| no_text(&session, first))?;
+        let text = match format {
+            Format::Text => render::text_at(&message, Seq(first)).map(str::to_owned),
+            Format::Html => render::html_at(&session, &message, Seq(first)),
+        };
+        Ok::<_, HttpError>(text.unwrap_or_default())
+    };
+    Ok(answer_with(app.draw(read).await?, format, download))
+}
+
+/// The message that a record belongs to.
+fn message_at(store: &Store, session: &SessionId, at: Seq) -> Result<Option<Message>, HttpError> {
+    let after = Seq(at.0.saturating_sub(1));
+    let range = ReadRange { after, up_to: None, limit: 1, deltas: true };
+    let page = store.read(session, range)?;
+    if page.head == Seq(0) {
+        return Err(HttpError::no_session(session.as_str()));
+    }
+    let Some(record) = page.records.first().map(Stored::record).filter(|it| it.seq == at) else {
+        return Ok(None);
+    };
+    let records = match &record.response_id {
+        Some(run) if !is_of_session(&record.event) => store.records_of_run(session, run)?,
+        _ => page.records,
+    };
+    let records: Vec<Record> = records.iter().map(Stored::record).collect();
+    Ok(Transcript::replay(&records).messages.into_iter().next())
+}
+
+fn no_text(session: &SessionId, first: u64) -> HttpError {
+    let message = format!("session {session} has no text that begins with record {first}");
+    HttpError::new(RequestCode::MessageNotFound, message)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct AnswerParams {
+    /// `text` gives its words as the agent wrote them, mostly Markdown.
+    #[serde(default = "Format::html")]
+    format: Format,
+    /// Only some of its parts: those before the part of this number, counted from 0.
+    before: Option<usize>,
+    part: Option<AnswerPart>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum AnswerPart {
+    /// Nothing but the questions that its agent asks a person.
+    Questions,
+}
+
+/// As it stands within another session's page, parts of it that its own page leaves out, or its source.
 pub(super) async fn answer(
     State(app): State<App>,
     NamedAnswer { session, run }: NamedAnswer,
+    Params(AnswerParams { format, before, part }): Params<AnswerParams>,
 ) -> Result<Response, HttpError> {
-    let shared = app.shared.clone();
-    let html = app.store().off_thread(move |store| {
+    let text = app.draw(move |app| {
+        let store = app.store();
         // The number first: what is drawn may be newer, and what has changed since is put again.
         let found = store.summary(&session)?;
         let (summary, head) = found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
         let records = store.records_of_run(&session, &run)?;
         let records: Vec<Record> = records.iter().map(Stored::record).collect();
-        let transcript = Transcript::replay(&records);
+        let mut transcript = Transcript::replay(&records);
+        let view = app.shared.view_of(&session, &summary);
         let message = transcript.message(run.as_str()).ok_or_else(|| no_answer(&session, &run))?;
-        let view = shared.view_of(&session, &summary);
-        Ok::<_, HttpError>(render::embedded(&view, head, message))
+        Ok::<_, HttpError>(match (format, part, before) {
+            (Format::Text, ..) => message.answer().map(Answer::content).unwrap_or_default(),
+            (Format::Html, Some(AnswerPart::Questions), _) => {
+                transcript.summary = summary;
+                render::embedded_questions(&view, head, &transcript)
+            }
+            (Format::Html, None, Some(before)) => render::earlier_parts(&view, message, before),
+            (Format::Html, None, None) => render::embedded(&view, head, message),
+        })
     });
-    Ok(([(CONTENT_TYPE, "text/html; charset=utf-8")], html.await?).into_response())
+    Ok(([(CONTENT_TYPE, format.media_type())], text.await?).into_response())
+}
+
+impl Format {
+    fn html() -> Self {
+        Self::Html
+    }
+
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Html => "text/html; charset=utf-8",
+            Self::Text => "text/plain; charset=utf-8",
+        }
+    }
 }
 
 fn no_answer(session: &SessionId, run: &ResponseId) -> HttpError {

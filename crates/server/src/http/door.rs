@@ -9,21 +9,24 @@
 //! - changes and the WebSocket need an Origin, unless the token itself comes along;
 //! - a cookie counts for our own page alone: front ends elsewhere bring the token.
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-    ACCESS_CONTROL_REQUEST_METHOD, CONTENT_SECURITY_POLICY, HOST, LOCATION, ORIGIN,
+    ACCESS_CONTROL_REQUEST_METHOD, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, LOCATION, ORIGIN,
     REFERRER_POLICY, SET_COOKIE, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
 
 use super::error::{HttpError, PageError, RequestCode, in_words_of};
 use super::hosts::Hosts;
-use super::keys::Keys;
+use super::keys::{Keys, Revocation, SignInHash};
+use super::sign_in::unreadable_password;
 use super::{App, sign_in, v1};
 use crate::clock;
 
@@ -45,7 +48,8 @@ pub(super) struct Door {
 /// What becomes of a request.
 #[derive(Debug)]
 enum Verdict {
-    In,
+    /// Granted by this sign-in; `None` for the token and for open routes.
+    In(Option<SignInHash>),
     /// The token is in the address: into a cookie with it, and out of the address.
     ToCookie,
     /// A browser asks whether an allowed front end may send a request.
@@ -54,14 +58,23 @@ enum Verdict {
 }
 
 pub(super) async fn door(State(app): State<App>, request: Request, next: Next) -> Response {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    let revocation = Revocation::new(&app.door);
     let verdict = app.door.judge(&parts);
     let foreign = app.door.foreign_origin(&parts.headers);
     let (method, uri) = (parts.method.clone(), parts.uri.clone());
     let mut response = match verdict {
-        Verdict::In => next.run(Request::from_parts(parts, body)).await,
+        Verdict::In(sign_in) => {
+            let revocation = revocation.of(sign_in);
+            parts.extensions.insert(revocation.clone());
+            let response = next.run(Request::from_parts(parts, body)).await;
+            end_stream_with(revocation, response)
+        }
         Verdict::ToCookie => to_cookie(&app, &parts.uri).await,
         Verdict::Preflight => preflight(),
+        Verdict::Out(error) if is_for_person(&parts) && token_in(&parts.uri).is_none() => {
+            sign_in::page(&app, error)
+        }
         Verdict::Out(error) if is_for_person(&parts) => sign_in::refusal_page(&app, error),
         Verdict::Out(error) => in_words_of(&parts.uri, error),
     };
@@ -69,6 +82,18 @@ pub(super) async fn door(State(app): State<App>, request: Request, next: Next) -
     // Not the query: the token may be there.
     tracing::debug!(%method, path = uri.path(), status = response.status().as_u16(), "answered");
     response
+}
+
+/// A stream of events ends with the right to read it.
+fn end_stream_with(revocation: Revocation, response: Response) -> Response {
+    let media_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if !media_type.is_some_and(|it| it.starts_with(b"text/event-stream")) {
+        return response;
+    }
+    response.map(|body| {
+        let revoked = Box::pin(revocation.wait());
+        Body::from_stream(body.into_data_stream().take_until(revoked))
+    })
 }
 
 impl Door {
@@ -83,13 +108,16 @@ impl Door {
         }
         let path = request.uri.path();
         if path == HEALTH || path.starts_with(ASSETS) && only_reads(&request.method) {
-            return Verdict::In;
+            return Verdict::In(None);
         }
         self.check_key(request)
     }
 
     /// Where the request comes from, as far as a browser says.
     fn check_source(&self, headers: &HeaderMap) -> Result<(), HttpError> {
+        if headers.get_all(HOST).iter().count() > 1 {
+            return Err(HttpError::invalid("the request has more than one Host"));
+        }
         let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default();
         if !self.hosts.is_ours(host) {
             let message = format!(
@@ -125,7 +153,7 @@ impl Door {
             return Verdict::ToCookie;
         }
         if token_in_address && uri.path() == SOCKET || self.keys.has_bearer(headers) {
-            return Verdict::In;
+            return Verdict::In(None);
         }
         if (!only_reads(method) || uri.path() == SOCKET) && !headers.contains_key(ORIGIN) {
             let message = "without the token as 'Authorization: Bearer TOKEN', changes are taken \
@@ -134,8 +162,13 @@ impl Door {
         }
         let signs_in = uri.path() == SIGN_IN && *method == Method::POST;
         // A browser sends our cookie along for front ends on other ports of this machine too.
-        if is_from_our_page(headers) && (signs_in || self.keys.has_cookie(headers, clock::now())) {
-            return Verdict::In;
+        let is_ours = is_from_our_page(headers);
+        if is_ours && signs_in {
+            return Verdict::In(None);
+        }
+        let sign_in = self.keys.sign_in_of(headers, clock::now()).filter(|_| is_ours);
+        if sign_in.is_some() {
+            return Verdict::In(sign_in);
         }
         Verdict::Out(HttpError::new(RequestCode::Unauthorized, how_to_get_in(request)))
     }
@@ -165,13 +198,20 @@ fn only_reads(method: &Method) -> bool {
 }
 
 async fn to_cookie(app: &App, uri: &Uri) -> Response {
-    match app.door.keys.sign_in(clock::now()).await {
-        Ok(cookie) => {
+    match sign_in_by_token(app).await {
+        Ok(Some(cookie)) => {
             let headers = [(LOCATION, without_token(uri)), (SET_COOKIE, cookie)];
             (StatusCode::SEE_OTHER, headers).into_response()
         }
+        // The password was changed in this moment: the same address signs in with the new secrets.
+        Ok(None) => (StatusCode::SEE_OTHER, [(LOCATION, uri.to_string())]).into_response(),
         Err(error) => PageError::from(error).into_response(),
     }
+}
+
+async fn sign_in_by_token(app: &App) -> Result<Option<String>, HttpError> {
+    let secrets = app.door.keys.read_secrets().map_err(unreadable_password)?;
+    Ok(app.door.keys.sign_in(&secrets, clock::now()).await?)
 }
 
 /// Front ends elsewhere use the token, never a cookie, so credentials are not offered.

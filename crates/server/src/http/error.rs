@@ -69,10 +69,11 @@ request_codes! {
     SessionExists "session_exists" CONFLICT "A session of that id exists already."
     NothingToDo "nothing_to_do" CONFLICT "There is no answer to continue or to retry."
     AlreadyDecided "already_decided" CONFLICT "Somebody has decided about the call already; `by` and `at` say who and when."
+    NothingToUndo "nothing_to_undo" CONFLICT "The decision was for one call only, or was taken back already."
     NotSupported "not_supported" CONFLICT "The session's agent cannot do that."
     CannotSteer "cannot_steer" CONFLICT "Nothing runs that the message could be handed to."
     AgentBusy "agent_busy" CONFLICT "The agent is working and cannot take this now."
-    TooLarge "too_large" PAYLOAD_TOO_LARGE "The body or the frame is larger than 8 MiB, or a file to import than 256 MiB."
+    TooLarge "too_large" PAYLOAD_TOO_LARGE "The body or the frame is larger than 8 MiB, or a file to import than 256 MiB or 1,500,000 JSON objects."
     TooManyAttempts "too_many_attempts" TOO_MANY_REQUESTS "The password was wrong too often; wait a minute."
     QueueFull "queue_full" TOO_MANY_REQUESTS "Too many messages are waiting already."
     InternalError "internal_error" INTERNAL_SERVER_ERROR "A fault of Callboard itself; its log says more."
@@ -141,7 +142,10 @@ impl HttpError {
     /// Worth trying again later without a change.
     pub(super) fn retryable(&self) -> bool {
         let status = self.code.status();
-        let is_final = matches!(self.code, RequestCode::AlreadyDecided | RequestCode::NotSupported);
+        let is_final = matches!(
+            self.code,
+            RequestCode::AlreadyDecided | RequestCode::NothingToUndo | RequestCode::NotSupported
+        );
         status.is_server_error() || status == StatusCode::CONFLICT && !is_final
     }
 }
@@ -168,6 +172,8 @@ impl From<Refused> for HttpError {
             Refused::BadArguments(_) | Refused::OnlyOnce => RequestCode::InvalidRequest,
             Refused::NoAgent { .. } => RequestCode::AgentNotFound,
             Refused::QueueFull(_) => RequestCode::QueueFull,
+            Refused::NothingToUndo => RequestCode::NothingToUndo,
+            Refused::NoGrant(_) => RequestCode::NotFound,
             Refused::NothingRuns => RequestCode::CannotSteer,
             Refused::Storage(_) => RequestCode::Storage,
             Refused::Stopping => RequestCode::Stopping,
@@ -190,7 +196,11 @@ impl From<AppendError> for HttpError {
 impl From<store::Error> for HttpError {
     fn from(error: store::Error) -> Self {
         tracing::error!(%error, "cannot read the log");
-        let message = "the log cannot be read; the server's own log says why";
+        let message = match &error {
+            // It names the file and says what to do.
+            store::Error::Corrupt { .. } => error.to_string(),
+            _ => "the log cannot be read; the server's own log says why".to_owned(),
+        };
         Self::new(RequestCode::InternalError, message)
     }
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use axum::Extension;
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request, State};
-use axum::http::header::CONTENT_LENGTH;
+use axum::body::{BodyDataStream, Bytes};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_LENGTH, EXPECT};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
+use futures_util::StreamExt;
 use schemars::{JsonSchema, json_schema};
 use serde::de::DeserializeOwned;
 use transcript::{CallId, MessageId, ResponseId, SessionId};
@@ -19,6 +19,10 @@ use super::{App, BODY_MAX, FILE_MAX};
 
 /// A body must have come by then.
 const BODY_WITHIN: Duration = Duration::from_secs(30);
+/// How much of a body that is too large is read before its client is cut off.
+const DISCARDED_MAX: usize = 4 * FILE_MAX;
+/// How long nothing may come of it.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// A JSON body, refused in our words.
 pub(super) struct Input<T>(pub(super) T);
@@ -26,8 +30,8 @@ pub(super) struct Input<T>(pub(super) T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
     type Rejection = HttpError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        let body = read_body(request, state, Limit { what: "body", bytes: BODY_MAX }).await?;
+    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
+        let body = read_body(request, Limit { what: "body", bytes: BODY_MAX }).await?;
         let value = parse_object(&body);
         value.map(Self).map_err(|why| HttpError::invalid(format!("the body cannot be read: {why}")))
     }
@@ -37,7 +41,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
 pub(super) fn parse_object<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
     match json.trim_ascii_start().first() {
         None => Err("it is empty, and should be a JSON object".to_owned()),
-        Some(b'{') => serde_json::from_slice(json).map_err(|error| error.to_string()),
+        Some(b'{') => {
+            let text = std::str::from_utf8(json).map_err(|error| error.to_string())?;
+            let text = backends::replace_lone_surrogates(text);
+            serde_json::from_str(&text).map_err(|error| error.to_string())
+        }
         Some(_) => Err("it should be a JSON object".to_owned()),
     }
 }
@@ -48,8 +56,8 @@ pub(super) struct RawBody(pub(super) Bytes);
 impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = HttpError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        read_body(request, state, Limit { what: "file", bytes: BODY_MAX }).await.map(Self)
+    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
+        read_body(request, Limit { what: "file", bytes: BODY_MAX }).await.map(Self)
     }
 }
 
@@ -59,8 +67,8 @@ pub(super) struct FileBody(pub(super) Bytes);
 impl<S: Send + Sync> FromRequest<S> for FileBody {
     type Rejection = HttpError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        read_body(request, state, Limit { what: "file", bytes: FILE_MAX }).await.map(Self)
+    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
+        read_body(request, Limit { what: "file", bytes: FILE_MAX }).await.map(Self)
     }
 }
 
@@ -70,8 +78,8 @@ pub(super) struct Password(pub(super) String);
 impl<S: Send + Sync> FromRequest<S> for Password {
     type Rejection = HttpError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        let body = read_body(request, state, Limit { what: "body", bytes: BODY_MAX }).await?;
+    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
+        let body = read_body(request, Limit { what: "body", bytes: BODY_MAX }).await?;
         let mut fields = form_urlencoded::parse(&body);
         let password = fields.find(|(name, _)| name == "password");
         Ok(Self(password.map(|(_, value)| value.into_owned()).unwrap_or_default()))
@@ -93,20 +101,21 @@ impl Limit {
     }
 }
 
-async fn read_body<S: Send + Sync>(
-    mut request: Request,
-    state: &S,
-    limit: Limit,
-) -> Result<Bytes, HttpError> {
-    // One that says it will be too large need not come at all.
+async fn read_body(request: Request, limit: Limit) -> Result<Bytes, HttpError> {
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok());
-    if announced.and_then(|it| it.parse().ok()).is_some_and(|it: u64| it > limit.bytes as u64) {
+    let announced = announced.and_then(|it| it.parse().ok());
+    let is_too_large = announced.is_some_and(|it: u64| it > limit.bytes as u64);
+    // A client that waits to be told to go on need not send it at all.
+    let waits = request.headers().contains_key(EXPECT);
+    let mut pieces = request.into_body().into_data_stream();
+    if is_too_large {
+        if !waits {
+            discard(&mut pieces).await;
+        }
         return Err(limit.exceeded());
     }
-    DefaultBodyLimit::max(limit.bytes).apply(&mut request);
-    let read = Bytes::from_request(request, state);
-    match tokio::time::timeout(BODY_WITHIN, read).await {
-        Ok(body) => body.map_err(|it| refuse_body(&it, limit)),
+    match tokio::time::timeout(BODY_WITHIN, collect(&mut pieces, limit)).await {
+        Ok(body) => body,
         Err(_) => {
             let message = format!("the body did not come within {BODY_WITHIN:?}");
             Err(HttpError::new(RequestCode::TooSlow, message))
@@ -114,10 +123,30 @@ async fn read_body<S: Send + Sync>(
     }
 }
 
-fn refuse_body(rejection: &BytesRejection, limit: Limit) -> HttpError {
-    match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => limit.exceeded(),
-        _ => HttpError::invalid(rejection.body_text()),
+async fn collect(pieces: &mut BodyDataStream, limit: Limit) -> Result<Bytes, HttpError> {
+    let mut kept = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        let piece =
+            piece.map_err(|error| HttpError::invalid(format!("the body broke off: {error}")))?;
+        if kept.len() + piece.len() > limit.bytes {
+            drop(kept);
+            discard(pieces).await;
+            return Err(limit.exceeded());
+        }
+        kept.extend_from_slice(&piece);
+    }
+    Ok(kept.into())
+}
+
+/// Reads what is left of a body that is refused, as long as it keeps coming: most clients look for an answer
+/// only when they have sent everything.
+async fn discard(pieces: &mut BodyDataStream) {
+    let mut size = 0;
+    while let Ok(Some(Ok(piece))) = tokio::time::timeout(PAUSE_MAX, pieces.next()).await {
+        size += piece.len();
+        if size > DISCARDED_MAX {
+            return;
+        }
     }
 }
 
@@ -188,6 +217,21 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedMessage {
         let Path((session, message)) = names.map_err(|it| HttpError::invalid(it.body_text()))?;
         let named = SessionId::parse(&session).ok_or_else(|| HttpError::no_session(&session))?;
         Ok(Self { session: named, message: MessageId::new(message) })
+    }
+}
+
+/// A grant of a session, by the names in a path.
+pub(super) struct NamedGrant {
+    pub(super) session: SessionId,
+    pub(super) grant: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NamedGrant {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
+        let NamedCall { session, call } = NamedCall::from_request_parts(parts, state).await?;
+        Ok(Self { session, grant: call.to_string() })
     }
 }
 
@@ -272,6 +316,13 @@ impl Takes for NamedMessage {
     fn describe(operation: &mut Operation<'_>) {
         Named::describe(operation);
         operation.refuses(&[RequestCode::MessageNotFound]);
+    }
+}
+
+impl Takes for NamedGrant {
+    fn describe(operation: &mut Operation<'_>) {
+        Named::describe(operation);
+        operation.refuses(&[RequestCode::NotFound]);
     }
 }
 

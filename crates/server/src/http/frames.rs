@@ -1,7 +1,7 @@
 //! What is said over the WebSocket, in both directions.
 
 use axum::extract::ws::Utf8Bytes;
-use render::Op;
+use render::{Op, Settings};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use transcript::{Attachment, CallId, ClientId, MessageId, Record, SendMode, Seq, SessionId};
@@ -34,6 +34,8 @@ pub(super) enum ClientFrame {
         archived: bool,
         /// Of the list, as a page: how many sessions.
         limit: Option<usize>,
+        /// `data-version` of the list that the page shows: while it is current, no patch is sent.
+        version: Option<String>,
     },
     /// Without a session: the list.
     Unsubscribe {
@@ -57,6 +59,16 @@ pub(super) enum ClientFrame {
         call_id: CallId,
         #[serde(flatten)]
         decision: DecisionInput,
+    },
+    /// Takes back what a decision about a call allowed for more than once.
+    UndoApproval {
+        session_id: String,
+        call_id: CallId,
+    },
+    /// Takes back a grant of the session.
+    RevokeGrant {
+        session_id: String,
+        grant_id: String,
     },
     Continue {
         session_id: String,
@@ -166,6 +178,10 @@ pub(super) enum Notice {
     /// The page is too old to be patched: load it again.
     Reload {
         session_id: SessionId,
+    },
+    /// The page settings, changed by this page or another one.
+    Settings {
+        settings: Settings,
     },
     /// A line of the list has changed.
     Session(SessionObject),

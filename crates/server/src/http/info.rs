@@ -7,12 +7,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::App;
+use super::error::{HttpError, RequestCode};
 use crate::agents::AgentInfo;
 use crate::mcp::McpServerInfo;
 use crate::tools::ToolSpec;
 
-pub(super) async fn healthz() -> Response {
-    "ok".into_response()
+pub(super) async fn healthz(State(app): State<App>) -> Result<Response, HttpError> {
+    // This route needs no key, so it does not name the folder.
+    let lost =
+        "the data folder was removed or replaced, so nothing can be stored; the log says more";
+    match app.store().check_files() {
+        Ok(()) => Ok("ok".into_response()),
+        Err(_) => Err(HttpError::new(RequestCode::Storage, lost)),
+    }
 }
 
 #[derive(Serialize, JsonSchema)]

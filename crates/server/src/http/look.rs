@@ -14,6 +14,7 @@ use super::error::HttpError;
 use super::frames::Notice;
 use super::pages::{ListPart, listed_sessions};
 use super::watch::Outbox;
+use crate::export::page_settings;
 use crate::live::ListChange;
 use crate::views::{Joined, Shown};
 
@@ -65,20 +66,28 @@ impl Look {
     }
 }
 
-/// The list of sessions: what it looks like is compared with what it looked like.
+/// Sends a page the changes of its list of sessions, and of the settings, since every page has the list.
+///
+/// `shown` is the version of the list on the page. A list that is current is not drawn again: an element that
+/// is replaced between mouse down and mouse up gets no click.
 pub(super) async fn draw_list(
     app: App,
     part: ListPart,
+    shown: Option<String>,
     mut changes: Receiver<Arc<ListChange>>,
     outbox: Outbox,
 ) {
+    // First listen, then read: what changes in between comes twice.
+    let mut settings = app.shared.hub.watch_settings();
+    let mut now = page_settings(app.store()).ok();
     let mut drawn: Option<Element> = None;
     loop {
         if let Some(next) = read_list(&app, &part).await {
             let mut ops = Vec::new();
             match &drawn {
                 Some(before) => before.patch(&next, &mut ops),
-                // What changed before this was looked at is on no page yet.
+                None if render::session_list_version(&next) == shown.as_deref() => (),
+                // The list changed after the page was drawn.
                 None => ops.push(next.put()),
             }
             drawn = Some(next);
@@ -90,8 +99,20 @@ pub(super) async fn draw_list(
                 }
             }
         }
-        if let Err(RecvError::Closed) = changes.recv().await {
-            return;
+        loop {
+            if let Some(settings) = now.take() {
+                let notice = Notice::Settings { settings };
+                if outbox.send(vec![notice.to_frame()]).await.is_err() {
+                    return;
+                }
+            }
+            tokio::select! {
+                changed = changes.recv() => match changed {
+                    Err(RecvError::Closed) => return,
+                    Ok(_) | Err(RecvError::Lagged(_)) => break,
+                },
+                Ok(()) = settings.changed() => now.clone_from(&settings.borrow_and_update()),
+            }
         }
         tokio::time::sleep(LIST_EVERY).await;
         while changes.try_recv().is_ok() {}
@@ -101,8 +122,11 @@ pub(super) async fn draw_list(
 /// None if it cannot be read now: the next change brings it.
 async fn read_list(app: &App, part: &ListPart) -> Option<Element> {
     let (shared, part) = (app.shared.clone(), part.clone());
-    match app.store().off_thread(move |_| listed_sessions(&shared, &part)).await {
-        Ok(list) => Some(render::session_list(&list, None)),
+    let draw = move |_: &App| {
+        Ok::<_, store::Error>(render::session_list(&listed_sessions(&shared, &part)?, None))
+    };
+    match app.draw(draw).await {
+        Ok(list) => Some(list),
         Err(error) => {
             tracing::error!(%error, "cannot read the list of sessions");
             None

@@ -10,19 +10,20 @@ use axum::http::header::{
 };
 use axum::response::{IntoResponse, Response};
 use render::{
-    FoundHit, ListedAgent, ListedGrant, ListedServer, ListedSession, OpenSession, Page, Search,
-    SessionList, Settings, Unknown,
+    FoundHit, Grants, ListedAgent, ListedGrant, ListedServer, ListedSession, OpenSession, Page,
+    Search, SessionList, Settings, Unknown,
 };
 use schemars::{JsonSchema, json_schema};
 use serde::Deserialize;
 use store::{Query, Store, Window};
-use transcript::{Millis, Seq, SessionId, SessionState, Summary, Transcript};
+use transcript::{Message, Millis, Seq, SessionId, SessionState, Summary, Transcript};
 
 use super::App;
 use super::error::{HttpError, PageError, RequestCode};
 use super::extract::{Named, Params, Segment};
 use super::openapi::{Gives, Operation};
 use super::sessions::{cursor, parse_cursor};
+use crate::approvals::grant_id;
 use crate::export::{STYLESHEET, page_settings};
 use crate::import::ImportFormat;
 use crate::session::Shared;
@@ -31,6 +32,9 @@ use crate::window::{self, Opened};
 pub(super) const LISTED: usize = 100;
 const MESSAGES: usize = render::WINDOW;
 const HITS: usize = 50;
+const GRANTS: usize = 200;
+/// Limit for the messages of one page, by [`render::weight`]; the last message may exceed it.
+const PAGE_BYTES: usize = 2 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct HomeParams {
@@ -42,6 +46,8 @@ pub(super) struct HomeParams {
     /// Words to search for, in all sessions.
     q: Option<String>,
     part: Option<HomePart>,
+    /// The session whose permissions are listed too.
+    session: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -49,24 +55,55 @@ pub(super) struct HomeParams {
 enum HomePart {
     /// Nothing but what was found.
     Found,
+    /// Nothing but the permissions for more than one call.
+    Grants,
 }
 
 pub(super) async fn home(
     State(app): State<App>,
     params: Result<Params<HomeParams>, HttpError>,
 ) -> Result<Html, PageError> {
-    let Params(HomeParams { archived, before, q, part }) = params?;
+    let Params(HomeParams { archived, before, q, part, session }) = params?;
+    if let Some(HomePart::Grants) = part {
+        return Ok(Html::new(render::grants_page(&listed_grants(&app, session.as_deref())?)));
+    }
     let before = before.as_deref().map(parse_cursor).transpose()?;
     let search = match q.filter(|it| !it.trim().is_empty()) {
         Some(words) => Some(search(&app, words).await?),
         None => None,
     };
-    if let (Some(HomePart::Found), Some(search)) = (part, &search) {
-        return Ok(Html::new(render::found_page(search)));
-    }
-    let mut page = PageData::load(&app, &ListPart { archived, before, ..ListPart::default() })?;
-    page.sessions.search = search;
-    Ok(page.draw(None))
+    let list = ListPart { archived, before, ..ListPart::default() };
+    let draw = move |app: &App| {
+        if let (Some(HomePart::Found), Some(search)) = (part, &search) {
+            return Ok(Html::new(render::found_page(search)));
+        }
+        let mut page = PageData::load(app, &list)?;
+        page.sessions.search = search;
+        Ok(page.draw(None))
+    };
+    app.draw(draw).await
+}
+
+/// The newest of those for all sessions, and all of the session.
+fn listed_grants(app: &App, session: Option<&str>) -> Result<Grants, store::Error> {
+    let session = session.and_then(SessionId::parse);
+    let summary = session.as_ref().map(|it| app.store().summary(it)).transpose()?.flatten();
+    let of_session = |(covers, _): (String, Millis)| {
+        let session = session.as_ref().map(SessionId::as_str).unwrap_or_default();
+        let address = format!("/api/sessions/{session}/grants/{}", grant_id(&covers));
+        ListedGrant { address, covers }
+    };
+    let granted = summary.map(|(it, _)| it.granted).unwrap_or_default();
+    let (always, n_always) = app.store().newest_grants(GRANTS)?;
+    let of_all = |it: store::Grant| {
+        let address = format!("/api/grants/{}", it.id);
+        ListedGrant { address, covers: it.covers }
+    };
+    Ok(Grants {
+        session: granted.into_iter().take(GRANTS).map(of_session).collect(),
+        always: always.into_iter().map(of_all).collect(),
+        n_always: u64::try_from(n_always).unwrap_or_default(),
+    })
 }
 
 async fn search(app: &App, words: String) -> Result<Search, store::Error> {
@@ -112,24 +149,26 @@ pub(super) async fn session(
     params: Result<Params<PageParams>, HttpError>,
 ) -> Result<Html, PageError> {
     let (Named(id), Params(params)) = (named?, params?);
+    app.draw(move |app| draw_session(app, &id, &params)).await
+}
+
+fn draw_session(app: &App, id: &SessionId, params: &PageParams) -> Result<Html, PageError> {
     let (at, part) = (params.at, params.part);
-    let session = id.clone();
-    let read = app.store().off_thread(move |store| params.read(store, &session));
-    let opened: Result<_, store::Error> = read.await;
-    let (shown, end) = opened?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+    let opened = params.read(app.store(), id)?;
+    let (shown, end) = opened.ok_or_else(|| HttpError::no_session(id.as_str()))?;
     let open = OpenSession {
-        view: app.shared.view_of(&id, &shown.transcript.summary),
+        view: app.shared.view_of(id, &shown.transcript.summary),
         transcript: &shown.transcript,
         end: &end.as_ref().unwrap_or(&shown).transcript,
         earlier: shown.earlier.map(|it| it.0),
         later: shown.later.map(|it| it.0),
         at,
-        pulse: app.shared.pulse_of(&id, &shown.transcript).filter(|_| at.is_none()),
-        unknown: unknown(&app, &shown.transcript.summary)?,
+        pulse: app.shared.pulse_of(id, &shown.transcript).filter(|_| at.is_none()),
+        unknown: unknown(app, &shown.transcript.summary)?,
     };
     match part {
         Some(PagePart::Messages) => Ok(Html::new(render::messages_page(&open))),
-        None => Ok(PageData::load(&app, &ListPart::default())?.draw(Some(open))),
+        None => Ok(PageData::load(app, &ListPart::default())?.draw(Some(open))),
     }
 }
 
@@ -140,23 +179,23 @@ impl PageParams {
         store: &Store,
         session: &SessionId,
     ) -> Result<Option<(Opened, Option<Opened>)>, store::Error> {
-        let window = self.window(store, session)?;
+        let (window, keep) = self.window(store, session)?;
         let end = Window { before: None, limit: MESSAGES };
         if let Some(at) = self.at {
             let past = window::read_all(store, session, Some(Seq(at)), Transcript::default())?;
             let both =
                 |it: Transcript| (window::cut(it.clone(), window), Some(window::cut(it, end)));
-            return Ok(past.map(both));
+            return Ok(past.map(both).map(|it| fit(it, keep)));
         }
         if window.before.is_none() || self.part.is_some() {
-            return Ok(window::read(store, session, window)?.map(|it| (it, None)));
+            return Ok(window::read(store, session, window)?.map(|it| fit((it, None), keep)));
         }
         let both = window::read_both(store, session, [window, end])?;
-        Ok(both.map(|[shown, end]| (shown, Some(end))))
+        Ok(both.map(|[shown, end]| fit((shown, Some(end)), keep)))
     }
 
-    /// A place that is not there is the end.
-    fn window(&self, store: &Store, session: &SessionId) -> Result<Window, store::Error> {
+    /// With the end of it that is to be kept where it is too much. A place that is not there is the end.
+    fn window(&self, store: &Store, session: &SessionId) -> Result<(Window, Keep), store::Error> {
         let message = match &self.message {
             Some(id) => store.message_row(session, id)?,
             None => None,
@@ -165,11 +204,49 @@ impl PageParams {
         if let Some(after) = self.after.map(Seq).or(message) {
             let window = store.window_after(session, after, MESSAGES)?;
             if window.limit > 0 {
-                return Ok(window);
+                return Ok((window, Keep::First));
             }
         }
-        Ok(Window { before: self.before.map(Seq), limit: MESSAGES })
+        Ok((Window { before: self.before.map(Seq), limit: MESSAGES }, Keep::Last))
     }
+}
+
+/// Which messages of a window are shown where all of them are too much for a page.
+#[derive(Clone, Copy)]
+enum Keep {
+    First,
+    Last,
+}
+
+/// Leaves out messages beyond what a page can hold, but never the one that it is about. What stands around them
+/// is still drawn for all of them.
+fn fit((shown, end): (Opened, Option<Opened>), keep: Keep) -> (Opened, Option<Opened>) {
+    let messages = &shown.transcript.messages;
+    let mut room = PAGE_BYTES;
+    let fits = |message: &&Message| {
+        let fits = room > 0;
+        room = room.saturating_sub(render::weight(message));
+        fits
+    };
+    let n_shown = match keep {
+        Keep::First => messages.iter().take_while(fits).count(),
+        Keep::Last => messages.iter().rev().take_while(fits).count(),
+    };
+    if n_shown == messages.len() {
+        return (shown, end);
+    }
+    let mut fitting = shown.clone();
+    match keep {
+        Keep::First => {
+            fitting.transcript.messages.truncate(n_shown);
+            fitting.later = fitting.transcript.messages.last().map(|it| it.first);
+        }
+        Keep::Last => {
+            fitting.transcript.drop_earlier(messages.len() - n_shown);
+            fitting.earlier = fitting.transcript.messages.first().map(|it| it.first);
+        }
+    }
+    (fitting, end.or(Some(shown)))
 }
 
 /// What every page shows.
@@ -178,26 +255,22 @@ struct PageData {
     sessions: SessionList,
     agents: Vec<ListedAgent>,
     servers: Vec<ListedServer>,
-    grants: Vec<ListedGrant>,
 }
 
 impl PageData {
     fn load(app: &App, part: &ListPart) -> Result<Self, store::Error> {
-        let grants = app.store().grants()?.into_iter();
         Ok(Self {
             settings: page_settings(app.store())?,
             sessions: listed_sessions(&app.shared, part)?,
             agents: app.shared.agents.listed(),
             servers: app.shared.tools.mcp.listed(),
-            grants: grants.map(|it| ListedGrant { id: it.id, covers: it.covers }).collect(),
         })
     }
 
     fn draw(&self, open: Option<OpenSession<'_>>) -> Html {
-        let Self { settings, sessions, agents, servers, grants } = self;
+        let Self { settings, sessions, agents, servers } = self;
         let imports = &ImportFormat::all();
-        let text =
-            render::page(&Page { settings, sessions, agents, servers, grants, imports, open });
+        let text = render::page(&Page { settings, sessions, agents, servers, imports, open });
         Html { text, pictures_from_elsewhere: settings.remote_images }
     }
 }

@@ -1,6 +1,5 @@
 //! Reading a session: its log, and its messages in a format of the reader's choice.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::HOST;
@@ -52,15 +51,17 @@ pub(super) async fn events(
         limit: params.limit.unwrap_or(LIMIT).clamp(1, LIMIT),
         deltas: params.deltas,
     };
-    let session = id.clone();
-    let page = app.store().off_thread(move |store| store.read(&session, range)).await?;
-    if page.head == Seq(0) {
-        return Err(HttpError::no_session(id.as_str()));
-    }
-    // Bodies are JSON already: they are put together, not read and written again.
-    let events: Vec<String> = page.records.iter().map(Stored::to_json).collect();
-    let body = format!(r#"{{"events":[{}],"head":{}}}"#, events.join(","), page.head);
-    Ok(Written::new(body))
+    let write = move |app: &App| {
+        let page = app.store().read(&id, range)?;
+        if page.head == Seq(0) {
+            return Err(HttpError::no_session(id.as_str()));
+        }
+        // Bodies are JSON already: they are put together, not read and written again.
+        let events: Vec<String> = page.records.iter().map(Stored::to_json).collect();
+        let body = format!(r#"{{"events":[{}],"head":{}}}"#, events.join(","), page.head);
+        Ok(Written::new(body))
+    };
+    app.draw(write).await
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -130,27 +131,35 @@ pub(super) async fn messages(
     Named(id): Named,
     Params(params): Params<MessagesParams>,
     headers: HeaderMap,
-) -> Result<Json<MessagesPage>, HttpError> {
-    let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default();
+) -> Result<Written<MessagesPage>, HttpError> {
+    let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default().to_owned();
+    app.draw(move |app| write_messages(app, &id, &params, &host)).await
+}
+
+fn write_messages(
+    app: &App,
+    id: &SessionId,
+    params: &MessagesParams,
+    host: &str,
+) -> Result<Written<MessagesPage>, HttpError> {
     let file_url = |file: &Attachment| app.file_url(host, file);
     let limit = params.limit.unwrap_or(100).clamp(1, LIMIT);
     let window = Window { before: params.before.map(Seq), limit };
-    let session = id.clone();
     let format = params.format;
     let at = params.at.map(Seq);
-    let read = app.store().off_thread(move |store| match format {
-        Format::UiV4 => read_counted(store, &session, at, window),
-        _ => read_page(store, &session, at, window),
-    });
-    let found = read.await?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+    let found = match format {
+        Format::UiV4 => read_counted(app.store(), id, at, window),
+        _ => read_page(app.store(), id, at, window),
+    };
+    let found = found?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
     let Opened { mut transcript, earlier: next, .. } = found;
     transcript.messages.retain(|message| !message.superseded);
-    let mut messages = in_words(&transcript, &params, &file_url);
+    let mut messages = in_words(&transcript, params, &file_url);
     let newest_first = params.order.map_or(format == Format::UiV4, |it| it == Order::Desc);
     if newest_first {
         messages.reverse();
     }
-    Ok(Json(MessagesPage { messages, next }))
+    Ok(Written::of(&MessagesPage { messages, next }))
 }
 
 fn in_words(

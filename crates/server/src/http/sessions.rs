@@ -28,7 +28,11 @@ pub(super) struct SessionObject {
     id: SessionId,
     agent: String,
     title: String,
+    /// The session's own folder; none if it is the agent's.
     workspace: Option<String>,
+    /// A folder that an imported log names. PATCH it as `workspace` to use it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggested_workspace: Option<String>,
     state: SessionState,
     archived: bool,
     created_at: Millis,
@@ -56,7 +60,8 @@ impl SessionObject {
             id,
             agent: summary.agent.clone(),
             title: summary.title().to_owned(),
-            workspace: summary.workspace.clone(),
+            workspace: summary.workspace().map(str::to_owned),
+            suggested_workspace: summary.suggested_workspace().map(str::to_owned),
             state: summary.state(),
             archived: summary.archived,
             created_at: summary.created_at,
@@ -127,6 +132,7 @@ pub(super) struct CreateInput {
     id: Option<String>,
     agent: Option<String>,
     title: Option<String>,
+    /// A relative path starts at the agent's own folder.
     workspace: Option<String>,
 }
 
@@ -143,17 +149,21 @@ pub(super) async fn create(
     };
     let default = || app.shared.agents.default_id().unwrap_or_default().to_owned();
     let agent = agent.unwrap_or_else(default);
-    if let Some(workspace) = &workspace {
-        let is_folder = Path::new(workspace).is_absolute() && Path::new(workspace).is_dir();
-        if !is_folder {
-            let message = format!("workspace {workspace:?} is not the full path of a folder");
-            return Err(HttpError::invalid(message));
-        }
-    }
+    let own = app.shared.agents.workspace(&agent);
+    let workspace = workspace.map(|named| existing_folder(&own, &named)).transpose()?;
     let title = title.filter(|it| !it.trim().is_empty());
     let session = NewSession { id: id.clone(), agent, title, workspace };
     app.sessions.create(session).await?;
     session_object(&app, id).map(Created)
+}
+
+fn existing_folder(own: &Path, named: &str) -> Result<String, HttpError> {
+    let folder = own.join(named);
+    if folder.is_absolute() && folder.is_dir() {
+        return Ok(folder.display().to_string());
+    }
+    let folder = folder.display();
+    Err(HttpError::invalid(format!("There is no folder {folder}. Give the path of a folder.")))
 }
 
 pub(super) async fn show(
@@ -168,14 +178,24 @@ pub(super) async fn show(
 pub(super) struct UpdateInput {
     title: Option<String>,
     archived: Option<bool>,
+    /// A folder, as for a new session; confirms `suggestedWorkspace`. Not while a run is active.
+    workspace: Option<String>,
 }
 
 pub(super) async fn update(
     State(app): State<App>,
     Named(id): Named,
-    Input(UpdateInput { title, archived }): Input<UpdateInput>,
+    Input(UpdateInput { title, archived, workspace }): Input<UpdateInput>,
 ) -> Result<Json<SessionObject>, HttpError> {
-    let patch = SessionPatch { title, archived };
+    let workspace = match workspace {
+        Some(named) => {
+            let agent = app.sessions.agent_of(&id)?;
+            let agent = agent.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+            Some(existing_folder(&app.shared.agents.workspace(&agent), &named)?)
+        }
+        None => None,
+    };
+    let patch = SessionPatch { title, archived, workspace };
     app.sessions.ask(&id, |reply| Command::Update { patch, reply }).await?;
     session_object(&app, id).map(Json)
 }

@@ -31,5 +31,6 @@ pub(super) async fn update(
         .map_err(|error| HttpError::invalid(format!("that cannot be set: {error}")))?;
     let text = serde_json::to_string(&settings).unwrap_or_default();
     app.store().set_setting(PAGE_SETTINGS, &text).await?;
+    app.shared.hub.publish_settings(&settings);
     Ok(Json(settings))
 }

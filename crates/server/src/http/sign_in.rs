@@ -1,14 +1,15 @@
 //! Signing in with a password, for those who do not have the printed address at hand, and out.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Extension;
 use axum::extract::State;
 use axum::http::header::{LOCATION, REFERRER_POLICY, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, NoContent, Response};
 use render::SignIn;
 use transcript::Millis;
 
@@ -17,6 +18,7 @@ use super::error::{HttpError, PageError, RequestCode};
 use super::extract::Password;
 use super::openapi::{Gives, Operation};
 use super::pages::Html;
+use crate::session::Refused;
 use crate::{clock, password};
 
 /// Attempts that one address has at once, and how long until it has one more.
@@ -30,8 +32,9 @@ const ADDRESSES: usize = 10_000;
 pub(super) struct Attempts {
     /// Held for a look-up, never across an await.
     left: Mutex<HashMap<IpAddr, (u32, Millis)>>,
-    /// One check at a time: each costs much memory and time on purpose.
-    pub(super) desk: tokio::sync::Mutex<()>,
+    /// One check at a time: each costs much memory and time on purpose. Held until the check has ended, also
+    /// where its client has gone.
+    pub(super) desk: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Attempts {
@@ -53,13 +56,13 @@ impl Attempts {
     }
 }
 
-/// Who has one address of version 6 has all that share its first half.
+/// An IPv6 client controls all addresses that share its first half, and a local user all of
+/// 127.0.0.0/8.
 fn home_of(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(it) => it
-            .to_ipv4_mapped()
-            .map_or_else(|| IpAddr::V6((it.to_bits() >> 64 << 64).into()), IpAddr::V4),
+    match address.to_canonical() {
+        it if it.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(it) => IpAddr::V6((it.to_bits() >> 64 << 64).into()),
+        it @ IpAddr::V4(_) => it,
     }
 }
 
@@ -88,17 +91,27 @@ async fn check(app: &App, from: IpAddr, given: String) -> Result<String, HttpErr
         let message = "too many attempts; wait a minute, then try again";
         return Err(HttpError::new(RequestCode::TooManyAttempts, message));
     }
-    let data = app.data.clone();
-    let desk = app.attempts.desk.lock().await;
-    let check = tokio::task::spawn_blocking(move || password::is_right(&data, &given));
+    let secrets = app.door.keys.read_secrets().map_err(unreadable_password)?;
+    let hash = secrets.password_hash.clone().unwrap_or_default();
+    let desk = Arc::clone(&app.attempts.desk).lock_owned().await;
+    let check = tokio::task::spawn_blocking(move || {
+        let _desk = desk;
+        password::is_right(&hash, &given)
+    });
     let is_right = check.await.unwrap_or(false);
-    drop(desk);
     if !is_right {
         tracing::warn!(%from, "a wrong password was given");
         let message = "that is not the password";
         return Err(HttpError::new(RequestCode::Unauthorized, message));
     }
-    Ok(app.door.keys.sign_in(clock::now()).await?)
+    let signed_in = app.door.keys.sign_in(&secrets, clock::now()).await?;
+    let message = "the password was changed in this moment; sign in with the new one";
+    signed_in.ok_or_else(|| HttpError::new(RequestCode::Unauthorized, message))
+}
+
+/// The refusal of a sign-in while the file with the password's hash cannot be read.
+pub(super) fn unreadable_password(error: io::Error) -> HttpError {
+    Refused::Storage(format!("the file with the password cannot be read: {error}")).into()
 }
 
 pub(super) async fn sign_out(
@@ -109,6 +122,16 @@ pub(super) async fn sign_out(
         Ok(cookie) => Ok(ToHome { cookie }),
         Err(error) => Err(PageError::from(error).into_response()),
     }
+}
+
+/// For somebody who opens the address: signing out is a change, which an address alone must not make.
+pub(super) async fn sign_out_page() -> Response {
+    with_form(Html::new(render::sign_out_page()).into_response())
+}
+
+pub(super) async fn sign_out_everywhere(State(app): State<App>) -> Result<NoContent, HttpError> {
+    app.door.keys.sign_out_everywhere().await?;
+    Ok(NoContent)
 }
 
 /// Leads to the page, with another cookie.
@@ -131,22 +154,40 @@ impl Gives for Result<ToHome, Response> {
     }
 }
 
-/// What a person sees instead of a page: why, and the form if there is a password.
+/// The page to sign in, for somebody who has tried nothing yet.
+pub(super) fn page(app: &App, error: HttpError) -> Response {
+    if error.code != RequestCode::Unauthorized {
+        return refusal_page(app, error);
+    }
+    let takes_password = password::is_set(&app.data);
+    let message = match takes_password {
+        true => "Enter the password, or use the token.",
+        false => "Open the address that the server printed when it started. Or enter its token.",
+    };
+    answer(&error, &SignIn { message, is_error: false, takes_password })
+}
+
+/// The sign-in page: the error, and the ways to sign in.
 pub(super) fn refusal_page(app: &App, error: HttpError) -> Response {
     let may_sign_in =
         matches!(error.code, RequestCode::Unauthorized | RequestCode::TooManyAttempts);
     if !may_sign_in {
         return PageError(error).into_response();
     }
-    let takes_password = password::is_set(&app.data);
-    let message = &error.sentence();
-    let page = Html::new(render::sign_in_page(&SignIn { message, takes_password }));
-    let mut response = (error.code.status(), page).into_response();
-    if takes_password {
-        // With no referrer at all a form would come with the Origin `null`.
-        let policy = HeaderValue::from_static("same-origin");
-        response.headers_mut().insert(REFERRER_POLICY, policy);
-    }
+    let (message, takes_password) = (&error.sentence(), password::is_set(&app.data));
+    answer(&error, &SignIn { message, is_error: true, takes_password })
+}
+
+fn answer(error: &HttpError, page: &SignIn<'_>) -> Response {
+    let shown = Html::new(render::sign_in_page(page));
+    let response = (error.code.status(), shown).into_response();
+    if page.takes_password { with_form(response) } else { response }
+}
+
+/// With no referrer at all a form would come with the Origin `null`.
+fn with_form(mut response: Response) -> Response {
+    let policy = HeaderValue::from_static("same-origin");
+    response.headers_mut().insert(REFERRER_POLICY, policy);
     response
 }
 
@@ -159,7 +200,7 @@ mod tests {
     #[test]
     fn attempts_run_out_for_one_and_not_for_others() {
         let attempts = Attempts::default();
-        let [one, other]: [IpAddr; 2] = [[127, 0, 0, 1].into(), [127, 0, 0, 2].into()];
+        let [one, other]: [IpAddr; 2] = [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()];
         let at = |seconds: i64| Millis(seconds * 1000);
         assert!((0..BURST).all(|_| attempts.take(one, at(0))));
         assert!(!attempts.take(one, at(1)));
@@ -168,6 +209,17 @@ mod tests {
         assert!(!attempts.take(one, at(15)));
         assert!((0..BURST).all(|_| attempts.take(one, at(1000))), "as at first");
         assert!(!attempts.take(one, at(1000)));
+    }
+
+    #[test]
+    fn all_loopback_addresses_are_one() {
+        let attempts = Attempts::default();
+        let from = |n: u8| IpAddr::from([127, n, 0, 1]);
+        assert!((0..5).all(|n| attempts.take(from(n), Millis(0))));
+        assert!(!attempts.take(from(77), Millis(1)));
+        for other in ["::1", "::ffff:127.0.0.9"] {
+            assert!(!attempts.take(other.parse().unwrap(), Millis(1)), "{other}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
@@ -19,10 +20,11 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use transcript::{CallId, ClientId, MessageId, RewindReason, SendMode, Seq, SessionId};
 
-use super::approvals::DecisionInput;
+use super::approvals::{DecisionInput, USER};
 use super::error::{HttpError, RequestCode};
 use super::extract::parse_object;
 use super::frames::{ClientFrame, Notice, ViewKind};
+use super::keys::Revocation;
 use super::look::{Look, draw_list};
 use super::openapi::{Operation, Takes};
 use super::pages::{LISTED, ListPart};
@@ -41,11 +43,14 @@ const WRITE_BUFFER: usize = 4 * 1024;
 const CUT_OFF: usize = 2 * BODY_MAX;
 /// Lots of frames that wait between the watches and the connection.
 const OUTBOX: usize = 8;
+/// The close code that tells a page to sign in again.
+const SIGNED_OUT: u16 = 4401;
 /// A connection that takes nothing for this long is cut off.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) async fn open(
     State(app): State<App>,
+    Extension(revocation): Extension<Revocation>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, HttpError> {
     let upgrade = upgrade.map_err(|it| {
@@ -56,7 +61,7 @@ pub(super) async fn open(
         .write_buffer_size(WRITE_BUFFER)
         .max_message_size(CUT_OFF)
         .max_frame_size(CUT_OFF)
-        .on_upgrade(|socket| Connection::new(app).serve(socket));
+        .on_upgrade(|socket| Connection::new(app).serve(socket, revocation));
     Ok(response)
 }
 
@@ -84,8 +89,9 @@ impl Connection {
         Self { app, outbox, frames, watches, watched, watches_list: None }
     }
 
-    async fn serve(mut self, mut socket: WebSocket) {
+    async fn serve(mut self, mut socket: WebSocket, revocation: Revocation) {
         let mut stopping = self.app.stopping.clone();
+        let mut revoked = std::pin::pin!(revocation.wait());
         loop {
             let answer = tokio::select! {
                 message = socket.recv() => match message {
@@ -102,7 +108,12 @@ impl Connection {
                 Some(frames) = self.frames.recv() => frames,
                 // The only change there is.
                 _ = stopping.changed() => {
-                    return say_goodbye(&mut self.frames, &mut socket).await;
+                    let goodbye = (close_code::AWAY, "the server is stopping");
+                    return say_goodbye(goodbye, &mut self.frames, &mut socket).await;
+                }
+                () = &mut revoked => {
+                    let goodbye = (SIGNED_OUT, "signed out");
+                    return say_goodbye(goodbye, &mut self.frames, &mut socket).await;
                 }
             };
             let sent = send_all(&mut socket, answer, &mut self.frames);
@@ -129,9 +140,9 @@ impl Connection {
         };
         let (session, result) = match frame {
             ClientFrame::Ping {} => return vec![Notice::Pong {}.to_frame()],
-            ClientFrame::Subscribe { sessions: true, view, archived, limit, .. } => {
+            ClientFrame::Subscribe { sessions: true, view, archived, limit, version, .. } => {
                 let limit = limit.unwrap_or(LISTED).clamp(1, LIST_LIMIT);
-                self.watch_list(view, ListPart { archived, limit, before: None });
+                self.watch_list(view, ListPart { archived, limit, before: None }, version);
                 return vec![Notice::SubscribedToList { sessions: true }.to_frame()];
             }
             ClientFrame::Subscribe { session_id, after, view: ViewKind::Html, .. } => {
@@ -195,6 +206,16 @@ impl Connection {
             }
             ClientFrame::ApproveTool { session_id, call_id, decision } => {
                 let result = self.approve_tool(&session_id, call_id, decision).await;
+                (session_id, result)
+            }
+            ClientFrame::UndoApproval { session_id, call_id } => {
+                let undo = |reply| Command::UndoApproval { call_id, by: USER.to_owned(), reply };
+                let result = self.ask(&session_id, undo).await;
+                (session_id, result)
+            }
+            ClientFrame::RevokeGrant { session_id, grant_id: id } => {
+                let revoke = |reply| Command::RevokeGrant { id, by: USER.to_owned(), reply };
+                let result = self.ask(&session_id, revoke).await;
                 (session_id, result)
             }
             ClientFrame::Continue { session_id } => {
@@ -261,12 +282,12 @@ impl Connection {
         task.inspect(AbortHandle::abort);
     }
 
-    fn watch_list(&mut self, view: ViewKind, part: ListPart) {
+    fn watch_list(&mut self, view: ViewKind, part: ListPart, version: Option<String>) {
         let (changes, outbox) = (self.app.shared.hub.watch_list(), self.outbox.clone());
         let task = match view {
             ViewKind::Records => self.watches.spawn(tell_list(changes, outbox)),
             ViewKind::Html => {
-                self.watches.spawn(draw_list(self.app.clone(), part, changes, outbox))
+                self.watches.spawn(draw_list(self.app.clone(), part, version, changes, outbox))
             }
         };
         if let Some(before) = self.watches_list.replace(task) {
@@ -364,8 +385,12 @@ async fn send_all(
 }
 
 /// The last records, among them how runs ended, are on their way before the connection ends.
-async fn say_goodbye(waiting: &mut mpsc::Receiver<Vec<Utf8Bytes>>, socket: &mut WebSocket) {
-    let close = CloseFrame { code: close_code::AWAY, reason: "the server is stopping".into() };
+async fn say_goodbye(
+    (code, reason): (u16, &'static str),
+    waiting: &mut mpsc::Receiver<Vec<Utf8Bytes>>,
+    socket: &mut WebSocket,
+) {
+    let close = CloseFrame { code, reason: reason.into() };
     let goodbye = async {
         send_all(socket, Vec::new(), waiting).await?;
         socket.send(Message::Close(Some(close))).await

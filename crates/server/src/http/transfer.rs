@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use backends::import::SideFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use store::{AppendError, Store};
+use store::AppendError;
 use transcript::{Record, Seq, SessionId, Summary};
 
 use super::App;
@@ -18,8 +18,8 @@ use super::extract::{FileBody, Named, Params};
 use super::sessions::{SessionObject, session_object};
 use crate::export::{self, Format};
 use crate::import::{
-    self, Conversation, ImportFormat, Kind, NotImported, Plan, Whole, Wishes, from_document,
-    from_log,
+    self, Conversation, ImportFormat, Kind, NotImported, OBJECTS_MAX, Plan, Whole, Wishes,
+    from_document, from_log,
 };
 use crate::live::ListChange;
 use crate::session::{Command, Refused};
@@ -41,8 +41,8 @@ pub(super) async fn export(
     Params(ExportParams { format, at }): Params<ExportParams>,
 ) -> Result<Response, HttpError> {
     let session = id.clone();
-    let write = move |store: &Store| export::write(store, &session, format, at.map(Seq));
-    let text = app.store().off_thread(write).await?;
+    let write = move |app: &App| export::write(app.store(), &session, format, at.map(Seq));
+    let text = app.draw(write).await?;
     let text = text.ok_or_else(|| HttpError::no_session(id.as_str()))?;
     let kind = match format {
         Format::Html => "text/html; charset=utf-8",
@@ -88,12 +88,25 @@ pub(super) async fn import(
     Params(params): Params<ImportParams>,
     FileBody(body): FileBody,
 ) -> Result<Created<ImportedObject>, HttpError> {
+    let imported = import::apart(async move {
+        let text = std::str::from_utf8(&body)
+            .map_err(|_| HttpError::invalid("this is not a conversation file: it is not text"))?;
+        import_text(&app, params, text).await
+    });
+    let stopping = || HttpError::new(RequestCode::Stopping, "the import was stopped; try again");
+    imported.await.unwrap_or_else(|| Err(stopping())).map(Created)
+}
+
+async fn import_text(
+    app: &App,
+    params: ImportParams,
+    text: &str,
+) -> Result<ImportedObject, HttpError> {
     let ImportParams { format, id, agent, title, is_final } = params;
-    let text = std::str::from_utf8(&body)
-        .map_err(|error| HttpError::invalid(format!("the file is not text: {error}")))?;
     let id = id.as_deref().map(parse_name).transpose()?;
     let title = title.filter(|it| !it.trim().is_empty());
     let Envelope { transcript, side_files } = Envelope::read(text);
+    refuse_too_many(&transcript)?;
     let kind = format.kind(&transcript).ok_or_else(|| {
         HttpError::invalid(
             "the file is no conversation of Claude Code, Codex or Pi, and no export of a session; if it \
@@ -102,11 +115,11 @@ pub(super) async fn import(
     })?;
     let wishes = Wishes { id, agent, title };
     let agents = &app.shared.agents;
-    let imported = match kind {
-        Kind::Log => import_whole(&app, from_log(agents, text, wishes)?).await,
+    match kind {
+        Kind::Log => import_whole(app, from_log(agents, text, wishes)?).await,
         Kind::Document(format) => {
             let whole = from_document(app.store(), agents, format, text, wishes).await?;
-            import_whole(&app, whole).await
+            import_whole(app, whole).await
         }
         Kind::Program(_) if wishes.agent.is_some() || wishes.title.is_some() => {
             let name = "a program's conversation goes on with that program, and is called by what was \
@@ -115,10 +128,20 @@ pub(super) async fn import(
         }
         Kind::Program(kind) => {
             let conversation = Conversation { kind, text: transcript, side_files, is_final };
-            import_conversation(&app, Arc::new(conversation), wishes.id).await
+            import_conversation(app, &conversation, wishes.id).await
         }
-    };
-    imported.map(Created)
+    }
+}
+
+fn refuse_too_many(text: &str) -> Result<(), HttpError> {
+    if !import::has_too_many_objects(text) {
+        return Ok(());
+    }
+    let message = format!(
+        "the file has more than {OBJECTS_MAX} JSON objects, which is the limit; split it into several \
+         conversations"
+    );
+    Err(HttpError::new(RequestCode::TooLarge, message))
 }
 
 async fn import_whole(app: &App, whole: Whole) -> Result<ImportedObject, HttpError> {
@@ -134,14 +157,12 @@ async fn import_whole(app: &App, whole: Whole) -> Result<ImportedObject, HttpErr
 
 async fn import_conversation(
     app: &App,
-    conversation: Arc<Conversation>,
+    conversation: &Conversation,
     name: Option<SessionId>,
 ) -> Result<ImportedObject, HttpError> {
     let (session, added_turns, goes_on_here) = loop {
-        let (shared, conversation) = (Arc::clone(&app.shared), Arc::clone(&conversation));
-        let name = name.clone();
-        let plan = move |store: &Store| import::plan(store, &shared.agents, &conversation, name);
-        let plan = app.store().off_thread(plan).await?.ok_or_else(|| {
+        let plan = import::plan(app.store(), &app.shared.agents, conversation, name.clone())?;
+        let plan = plan.ok_or_else(|| {
             HttpError::invalid("the file is no such conversation, or nothing has ended in it yet")
         })?;
         let addition = match plan {
@@ -196,7 +217,7 @@ pub(super) async fn make_session(
     id: &SessionId,
     records: Arc<[Record]>,
 ) -> Result<(), HttpError> {
-    let written = app.store().append(id, Seq(0), Arc::clone(&records)).await;
+    let written = app.store().import(id, Arc::clone(&records)).await;
     written.map_err(|error| match error {
         AppendError::Conflict { .. } => {
             let message =

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use store::{AppendError, Store};
-use transcript::Seq;
+use transcript::{Event, Seq};
 
 use super::files::{Found, default_places, find, load, read_text};
 use super::{
@@ -14,6 +14,9 @@ use super::{
 use crate::cli::ImportArgs;
 use crate::config::{Config, Surroundings};
 use crate::serve::{Place, ServerFile};
+
+/// How many characters of its first message stand for a conversation.
+const FIRST_WORDS: usize = 60;
 
 pub(crate) async fn run(
     args: ImportArgs,
@@ -94,14 +97,31 @@ fn look(args: &ImportArgs, around: &Surroundings) -> anyhow::Result<Vec<File>> {
 fn list(found: &[File]) -> anyhow::Result<()> {
     for it in found {
         let File::OfProgram(it) = it else { continue };
-        let turns = turns(&load(it, false)?);
-        say(&format!("{}, {}: {}", it.kind.word(), count(turns), it.path.display()));
+        say(&described(it)?);
     }
     match found.len() {
         0 => say("nothing found; name a file or a folder"),
         _ => say("import them all with `callboard import --all`, or name some"),
     }
     Ok(())
+}
+
+/// When a conversation was last continued, its program and length, how it begins, and where it is.
+fn described(found: &Found) -> anyhow::Result<String> {
+    let conversation = load(found, false)?;
+    let turns = conversation.read("").map(|it| it.turns).unwrap_or_default();
+    let entries = || turns.iter().flat_map(|it| &it.entries);
+    let day: String = entries().map(|it| it.at).max().map_or(String::new(), |at| {
+        let time = at.to_string();
+        format!("{}, ", time.split('T').next().unwrap_or_default())
+    });
+    let first = entries().find_map(|it| match &it.event {
+        Event::UserMessage { text, .. } => text.lines().map(str::trim).find(|it| !it.is_empty()),
+        _ => None,
+    });
+    let words: String = first.unwrap_or_default().chars().take(FIRST_WORDS).collect();
+    let (kind, count, path) = (found.kind.word(), count(turns.len()), found.path.display());
+    Ok(format!("{day}{kind}, {count}: {words:?}\n    {path}"))
 }
 
 /// What became of it, in words.
@@ -133,7 +153,10 @@ async fn into_folder(
         Some(Plan::Add(addition)) => {
             let addition = addition.with_pictures_kept(store).await?;
             let Addition { session, head, turns, records } = addition;
-            store.append(&session, head, records).await?;
+            match head {
+                Seq(0) => store.import(&session, records).await?,
+                head => store.append(&session, head, records).await?,
+            }
             format!("{session}: {} added", count(turns))
         }
     })
@@ -176,7 +199,7 @@ async fn import_named(
         Some(Kind::Program(_)) | None => bail!("it is no {}", format.word()),
     };
     let Whole { session, records, turns, is_named_by_content } = whole;
-    match store.append(&session, Seq(0), records).await {
+    match store.import(&session, records).await {
         Ok(_) => Ok(format!("{session}: {} added", count(turns))),
         Err(AppendError::Conflict { .. }) if is_named_by_content => {
             Ok(format!("{session}: nothing new"))

@@ -40,7 +40,7 @@ impl ImportFormat {
     pub(crate) fn all() -> Vec<(&'static str, &'static str)> {
         let programs = ProgramKind::ALL.map(|it| (it.word(), it.name()));
         let documents = FORMATS.iter().map(|it| (it.word, it.name));
-        [(AUTO, "Find out")].into_iter().chain(programs).chain(documents).collect()
+        [(AUTO, "Detect automatically")].into_iter().chain(programs).chain(documents).collect()
     }
 
     pub(crate) fn parse(word: &str) -> Result<Self, String> {

@@ -14,6 +14,7 @@ use formats::incoming::File;
 use store::{AppendError, Store};
 use transcript::{Attachment, Event, Level, Millis, Record, Seq, SessionId, put_to_rest};
 
+use super::untrusted::strip_all;
 use crate::agents::Agents;
 use crate::session::Refused;
 use crate::{clock, data_url};
@@ -64,16 +65,17 @@ pub(crate) fn from_log(agents: &Agents, text: &str, wishes: Wishes) -> Result<Wh
         return Err(NotImported::Bad("the file has no record".to_owned()));
     };
     let session = first.session_id.clone();
-    for record in &mut records {
-        if let Event::ToolApprovalResolved { covers, .. } = &mut record.event {
-            *covers = None;
-        }
-    }
     if agent.is_some() || title.is_some() {
         if let Some(agent) = &agent {
             check_agent(agents, agent)?;
         }
-        let event = Event::SessionUpdated { agent, workspace: None, title, archived: None };
+        let event = Event::SessionUpdated {
+            agent,
+            workspace: None,
+            workspace_confirmed: false,
+            title,
+            archived: None,
+        };
         add(&mut records, event);
     }
     Ok(at_rest(session, records, false))
@@ -114,6 +116,7 @@ fn check_agent(agents: &Agents, name: &str) -> Result<(), NotImported> {
 }
 
 fn at_rest(session: SessionId, mut records: Vec<Record>, is_named_by_content: bool) -> Whole {
+    strip_all(&mut records);
     let begins_run = |it: &&Record| matches!(it.event, Event::RunStart { .. });
     let turns = records.iter().filter(begins_run).count();
     let rest = put_to_rest(&records);
@@ -186,8 +189,12 @@ pub(crate) async fn retold(
     let attach = |file: &File| kept.get(&file.url).cloned();
     let entries = read(&Setting { agent, now, attach: &attach });
     let at = entries.first().map_or(now, |it| it.at);
-    let event =
-        Event::SessionCreated { agent: agent.clone(), workspace: None, title: title.clone() };
+    let event = Event::SessionCreated {
+        agent: agent.clone(),
+        workspace: None,
+        workspace_confirmed: false,
+        title: title.clone(),
+    };
     let created = Entry { at, response_id: None, event };
     let entries = [created].into_iter().chain(entries);
     let records = entries.zip(1..).map(|(entry, seq)| {
@@ -208,8 +215,11 @@ pub(crate) fn files_of(read: impl Fn(&Setting<'_>) -> Vec<Entry>, now: Millis) -
     found.into_inner()
 }
 
+/// Keeps the file's own summary where it has no arguments.
 pub(crate) fn with_summary(mut entry: Entry) -> Entry {
-    if let Event::ToolArgumentsDone { arguments, summary, .. } = &mut entry.event {
+    if let Event::ToolArgumentsDone { arguments, summary, .. } = &mut entry.event
+        && !arguments.is_empty()
+    {
         *summary = arguments_summary(arguments);
     }
     entry

@@ -102,7 +102,11 @@ fn wait_for(child: Pid) -> std::io::Result<WaitStatus> {
 fn end_like(status: WaitStatus) -> anyhow::Result<ExitCode> {
     let signal = status.terminating_signal().and_then(Signal::from_named_raw);
     if let Some(signal) = signal {
-        kill_process(getpid(), signal)?;
+        // The standard library handles SIGSEGV and SIGBUS once, for its message on stack overflows, and
+        // leaves the second one to the system.
+        for _ in 0..2 {
+            kill_process(getpid(), signal)?;
+        }
     }
     let code = status.exit_status().and_then(|it| u8::try_from(it).ok());
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))

@@ -4,6 +4,8 @@
 //! answer in the reader's place. Only letters, line breaks and tabs get through; colours do not
 //! either, because text in the colour of its ground cannot be read.
 
+use render::is_invisible;
+
 /// Takes a stream piece by piece; escape sequences are left out also where a piece ends in one.
 #[derive(Debug, Default)]
 pub(super) struct Cleaner {
@@ -63,14 +65,14 @@ impl Cleaner {
     }
 }
 
-/// A text in which nothing is left out: what cannot be seen is written out. For what a person is
-/// to decide about.
+/// A text in which nothing is left out: what cannot be seen is written out, as on the page. For what a person
+/// is to decide about.
 pub(super) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
             '\n' | '\t' => shown.push(letter),
-            it if is_unseen(it) => shown.extend(it.escape_unicode()),
+            it if is_invisible(it) => shown.extend(it.escape_unicode()),
             it => shown.push(it),
         }
     }
@@ -80,7 +82,7 @@ pub(super) fn visible(text: &str) -> String {
 /// The same, within a line.
 pub(super) fn visible_line(text: &str) -> String {
     let shown = visible(text);
-    shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    shown.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Controls of the terminal, and those that turn the direction of reading.
@@ -151,5 +153,15 @@ mod tests {
         assert_eq!(visible("ls \x1b]; rm -r ~"), "ls \\u{1b}]; rm -r ~");
         assert_eq!(visible("a\rb\u{202e}c\nd"), "a\\u{d}b\\u{202e}c\nd");
         assert_eq!(visible_line(" a\n\n b\tc "), "a b c");
+        assert_eq!(visible("npm test\u{a0}\u{200d}\u{ad}"), "npm test\\u{a0}\\u{200d}\\u{ad}");
+    }
+
+    #[test]
+    fn no_invisible_character_is_printed_in_a_question() {
+        for letter in (0..=u32::from(char::MAX)).filter_map(char::from_u32) {
+            let shown = visible(&format!("a{letter}b"));
+            let is_plain = |it: char| matches!(it, '\n' | '\t') || !is_invisible(it);
+            assert!(shown.chars().all(is_plain), "{letter:?}: {shown:?}");
+        }
     }
 }

@@ -40,12 +40,12 @@ impl Question {
 
     pub(super) fn words(&self) -> String {
         if self.wants_reason {
-            return "  why not? (for the agent; Enter for no reason) ".to_owned();
+            return "  Reason for the agent (optional): ".to_owned();
         }
-        let offers = [(Scope::Session, ", [s]ession"), (Scope::Always, ", [a]lways")];
+        let offers = [(Scope::Session, " [s] this session"), (Scope::Always, " [a] always")];
         let more: String =
             offers.iter().filter(|it| self.scopes.contains(&it.0)).map(|it| it.1).collect();
-        format!("  allow? [y]es, once{more}, [n]o ")
+        format!("  Allow? [y] once{more} [n] no ")
     }
 
     /// None if it has to be asked again. No line at all is a no.
@@ -124,8 +124,8 @@ mod tests {
         for line in ["s", "a", "session", "always"] {
             assert_eq!(question(&[Scope::Once]).answer(Some(line)), None);
         }
-        assert_eq!(question(&[Scope::Once]).words(), "  allow? [y]es, once, [n]o ");
-        assert_eq!(question(&ALL).words(), "  allow? [y]es, once, [s]ession, [a]lways, [n]o ");
+        assert_eq!(question(&[Scope::Once]).words(), "  Allow? [y] once [n] no ");
+        assert_eq!(question(&ALL).words(), "  Allow? [y] once [s] this session [a] always [n] no ");
     }
 
     #[test]

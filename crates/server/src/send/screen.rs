@@ -63,8 +63,9 @@ pub(super) enum Ink {
     Yellow,
 }
 
-/// Arguments are shown up to here; the page shows them all.
+/// Letters of an argument that are shown whole; of a longer one both ends are, and the page shows it all.
 const MAX_SHOWN: usize = 4000;
+const MAX_END: usize = 1000;
 
 impl Screen {
     pub(super) fn new(run: &ResponseId, colours: bool) -> Self {
@@ -203,6 +204,8 @@ impl Screen {
             | Event::ToolRunning { .. }
             | Event::ToolApprovalRequested { .. }
             | Event::ToolApprovalResolved { .. }
+            | Event::ToolGranted { .. }
+            | Event::GrantRevoked { .. }
             | Event::Continuation { .. }
             | Event::CancelRequested { .. }
             | Event::OutputCancelled { .. }
@@ -238,7 +241,10 @@ impl Screen {
         let title = title(call);
         let why = outcome.error.as_ref().map(|it| visible_line(&it.message)).unwrap_or_default();
         let (ink, line) = match call.state {
-            _ if outcome.ok => (Ink::Green, format!("✓ {title} ({} ms)", outcome.duration_ms)),
+            _ if outcome.ok => {
+                let took = outcome.duration_ms.map(|it| format!(" ({it} ms)")).unwrap_or_default();
+                (Ink::Green, format!("✓ {title}{took}"))
+            }
             CallState::Denied => (Ink::Red, format!("✗ {title}: not allowed")),
             CallState::Interrupted => (Ink::Red, format!("✗ {title}: stopped")),
             _ => (Ink::Red, format!("✗ {title}: {why}")),
@@ -375,11 +381,13 @@ fn describe_arguments(call: &Call) -> String {
 }
 
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(MAX_SHOWN) {
-        Some((end, _)) => {
-            let left = text[end..].chars().count();
-            format!("{}\n[and {left} letters more, which the page shows]", &text[..end])
-        }
-        None => text.to_owned(),
+    let place = |letter: usize| text.char_indices().nth(letter).map(|(at, _)| at);
+    if place(MAX_SHOWN).is_none() {
+        return text.to_owned();
     }
+    let n_letters = text.chars().count();
+    let (start, end) = (place(MAX_SHOWN - MAX_END), place(n_letters - MAX_END));
+    let (start, end) = (start.unwrap_or_default(), end.unwrap_or_default());
+    let hidden = n_letters - MAX_SHOWN;
+    format!("{}\n[{hidden} letters hidden; the page shows them]\n{}", &text[..start], &text[end..])
 }

@@ -95,6 +95,18 @@ pub(crate) enum Command {
         approval: Approval,
         reply: Reply<()>,
     },
+    /// Takes back what a decision about a call allowed for more than once.
+    UndoApproval {
+        call_id: CallId,
+        by: String,
+        reply: Reply<Undone>,
+    },
+    /// Takes back a grant of the session.
+    RevokeGrant {
+        id: String,
+        by: String,
+        reply: Reply<()>,
+    },
     /// What came of a call that the client has run.
     GiveResult {
         call_id: CallId,
@@ -127,6 +139,7 @@ impl Command {
             | Self::HearExchange { reply, .. }
             | Self::Abandon { reply, .. }
             | Self::Approve { reply, .. }
+            | Self::RevokeGrant { reply, .. }
             | Self::GiveResult { reply, .. }
             | Self::Delete { reply } => {
                 drop(reply.send(Err(why)));
@@ -134,6 +147,7 @@ impl Command {
             Self::Send { reply, .. }
             | Self::Edit { reply, .. }
             | Self::SteerQueued { reply, .. } => drop(reply.send(Err(why))),
+            Self::UndoApproval { reply, .. } => drop(reply.send(Err(why))),
             Self::OpenExchange { reply, .. } => drop(reply.send(Err(why))),
             Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
             Self::Continue { reply } | Self::Retry { reply, .. } => drop(reply.send(Err(why))),
@@ -150,6 +164,7 @@ pub(crate) struct NewSession {
     pub(crate) id: SessionId,
     pub(crate) agent: String,
     pub(crate) title: Option<String>,
+    /// Chosen by a person.
     pub(crate) workspace: Option<String>,
 }
 
@@ -157,6 +172,8 @@ pub(crate) struct NewSession {
 pub(crate) struct SessionPatch {
     pub(crate) title: Option<String>,
     pub(crate) archived: Option<bool>,
+    /// Chosen by a person.
+    pub(crate) workspace: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -221,6 +238,13 @@ pub(crate) enum Answered {
     Rejected,
 }
 
+/// Outcome of an undone approval for its call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Undone {
+    /// The call had not started, and ends as denied. Else it goes on; later ones are asked about.
+    pub(crate) stopped: bool,
+}
+
 /// Why a command was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum Refused {
@@ -249,6 +273,10 @@ pub(crate) enum Refused {
     BadArguments(String),
     #[error("this call cannot be allowed for more than once")]
     OnlyOnce,
+    #[error("nothing can be undone: the decision was for one call only, or was taken back already")]
+    NothingToUndo,
+    #[error("the session has no grant {0:?}; GET /api/sessions/ID/grants lists those it has")]
+    NoGrant(String),
     #[error("{0} messages are waiting already; wait until some have been answered")]
     QueueFull(usize),
     #[error("nothing runs that the message could be handed to; send it instead")]

@@ -30,7 +30,7 @@ use crate::tools::{Stopped, interrupted};
 
 pub(crate) use followed::Exchanges;
 pub(crate) use following::{Outcome, answering};
-pub(crate) use target::SessionChoice;
+pub(crate) use target::{SessionChoice, SessionRule};
 
 /// How long to wait before telling a session again that cannot be written.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -46,11 +46,19 @@ pub(crate) struct ExchangeLimits {
     pub(crate) queued: usize,
     /// How long an answer is waited for, unless the asker says otherwise.
     pub(crate) patience: Duration,
+    /// Where a question goes that names no session.
+    pub(crate) session: SessionRule,
 }
 
 impl Default for ExchangeLimits {
     fn default() -> Self {
-        Self { depth: 8, per_run: 20, queued: 20, patience: Duration::from_secs(300) }
+        Self {
+            depth: 8,
+            per_run: 20,
+            queued: 20,
+            patience: Duration::from_secs(300),
+            session: SessionRule::default(),
+        }
     }
 }
 
@@ -60,7 +68,8 @@ pub(crate) struct Asking {
     pub(crate) run: ResponseId,
     pub(crate) call_id: CallId,
     pub(crate) agent: String,
-    pub(crate) choice: SessionChoice,
+    /// None: as configured.
+    pub(crate) choice: Option<SessionChoice>,
     pub(crate) text: String,
     pub(crate) mode: ExchangeMode,
     /// How long the answer is waited for; time that a person takes to decide does not count.
@@ -157,7 +166,9 @@ impl Sessions {
     async fn open_exchange(&self, asking: Asking, stopped: &Stopped) -> Result<Opened, ErrorInfo> {
         let Asking { session: asker, run, call_id, agent, choice, text, mode, .. } = asking;
         let exchange_id = clock::new_exchange_id();
-        let target = self.find_target(&asker, &agent, &choice);
+        let rule = self.shared.exchanges.limits.session;
+        let choice = choice.unwrap_or(SessionChoice::By(rule));
+        let target = self.find_target(&asker, &agent, choice);
         let asked = target.as_ref().ok().map(|it| it.session.clone());
         let followed = target.and_then(|target| {
             let edge = Edge { asker: asker.clone(), asked: target.session.clone(), mode };

@@ -12,11 +12,15 @@ use backends::{HowLost, Input, Lost, Request};
 use reqwest::{Client, Method, redirect};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// How much of an answer may wait for the agent.
 const WAITING_BYTES: usize = 256 * 1024;
 const CONNECT: Duration = Duration::from_secs(15);
+/// Into how many parts a wait is divided.
+const STEPS: u32 = 16;
+/// How late a timer may be on a busy machine.
+const HICCUP: Duration = Duration::from_millis(500);
 
 /// One client for all requests, which keeps connections for the next. Made when the first request
 /// is sent: it reads all certificates of the system, which a server with the demo agent never needs.
@@ -116,17 +120,25 @@ async fn exchange(
     }
 }
 
+/// Waits in steps. A step that took much longer than it should was not waited through: the process was
+/// stopped, and what came meanwhile is still to be read. It does not count.
 async fn within<T>(
     patience: Duration,
     work: impl Future<Output = reqwest::Result<T>>,
 ) -> Result<T, Lost> {
-    match timeout(patience, work).await {
-        Ok(done) => done.map_err(|error| lost(&error)),
-        Err(_) => {
-            let message = format!("nothing came for {} seconds", patience.as_secs());
-            Err(Lost { how: HowLost::TimedOut, message })
+    let mut work = std::pin::pin!(work);
+    let (step, mut steps_left) = (patience / STEPS, STEPS);
+    while steps_left > 0 {
+        let began = Instant::now();
+        if let Ok(done) = timeout(step, &mut work).await {
+            return done.map_err(|error| lost(&error));
+        }
+        if began.elapsed() < step + HICCUP {
+            steps_left -= 1;
         }
     }
+    let message = format!("nothing came for {} seconds", patience.as_secs());
+    Err(Lost { how: HowLost::TimedOut, message })
 }
 
 fn lost(error: &reqwest::Error) -> Lost {
@@ -141,4 +153,34 @@ fn lost(error: &reqwest::Error) -> Lost {
         innermost = source;
     }
     Lost { how, message: innermost.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    //! How long a silent service is waited for.
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(7);
+
+    #[tokio::test(start_paused = true)]
+    async fn time_in_which_the_process_was_stopped_does_not_count() {
+        let (answer, come) = tokio::sync::oneshot::channel();
+        let waiting = tokio::spawn(within(PATIENCE, async { Ok(come.await.unwrap()) }));
+        // However often: all timers are overdue, and the answer is still to be read.
+        for _ in 0..=STEPS {
+            tokio::task::yield_now().await;
+            tokio::time::advance(Duration::from_secs(60)).await;
+        }
+        answer.send("here").unwrap();
+        assert_eq!(waiting.await.unwrap(), Ok("here"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_times_out() {
+        let began = Instant::now();
+        let lost = within(PATIENCE, std::future::pending::<reqwest::Result<()>>()).await;
+        assert_eq!(lost.unwrap_err().how, HowLost::TimedOut);
+        assert!(began.elapsed() >= PATIENCE && began.elapsed() < PATIENCE * 2);
+    }
 }

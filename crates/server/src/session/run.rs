@@ -53,7 +53,7 @@ pub(super) struct WaitingCall {
     pub(super) tool_name: String,
     pub(super) arguments: String,
     /// Nobody may decide after this.
-    pub(super) until: Millis,
+    pub(super) until: Option<Millis>,
     pub(super) asked_by: AskedBy,
 }
 
@@ -103,7 +103,7 @@ impl Run {
         if let Some(settled) = self.settled.pop_front() {
             return settled;
         }
-        let undecided = self.waiting.iter().map(|(id, call)| (id, call.until));
+        let undecided = self.waiting.iter().filter_map(|(id, call)| Some((id, call.until?)));
         let limits = undecided.chain(self.at_client.iter().map(|(id, until)| (id, *until)));
         let overdue = limits.min_by_key(|(_, until)| *until);
         let overdue = overdue.map(|(id, until)| (id.clone(), instant(until)));
@@ -196,6 +196,7 @@ impl Run {
             call_id: call_id.clone(),
             sessions: sessions.clone(),
             workspace: self.workspace.clone(),
+            private: sessions.shared.approvals.private.clone(),
             now: clock::now(),
             stopped: Stopped(stopped),
             news: self.tell.clone(),

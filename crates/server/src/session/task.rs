@@ -10,6 +10,7 @@ mod asking;
 mod calls;
 mod commands;
 mod exchanges;
+mod grants;
 mod own_calls;
 mod program;
 mod queue;
@@ -19,7 +20,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use backends::Request;
-use store::Grant;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use transcript::{
@@ -33,6 +33,7 @@ use super::own_calls::OwnCalls;
 use super::process::Leaving;
 use super::raw::RawLines;
 use super::run::{Awaited, Run, RunInput};
+use super::unread::Unread;
 use super::worker::{Deed, Worker, sleep_if};
 use super::{Sessions, Shared};
 use crate::clock;
@@ -109,6 +110,8 @@ struct Task {
     own_calls: OwnCalls,
     /// What the program has written and is not stored yet.
     raw: RawLines,
+    /// Output of the program that makes no content.
+    unread: Unread,
     /// The lowest number given since it was last looked at.
     touched: Option<Seq>,
     /// Numbered, but not in the log yet.
@@ -130,7 +133,9 @@ pub(super) enum AfterCommit {
     /// The run goes on that the log leaves open.
     ResumeAgent(Box<Answer>),
     ReadHistory,
-    Grant(Grant),
+    /// Stores what was allowed always; see [`transcript::Covers`].
+    Grant(String),
+    RevokeGrant(String),
     Request(Request),
     /// A line for the program.
     Write(String),
@@ -168,6 +173,7 @@ impl Task {
             worker: None,
             own_calls: OwnCalls::default(),
             raw: RawLines::default(),
+            unread: Unread::default(),
             touched: None,
             pending: Vec::new(),
             after_commit: Vec::new(),
@@ -214,7 +220,13 @@ impl Task {
                     Some(command) => self.handle(command),
                     None => return Stop::Done,
                 },
-                next = next_of(&mut self.run, &mut self.worker) => self.take_round(next),
+                next = next_of(&mut self.run, &mut self.worker) => {
+                    self.take_round(next);
+                    if self.pending.is_empty() {
+                        // Without a commit to wait for, a flood would keep this thread to itself.
+                        tokio::task::yield_now().await;
+                    }
+                }
                 news = self.own_calls.next() => self.hear_own(news),
                 () = sleep_if(self.raw.due()) => (),
                 () = tokio::time::sleep(IDLE), if self.run.is_none() && self.worker.is_none() => {
@@ -266,7 +278,8 @@ impl Task {
                     AfterCommit::StartAgent => self.start_agent().await,
                     AfterCommit::ResumeAgent(answer) => self.resume_agent(answer).await,
                     AfterCommit::ReadHistory => self.read_history().await,
-                    AfterCommit::Grant(grant) => self.store_grant(grant).await,
+                    AfterCommit::Grant(covers) => self.store_grant(covers).await,
+                    AfterCommit::RevokeGrant(covers) => self.remove_grant(covers).await,
                     AfterCommit::Request(request) => {
                         if let Some(run) = &mut self.run {
                             run.start_request(&self.shared, request);

@@ -33,6 +33,8 @@ pub(super) struct Program {
     is_silent: bool,
     /// It has been told to end.
     is_ending: bool,
+    /// It has a conversation of its own: resumed, or begun by this process.
+    remembers: bool,
     /// How long it may be idle, and since when it is.
     patience: Duration,
     idle_since: Option<Instant>,
@@ -58,6 +60,7 @@ impl Worker {
         process: Process,
         patience: Duration,
         pass: Option<Pass>,
+        is_resumed: bool,
     ) -> Self {
         let program = Program {
             process,
@@ -65,6 +68,7 @@ impl Worker {
             spare: None,
             is_silent: false,
             is_ending: false,
+            remembers: is_resumed,
             patience,
             idle_since: None,
         };
@@ -141,7 +145,13 @@ impl Worker {
     pub(super) fn has_started(&mut self) {
         if let Some(program) = &mut self.program {
             program.process.has_started();
+            program.remembers = true;
         }
+    }
+
+    /// Whether its program knows what was said before.
+    pub(super) fn remembers(&self) -> bool {
+        self.program.as_ref().is_some_and(|it| it.remembers)
     }
 
     pub(super) fn has_spoken(&mut self) {

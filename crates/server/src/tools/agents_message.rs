@@ -45,8 +45,9 @@ fn parameters() -> Value {
             "text": {"type": "string", "minLength": 1},
             "session": {
                 "type": "string",
-                "description": "Which of its sessions: 'latest', 'new', 'latest-or-new', or the id of \
-                                one. 'latest-or-new' if left out.",
+                "description": "Which of its sessions: 'new', 'latest', 'latest-or-new', or an id. \
+                                To continue an earlier exchange, give the session of its result. If \
+                                left out, a new session, unless configured otherwise.",
             },
             "mode": {
                 "type": "string",
@@ -75,8 +76,11 @@ fn run(
 
 async fn ask(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo> {
     let Message { agent, text, session, mode, timeout_seconds } = arguments.parse()?;
-    let choice = SessionChoice::parse(session.as_deref())
-        .ok_or_else(|| arguments.invalid("'session' is neither one of the words nor an id"))?;
+    let parse = |word: &str| {
+        let choice = SessionChoice::parse(word);
+        choice.ok_or_else(|| arguments.invalid("'session' is neither one of the words nor an id"))
+    };
+    let choice = session.as_deref().map(parse).transpose()?;
     if mode == ExchangeMode::Async && timeout_seconds.is_some() {
         return Err(arguments.invalid("'timeoutSeconds' is for the mode 'sync'"));
     }

@@ -47,7 +47,7 @@ fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo>
     if old_string == new_string {
         return Err(arguments.invalid("old_string and new_string are the same"));
     }
-    let workspace = Workspace::open(&context.workspace)?;
+    let workspace = Workspace::open(&context.workspace, &context.private)?;
     let path = workspace.relative(&path)?;
     let text = workspace.text(&path).map_err(|why| explain(&workspace, &path, &why))?;
     let found = text.matches(&old_string).count();

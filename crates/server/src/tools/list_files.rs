@@ -42,7 +42,7 @@ fn parameters() -> Value {
 
 fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo> {
     let ListFiles { path } = arguments.parse()?;
-    let workspace = Workspace::open(&context.workspace)?;
+    let workspace = Workspace::open(&context.workspace, &context.private)?;
     let path = workspace.relative(path.as_deref().unwrap_or("."))?;
     let folder = workspace.folder(&path)?;
     let mut names = Vec::new();

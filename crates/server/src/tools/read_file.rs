@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use transcript::ErrorInfo;
 
-use super::workspace::{MAX_FILE_BYTES, Unreadable, Workspace, display};
+use super::workspace::{MAX_FILE_BYTES, Unreadable, Workspace, display, private};
 use super::{Arguments, Tool, ToolContext, Work, tool_error};
 
 pub(super) const TOOL: Tool = Tool {
@@ -44,7 +44,7 @@ fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo>
     if from == 0 || to < from {
         return Err(arguments.invalid("lines count from 1, and from_line is not after to_line"));
     }
-    let workspace = Workspace::open(&context.workspace)?;
+    let workspace = Workspace::open(&context.workspace, &context.private)?;
     let path = workspace.relative(&path)?;
     let text = workspace.text(&path).map_err(|why| explain(&workspace, &path, &why))?;
     let lines = text.lines().count();
@@ -67,6 +67,7 @@ pub(super) fn explain(workspace: &Workspace, path: &Path, why: &Unreadable) -> E
         Unreadable::NotAFile => tool_error(format!(
             "'{name}' is not a file. If it is a folder, use list_files to see what is in it."
         )),
+        Unreadable::Private => private(path),
         Unreadable::Io(error) => workspace.explain(error, path, "file"),
     }
 }

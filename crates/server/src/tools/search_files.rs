@@ -87,7 +87,7 @@ fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo>
             .transpose()?,
         exclude: read_globs(&wanted.exclude, "exclude")?,
         max_results: wanted.max_results.unwrap_or(DEFAULT_RESULTS),
-        workspace: Workspace::open(&context.workspace)?,
+        workspace: Workspace::open(&context.workspace, &context.private)?,
         matches: Vec::new(),
         total: 0,
         files: 0,

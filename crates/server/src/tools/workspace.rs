@@ -2,16 +2,19 @@
 //!
 //! Paths are opened relative to a handle of the folder, and the kernel (or cap-std, step by step)
 //! refuses every way out at the moment of opening: `..`, links, and links that are put there while
-//! we look.
+//! we look. The server's own files are refused wherever they are, by path and by inode.
 
-use std::io::{self, Read};
+use std::collections::HashSet;
+use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, File};
+use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions};
 use transcript::ErrorInfo;
 
 use super::tool_error;
+use crate::paths::real_path;
+use crate::private::{Inode, Private};
 
 /// What is larger is neither read nor searched.
 pub(super) const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -19,6 +22,9 @@ pub(super) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 pub(super) struct Workspace {
     root: PathBuf,
     dir: Dir,
+    private: Private,
+    /// The server's own files, which no tool may open.
+    inodes: HashSet<Inode>,
 }
 
 /// Why a file's text cannot be had.
@@ -26,15 +32,17 @@ pub(super) enum Unreadable {
     TooLarge(u64),
     Binary(u64),
     NotAFile,
+    Private,
     Io(io::Error),
 }
 
 impl Workspace {
-    pub(super) fn open(root: &Path) -> Result<Self, ErrorInfo> {
+    pub(super) fn open(root: &Path, private: &Private) -> Result<Self, ErrorInfo> {
         let dir = Dir::open_ambient_dir(root, ambient_authority()).map_err(|error| {
             tool_error(format!("The workspace folder cannot be opened: {error}."))
         })?;
-        Ok(Self { root: root.to_owned(), dir })
+        let (private, inodes) = (private.clone(), private.inodes());
+        Ok(Self { root: root.to_owned(), dir, private, inodes })
     }
 
     /// The path relative to the workspace; `.` is the workspace itself.
@@ -42,11 +50,24 @@ impl Workspace {
         let path = Path::new(path);
         let inside = if path.is_absolute() { self.strip_root(path) } else { Some(path.to_owned()) };
         let plain = plain(&inside.ok_or_else(|| outside(path))?);
+        let full = self.root.join(&plain);
+        if self.private.holds(&full) {
+            return Err(if real_path(&full).is_some() { private(path) } else { uncertain(path) });
+        }
         Ok(if plain.as_os_str().is_empty() { PathBuf::from(".") } else { plain })
     }
 
     pub(super) fn folder(&self, path: &Path) -> Result<Dir, ErrorInfo> {
-        self.dir.open_dir(path).map_err(|error| self.explain(&error, path, "folder"))
+        let folder =
+            self.dir.open_dir(path).map_err(|error| self.explain(&error, path, "folder"))?;
+        let metadata = folder.dir_metadata();
+        let metadata = metadata.map_err(|error| self.explain(&error, path, "folder"))?;
+        if self.is_private(&metadata) { Err(private(path)) } else { Ok(folder) }
+    }
+
+    /// Looked at after opening, so that no link that is put there meanwhile helps.
+    fn is_private(&self, opened: &Metadata) -> bool {
+        self.inodes.contains(&(opened.dev(), opened.ino()))
     }
 
     pub(super) fn is_file(&self, path: &Path) -> Result<bool, ErrorInfo> {
@@ -66,7 +87,11 @@ impl Workspace {
         if !self.dir.metadata(path)?.is_file() {
             return Err(Unreadable::NotAFile);
         }
-        read_text(&self.dir.open(path)?)
+        let file = self.dir.open(path)?;
+        if self.is_private(&file.metadata()?) {
+            return Err(Unreadable::Private);
+        }
+        read_text(&file)
     }
 
     /// Replaces what the file holds, and makes it and its folders where they are missing. True if there
@@ -82,10 +107,20 @@ impl Workspace {
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
             Err(error) => return Err(self.explain(&error, path, "file")),
         };
-        let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
-        let made = parent.map_or(Ok(()), |it| self.dir.create_dir_all(it));
-        let written = made.and_then(|()| self.dir.write(path, text));
-        written.map_err(|error| self.explain(&error, path, "file")).map(|()| is_new)
+        let file = self.open_to_write(path).map_err(|error| self.explain(&error, path, "file"))?;
+        let metadata = file.metadata().map_err(|error| self.explain(&error, path, "file"))?;
+        if self.is_private(&metadata) {
+            return Err(private(path));
+        }
+        replace(file, text).map_err(|error| self.explain(&error, path, "file")).map(|()| is_new)
+    }
+
+    /// With its folders. What it holds stays until it is known which file this is.
+    fn open_to_write(&self, path: &Path) -> io::Result<File> {
+        if let Some(parent) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
+            self.dir.create_dir_all(parent)?;
+        }
+        self.dir.open_with(path, OpenOptions::new().write(true).create(true).truncate(false))
     }
 
     /// What to tell a model about a file or folder that cannot be opened.
@@ -169,6 +204,26 @@ fn read_text(file: &File) -> Result<String, Unreadable> {
         return Err(Unreadable::Binary(size));
     }
     String::from_utf8(bytes).map_err(|_| Unreadable::Binary(size))
+}
+
+fn replace(mut file: File, text: &str) -> io::Result<()> {
+    file.set_len(0)?;
+    file.write_all(text.as_bytes())
+}
+
+pub(super) fn private(path: &Path) -> ErrorInfo {
+    tool_error(format!(
+        "'{}' is one of Callboard's own files, which tools cannot use. Do without it.",
+        path.display()
+    ))
+}
+
+/// The refusal of a path whose target nobody can tell, so that it may be a private file.
+fn uncertain(path: &Path) -> ErrorInfo {
+    tool_error(format!(
+        "'{}' cannot be opened: it is not certain where its links lead. Use a direct path.",
+        path.display()
+    ))
 }
 
 fn outside(path: &Path) -> ErrorInfo {

@@ -37,7 +37,7 @@ fn parameters() -> Value {
 
 fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo> {
     let WriteFile { path, text } = arguments.parse()?;
-    let workspace = Workspace::open(&context.workspace)?;
+    let workspace = Workspace::open(&context.workspace, &context.private)?;
     let path = workspace.relative(&path)?;
     let is_new = workspace.write(&path, &text)?;
     Ok(json!({"path": display(&path), "bytes": text.len(), "created": is_new}))

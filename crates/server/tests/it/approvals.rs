@@ -3,7 +3,8 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use transcript::{
-    Answer, Call, CallId, CallState, Decision, ErrorCode, Event, Message, RunStatus, Transcript,
+    Answer, Call, CallId, CallState, Covers, Decision, ErrorCode, Event, Message, RunStatus,
+    Transcript,
 };
 
 use crate::log::check_log;
@@ -45,6 +46,14 @@ fn has_file(home: &Home, name: &str) -> bool {
     home.workspace().join(name).exists()
 }
 
+/// Which calls an answer covers, of the demo agent in this workspace.
+fn covered(home: &Home, covers: Option<String>) -> Value {
+    let covers = Covers::parse(&covers.unwrap()).unwrap();
+    let workspace = home.workspace().canonicalize().unwrap();
+    assert_eq!((&*covers.agent, &*covers.workspace), ("demo", workspace.to_str().unwrap()));
+    serde_json::to_value(covers.calls).unwrap()
+}
+
 #[tokio::test]
 async fn a_question_keeps_what_would_be_written_over_and_what_an_answer_covers() {
     let home = Home::instant();
@@ -66,7 +75,7 @@ async fn a_question_keeps_what_would_be_written_over_and_what_an_answer_covers()
     let new = question("write \"some words\" to notes.txt").await;
     let target = new.target.unwrap();
     assert_eq!((target.path.as_str(), target.size), (file.to_str().unwrap(), None));
-    assert_eq!(new.covers.as_deref(), Some("write_file: ./"));
+    assert_eq!(covered(&home, new.covers), json!({ "folder": "." }));
 
     let written = std::fs::read_to_string(&file).unwrap();
     let again = question("write \"other words\" to notes.txt").await.target.unwrap();
@@ -75,7 +84,8 @@ async fn a_question_keeps_what_would_be_written_over_and_what_an_answer_covers()
     std::fs::write(&file, "long\n".repeat(100_000)).unwrap();
     let long = question("write \"no more\" to notes.txt").await.target.unwrap();
     assert_eq!((long.size, long.text), (Some(500_000), None), "only named");
-    assert_eq!(question("run touch made").await.covers.as_deref(), Some("shell: touch made"));
+    let command = json!({ "command": { "text": "touch made" } });
+    assert_eq!(covered(&home, question("run touch made").await.covers), command);
 }
 
 #[tokio::test]
@@ -199,7 +209,14 @@ async fn an_answer_for_the_session_or_for_good_is_not_asked_again() {
     server.send(&three, "run touch a").await;
     assert!(only_call(&last_answer(&server, &three).await).approval.is_none(), "allowed for good");
     let grants = server.get("/api/grants").await;
-    assert_eq!(grants["grants"][0]["covers"], "shell: touch a");
+    let grant = &grants["grants"][0];
+    let calls = json!({ "command": { "text": "touch a" } });
+    assert_eq!(covered(&home, grant["covers"].as_str().map(str::to_owned)), calls);
+    assert_eq!((&grant["tool"], &grant["agent"]), (&json!("shell"), &json!("demo")));
+    assert_eq!(
+        (&grant["text"], &grant["inactive"]),
+        (&json!("exactly this command"), &json!(false))
+    );
     let path = format!("/api/grants/{}", grants["grants"][0]["id"].as_str().unwrap());
     let (status, _) = server.request(Method::DELETE, &path, None).await;
     assert_eq!(status, StatusCode::NO_CONTENT);
@@ -451,7 +468,9 @@ async fn an_answer_for_good_holds_for_files_of_one_folder() {
     let path = asked(&server, &session).await;
     decide(&server, &path, json!({ "decision": "accepted", "scope": "always" })).await;
     last_answer(&server, &session).await;
-    assert_eq!(server.get("/api/grants").await["grants"][0]["covers"], "write_file: notes/");
+    let grants = server.get("/api/grants").await;
+    let covers = grants["grants"][0]["covers"].as_str().map(str::to_owned);
+    assert_eq!(covered(&home, covers), json!({ "folder": "notes" }));
 
     server.send(&session, "write two to notes/b.md").await;
     let answer = last_answer(&server, &session).await;

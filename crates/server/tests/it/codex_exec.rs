@@ -7,6 +7,9 @@ use crate::program::{Home, Server};
 use crate::stand_in::{answer_in, has_reached, left, make_executable, make_gate};
 use crate::watcher::{Watcher, is_quiet, watch_until};
 
+/// How the arguments end that resume its conversation.
+const THREAD: &str = "-- 0199e09f-0000-7000-8000-000000000002 -";
+
 /// It is asked for help by whoever wants to know what it can do, and says what an old one says.
 const PRELUDE: &str = r#"
 say() { printf '%s\n' "$1"; }
@@ -16,7 +19,7 @@ esac
 echo "$*" >> args
 said=$(cat)
 echo "$said" >> heard
-thread() { say '{"type":"thread.started","thread_id":"thread-1"}'; say '{"type":"turn.started"}'; }
+thread() { say '{"type":"thread.started","thread_id":"0199e09f-0000-7000-8000-000000000002"}'; say '{"type":"turn.started"}'; }
 reached() { : > gate-middle; }
 text() { n=$((n + 1)); say '{"type":"item.completed","item":{"id":"text_'$n'","type":"agent_message","text":"'"$1"'"}}'; }
 command() { say '{"type":"item.'$1'","item":{"id":"item_1","type":"command_execution","command":"/bin/bash -lc '"'echo one'"'","aggregated_output":"'$2'","exit_code":'$3',"status":"'$4'"}}'; }
@@ -61,7 +64,8 @@ async fn each_message_is_a_process_that_goes_on_with_the_conversation() {
     }
     assert_eq!(left(&home, "heard"), "first words\nin two lines\nsecond words\n");
     let args = left(&home, "args");
-    let resumed: Vec<bool> = args.lines().map(|it| it.contains("resume thread-1")).collect();
+    let resumed: Vec<bool> =
+        args.lines().map(|it| it.contains(" resume ") && it.ends_with(THREAD)).collect();
     assert_eq!(resumed, [false, true], "{args}");
 }
 
@@ -128,7 +132,7 @@ async fn it_is_ended_when_it_is_stopped_and_goes_on_after() {
     assert_eq!(answer.cancelled, Some(CancelReason::UserCancel));
     let answer = hear(&server, &session, "go on").await;
     assert_eq!(answer.content(), "Hello");
-    assert!(left(&home, "args").lines().nth(1).unwrap().contains("resume thread-1"));
+    assert!(left(&home, "args").lines().nth(1).unwrap().ends_with(THREAD));
 }
 
 #[tokio::test]

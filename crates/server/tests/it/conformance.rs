@@ -183,10 +183,16 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
         caller.call(GET, &output, &format!("{output_url}{query}"), Body::None).await;
     }
     caller.call(GET, &output, &of("/calls/none/output").1, Body::None).await;
+    let texts = format!("{session}/texts");
+    for query in ["?first=2", "?first=2&format=html&download=true", "?first=999", ""] {
+        caller.call(GET, &texts, &of(&format!("/texts{query}")).1, Body::None).await;
+    }
+    caller.call(GET, &texts, "/api/sessions/none/texts?first=1", Body::None).await;
     let answer = said["messages"][0]["id"].as_str().unwrap();
     for id in [answer, "none"] {
         let path = format!("{session}/answers/{{answer}}");
         caller.call(GET, &path, &of(&format!("/answers/{id}")).1, Body::None).await;
+        caller.call(GET, &path, &of(&format!("/answers/{id}?format=text")).1, Body::None).await;
     }
     let (raw, raw_url) = of("/raw");
     for query in ["", "?after=1&limit=2", "?seq=3", "?run=none", "?format=text"] {
@@ -230,6 +236,9 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     let form = Body::Text("password=correct+horse");
     caller.call(POST, "/sign-in", "/sign-in", form).await;
     caller.call(POST, "/sign-out", "/sign-out", Body::None).await;
+    caller.call(GET, "/sign-out", "/sign-out", Body::None).await;
+    let everywhere = "/api/sign-out-everywhere";
+    caller.call(POST, everywhere, everywhere, Body::None).await;
     let upgrade = [
         (AUTHORIZATION.as_str(), BEARER),
         ("connection", "upgrade"),
@@ -255,6 +264,10 @@ async fn interrupt_and_go_on(caller: &mut Caller<'_>, id: &str, watcher: &mut Wa
     }
     let anew = || Body::Json(json!({ "text": "help", "replaces": "none" }));
     let busy = caller.call(POST, &messages, &messages_url, anew()).await;
+    assert_eq!(busy["error"]["code"], "agent_busy");
+    let elsewhere = Body::Json(json!({ "workspace": "/" }));
+    let url = format!("/api/sessions/{id}");
+    let busy = caller.call(Method::PATCH, "/api/sessions/{session}", &url, elsewhere).await;
     assert_eq!(busy["error"]["code"], "agent_busy");
     let (cancel, cancel_url) = of("cancel");
     assert_eq!(caller.call(POST, &cancel, &cancel_url, Body::None).await["cancelled"], true);
@@ -333,11 +346,46 @@ async fn ask_and_decide(caller: &mut Caller<'_>) {
         let unknown = format!("/api/sessions/{session}/calls/none/approval");
         caller.call(POST, path, &unknown, decision()).await;
     }
+    take_back(caller, &id, &call, &mut watcher).await;
+    caller.server.send(&id, "run touch made").await;
+    let call =
+        watcher.until("tool_approval_requested").await["callId"].as_str().unwrap().to_owned();
+    let url = format!("/api/sessions/{id}/calls/{call}/approval");
+    caller.call(POST, path, &url, decision()).await;
+    check_frames_until(caller, &mut watcher, "run_finish").await;
     let grants = caller.call(GET, "/api/grants", "/api/grants", Body::None).await;
     let grant = format!("/api/grants/{}", grants["grants"][0]["id"].as_str().unwrap());
     for _ in 0..2 {
         caller.call(Method::DELETE, "/api/grants/{grant}", &grant, Body::None).await;
     }
+}
+
+/// The decision for good about this call, and one for the session.
+async fn take_back(caller: &mut Caller<'_>, id: &str, call: &str, watcher: &mut Watcher) {
+    let undo = "/api/sessions/{session}/calls/{call}/approval/undo";
+    let url =
+        |session: &str, call: &str| format!("/api/sessions/{session}/calls/{call}/approval/undo");
+    let undone = caller.call(POST, undo, &url(id, call), Body::None).await;
+    assert_eq!(undone, json!({ "stopped": false }), "it has run");
+    for (session, call) in [(id, call), (id, "none"), ("none", call)] {
+        caller.call(POST, undo, &url(session, call), Body::None).await;
+    }
+    caller.server.send(id, "run touch made").await;
+    let call =
+        watcher.until("tool_approval_requested").await["callId"].as_str().unwrap().to_owned();
+    let approval = format!("/api/sessions/{id}/calls/{call}/approval");
+    let decision = json!({ "decision": "accepted", "scope": "session" });
+    caller.server.post(&approval, decision).await;
+    check_frames_until(caller, watcher, "run_finish").await;
+    let path = "/api/sessions/{session}/grants";
+    let url = format!("/api/sessions/{id}/grants");
+    let grants = caller.call(GET, path, &url, Body::None).await;
+    caller.call(GET, path, "/api/sessions/none/grants", Body::None).await;
+    let grant = format!("{url}/{}", grants["grants"][0]["id"].as_str().unwrap());
+    for _ in 0..2 {
+        caller.call(Method::DELETE, &format!("{path}/{{grant}}"), &grant, Body::None).await;
+    }
+    assert_eq!(caller.call(GET, path, &url, Body::None).await, json!({ "grants": [] }));
 }
 
 /// In the words of OpenAI.

@@ -11,22 +11,33 @@ use serde_json::{Value, json};
 use transcript::{Record, Seq};
 
 use crate::log::check_log;
-use crate::program::{Home, Server};
+use crate::program::{Home, Server, output};
 use crate::watcher::{Watcher, as_record, is_quiet, watch_until};
 
 /// A server whose data folder is a file system of four megabytes, in a mount namespace that ends
 /// with it. Works for root, and for users where they may have namespaces.
 fn start_on_small_disk(home: &Home) -> (Server, PathBuf) {
-    let script = r#"mount -t tmpfs -o size=4m none "$CALLBOARD_DATA" && exec "$0""#;
-    let mut command = Command::new("unshare");
-    command.args(["--map-root-user", "--mount", "sh", "-c", script]);
-    command.arg(env!("CARGO_BIN_EXE_callboard"));
-    home.prepare(&mut command);
-    let server = Server::start(command);
+    start_after(home, "")
+}
+
+/// The same, after a command that finds the program in `$0`.
+fn start_after(home: &Home, first: &str) -> (Server, PathBuf) {
+    let server = Server::start(on_small_disk(home, first));
     // The folder as the server sees it.
     let data = home.data();
     let data = PathBuf::from(format!("/proc/{}/root{}", server.pid(), data.display()));
     (server, data)
+}
+
+fn on_small_disk(home: &Home, first: &str) -> Command {
+    let script =
+        format!(r#"mount -t tmpfs -o size=4m none "$CALLBOARD_DATA" && {first} exec "$0""#);
+    let script = script.as_str();
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", script]);
+    command.arg(env!("CARGO_BIN_EXE_callboard"));
+    home.prepare(&mut command);
+    command
 }
 
 fn fill(file: &mut File) {
@@ -111,4 +122,80 @@ async fn what_cannot_be_written_is_not_accepted() {
         }
         assert_eq!(after["title"], n.to_string(), "accepted, so it is there");
     }
+}
+
+/// Makes a session of about a megabyte, with the program in `$0`.
+const IMPORT: &str = r#""$0" import --format callboard big.jsonl >&2 &&"#;
+const FILL: &str =
+    r#"{ dd if=/dev/zero of="$CALLBOARD_DATA/filler" bs=512 count=16384 2>/dev/null || true; } &&"#;
+
+fn write_big_log(home: &Home) {
+    let words = "many words for a large session ".repeat(20);
+    let header = |seq| json!({ "seq": seq, "at": "2026-11-15T09:00:00.000Z", "sessionId": "big" });
+    let record = |seq, event: Value| {
+        let mut record = header(seq);
+        record.as_object_mut().unwrap().extend(event.as_object().unwrap().clone());
+        record.to_string()
+    };
+    let mut lines = vec![record(1, json!({ "type": "session_created", "agent": "demo" }))];
+    for seq in 2..1200 {
+        let (id, text) = (format!("m{seq}"), format!("{seq} {words}"));
+        lines.push(record(seq, json!({ "type": "user_message", "messageId": id, "text": text })));
+    }
+    std::fs::write(home.workspace().join("big.jsonl"), lines.join("\n")).unwrap();
+}
+
+/// Deletes the session of [`write_big_log`] on a full disk, which makes space for an answer in a new one.
+async fn delete_to_make_space(server: &Server) {
+    let events = server.get("/api/sessions/big/events?limit=5").await;
+    assert_eq!(events["events"].as_array().unwrap().len(), 5);
+
+    let (status, answer) = server.request(Method::DELETE, "/api/sessions/big", None).await;
+    assert_eq!(status, StatusCode::NO_CONTENT, "{answer}");
+    let listed = server.get("/api/sessions").await;
+    assert!(!listed.to_string().contains("\"big\""), "{listed}");
+
+    let session = server.create_session().await;
+    server.send(&session, "time in Lima").await;
+    let transcript =
+        watch_until(server, &session, |it| is_quiet(it) && it.messages.len() == 2).await;
+    assert!(transcript.messages[1].answer().unwrap().content().contains("Lima"));
+}
+
+#[tokio::test]
+async fn a_server_starts_reads_and_deletes_on_a_full_disk() {
+    let home = Home::instant();
+    write_big_log(&home);
+    let (server, _) = start_after(&home, &format!("{IMPORT} {FILL}"));
+    delete_to_make_space(&server).await;
+}
+
+#[tokio::test]
+async fn a_session_is_deleted_when_the_disk_has_filled_up() {
+    let home = Home::instant();
+    write_big_log(&home);
+    let (server, data) = start_after(&home, IMPORT);
+    let mut file = File::create(data.join("filler")).unwrap();
+    // Space that the log has of its own is used up as well.
+    loop {
+        fill(&mut file);
+        let create = Some(json!({ "agent": "demo" }));
+        let (status, _) = server.request(Method::POST, "/api/sessions", create).await;
+        if status == StatusCode::INSUFFICIENT_STORAGE {
+            break;
+        }
+        assert!(status.is_success(), "{status}");
+    }
+    delete_to_make_space(&server).await;
+}
+
+#[test]
+fn a_start_without_any_space_says_what_to_do() {
+    let home = Home::instant();
+    write_big_log(&home);
+    // Ended after a minute, should it start after all.
+    let start = r#"timeout 60 "$0"; exit $?;"#;
+    let first = format!(r#"{IMPORT} rm "$CALLBOARD_DATA/callboard.reserve" && {FILL} {start}"#);
+    let (ok, stdout, stderr) = output(&mut on_small_disk(&home, &first));
+    assert!(!ok && stderr.contains("free some, and start again"), "{stdout}{stderr}");
 }

@@ -56,7 +56,7 @@ pub(crate) fn plain() -> reqwest::Client {
     reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
 
-async fn cookie_by_token(server: &Server) -> String {
+pub(crate) async fn cookie_by_token(server: &Server) -> String {
     let url = format!("{}/?token={TOKEN}", server.base);
     cookie_of(plain().get(url).send().await.unwrap().headers())
 }

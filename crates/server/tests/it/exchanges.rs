@@ -12,6 +12,9 @@ use crate::model::Model;
 use crate::program::{Home, Server};
 use crate::watcher::{is_quiet, watch_until};
 
+/// Questions that name no session go to the latest one, where they can meet and wait for each other.
+pub(crate) const LATEST: &str = "exchanges.session = \"latest-or-new\"";
+
 /// Demo agents of these names, at this pace.
 pub(crate) fn demos(pace: &str, names: &[&str], more: &str) -> Home {
     let agents = names.iter().map(|it| format!("[[agents]]\nid = \"{it}\"\nkind = \"demo\"\n"));
@@ -86,11 +89,24 @@ async fn the_answer_of_another_agent_is_the_result_of_the_call() {
     let from = said(&asked)[0].from.as_ref().unwrap();
     assert_eq!((from.agent.as_str(), from.depth), ("a", 1));
     assert_eq!((from.session_id.as_str(), &from.exchange_id), (session.as_str(), &exchange.id));
+}
 
-    server.send(&session, "ask b: time in Lima").await;
-    let asker = settled(&server, &session).await;
-    let second = answers(&asker)[1].exchanges().next().unwrap();
-    assert_eq!(peer(second), peer(exchange), "its latest session is gone on with");
+#[tokio::test]
+async fn a_question_opens_a_session_unless_configured_otherwise() {
+    for (config, reuses) in [("", false), (LATEST, true)] {
+        let home = demos("instant", &["a", "b"], config);
+        let server = home.start();
+        let (session, of_person) = (session_of(&server, "a").await, session_of(&server, "b").await);
+        for city in ["Paris", "Lima"] {
+            server.send(&session, &format!("ask b: time in {city}")).await;
+            settled(&server, &session).await;
+        }
+        let asker = settled(&server, &session).await;
+        let exchanges = answers(&asker).into_iter().flat_map(Answer::exchanges);
+        let asked: Vec<String> = exchanges.map(peer).collect();
+        let [first, second] = asked.as_slice() else { panic!("two questions: {asked:?}") };
+        assert_eq!((*first == of_person, first == second), (reuses, reuses), "{config:?}");
+    }
 }
 
 #[tokio::test]
@@ -127,7 +143,7 @@ fn position(log: &[Record], is_it: impl Fn(&Event) -> bool) -> usize {
 
 #[tokio::test]
 async fn three_ask_each_other_in_a_chain_but_never_in_a_circle() {
-    let home = demos("instant", &["a", "b", "c"], "");
+    let home = demos("instant", &["a", "b", "c"], LATEST);
     let server = home.start();
     let session = session_of(&server, "a").await;
     server.send(&session, "ask b: ask c: ask a: help").await;
@@ -144,7 +160,7 @@ async fn three_ask_each_other_in_a_chain_but_never_in_a_circle() {
 
 #[tokio::test]
 async fn who_asks_a_busy_agent_waits_in_its_queue() {
-    let home = demos("natural", &["a", "b"], "");
+    let home = demos("natural", &["a", "b"], LATEST);
     let server = home.start();
     let (asker, busy) = (session_of(&server, "a").await, session_of(&server, "b").await);
     server.send(&busy, "tell me a story").await;
@@ -188,7 +204,7 @@ async fn stopping_the_asker_stops_whom_it_waits_for() {
 
 #[tokio::test]
 async fn stopping_the_asker_takes_its_question_out_of_the_queue() {
-    let home = demos("natural", &["a", "b"], "");
+    let home = demos("natural", &["a", "b"], LATEST);
     let server = home.start();
     let (asker, busy) = (session_of(&server, "a").await, session_of(&server, "b").await);
     server.send(&busy, "tell me a story").await;
@@ -241,7 +257,7 @@ async fn a_failure_of_the_other_agent_is_told() {
 
 #[tokio::test]
 async fn a_session_that_is_deleted_or_emptied_answers_nobody() {
-    let home = demos("natural", &["a", "b"], "");
+    let home = demos("natural", &["a", "b"], LATEST);
     let server = home.start();
     let busy = session_of(&server, "b").await;
     server.send(&busy, "tell me a story").await;
@@ -377,7 +393,7 @@ async fn agents_may_not_lead_each_other_on_for_ever() {
 
 #[tokio::test]
 async fn a_queue_takes_only_so_many_questions() {
-    let home = demos("natural", &["a", "b"], "exchanges.max_queued = 1");
+    let home = demos("natural", &["a", "b"], &format!("exchanges.max_queued = 1\n{LATEST}"));
     let server = home.start();
     let (asker, busy) = (session_of(&server, "a").await, session_of(&server, "b").await);
     server.send(&busy, "tell me a story").await;

@@ -10,7 +10,7 @@ use transcript::{
 };
 
 use crate::crash::Dice;
-use crate::exchanges::{demos, is_settled, session_of};
+use crate::exchanges::{LATEST, demos, is_settled, session_of};
 use crate::log::check_log;
 use crate::program::Server;
 use crate::watcher::{Watcher, as_record, watch_until};
@@ -25,7 +25,7 @@ type Accepted = BTreeSet<(String, String)>;
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the seed is part of a failure")]
 async fn every_question_ends_whatever_happens() {
-    let home = demos("natural", &AGENTS, "");
+    let home = demos("natural", &AGENTS, LATEST);
     let mut dice = Dice(SEED);
     let mut accepted = Accepted::new();
     let server = home.start();

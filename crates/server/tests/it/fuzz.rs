@@ -21,13 +21,15 @@ const FRAMES: usize = 2000;
 const APPROVAL: &str = "post_api_sessions_session_calls_call_approval";
 /// Nonsense does not happen upon an upgrade, nor upon the password in five attempts, and nothing waits
 /// for its decision or its result.
-const NEVER_GOOD: [&str; 10] = [
+const NEVER_GOOD: [&str; 12] = [
     "get_ws",
     "post_sign_in",
     "post_api_sessions_import",
     APPROVAL,
     "post_api_sessions_session_calls_call_result",
     "delete_api_grants_grant",
+    "delete_api_sessions_session_grants_grant",
+    "post_api_sessions_session_calls_call_approval_undo",
     "delete_api_sessions_session_queue",
     "patch_api_sessions_session_queue_message",
     "delete_api_sessions_session_queue_message",

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use transcript::RunStatus;
 
@@ -18,7 +18,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../backends/fixtures/import").join(name)
 }
 
-fn text_of(name: &str) -> String {
+pub(crate) fn text_of(name: &str) -> String {
     std::fs::read_to_string(fixture(name)).unwrap()
 }
 
@@ -72,11 +72,7 @@ async fn what_is_imported_again_adds_only_what_is_new() {
     let id = only_session(&server).await["id"].as_str().unwrap().to_owned();
     assert!(id.starts_with("claude-"), "{id}");
     let (status, _) = server
-        .request(
-            reqwest::Method::PATCH,
-            &format!("/api/sessions/{id}"),
-            Some(json!({ "title": "Mine" })),
-        )
+        .request(Method::PATCH, &format!("/api/sessions/{id}"), Some(json!({ "title": "Mine" })))
         .await;
     assert_eq!(status, StatusCode::OK);
     std::fs::write(&file, &whole).unwrap();
@@ -121,7 +117,11 @@ async fn without_a_path_it_says_what_there_is() {
         output(command.env("HOME", &user).arg("import").args(args))
     };
     let (ok, stdout, _) = run(&[]);
-    assert!(ok && stdout.contains("claude, 1 turn:") && stdout.contains("--all"), "{stdout}");
+    assert!(ok && stdout.contains("--all"), "{stdout}");
+    for program in ["claude", "codex", "pi"] {
+        let line = format!("2026-11-15, {program}, 1 turn: \"SCENARIO:tools go\"\n    /");
+        assert!(stdout.contains(&line), "{line}: {stdout}");
+    }
     let (ok, stdout, stderr) = run(&["--all"]);
     assert!(ok && stdout.matches(": 1 turn added").count() == 3, "{stdout}{stderr}");
     let (ok, stdout, stderr) = run(&[user.join(places[3].0).to_str().unwrap()]);
@@ -148,7 +148,10 @@ async fn a_conversation_that_goes_on_here_is_left_alone() {
     assert!(import(&home, &[path.to_str().unwrap()]).contains(": 1 turn added"));
     let session = only_session(&server).await;
     let id = session["id"].as_str().unwrap();
-    assert_eq!(session["workspace"], "/workspace");
+    assert_eq!(
+        (&session["workspace"], &session["suggestedWorkspace"]),
+        (&json!(null), &json!("/workspace"))
+    );
     let parents = server.log(id).await;
     assert!(
         parents.iter().any(|it| it.to_json().contains("parentCallId")),
@@ -162,7 +165,7 @@ async fn a_conversation_that_goes_on_here_is_left_alone() {
     assert_eq!(server.log(id).await.len(), before);
 }
 
-/// The program is started where the conversation was, and told to take it up again.
+/// Once a person has confirmed the folder, the program is started where the conversation was, and resumes it.
 #[tokio::test]
 async fn an_imported_conversation_is_gone_on_with_by_its_program() {
     let home = playing("hear_user; text Gladly; result; hear_user", "");
@@ -179,12 +182,18 @@ async fn an_imported_conversation_is_gone_on_with_by_its_program() {
     assert!(import(&home, &[file.to_str().unwrap()]).contains(": 2 turns added"));
     let session = only_session(&server).await;
     let id = session["id"].as_str().unwrap();
-    assert_eq!((&session["agent"], &session["workspace"]), (&json!("claude"), &json!(folder)));
+    let suggested = (&session["agent"], &session["suggestedWorkspace"]);
+    assert_eq!(suggested, (&json!("claude"), &json!(folder)));
+    let path = format!("/api/sessions/{id}");
+    let (status_code, session) =
+        server.request(Method::PATCH, &path, Some(json!({ "workspace": folder }))).await;
+    assert_eq!(status_code, StatusCode::OK);
+    assert_eq!((&session["workspace"], session.get("suggestedWorkspace")), (&json!(folder), None));
     server.send(id, "and now?").await;
     let answer = last_answer(&server, id).await;
     assert_eq!(status(&answer), RunStatus::Completed);
     let args = left(&home, "elsewhere/args");
-    assert!(args.contains(&format!("--resume {conversation}")), "{args}");
+    assert!(args.contains(&format!("--resume={conversation}")), "{args}");
     let heard = left(&home, "elsewhere/heard");
     assert!(heard.contains("and now?") && !heard.contains("SCENARIO"), "{heard}");
 }

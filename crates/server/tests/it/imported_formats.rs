@@ -10,7 +10,7 @@ use crate::watcher::{is_quiet, watch_until};
 
 /// A file in each format, the documents' own examples among them. All of them tell the same: somebody asks,
 /// a tool is called with some words, and the answer comes.
-fn files() -> Vec<(&'static str, Value)> {
+pub(crate) fn files() -> Vec<(&'static str, Value)> {
     let call = json!({ "id": "call_123", "type": "function", "function": { "name": "get_weather", "arguments": "{\"city\":\"Paris\"}" } });
     let asked = "What's the weather in Paris?";
     let (before, answer) = ("I'll check the weather", "The weather in Paris is 20°C");
@@ -194,7 +194,7 @@ async fn what_is_no_list_of_calls_goes_out_as_it_came() {
     let server = home.start();
     let kept = json!([
         { "id": "u", "role": "user", "content": "x", "timestamp": 5 },
-        { "id": "a.1", "role": "assistant", "content": "", "timestamp": 6, "toolCalls": "search(weather" },
+        { "id": "a.step1", "role": "assistant", "content": "", "timestamp": 6, "toolCalls": "search(weather" },
     ]);
     let (_, made) = post(&server, "format=openai-stored", kept.to_string()).await;
     let id = made["id"].as_str().unwrap();

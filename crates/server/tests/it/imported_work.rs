@@ -152,7 +152,7 @@ async fn the_page_says_what_an_import_has_stopped() {
     let (_, page) = server.get_bytes("/s/busy").await;
     let page = String::from_utf8(page).unwrap();
     for words in [
-        "imported before it had ended",
+        "it was not complete when it was imported",
         "This session was imported. 3 messages are held back.",
         "nothing starts until you say something",
         "The session was imported before the answer came.",

@@ -156,7 +156,7 @@ impl Nonsense<'_> {
                 text[at] = self.dice.below(256) as u8;
             }
             2 => text = vec![b'['; 20_000],
-            3 => text = br#"{"text":"\ud800"}"#.to_vec(),
+            3 => text = br#"{"text":"\u00"}"#.to_vec(),
             4 => text = Vec::new(),
             5 => text.splice(0..0, *b"\xef\xbb\xbf").for_each(drop),
             6 => text = [b"{\"a\":1,".to_vec(), text].concat(),

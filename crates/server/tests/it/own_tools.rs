@@ -48,7 +48,7 @@ async fn an_agent_sees_who_is_there_and_which_one_it_is() {
     ];
     assert_eq!(seen, expected);
     assert_eq!(agents[0]["description"], "Writes things down.");
-    assert!(agents[1]["problem"].as_str().unwrap().contains("not installed"), "{agents}");
+    assert!(agents[1]["problem"].as_str().unwrap().contains("isn't installed"), "{agents}");
     assert!(answer.content().contains("Writes things down."), "{}", answer.content());
 }
 

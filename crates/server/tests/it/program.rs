@@ -60,7 +60,7 @@ impl Home {
     pub(crate) fn prepare(&self, command: &mut Command) {
         command
             .current_dir(self.workspace())
-            .env_remove("CALLBOARD_CONFIG")
+            .env("CALLBOARD_CONFIG", self.workspace().join("callboard.toml"))
             .env_remove("CALLBOARD_LOG")
             .env("CALLBOARD_TOKEN", TOKEN)
             .env("CALLBOARD_DATA", self.data())

@@ -110,7 +110,8 @@ async fn a_command_that_looks_harmless_is_not_when_its_program_asks() {
     let home = playing(&asking("Bash", r#"{"command":"cat secret.txt"}"#), "");
     let (server, session) = start(&home).await;
     let (path, options) = asked(&server, &session).await;
-    assert_eq!(options["covers"], "shell: cat secret.txt");
+    let covers: Value = serde_json::from_str(options["covers"].as_str().unwrap()).unwrap();
+    assert_eq!(covers["calls"], json!({ "command": { "text": "cat secret.txt" } }));
     server.post(&path, json!({ "decision": "rejected" })).await;
     assert_eq!(only_call(&last_answer(&server, &session).await).state, CallState::Denied);
 }

@@ -5,7 +5,8 @@ use serde_json::json;
 use transcript::{CallState, CancelReason, Event, RunStatus, Seq};
 
 use crate::stand_in::{
-    alive, cancel, error, has_reached, last_answer, left, open_gate, playing, session, status,
+    CONVERSATION, alive, cancel, error, has_reached, last_answer, left, open_gate, playing,
+    session, status,
 };
 use crate::watcher::Watcher;
 
@@ -163,7 +164,7 @@ async fn what_a_killed_server_leaves_is_ended_by_the_next_and_the_run_is_closed(
     .unwrap();
     server.send(&session, "go on").await;
     assert_eq!(last_answer(&server, &session).await.content(), "Whole");
-    assert!(left(&home, "args").lines().nth(1).unwrap().contains("conversation-1"), "resumed");
+    assert!(left(&home, "args").lines().nth(1).unwrap().contains(CONVERSATION), "resumed");
     server.request(Method::DELETE, &format!("/api/sessions/{session}"), None).await;
     assert_eq!(alive(&home), Vec::<String>::new(), "gone with its session");
 }
@@ -235,5 +236,18 @@ async fn what_a_program_writes_after_it_was_told_to_end_can_be_read_back() {
         let unknown = server.log(&session).await.into_iter().map(|it| it.event);
         let unknown = unknown.filter(|it| matches!(it, Event::Unrecognized { .. }));
         assert_eq!(unknown.count(), 0, "it is no part of the conversation");
+    }
+}
+
+/// Also by a signal that the runtime of the keeper handles itself.
+#[tokio::test]
+async fn a_program_that_a_signal_ended_is_said_to_have_been() {
+    for signal in ["SEGV", "BUS", "ABRT", "KILL"] {
+        let home = playing(&format!("kill -{signal} $$"), "");
+        let server = home.start();
+        let session = session(&server).await;
+        server.send(&session, "hello").await;
+        let (_, message) = error(&last_answer(&server, &session).await);
+        assert!(message.contains("signal"), "{signal}: {message}");
     }
 }

@@ -5,8 +5,8 @@ use transcript::{Answer, ErrorCode, Event, PartKind, RunStatus, Seq, Trigger};
 
 use crate::program::Server;
 use crate::stand_in::{
-    alive, cancel, error, has_reached, last_answer, left, make_executable, open_gate, playing,
-    session, status,
+    CONVERSATION, alive, cancel, error, has_reached, last_answer, left, make_executable, open_gate,
+    playing, session, status,
 };
 use crate::watcher::{Watcher, is_quiet, watch_until};
 
@@ -47,7 +47,7 @@ async fn an_idle_program_is_ended_and_goes_on_with_its_conversation() {
         server.wait_for_log("an idle program is ended");
     }
     let args = left(&home, "args");
-    let resumed: Vec<bool> = args.lines().map(|it| it.contains("conversation-1")).collect();
+    let resumed: Vec<bool> = args.lines().map(|it| it.contains(CONVERSATION)).collect();
     assert_eq!(resumed, [false, true], "{args}");
 }
 
@@ -77,7 +77,7 @@ async fn a_program_that_dies_ends_its_run_with_its_last_words() {
     assert_eq!(answer.content(), "Half", "what it said stays");
     server.send(&session, "again").await;
     last_answer(&server, &session).await;
-    assert!(left(&home, "args").lines().nth(1).unwrap().contains("conversation-1"), "resumed");
+    assert!(left(&home, "args").lines().nth(1).unwrap().contains(CONVERSATION), "resumed");
 }
 
 #[tokio::test]
@@ -312,7 +312,7 @@ async fn a_message_can_be_steered_into_the_run() {
 
 #[tokio::test]
 async fn a_conversation_that_cannot_be_resumed_is_begun_anew() {
-    let scene = r#"case "$*" in *conversation-1*) echo 'no such conversation' >&2; exit 1 ;; esac
+    let scene = r#"case "$*" in *0199e09f-0000-7000-8000-000000000001*) echo 'no such conversation' >&2; exit 1 ;; esac
         hear_user; text Hello; result; exit 0"#;
     let home = playing(scene, "");
     let server = home.start();
@@ -396,8 +396,7 @@ async fn what_a_program_wrote_can_be_read_back() {
 /// Callboard says some things itself, in an answer and instead of one.
 #[tokio::test]
 async fn where_the_program_wrote_nothing_the_link_says_so() {
-    let scene =
-        "case \"$*\" in *conversation-1*) exit 1 ;; esac; hear_user; text Hello; result; exit 0";
+    let scene = "case \"$*\" in *0199e09f-0000-7000-8000-000000000001*) exit 1 ;; esac; hear_user; text Hello; result; exit 0";
     let home = playing(scene, "");
     let server = home.start();
     let session = session(&server).await;

@@ -218,11 +218,11 @@ async fn somebody_at_the_terminal_is_asked() {
     let home = Home::instant();
     let session = {
         let mut terminal = Terminal::start(home.command().args(["send", "demo", "run touch one"]));
-        let asked = terminal.until("[n]o ");
+        let asked = terminal.until("[n] no ");
         assert!(asked.contains("shell wants to run") && asked.contains("command: touch one"));
         assert!(!has_file(&home, "one"), "nothing runs before");
         terminal.type_in("what?\n");
-        terminal.until("[n]o ");
+        terminal.until("[n] no ");
         terminal.type_in("s\n");
         let (code, shown) = terminal.end();
         assert_eq!(code, Some(0), "{shown}");
@@ -233,19 +233,19 @@ async fn somebody_at_the_terminal_is_asked() {
         Terminal::start(home.command().args(["send", "demo", "--session", &session, text]))
     };
     let (code, shown) = go_on("run touch one").end();
-    assert!(code == Some(0) && !shown.contains("allow?"), "allowed for the session: {shown}");
+    assert!(code == Some(0) && !shown.contains("Allow?"), "allowed for the session: {shown}");
 
     let mut terminal = go_on("run touch two");
-    terminal.until("[n]o ");
+    terminal.until("[n] no ");
     terminal.type_in("n\n");
-    terminal.until("why not?");
+    terminal.until("Reason for the agent");
     terminal.type_in("I do not like it\n");
     let (_, shown) = terminal.end();
     assert!(shown.contains("not allowed") && shown.contains("I do not like it"), "{shown}");
     assert!(!has_file(&home, "two"));
 
     let mut terminal = go_on("run touch three");
-    terminal.until("[n]o ");
+    terminal.until("[n] no ");
     terminal.type_in("\u{4}");
     let (_, shown) = terminal.end();
     assert!(shown.contains("not allowed") && !has_file(&home, "three"), "end of input: {shown}");
@@ -262,7 +262,7 @@ async fn what_was_typed_before_the_question_is_no_answer() {
     // The terminal shows what is typed when it has taken it.
     terminal.until("y");
     request.call("shell", &json!({ "command": "touch made" })).await;
-    terminal.until("[n]o ");
+    terminal.until("[n] no ");
     interrupt(terminal.pid());
     let (code, shown) = terminal.end();
     assert_eq!(code, Some(130), "{shown}");
@@ -275,7 +275,7 @@ async fn a_decision_from_elsewhere_ends_the_question() {
     let home = Home::instant();
     let server = home.start();
     let mut terminal = Terminal::start(home.command().args(["send", "demo", "run touch made"]));
-    terminal.until("[n]o ");
+    terminal.until("[n] no ");
     let session = only_session(&server).await;
     let path = open_question(&server, &session).await;
     server.post(&path, json!({ "decision": "rejected", "feedback": "from the page" })).await;

@@ -62,7 +62,7 @@ async fn a_deletion_can_be_taken_back_while_it_waits_and_nobody_uses_the_session
     assert_eq!(status, StatusCode::NO_CONTENT);
     let (_, page) = server.get_bytes("/").await;
     let page = String::from_utf8(page).unwrap();
-    assert!(page.contains("data-action=\"restore\""), "every page has the way back");
+    assert!(page.contains("row leaving"), "every list shows that it is about to go");
     let message = json!({ "text": "help" });
     let (status, body) = server.post(&format!("{path}/messages"), message.clone()).await;
     assert_eq!(status, StatusCode::NOT_FOUND, "{body}");

@@ -16,22 +16,25 @@ use crate::log::check_log;
 use crate::program::{Home, Server};
 use crate::watcher::{is_quiet, watch_until};
 
+/// The id that the stand-in gives its conversation.
+pub(crate) const CONVERSATION: &str = "0199e09f-0000-7000-8000-000000000001";
+
 /// The words of a scene.
 const PRELUDE: &str = r#"
 echo "$*" >> args
 env > env
 say() { printf '%s\n' "$1"; }
 init() {
-  say '{"type":"system","subtype":"init","session_id":"conversation-1","cwd":"/w","tools":[],"mcp_servers":[],"model":"m","permissionMode":"default","slash_commands":[],"claude_code_version":"9.9.9","uuid":"u0"}'
+  say '{"type":"system","subtype":"init","session_id":"0199e09f-0000-7000-8000-000000000001","cwd":"'"$PWD"'","tools":[],"mcp_servers":[],"model":"m","permissionMode":"default","slash_commands":[],"claude_code_version":"9.9.9","uuid":"u0"}'
 }
 text() {
   n=$((n + 1))
-  say '{"type":"assistant","message":{"id":"m'$n'","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"'"$1"'"}]},"parent_tool_use_id":null,"session_id":"conversation-1","uuid":"u'$n'"}'
+  say '{"type":"assistant","message":{"id":"m'$n'","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"'"$1"'"}]},"parent_tool_use_id":null,"session_id":"0199e09f-0000-7000-8000-000000000001","uuid":"u'$n'"}'
 }
 # use ID NAME INPUT
 use() {
   n=$((n + 1))
-  say '{"type":"assistant","message":{"id":"m'$n'","type":"message","role":"assistant","model":"m","content":[{"type":"tool_use","id":"'$1'","name":"'$2'","input":'"$3"'}]},"parent_tool_use_id":null,"session_id":"conversation-1","uuid":"u'$n'"}'
+  say '{"type":"assistant","message":{"id":"m'$n'","type":"message","role":"assistant","model":"m","content":[{"type":"tool_use","id":"'$1'","name":"'$2'","input":'"$3"'}]},"parent_tool_use_id":null,"session_id":"0199e09f-0000-7000-8000-000000000001","uuid":"u'$n'"}'
 }
 # ask ID NAME INPUT
 ask() {
@@ -40,12 +43,12 @@ ask() {
 # used ID CONTENT IS_ERROR
 used() {
   n=$((n + 1))
-  say '{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"'$1'","content":"'"$2"'","is_error":'$3'}]},"parent_tool_use_id":null,"session_id":"conversation-1","uuid":"u'$n'"}'
+  say '{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"'$1'","content":"'"$2"'","is_error":'$3'}]},"parent_tool_use_id":null,"session_id":"0199e09f-0000-7000-8000-000000000001","uuid":"u'$n'"}'
 }
 # result IS_ERROR REASON
 result() {
   n=$((n + 1))
-  say '{"type":"result","subtype":"success","is_error":'${1:-false}',"terminal_reason":"'${2:-completed}'","duration_ms":1,"duration_api_ms":1,"num_turns":1,"result":"","stop_reason":"end_turn","session_id":"conversation-1","total_cost_usd":0,"usage":{"input_tokens":1,"output_tokens":1},"uuid":"u'$n'"}'
+  say '{"type":"result","subtype":"success","is_error":'${1:-false}',"terminal_reason":"'${2:-completed}'","duration_ms":1,"duration_api_ms":1,"num_turns":1,"result":"","stop_reason":"end_turn","session_id":"0199e09f-0000-7000-8000-000000000001","total_cost_usd":0,"usage":{"input_tokens":1,"output_tokens":1},"uuid":"u'$n'"}'
 }
 # Reads until a line holds this, and ends with its input.
 hear() {

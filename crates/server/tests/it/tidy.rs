@@ -17,6 +17,7 @@ const PURE: [(&str, &[&str]); 4] = [
             "syntect",
             "transcript",
             "two-face",
+            "unicode-general-category",
             "vte",
         ],
     ),

@@ -62,6 +62,13 @@ const KEYS: &[(&str, &str, &str, Seen, [&str; 2])] = &[
     ("exchanges", "max_queued", "2", |it| it.exchanges.queued.to_string(), ["20", "2"]),
     (
         "exchanges",
+        "session",
+        "\"latest-or-new\"",
+        |it| format!("{:?}", it.exchanges.session),
+        ["New", "LatestOrNew"],
+    ),
+    (
+        "exchanges",
         "timeout_seconds",
         "7",
         |it| it.exchanges.patience.as_secs().to_string(),
@@ -71,8 +78,8 @@ const KEYS: &[(&str, &str, &str, Seen, [&str; 2])] = &[
         "approvals",
         "timeout_seconds",
         "7",
-        |it| it.approvals.timeout_ms.to_string(),
-        ["300000", "7000"],
+        |it| format!("{:?}", it.approvals.timeout_ms),
+        ["None", "Some(7000)"],
     ),
 ];
 

@@ -3,16 +3,11 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::approvals::{Proposed, Verdict};
+use crate::approvals::{Asker, Place, Proposed, Verdict};
 
 fn judge(config: &Config, tool: &str, arguments: &Value) -> Verdict {
-    let workspace = Path::new("/nowhere");
-    config.approvals.judge(&Proposed {
-        tool,
-        arguments: &arguments.to_string(),
-        workspace,
-        is_judged: false,
-    })
+    let place = Place { agent: "demo", workspace: Path::new("/nowhere") };
+    config.approvals.judge(&Proposed::new(tool, &arguments.to_string(), place, Asker::Us))
 }
 
 #[test]

@@ -178,10 +178,12 @@ async fn bring_along(app: &App, beginning: &Beginning<'_>) -> Result<(), HttpErr
     let attach = |file: &File| kept.get(&file.url).cloned();
     let mut entries = import(&messages, &Setting { agent: &agent, now, attach: &attach });
     entries.iter_mut().for_each(|it| name_as_client(&mut it.event, earlier));
-    let created = Event::SessionCreated { agent, workspace: None, title: None };
+    let created =
+        Event::SessionCreated { agent, workspace: None, workspace_confirmed: false, title: None };
     let archived = archived.then_some(Event::SessionUpdated {
         agent: None,
         workspace: None,
+        workspace_confirmed: false,
         title: None,
         archived: Some(true),
     });

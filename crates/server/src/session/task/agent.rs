@@ -1,11 +1,12 @@
 //! The session's agent at work: its run begins, goes on input by input, and ends once.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use backends::{Effect, Input};
 use serde_json::{Value, json};
 use transcript::{
-    Answer, ClientTool, Ending, ErrorCode, ErrorInfo, Event, Message, Record, ResponseId,
+    Answer, CallId, ClientTool, Ending, ErrorCode, ErrorInfo, Event, Message, Record, ResponseId,
     Transcript, Trigger, close, is_of_session, missing_start, pause, settle_result,
 };
 
@@ -13,6 +14,7 @@ use super::asking::Asking;
 use super::{AfterCommit, Next, Task};
 use crate::processes::{Mark, Processes};
 use crate::session::exchanges::answering;
+use crate::session::from_log;
 use crate::session::run::{Run, RunInput};
 use crate::session::worker::{Deed, Worker};
 use crate::{clock, history};
@@ -52,6 +54,7 @@ impl Task {
     }
 
     pub(super) fn open_run(&mut self, id: ResponseId, trigger: Trigger) {
+        self.end_unread();
         self.run = Some(Run::new(id.clone(), self.workspace()));
         if let Some(worker) = &mut self.worker {
             worker.is_busy();
@@ -119,7 +122,8 @@ impl Task {
         }
     }
 
-    fn carry_out(&mut self, effects: Vec<Effect>) {
+    fn carry_out(&mut self, mut effects: Vec<Effect>) {
+        announce_arguments(&mut effects);
         for effect in effects {
             match effect {
                 Effect::Emit(event) => self.emit(event),
@@ -171,10 +175,16 @@ impl Task {
         if !self.settle_steered(&mut event) {
             return;
         }
-        match (&event, &mut self.worker) {
-            (Event::Unrecognized { raw, .. }, _) => self.raw.count_unrecognized(raw),
-            (Event::AgentLinked { .. }, Some(worker)) => worker.has_started(),
-            _ => (),
+        event = match event {
+            Event::Unrecognized { source, raw, lines } => {
+                self.raw.count_unrecognized(&raw);
+                let Some(due) = self.unread.take(source, raw, lines) else { return };
+                due
+            }
+            event => event,
+        };
+        if let (Event::AgentLinked { .. }, Some(worker)) = (&event, &mut self.worker) {
+            worker.has_started();
         }
         let Some(id) = self.run.as_ref().map(|run| run.id.clone()) else {
             // Anything else that comes between runs would belong to nothing.
@@ -201,6 +211,7 @@ impl Task {
         let Some(run) = &self.run else { return };
         let id = run.id.clone();
         self.return_what_waits(&id);
+        self.end_unread();
         let Some(run) = &self.run else { return };
         // Its program has stopped working on the answer, and not said that the call has ended too.
         let may_go_on = ending.is_cancelled() && run.has_running_call();
@@ -245,6 +256,7 @@ impl Task {
             return self.end_run(&Ending::Restarted);
         };
         let id = run.id.clone();
+        self.end_unread();
         for event in events {
             self.push(Some(&id), event);
         }
@@ -293,8 +305,7 @@ impl Task {
     }
 
     pub(super) fn workspace(&self) -> PathBuf {
-        let workspace = self.summary.workspace.clone().map(PathBuf::from);
-        workspace.unwrap_or_else(|| self.shared.agents.workspace(&self.summary.agent))
+        from_log::workspace(&self.summary, self.shared.agents.workspace(&self.summary.agent))
     }
 
     pub(super) async fn start_agent(&mut self) {
@@ -359,7 +370,7 @@ impl Task {
         if self.run.is_none() {
             return;
         }
-        let remembers = self.summary.linked.is_some();
+        let remembers = self.worker.as_ref().is_some_and(Worker::remembers);
         let look_back = self.shared.agents.look_back(&self.summary.agent, remembers);
         match history::read(&self.shared.store, &self.id, look_back).await {
             Ok(history) => {
@@ -380,4 +391,32 @@ fn as_function(ClientTool { name, description, parameters }: &ClientTool) -> Val
     json!({ "type": "function", "function": {
         "name": name, "description": description, "parameters": parameters,
     }})
+}
+
+/// Puts arguments that are known when their call begins into its start: not every client waits for more.
+/// Deltas add to what the start says, so a call that has any keeps a start without arguments.
+fn announce_arguments(effects: &mut [Effect]) {
+    let starts = |it: &Effect| matches!(it, Effect::Emit(Event::ToolCallStart { .. }));
+    if !effects.iter().any(starts) {
+        return;
+    }
+    let written = effects.iter().filter_map(|it| match it {
+        Effect::Emit(Event::ToolArgumentsDone {
+            call_id, arguments, incomplete: false, ..
+        }) => Some((call_id.clone(), arguments.clone())),
+        _ => None,
+    });
+    let mut written: HashMap<CallId, String> = written.collect();
+    for effect in &*effects {
+        if let Effect::Emit(Event::ToolArgumentsDelta { call_id, .. }) = effect {
+            written.remove(call_id);
+        }
+    }
+    for effect in effects {
+        if let Effect::Emit(Event::ToolCallStart { call_id, arguments, .. }) = effect
+            && arguments.is_none()
+        {
+            *arguments = written.remove(call_id);
+        }
+    }
 }

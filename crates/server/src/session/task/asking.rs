@@ -6,7 +6,8 @@ use transcript::{CallId, Decision, Event, Scope};
 
 use super::Task;
 use super::calls::{Question, US};
-use crate::approvals::{self, Proposed};
+use super::grants::Judged;
+use crate::approvals::{self, Asker};
 use crate::session::run::AskedBy;
 
 /// How a program asks.
@@ -30,11 +31,13 @@ impl Task {
         let arguments = whole.or_else(|| call.arguments.whole()).unwrap_or_default();
         let judged = match &form {
             // Only a person can answer it.
-            Some(_) => approvals::Verdict::Ask,
+            Some(_) => approvals::Verdict::Ask.into(),
             None => self.judge_for_program(&tool_name, &arguments, is_judged),
         };
+        let Judged { verdict, granted } = judged;
+        self.note_grant(&call_id, granted);
         let Some(run) = &mut self.run else { return };
-        match judged {
+        match verdict {
             approvals::Verdict::Allow => {
                 let verdict = Verdict::Allowed { arguments: None, scope: Scope::Once };
                 run.answer_program(call_id, verdict);
@@ -60,17 +63,11 @@ impl Task {
         }
     }
 
-    fn judge_for_program(
-        &self,
-        tool: &str,
-        arguments: &str,
-        is_judged: bool,
-    ) -> approvals::Verdict {
-        let Some(run) = &self.run else { return approvals::Verdict::Ask };
-        let workspace = &run.workspace;
-        let (tool, arguments) = self.shared.approvals.as_known(tool, arguments, workspace);
-        let (tool, arguments) = (&*tool, &*arguments);
-        self.judge_proposed(&Proposed { tool, arguments, workspace, is_judged })
+    fn judge_for_program(&self, tool: &str, arguments: &str, is_judged: bool) -> Judged {
+        match self.proposed(tool, arguments, Asker::Program { is_judged }) {
+            Some(call) => self.judge_proposed(&call),
+            None => approvals::Verdict::Ask.into(),
+        }
     }
 
     /// The program asks no longer.

@@ -6,22 +6,24 @@ use backends::Verdict as ForProgram;
 use backends::{Input, ToolOutcome};
 use formats::openai::with_output;
 use serde_json::Value;
-use store::Grant;
 use tokio::sync::oneshot;
 use transcript::{
-    Answer, ApprovalOptions, Call, CallId, CallState, Decision, ErrorCode, ErrorInfo, Event,
-    Executor, Millis, Record, ResponseId, Scope, Truncated, Validation,
+    ApprovalOptions, Call, CallId, CallState, Decision, ErrorCode, ErrorInfo, Event, Executor,
+    Millis, ResponseId, Scope, Truncated, Validation,
 };
 
 use super::commands::refuse;
+use super::grants::Judged;
 use super::{AfterCommit, Task};
-use crate::approvals::{Proposed, Verdict};
+use crate::approvals::{Asker, Verdict};
 use crate::clock;
 use crate::session::command::{Answered, Approval, Refused, Reply};
 use crate::session::run::{AskedBy, WaitingCall};
-use crate::tools::{ToolNews, What, write_target};
+use crate::tools::{ToolNews, What, without_advice, write_target};
 
 const MINUTE: Duration = Duration::from_secs(60);
+/// How long a client may take to run a tool, unless approvals have a limit.
+const CLIENT_TIMEOUT_MS: u64 = 300_000;
 /// Who decided where no person did.
 pub(super) const US: &str = "callboard";
 
@@ -74,7 +76,7 @@ impl Task {
         let Some(run) = &self.run else { return };
         let Some(call) = run.answer.call(call_id) else { return };
         if call.executor == Executor::Server && !*incomplete {
-            *validation = match self.judge(&call.name, arguments) {
+            *validation = match self.judge(&call.name, arguments).verdict {
                 Verdict::Ask => Validation::Pending,
                 Verdict::Allow | Verdict::Deny => Validation::NotRequired,
             };
@@ -82,32 +84,19 @@ impl Task {
     }
 
     /// Nobody is asked about a call that cannot run, and it does not ([`Self::want_call`]).
-    pub(super) fn judge(&self, tool: &str, arguments: &str) -> Verdict {
-        let Some(run) = &self.run else { return Verdict::Ask };
+    pub(super) fn judge(&self, tool: &str, arguments: &str) -> Judged {
+        let Some(call) = self.proposed(tool, arguments, Asker::Us) else {
+            return Verdict::Ask.into();
+        };
         if !self.may_use(tool) || self.shared.tools.why_impossible(tool, arguments).is_some() {
-            return Verdict::Allow;
+            return Verdict::Allow.into();
         }
-        let workspace = &run.workspace;
-        self.judge_proposed(&Proposed { tool, arguments, workspace, is_judged: false })
-    }
-
-    pub(super) fn judge_proposed(&self, call: &Proposed<'_>) -> Verdict {
-        match self.shared.approvals.judge(call) {
-            Verdict::Ask if self.is_granted(call) => Verdict::Allow,
-            verdict => verdict,
-        }
+        self.judge_proposed(&call)
     }
 
     /// A model may name tools that it was not told of.
     fn may_use(&self, tool: &str) -> bool {
         self.shared.agents.tool_choice(&self.summary.agent).is_none_or(|it| it.takes(tool))
-    }
-
-    fn is_granted(&self, call: &Proposed<'_>) -> bool {
-        let Some(covers) = call.covers() else { return false };
-        // A grant that cannot be read is none.
-        self.summary.granted.contains(&covers)
-            || self.shared.store.is_granted(&covers).unwrap_or(false)
     }
 
     /// The agent wants this call to run. After a restart it may have been decided about already.
@@ -144,9 +133,13 @@ impl Task {
         if let Some(error) = self.shared.tools.why_impossible(&tool_name, &arguments) {
             return self.refuse_call(call_id, error);
         }
-        match self.judge(&tool_name, &arguments) {
+        let Judged { verdict, granted } = self.judge(&tool_name, &arguments);
+        match verdict {
             Verdict::Deny => self.refuse_call(call_id, not_allowed()),
-            Verdict::Allow if !must_ask => self.start_call(call_id, tool_name, arguments),
+            Verdict::Allow if !must_ask => {
+                self.note_grant(&call_id, granted);
+                self.start_call(call_id, tool_name, arguments);
+            }
             Verdict::Allow | Verdict::Ask => self.ask_about(Question {
                 call_id,
                 tool_name,
@@ -159,12 +152,14 @@ impl Task {
         }
     }
 
-    /// The client was told of the call and runs it, for as long as a person may take to decide.
+    /// The client was told of the call and runs it. It may be gone for good, so that there is always a
+    /// limit: as long as a person may take to decide, if that is limited.
     fn wait_for_client(&mut self, call_id: CallId) {
         let Some(run) = &mut self.run else { return };
         let id = run.id.clone();
         let since = run.answer.call(&call_id).and_then(|it| it.running_since);
-        let until = since.unwrap_or_else(clock::now).plus(self.shared.approvals.timeout_ms);
+        let limit = self.shared.approvals.timeout_ms.unwrap_or(CLIENT_TIMEOUT_MS);
+        let until = since.unwrap_or_else(clock::now).plus(limit);
         run.at_client.insert(call_id.clone(), until);
         run.say_that_it_waits(call_id.clone());
         if since.is_none() {
@@ -196,8 +191,10 @@ impl Task {
             Some(_) => vec![Scope::Once, Scope::Session, Scope::Always],
             None => vec![Scope::Once],
         };
-        let target = write_target(&tool_name, &arguments, &run.workspace);
-        let until = asked_at.unwrap_or_else(clock::now).plus(self.shared.approvals.timeout_ms);
+        let approvals = &self.shared.approvals;
+        let target = write_target(&tool_name, &arguments, &run.workspace, &approvals.private);
+        let asked = asked_at.unwrap_or_else(clock::now);
+        let until = approvals.timeout_ms.map(|it| asked.plus(it));
         let waiting = WaitingCall { tool_name, arguments, until, asked_by };
         run.waiting.insert(call_id.clone(), waiting);
         if asked_by == AskedBy::Us {
@@ -212,16 +209,12 @@ impl Task {
 
     /// What an answer for more than once would hold for. An answer to a form is about that form alone.
     fn covers(&self, tool: &str, arguments: &str, asked_by: AskedBy) -> Option<String> {
-        let workspace = &self.run.as_ref()?.workspace;
-        let (tool, arguments) = match asked_by {
-            AskedBy::Us => (tool.into(), arguments.into()),
+        let asker = match asked_by {
+            AskedBy::Us => Asker::Us,
             AskedBy::Program { has_form: true, .. } => return None,
-            AskedBy::Program { has_form: false, .. } => {
-                self.shared.approvals.as_known(tool, arguments, workspace)
-            }
+            AskedBy::Program { has_form: false, .. } => Asker::Program { is_judged: false },
         };
-        let (tool, arguments) = (&*tool, &*arguments);
-        Proposed { tool, arguments, workspace, is_judged: false }.covers()
+        self.shared.approvals.covers(&self.proposed(tool, arguments, asker)?)
     }
 
     pub(super) fn start_call(&mut self, call_id: CallId, tool_name: String, arguments: String) {
@@ -325,7 +318,8 @@ impl Task {
             result: has_result.then(|| outcome.result.clone()),
             output: None,
             error: outcome.error.clone(),
-            duration_ms: call.running_since.map_or(0, |since| clock::now().since(since)),
+            summary: None,
+            duration_ms: call.running_since.map(|since| clock::now().since(since)),
             truncated: truncated(call),
         };
         outcome.result = with_output(outcome.result, call);
@@ -356,8 +350,7 @@ impl Task {
             return refuse(reply, Refused::OnlyOnce);
         }
         if let (Some(Scope::Always), Some(covers)) = (scope, &covers) {
-            let (id, covers) = (clock::new_grant_id(), covers.clone());
-            self.after_commit.push(AfterCommit::Grant(Grant { id, covers, at: clock::now() }));
+            self.after_commit.push(AfterCommit::Grant(covers.clone()));
         }
         let decision = if scope.is_some() { Decision::Accepted } else { Decision::Rejected };
         let (arguments, said) = (edited.clone(), feedback.clone());
@@ -372,8 +365,9 @@ impl Task {
             by,
         });
         match (waiting, scope) {
-            (Some(WaitingCall { asked_by: AskedBy::Program { .. }, .. }), Some(scope)) => {
-                let verdict = ForProgram::Allowed { arguments: edited, scope };
+            // A permission that the program remembers itself could not be revoked.
+            (Some(WaitingCall { asked_by: AskedBy::Program { .. }, .. }), Some(_)) => {
+                let verdict = ForProgram::Allowed { arguments: edited, scope: Scope::Once };
                 self.tell_agent(Input::Decided { call_id, verdict });
             }
             (Some(WaitingCall { asked_by: AskedBy::Program { .. }, .. }), None) => {
@@ -415,7 +409,7 @@ impl Task {
             (AskedBy::Us, edited) => {
                 let arguments = edited.unwrap_or(&waiting.arguments);
                 let problem = self.shared.tools.why_impossible(&waiting.tool_name, arguments);
-                problem.map_or(Ok(()), |error| Err(error.message))
+                problem.map_or(Ok(()), |error| Err(without_advice(&error.message).to_owned()))
             }
             (AskedBy::Program { can_edit: false, has_form: false }, Some(_)) => {
                 Err("the program takes only a yes or a no".to_owned())
@@ -429,7 +423,7 @@ impl Task {
     }
 
     pub(super) fn time_out(&mut self, call_id: CallId) {
-        let seconds = self.shared.approvals.timeout_ms / 1000;
+        let seconds = self.shared.approvals.timeout_ms.unwrap_or(CLIENT_TIMEOUT_MS) / 1000;
         let at_client = self.run.as_mut().and_then(|run| run.at_client.remove(&call_id));
         if at_client.is_some() {
             let message = format!(
@@ -472,34 +466,25 @@ impl Task {
 
     /// Why nothing can be decided about a call, from the log.
     fn not_waiting(&self, call_id: &CallId) -> Refused {
-        let id = call_id.as_str().rsplit_once('.').map_or(call_id.as_str(), |(run, _)| run);
-        let id = ResponseId::new(id);
-        let records = match self.shared.store.records_of_run(&self.id, &id) {
-            Ok(records) => records,
-            Err(error) => return Refused::Storage(error.to_string()),
+        let call = match self.call_in_log(call_id) {
+            Ok(call) => call,
+            Err(refused) => return refused,
         };
-        let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
-        let stored = Answer::replay(&id, &records);
-        // What is decided in this round is not in the log yet.
-        let current = self.run.as_ref().filter(|run| run.id == id).map(|run| &run.answer);
-        let call = current.unwrap_or(&stored).call(call_id);
-        let resolved = call.and_then(|it| it.approval.as_ref()?.resolved.as_ref());
-        match resolved {
-            Some(resolution) => Refused::Decided { by: resolution.by.clone(), at: resolution.at },
+        match call.and_then(|it| it.approval?.resolved) {
+            Some(resolution) => Refused::Decided { by: resolution.by, at: resolution.at },
             None => Refused::NoCall(call_id.to_string()),
-        }
-    }
-
-    /// The call itself was allowed in the log already; only what comes later would be asked again.
-    pub(super) async fn store_grant(&mut self, grant: Grant) {
-        if let Err(error) = self.shared.store.add_grant(grant).await {
-            tracing::error!(session = %self.id, %error, "a grant could not be stored");
         }
     }
 }
 
 pub(super) fn not_allowed() -> ErrorInfo {
     let message = "The policy of this server does not allow this call. Do without it.";
+    ErrorInfo::new(ErrorCode::ToolDenied, message)
+}
+
+pub(super) fn taken_back() -> ErrorInfo {
+    let message =
+        "The user took back the permission before this call started. Ask before trying again.";
     ErrorInfo::new(ErrorCode::ToolDenied, message)
 }
 

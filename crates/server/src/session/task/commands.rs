@@ -42,6 +42,8 @@ impl Task {
             }
             Command::Abandon { exchange_id, by, reply } => self.abandon(&exchange_id, by, reply),
             Command::Approve { approval, reply } => self.approve(approval, reply),
+            Command::UndoApproval { call_id, by, reply } => self.undo(&call_id, by, reply),
+            Command::RevokeGrant { id, by, reply } => self.revoke_session_grant(&id, by, reply),
             Command::GiveResult { call_id, outcome, reply } => {
                 self.give_result(call_id, outcome, reply);
             }
@@ -56,10 +58,21 @@ impl Task {
     }
 
     fn update(&mut self, patch: SessionPatch, reply: Reply<()>) {
-        let SessionPatch { title, archived } = patch;
-        if title.is_some() || archived.is_some() {
-            let event = Event::SessionUpdated { agent: None, workspace: None, title, archived };
-            self.push(None, event);
+        let SessionPatch { title, archived, workspace } = patch;
+        let workspace_confirmed = workspace.is_some();
+        if workspace_confirmed {
+            if self.run.is_some() {
+                return refuse(reply, Refused::Busy);
+            }
+            // Its program works in the folder of before.
+            self.dismiss();
+        }
+        if title.is_some() || archived.is_some() || workspace_confirmed {
+            let agent = None;
+            self.push(
+                None,
+                Event::SessionUpdated { agent, workspace, workspace_confirmed, title, archived },
+            );
         }
         self.reply(reply, ());
     }

@@ -6,6 +6,7 @@ use transcript::{CallId, Decision, Event, Executor, Validation};
 
 use super::Task;
 use super::calls::{Question, not_allowed};
+use super::grants::Judged;
 use crate::approvals::Verdict;
 use crate::session::command::Reply;
 use crate::session::own_calls::{OwnCall, OwnNews, Untied};
@@ -91,9 +92,13 @@ impl Task {
         let resolved = told.and_then(|it| it.approval.as_ref()?.resolved.as_ref());
         let is_allowed = resolved.is_some_and(|it| it.decision == Decision::Accepted);
         self.own_calls.begin(call_id.clone(), reply);
-        match self.judge(&tool_name, &arguments) {
+        let Judged { verdict, granted } = self.judge(&tool_name, &arguments);
+        match verdict {
             _ if is_allowed => self.start_call(call_id, tool_name, arguments),
-            Verdict::Allow => self.start_call(call_id, tool_name, arguments),
+            Verdict::Allow => {
+                self.note_grant(&call_id, granted);
+                self.start_call(call_id, tool_name, arguments);
+            }
             Verdict::Deny => self.refuse_call(call_id, not_allowed()),
             Verdict::Ask => {
                 self.ask_about(Question {

@@ -9,13 +9,12 @@ use super::{AfterCommit, Task};
 use crate::agents::Hired;
 use crate::clock;
 use crate::passes::Pass;
+use crate::session::from_log;
 use crate::session::lines::Line;
 use crate::session::process::{Process, Start};
 use crate::session::raw::RawLines;
+use crate::session::unread::{Keep, MAX_RAW};
 use crate::session::worker::Worker;
-
-/// A conversation that could not be gone on with so often in a row is given up.
-const MAX_FAILED_RESUMES: u32 = 2;
 
 impl Task {
     /// Afterwards the session's agent is there: the one that is still there, or a new one.
@@ -29,13 +28,14 @@ impl Task {
         let pass =
             self.shared.agents.is_program(&agent).then(|| self.shared.passes.issue(&self.id));
         let launch = self.launch(pass.as_ref());
+        let is_resumed = launch.resume.is_some();
         let worker = match self.shared.agents.hire(&agent, &launch).await? {
             Hired::ForOneRun(backend) => Worker::for_one_run(agent, backend),
             Hired::Program { backend, command, environment, patience } => {
                 let start = Start { command, workspace: self.workspace(), environment };
                 let process = Process::start(&self.shared.store, start).await?;
                 self.shared.pulses.add(&self.id, &process.pulse);
-                Worker::with_process(agent, backend, process, patience, pass)
+                Worker::with_process(agent, backend, process, patience, pass, is_resumed)
             }
         };
         let spare = self.worker.insert(worker).new_spare();
@@ -45,18 +45,22 @@ impl Task {
         Ok(())
     }
 
-    /// The program's own conversation goes on, unless it has turned out that it cannot.
     fn launch(&mut self, pass: Option<&Pass>) -> Launch {
-        let linked = self.summary.linked.as_ref().map(|it| it.cli_session_id.clone());
-        let resume = linked.filter(|_| self.summary.resuming.failed < MAX_FAILED_RESUMES);
-        if resume.is_none() && self.summary.linked.is_some() {
-            let text = "The program could not go on with its conversation, so it begins a new one: \
-                        it does not know what was said above.";
-            let run = self.run.as_ref().map(|it| it.id.clone());
-            self.push(run.as_ref(), Event::Notice { level: Level::Error, text: text.to_owned() });
-        }
+        let workspace = self.workspace();
+        let resume = match from_log::resume_id(&self.summary, &workspace) {
+            Some(Err(why)) => {
+                let text = format!(
+                    "{why}, so the program starts a new one and is told what was said above."
+                );
+                let run = self.run.as_ref().map(|it| it.id.clone());
+                self.push(run.as_ref(), Event::Notice { level: Level::Error, text });
+                None
+            }
+            Some(Ok(id)) => Some(id),
+            None => None,
+        };
         Launch {
-            workspace: self.workspace().display().to_string(),
+            workspace: workspace.display().to_string(),
             resume,
             tools: pass.map(Pass::server),
             shipped: self.shared.agents.shipped.display().to_string(),
@@ -104,12 +108,43 @@ impl Task {
             overlong @ Line::Overlong { .. } => {
                 let raw = overlong.into_raw();
                 let source = self.summary.agent.clone();
-                self.emit(Event::Unrecognized { source, raw: raw.clone() });
+                self.emit(Event::Unrecognized { source, raw: raw.clone(), lines: 1 });
                 raw
             }
         };
-        let from = self.touched.take().unwrap_or(self.head.next());
+        let made = self.touched.take();
+        if made.is_none() && !self.may_keep_raw(text.len()) {
+            return;
+        }
+        let from = made.unwrap_or(self.head.next());
         self.raw.add(RawLine { at: clock::now(), from, to: self.head, text });
+    }
+
+    /// Decides about a line of which no record was made, and says once that such lines are dropped.
+    fn may_keep_raw(&mut self, bytes: usize) -> bool {
+        match self.unread.keep(bytes) {
+            Keep::Yes => true,
+            Keep::No => false,
+            Keep::NoMore => {
+                let text = format!(
+                    "The program has written more than {} MB that is not part of its answer. \
+                     Further lines of this kind are counted, but not kept.",
+                    MAX_RAW / (1024 * 1024)
+                );
+                self.emit(Event::Notice { level: Level::Info, text });
+                self.touched = None;
+                false
+            }
+        }
+    }
+
+    /// Writes how many unreadable lines came since the log last said so, and counts from zero.
+    pub(super) fn end_unread(&mut self) {
+        let rest = std::mem::take(&mut self.unread).take_rest();
+        let run = self.run.as_ref().map(|it| it.id.clone());
+        if let Some(event) = rest {
+            self.push(run.as_ref(), event);
+        }
     }
 
     /// Nothing of it is left.
@@ -123,6 +158,9 @@ impl Task {
         }
         // What it wrote in earlier runs is not why it ended in this one.
         let stderr = self.worker.as_mut().map(|it| it.take_last_words(false)).unwrap_or_default();
+        if self.run.is_none() {
+            self.end_unread();
+        }
         let how = code.map_or("by a signal".to_owned(), |it| format!("with code {it}"));
         let message = format!("The program ended {how}. {stderr}");
         self.tell_agent(Input::Exited(Exit { code, stderr }));

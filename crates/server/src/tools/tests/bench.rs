@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, watch};
 use transcript::{CallId, ErrorCode, Millis, ResponseId, SessionId};
 
 use super::super::{Stopped, ToolContext, ToolNews, ToolSettings, Tools};
+use crate::private::Private;
 use crate::session::{Sessions, Shared};
 
 pub(super) struct Bench {
@@ -38,6 +39,7 @@ impl Bench {
             // Found again by it in the environment of processes.
             call_id: CallId::new(folder.path().display().to_string()),
             workspace: folder.path().join("workspace"),
+            private: Private::new(&folder.path().join("data"), None),
             now: Millis::parse("2026-11-15T09:44:28Z").unwrap(),
             stopped: Stopped(stopped),
             news: tell,

@@ -76,7 +76,7 @@ async fn a_listing_names_links_and_nothing_behind_them() {
 fn a_race_does_not_help() {
     let bench = Bench::with(&[("real/secret.txt", "harmless")]);
     bench.link("way_out", bench.outside());
-    let workspace = Workspace::open(&bench.context.workspace).unwrap();
+    let workspace = Workspace::open(&bench.context.workspace, &bench.context.private).unwrap();
     let mut texts = HashSet::new();
     bench.while_swapping("x", ["real", "way_out"], || {
         let read = || workspace.text(Path::new("x/secret.txt")).ok();

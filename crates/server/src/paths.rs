@@ -1,0 +1,99 @@
+//! Where paths really lead.
+
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Number of links that Linux follows in one path.
+const MAX_LINKS: u32 = 40;
+/// Longest name of a file.
+const MAX_NAME: usize = 255;
+/// Paths up to this length can be looked at by their text. The system itself walks step by step and gets
+/// further.
+const MAX_PATH: usize = 4000;
+
+/// Follows every link step by step, as the system does, also one whose target does not exist yet.
+///
+/// Returns `None` where the target is not certain: too many links, a path that is too long or that may not
+/// be read, or one through `/proc`, where a name leads every process elsewhere.
+pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
+    let steps = |path: &Path| path.iter().rev().map(OsStr::to_owned).collect::<Vec<_>>();
+    let (mut real, mut ahead) = (PathBuf::new(), steps(path));
+    let mut n_links = 0;
+    while let Some(step) = ahead.pop() {
+        if step == ".." {
+            real.pop();
+            continue;
+        }
+        // A step that is the root begins again.
+        let next = real.join(&step);
+        if step.len() <= MAX_NAME && next.as_os_str().len() > MAX_PATH || next.starts_with("/proc")
+        {
+            return None;
+        }
+        match next.read_link() {
+            Ok(_) if n_links == MAX_LINKS => return None,
+            Ok(target) => {
+                n_links += 1;
+                ahead.extend(steps(&target));
+            }
+            Err(error) if is_end(error.kind()) || step.len() > MAX_NAME => real = next,
+            Err(_) => return None,
+        }
+    }
+    Some(real)
+}
+
+/// Whether the error of `readlink` says that there is no link.
+fn is_end(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::InvalidInput | ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Whether the path leads into the folder, or to it. False where that is not certain.
+pub(crate) fn leads_into(path: &Path, folder: &Path) -> bool {
+    match (real_path(path), real_path(folder)) {
+        (Some(path), Some(folder)) => path.starts_with(folder),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! A path that is resolved leads where the system's own resolution leads.
+
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn uncertain_paths_have_no_real_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::write(root.join("target"), "").unwrap();
+        symlink("target", root.join("l0")).unwrap();
+        for n in 1..=MAX_LINKS {
+            symlink(format!("l{}", n - 1), root.join(format!("l{n}"))).unwrap();
+        }
+        assert_eq!(real_path(&root.join("l39")), Some(root.join("target")));
+        assert_eq!(real_path(&root.join("l40")), None, "one link too many");
+        assert_eq!(real_path(Path::new("/proc/self/cwd/x")), None);
+        symlink("/proc/self/root/etc", root.join("by-proc")).unwrap();
+        assert_eq!(real_path(&root.join("by-proc/passwd")), None);
+        assert_eq!(real_path(&root.join("new/../target")), Some(root.join("target")));
+        assert_eq!(real_path(&root.join("target/below")), Some(root.join("target/below")));
+        let long = root.join("n".repeat(MAX_NAME + 1));
+        assert_eq!(real_path(&long), Some(long.clone()), "no file can have such a name");
+    }
+
+    /// Folders whose absolute path is too long for one call of the system, with a link out at the end.
+    #[test]
+    fn a_link_at_the_end_of_a_very_long_path_is_not_missed() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = "d".repeat(250);
+        let deep: PathBuf = std::iter::repeat_n(name.as_str(), 8).collect();
+        std::fs::create_dir_all(dir.path().join(&deep)).unwrap();
+        symlink(&deep, dir.path().join("s")).unwrap();
+        let path = dir.path().join("s").join(&deep).join("link");
+        assert_eq!(real_path(&path), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! Output of a program that makes no content: how much of it gets into the log, and how much is kept at all.
+//!
+//! An unreadable line is a record, up to [`ONE_BY_ONE`] of a run. Later ones are counted, and a record says
+//! how many came since the last, each time that their number has doubled and when the run ends: a flood of n
+//! lines makes log2(n) records. The lines themselves are among the raw lines, up to [`MAX_RAW`] bytes of a run.
+
+use transcript::{Event, MAX_UNRECOGNIZED};
+
+/// Raw lines of one run that made no record, in bytes. Lines with a record are bounded by the log.
+pub(super) const MAX_RAW: usize = 64 * 1024 * 1024;
+/// Lines with a record each: the ones that the reducer keeps, and one more that stands for all later ones.
+const ONE_BY_ONE: u64 = MAX_UNRECOGNIZED as u64 + 1;
+/// Bytes of the first of many lines that the log has.
+const SAMPLE: usize = 2000;
+
+/// Counts for one run, or for the time between two.
+#[derive(Default)]
+pub(super) struct Unread {
+    seen: u64,
+    /// Lines that no record says yet, with the first of them.
+    rest: Option<Rest>,
+    raw_bytes: usize,
+    has_dropped: bool,
+}
+
+struct Rest {
+    source: String,
+    first: String,
+    lines: u64,
+}
+
+/// Outcome for a raw line that made no record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    Yes,
+    /// It is the first that is dropped: that is worth a notice.
+    NoMore,
+    No,
+}
+
+impl Unread {
+    /// Returns the record that is due for another unreadable line.
+    pub(super) fn take(&mut self, source: String, raw: String, lines: u64) -> Option<Event> {
+        self.seen = self.seen.saturating_add(lines);
+        if self.seen <= ONE_BY_ONE {
+            return Some(Event::Unrecognized { source, raw, lines });
+        }
+        let rest = self.rest.get_or_insert_with(|| Rest { source, first: sample(raw), lines: 0 });
+        rest.lines += lines;
+        let is_due = rest.lines >= self.seen - rest.lines;
+        is_due.then(|| self.take_rest()).flatten()
+    }
+
+    /// Returns the record for what was counted and is not in the log yet.
+    pub(super) fn take_rest(&mut self) -> Option<Event> {
+        let Rest { source, first: raw, lines } = self.rest.take()?;
+        Some(Event::Unrecognized { source, raw, lines })
+    }
+
+    /// Decides about a raw line that made no record.
+    pub(super) fn keep(&mut self, bytes: usize) -> Keep {
+        self.raw_bytes = self.raw_bytes.saturating_add(bytes);
+        if self.raw_bytes <= MAX_RAW {
+            return Keep::Yes;
+        }
+        if std::mem::replace(&mut self.has_dropped, true) { Keep::No } else { Keep::NoMore }
+    }
+}
+
+fn sample(mut raw: String) -> String {
+    raw.truncate(raw.floor_char_boundary(SAMPLE));
+    raw
+}
+
+#[cfg(test)]
+mod tests {
+    //! The log says every line once, in a number of records that grows with the logarithm.
+
+    use super::*;
+
+    fn lines(event: &Event) -> u64 {
+        match event {
+            Event::Unrecognized { lines, .. } => *lines,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_line_is_counted_once_in_few_records() {
+        let mut unread = Unread::default();
+        let (mut records, mut told) = (0, 0);
+        for n in 1..=100_000_u64 {
+            if let Some(event) = unread.take("claude".into(), format!("line {n}"), 1) {
+                records += 1;
+                told += lines(&event);
+                assert_eq!(told, n, "a record says all that came before it");
+            }
+            let bound = ONE_BY_ONE + u64::from(n.ilog2());
+            assert!(records <= bound, "{records} records after {n} lines");
+            assert!(told * 2 >= n, "the log knows of {told} of {n} lines");
+        }
+        told += unread.take_rest().as_ref().map_or(0, lines);
+        assert_eq!(told, 100_000);
+        assert_eq!(unread.take_rest(), None);
+    }
+
+    #[test]
+    fn the_first_of_many_lines_is_cut() {
+        let mut unread = Unread::default();
+        let long = "ä".repeat(5000);
+        let taken = |unread: &mut Unread| unread.take("pi".into(), long.clone(), 1);
+        for _ in 0..ONE_BY_ONE {
+            assert!(taken(&mut unread).is_some(), "whole lines are records");
+        }
+        assert_eq!(taken(&mut unread), None);
+        let Some(Event::Unrecognized { raw, .. }) = unread.take_rest() else { panic!() };
+        assert_eq!(raw.len(), SAMPLE);
+    }
+
+    #[test]
+    fn raw_lines_without_records_are_kept_up_to_a_bound() {
+        let mut unread = Unread::default();
+        assert_eq!(unread.keep(MAX_RAW), Keep::Yes);
+        assert_eq!([unread.keep(1), unread.keep(1)], [Keep::NoMore, Keep::No]);
+        assert_eq!(Unread::default().keep(1), Keep::Yes, "the next run has its own");
+    }
+}

@@ -1,0 +1,75 @@
+//! A data folder that disappears or is damaged: said in words that help, and the rest is served.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+use crate::program::{Home, output};
+
+#[tokio::test]
+async fn a_data_folder_that_is_gone_is_noticed() {
+    for what in [".", "callboard.db", "callboard.db-wal"] {
+        let home = Home::instant();
+        let server = home.start();
+        let session = server.create_session().await;
+        assert_eq!(server.get("/healthz").await, "ok");
+        let path = home.data().join(what);
+        match what {
+            "." => std::fs::remove_dir_all(home.data()).unwrap(),
+            _ => std::fs::remove_file(path).unwrap(),
+        }
+        // Without anybody writing.
+        server.wait_for_log("removed or replaced");
+        let (status, health) = server.request(Method::GET, "/healthz", None).await;
+        assert_eq!(status, StatusCode::INSUFFICIENT_STORAGE, "{what}: {health}");
+        assert!(!health.to_string().contains("callboard.db"), "anybody may ask: {health}");
+
+        let path = format!("/api/sessions/{session}/messages");
+        let (status, refused) = server.post(&path, json!({ "text": "time in Lima" })).await;
+        let (code, message) = (&refused["error"]["code"], &refused["error"]["message"]);
+        assert_eq!((status, code), (StatusCode::INSUFFICIENT_STORAGE, &json!("storage")), "{what}");
+        let message = message.as_str().unwrap();
+        assert!(
+            message.contains("removed or replaced") && message.contains("/api/backup"),
+            "{message}"
+        );
+        let saved = home.workspace().join("saved.db");
+        let (status, made) = server.post("/api/backup", json!({ "file": saved })).await;
+        assert_eq!(status, StatusCode::OK, "{what}: {made}");
+    }
+}
+
+#[tokio::test]
+async fn the_doctor_finds_damage_and_says_what_to_do() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    for _ in 0..20 {
+        server.send(&session, &"many words ".repeat(200)).await;
+    }
+    server.stop();
+    let doctor = || output(home.command().arg("doctor"));
+    let (_, said, _) = doctor();
+    assert!(said.contains("no damage found"), "{said}");
+
+    let file = home.data().join("callboard.db");
+    let database = OpenOptions::new().write(true).open(&file).unwrap();
+    let n_pages = database.metadata().unwrap().len() / 4096;
+    for page in n_pages / 2..n_pages {
+        database.write_all_at(&[0; 4096], page * 4096).unwrap();
+    }
+    let (ok, said, _) = doctor();
+    assert!(!ok && said.contains("PROBLEM database"), "{said}");
+    assert!(
+        said.contains("callboard.db is damaged") && said.contains("restore a backup"),
+        "{said}"
+    );
+
+    std::fs::write(&file, "").unwrap();
+    let (ok, said, _) = doctor();
+    assert!(!ok && said.contains("is empty, but"), "{said}");
+    let (ok, _, refused) = output(&mut home.command());
+    assert!(!ok && refused.contains("is empty, but"), "{refused}");
+}

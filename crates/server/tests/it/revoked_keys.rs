@@ -1,0 +1,229 @@
+//! Keys can be taken back: sign-ins end, and with them whatever they have opened.
+
+use futures_util::StreamExt;
+use reqwest::header::{COOKIE, ORIGIN};
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+
+use crate::door::{cookie_by_token, plain, raw};
+use crate::program::{BEARER, Home, Server};
+use crate::terminal::Terminal;
+use crate::watcher::Watcher;
+
+type Socket = WebSocketStream<TcpStream>;
+
+async fn opens(server: &Server, cookie: &str) -> bool {
+    let request = plain().get(format!("{}/", server.base)).header(COOKIE, cookie);
+    request.send().await.unwrap().status() == StatusCode::OK
+}
+
+async fn socket_with(server: &Server, cookie: &str) -> Socket {
+    let address = server.base.strip_prefix("http://").unwrap();
+    let mut request = format!("ws://{address}/ws").into_client_request().unwrap();
+    request.headers_mut().insert("cookie", cookie.parse().unwrap());
+    request.headers_mut().insert("origin", server.base.parse().unwrap());
+    let stream = TcpStream::connect(address).await.unwrap();
+    tokio_tungstenite::client_async(request, stream).await.unwrap().0
+}
+
+/// The code with which the server closes it.
+async fn closed(mut socket: Socket) -> Option<u16> {
+    while let Some(message) = socket.next().await {
+        if let Ok(Message::Close(close)) = message {
+            return close.map(|it| it.code.into());
+        }
+    }
+    None
+}
+
+async fn post(server: &Server, path: &str, cookie: &str) -> StatusCode {
+    let request = plain().post(format!("{}{path}", server.base)).header(COOKIE, cookie);
+    request.header(ORIGIN, &server.base).send().await.unwrap().status()
+}
+
+#[tokio::test]
+async fn signing_out_closes_the_sockets_of_that_sign_in() {
+    let home = Home::instant();
+    let server = home.start();
+    let (one, other) = (cookie_by_token(&server).await, cookie_by_token(&server).await);
+    let (ours, theirs) = (socket_with(&server, &one).await, socket_with(&server, &other).await);
+    assert_eq!(post(&server, "/sign-out", &one).await, StatusCode::SEE_OTHER);
+    assert_eq!(closed(ours).await, Some(4401));
+    assert!(!opens(&server, &one).await && opens(&server, &other).await);
+    let mut theirs = Watcher { socket: theirs };
+    theirs.say(json!({ "type": "ping" })).await;
+    assert_eq!(theirs.next().await.unwrap()["type"], "pong");
+}
+
+#[tokio::test]
+async fn signing_out_everywhere_ends_all_sign_ins_sockets_and_streams() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    let cookies = [cookie_by_token(&server).await, cookie_by_token(&server).await];
+    let sockets =
+        [socket_with(&server, &cookies[0]).await, socket_with(&server, &cookies[1]).await];
+    let url = format!("{}/api/sessions/{session}/contract-events", server.base);
+    let stream = plain().get(url).header(COOKIE, &cookies[0]).send().await.unwrap();
+    assert_eq!(stream.status(), StatusCode::OK);
+    assert_eq!(
+        post(&server, "/api/sign-out-everywhere", &cookies[0]).await,
+        StatusCode::NO_CONTENT
+    );
+    for socket in sockets {
+        assert_eq!(closed(socket).await, Some(4401));
+    }
+    let _ = stream.bytes().await;
+    for cookie in &cookies {
+        assert!(!opens(&server, cookie).await);
+    }
+    assert!(opens(&server, &cookie_by_token(&server).await).await, "signs in again");
+}
+
+#[tokio::test]
+async fn a_new_password_ends_all_sign_ins_of_a_running_server() {
+    let home = Home::instant();
+    assert!(home.pipe_in(&["password"], "correct horse\n").0);
+    let server = home.start();
+    let cookie = cookie_by_token(&server).await;
+    let socket = socket_with(&server, &cookie).await;
+    assert!(opens(&server, &cookie).await);
+    assert!(home.pipe_in(&["password"], "another horse\n").0);
+    assert!(!opens(&server, &cookie).await, "from the next request on");
+    assert_eq!(closed(socket).await, Some(4401));
+    // The same one again does not bring it back.
+    assert!(home.pipe_in(&["password"], "correct horse\n").0);
+    assert!(!opens(&server, &cookie).await);
+}
+
+/// While the server is off, too.
+#[tokio::test]
+async fn a_new_token_or_password_ends_sign_ins_across_a_restart() {
+    for change in ["token", "password", "nothing"] {
+        let home = Home::instant();
+        let server = home.start();
+        let port = server.base.rsplit(':').next().unwrap().to_owned();
+        let cookie = cookie_by_token(&server).await;
+        server.stop();
+        let mut command = home.command();
+        command.env("CALLBOARD_LISTEN", format!("127.0.0.1:{port}"));
+        match change {
+            "token" => drop(command.env("CALLBOARD_TOKEN", "another token of the tests")),
+            "password" => assert!(home.pipe_in(&["password"], "correct horse\n").0),
+            _ => (),
+        }
+        let server = Server::start(command);
+        assert_eq!(opens(&server, &cookie).await, change == "nothing", "{change}");
+    }
+}
+
+/// As an address it is a page with a button, and changes nothing.
+#[tokio::test]
+async fn sign_out_can_be_opened_as_an_address() {
+    let home = Home::instant();
+    let server = home.start();
+    let cookie = cookie_by_token(&server).await;
+    let page = plain().get(format!("{}/sign-out", server.base)).header(COOKIE, &cookie);
+    let page = page.header("accept", "text/html").send().await.unwrap();
+    assert_eq!(page.status(), StatusCode::OK);
+    assert!(page.text().await.unwrap().contains("action=\"/sign-out\""));
+    assert!(opens(&server, &cookie).await);
+}
+
+#[tokio::test]
+async fn the_sign_in_page_speaks_of_the_password_where_there_is_one() {
+    let home = Home::instant();
+    let server = home.start();
+    let page = async || {
+        let answer = plain().get(format!("{}/", server.base)).send().await.unwrap();
+        answer.text().await.unwrap()
+    };
+    let without = page().await;
+    assert!(without.contains("the server printed") && without.contains("class=\"primary\""));
+    assert!(home.pipe_in(&["password"], "correct horse\n").0);
+    let with = page().await;
+    assert!(
+        with.contains("Enter the password, or use the token.") && !with.contains("role=\"alert\"")
+    );
+}
+
+#[test]
+fn a_password_is_asked_for_twice() {
+    let home = Home::instant();
+    let set = |first: &str, second: &str| {
+        // The password is read from the terminal that controls the process.
+        let mut command = std::process::Command::new("setsid");
+        home.prepare(&mut command);
+        command.args(["-c", "-w", env!("CARGO_BIN_EXE_callboard"), "password"]);
+        let mut terminal = Terminal::start(&mut command);
+        terminal.until("New password: ");
+        terminal.type_in(&format!("{first}\n"));
+        terminal.until("The same again: ");
+        terminal.type_in(&format!("{second}\n"));
+        terminal.end()
+    };
+    let (code, shown) = set("correct horse", "correct hores");
+    assert!(code != Some(0) && shown.contains("nothing was changed"), "{shown}");
+    assert!(!home.data().join("password").exists());
+    let (code, shown) = set("correct horse", "correct horse");
+    assert!(code == Some(0) && shown.contains("The password is set"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_second_host_is_refused() {
+    let home = Home::instant();
+    let server = home.start();
+    let host = server.base.strip_prefix("http://").unwrap();
+    for other in [host, "evil.example"] {
+        let request = format!(
+            "GET /api/sessions HTTP/1.1\r\nHost: {host}\r\nHost: {other}\r\nAuthorization: {BEARER}\r\n\
+             Connection: close\r\n\r\n"
+        );
+        let answer = raw(&server, request.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    }
+}
+
+/// A client that looks for the answer when it has sent everything gets it.
+#[tokio::test]
+async fn a_body_that_is_too_large_is_read_and_refused() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    let host = server.base.strip_prefix("http://").unwrap();
+    let body = vec![b'x'; 40 << 20];
+    let mut request = format!(
+        "POST /api/sessions/{session}/messages HTTP/1.1\r\nHost: {host}\r\nAuthorization: {BEARER}\r\n\
+         Connection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    request.extend(body);
+    let answer = raw(&server, &request).await;
+    assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("8 MiB"), "{answer}");
+}
+
+#[tokio::test]
+async fn half_a_letter_in_a_message_becomes_a_replacement_character() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    for (text, expected) in [
+        (r"a\ud800", "a\u{fffd}"),
+        (r"\udc00b", "\u{fffd}b"),
+        (r"\ud83d\ude00 \ud83d!", "\u{1f600} \u{fffd}!"),
+        (r"\\ud800", r"\ud800"),
+    ] {
+        let url = format!("{}/api/sessions/{session}/messages", server.base);
+        let request = plain().request(Method::POST, url).header("authorization", BEARER);
+        let answer = request.body(format!(r#"{{"text":"{text}"}}"#)).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::ACCEPTED, "{text}");
+        let log = server.log(&session).await;
+        let said = log.iter().any(|it| it.to_json().contains(&json!(expected).to_string()));
+        assert!(said, "{text}");
+    }
+}

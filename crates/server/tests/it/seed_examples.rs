@@ -1,0 +1,285 @@
+//! The JSON examples of the documents that the formats come from, imported as they stand: the page shows what the
+//! document says, and nothing is lost on the way out.
+
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::import::post;
+use crate::program::{Home, Server};
+
+/// Imports a file and gives the id of its session.
+async fn import(server: &Server, format: &str, file: &Value) -> String {
+    let (status, made) = post(server, &format!("format={format}"), file.to_string()).await;
+    assert_eq!(status, StatusCode::CREATED, "{format}: {made}");
+    made["id"].as_str().unwrap().to_owned()
+}
+
+async fn messages(server: &Server, session: &str, query: &str) -> Vec<Value> {
+    let page = server.get(&format!("/api/sessions/{session}/messages?{query}")).await;
+    page["messages"].as_array().unwrap().clone()
+}
+
+/// The conversation of a session's page, as HTML.
+async fn conversation(server: &Server, session: &str) -> String {
+    let (_, html) = server.get_bytes(&format!("/s/{session}")).await;
+    let html = String::from_utf8(html).unwrap();
+    let from = html.find("class=\"messages\"").expect("a list of messages");
+    let to = html[from..].find("class=\"foot\"").map_or(html.len(), |it| from + it);
+    html[from..to].to_owned()
+}
+
+/// Its words, without tags.
+fn words(html: &str) -> String {
+    let mut words = String::new();
+    let mut in_tag = false;
+    for letter in html.chars() {
+        match letter {
+            '<' => in_tag = true,
+            '>' => {
+                in_tag = false;
+                words.push(' ');
+            }
+            _ if in_tag => (),
+            _ => words.push(letter),
+        }
+    }
+    let words = words.replace("&#39;", "'").replace("&quot;", "\"").replace("&amp;", "&");
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn shows(html: &str, expected: &[&str]) {
+    let words = words(html);
+    for it in expected {
+        assert!(words.contains(it), "{it:?} is not in {words}");
+    }
+}
+
+fn contract_example() -> Value {
+    let example = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    json!([
+        { "id": "u1", "role": "user", "content": "Which programs are there?", "timestamp": "2026-01-16T10:04:59.000Z" },
+        example(include_str!("../../../formats/fixtures/contract/assistant.json")),
+        example(include_str!("../../../formats/fixtures/contract/tool.json")),
+        { "id": "msg_002", "role": "assistant", "content": "There are three.", "timestamp": "2026-01-16T10:05:01.500Z" },
+        example(include_str!("../../../formats/fixtures/contract/continuation.json")),
+    ])
+}
+
+#[tokio::test]
+async fn the_rendering_contracts_examples() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = import(&server, "contract", &contract_example()).await;
+
+    let html = conversation(&server, &session).await;
+    shows(
+        &html,
+        &[
+            "SearchEntities (250ms)",
+            "Args: query: 'dbplus', types: ['program']",
+            "Result: Found 3 entities",
+            "There are three.",
+            "Agent stopped: steps limit",
+        ],
+    );
+    assert!(!words(&html).contains("ended without a word"), "{}", words(&html));
+
+    let out = messages(&server, &session, "format=contract").await;
+    let roles: Vec<&str> = out.iter().map(|it| it["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant", "status"]);
+    let call = &out[1]["metadata"]["tool_calls"][0];
+    assert_eq!(call["id"], "call_abc123");
+    assert_eq!(call["args_summary"], "query: 'dbplus', types: ['program']");
+    let tool = &out[2];
+    assert_eq!(
+        (&tool["id"], &tool["content"]),
+        (&json!("tool_call_abc123"), &json!("Found 3 entities"))
+    );
+    assert_eq!(tool["metadata"]["tool_result"], json!({ "found": 3 }));
+    assert_eq!(tool["metadata"]["tool_duration_ms"], 250);
+    assert_eq!(out[4]["content"], "Agent stopped: steps_limit");
+    assert_eq!(out[4]["metadata"]["continuation"]["resolved_by"], "StepsLimit");
+}
+
+#[tokio::test]
+async fn a_tool_message_may_say_its_result_with_its_content_alone() {
+    let home = Home::instant();
+    let server = home.start();
+    let file = json!([
+        { "id": "a", "role": "assistant", "content": "", "metadata": { "tool_calls": [{ "id": "c1", "name": "Find" }] } },
+        { "id": "t", "role": "tool", "content": "Found 3 entities", "metadata": { "tool_call_id": "c1" } },
+    ]);
+    let session = import(&server, "contract", &file).await;
+    let out = messages(&server, &session, "format=contract").await;
+    assert_eq!(out[1]["content"], "Found 3 entities");
+    assert_eq!(out[1]["metadata"]["tool_result"], "Found 3 entities");
+    assert_eq!(out[1]["metadata"].get("tool_duration_ms"), None, "nobody measured it");
+    assert!(!conversation(&server, &session).await.contains("0ms"));
+}
+
+#[tokio::test]
+async fn results_are_found_by_name_where_there_are_no_ids() {
+    let home = Home::instant();
+    let server = home.start();
+    for (calls, results) in [
+        (json!([{ "name": "NoId", "args": { "a": 1 } }]), json!([{ "tool_name": "NoId" }])),
+        (
+            json!([{ "id": "c1", "name": "A" }, { "id": "c2", "name": "A" }, { "id": "c3", "name": "B" }]),
+            json!([{ "tool_name": "A" }, { "tool_name": "B" }, { "tool_name": "A" }]),
+        ),
+        (json!([{ "name": "NoId" }]), json!([{ "tool_name": "NoId", "tool_call_id": "late" }])),
+    ] {
+        let n_calls = calls.as_array().unwrap().len();
+        let mut file = vec![
+            json!({ "id": "a", "role": "assistant", "content": "", "metadata": { "tool_calls": calls } }),
+        ];
+        for (n, metadata) in results.as_array().unwrap().iter().enumerate() {
+            let mut metadata = metadata.clone();
+            metadata["tool_result"] = json!({ "n": n });
+            file.push(json!({ "id": format!("t{n}"), "role": "tool", "content": "", "metadata": metadata }));
+        }
+        let session = import(&server, "contract", &json!(file)).await;
+        let answer = messages(&server, &session, "format=callboard").await.remove(0);
+        let calls = answer["toolCalls"].as_array().unwrap();
+        assert_eq!(calls.len(), n_calls, "{answer}");
+        assert!(calls.iter().all(|it| it["status"] == "completed"), "{answer}");
+    }
+}
+
+/// Text and calls of one stored message: the text is the answer.
+#[tokio::test]
+async fn the_storage_format_of_tool_calls() {
+    let home = Home::instant();
+    let server = home.start();
+    let stored = r#"[{"id":"call_123","type":"function","function":{"name":"search","arguments":"{\"query\":\"weather\"}"}}]"#;
+    let file = |calls: &str| {
+        json!([
+            { "id": "u1", "role": "user", "content": "hi" },
+            { "id": "a1", "role": "assistant", "content": "Here you are.", "toolCalls": calls },
+        ])
+    };
+    let session = import(&server, "openai-stored", &file(stored)).await;
+    let html = conversation(&server, &session).await;
+    shows(&html, &["Here you are.", "\"name\": \"search\"", "\"query\": \"weather\""]);
+    assert!(html.contains("aria-label=\"Tool call: search\""));
+    let answer = messages(&server, &session, "format=callboard").await.remove(1);
+    assert_eq!(answer["content"], "Here you are.");
+    let out = messages(&server, &session, "format=openai-stored").await;
+    assert_eq!(out[1]["toolCalls"], stored);
+    assert_eq!(out[1]["content"], "Here you are.");
+
+    for raw in ["[{\"id\":\"call_1\",", "{\"id\":1}", "7", "[null]"] {
+        let session = import(&server, "openai-stored", &file(raw)).await;
+        let html = conversation(&server, &session).await;
+        shows(&html, &["Here you are.", "Tool calls:", raw]);
+        assert!(html.contains("tool-call-badge--fallback"), "{raw}");
+        let out = messages(&server, &session, "format=openai-stored").await;
+        assert_eq!(out[1]["toolCalls"], raw);
+    }
+}
+
+/// Database rows, with incomplete and rejected ones.
+#[tokio::test]
+async fn the_rows_of_the_weather_example() {
+    let home = Home::instant();
+    let server = home.start();
+    let rows: Value =
+        serde_json::from_str(include_str!("../../../formats/fixtures/ui_v4/weather.json")).unwrap();
+    let session = import(&server, "ui-v4", &rows).await;
+    let html = conversation(&server, &session).await;
+    shows(
+        &html,
+        &["I'll check the weather", "get_weather", "{temp: 20}", "The weather in Paris is 20°C"],
+    );
+    assert!(!words(&html).contains("0ms"), "{}", words(&html));
+    let out = messages(&server, &session, "format=ui-v4&order=desc").await;
+    let answer = out.iter().find(|it| it["role"] == "assistant").unwrap();
+    assert_eq!(answer["annotations"][0]["validated"], "not_required");
+    assert_eq!(answer["parts"][1]["toolInvocation"]["state"], "result");
+
+    let mut rejected = rows.clone();
+    rejected[1]["toolCalls"][0]["validated"] = json!(false);
+    let session = import(&server, "ui-v4", &rejected).await;
+    let answer = messages(&server, &session, "format=callboard").await.remove(1);
+    assert_eq!(answer["toolCalls"][0]["state"], "denied");
+    assert_eq!(answer["toolCalls"][0]["error"]["message"], "{temp: 20}");
+
+    let mut cut = rows.as_array().unwrap()[..2].to_vec();
+    cut[1]["isComplete"] = json!(false);
+    let session = import(&server, "ui-v4", &json!(cut)).await;
+    let answer = messages(&server, &session, "format=callboard").await.remove(1);
+    assert_eq!((&answer["status"], &answer["interrupted"]), (&json!("cancelled"), &json!(true)));
+    let html = conversation(&server, &session).await;
+    shows(
+        &html,
+        &["I'll check the weather", "Interrupted (it was not complete when it was imported)"],
+    );
+    assert!(!words(&html).contains("by you"));
+}
+
+/// The steps of the commentary document, as a stream and as a message that was kept.
+#[tokio::test]
+async fn the_steps_of_the_commentary_document() {
+    let home = Home::instant();
+    let server = home.start();
+    let events = json!([
+        { "type": "start-step" },
+        { "type": "text-delta", "text": "I'll search for your notes..." },
+        { "type": "tool-call", "toolCallId": "c1", "toolName": "search_notes", "input": { "query": "lamp" } },
+        { "type": "tool-result", "toolCallId": "c1", "output": { "notes": [1, 2, 3] } },
+        { "type": "finish-step" },
+        { "type": "start-step" },
+        { "type": "text-delta", "text": "Found 3 notes. Let me read the first one..." },
+        { "type": "tool-call", "toolCallId": "c2", "toolName": "get_note", "input": { "id": 1 } },
+        { "type": "tool-result", "toolCallId": "c2", "output": "The lamp." },
+        { "type": "finish-step" },
+        { "type": "start-step" },
+        { "type": "text-delta", "text": "Here's what I found: the lamp." },
+        { "type": "finish-step" },
+    ]);
+    let session = import(&server, "fullstream", &events).await;
+    let answer = messages(&server, &session, "format=callboard").await.remove(0);
+    assert_eq!(answer["content"], "Here's what I found: the lamp.");
+    assert_eq!(answer["toolCalls"][0]["commentary"], "I'll search for your notes...");
+    assert_eq!(answer["toolCalls"][0]["resultSummary"], "Found 3 notes");
+    assert_eq!(answer["toolCalls"][1]["commentary"], "Found 3 notes. Let me read the first one...");
+    assert_eq!(answer.get("durationMs"), None);
+    let html = conversation(&server, &session).await;
+    shows(
+        &html,
+        &["Used 2 tools", "I'll search for your notes...", "Here's what I found: the lamp."],
+    );
+
+    let file = json!([answer]);
+    let again = import(&server, "callboard", &file).await;
+    let again = messages(&server, &again, "format=callboard").await.remove(0);
+    for field in ["content", "toolCalls"] {
+        let name = |it: &Value| match field {
+            "content" => it[field].clone(),
+            _ => it[field].as_array().unwrap().iter().map(|it| it["commentary"].clone()).collect(),
+        };
+        assert_eq!(name(&again), name(&answer));
+    }
+}
+
+/// A client of the event log finds what the event types promise: arguments with the start of a call whose
+/// arguments are known, and one result with `ok` and either a result or an error.
+#[tokio::test]
+async fn the_events_of_the_chat_document() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = import(&server, "contract", &contract_example()).await;
+    let calls = json!([{ "id": "c1", "type": "function", "function": { "name": "search_web", "arguments": "{\"query\":\"weather\"}" } }]);
+    let stored = json!([{ "role": "assistant", "content": "", "toolCalls": calls }, { "role": "tool", "toolCallId": "c1", "content": "sunny" }]);
+    let other = import(&server, "openai-stored", &stored).await;
+    for (session, arguments) in [(&session, None), (&other, Some("{\"query\":\"weather\"}"))] {
+        let log = server.get(&format!("/api/sessions/{session}/events")).await;
+        let events = log["events"].as_array().unwrap().clone();
+        let of = |kind: &str| events.iter().find(|it| it["type"] == kind).unwrap().clone();
+        assert_eq!(of("tool_call_start").get("arguments").and_then(Value::as_str), arguments);
+        let result = of("tool_result");
+        assert_eq!(result["ok"], true);
+        assert!(result.get("result").is_some() && result.get("error").is_none());
+    }
+}
