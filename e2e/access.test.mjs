@@ -107,6 +107,8 @@ test("the JSON of a badge, which scrolls and is reached by keyboard", async (t) 
   assert.ok(await tip.evaluate((it) => it === document.activeElement), "it has the focus, and is still open");
   await page.keyboard.press("End");
   await page.waitForFunction(() => (document.querySelector(".tooltip")?.scrollTop ?? 0) > 100);
+  // The link to the call is the badge's, too.
+  await page.keyboard.press("Tab");
   await page.keyboard.press("Tab");
   await tip.waitFor({ state: "hidden" });
 });

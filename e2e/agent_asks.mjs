@@ -1,12 +1,12 @@
 // Agents that ask a person before they do something, or what to do.
 
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, realpathSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
 import { assertGoesOn, assertStopped } from "./agent_case.mjs";
 import { startStage } from "./agents.mjs";
-import { answered, assertSameAfterReload, openSession, say, seen } from "./drive.mjs";
+import { answered, assertSameAfterReload, card, openSession, say, seen } from "./drive.mjs";
 
 /** @typedef {import("./agent_case.mjs").Cases} Cases */
 
@@ -59,7 +59,7 @@ export const ASKS = {
     await talk.question("play:asking");
     await talk.post("cancel");
     const answer = await talk.answer();
-    assert.deepEqual(told(answer), ["commentary: I need a file.", "shell interrupted"]);
+    assert.deepEqual(told(answer), ["final: I need a file.", "shell interrupted"]);
     assertStopped(answer, "user_cancel");
     assert.deepEqual(readdirSync(talk.workspace), []);
     await assertGoesOn(talk, "play:asking", stage);
@@ -73,7 +73,7 @@ export const ASKS = {
     await own.callboard.restart();
     if (its.isProgram) {
       const answer = await talk.answer();
-      assert.deepEqual(told(answer), ["commentary: I need a file.", "shell interrupted"]);
+      assert.deepEqual(told(answer), ["final: I need a file.", "shell interrupted"]);
       assertStopped(answer, "restart");
       await assertGoesOn(talk, "play:asking", own);
     } else {
@@ -86,7 +86,7 @@ export const ASKS = {
     const talk = await open({ asks: true });
     const page = await openSession(t, browser, stage.callboard, talk.id);
     await say(page, "play:asking");
-    const sheet = page.getByRole("alertdialog");
+    const sheet = card(page);
     await sheet.getByText("touch asked.txt", { exact: true }).first().waitFor();
     await sheet.getByRole("button", { name: "Allow once" }).click();
     await answered(page);
@@ -103,7 +103,8 @@ export const ESCALATES = {
     writeFileSync(path.join(outside, "secret.txt"), "A secret.\n");
     const { call, options } = await talk.question("play:lookingOutside");
     assert.deepEqual(call.args, { command: "cat secret.txt", cwd: outside });
-    assert.equal(options.covers, `shell: cd ${outside} && cat secret.txt`);
+    const { calls } = JSON.parse(options.covers);
+    assert.deepEqual(calls, { command: { text: "cat secret.txt", options: { cwd: realpathSync(outside) } } });
     await talk.decide(call.id, { decision: "rejected" });
     assert.equal(told(await talk.answer())[1], "shell denied");
   },
@@ -128,11 +129,11 @@ export const CORRECTS = {
     const talk = await open({ asks: true });
     const page = await openSession(t, browser, stage.callboard, talk.id);
     await say(page, "play:asking");
-    const sheet = page.getByRole("alertdialog");
+    const sheet = card(page);
     const correct = sheet.getByRole("button", { name: "Deny with this correction" });
     await sheet.getByText("touch asked.txt", { exact: true }).first().waitFor();
     assert.equal(await correct.isVisible(), false);
-    await sheet.getByText("Correct the arguments").click();
+    await sheet.getByText("Suggest a correction").click();
     await sheet.getByRole("textbox", { name: "Arguments" }).fill('{ "command": "touch corrected.txt" }');
     assert.deepEqual(await seen(sheet.getByRole("button", { name: /allow/i })), [], "what is corrected is not what would run");
     await correct.click();
@@ -150,7 +151,7 @@ export const FORMS = {
     const talk = await open({ asks: true });
     const page = await openSession(t, browser, stage.callboard, talk.id);
     await say(page, "play:choosing");
-    const sheet = page.getByRole("alertdialog");
+    const sheet = card(page);
     const question = (/** @type {string} */ name) => sheet.getByRole("group", { name });
     await question("Which colour?").getByRole("radio", { name: "Blue" }).check();
     await sheet.getByRole("button", { name: "Answer", exact: true }).click();
@@ -172,8 +173,7 @@ export const FORMS = {
       "AskUserQuestion succeeded",
       "final: As you wish.",
     ]);
-    await page.locator(".activity > summary").click();
-    assert.match(await page.locator(".decision").innerText(), /Answered by user:\s+Which colour\? Blue/);
+    assert.match(await page.locator(".decision").innerText(), /You answered\s+Which colour\? Blue/);
     await assertSameAfterReload(page);
   },
 
@@ -181,11 +181,10 @@ export const FORMS = {
     const talk = await open({ asks: true });
     const page = await openSession(t, browser, stage.callboard, talk.id);
     await say(page, "play:choosing");
-    const sheet = page.getByRole("alertdialog");
-    const refuse = sheet.getByRole("button", { name: "Do not answer" });
-    await refuse.click();
-    await sheet.getByRole("textbox", { name: "Why not" }).fill("Choose yourself.");
-    await refuse.click();
+    const sheet = card(page);
+    await sheet.getByText("Add a reason").click();
+    await sheet.getByRole("textbox", { name: "Reason (optional)" }).fill("Choose yourself.");
+    await sheet.getByRole("button", { name: "Skip" }).click();
     await answered(page);
     const { messages } = await stage.callboard.api(`sessions/${talk.id}/messages`);
     assert.equal(told(messages.at(-1))[1], "AskUserQuestion denied");
@@ -197,7 +196,7 @@ export const FORMS = {
     await talk.question("play:choosing");
     await talk.post("cancel");
     const answer = await talk.answer();
-    assert.deepEqual(told(answer), ["commentary: I have to know.", "AskUserQuestion interrupted"]);
+    assert.deepEqual(told(answer), ["final: I have to know.", "AskUserQuestion interrupted"]);
     assertStopped(answer, "user_cancel");
   },
 };

@@ -31,7 +31,7 @@ export const STOPS = {
     const program = HEEDS_INTERRUPTS.includes(stage.kind) ? await programOf(talk) : undefined;
     await talk.post("cancel");
     const answer = await talk.answer();
-    assert.deepEqual(told(answer).map(withoutOutput), ["commentary: This never ends.", "shell interrupted"]);
+    assert.deepEqual(told(answer).map(withoutOutput), ["final: This never ends.", "shell interrupted"]);
     assert.equal(answer.toolCalls[0].error.code, "tool_interrupted");
     assertStopped(answer, "user_cancel");
     const left = (await talk.processes()).filter((it) => it.command.includes("tail"));
@@ -69,7 +69,7 @@ export const STOPS = {
     await own.callboard.kill();
     await own.callboard.restart();
     const answer = await talk.answer();
-    assert.deepEqual(told(answer).map(withoutOutput), ["commentary: This never ends.", "shell interrupted"]);
+    assert.deepEqual(told(answer).map(withoutOutput), ["final: This never ends.", "shell interrupted"]);
     assertStopped(answer, "restart");
     await assertGoesOn(talk, "play:forever", own);
     const survivors = (await talk.processes()).filter((it) => before.includes(it.pid));
@@ -109,7 +109,7 @@ export const PROGRAM_STOPS = {
     await talk.runs("play:forever", "tail");
     await killProgram(talk);
     const answer = await talk.answer();
-    assert.deepEqual(told(answer).map(withoutOutput), ["commentary: This never ends.", "shell interrupted"]);
+    assert.deepEqual(told(answer).map(withoutOutput), ["final: This never ends.", "shell interrupted"]);
     assert.deepEqual([answer.status, answer.error.code], ["failed", "agent_exited"]);
     assert.deepEqual(await talk.processes(), []);
     await assertGoesOn(talk, "play:forever", stage);

@@ -113,13 +113,13 @@ const OF_PROGRAMS = {
     await answered(page);
     await page.locator(".bubble").hover();
     await page.getByRole("button", { name: "Edit and send again" }).click();
-    const words = `Sending this replaces all that came after it. ${its.name} still remembers what it replaces.`;
+    const words = `Editing: everything after this message will be replaced. ${its.name} still remembers what it replaces.`;
     await page.locator("#editing").getByText(words).waitFor();
     await field(page).fill("play:recall");
     await page.keyboard.press("Enter");
     await page.getByText("I remember all of it.").waitFor();
     assert.ok(stage.models.asked("recall").at(-1)?.includes("play:hello"));
-    await page.getByText("2 messages replaced by what follows").waitFor();
+    await page.getByText("2 earlier messages (replaced)").waitFor();
     await answered(page);
   },
 

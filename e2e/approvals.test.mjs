@@ -7,19 +7,20 @@ import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
 import { startCallboard, until } from "./callboard.mjs";
-import { LOOKS, answered, field, hasRead, openSession, say, seen, sessionOf, setRoot } from "./drive.mjs";
+import { LOOKS, answered, card, field, openSession, say, seen, sessionOf, setRoot } from "./drive.mjs";
 import { openDrawn, useGallery } from "./gallery.mjs";
 
 const browser = useBrowser();
 const gallery = useGallery();
 
 const ROUTE = "POST /api/sessions/approval/calls/r1.1/approval";
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
-/** @param {any} t */
-async function open(t) {
-  const page = await browser.newPage(t);
+/** @param {any} t @param {object} [options] */
+async function open(t, options) {
+  const page = await browser.newPage(t, options);
   const drawn = await openDrawn(page, "approval", gallery.html("approval"));
-  return { page, sheet: page.getByRole("alertdialog"), ...drawn };
+  return { page, asks: card(page), ...drawn };
 }
 
 /** What the page asks of the server for this. @param {{asked: any[]}} opened @param {() => Promise<void>} act */
@@ -29,86 +30,126 @@ async function answer({ asked }, act) {
   return asked;
 }
 
+/** Waits until the page has taken in all that was pressed. @param {import("playwright-core").Page} page */
+const settled = (page) => page.evaluate(() => new Promise((resume) => requestAnimationFrame(() => setTimeout(resume))));
+
+/** @param {import("playwright-core").Page} page */
+const focused = (page) => page.evaluate(() => document.activeElement?.id || document.activeElement?.tagName);
+
 for (const [key, scope, name] of [
   ["1", "once", "Allow once"],
   ["2", "session", "Allow for this session"],
-  ["3", "always", "Always allow"],
 ]) {
-  test(`${name}: by click and by the key ${key}`, async (t) => {
+  test(`${name}: by click and by the key ${key} in the card`, async (t) => {
     const expected = [{ what: ROUTE, body: { decision: "accepted", scope } }];
     const clicked = await open(t);
-    const click = () => clicked.sheet.getByRole("button", { name }).click();
+    const click = () => clicked.asks.getByRole("button", { name }).click();
     assert.deepEqual(await answer(clicked, click), expected);
     const pressed = await open(t);
+    await pressed.page.keyboard.press("Alt+a");
     assert.deepEqual(await answer(pressed, () => pressed.page.keyboard.press(key)), expected);
   });
 }
 
-test("the arguments can be changed before it is allowed", async (t) => {
+test("always takes two steps, and can be left after the first", async (t) => {
+  for (const how of ["click", "key"]) {
+    const opened = await open(t);
+    const { page, asks, asked } = opened;
+    const first = async () => {
+      if (how === "click") return asks.getByRole("button", { name: "Always…" }).click();
+      await page.keyboard.press("Alt+a");
+      return page.keyboard.press("3");
+    };
+    const sure = asks.getByRole("button", { name: "Yes, always allow" });
+    await first();
+    await sure.waitFor();
+    assert.match((await seen(asks.locator(".always")))[0] ?? "", /in every session, never ask again about/);
+    await page.keyboard.press("3");
+    await page.keyboard.press("Escape");
+    await sure.waitFor({ state: "hidden" });
+    assert.deepEqual(asked, [], how);
+    await first();
+    const confirm = () => (how === "click" ? sure.click() : page.keyboard.press("Enter"));
+    assert.deepEqual(await answer(opened, confirm), [{ what: ROUTE, body: { decision: "accepted", scope: "always" } }]);
+  }
+});
+
+test("the arguments can be changed before it is allowed, and what is wrong with them stands in the card", async (t) => {
   const opened = await open(t);
-  await opened.sheet.getByText("Change the arguments").click();
-  const edited = opened.sheet.getByRole("textbox", { name: "Arguments" });
+  await opened.asks.getByText("Edit before running").click();
+  const edited = opened.asks.getByRole("textbox", { name: "Arguments" });
   assert.equal(await edited.inputValue(), '{\n  "command": "rm -r build"\n}');
+  await edited.fill('{"command": "rm -r build/tmp');
+  const allow = () => opened.asks.getByRole("button", { name: "Allow once" }).click();
+  await allow();
+  await opened.asks.getByRole("alert").getByText(/not valid JSON/).waitFor();
+  assert.deepEqual(opened.asked, []);
   await edited.fill('{"command": "rm -r build/tmp"}');
   // Digits that are written are no answer.
   await edited.press("End");
   await edited.press("1");
   await edited.press("Backspace");
-  const allow = () => opened.sheet.getByRole("button", { name: "Allow once" }).click();
   const body = { decision: "accepted", scope: "once", arguments: '{"command": "rm -r build/tmp"}' };
   assert.deepEqual(await answer(opened, allow), [{ what: ROUTE, body }]);
 });
 
-test("deny with a note, by click and by the key N", async (t) => {
-  const body = { decision: "rejected", feedback: "Not now." };
-  for (const how of ["click", "key"]) {
+test("deny is one click or one key, and a reason is optional", async (t) => {
+  for (const how of ["click", "key", "reason", "reason and Enter"]) {
     const opened = await open(t);
-    const deny = opened.sheet.getByRole("button", { name: "Deny" });
-    if (how === "click") await deny.click();
-    else await opened.page.keyboard.press("n");
-    const note = opened.sheet.getByRole("textbox", { name: "Why not" });
-    await note.waitFor();
-    assert.ok(await note.evaluate((it) => it === document.activeElement), "the note has the focus");
-    await opened.page.keyboard.type("Not now.");
-    const send = () => (how === "click" ? deny.click() : opened.page.keyboard.press("Enter"));
-    assert.deepEqual(await answer(opened, send), [{ what: ROUTE, body }], how);
+    const { page, asks } = opened;
+    const deny = asks.getByRole("button", { name: "Deny" });
+    if (how === "key") await page.keyboard.press("Alt+a");
+    if (how.startsWith("reason")) {
+      await asks.getByText("Add a reason").click();
+      await asks.getByRole("textbox", { name: "Reason (optional)" }).fill("Not now.");
+    }
+    const act = () => (how === "key" ? page.keyboard.press("n") : how.endsWith("Enter") ? page.keyboard.press("Enter") : deny.click());
+    const feedback = how.startsWith("reason") ? { feedback: "Not now." } : {};
+    assert.deepEqual(await answer(opened, act), [{ what: ROUTE, body: { decision: "rejected", ...feedback } }], how);
   }
 });
 
 test("with a running agent: what was allowed runs, as it was changed, and what was denied does not", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
-  const sheet = page.getByRole("alertdialog");
+  const asks = card(page);
   const made = async () => (await readdir(callboard.workspace)).sort();
   /** @param {string} command @param {() => Promise<void>} decide */
   const ask = async (command, decide) => {
     const count = await page.locator('.messages > .message[data-role="assistant"]').count();
     await say(page, `run ${command}`);
-    await hasRead(page);
+    await asks.waitFor();
     assert.ok(!(await made()).includes(command.split(" ")[1] ?? ""), "nothing runs unasked");
     await decide();
     await answered(page, count + 1);
-    await sheet.waitFor({ state: "detached" });
+    await asks.waitFor({ state: "detached" });
   };
-  await ask("touch allowed", () => sheet.getByRole("button", { name: "Allow once" }).click());
+  await ask("touch allowed", () => asks.getByRole("button", { name: "Allow once" }).click());
   assert.deepEqual(await made(), ["allowed"]);
   await ask("touch proposed", async () => {
-    await sheet.getByText("Change the arguments").click();
-    await sheet.getByRole("textbox", { name: "Arguments" }).fill('{"command": "touch changed"}');
-    await sheet.getByRole("button", { name: "Allow once" }).click();
+    await asks.getByText("Edit before running").click();
+    const edited = asks.getByRole("textbox", { name: "Arguments" });
+    await edited.fill('{"order": "touch changed"}');
+    await asks.getByRole("button", { name: "Allow once" }).click();
+    const fault = asks.getByRole("alert");
+    await fault.getByText(/do not fit/).waitFor();
+    assert.doesNotMatch(await fault.innerText(), /Send shell one JSON object/);
+    await edited.fill('{"command": "touch changed"}');
+    await asks.getByRole("button", { name: "Allow once" }).click();
   });
   assert.deepEqual(await made(), ["allowed", "changed"]);
   await ask("touch denied", async () => {
-    await page.keyboard.press("n");
+    await asks.getByText("Add a reason").click();
+    await page.keyboard.press("Tab");
     await page.keyboard.type("Not here.");
     await page.keyboard.press("Enter");
   });
   assert.deepEqual(await made(), ["allowed", "changed"]);
   await setRoot(page, { toolDisplay: "timeline" });
   const decisions = await seen(page.locator(".decision"));
-  assert.match(decisions[0] ?? "", /^Allowed by user/);
-  assert.match(decisions[1] ?? "", /^Allowed by user with changed arguments/);
-  assert.match(decisions[2] ?? "", /^Denied by user: “Not here\.”/);
+  assert.match(decisions[0] ?? "", /^You allowed this$/);
+  assert.match(decisions[1] ?? "", /^You allowed this with other arguments/);
+  assert.match(decisions[2] ?? "", /^You denied this: “Not here\.”/);
   const { messages } = await callboard.api(`sessions/${sessionOf(page)}/messages`);
   const calls = messages.flatMap((/** @type {any} */ it) => it.toolCalls ?? []);
   assert.deepEqual(
@@ -121,24 +162,36 @@ test("with a running agent: what was allowed runs, as it was changed, and what w
   );
 });
 
-test("deny without a note", async (t) => {
-  const opened = await open(t);
-  const deny = opened.sheet.getByRole("button", { name: "Deny" });
-  await deny.click();
-  assert.deepEqual(await answer(opened, () => deny.click()), [{ what: ROUTE, body: { decision: "rejected" } }]);
-});
+for (const [where, options] of Object.entries({ "": {}, ", on a phone": PHONE })) {
+  test(`there is one card, above the composer, and the block points to it, in every look${where}`, async (t) => {
+    const { page, asks } = await open(t, options);
+    for (const look of LOOKS) {
+      await setRoot(page, { toolDisplay: look });
+      const shown = await seen(asks);
+      assert.equal(shown.length, 1);
+      assert.match(shown[0] ?? "", /^Run a command in lighthouse\/ .*rm -r build.*takes 4 GB.*Press Esc twice to stop the run/);
+      assert.deepEqual(await seen(page.locator(".tool-block .approval")), ["Waiting for your decision Show"], look);
+      assert.ok(await field(page).isVisible(), look);
+      assert.equal(await page.getByRole("button", { name: "Allow once" }).count(), 1, look);
+    }
+    await setRoot(page, { toolDisplay: "widget", showToolCalls: "false" });
+    assert.equal((await seen(page.locator(".tool-block .approval"))).length, 1, "also without calls");
+    await page.locator(".approval").getByRole("button", { name: "Show" }).click();
+    assert.ok(await asks.evaluate((it) => it === document.activeElement));
+  });
+}
 
-test("what will run, and why, stands in place of the composer and in its block, in every look", async (t) => {
-  const { page, sheet } = await open(t);
-  for (const look of LOOKS) {
-    await setRoot(page, { toolDisplay: look });
-    const [asked] = await seen(sheet);
-    assert.match(asked ?? "", /Waiting for you: shell .*rm -r build.*takes 4 GB/);
-    assert.equal((await seen(page.locator(".tool-block .approval"))).length, 1, look);
-    assert.ok(!(await field(page).isVisible()), look);
-  }
-  await setRoot(page, { toolDisplay: "widget", showToolCalls: "false" });
-  assert.equal((await seen(page.locator(".tool-block .approval"))).length, 1, "also without calls");
+test("with a question open one can write, queue and attach", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard);
+  await say(page, "run touch made");
+  await card(page).waitFor();
+  await page.locator("#attach").setInputFiles({ name: "a.txt", mimeType: "text/plain", buffer: Buffer.from("hello") });
+  await page.locator("#files button").waitFor();
+  await say(page, "and then say hello");
+  await page.locator(".queued .bubble", { hasText: "and then say hello" }).waitFor();
+  assert.ok(await card(page).isVisible());
+  assert.deepEqual(await readdir(callboard.workspace), []);
 });
 
 test("the tab and the list say that a session waits, until it does not", async (t) => {
@@ -147,47 +200,36 @@ test("the tab and the list say that a session waits, until it does not", async (
   const line = page.locator("#sessions-approval");
   assert.match(await line.innerText(), /waiting for you/);
 
-  const other = await browser.newPage(t);
+  const other = await browser.newPage(t, PHONE);
   const { say } = await openDrawn(other, "decided", gallery.html("decided"));
   assert.equal(await other.title(), "(!) Approvals that were decided · Callboard");
+  const menu = other.getByRole("button", { name: "Sessions, 1 waiting for you" });
+  assert.equal(await menu.evaluate((it) => getComputedStyle(it, "::after").content), '"1"');
+  assert.equal(await menu.getAttribute("data-waiting"), "1");
   say({ type: "session_deleted", id: "approval" });
   say({ type: "patch", sessions: true, ops: [] });
   await other.waitForFunction(() => document.title === "Approvals that were decided · Callboard");
+  await other.getByRole("button", { name: "Sessions", exact: true }).waitFor();
 });
 
-test("a question comes and goes live, and its answer stays with the call", async (t) => {
+test("a question comes and goes live, the composer stays, and the answer stays with the call", async (t) => {
   const page = await browser.newPage(t);
   const { first, patches } = gallery.replay("decided");
   const { patch } = await openDrawn(page, "decided", first);
-  const sheet = page.getByRole("alertdialog");
   /** @type {number[]} */
   const shown = [];
   for (const step of patches) {
     await patch(step);
-    const count = await sheet.count();
+    const count = await card(page).count();
     if (shown.at(-1) !== count) shown.push(count);
-    assert.equal(await field(page).isVisible(), count === 0, `the composer at ${step.seq}`);
+    assert.ok(await field(page).isVisible(), `the composer at ${step.seq}`);
   }
   assert.deepEqual(shown, [0, 1, 0, 1, 0, 1, 0]);
   await setRoot(page, { toolDisplay: "timeline" });
   const decisions = await seen(page.locator(".decision"));
-  assert.match(decisions[0] ?? "", /^Allowed for this session by user with changed arguments/);
-  assert.match(decisions[1] ?? "", /^Denied by user: “Not in this folder\.”/);
+  assert.match(decisions[0] ?? "", /^You allowed this for this session with other arguments/);
+  assert.match(decisions[1] ?? "", /^You denied this: “Not in this folder\.”/);
   assert.match(decisions[2] ?? "", /^Nobody answered in time/);
-});
-
-test("whoever is writing when a question comes does not answer it by writing", async (t) => {
-  const page = await browser.newPage(t);
-  const { first, patches } = gallery.replay("approval");
-  const { patch, asked } = await openDrawn(page, "approval", first);
-  for (const step of patches.slice(0, -1)) await patch(step);
-  await field(page).focus();
-  await page.keyboard.type("item ");
-  for (const step of patches.slice(-1)) await patch(step);
-  await page.getByRole("alertdialog").waitFor();
-  await page.keyboard.type("123 n");
-  assert.equal(await field(page).inputValue(), "item 123 n");
-  assert.deepEqual(asked, []);
 });
 
 /** A session that has asked twice, and the patch with which the second question comes. @param {any} t */
@@ -195,9 +237,8 @@ async function openTwice(t) {
   const page = await browser.newPage(t);
   const { first, patches } = gallery.replay("decided");
   const drawn = await openDrawn(page, "decided", first);
-  const shown = patches.filter(({ ops }) => ops?.some(([, , html]) => String(html).includes("alertdialog")));
+  const shown = patches.filter(({ ops }) => ops?.some(([, , html]) => String(html).includes('class="card"')));
   for (const step of patches.filter(({ seq }) => seq <= (shown[0]?.seq ?? 0))) await drawn.patch(step);
-  await hasRead(page);
   const next = patches.filter(({ seq }) => seq > (shown[0]?.seq ?? 0) && seq <= (shown[1]?.seq ?? 0));
   return { page, next, ...drawn };
 }
@@ -205,33 +246,37 @@ async function openTwice(t) {
 test("a key that is pressed twice or held, or a double click, answers one question and not the next", async (t) => {
   for (const how of ["twice", "held", "click"]) {
     const { page, next, patch, asked } = await openTwice(t);
-    const allow = page.getByRole("alertdialog").getByRole("button", { name: "Allow once" });
+    const allow = card(page).getByRole("button", { name: "Allow once" });
     const at = await allow.boundingBox();
-    const act = async () => {
-      if (how === "click") await page.mouse.click((at?.x ?? 0) + 5, (at?.y ?? 0) + 5);
-      else if (how === "twice") await page.keyboard.press("1");
+    const press = async (/** @type {number} */ clickCount) => {
+      if (how === "click") {
+        await page.mouse.move((at?.x ?? 0) + 5, (at?.y ?? 0) + 5);
+        await page.mouse.down({ clickCount });
+        await page.mouse.up({ clickCount });
+      } else if (how === "twice") await page.keyboard.press("1");
       else await page.keyboard.down("1");
     };
-    await act();
+    if (how !== "click") await page.keyboard.press("Alt+a");
+    await press(1);
     await until(async () => asked.length > 0);
     for (const step of next) await patch(step);
-    await act();
-    await page.waitForFunction(() => !document.body.matches(".just-asked"));
-    if (how === "held") await act();
+    await press(2);
+    await settled(page);
     assert.equal(asked.length, 1, how);
     await page.keyboard.up("1");
+    // A deliberate decision has no delay.
+    await page.keyboard.press("Alt+a");
     await page.keyboard.press("1");
     await until(async () => asked.length === 2);
   }
 });
 
-test("what is changed in the block counts where it is allowed in the sheet, and stays when all is drawn again", async (t) => {
+test("what was changed and written in a card stays when all is drawn again", async (t) => {
   const opened = await open(t);
-  const block = opened.page.locator(".approval");
-  await block.getByText("Change the arguments").click();
-  await block.locator(".edited").fill('{"command": "true"}');
-  await opened.sheet.getByRole("button", { name: "Deny" }).click();
-  await opened.sheet.getByRole("textbox", { name: "Why not" }).fill("Perhaps");
+  await opened.asks.getByText("Edit before running").click();
+  await opened.asks.locator(".edited").fill('{"command": "true"}');
+  await opened.asks.getByText("Add a reason").click();
+  await opened.asks.getByRole("textbox", { name: "Reason (optional)" }).fill("Perhaps");
   const html = await opened.page.evaluate(async () => (await fetch(location.href)).text());
   const parts = await opened.page.evaluate((html) => {
     const page = new DOMParser().parseFromString(html, "text/html");
@@ -242,10 +287,9 @@ test("what is changed in the block counts where it is allowed in the sheet, and 
   }, html);
   opened.say({ type: "patch", sessionId: "approval", seq: 1000, ops: parts });
   await opened.page.waitForFunction(() => document.body.dataset.head === "1000");
-  assert.equal(await block.locator(".edited").inputValue(), '{"command": "true"}');
-  assert.ok(await block.locator(".edited").isVisible());
-  assert.equal(await opened.sheet.getByRole("textbox", { name: "Why not" }).inputValue(), "Perhaps");
-  const allow = () => opened.sheet.getByRole("button", { name: "Allow once" }).click();
+  assert.equal(await opened.asks.locator(".edited").inputValue(), '{"command": "true"}');
+  assert.equal(await opened.asks.getByRole("textbox", { name: "Reason (optional)" }).inputValue(), "Perhaps");
+  const allow = () => opened.asks.getByRole("button", { name: "Allow once" }).click();
   const body = { decision: "accepted", scope: "once", arguments: '{"command": "true"}' };
   assert.deepEqual(await answer(opened, allow), [{ what: ROUTE, body }]);
 });
@@ -255,8 +299,163 @@ test("the agent can be stopped while it asks, and who does not see the question 
   const { first, patches } = gallery.replay("approval");
   const { patch, asked } = await openDrawn(page, "approval", first);
   for (const step of patches) await patch(step);
-  assert.match((await page.locator("#announcer").textContent()) ?? "", /The agent asks: .*Waiting for you: shell/);
-  await page.getByRole("button", { name: "Stop the agent" }).click();
+  assert.match((await page.locator("#announcer").textContent()) ?? "", /The agent asks: Run a command in lighthouse/);
+  await page.getByRole("button", { name: "Stop", exact: true }).click();
   await until(async () => asked.length > 0);
   assert.deepEqual(asked.map(({ what }) => what), ["POST /api/sessions/approval/cancel"]);
+});
+
+test("one Escape does nothing to a run that asks; two without a key between stop it", async (t) => {
+  const { page, asked } = await open(t);
+  await page.keyboard.press("Escape");
+  await page.getByText("Press Esc again to stop the run").waitFor();
+  await page.keyboard.press("a");
+  await page.keyboard.press("Escape");
+  await settled(page);
+  assert.deepEqual(asked, [], "another key was between");
+  await page.keyboard.press("Escape");
+  await until(async () => asked.length > 0);
+  assert.deepEqual(asked.map(({ what }) => what), ["POST /api/sessions/approval/cancel"]);
+  assert.equal(await field(page).inputValue(), "a");
+});
+
+test("only the person's own act brings focus into the card", async (t) => {
+  const { page, asks, asked } = await open(t);
+  const isIn = () => asks.evaluate((it) => it.contains(document.activeElement));
+  assert.ok(!(await isIn()), "not when it comes");
+  await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement)?.blur());
+  await page.keyboard.type("123n?/go");
+  assert.equal(await field(page).inputValue(), "123n?/go");
+  assert.deepEqual(asked, []);
+  await page.keyboard.press("Alt+a");
+  assert.ok(await isIn(), "by its shortcut");
+  await page.keyboard.type("hello n");
+  assert.equal(await field(page).inputValue(), "123n?/gohello n", "other letters go to the composer");
+  await asks.getByRole("heading").click();
+  assert.ok(await isIn(), "by a click");
+  await page.keyboard.press("?");
+  assert.equal(await page.getByRole("dialog", { name: "Keyboard shortcuts" }).count(), 0);
+  await page.keyboard.press("Shift+Tab");
+});
+
+test("of several questions one is shown, with the way to the next", async (t) => {
+  const page = await browser.newPage(t);
+  await openDrawn(page, "approval", gallery.html("approval"));
+  await page.evaluate(() => {
+    const dock = document.querySelector(".dock");
+    const first = dock?.querySelector(".card");
+    for (const name of ["second", "third"]) {
+      const copy = /** @type {HTMLElement} */ (first?.cloneNode(true));
+      copy.id = name;
+      copy.dataset.callId = name;
+      dock?.append(copy);
+    }
+    for (const it of dock?.querySelectorAll(".card-head") ?? []) {
+      const next = document.createElement("button");
+      next.dataset.action = "next-card";
+      next.textContent = "Next";
+      it.append(next);
+    }
+  });
+  const shown = () => card(page).evaluateAll((all) => all.map((it) => it.dataset.callId));
+  /** @type {any[]} */
+  const seenCards = [];
+  for (let idx = 0; idx < 4; idx += 1) {
+    seenCards.push(...(await shown()));
+    await card(page).getByRole("button", { name: "Next" }).click();
+  }
+  assert.deepEqual(seenCards, ["r1.1", "second", "third", "r1.1"]);
+});
+
+for (const [name, viewport] of Object.entries({
+  "320x568": { width: 320, height: 568 },
+  "390x844": { width: 390, height: 844 },
+  "640x430": { width: 640, height: 430 },
+  "844x390": { width: 844, height: 390 },
+  "1280x800": { width: 1280, height: 800 },
+})) {
+  test(`a card fits its screen with composer, buttons and scope in view: ${name}`, async (t) => {
+    const callboard = await startCallboard(t);
+    const page = await openSession(t, browser, callboard, "", { viewport });
+    const content = Array.from({ length: 400 }, (_, idx) => `step ${idx}`).join(" ");
+    await say(page, `write ${content} and the end to long.txt`);
+    await card(page).waitFor();
+    assert.match(await card(page).innerText(), /Create long\.txt.*step 0 .*hidden · Show all.*the end/s);
+    const screen = await page.evaluate(() => {
+      const box = (/** @type {string} */ selector) => {
+        const it = document.querySelector(selector)?.getBoundingClientRect();
+        return { top: it?.top ?? NaN, bottom: it?.bottom ?? NaN, left: it?.left ?? NaN, right: it?.right ?? NaN };
+      };
+      const dock = box(".dock");
+      const buttons = [...document.querySelectorAll(".card .buttons button, .card .covers")]
+        .filter((it) => it.checkVisibility())
+        .map((it) => it.getBoundingClientRect())
+        .map(({ top, bottom, left, right }) => ({ top, bottom, left, right }));
+      const saysMore = getComputedStyle(document.querySelector(".decide") ?? document.body, "::before").content;
+      const scroller = document.querySelector(".dock");
+      const isCut = !!scroller && scroller.scrollHeight > scroller.clientHeight + 8;
+      return { dock, buttons, saysMore, isCut, composer: box("#composer"), width: document.documentElement.scrollWidth };
+    });
+    const { dock, buttons, composer } = screen;
+    assert.ok(screen.width <= viewport.width, "no sideways scrolling");
+    assert.ok(dock.top >= 0 && dock.bottom <= composer.top, JSON.stringify(screen));
+    assert.ok(composer.bottom <= viewport.height, JSON.stringify(screen));
+    assert.ok(buttons.length >= 4);
+    for (const it of buttons) {
+      assert.ok(it.top >= dock.top && it.bottom <= dock.bottom && it.left >= 0 && it.right <= viewport.width, JSON.stringify(screen));
+    }
+    assert.equal(screen.saysMore.includes("Scroll to see the rest"), screen.isCut);
+    await card(page).getByRole("link", { name: "Show all" }).first().click();
+    await card(page).getByText("step 220").first().waitFor();
+  });
+}
+
+test("a queued message is edited with Save and Cancel, and focus stays near", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard);
+  await say(page, "run touch made");
+  await card(page).waitFor();
+  for (const text of ["first", "second"]) await say(page, text);
+  const queued = page.locator(".queued", { hasText: "first" });
+  const rewrite = async () => {
+    await queued.getByText("Edit", { exact: true }).click();
+    await page.waitForFunction(() => document.activeElement?.matches(".queued textarea"));
+    await page.keyboard.type(" changed");
+  };
+  await rewrite();
+  await page.locator(".queued").getByRole("button", { name: "Cancel" }).filter({ visible: true }).click();
+  assert.equal(await queued.locator(".bubble").innerText(), "first");
+  assert.notEqual(await focused(page), "BODY");
+  await rewrite();
+  await page.keyboard.press("Enter");
+  await page.locator(".queued .bubble", { hasText: "first changed" }).waitFor();
+  assert.notEqual(await focused(page), "BODY");
+  for (const left of [1, 0]) {
+    await page.locator(".queued").first().getByRole("button", { name: "Remove" }).click();
+    await until(async () => (await page.locator(".queued").count()) === left);
+    assert.notEqual(await focused(page), "BODY");
+  }
+});
+
+test("for ten seconds what was allowed for more than once can be taken back", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard);
+  const asks = card(page);
+  for (const [idx, scope] of /** @type {const} */ (["session", "always"]).entries()) {
+    await say(page, `run touch ${scope}`);
+    if (scope === "session") await asks.getByRole("button", { name: "Allow for this session" }).click();
+    else {
+      await asks.getByRole("button", { name: "Always…" }).click();
+      await asks.getByRole("button", { name: "Yes, always allow" }).click();
+    }
+    await page.locator("#status").getByRole("button", { name: "Undo" }).click();
+    await page.locator("#status").waitFor({ state: "hidden" });
+    await answered(page, 2 * idx + 1);
+    await say(page, `run touch ${scope}`);
+    await asks.waitFor();
+    await asks.getByRole("button", { name: "Deny" }).click();
+    await answered(page, 2 * idx + 2);
+    assert.equal(await page.locator("#status").getByRole("button", { name: "Undo" }).count(), 0, "once and deny are final");
+  }
+  assert.deepEqual((await callboard.api("grants")).grants, []);
 });

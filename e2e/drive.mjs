@@ -27,11 +27,15 @@ export function field(page) {
   return page.getByRole("textbox", { name: "Message" });
 }
 
-/** Sends with the Enter key, and waits until the server has it. @param {Page} page @param {string} text */
+/**
+ * Sends with the Enter key, or where that makes a new line with the button, and waits until the server has it.
+ * @param {Page} page @param {string} text
+ */
 export async function say(page, text) {
   const sent = page.waitForResponse((it) => it.url().endsWith("/messages"));
   await field(page).fill(text);
-  await page.keyboard.press("Enter");
+  if (await page.evaluate(() => matchMedia("(pointer: coarse)").matches)) await page.locator("#send").click();
+  else await page.keyboard.press("Enter");
   assert.equal((await sent).status(), 202);
 }
 
@@ -59,9 +63,9 @@ export async function assertSameAfterReload(page) {
   assert.equal(await conversationText(page), live);
 }
 
-/** A question can be answered only when it has been there for a moment. @param {Page} page */
-export async function hasRead(page) {
-  await page.locator("body:not(.just-asked) .sheet").first().waitFor();
+/** The question that is shown. @param {Page} page */
+export function card(page) {
+  return page.locator(".card").filter({ visible: true });
 }
 
 /** The mark is lost when the page is loaded again. @param {Page} page */

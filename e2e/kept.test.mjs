@@ -66,7 +66,7 @@ for (const program of PROGRAMS) {
         const second = await first.anew(t);
         const session = assertImported(second, file, "1 turn added");
         assertImported(second, file, "nothing new");
-        const talk = await second.meet(session);
+        const talk = await confirmed(second, session);
         assert.equal(talk.workspace, folder);
         assert.deepEqual(await toldIn(talk), [BEGUN]);
         await talk.hear("play:recall");
@@ -86,7 +86,7 @@ test("what Codex has open elsewhere is gone on with when it is closed there", { 
   await begunHere(first);
   const file = await onlyFile(first);
   const second = await first.anew(t);
-  const talk = await second.meet(assertImported(second, file, "1 turn added"));
+  const talk = await confirmed(second, assertImported(second, file, "1 turn added"));
   const refused = await talk.hear("play:recall");
   assert.deepEqual([refused.status, refused.error.code, refused.parts], ["failed", "agent_busy", []]);
   assert.match(refused.error.message, /open in another Codex .*Close it there/);
@@ -111,6 +111,9 @@ test("what is imported on the page is gone on with there", { timeout: TIMEOUT_MS
   await (await give()).getByText("turns added: 1").waitFor();
   await page.locator("#imported li").getByRole("link").click();
   await answered(page);
+  const use = page.getByRole("button", { name: "Use this folder" });
+  await use.click();
+  await use.waitFor({ state: "detached" });
   await say(page, "play:recall");
   await answered(page, 2);
   assert.equal(await page.locator(".text.final").last().innerText(), "I remember all of it.");
@@ -119,6 +122,14 @@ test("what is imported on the page is gone on with there", { timeout: TIMEOUT_MS
   await (await give()).getByText("goes on here").waitFor();
   await assertAddsNothing(talk, file);
 });
+
+/** The session, in the folder that its file names. @param {Stage} stage @param {string} session */
+async function confirmed(stage, session) {
+  const { workspace, suggestedWorkspace } = await stage.callboard.api(`sessions/${session}`);
+  assert.equal(workspace, null, "nobody has confirmed it yet");
+  await stage.callboard.api(`sessions/${session}`, { method: "PATCH", body: { workspace: suggestedWorkspace } });
+  return stage.meet(session);
+}
 
 /** The only conversation that the program has kept. @param {Stage} stage */
 async function onlyFile(stage) {

@@ -37,16 +37,20 @@ test("X3 widget: one line, which opens to all calls in their order", async (t) =
   assert.match((await seen(answer.locator(".commentary"))).join(), /I'll run the tests first/);
 });
 
-test("X3 badges: the answer, then a badge for each call; only failures stand in between", async (t) => {
+test("X3 badges: the words, then a badge for each call, which shows its state once", async (t) => {
   const { page, answer } = await open(t, "tools", "badges");
   assert.deepEqual(await seen(answer.locator(".tool-call-badge .label")), [
     ...TOOLS.slice(0, -1),
     "Bash #2",
   ]);
-  assert.deepEqual(await seen(answer.locator(".tool-block .name")), FAILED);
-  assert.deepEqual(await seen(page.locator(".activity, .commentary")), []);
+  assert.deepEqual(await seen(answer.locator(".tool-block .name")), []);
+  assert.deepEqual(await seen(page.locator(".activity")), []);
+  const failed = answer.locator('.badge[data-state="failed"]');
+  assert.deepEqual(await seen(failed.locator(".label")), FAILED);
+  assert.match((await seen(failed)).join(), /Bash failed/);
   assert.match(await spoken(page), /group "Tool calls"[^]*button "Tool call: Bash #2"/);
-  assert.doesNotMatch(await spoken(page), /Used 7 tools|I'll run the tests/);
+  assert.match(await spoken(page), /I'll run the tests/);
+  assert.doesNotMatch(await spoken(page), /Used 7 tools/);
 });
 
 test("X3 panels: a panel for each call with its time, red where it failed; time and tokens", async (t) => {
@@ -55,7 +59,7 @@ test("X3 panels: a panel for each call with its time, red where it failed; time 
   assert.deepEqual(await seen(page.locator(".activity, .tool-calls-container")), []);
   assert.doesNotMatch(await spoken(page), /Used 7 tools|Tool call:/);
   const [first] = await seen(answer.locator(".tool-block > details > summary"));
-  assert.match(first ?? "", /Bash \(4\.2s\).*cargo test --lib clock.*failed/);
+  assert.match(first ?? "", /^▶? ?Bash \(4\.2s\).*cargo test --lib clock.*failed/);
   const timing = await seen(page.locator(".timing"));
   assert.deepEqual(timing, ["Assistant · 12s · 6,500 tokens", "Assistant · 1.2s · 650 tokens"]);
 
@@ -199,7 +203,7 @@ test("X6.10 every call stands inside its own answer", async (t) => {
     const { page } = await open(t, name, "timeline");
     const strays = await page.locator(".tool-block[data-call-id]").evaluateAll((blocks) =>
       blocks
-        .filter((it) => !it.closest(".approval, .sheet"))
+        .filter((it) => !it.closest(".approval, .card"))
         .map((it) => [
           it.getAttribute("data-call-id")?.split(".")[0],
           it.closest(".message")?.getAttribute("data-response-id"),
@@ -253,6 +257,10 @@ test("X3 panels: a call reads \"search (2.1s)\", and all of its arguments and re
   const summary = block.locator("> details > summary");
   assert.match(await summary.innerText(), /search \(\d+(\.\d)?m?s\)/);
   await summary.click();
+  // One click shows what was asked and what came of it.
+  const brief = await seen(block.locator(".brief p"));
+  assert.match(brief[0] ?? "", /^Args: /);
+  assert.match(brief[1] ?? "", /^Result: /);
   const title = block.locator(".section .title").first();
   assert.ok(!(await title.isVisible()), "collapsed");
   await block.getByText("Show details").click();
@@ -285,4 +293,130 @@ test("what is added to an answer leaves all that stands before it as it was styl
   const styled = new Set(named.map((/** @type {string} */ it) => /id='([^']*)'/.exec(it)?.[1]));
   assert.ok(styled.has("added"));
   assert.deepEqual(before.filter((id) => styled.has(id)), []);
+});
+
+// With the real stylesheet: what is not in sight is one visible disclosure away, and what is cut can be opened.
+test("no words of an answer are out of reach in any look", async (t) => {
+  for (const name of gallery.names) {
+    const { page } = await open(t, name);
+    await page.addStyleTag({ content: ".message { content-visibility: visible !important; }" });
+    const lost = await page.evaluate((looks) => {
+      const root = document.documentElement;
+      const isSeen = (/** @type {Element | null} */ it) => !!it?.checkVisibility({ visibilityProperty: true });
+      /** @type {string[]} */
+      const lost = [];
+      for (const reveal of ["smart", "live", "deferred"]) {
+        for (const look of looks) {
+          Object.assign(root.dataset, { reveal, toolDisplay: look });
+          for (const text of document.querySelectorAll(".messages > .message > .parts > .text")) {
+            if (text.matches(".leaked, .discarded, .undecided") || !text.textContent?.trim()) continue;
+            const isWhole = () => isSeen(text) && text.scrollHeight <= text.clientHeight + 1;
+            if (isWhole()) continue;
+            const closed = text.closest(".message")?.querySelectorAll("details:not([open])") ?? [];
+            const isWay = (/** @type {Element} */ it) => {
+              if (!isSeen(it.querySelector(":scope > summary"))) return false;
+              it.setAttribute("open", "");
+              const leads = isWhole();
+              it.removeAttribute("open");
+              return leads;
+            };
+            if (![...closed].some(isWay)) lost.push(`${look} ${reveal}: ${text.textContent?.slice(0, 60)}`);
+          }
+        }
+      }
+      return lost;
+    }, LOOKS);
+    assert.deepEqual(lost, [], name);
+    await page.close();
+  }
+});
+
+test("a run whose last words led to a call shows them in every look", async (t) => {
+  const { page } = await open(t, "words");
+  for (const look of LOOKS) {
+    await setRoot(page, { toolDisplay: look });
+    const finals = await seen(page.locator(".parts > .final"));
+    for (const words of ["Here you are.", "The answer is 42.", "See below.", "I will ask codex."]) {
+      assert.ok(finals.includes(words), `${look}: ${words}`);
+    }
+    assert.ok(finals.some((it) => it.endsWith("find out for you.")), look);
+  }
+});
+
+test("an exchange that was stopped is amber in every look, and stands in all of them", async (t) => {
+  const { page } = await open(t, "words");
+  const block = page.locator(".exchange");
+  for (const look of LOOKS) {
+    await setRoot(page, { toolDisplay: look });
+    if (look === "widget") await page.locator(".message", { has: block }).locator(".activity > summary").click();
+    assert.match((await seen(block)).join(), /Message to codex.*⚠ Interrupted/, look);
+    assert.doesNotMatch((await seen(block)).join(), /failed/, look);
+    assert.ok(!isRed(await colour(block.locator(".state"), "color")), look);
+    if (look !== "timeline") continue;
+    const mark = await page.locator(".tool-block", { has: block }).first().evaluate((it) => getComputedStyle(it, "::after").content);
+    assert.notEqual(mark, "none", "it has a mark on the rail");
+  }
+  await openAll(page);
+  assert.ok(!isRed(await colour(block.locator(".failure"), "color")), "inside, too");
+});
+
+test("a failed call says why in its first line, without opening anything", async (t) => {
+  const { page } = await open(t, "words");
+  const why = /No such file: notes\.txt/;
+  const message = page.locator('.message[data-response-id="r3"]');
+  assert.match(await message.locator(".activity > summary").innerText(), why);
+  for (const look of ["badges", "panels", "timeline"]) {
+    await setRoot(page, { toolDisplay: look });
+    assert.match((await seen(message.locator(".why"))).join(), why, look);
+    assert.doesNotMatch(await message.innerText(), /Looked in/, look);
+  }
+});
+
+test("a call that is tried again says so in every look", async (t) => {
+  const { page } = await open(t, "words");
+  const message = page.locator('.message[data-response-id="r7"]');
+  assert.match(await message.locator(".activity > summary").innerText(), /http_get.*⟳ Retrying \(2\/3\)/s);
+  for (const look of ["panels", "timeline"]) {
+    await setRoot(page, { toolDisplay: look });
+    assert.deepEqual(await seen(message.locator(".tool-block .retrying")), ["⟳ Retrying (2/3)"], look);
+  }
+});
+
+test("nothing says 0ms where nobody has measured", async (t) => {
+  const { page } = await open(t, "words", "panels");
+  const message = page.locator('.message[data-response-id="r1"]');
+  assert.doesNotMatch(await message.innerText(), /0ms/);
+  assert.equal(await message.locator(".timing").innerText(), "Assistant");
+});
+
+test("panels: a click shows arguments and result as the contract writes them", async (t) => {
+  const { page } = await open(t, "words", "panels");
+  const block = page.locator('.tool-block[data-call-id="r6.1"]');
+  const summary = block.locator("> details > summary");
+  const line = await summary.boundingBox();
+  assert.ok(line && line.height < 40, "one line");
+  await summary.click();
+  assert.deepEqual(await seen(block.locator(".brief p")), [
+    "Args: query: 'dbplus', types: ['program']",
+    "Result: Found 3 entities",
+  ]);
+  const chevron = await summary.locator(".chevron").evaluate((it) => getComputedStyle(it, "::before").content);
+  assert.equal(chevron, '"▼"');
+});
+
+test("thoughts are in reach where tool calls are hidden", async (t) => {
+  for (const name of ["thinking", "tools"]) {
+    const { page } = await open(t, name);
+    for (const look of LOOKS) {
+      await setRoot(page, { toolDisplay: look, showToolCalls: "false", showThinking: "true" });
+      const [all, shown] = await Promise.all([
+        page.locator(".parts > .thinking").count(),
+        page.locator(".parts > .thinking").filter({ visible: true }).count(),
+      ]);
+      assert.equal(shown, all, `${name} ${look}`);
+      await setRoot(page, { showThinking: "false" });
+      assert.equal(await page.locator(".thinking").filter({ visible: true }).count(), 0, `${name} ${look}`);
+    }
+    await page.close();
+  }
 });

@@ -148,7 +148,7 @@ for (const way of /** @type {(keyof typeof WAYS)[]} */ (Object.keys(WAYS))) {
     await server.kill(callboard);
     await answered(page);
     assert.equal(told(model).error.code, "tool_failed");
-    await page.getByText(/The MCP server 'everything' cannot be used/).waitFor();
+    await page.getByText(/The MCP server 'everything' cannot be used/).first().waitFor();
     await say(page, "again");
     await answered(page, 2);
     assert.deepEqual(told(model), { text: "Echo: again" });

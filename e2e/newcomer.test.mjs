@@ -1,11 +1,13 @@
 // What somebody meets who uses the page for the first time, and does not forgive it.
 
 import assert from "node:assert/strict";
+import { mkdir } from "node:fs/promises";
+import path from "node:path";
 import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
 import { INSTANT, NATURAL, startCallboard, until } from "./callboard.mjs";
-import { answered, field, hasRead, openSession, say, seen } from "./drive.mjs";
+import { answered, card, field, openSession, say, seen, setRoot } from "./drive.mjs";
 import { openDrawn, useGallery } from "./gallery.mjs";
 
 const browser = useBrowser();
@@ -52,14 +54,15 @@ for (const [size, options] of Object.entries({ phone: PHONE, small: SMALL })) {
   test(`however much the agent says, the command and the buttons are in sight: ${size}`, async (t) => {
     const page = await browser.newPage(t, options);
     await openDrawn(page, "approval", gallery.html("approval"));
-    const sheet = page.getByRole("alertdialog");
+    const sheet = card(page);
     await sheet.evaluate((it) => {
       const why = document.createElement("blockquote");
       why.className = "why";
       why.textContent = "Nothing to see here. ".repeat(500);
       it.querySelector(".view")?.after(why);
     });
-    for (const it of [sheet.locator(".command"), ...(await sheet.getByRole("button").all())]) {
+    const shown = sheet.getByRole("button").filter({ visible: true });
+    for (const it of [sheet.locator(".command"), ...(await shown.all())]) {
       const isSeen = await it.evaluate((element) => {
         const { left, top, width, height } = element.getBoundingClientRect();
         const found = document.elementFromPoint(left + width / 2, top + height / 2);
@@ -74,26 +77,31 @@ test("after an answer by key one can write on", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
   await say(page, "run touch made");
-  await hasRead(page);
-  await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement)?.blur());
+  await card(page).waitFor();
+  await page.keyboard.press("Alt+a");
   await page.keyboard.press("1");
   await answered(page);
   await page.waitForFunction(() => document.activeElement?.id === "text");
 });
 
-test("a deletion waits on every page, and can be taken back there", async (t) => {
+test("a deletion waits ten seconds, and Undo is offered where archiving offers it", async (t) => {
   const callboard = await startCallboard(t);
   const session = await callboard.converse("help");
   const other = await callboard.converse("time in Lima");
   const page = await openSession(t, browser, callboard, session);
+  const undo = page.locator("#status").getByRole("button", { name: "Undo" });
+  const line = page.locator(`#sessions-${session}`);
   await choose(page, "help", "Delete");
   await page.waitForURL(callboard.base);
-  await page.goto(`${callboard.base}s/${other}`);
-  const line = page.locator(`#sessions-${session}`);
-  assert.match(await line.innerText(), /help\s+deleted\s+Undo/);
-  await line.getByRole("button", { name: "Undo" }).click();
+  assert.match(await line.innerText(), /help\s+deleted$/);
+  await undo.click();
   await line.getByRole("link").click();
   await answered(page);
+
+  await page.goto(`${callboard.base}s/${other}`);
+  await choose(page, "help", "Delete");
+  await undo.click();
+  await line.getByRole("link").waitFor();
   assert.equal((await callboard.api("sessions")).sessions.length, 2);
 });
 
@@ -157,18 +165,6 @@ test("editing a message keeps its files and takes new ones", async (t) => {
   assert.equal(await chip.count(), 0);
 });
 
-test("the examples are the demo agent's, whoever is chosen", async (t) => {
-  const config = `${INSTANT}[[agents]]\nid = "first"\nkind = "openai"\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\n`;
-  const callboard = await startCallboard(t, { config });
-  const page = await browser.newPage(t);
-  await page.goto(callboard.url);
-  await page.locator("#agent").selectOption("first");
-  await page.getByRole("button", { name: "help", exact: true }).click();
-  await page.waitForURL(/\/s\//);
-  await answered(page);
-  assert.match(await page.locator(".heading .agent").innerText(), /demo/);
-});
-
 test("a new session can be given a folder, and says where it works", async (t) => {
   const callboard = await startCallboard(t);
   const page = await browser.newPage(t);
@@ -204,9 +200,10 @@ test("what was always allowed is listed and can be taken back", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
   await say(page, "run touch made");
-  const sheet = page.getByRole("alertdialog");
-  assert.match(await sheet.locator(".covers").innerText(), /exactly the command touch made/);
-  await sheet.getByRole("button", { name: "Always allow" }).click();
+  const sheet = card(page);
+  assert.match(await sheet.locator(".covers").innerText(), /apply to exactly this command/);
+  await sheet.getByRole("button", { name: "Always…" }).click();
+  await sheet.getByRole("button", { name: "Yes, always allow" }).click();
   await answered(page);
   await page.getByRole("button", { name: "Settings" }).click();
   await page.locator("#grants li", { hasText: "touch made" }).getByRole("button").click();
@@ -218,7 +215,7 @@ test("whoever has no key finds a page that looks like one, and a way in", async 
   const callboard = await startCallboard(t);
   const page = await browser.newPage(t);
   await page.goto(callboard.base);
-  const button = page.getByRole("button", { name: "Use the token" });
+  const button = page.getByRole("button", { name: "Sign in" });
   const radius = await button.evaluate((it) => getComputedStyle(it).borderRadius);
   assert.equal(radius, "6px");
   await page.getByLabel("Token").fill(callboard.token);
@@ -240,12 +237,13 @@ test("however long a line is, the question about it is as wide as the page, and 
   for (const options of [SMALL, PHONE]) {
     const page = await openSession(t, browser, await startCallboard(t), "", options);
     await say(page, `write ${"x".repeat(400)} to long.txt`);
-    const { width, x } = (await page.getByRole("alertdialog").boundingBox()) ?? { width: 0, x: 0 };
+    const { width, x } = (await card(page).boundingBox()) ?? { width: 0, x: 0 };
     assert.ok(width > 0 && x + width <= options.viewport.width, `${x} + ${width}`);
-    await page.getByRole("alertdialog").getByRole("button", { name: "Deny" }).click();
-    await page.keyboard.type("too long");
+    await card(page).getByText("Add a reason").click();
+    await card(page).getByRole("textbox", { name: "Reason (optional)" }).fill("too long");
     await page.keyboard.press("Escape");
-    assert.ok(await page.getByRole("alertdialog").isVisible(), "only the note is closed");
+    assert.ok(await card(page).isVisible(), "only the reason is closed");
+    await page.keyboard.press("Escape");
     await page.keyboard.press("Escape");
     await page.getByText("Interrupted (stopped by you").waitFor();
   }
@@ -286,4 +284,65 @@ test("what was written to change a message that has begun meanwhile is kept", as
   await page.locator(".messages .bubble", { hasText: /^help$/ }).waitFor();
   await page.getByText("What you wrote is below").waitFor();
   assert.equal(await field(page).inputValue(), "help me more");
+});
+
+test("the start page speaks of the agent that is chosen, and nothing goes to another unseen", async (t) => {
+  const config = `${INSTANT}[[agents]]\nid = "other"\nkind = "openai"\nbase_url = "http://127.0.0.1:9"\nmodel = "m"\n`;
+  const callboard = await startCallboard(t, { config });
+  const page = await browser.newPage(t);
+  await page.goto(callboard.url);
+  const agent = page.getByLabel("Agent");
+  const example = page.getByRole("button", { name: "help", exact: true });
+  await agent.selectOption("other");
+  assert.equal(await field(page).getAttribute("placeholder"), "Message other…");
+  assert.ok(!(await example.isVisible()));
+  await page.getByRole("button", { name: "Try the built-in demo agent" }).click();
+  assert.equal(await agent.inputValue(), "demo");
+  assert.equal(await field(page).getAttribute("placeholder"), "Message demo…");
+  await example.click();
+  await page.waitForURL(/\/s\//);
+  await answered(page);
+});
+
+test("a folder that is not there is refused where it is named; a relative one is found", async (t) => {
+  const callboard = await startCallboard(t);
+  await mkdir(path.join(callboard.workspace, "src"));
+  const page = await browser.newPage(t);
+  await page.goto(callboard.url);
+  const folder = page.getByLabel("Working folder");
+  assert.match((await folder.getAttribute("placeholder")) ?? "", new RegExp(`${callboard.workspace}$`));
+  await folder.fill("/no/such");
+  await field(page).fill("help");
+  await page.keyboard.press("Enter");
+  await page.locator("#composer").getByText("There is no folder /no/such").waitFor();
+  assert.ok(await folder.evaluate((it) => it === document.activeElement), "that is where to go on");
+  assert.equal(await field(page).inputValue(), "help");
+  await folder.fill("src");
+  assert.equal(await page.locator("#note").innerText(), "");
+  await field(page).press("Enter");
+  await page.waitForURL(/\/s\//);
+  const { workspace } = await callboard.api(`sessions/${new URL(page.url()).pathname.slice(3)}`);
+  assert.equal(workspace, path.join(callboard.workspace, "src"));
+});
+
+test("cards on a phone keep their buttons in one line, and a distance between messages", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t), "", PHONE);
+  await setRoot(page, { toolDisplay: "panels" });
+  for (const count of [1, 2]) {
+    await say(page, "what time is it in Paris and Tokyo");
+    await answered(page, count);
+  }
+  const tops = await page.locator(".message > footer").last().locator("> :is(span, button)").evaluateAll((all) =>
+    all.filter((it) => it.checkVisibility()).map((it) => {
+      const { top, height } = it.getBoundingClientRect();
+      return Math.round(top + height / 2);
+    }));
+  assert.ok(tops.length > 2);
+  assert.equal(new Set(tops).size, 1, `${tops}`);
+  const gap = await page.locator(".messages").evaluate((it) => {
+    const [, answer, next] = it.querySelectorAll(":scope > .message");
+    const bottom = answer?.querySelector(":scope > .parts")?.getBoundingClientRect().bottom ?? 0;
+    return (next?.querySelector(".bubble")?.getBoundingClientRect().top ?? 0) - bottom;
+  });
+  assert.ok(gap >= 16, `${gap}`);
 });

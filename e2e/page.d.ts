@@ -7,6 +7,7 @@ interface PageElements {
   archive: HTMLElement;
   attach: HTMLInputElement;
   composer: HTMLFormElement;
+  conversation: HTMLElement;
   earlier: HTMLElement;
   editing: HTMLElement;
   files: HTMLElement;
@@ -16,6 +17,7 @@ interface PageElements {
   imported: HTMLElement;
   later: HTMLElement;
   menu: HTMLElement;
+  note: HTMLElement;
   pending: HTMLElement;
   query: HTMLInputElement;
   raw: HTMLElement;
@@ -45,7 +47,7 @@ type Patch = [name: string, id: string, ...rest: any][];
 interface Upload {
   name: string;
   key: string;
-  sent: Promise<object>;
+  sent: Promise<any>;
 }
 
 /** A message on its way. */
@@ -56,6 +58,8 @@ interface Said {
   /** An earlier message that it takes the place of. */
   replaces: string;
   clientId: string;
+  /** The server could not be reached with it. */
+  isOffline?: boolean;
 }
 
 /** What is searched for is an element or a field. */

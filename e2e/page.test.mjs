@@ -26,7 +26,7 @@ test("the printed address sets a cookie, becomes clean and shows the welcome", a
   await page.goto(callboard.url);
 
   assert.equal(page.url(), callboard.base);
-  await page.getByRole("heading", { name: "What shall we do?" }).waitFor();
+  await page.getByRole("heading", { name: "What would you like to do?" }).waitFor();
   const cookies = await page.context().cookies();
   assert.equal(cookies.length, 1);
   const [{ name, value, httpOnly, sameSite }] = cookies;
@@ -44,7 +44,7 @@ test("without the token nothing is shown", async (t) => {
   for (const path of ["", "?token=wrong", `s/${session}`, "api/sessions"]) {
     const response = await page.goto(callboard.base + path);
     assert.equal(response?.status(), 401, path);
-    assert.doesNotMatch(await page.content(), /Tokyo|What shall we do/, path);
+    assert.doesNotMatch(await page.content(), /Tokyo|What would you like to do/, path);
   }
 });
 
@@ -176,7 +176,7 @@ test("when a killed server comes back, the page finds it and shows what broke of
   await say(page, "tell me a story");
   await page.getByText("Once there was").waitFor();
   await callboard.kill("SIGKILL");
-  await page.getByText("The server is gone").waitFor();
+  await page.getByText("Connection lost").waitFor();
   await mark(page);
   const story = page.locator('.message[data-role="assistant"] .text');
   const shown = (await story.textContent()) ?? "";
@@ -185,7 +185,7 @@ test("when a killed server comes back, the page finds it and shows what broke of
   await page.locator(".interrupted-mark").waitFor();
   await answered(page);
   assert.ok(await isMarked(page), "the page was loaded again");
-  await page.getByText("The server is gone").waitFor({ state: "hidden" });
+  await page.getByText("Connection lost").waitFor({ state: "hidden" });
   const kept = (await story.textContent()) ?? "";
   assert.ok(kept.startsWith(shown), `shown and then lost: ${shown}\nkept: ${kept}`);
   await assertSameAfterReload(page);
@@ -209,7 +209,7 @@ test("a normal run leaves no errors and no policy violations in the console", as
   }
   await page.reload();
   await page.getByRole("link", { name: "Callboard" }).click();
-  await page.getByRole("heading", { name: "What shall we do?" }).waitFor();
+  await page.getByRole("heading", { name: "What would you like to do?" }).waitFor();
   assert.deepEqual(faults, []);
 });
 

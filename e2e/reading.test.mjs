@@ -60,7 +60,7 @@ test("the page follows its end while the reader is there, and stands still while
   const before = (await line.boundingBox())?.y;
   for (const step of patches.slice(middle)) await patch(step);
   assert.equal((await line.boundingBox())?.y, before, "the line that is read moved");
-  const ways = [() => latest.click(), () => page.keyboard.press("g")];
+  const ways = [() => latest.click(), () => page.keyboard.press("Alt+g")];
   for (const goBack of ways) {
     await page.mouse.wheel(0, -400);
     await latest.waitFor();
@@ -176,7 +176,7 @@ test("in the past nothing can be done, by pointer or by key", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
   await say(page, "run touch made");
-  await page.getByRole("alertdialog").waitFor();
+  await page.locator(".card").waitFor();
   const [asked] = (await callboard.events(sessionOf(page))).slice(-1);
   assert.equal(asked?.type, "tool_approval_requested");
   await page.goto(`${page.url()}?at=${asked.seq}`);
@@ -447,7 +447,7 @@ test("a picture from elsewhere is shown on a click, to those who want that", asy
 
   await page.getByRole("button", { name: "Settings" }).click();
   const reloaded = page.waitForEvent("load");
-  await page.getByLabel("Show pictures from other servers on a click").check();
+  await page.getByLabel("Load external images on click").check();
   await reloaded;
   assert.deepEqual(asked, ["document"], "not without a click");
   await link.click();

@@ -227,7 +227,7 @@ test("a page whose server is frozen says so, and finds it when it goes on", asyn
   assert.ok(!socket.isClosed(), "a server that answers is left in peace");
 
   process.kill(callboard.pid, "SIGSTOP");
-  const gone = page.getByText("The server is gone");
+  const gone = page.getByText("Connection lost");
   await until(async () => {
     await later();
     return gone.isVisible();
@@ -241,10 +241,10 @@ test("a page whose server restarts says so, and shows what was said meanwhile", 
   const page = await openSession(t, browser, callboard);
   await mark(page);
   await callboard.kill();
-  await page.getByText("The server is gone").waitFor();
+  await page.getByText("Connection lost").waitFor();
   await callboard.restart();
   await callboard.api(`sessions/${sessionOf(page)}/messages`, { body: { text: "what time is it in Tokyo" } });
-  await page.getByText("The server is gone").waitFor({ state: "hidden" });
+  await page.getByText("Connection lost").waitFor({ state: "hidden" });
   await answered(page);
   assert.match(await conversationText(page), /In Tokyo it is/);
   assert.ok(await isMarked(page), "without a reload");

@@ -7,8 +7,8 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
-import { logLines } from "./callboard.mjs";
-import { seen, setRoot } from "./drive.mjs";
+import { logLines, startCallboard } from "./callboard.mjs";
+import { openSession, seen, setRoot } from "./drive.mjs";
 import { drawGallery, openDrawn } from "./gallery.mjs";
 
 const browser = useBrowser();
@@ -74,7 +74,8 @@ async function open(t, name, settings) {
   const rest = [...patches];
   return {
     page,
-    said: () => seen(page.locator(".messages .text")),
+    /** Without the way to open what is cut. */
+    said: async () => (await seen(page.locator(".messages .text"))).map((it) => it.replace(/^Show all /, "")),
     /** @param {string} type */
     async until(type) {
       const seq = kinds.indexOf(type) + 1;
@@ -87,13 +88,14 @@ async function open(t, name, settings) {
 }
 
 for (const look of ["widget", "badges"]) {
-  test(`reveal in the look ${look}: what was shown as it came stays, and what was held back never shows`, async (t) => {
+  // With badges nothing would open what was held back, so it stands there once it is decided.
+  test(`reveal in the look ${look}: what was shown as it came stays`, async (t) => {
     for (const [reveal, name, comes, stays] of /** @type {[string, string, boolean, boolean][]} */ ([
       ["live", "short", true, true],
       ["live", "long", true, true],
       ["smart", "long", true, true],
-      ["deferred", "short", false, false],
-      ["deferred", "long", false, false],
+      ["deferred", "short", false, look === "badges"],
+      ["deferred", "long", false, look === "badges"],
     ])) {
       const { said, until, all } = await open(t, name, { toolDisplay: look, reveal });
       const text = name === "long" ? LONG : SHORT;
@@ -147,5 +149,30 @@ test("calls are hidden in a session that was put away, and in no other", async (
     const { page, all } = await open(t, name, { toolDisplay: "timeline", hideToolCallsInArchived: "true" });
     await all();
     assert.equal((await seen(page.locator(".tool-block"))).length, shown, name);
+  }
+});
+
+test("settings that are changed elsewhere show on every open page, and in its dialog", async (t) => {
+  const callboard = await startCallboard(t);
+  const pages = [await openSession(t, browser, callboard), await openSession(t, browser, callboard)];
+  const change = { toolDisplay: "badges", showThinking: false, theme: "dark" };
+  for (const page of pages) await page.waitForFunction(() => !document.body.matches(".offline"));
+  const response = await fetch(`${callboard.base}api/settings`, {
+    method: "PATCH",
+    headers: { "content-type": "application/json", authorization: `Bearer ${callboard.token}` },
+    body: JSON.stringify(change),
+  });
+  assert.equal(response.status, 200);
+  for (const page of pages) {
+    await page.waitForFunction(() => document.documentElement.dataset.theme === "dark");
+    const shown = await page.evaluate(() => {
+      const { toolDisplay, showThinking, theme } = document.documentElement.dataset;
+      const form = /** @type {HTMLFormElement} */ (document.querySelector("#settings form"));
+      const { toolDisplay: look, showThinking: thinking } = /** @type {any} */ (form.elements);
+      return { toolDisplay, showThinking, theme, look: look.value, thinking: thinking.checked };
+    });
+    assert.deepEqual(shown, {
+      toolDisplay: "badges", showThinking: "false", theme: "dark", look: "badges", thinking: false,
+    });
   }
 });

@@ -235,7 +235,7 @@ test("a message replaced far away leaves what is read in sight", async (t) => {
   await page.waitForFunction((head) => Number(document.body.dataset.head) >= head, head);
   assertInSight(page, await restsAt(page, "Question 12"));
   await page.getByRole("button", { name: "Jump to latest" }).click();
-  await page.getByText("replaced by what follows").waitFor();
+  await page.getByText("(replaced)").waitFor();
 });
 
 /** Where it stands when nothing moves any more, whatever draws it anew. @param {Page} page @param {string} text */

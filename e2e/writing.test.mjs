@@ -125,8 +125,8 @@ test("what is said before the new session has opened is said in it", async (t) =
 test("who changes arguments goes on where they were when the question is drawn again", async (t) => {
   const page = await browser.newPage(t);
   const { say } = await openDrawn(page, "approval", gallery.html("approval"));
-  const sheet = page.getByRole("alertdialog");
-  await sheet.getByText("Change the arguments").click();
+  const sheet = page.locator(".card");
+  await sheet.getByText("Edit before running").click();
   const edited = sheet.getByRole("textbox", { name: "Arguments" });
   await edited.fill('{"command": "rm -r build/tmp"}');
   await edited.evaluate((it) => /** @type {any} */ (it).setSelectionRange(5, 7));
@@ -151,9 +151,9 @@ test("a title that is being written outlives a lost connection", async (t) => {
   const title = page.getByRole("textbox", { name: "Title" });
   await title.fill("Lamps");
   await callboard.kill("SIGKILL");
-  await page.getByText("The server is gone").waitFor();
+  await page.getByText("Connection lost").waitFor();
   await callboard.restart();
-  await page.getByText("The server is gone").waitFor({ state: "hidden" });
+  await page.getByText("Connection lost").waitFor({ state: "hidden" });
   assert.equal(await title.inputValue(), "Lamps");
   const third = await callboard.converse("help");
   await page.locator(`#sessions-${third}`).waitFor();
@@ -261,4 +261,67 @@ test("folded JSON is copied whole", async (t) => {
   await page.getByRole("button", { name: "Copy result" }).click();
   await page.locator("#status", { hasText: "Copied" }).waitFor();
   assert.deepEqual(JSON.parse(await page.evaluate(() => navigator.clipboard.readText())), { rows });
+});
+
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+
+test("on a touch screen Enter makes a new line, and the button sends", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard, "", PHONE);
+  assert.equal(await field(page).getAttribute("enterkeyhint"), "enter");
+  await field(page).focus();
+  await page.keyboard.type("help");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("please");
+  assert.equal(await field(page).inputValue(), "help\nplease");
+  await page.getByRole("button", { name: "Send" }).tap();
+  await page.locator(".messages .bubble").waitFor();
+  assert.deepEqual(await said(callboard, sessionOf(page)), ["help\nplease"]);
+});
+
+/** A picture of one pixel. */
+const PIXEL = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+  "base64",
+);
+
+test("an attached picture is seen before it is sent, and when its message is edited", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t));
+  await page.locator("#attach").setInputFiles([
+    { name: "dot.png", mimeType: "image/png", buffer: PIXEL },
+    { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("x") },
+  ]);
+  const shown = page.locator("#files img");
+  await shown.waitFor();
+  assert.ok(await shown.evaluate((/** @type {any} */ it) => it.decode().then(() => it.naturalWidth === 1)));
+  assert.equal(await shown.count(), 1);
+  await say(page, "help");
+  await page.locator(".messages .attachment img").waitFor();
+  assert.equal(await shown.count(), 0);
+  await page.locator('.message[data-role="user"]').hover();
+  await page.getByRole("button", { name: "Edit and send again" }).click();
+  await shown.waitFor();
+});
+
+test("while a file is dragged over the page, the place to drop it is shown", async (t) => {
+  const page = await openSession(t, browser, await startCallboard(t));
+  const drag = (/** @type {string} */ type, file = true) =>
+    page.evaluate(([type, file]) => {
+      const dataTransfer = new DataTransfer();
+      if (file) dataTransfer.items.add(new File(["x"], "notes.txt", { type: "text/plain" }));
+      else dataTransfer.setData("text/plain", "words");
+      document.body.dispatchEvent(new DragEvent(`${type}`, { bubbles: true, cancelable: true, dataTransfer }));
+    }, [type, file]);
+  const isShown = () => page.locator(".bar").evaluate((it) => getComputedStyle(it, "::before").content !== "none");
+  assert.equal(await isShown(), false);
+  await drag("dragover");
+  assert.equal(await isShown(), true);
+  await drag("dragleave");
+  assert.equal(await isShown(), false, "it has left the window");
+  await drag("dragover", false);
+  assert.equal(await isShown(), false, "words are no file");
+  await drag("dragover");
+  await drag("drop");
+  assert.equal(await isShown(), false);
+  await page.locator("#files .name", { hasText: "notes.txt" }).waitFor();
 });
