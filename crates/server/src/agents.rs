@@ -3,7 +3,7 @@
 mod help;
 mod program;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -226,6 +226,14 @@ impl Agents {
     pub(crate) fn program_name(&self, id: &str) -> Option<&'static str> {
         match &self.find(id)?.kind {
             AgentKind::Program(agent) => Some(agent.which.kind().name()),
+            AgentKind::Demo { .. } | AgentKind::OpenAi(_) => None,
+        }
+    }
+
+    /// `PATH` of the agent's program, if the agent is one.
+    pub(crate) fn search_path(&self, id: &str) -> Option<&OsStr> {
+        match &self.find(id)?.kind {
+            AgentKind::Program(agent) => agent.search_path(),
             AgentKind::Demo { .. } | AgentKind::OpenAi(_) => None,
         }
     }

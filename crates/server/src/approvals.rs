@@ -15,7 +15,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::iter::once;
+use std::path::Path;
 
 use serde_json::Value;
 use transcript::Covers;
@@ -71,9 +73,8 @@ impl Approvals {
         let ruled = self.ruled(call);
         match (ruled, self.reach(call)) {
             (Some(Verdict::Deny), _) => Verdict::Deny,
-            (_, Reach::Named) => Verdict::Ask,
-            (Some(verdict), Reach::Possible | Reach::Elsewhere) => verdict,
-            (None, Reach::Possible) => Verdict::Ask,
+            (_, Reach::Named | Reach::Possible) => Verdict::Ask,
+            (Some(verdict), Reach::Elsewhere) => verdict,
             (None, Reach::Elsewhere) => self.by_default(call),
         }
     }
@@ -128,16 +129,21 @@ impl Approvals {
             return Reach::Elsewhere;
         }
         let shell = call.shell();
-        let folder =
-            shell.as_ref().map_or_else(|| workspace.to_owned(), |it| it.folder_in(workspace));
-        let texts = strings(&call.arguments).map(|it| match shell.is_some() {
-            true => self.private.reach_of_command(it, &folder),
-            false => self.private.reach_of_text(it, &folder),
+        // Whether a tool really works in the folder that its arguments name is for the tool to say.
+        let named = shell.as_ref().map(|it| it.folder_in(workspace));
+        let folders: Vec<&Path> = once(workspace).chain(named.as_deref()).collect();
+        let texts = strings(&call.arguments).flat_map(|text| {
+            folders.iter().map(move |folder| (text, *folder)).map(|(text, folder)| match &shell {
+                Some(_) => self.private.reach_of_command(text, folder),
+                None => self.private.reach_of_text(text, folder),
+            })
         });
         let nearest = texts.max().unwrap_or(Reach::Elsewhere);
-        let is_known = call.file_tool().is_some() || self.only_looks(call);
+        let is_known = call.file_tool().is_some() || call.reads_one_file() || self.only_looks(call);
         match nearest {
-            Reach::Elsewhere if !is_known && self.private.is_near(&folder) => Reach::Possible,
+            Reach::Elsewhere if !is_known && folders.iter().any(|it| self.private.is_near(it)) => {
+                Reach::Possible
+            }
             nearest => nearest,
         }
     }
@@ -146,7 +152,8 @@ impl Approvals {
 impl Approvals {
     /// Whether the call runs a command that plainly only looks at files of the workspace.
     fn only_looks(&self, call: &Proposed<'_>) -> bool {
-        let (workspace, search_path) = (call.place.workspace, &self.search_path);
+        let workspace = call.place.workspace;
+        let search_path = call.place.search_path.unwrap_or(&self.search_path);
         let is_read_only = |text: &str| read_only::is_read_only(text, workspace, search_path);
         call.shell().is_some_and(|it| it.is_bare() && is_read_only(&it.text))
     }
@@ -157,12 +164,23 @@ impl Approvals {
             (Asker::Us, "time" | "list_files" | "read_file" | "search_files") => true,
             (Asker::Us, "agents_list" | "agents_message" | "callboard_note") => true,
             (Asker::Us, _) => self.only_looks(call),
-            // The name of Pi's own shell. Another tool that takes commands may do anything with them.
-            (Asker::Program { is_judged: false }, "bash") => self.only_looks(call),
+            // Pi's own shell. Another tool that takes commands may do anything with them, and so may a shell
+            // that is configured by files of the workspace.
+            (Asker::Program { is_judged: false }, "bash") => {
+                self.only_looks(call) && !has_entry(call.place.workspace, ".pi")
+            }
+            // Pi's own tools that read.
+            (Asker::Program { is_judged: false }, "read" | "grep" | "find" | "ls") => true,
             (Asker::Program { .. }, _) => false,
         };
         if is_harmless { Verdict::Allow } else { Verdict::Ask }
     }
+}
+
+/// Whether the folder has an entry of this name. True where that is not certain.
+fn has_entry(folder: &Path, name: &str) -> bool {
+    let found = folder.join(name).symlink_metadata();
+    !found.is_err_and(|it| it.kind() == ErrorKind::NotFound)
 }
 
 /// The name of a session's grant in the API.

@@ -63,6 +63,8 @@ pub(crate) struct Config {
     pub(crate) log: LevelFilter,
 }
 
+const PATH: &str = "PATH";
+
 /// What the program finds around it, read once.
 #[derive(Debug)]
 pub(crate) struct Surroundings {
@@ -72,8 +74,21 @@ pub(crate) struct Surroundings {
     pub(crate) xdg_config_home: Option<PathBuf>,
     /// Looks up a variable that the configuration names.
     pub(crate) variable: fn(&str) -> Option<String>,
-    /// All of them, for the commands that agents run.
+    /// All variables; child processes get them through [`Self::child_variables`].
     pub(crate) variables: fn() -> Vec<(OsString, OsString)>,
+}
+
+impl Surroundings {
+    /// The variables that child processes may inherit. `PATH` has no entries that depend on the working
+    /// folder: a command would run files of the workspace under the names of installed programs.
+    fn child_variables(&self) -> Vec<(OsString, OsString)> {
+        let mut variables = (self.variables)();
+        for (_, path) in variables.iter_mut().filter(|(name, _)| name == PATH) {
+            let absolute = std::env::split_paths(path).filter(|it| it.is_absolute());
+            *path = std::env::join_paths(absolute).unwrap_or_default();
+        }
+        variables
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]

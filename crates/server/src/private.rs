@@ -5,6 +5,7 @@
 //! them, is always put to a person.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::iter::once;
 use std::os::unix::fs::MetadataExt;
@@ -41,6 +42,10 @@ const MAX_WORDS: usize = 1000;
 const MAX_PATH: usize = 4096;
 /// Entries of the data folder that are looked at; it has a few dozen.
 const MAX_ENTRIES: usize = 10_000;
+/// Characters from which on a shell may make anything of a word.
+const UNCERTAIN: &[char] = &['*', '?', '[', '{', '$', '`'];
+/// Characters after which another command may begin.
+const SEPARATORS: &[char] = &[';', '&', '|', '\n', '(', ')', '{', '}', '`'];
 /// Characters that end a word of a command, besides white space.
 const ENDS_OF_WORDS: &str = ";&|<>$`(){}[]*?!#~=:,@\"'\\";
 
@@ -90,7 +95,7 @@ impl Private {
     pub(crate) fn reach_of_command(&self, command: &str, folder: &Path) -> Reach {
         // `da"ta"` is the word `data` to a shell.
         let unquoted: String = command.chars().filter(|it| !"\"'\\".contains(*it)).collect();
-        let texts = [command, &unquoted];
+        let texts = [command, &unquoted].map(|it| self.with_home(it));
         if texts.iter().any(|it| self.is_named_in(it)) {
             return Reach::Named;
         }
@@ -101,8 +106,35 @@ impl Private {
         if words.len() > MAX_WORDS {
             return Reach::Possible;
         }
-        let reaches = words.iter().map(|it| self.reach_of_path(&folder.join(it)));
+        let home = self.home.as_ref().filter(|_| goes_home(&unquoted));
+        let homes = home.map(|it| self.reach_of_path(it));
+        let reaches = words.iter().map(|it| self.reach_of_word(it, folder)).chain(homes);
         reaches.max().unwrap_or(Reach::Elsewhere)
+    }
+
+    /// How near a word of a command comes. One that the shell completes can become any path in the folder in
+    /// which its first uncertain character stands.
+    fn reach_of_word(&self, word: &str, folder: &Path) -> Reach {
+        let Some(at) = word.find(UNCERTAIN) else { return self.reach_of_path(&folder.join(word)) };
+        let known = word[..at].rfind('/').map_or("", |it| &word[..=it]);
+        self.reach_of_path(&folder.join(known)).min(Reach::Possible)
+    }
+
+    /// The text with the home folder in place of `~`, `$HOME` and `${HOME}`.
+    fn with_home(&self, text: &str) -> String {
+        let Some(home) = self.home.as_ref().and_then(|it| it.to_str()) else {
+            return text.to_owned();
+        };
+        let user = Path::new(home).file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let mut text = text.replace("${HOME}", home).replace("$HOME", home);
+        for tilde in ["~".to_owned(), format!("~{user}")] {
+            text = text.replace(&format!("{tilde}/"), &format!("{home}/"));
+            let is_tilde = |it: &str| it == tilde || it.ends_with(&format!("={tilde}"));
+            if text.split_whitespace().any(|it| is_tilde(it.trim_end_matches(SEPARATORS))) {
+                text.push_str(&format!(" {home}"));
+            }
+        }
+        text
     }
 
     /// A folder around the private files may be searched or copied with all that is in it.
@@ -121,7 +153,7 @@ impl Private {
 
     /// How near another argument comes, which may be a path or have one in it.
     pub(crate) fn reach_of_text(&self, text: &str, folder: &Path) -> Reach {
-        if self.is_named_in(text) {
+        if self.is_named_in(&self.with_home(text)) {
             return Reach::Named;
         }
         let paths = self.paths_of(text).into_iter().filter(|it| !it.contains('\0'));
@@ -129,17 +161,21 @@ impl Private {
         reaches.max().unwrap_or(Reach::Elsewhere)
     }
 
-    /// The paths that a program may take a text for: as it is, from the home folder on, or as an address of
-    /// a file.
+    /// The paths that a program may take a text for: as it is, without an `@` before it, with usual spaces,
+    /// from the home folder on, or as an address of a file.
     fn paths_of(&self, text: &str) -> Vec<String> {
         if text.is_empty() || text.len() > MAX_PATH {
             return Vec::new();
         }
-        let in_home = text.strip_prefix('~').zip(self.home.as_ref());
+        let bare = text.strip_prefix('@').unwrap_or(text);
+        let spaced: String =
+            bare.chars().map(|it| if it.is_whitespace() { ' ' } else { it }).collect();
+        let in_home = spaced.strip_prefix('~').zip(self.home.as_ref());
         let in_home = in_home.map(|(rest, home)| format!("{}{rest}", home.display()));
-        let address = text.strip_prefix("file://");
+        let address = text.strip_prefix("file://").and_then(|it| it.find('/').map(|at| &it[at..]));
         let address = address.map(|it| percent_decode_str(it).decode_utf8_lossy().into_owned());
-        [Some(text.to_owned()), in_home, address].into_iter().flatten().collect()
+        let paths = [Some(text.to_owned()), Some(bare.to_owned()), Some(spaced), in_home, address];
+        paths.into_iter().flatten().collect()
     }
 
     fn is_named_in(&self, text: &str) -> bool {
@@ -178,13 +214,23 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
     tails.chain(command.split(is_end)).filter(|it| !it.is_empty())
 }
 
-/// Whether the path stands in the text, and not only as a part of a longer name.
+/// Whether a part of the command is a bare `cd`, which leads to the home folder.
+fn goes_home(command: &str) -> bool {
+    command.split(SEPARATORS).any(|it| {
+        let mut words = it.split_whitespace();
+        words.next() == Some("cd") && words.all(|it| it.starts_with('-'))
+    })
+}
+
+/// Whether the path stands in the text, and not only as a part of a longer name. Before an absolute path
+/// anything may stand, as in `-C/srv/data`.
 fn has_path(text: &str, path: &str) -> bool {
+    let is_absolute = path.starts_with('/');
     let is_of_name = |it: char| it.is_alphanumeric() || "_-.".contains(it);
     text.match_indices(path).any(|(at, found)| {
         let before = text[..at].chars().next_back();
         let after = text[at + found.len()..].chars().next();
-        let goes_on_before = before.is_some_and(is_of_name);
+        let goes_on_before = !is_absolute && before.is_some_and(is_of_name);
         let goes_on_after = after.is_some_and(|it| it.is_alphanumeric() || "_-".contains(it));
         !goes_on_before && !goes_on_after
     })

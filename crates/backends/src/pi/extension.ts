@@ -16,15 +16,12 @@ const { mode, url, token } = ((globalThis as any).callboard ??= {
 delete process.env.CALLBOARD_TOOLS_URL;
 delete process.env.CALLBOARD_TOOLS_TOKEN;
 
-// They change nothing, and stay where Pi may read anyway.
-const READERS = ["read", "grep", "find", "ls"];
-
 export default async function (pi: any) {
   const ours = new Set<string>();
   if (mode !== "auto") {
     pi.on("tool_call", (event: any, ctx: any) => {
-      const passes = READERS.includes(event.toolName) || ours.has(event.toolName);
-      return passes ? undefined : ask(event, ctx);
+      // Callboard decides about its own tools when their calls come.
+      return ours.has(event.toolName) ? undefined : ask(event, ctx);
     });
     // Before Pi reads its first command. Callboard gives it nothing to do until it has heard this.
     pi.on("session_start", (_: any, ctx: any) => ctx.ui.setStatus("callboard", "asks"));

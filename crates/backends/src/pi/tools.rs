@@ -8,9 +8,6 @@ use super::wire::{Content, Number, ToolSaid};
 use super::{Out, questions};
 use crate::Verdict;
 
-/// Nobody is asked about these, see `extension.ts`.
-const READERS: &[&str] = &["read", "grep", "find", "ls"];
-
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) id: CallId,
@@ -65,7 +62,7 @@ impl Call {
     /// Pi has taken it up. It runs at once, unless somebody is to be asked first.
     pub(super) fn take_up(&mut self, now: Millis, args: Option<&Value>, asks: bool, out: &mut Out) {
         self.finish_arguments(args, out);
-        if !asks || READERS.contains(&self.name.as_str()) {
+        if !asks {
             self.run(now, out);
         }
     }

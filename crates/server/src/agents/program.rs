@@ -246,8 +246,13 @@ impl ProgramAgent {
         if command.components().count() > 1 {
             return is_executable(command).then(|| command.to_owned());
         }
-        let path = self.inherited.iter().find(|(name, _)| name == OsStr::new("PATH"));
-        let folders = std::env::split_paths(&path?.1).filter(|it| it.is_absolute());
+        let folders = std::env::split_paths(self.search_path()?).filter(|it| it.is_absolute());
         folders.map(|it| it.join(command)).find(|it| is_executable(it))
+    }
+
+    /// The program's `PATH`.
+    pub(crate) fn search_path(&self) -> Option<&OsStr> {
+        let path = self.inherited.iter().find(|(name, _)| name == OsStr::new("PATH"));
+        path.map(|(_, path)| path.as_os_str())
     }
 }

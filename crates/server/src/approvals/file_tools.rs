@@ -64,26 +64,36 @@ impl FileTool {
         arguments.get(self.path)?.as_str()
     }
 
-    /// The folder that the file is really in: relative to the workspace, or absolute if it lies
+    /// The file that a call really writes, through links: relative to the workspace, or absolute if it lies
     /// elsewhere. None if that is not certain.
-    pub(super) fn folder(&self, arguments: &Value, workspace: &Path) -> Option<String> {
-        let is_known = |name: &String| name == self.path || self.others.contains(&&**name);
+    pub(crate) fn target(&self, arguments: &Value, workspace: &Path) -> Option<PathBuf> {
         let path = self.path(arguments)?;
         let patch = || arguments.get("patch").and_then(Value::as_str);
         let root = real_path(workspace)?;
         let real = match self.kind {
-            _ if !arguments.as_object()?.keys().all(is_known) => return None,
             // The tool refuses paths outside the workspace.
             Kind::Ours => {
-                real_path(&root.join(plain(Path::new(path)))).filter(|it| it.starts_with(&root))?
+                let path = plain(Path::new(path));
+                let inside = path.strip_prefix(workspace).unwrap_or(&path);
+                real_path(&root.join(inside)).filter(|it| it.starts_with(&root))?
             }
             _ if !is_unambiguous(path) => return None,
             Kind::Claude if !Path::new(path).is_absolute() => return None,
             Kind::Codex if !patches_only(path, patch()?) => return None,
             Kind::Claude | Kind::Pi | Kind::Codex => real_path(&root.join(path))?,
         };
-        let folder = real.parent()?;
-        let folder = folder.strip_prefix(&root).unwrap_or(folder);
+        Some(real.strip_prefix(&root).map(Path::to_owned).unwrap_or(real))
+    }
+
+    /// The folder of the file that a call really writes, as [`Self::target`] names it. None also if an
+    /// argument is not known.
+    pub(super) fn folder(&self, arguments: &Value, workspace: &Path) -> Option<String> {
+        let is_known = |name: &String| name == self.path || self.others.contains(&&**name);
+        if !arguments.as_object()?.keys().all(is_known) {
+            return None;
+        }
+        let target = self.target(arguments, workspace)?;
+        let folder = target.parent()?;
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         folder.to_str().map(str::to_owned)
     }

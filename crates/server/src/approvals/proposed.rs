@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use reqwest::Url;
@@ -56,6 +57,8 @@ pub(crate) struct Place<'a> {
     /// Id of the agent.
     pub(crate) agent: &'a str,
     pub(crate) workspace: &'a Path,
+    /// `PATH` of the agent's program. None: that of the server's own commands.
+    pub(crate) search_path: Option<&'a OsStr>,
 }
 
 pub(crate) struct Proposed<'a> {
@@ -121,6 +124,11 @@ impl<'a> Proposed<'a> {
             }
         }
         Some(ShellCall { text, options, folder })
+    }
+
+    /// Whether this is Pi's tool that reads the one file it names.
+    pub(super) fn reads_one_file(&self) -> bool {
+        self.asker == Asker::Program { is_judged: false } && self.tool == "read"
     }
 
     pub(super) fn file_tool(&self) -> Option<&'static FileTool> {

@@ -31,7 +31,7 @@ fn judge(policy: &Approvals, tool: &str, arguments: &Value) -> Verdict {
 }
 
 fn judge_in(policy: &Approvals, tool: &str, arguments: &Value, workspace: &Path) -> Verdict {
-    let place = Place { agent: "demo", workspace };
+    let place = Place { agent: "demo", workspace, search_path: None };
     policy.judge(&Proposed::new(tool, &arguments.to_string(), place, Asker::Us))
 }
 
@@ -328,6 +328,6 @@ fn a_rule_may_be_for_many_tools_and_the_closest_counts() {
 
 /// A call that a program wants to make itself, and has not judged.
 fn judge_program(policy: &Approvals, tool: &str, arguments: &Value, workspace: &Path) -> Verdict {
-    let place = Place { agent: "p", workspace };
+    let place = Place { agent: "p", workspace, search_path: None };
     policy.judge(&Proposed::new(tool, &arguments.to_string(), place, grants::PROGRAM))
 }

@@ -66,8 +66,10 @@ pub(super) struct AgentSection {
 impl AgentSection {
     /// Variables that it takes keys from.
     pub(super) fn key_variables(&self) -> impl Iterator<Item = &str> {
-        let headers = self.headers.iter().flatten().filter_map(|(_, it)| it.strip_prefix("env:"));
-        self.api_key_env.as_deref().into_iter().chain(headers)
+        let values = self.headers.iter().flatten().map(|(_, it)| it);
+        let values = values.chain(self.env.iter().flatten().map(|(_, it)| it));
+        let named = values.filter_map(|it| it.strip_prefix("env:"));
+        self.api_key_env.as_deref().into_iter().chain(named)
     }
 }
 

@@ -3,24 +3,42 @@
 //! Every setting of the file is named in one line or another. Settings that change nothing but how things
 //! look are left out, by an allowlist.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
+
+/// More settings that run and allow nothing are counted, so that the others stay in view.
+const MAX_SETTINGS: usize = 40;
 
 /// Settings that start nothing, allow nothing and reach nothing.
 const DISPLAY_ONLY: [&[&str]; 1] = [&["demo", "pace"]];
 
-/// One line for each setting. Empty if the file needs no agreement.
+/// One line for each setting of a file in this folder; those that run or allow something come last, next to the
+/// question. Empty if the file needs no agreement.
 pub(super) fn effects(text: &str, folder: &Path) -> Vec<String> {
     let Ok(table) = text.parse::<Table>() else {
         return vec!["stop the start: it is not valid TOML".to_owned()];
     };
-    let mut lines = Vec::new();
-    walk(&Value::Table(table), &mut Vec::new(), &mut |path, value| {
+    let table = Value::Table(table);
+    let mut folders = vec![folder.to_owned()];
+    walk(&table, &mut Vec::new(), &mut |path, value| {
+        let is_folder = path.last().is_some_and(|it| it == "cwd" || it == "workspace");
+        folders.extend(value.as_str().filter(|_| is_folder).map(|it| folder.join(it)));
+    });
+    let (mut lines, mut last) = (Vec::new(), Vec::new());
+    walk(&table, &mut Vec::new(), &mut |path, value| {
         if !DISPLAY_ONLY.iter().any(|it| path == *it) {
-            lines.push(visible(&effect(path, value, folder)));
+            let line = visible(&effect(path, value, &folders));
+            let list = if line.starts_with("set ") { &mut lines } else { &mut last };
+            list.push(line);
         }
     });
+    if lines.len() > MAX_SETTINGS {
+        let n_more = lines.len() - MAX_SETTINGS;
+        lines.truncate(MAX_SETTINGS);
+        lines.push(format!("set {n_more} more values"));
+    }
+    lines.append(&mut last);
     lines
 }
 
@@ -46,16 +64,16 @@ fn walk(value: &Value, path: &mut Vec<String>, found: &mut impl FnMut(&[String],
     }
 }
 
-fn effect(path: &[String], value: &Value, folder: &Path) -> String {
+fn effect(path: &[String], value: &Value, folders: &[PathBuf]) -> String {
     let steps: Vec<&str> = path.iter().map(String::as_str).collect();
     match (steps.as_slice(), value) {
         (["agents" | "mcp_servers", owner, "command"], _) => {
             let words = words(value);
-            format!("run {} (for {owner}){}", words.join(" "), changeable(&words, folder))
+            format!("run {} (for {owner}){}", words.join(" "), changeable(&words, folders))
         }
         (["agents" | "mcp_servers", owner, "args"], _) => {
             let words = words(value);
-            let more = changeable(&words, folder);
+            let more = changeable(&words, folders);
             format!("give {owner} the arguments {}{more}", words.join(" "))
         }
         (["approvals", ..], Value::String(rule)) if rule == "allow" => {
@@ -95,16 +113,21 @@ fn words(value: &Value) -> Vec<String> {
     }
 }
 
-/// An agreement covers the configuration file alone: files that it runs may change later.
-fn changeable(words: &[String], folder: &Path) -> String {
-    let is_inside = |it: &&str| {
-        let file = folder.join(it);
-        file.is_file() && file.starts_with(folder)
+/// An agreement covers the configuration file alone: files that it runs may change later, or come later.
+///
+/// A file is named by a relative path, or by the name of one that is there, as a word or within one
+/// (`--config=./file`, `sh -c "./file --option"`).
+fn changeable(words: &[String], folders: &[PathBuf]) -> String {
+    let is_inside = |word: &&str| {
+        let path = Path::new(word);
+        let is_path = path.is_relative() && word.contains('/') && !word.contains("://");
+        let is_there = |it: &PathBuf| it.join(path).is_file() && it.join(path).starts_with(it);
+        !word.is_empty() && (is_path || folders.iter().any(is_there))
     };
-    // `--config=./file` names a file as well.
-    let values = words.iter().filter_map(|it| Some(it.split_once('=')?.1));
-    let inside: Vec<&str> =
-        words.iter().map(String::as_str).chain(values).filter(is_inside).collect();
+    let is_sign = |it: char| it.is_whitespace() || "=;&|<>()'\"`".contains(it);
+    let mut inside: Vec<&str> =
+        words.iter().flat_map(|it| it.split(is_sign)).filter(is_inside).collect();
+    inside.dedup();
     match inside.is_empty() {
         true => String::new(),
         false => format!(
@@ -130,15 +153,16 @@ mod tests {
         assert_eq!(
             said,
             [
-                "run ./t\\u{202e}.sh a (for x)",
                 "set agents.x.id = \"x\"",
                 "set agents.x.kind = \"codex\"",
-                "allow without asking: rules.*",
-                "run evil (for m)",
                 "set mcp_servers.m.env.A = \"b\"",
                 "set mcp_servers.m.id = \"m\"",
-                "let pages of http://a use this server",
                 "set server.listen = 1",
+                "run ./t\\u{202e}.sh a (for x); ./t\\u{202e}.sh is a file in this folder, which can change \
+                 without another question",
+                "allow without asking: rules.*",
+                "run evil (for m)",
+                "let pages of http://a use this server",
             ]
         );
         assert_eq!(visible("a\u{a0}b\nc\u{200b}é"), "a\\u{a0}b\\u{a}c\\u{200b}é");
@@ -152,11 +176,31 @@ mod tests {
     fn a_file_of_the_folder_is_named() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("tool.sh"), "").unwrap();
-        let with_option = r#"["sh", "--rcfile=tool.sh"]"#;
-        for command in [r#"["./tool.sh"]"#, r#"["sh", "tool.sh"]"#, r#""./tool.sh""#, with_option] {
-            let text = format!("[[agents]]\ncommand = {command}\n");
+        std::fs::create_dir(dir.path().join("sub")).unwrap();
+        std::fs::write(dir.path().join("sub/inner.sh"), "").unwrap();
+        for (command, file) in [
+            (r#"["./tool.sh"]"#, "./tool.sh"),
+            (r#"["sh", "tool.sh"]"#, "tool.sh"),
+            (r#""./tool.sh""#, "./tool.sh"),
+            (r#"["sh", "--rcfile=tool.sh"]"#, "tool.sh"),
+            (r#"["sh", "-c", "./tool.sh --y"]"#, "./tool.sh"),
+            (r#"["sh", "-c", "true;./later.sh"]"#, "./later.sh"),
+            (r#"["sh", "inner.sh"]"#, "inner.sh"),
+        ] {
+            let text = format!("[[mcp_servers]]\ncwd = \"sub\"\ncommand = {command}\n");
             let said = effects(&text, dir.path()).join("\n");
-            assert!(said.contains("tool.sh is a file in this folder"), "{said}");
+            assert!(said.contains(&format!("{file} is a file in this folder")), "{said}");
         }
+        let text = "[[agents]]\ncommand = [\"npx\", \"-y\", \"https://a/b\", \"/usr/bin/x\"]\n";
+        assert!(!effects(text, dir.path()).join("").contains("is a file"));
+    }
+
+    #[test]
+    fn many_settings_do_not_hide_what_runs() {
+        let many: String = (0..100).map(|it| format!("k{it} = {it}\n")).collect();
+        let text = format!("[[agents]]\ncommand = [\"evil\"]\n[other]\n{many}");
+        let said = effects(&text, Path::new("/nowhere"));
+        assert_eq!(said.len(), MAX_SETTINGS + 2);
+        assert_eq!(said[MAX_SETTINGS..], ["set 60 more values", "run evil (for 0)"]);
     }
 }

@@ -135,7 +135,7 @@ fn program(
     let is_inherited = |name: &str| {
         INHERITED.contains(&name) || INHERITED_FAMILIES.iter().any(|it| name.starts_with(it))
     };
-    let ours = (around.variables)().into_iter();
+    let ours = around.child_variables().into_iter();
     let ours = ours.filter(|(name, _)| name.to_str().is_some_and(is_inherited));
     let own = section.env.iter().map(|(name, it)| (OsString::from(name), values(it).into()));
     let environment: Vec<(OsString, OsString)> = ours.chain(own).collect();

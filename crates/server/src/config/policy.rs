@@ -14,14 +14,13 @@ use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
 use super::agents::{AgentSection, at_least_one};
 use super::mcp::McpSection;
 use super::source::Key;
-use super::{File, Surroundings};
+use super::{File, PATH, Surroundings};
 use crate::agents::is_tool_of_program;
 use crate::approvals::{Approvals, Pattern, Rule, Verdict};
 use crate::private::Private;
 use crate::session::{ExchangeLimits, SessionRule};
 use crate::tools::{ToolSettings, Tools, Web};
 
-const PATH: &str = "PATH";
 const DEFAULT_TOOL_SECONDS: u64 = 120;
 const DEFAULT_PER_MINUTE: u32 = 30;
 const DEFAULT_RETRIES: u32 = 2;
@@ -204,17 +203,16 @@ pub(super) fn tools(file: &File, around: &Surroundings) -> anyhow::Result<ToolSe
     let seconds = at_least_one("timeout_seconds", Some(section.seconds()), DEFAULT_TOOL_SECONDS)?;
     let keys = key_variables(file);
     let is_open = |name: &str, value: &OsStr| {
-        name != PATH && !is_secret(name) && !keys.contains(&name) && !has_password(value)
+        !is_secret(name) && !keys.contains(&name) && !has_password(value)
     };
-    let variables = (around.variables)().into_iter();
+    let variables = around.child_variables().into_iter();
     let open = variables.filter(|(name, it)| name.to_str().is_some_and(|name| is_open(name, it)));
-    let path = search_path(around).map(|it| (PATH.into(), it));
     Ok(ToolSettings {
         time_limit: Duration::from_secs(seconds),
         per_minute: section.per_minute.unwrap_or(DEFAULT_PER_MINUTE) as usize,
         retries: section.retries.unwrap_or(DEFAULT_RETRIES),
         web: if section.http_private { Web::with_private() } else { Web::public() },
-        environment: path.into_iter().chain(open).collect::<Vec<(OsString, OsString)>>(),
+        environment: open.collect(),
     })
 }
 
@@ -236,26 +234,25 @@ pub(super) fn key_variables(file: &File) -> Vec<&str> {
     of_agents.chain(file.mcp_servers.iter().flat_map(McpSection::key_variables)).collect()
 }
 
-/// `PATH` without entries that depend on the working folder: a command would run files of the workspace
-/// under the names of installed programs.
+/// `PATH` of the commands that agents run.
 fn search_path(around: &Surroundings) -> Option<OsString> {
-    let (_, path) = (around.variables)().into_iter().find(|(name, _)| name == PATH)?;
-    let absolute = std::env::split_paths(&path).filter(|it| it.is_absolute());
-    std::env::join_paths(absolute).ok()
+    around.child_variables().into_iter().find(|(name, _)| name == PATH).map(|(_, path)| path)
 }
 
 /// Whether a variable of this name holds a secret, which commands of agents do not get.
 pub(super) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    let words = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "COOKIE"];
-    let ends = ["_PAT", "_PWD", "_PASS", "_AUTH"];
+    let words = ["KEY", "TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "COOKIE"];
+    let ends = ["_PAT", "_PWD", "PASS", "_AUTH"];
     name.starts_with("CALLBOARD_")
         || words.iter().any(|it| name.contains(it))
         || ends.iter().any(|it| name.ends_with(it))
 }
 
-/// Whether a value is an address with a password in it, as those of databases are.
+/// Whether a value is an address with a password in it, as those of databases are, or with a token in the
+/// place of a user.
 pub(super) fn has_password(value: &OsStr) -> bool {
     let address = value.to_str().and_then(|it| Url::parse(it).ok());
-    address.is_some_and(|it| it.password().is_some())
+    let is_web = |it: &Url| matches!(it.scheme(), "http" | "https");
+    address.is_some_and(|it| it.password().is_some() || is_web(&it) && !it.username().is_empty())
 }

@@ -156,7 +156,7 @@ fn inherited(kind: ProgramKind, around: &Surroundings, keys: &[&str]) -> Vec<(Os
         () if INHERITED.contains(&name) => true,
         () => has_prefix(name, &INHERITED_PREFIXES) && !is_secret(name) && !has_password(value),
     };
-    let mut variables = (around.variables)();
+    let mut variables = around.child_variables();
     variables.retain(|(name, it)| name.to_str().is_some_and(|name| is_inherited(name, it)));
     variables
 }

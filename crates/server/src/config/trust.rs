@@ -126,7 +126,7 @@ impl Candidate {
         own: Option<&Path>,
         around: &Surroundings,
     ) -> anyhow::Result<bool> {
-        let mut effects = effects(&self.text, &around.working_dir);
+        let mut effects = effects(&self.text, self.folder());
         effects.extend(own.map(|it| format!("be used instead of your own {}", it.display())));
         let list = TrustList::new(around);
         if effects.is_empty() || list.as_ref().is_some_and(|it| it.contains(self)) {
@@ -142,6 +142,11 @@ impl Candidate {
         }
         list.add(self)?;
         Ok(true)
+    }
+
+    /// The folder that the file is in.
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
     }
 
     fn ask(&self, effects: &[String]) -> anyhow::Result<bool> {
@@ -181,7 +186,7 @@ fn has_terminal() -> bool {
 #[expect(clippy::print_stdout, reason = "the answer to the command")]
 pub(crate) fn agree(path: Option<&Path>, around: &Surroundings) -> anyhow::Result<()> {
     let candidate = Candidate::read_to_trust(file_at(path, around))?;
-    for effect in effects(&candidate.text, &around.working_dir) {
+    for effect in effects(&candidate.text, candidate.folder()) {
         println!("It may {effect}");
     }
     list_of(around)?.add(&candidate)?;

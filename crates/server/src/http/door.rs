@@ -37,6 +37,8 @@ pub(super) const ASSETS: &str = "/assets/";
 /// The one that takes the password instead.
 pub(super) const SIGN_IN: &str = "/sign-in";
 const SOCKET: &str = "/ws";
+/// Header of the AI SDK's version 4 stream, which is plain text.
+pub(super) const DATA_STREAM: &str = "x-vercel-ai-data-stream";
 
 pub(super) struct Door {
     pub(super) keys: Keys,
@@ -87,7 +89,9 @@ pub(super) async fn door(State(app): State<App>, request: Request, next: Next) -
 /// A stream of events ends with the right to read it.
 fn end_stream_with(revocation: Revocation, response: Response) -> Response {
     let media_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    if !media_type.is_some_and(|it| it.starts_with(b"text/event-stream")) {
+    let is_stream = media_type.is_some_and(|it| it.starts_with(b"text/event-stream"))
+        || response.headers().contains_key(DATA_STREAM);
+    if !is_stream {
         return response;
     }
     response.map(|body| {

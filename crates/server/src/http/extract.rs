@@ -138,16 +138,19 @@ async fn collect(pieces: &mut BodyDataStream, limit: Limit) -> Result<Bytes, Htt
     Ok(kept.into())
 }
 
-/// Reads what is left of a body that is refused, as long as it keeps coming: most clients look for an answer
-/// only when they have sent everything.
+/// Reads what is left of a body that is refused, as long as it keeps coming and for a limited time: most clients
+/// look for an answer only when they have sent everything.
 async fn discard(pieces: &mut BodyDataStream) {
-    let mut size = 0;
-    while let Ok(Some(Ok(piece))) = tokio::time::timeout(PAUSE_MAX, pieces.next()).await {
-        size += piece.len();
-        if size > DISCARDED_MAX {
-            return;
+    let read = async {
+        let mut size = 0;
+        while let Ok(Some(Ok(piece))) = tokio::time::timeout(PAUSE_MAX, pieces.next()).await {
+            size += piece.len();
+            if size > DISCARDED_MAX {
+                return;
+            }
         }
-    }
+    };
+    let _ = tokio::time::timeout(BODY_WITHIN, read).await;
 }
 
 /// Query parameters, refused in our words.

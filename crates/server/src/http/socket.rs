@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
-use futures_util::SinkExt;
+use futures_util::{FutureExt, SinkExt};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
@@ -44,7 +44,7 @@ const CUT_OFF: usize = 2 * BODY_MAX;
 /// Lots of frames that wait between the watches and the connection.
 const OUTBOX: usize = 8;
 /// The close code that tells a page to sign in again.
-const SIGNED_OUT: u16 = 4401;
+const SIGNED_OUT: (u16, &str) = (4401, "signed out");
 /// A connection that takes nothing for this long is cut off.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -94,7 +94,14 @@ impl Connection {
         let mut revoked = std::pin::pin!(revocation.wait());
         loop {
             let answer = tokio::select! {
+                () = &mut revoked => {
+                    return say_goodbye(SIGNED_OUT, &mut self.frames, &mut socket).await;
+                }
                 message = socket.recv() => match message {
+                    // A frame that waits when the sign-in ends is not carried out.
+                    Some(Ok(_)) if (&mut revoked).now_or_never().is_some() => {
+                        return say_goodbye(SIGNED_OUT, &mut self.frames, &mut socket).await;
+                    }
                     Some(Ok(Message::Text(text))) if text.len() > BODY_MAX => {
                         refusal(HttpError::new(RequestCode::TooLarge, "a frame has at most 8 MiB"))
                     }
@@ -109,10 +116,6 @@ impl Connection {
                 // The only change there is.
                 _ = stopping.changed() => {
                     let goodbye = (close_code::AWAY, "the server is stopping");
-                    return say_goodbye(goodbye, &mut self.frames, &mut socket).await;
-                }
-                () = &mut revoked => {
-                    let goodbye = (SIGNED_OUT, "signed out");
                     return say_goodbye(goodbye, &mut self.frames, &mut socket).await;
                 }
             };

@@ -62,8 +62,29 @@ fn commands_that_name_private_files_are_found() {
     ] {
         assert_eq!(private.reach_of_command(&command, &workspace), Reach::Named, "{command}");
     }
-    for command in ["make", "cat a.txt", "ls ~/.local/share", "cat x/.local/share/callboard2", ""] {
+    for command in
+        ["make", "cat a.txt", "ls ~/.config", "cat x/.local/share/callboard2", "ls *", ""]
+    {
         assert_eq!(private.reach_of_command(command, &workspace), Reach::Elsewhere, "{command}");
+    }
+    for command in [
+        "ls ~/.local/share",
+        "grep -r token ~",
+        "tar cf x ~; true",
+        "tar --directory=~ -c .",
+        "tar -C $HOME -c .",
+        "cat ~/.local/share/*/server.json",
+        "cat ../.local/share/c*/server.json",
+        "cat ~/.local/share/{callboard,x}/server.json",
+        "cat ${HOME}/.local/$X/callboard/server.json",
+        "cat ~/`echo .local`/share/callboard2",
+        "cd ~/.local/share; cat callboard/server.json",
+        "cd && tar c .",
+        "cd -P; tar c .",
+        "cp -r .. /tmp/x",
+        "cp -r ../* /tmp/x",
+    ] {
+        assert_eq!(private.reach_of_command(command, &workspace), Reach::Possible, "{command}");
     }
     let long = "x ".repeat(MAX_SEARCHED);
     assert_eq!(private.reach_of_command(&long, &workspace), Reach::Possible);
@@ -78,4 +99,39 @@ fn workspace_around_the_data_folder_is_near() {
         assert_eq!(private.is_near(folder), expected, "{}", folder.display());
     }
     assert!(!private.is_near(&workspace));
+}
+
+/// The data folder directly in the home folder, and one elsewhere.
+#[test]
+fn data_folders_with_short_paths_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().canonicalize().unwrap();
+    let (in_home, elsewhere, workspace) = (home.join("cb"), home.join("srv/cb"), home.join("work"));
+    for folder in [&in_home, &elsewhere, &workspace] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    let user = home.file_name().unwrap().to_str().unwrap();
+    let private = Private::new(&in_home, Some(&home));
+    for command in ["cat ~/cb/x", "cat $HOME/cb/x", "cat ${HOME}/cb/x", "cat ../cb/x"] {
+        assert_eq!(private.reach_of_command(command, &workspace), Reach::Named, "{command}");
+    }
+    let command = format!("cat ~{user}/cb/server.json");
+    assert_eq!(private.reach_of_command(&command, &workspace), Reach::Named, "{command}");
+    for text in ["~/cb/x", "@~/cb/x", "@../cb/x", "../cb/x"] {
+        assert_eq!(private.reach_of_text(text, &workspace), Reach::Named, "{text}");
+    }
+    assert_eq!(private.reach_of_command("cd; cat cb/x", &workspace), Reach::Possible);
+    let private = Private::new(&elsewhere, Some(&home.join("nobody")));
+    let whole = elsewhere.display();
+    for command in [
+        format!("curl -T{whole}/server.json http://127.0.0.1"),
+        format!("tar -C{whole} -c ."),
+        format!("cat ${{X:-{whole}/server.json}}"),
+    ] {
+        assert_eq!(private.reach_of_command(&command, &workspace), Reach::Named, "{command}");
+    }
+    let encoded = whole.to_string().replace("srv", "s%72v");
+    for text in [format!("file://localhost{whole}/x"), format!("file://localhost{encoded}/x")] {
+        assert_eq!(private.reach_of_text(&text, &workspace), Reach::Named, "{text}");
+    }
 }

@@ -77,11 +77,6 @@ impl Workspace {
             .map_err(|error| self.explain(&error, path, "file or folder"))
     }
 
-    /// None where there is no file.
-    pub(super) fn size(&self, path: &Path) -> Option<u64> {
-        self.dir.metadata(path).ok().filter(|it| it.is_file()).map(|it| it.len())
-    }
-
     pub(super) fn text(&self, path: &Path) -> Result<String, Unreadable> {
         // Asked before opening, because opening a pipe waits for somebody to write into it.
         if !self.dir.metadata(path)?.is_file() {

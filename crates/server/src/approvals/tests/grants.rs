@@ -11,7 +11,7 @@ fn covers_of(tool: &str, arguments: &Value, place: Place<'_>, asker: Asker) -> O
 }
 
 fn extent(tool: &str, arguments: &Value) -> Option<Value> {
-    let place = Place { agent: "demo", workspace: Path::new("/w") };
+    let place = Place { agent: "demo", workspace: Path::new("/w"), search_path: None };
     let covers = covers_of(tool, arguments, place, Asker::Us)?;
     assert_eq!((&*covers.agent, &*covers.workspace, &*covers.tool), ("demo", "/w", tool));
     Some(serde_json::to_value(covers.calls).unwrap())
@@ -20,7 +20,8 @@ fn extent(tool: &str, arguments: &Value) -> Option<Value> {
 pub(super) const PROGRAM: Asker = Asker::Program { is_judged: false };
 
 fn extent_for_program(tool: &str, arguments: &Value, workspace: &Path) -> Option<Value> {
-    let covers = covers_of(tool, arguments, Place { agent: "p", workspace }, PROGRAM)?;
+    let covers =
+        covers_of(tool, arguments, Place { agent: "p", workspace, search_path: None }, PROGRAM)?;
     Some(serde_json::to_value(covers.calls).unwrap())
 }
 
@@ -112,7 +113,7 @@ fn different_calls_never_share_a_text() {
         for workspace in ["/w", "/w/x"] {
             for tool in ["Bash", "shell"] {
                 for call in &calls {
-                    let place = Place { agent, workspace: Path::new(workspace) };
+                    let place = Place { agent, workspace: Path::new(workspace), search_path: None };
                     let call = Proposed::new(tool, &call.to_string(), place, PROGRAM);
                     let this = format!("{agent} {workspace} {tool} {}", call.arguments);
                     let text = policy(&[]).covers(&call).unwrap();
@@ -210,7 +211,7 @@ fn a_command_in_another_folder_is_another_command() {
 /// A program that lets harmless calls pass by itself has a reason to ask.
 #[test]
 fn what_a_program_has_judged_itself_needs_a_rule_or_a_person() {
-    let place = Place { agent: "p", workspace: Path::new("/nowhere/workspace") };
+    let place = Place { agent: "p", workspace: Path::new("/nowhere/workspace"), search_path: None };
     let rule = Rule { allow: patterns(&["cat *"]), ..Rule::default() };
     for (policy, expected) in
         [(policy(&[]), Verdict::Ask), (policy(&[("shell", rule)]), Verdict::Allow)]
@@ -298,7 +299,7 @@ fn private_files_are_asked_about_each_time() {
         it.private = Private::new(&data, Some(&home));
     }
     let call = |command: &str, folder: &Path| {
-        let place = Place { agent: "demo", workspace: folder };
+        let place = Place { agent: "demo", workspace: folder, search_path: None };
         let arguments = json!({ "command": command });
         let shell = Proposed::new("shell", &arguments.to_string(), place, Asker::Us);
         (plain.judge(&shell), ruled.judge(&shell), plain.covers(&shell).is_some())
@@ -308,11 +309,11 @@ fn private_files_are_asked_about_each_time() {
     }
     assert_eq!(call("make", &workspace), (Verdict::Ask, Verdict::Allow, true));
     assert_eq!(call("cat a", &workspace), (Verdict::Allow, Verdict::Allow, true));
-    assert_eq!(call("make", &home), (Verdict::Ask, Verdict::Allow, false), "it may reach them");
+    assert_eq!(call("make", &home), (Verdict::Ask, Verdict::Ask, false), "it may reach them");
     assert_eq!(call("cat a", &home), (Verdict::Allow, Verdict::Allow, true), "it does not");
     assert_eq!(call("cat data/callboard/x", &home), (Verdict::Ask, Verdict::Ask, false));
     let tool = |name: &str, arguments: Value, folder: &Path| {
-        let place = Place { agent: "demo", workspace: folder };
+        let place = Place { agent: "demo", workspace: folder, search_path: None };
         let call = Proposed::new(name, &arguments.to_string(), place, PROGRAM);
         plain.covers(&call).is_some()
     };
@@ -322,4 +323,76 @@ fn private_files_are_asked_about_each_time() {
     assert!(!tool("mcp__x__y", json!({ "a": [{ "b": inside }] }), &workspace));
     assert!(!tool("mcp__x__y", json!({}), &home), "nobody knows what it reaches");
     assert!(tool("mcp__x__y", json!({}), &workspace));
+}
+
+/// Pi asks about its reading tools, so that the server's own files are for a person to decide about.
+#[test]
+fn reading_tools_of_pi_are_asked_about_near_private_files() {
+    let home = tempfile::tempdir().unwrap();
+    let home = real_path(home.path()).unwrap();
+    let (data, workspace) = (home.join("data/callboard"), home.join("work"));
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::create_dir_all(&workspace).unwrap();
+    let mut policy = policy(&[]);
+    policy.private = Private::new(&data, Some(&home));
+    let judge = |tool: &str, arguments: Value, workspace: &Path| {
+        let place = Place { agent: "pi", workspace, search_path: None };
+        let asker = Asker::Program { is_judged: false };
+        policy.judge(&Proposed::new(tool, &arguments.to_string(), place, asker))
+    };
+    for (tool, arguments) in [
+        ("read", json!({ "path": "a" })),
+        ("read", json!({ "path": "/etc/hosts" })),
+        ("ls", json!({})),
+        ("grep", json!({ "pattern": "x" })),
+        ("find", json!({ "pattern": "*.rs", "path": "src" })),
+    ] {
+        assert_eq!(
+            judge(tool, arguments.clone(), &workspace),
+            Verdict::Allow,
+            "{tool} {arguments}"
+        );
+    }
+    for (tool, arguments) in [
+        ("read", json!({ "path": "~/data/callboard/server.json" })),
+        ("read", json!({ "path": "@../data/callboard/server.json" })),
+        ("grep", json!({ "pattern": "token", "path": ".." })),
+        ("grep", json!({ "pattern": "token", "path": data })),
+        ("find", json!({ "pattern": "*", "path": "/" })),
+        ("ls", json!({ "path": data })),
+    ] {
+        assert_eq!(judge(tool, arguments.clone(), &workspace), Verdict::Ask, "{tool} {arguments}");
+    }
+    // In a workspace around them one file can be read, but not all of them searched.
+    assert_eq!(judge("read", json!({ "path": "a" }), &home), Verdict::Allow);
+    assert_eq!(judge("grep", json!({ "pattern": "x" }), &home), Verdict::Ask);
+}
+
+/// Files of the workspace can change what Pi's shell runs for a command that looks harmless.
+#[test]
+fn pi_with_settings_of_the_workspace_is_asked_about_every_command() {
+    let workspace = tempfile::tempdir().unwrap();
+    let judge = || {
+        let place = Place { agent: "pi", workspace: workspace.path(), search_path: None };
+        let asker = Asker::Program { is_judged: false };
+        policy(&[]).judge(&Proposed::new("bash", r#"{"command": "ls"}"#, place, asker))
+    };
+    assert_eq!(judge(), Verdict::Allow);
+    std::fs::create_dir(workspace.path().join(".pi")).unwrap();
+    assert_eq!(judge(), Verdict::Ask);
+}
+
+/// The folder that a call names is not always the one that its tool works in.
+#[test]
+fn a_named_folder_does_not_lead_away_from_private_files() {
+    let home = tempfile::tempdir().unwrap();
+    let home = real_path(home.path()).unwrap();
+    std::fs::create_dir_all(home.join("data")).unwrap();
+    let mut policy =
+        policy(&[("shell", Rule { otherwise: Some(Verdict::Allow), ..Rule::default() })]);
+    policy.private = Private::new(&home.join("data"), None);
+    let arguments = json!({ "command": "tar c .", "cwd": "/tmp" }).to_string();
+    let place = Place { agent: "pi", workspace: &home, search_path: None };
+    let call = Proposed::new("bash", &arguments, place, Asker::Program { is_judged: false });
+    assert_eq!((policy.judge(&call), policy.covers(&call)), (Verdict::Ask, None));
 }

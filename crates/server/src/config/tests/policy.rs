@@ -6,7 +6,7 @@ use super::*;
 use crate::approvals::{Asker, Place, Proposed, Verdict};
 
 fn judge(config: &Config, tool: &str, arguments: &Value) -> Verdict {
-    let place = Place { agent: "demo", workspace: Path::new("/nowhere") };
+    let place = Place { agent: "demo", workspace: Path::new("/nowhere"), search_path: None };
     config.approvals.judge(&Proposed::new(tool, &arguments.to_string(), place, Asker::Us))
 }
 

@@ -8,6 +8,7 @@ use formats::{ui, ui_v4};
 use serde_json::json;
 use transcript::{Record, ResponseId};
 
+use crate::http::door::DATA_STREAM;
 use crate::http::error::HttpError;
 use crate::http::guest::events::{self, DONE, event};
 use crate::http::guest::{Spoken, Vocabulary, Voice, growing};
@@ -56,7 +57,7 @@ impl Voice for ui::Stream {
 
 impl Spoken for UiV4 {
     fn response(body: Body) -> Response {
-        let mark = [("x-vercel-ai-data-stream", "v1")];
+        let mark = [(DATA_STREAM, "v1")];
         (mark, growing("text/plain; charset=utf-8", body)).into_response()
     }
 }

@@ -34,7 +34,9 @@ impl Task {
         asker: Asker,
     ) -> Option<Proposed<'a>> {
         let workspace = &self.run.as_ref()?.workspace;
-        let place = Place { agent: &self.summary.agent, workspace };
+        let agent = &self.summary.agent;
+        let search_path = self.shared.agents.search_path(agent);
+        let place = Place { agent, workspace, search_path };
         Some(Proposed::new(tool, arguments, place, asker))
     }
 
