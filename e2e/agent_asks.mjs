@@ -95,6 +95,20 @@ export const ASKS = {
   },
 };
 
+/** Of one whose tools that read can be made to ask. @type {Cases} */
+export const GUARDS = {
+  "Callboard's own files are asked about, though they are only read": async ({ stage, told }) => {
+    const talk = await stage.openAroundData();
+    const { call, options } = await talk.question("play:readingData");
+    assert.equal(options.covers, undefined, "it can be allowed once at a time");
+    await talk.decide(call.id, { decision: "rejected" });
+    const answer = await talk.answer();
+    assert.equal(told(answer)[1], "read denied");
+    const { token } = stage.callboard;
+    assert.ok(!JSON.stringify(answer).includes(token) && !JSON.stringify(stage.models.requests).includes(token));
+  },
+};
+
 /** Of one that may ask to leave its sandbox. @type {Cases} */
 export const ESCALATES = {
   "asked to look outside: nobody else decides, though it only looks": async ({ open, told }) => {

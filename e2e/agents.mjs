@@ -146,6 +146,13 @@ class Stage {
     return new Conversation(this, id, workspace);
   }
 
+  /** A new session in the folder around Callboard's own. */
+  async openAroundData() {
+    const workspace = await realpath(path.dirname(this.callboard.data));
+    const { id } = await this.callboard.api("sessions", { body: { agent: ASKING, workspace } });
+    return new Conversation(this, id, workspace);
+  }
+
   /** A session that is there. @param {string} id */
   async meet(id) {
     const { workspace } = await this.callboard.api(`sessions/${id}`);

@@ -83,6 +83,7 @@ export const SCENARIOS = {
   delegatingForever: [[text("Somebody else may look."), delegate("play:forever")], [text("It is being looked at.")]],
   asking: [[text("I need a file."), escalate("touch asked.txt", ".")], [text("So be it.")]],
   lookingOutside: [[text("Let me see."), escalate("cat secret.txt", "..")], [text("I have looked.")]],
+  readingData: [[text("Let me see."), read("data/server.json")], [text("I have looked.")]],
   making: [[text("I make it."), escalate("touch made.txt", ".")], [text("It is made.")]],
   makingOutside: [[text("I make it there."), escalate("touch made.txt", "..")], [text("It is made there.")]],
   ownTools: [

@@ -247,6 +247,8 @@ pub struct Launch {
     pub tools: Option<ToolServer>,
     /// A folder that holds the files which Callboard ships for its agents.
     pub shipped: String,
+    /// Callboard's own folder. A program that can be told so asks before it reads or writes there.
+    pub private: Option<String>,
 }
 
 /// An MCP server over streamable HTTP.

@@ -54,6 +54,11 @@ impl Private {
         Self { folder: Some(data.to_owned()), home: home.map(Path::to_owned) }
     }
 
+    /// The data folder by its real path, if that is certain.
+    pub(crate) fn real_folder(&self) -> Option<String> {
+        Some(real_path(self.folder.as_ref()?)?.to_str()?.to_owned())
+    }
+
     /// Whether the path leads to one of them, through links and hard links too, or may lead there.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         let Some(folder) = &self.folder else { return false };

@@ -79,6 +79,11 @@ pub fn program(settings: &Settings, launch: &Launch) -> Program {
             add(&[flag, value]);
         }
     }
+    if let Some(folder) = &launch.private {
+        // Two slashes begin an absolute path. The rules hold for commands that read a file, too.
+        let rules = ["Read", "Edit"].map(|it| format!("{it}(/{folder}/**)"));
+        add(&["--settings", &json!({ "permissions": { "ask": rules } }).to_string()]);
+    }
     if let Some(id) = &launch.resume {
         add(&[&format!("--resume={id}")]);
     }

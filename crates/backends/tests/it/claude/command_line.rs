@@ -39,7 +39,12 @@ fn everything_is_configured() {
         system: Some("Be brief.".to_owned()),
     };
     let tools = ToolServer { url: "http://127.0.0.1:4520/mcp".into(), token: "secret".into() };
-    let launch = Launch { resume: ResumeId::parse(ID), tools: Some(tools), ..Launch::default() };
+    let launch = Launch {
+        resume: ResumeId::parse(ID),
+        tools: Some(tools),
+        private: Some("/home/me/data".to_owned()),
+        ..Launch::default()
+    };
     let expect = expect![[r#"
         npx
         claude
@@ -62,6 +67,8 @@ fn everything_is_configured() {
         sonnet
         --append-system-prompt
         Be brief.
+        --settings
+        {"permissions":{"ask":["Read(//home/me/data/**)","Edit(//home/me/data/**)"]}}
         --resume=0199e09f-40e5-7493-a575-de63127bb063
         --max-turns
         9"#]];

@@ -83,6 +83,7 @@ fn how_it_is_started() {
         resume: ResumeId::parse("0199e09f-40e5-7493-a575-de63127bb063"),
         tools: Some(ToolServer { url, token: "t".to_owned() }),
         shipped: "/shipped/".to_owned(),
+        private: Some("/data".to_owned()),
     };
     let program = program(&settings, &launch);
     let env = program.env.iter().map(|(name, value)| format!("{name}={value}\n"));

@@ -64,6 +64,7 @@ impl Task {
             resume,
             tools: pass.map(Pass::server),
             shipped: self.shared.agents.shipped.display().to_string(),
+            private: self.shared.approvals.private.real_folder(),
         }
     }
 
