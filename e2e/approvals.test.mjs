@@ -93,6 +93,19 @@ test("the arguments can be changed before it is allowed, and what is wrong with 
   assert.deepEqual(await answer(opened, allow), [{ what: ROUTE, body }]);
 });
 
+test("a closed edit does not change what runs", async (t) => {
+  for (const how of ["Escape", "click"]) {
+    const opened = await open(t);
+    const summary = opened.asks.getByText("Edit before running");
+    await summary.click();
+    await opened.asks.getByRole("textbox", { name: "Arguments" }).fill('{"command": "rm -r /"}');
+    if (how === "Escape") await opened.page.keyboard.press("Escape");
+    else await summary.click();
+    const allow = () => opened.asks.getByRole("button", { name: "Allow once" }).click();
+    assert.deepEqual(await answer(opened, allow), [{ what: ROUTE, body: { decision: "accepted", scope: "once" } }], how);
+  }
+});
+
 test("deny is one click or one key, and a reason is optional", async (t) => {
   for (const how of ["click", "key", "reason", "reason and Enter"]) {
     const opened = await open(t);

@@ -891,9 +891,9 @@ actions["next-card"] = (button) => {
   goToCard(all[(all.indexOf(/** @type {any} */ (up(button, ".card"))) + 1) % all.length]);
 };
 
-/** The edited arguments, which must be JSON. */
+/** The edited arguments, which must be JSON. A closed edit is not in view and counts for nothing. */
 function changedArguments(button = page, kind = "") {
-  const field = find(`${kind} .edited`, up(button, ".card"));
+  const field = find(`${kind}[open] .edited`, up(button, ".card"));
   if (!field || field.value === field.defaultValue) return undefined;
   try {
     JSON.parse(field.value);
