@@ -351,6 +351,20 @@ test("only the person's own act brings focus into the card", async (t) => {
   await page.keyboard.press("Shift+Tab");
 });
 
+test("signs that Option writes on macOS stay in the composer", async (t) => {
+  const { page } = await open(t);
+  for (const [key, code] of [["å", "KeyA"], ["Å", "KeyA"], ["ø", "KeyO"], ["©", "KeyG"], ["Dead", "KeyN"]]) {
+    await field(page).focus();
+    const isTaken = await field(page).evaluate((it, event) => {
+      const init = { ...event, altKey: true, bubbles: true, cancelable: true };
+      return !it.dispatchEvent(new KeyboardEvent("keydown", init));
+    }, { key, code });
+    assert.deepEqual([isTaken, await focused(page)], [false, "text"], key);
+  }
+  await page.keyboard.press("Alt+a");
+  assert.ok(await card(page).evaluate((it) => it === document.activeElement));
+});
+
 test("of several questions one is shown, with the way to the next", async (t) => {
   const page = await browser.newPage(t);
   await openDrawn(page, "approval", gallery.html("approval"));

@@ -1161,6 +1161,9 @@ function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
   const breaksLine = shiftKey || (!keys.startsWith("Control") && matchMedia("(pointer: coarse)").matches);
   if (isEnter && (breaksLine || !target?.closest("textarea"))) return null;
   const isWriting = !!target?.closest(WRITES);
+  // With Option, macOS writes other signs: å, and the first half of ñ.
+  const isSign = altKey && (key === "Dead" || (key.length === 1 && key.toUpperCase() !== name));
+  if (isSign && isWriting) return null;
   // The keys of a card are letters and digits: they act in it, and not where one writes.
   const near = target?.closest(isWriting ? ".queued, #composer" : ".queued, #composer, .card");
   const button = near && find(named, near);
