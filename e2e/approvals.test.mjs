@@ -332,6 +332,21 @@ test("one Escape does nothing to a run that asks; two without a key between stop
   assert.equal(await field(page).inputValue(), "a");
 });
 
+test("neither a held Escape nor a second one after two seconds stops a run that asks", async (t) => {
+  const page = await browser.newPage(t);
+  await page.clock.install();
+  const { asked } = await openDrawn(page, "approval", gallery.html("approval"));
+  for (let count = 0; count < 5; count += 1) await page.keyboard.down("Escape");
+  await page.keyboard.up("Escape");
+  await page.clock.fastForward(2100);
+  await page.keyboard.press("Escape");
+  await settled(page);
+  assert.deepEqual(asked, []);
+  await page.clock.fastForward(1900);
+  await page.keyboard.press("Escape");
+  await until(async () => asked.length > 0);
+});
+
 test("only the person's own act brings focus into the card", async (t) => {
   const { page, asks, asked } = await open(t);
   const isIn = () => asks.evaluate((it) => it.contains(document.activeElement));

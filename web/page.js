@@ -1124,6 +1124,8 @@ const TWICE_MS = 2000;
 
 /** What is open on top closes; else the run stops, one that asks at the second press. @param {KeyboardEvent} event */
 function escape(event) {
+  // A key that is held is pressed once.
+  if (event.repeat) return;
   const isTwice = event.timeStamp - escapedAt < TWICE_MS;
   escapedAt = -Infinity;
   const box = event.target?.closest(":is(.edit, .reason)[open]");
@@ -1142,7 +1144,6 @@ function escape(event) {
     searchSoon();
   } else if (seq && isRunning()) {
     if (!cards().length || isTwice) return sure("stop").click();
-    if (event.repeat) return;
     escapedAt = event.timeStamp;
     say("Press Esc again to stop the run.", TWICE_MS);
   }
