@@ -13,7 +13,7 @@ use maud::{Markup, html};
 use similar::{Algorithm, ChangeTag, DiffOp, DiffTag, TextDiff};
 
 pub use numbered::numbered;
-pub use patch::patch;
+pub use patch::{patch, verbatim};
 
 use crate::room::{Extent, Room};
 
@@ -199,7 +199,7 @@ impl Row {
                 td.diff-mark { (mark) }
                 td.diff-text {
                     @for (is_changed, text) in &self.words {
-                        @let text = text.trim_end_matches(['\n', '\r']);
+                        @let text = without_break(text, room);
                         @if *is_changed && !text.is_empty() { mark { (judged(text, room)) } }
                         @else { (judged(text, room)) }
                     }
@@ -207,6 +207,14 @@ impl Row {
                 }
             }
         }
+    }
+}
+
+/// A carriage return may be what hides something: whoever decides sees it.
+fn without_break<'a>(text: &'a str, room: &Room) -> &'a str {
+    match room.is_decision() {
+        true => text.strip_suffix('\n').unwrap_or(text),
+        false => text.trim_end_matches(['\n', '\r']),
     }
 }
 

@@ -2,11 +2,20 @@
 
 use super::{Diff, Kind, Row, Rows};
 
-/// The patch as a diff, if the text is one.
+/// The patch as a diff, if the text is one. Lines for programs alone are left out.
 pub fn patch(text: &str) -> Option<Diff> {
+    read(text, false)
+}
+
+/// The patch as a diff with a row for each of its lines, for a person who decides about it.
+pub fn verbatim(text: &str) -> Option<Diff> {
+    read(text, true)
+}
+
+fn read(text: &str, is_verbatim: bool) -> Option<Diff> {
     let is_envelope = text.trim_start().starts_with("*** Begin Patch");
-    let mut reader = Reader { is_envelope, ..Reader::default() };
-    text.lines().for_each(|line| reader.line(line));
+    let mut reader = Reader { is_envelope, is_verbatim, ..Reader::default() };
+    text.split_terminator('\n').for_each(|line| reader.line(line));
     let has_changes = reader.rows.added + reader.rows.removed > 0;
     (has_changes && (is_envelope || reader.has_hunk)).then(|| reader.rows.finish())
 }
@@ -15,6 +24,7 @@ pub fn patch(text: &str) -> Option<Diff> {
 struct Reader {
     rows: Rows,
     is_envelope: bool,
+    is_verbatim: bool,
     has_hunk: bool,
     old_path: Option<String>,
     /// The next line's numbers, and how many lines of the hunk are to come, before and after.
@@ -35,6 +45,10 @@ impl Reader {
             if let Some((numbers, due)) = hunk(line) {
                 (self.numbers, self.due) = (Some(numbers), due);
             }
+        }
+        if self.is_verbatim {
+            self.rows.push(Row::new(Kind::Heading, line));
+        } else if line.starts_with("@@") {
             // The numbers say the rest; under a heading nothing is left out.
             if self.rows.shown.last().is_some_and(|it| it.kind != Kind::Heading) {
                 self.rows.push(Row::gap());
@@ -54,6 +68,9 @@ impl Reader {
             Some(b'+') => (Kind::Added, &line[1..]),
             Some(b'-') => (Kind::Removed, &line[1..]),
             Some(b' ') => (Kind::Same, &line[1..]),
+            Some(b'\\') if self.is_verbatim => {
+                return self.rows.push(Row::new(Kind::Heading, line));
+            }
             Some(b'\\') => return,
             _ => (Kind::Same, line),
         };

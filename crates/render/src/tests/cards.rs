@@ -170,6 +170,93 @@ proptest! {
     }
 }
 
+/// Lines that a patch may have, and lines that only look like those.
+fn patch_lines() -> impl Strategy<Value = Vec<String>> {
+    const BEGINNINGS: [&str; 22] = [
+        "",
+        " ",
+        "+",
+        "-",
+        "+++ ",
+        "--- ",
+        "+++ b/",
+        "--- a/",
+        "@@",
+        "@@ ",
+        "@@ -1,9 +1,9 @@ ",
+        "@@ -1 +1 @@",
+        "index ",
+        "diff --git ",
+        "\\ No newline",
+        "\\",
+        "*** ",
+        "*** Begin Patch",
+        "*** End Patch",
+        "*** Move to: ",
+        "*** Update File: ",
+        "rename from ",
+    ];
+    let ending = prop_oneof![Just(""), Just("\r"), Just("\u{202e}"), Just("\u{200b}\r")];
+    let line = (prop::sample::select(&BEGINNINGS[..]), "[a-z;/ \t]{0,12}", ending)
+        .prop_map(|(beginning, words, ending)| format!("{beginning}{words}{ending}"));
+    prop::collection::vec(line, 1..12)
+}
+
+/// A text as a card writes it.
+fn written_out(text: &str) -> String {
+    let is_marked = |it: char| is_invisible(it) && !matches!(it, '\n' | '\t');
+    let letters = text.chars().map(|it| match is_marked(it) {
+        true => format!("U+{:04X}", u32::from(it)),
+        false => it.to_string(),
+    });
+    letters.collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn every_line_of_a_patch_is_shown(mut lines in patch_lines(), is_envelope in any::<bool>()) {
+        let start = if is_envelope { "*** Begin Patch" } else { "@@ -1 +1 @@\n-a\n+b" };
+        lines.insert(0, start.to_owned());
+        let patch = lines.join("\n") + "\n";
+        let shown = question("x__edit", &json!({ "patch": patch }), json!({}));
+        let mut rest = shown.as_str();
+        for line in patch.lines().map(written_out) {
+            let found = rest.find(&line);
+            prop_assert!(found.is_some(), "{line:?} of {patch:?} is not in {rest}");
+            rest = &rest[found.unwrap() + line.len()..];
+        }
+    }
+
+    #[test]
+    fn every_invisible_character_of_an_edit_is_marked(
+        old in "[ab\n\u{200b}]{0,12}",
+        new in "[cd\r\n\u{202e}]{1,12}",
+    ) {
+        let target = json!({"target": {"path": "p", "size": 1, "text": old}});
+        for (tool, arguments, options) in [
+            ("Edit", json!({"file_path": "p", "old_string": old, "new_string": new}), json!({})),
+            ("write_file", json!({"path": "p", "text": new}), target),
+        ] {
+            let shown = question(tool, &arguments, options);
+            let expected = new.matches(['\r', '\u{202e}']).count();
+            let marked = shown.matches("U+202E").count() + shown.matches("U+000D").count();
+            prop_assert!(marked >= expected, "{marked} of {expected} in {shown}");
+        }
+    }
+}
+
+#[test]
+fn a_patch_hides_no_line_of_its_head() {
+    let patch =
+        "index ; rm -rf ~\n--- a/old.txt\n+++ b/new.txt\n@@ -1 +1 @@ rm\n-a\n+b\n\\ rm -rf /\n";
+    let shown = question("x__edit", &json!({ "patch": patch }), json!({}));
+    for line in patch.lines() {
+        assert!(shown.contains(line), "{line} is not in {shown}");
+    }
+}
+
 #[test]
 fn what_a_view_does_not_draw_is_listed() {
     for (tool, arguments, expected) in [

@@ -248,7 +248,10 @@ fn patched(told: &Value) -> Option<Diff> {
 fn edit(call: &Call, rest: &mut Rest<'_>, room: &mut Room) -> Option<Markup> {
     if let Some(patch) = rest.text(&["patch", "input", "diff", "unified_diff"]) {
         let is_all = room.has_all_of(patch.len());
-        let diff = diff::patch(patch).filter(|_| is_all || !room.is_decision());
+        let diff = match room.is_decision() {
+            true => diff::verbatim(patch).filter(|_| is_all),
+            false => diff::patch(patch),
+        };
         return Some(match diff {
             Some(diff) => {
                 let counts = is_all.then(|| counts(&diff));
