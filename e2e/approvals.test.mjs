@@ -6,7 +6,7 @@ import { readdir } from "node:fs/promises";
 import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
-import { startCallboard, until } from "./callboard.mjs";
+import { NATURAL, startCallboard, until } from "./callboard.mjs";
 import { LOOKS, answered, card, field, openSession, say, seen, sessionOf, setRoot } from "./drive.mjs";
 import { openDrawn, useGallery } from "./gallery.mjs";
 
@@ -345,6 +345,31 @@ test("neither a held Escape nor a second one after two seconds stops a run that 
   await page.clock.fastForward(1900);
   await page.keyboard.press("Escape");
   await until(async () => asked.length > 0);
+});
+
+test("one Escape does not stop a run that has asked what the page does not show yet", async (t) => {
+  const callboard = await startCallboard(t, { config: NATURAL });
+  const session = await callboard.converse();
+  const page = await browser.newPage(t);
+  let isHeld = false;
+  await page.routeWebSocket(/\/ws$/, (route) => {
+    const server = route.connectToServer();
+    server.onMessage((frame) => {
+      isHeld ||= String(frame).includes("card-head");
+      if (!isHeld) route.send(frame);
+    });
+  });
+  await page.goto(`${callboard.base}s/${session}?token=${callboard.token}`);
+  await say(page, "run touch made");
+  await until(async () => isHeld);
+  const types = async () => (await callboard.events(session)).map(({ type }) => type);
+  await page.waitForFunction(() => document.querySelector(".now")?.getAttribute("data-state") === "running");
+  assert.ok((await types()).includes("tool_approval_requested"));
+  await page.keyboard.press("Escape");
+  await page.getByText("Press Esc again to stop the run").waitFor();
+  assert.ok(!(await types()).includes("cancel_requested"));
+  await page.keyboard.press("Escape");
+  await until(async () => (await types()).includes("run_finish"));
 });
 
 test("only the person's own act brings focus into the card", async (t) => {

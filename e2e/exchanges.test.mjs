@@ -6,7 +6,7 @@ import { test } from "node:test";
 
 import { listFaults, useBrowser } from "./browser.mjs";
 import { startCallboard, until } from "./callboard.mjs";
-import { answered, assertSameAfterReload, card, openSession, say } from "./drive.mjs";
+import { answered, assertSameAfterReload, card, openSession, say, sessionOf } from "./drive.mjs";
 
 const browser = useBrowser();
 
@@ -81,6 +81,21 @@ test(`a person answers for the other agent where it was asked${where}`, async (t
   assert.equal(await page.locator(".exchange > details > summary .state").innerText(), "answered");
 });
 }
+
+test("one Escape does not stop a run whose other agent asks, even before its card is here", async (t) => {
+  const { callboard, page } = await open(t, "instant");
+  // The card is never fetched.
+  await page.route(/part=questions/, () => {});
+  await say(page, "ask b: run touch made");
+  await page.getByText("b is waiting for you").first().waitFor();
+  assert.equal(await card(page).count(), 0);
+  await page.keyboard.press("Escape");
+  await page.getByText("Press Esc again to stop the run").waitFor();
+  const ends = async () => (await callboard.events(sessionOf(page))).filter(({ type }) => type === "cancel_requested").length;
+  assert.equal(await ends(), 0);
+  await page.keyboard.press("Escape");
+  await until(async () => (await ends()) === 1);
+});
 
 test("an answer from the background comes as a message of that agent", async (t) => {
   const { page } = await open(t, "instant");

@@ -1143,10 +1143,23 @@ function escape(event) {
     query.value = "";
     searchSoon();
   } else if (seq && isRunning()) {
-    if (!cards().length || isTwice) return sure("stop").click();
-    escapedAt = event.timeStamp;
-    say("Press Esc again to stop the run.", TWICE_MS);
+    if (isTwice) sure("stop").click();
+    else if (find(".dock:not(:empty)", foot)) askForEscape();
+    else report(stopUnlessAsking());
   }
+}
+
+function askForEscape() {
+  escapedAt = performance.now();
+  say("Press Esc again to stop the run.", TWICE_MS);
+}
+
+/** The server may have asked something that this page does not show yet. */
+async function stopUnlessAsking() {
+  await ask(page, "cancel?unlessAsking=true").catch((error) => {
+    if (error.code !== "awaiting_decision") throw error;
+    askForEscape();
+  });
 }
 
 const WRITES = "input:not([type=checkbox], [type=radio]), textarea, select";

@@ -50,9 +50,9 @@ use crate::session::{Sessions, Shared};
 use crate::views::Views;
 
 use error::RequestCode::{
-    AgentBusy, AgentNotFound, AlreadyDecided, CallNotFound, CannotSteer, MessageNotFound,
-    ModelNotFound, NotSupported, NothingToDo, NothingToUndo, QueueFull, SessionExists,
-    SessionNotFound, Stopping, Storage, TooManyAttempts,
+    AgentBusy, AgentNotFound, AlreadyDecided, AwaitingDecision, CallNotFound, CannotSteer,
+    MessageNotFound, ModelNotFound, NotSupported, NothingToDo, NothingToUndo, QueueFull,
+    SessionExists, SessionNotFound, Stopping, Storage, TooManyAttempts,
 };
 use route::Route;
 
@@ -227,7 +227,7 @@ fn routes() -> Vec<Route> {
             sessions::cancel,
             "Stop the agent; answers when its run has ended",
         )
-        .refuses(&[Stopping, Storage]),
+        .refuses(&[AwaitingDecision, Stopping, Storage]),
         Route::post(
             "/api/sessions/{session}/continue",
             sessions::go_on,

@@ -69,6 +69,7 @@ request_codes! {
     SessionExists "session_exists" CONFLICT "A session of that id exists already."
     NothingToDo "nothing_to_do" CONFLICT "There is no answer to continue or to retry."
     AlreadyDecided "already_decided" CONFLICT "Somebody has decided about the call already; `by` and `at` say who and when."
+    AwaitingDecision "awaiting_decision" CONFLICT "The run waits for a decision and was not stopped, because the request said `unlessAsking`."
     NothingToUndo "nothing_to_undo" CONFLICT "The decision was for one call only, or was taken back already."
     NotSupported "not_supported" CONFLICT "The session's agent cannot do that."
     CannotSteer "cannot_steer" CONFLICT "Nothing runs that the message could be handed to."
@@ -172,6 +173,7 @@ impl From<Refused> for HttpError {
             Refused::BadArguments(_) | Refused::OnlyOnce => RequestCode::InvalidRequest,
             Refused::NoAgent { .. } => RequestCode::AgentNotFound,
             Refused::QueueFull(_) => RequestCode::QueueFull,
+            Refused::Asking => RequestCode::AwaitingDecision,
             Refused::NothingToUndo => RequestCode::NothingToUndo,
             Refused::NoGrant(_) => RequestCode::NotFound,
             Refused::NothingRuns => RequestCode::CannotSteer,

@@ -52,6 +52,9 @@ pub(super) enum ClientFrame {
     },
     CancelOutput {
         session_id: String,
+        /// Refuse while the run waits for a person's decision.
+        #[serde(default)]
+        unless_asking: bool,
     },
     /// Decides about a call that waits for it.
     ApproveTool {

@@ -362,12 +362,21 @@ pub(super) struct Cancelled {
     response_id: Option<ResponseId>,
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CancelParams {
+    /// Refuse while the run waits for a person's decision.
+    #[serde(default)]
+    unless_asking: bool,
+}
+
 pub(super) async fn cancel(
     State(app): State<App>,
     Named(id): Named,
+    Params(CancelParams { unless_asking }): Params<CancelParams>,
 ) -> Result<Json<Cancelled>, HttpError> {
     let by = "user".to_owned();
-    let run = app.sessions.ask(&id, |reply| Command::Cancel { by, reply }).await?;
+    let run = app.sessions.ask(&id, |reply| Command::Cancel { by, unless_asking, reply }).await?;
     Ok(Json(Cancelled { cancelled: run.is_some(), response_id: run }))
 }
 

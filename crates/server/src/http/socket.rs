@@ -203,8 +203,8 @@ impl Connection {
                 let result = self.send_message(&session_id, input).await;
                 (session_id, result)
             }
-            ClientFrame::CancelOutput { session_id } => {
-                let result = self.cancel(&session_id);
+            ClientFrame::CancelOutput { session_id, unless_asking } => {
+                let result = self.cancel(&session_id, unless_asking);
                 (session_id, result)
             }
             ClientFrame::ApproveTool { session_id, call_id, decision } => {
@@ -338,12 +338,13 @@ impl Connection {
     }
 
     /// Nobody waits here: it is answered when the run has ended, and what is told until then is to be heard.
-    fn cancel(&self, session: &str) -> Result<Option<Notice>, HttpError> {
+    fn cancel(&self, session: &str, unless_asking: bool) -> Result<Option<Notice>, HttpError> {
         let (id, sessions, outbox) =
             (parse(session)?, self.app.sessions.clone(), self.outbox.clone());
         tokio::spawn(async move {
             let by = "user".to_owned();
-            let cancelled = sessions.ask(&id, |reply| Command::Cancel { by, reply }).await;
+            let cancel = |reply| Command::Cancel { by, unless_asking, reply };
+            let cancelled = sessions.ask(&id, cancel).await;
             if let Err(refused) = cancelled {
                 let notice = Notice::error(Some(id.to_string()), refused.into());
                 let _ = outbox.send(vec![notice.to_frame()]).await;

@@ -34,6 +34,8 @@ pub(crate) enum Command {
     /// Stops the run, and holds what waits. Answers when the run has ended; none if there was none.
     Cancel {
         by: String,
+        /// Refused while a person is asked something.
+        unless_asking: bool,
         reply: Reply<Option<ResponseId>>,
     },
     /// Lets the agent go on after its last run was cut short.
@@ -273,6 +275,8 @@ pub(crate) enum Refused {
     BadArguments(String),
     #[error("this call cannot be allowed for more than once")]
     OnlyOnce,
+    #[error("the run waits for a decision; decide, or cancel without `unlessAsking`")]
+    Asking,
     #[error("nothing can be undone: the decision was for one call only, or was taken back already")]
     NothingToUndo,
     #[error("the session has no grant {0:?}; GET /api/sessions/ID/grants lists those it has")]

@@ -37,7 +37,7 @@ impl Sessions {
         time: Duration,
     ) -> Result<(), Refused> {
         let by = "user".to_owned();
-        self.ask(session, |reply| Command::Cancel { by, reply }).await?;
+        self.ask(session, |reply| Command::Cancel { by, unless_asking: false, reply }).await?;
         let (sessions, id) = (self.clone(), session.clone());
         let deletion = tokio::spawn(async move {
             tokio::time::sleep(time).await;

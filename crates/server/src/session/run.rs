@@ -12,7 +12,10 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use transcript::{Answer, Call, CallId, ErrorInfo, Event, Executor, Millis, ResponseId, SessionId};
+use transcript::{
+    Answer, Call, CallId, ErrorInfo, Event, Exchange, ExchangeState, Executor, Millis, ResponseId,
+    SessionId,
+};
 
 use super::command::Refused;
 use super::request::RunningRequest;
@@ -132,6 +135,12 @@ impl Run {
             self.request = None;
         }
         Some(RunInput::Heard(input))
+    }
+
+    /// True while a person is asked something: about a call of this run, or by an agent that it has asked.
+    pub(super) fn is_asking(&self) -> bool {
+        let waits = |it: &Exchange| it.state == Some(ExchangeState::AwaitingApproval);
+        !self.waiting.is_empty() || self.answer.open_exchanges().any(waits)
     }
 
     /// A call that the agent runs itself, and of which it has not said how it ended.

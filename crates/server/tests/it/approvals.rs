@@ -227,6 +227,32 @@ async fn an_answer_for_the_session_or_for_good_is_not_asked_again() {
 }
 
 #[tokio::test]
+async fn a_conditional_cancel_stops_no_run_that_asks() {
+    let home = Home::natural();
+    let server = home.start();
+    let session = server.create_session().await;
+    let path = format!("/api/sessions/{session}/cancel?unlessAsking=true");
+    server.send(&session, "run touch made").await;
+    asked(&server, &session).await;
+    let (status, body) = server.post(&path, json!({})).await;
+    assert_eq!(
+        (status, &body["error"]["code"]),
+        (StatusCode::CONFLICT, &json!("awaiting_decision"))
+    );
+    let mut watcher = Watcher::connect(&server).await;
+    let frame = json!({ "type": "cancel_output", "sessionId": session, "unlessAsking": true });
+    watcher.say(frame).await;
+    assert_eq!(watcher.until("error").await["code"], "awaiting_decision");
+    let call = asked(&server, &session).await;
+    decide(&server, &call, json!({ "decision": "rejected" })).await;
+    last_answer(&server, &session).await;
+
+    server.send(&session, "tell me a story").await;
+    let (status, body) = server.post(&path, json!({})).await;
+    assert_eq!((status, &body["cancelled"]), (StatusCode::OK, &json!(true)));
+}
+
+#[tokio::test]
 async fn a_run_that_waits_can_be_stopped() {
     let home = Home::instant();
     let server = home.start();

@@ -337,6 +337,9 @@ async fn ask_and_decide(caller: &mut Caller<'_>) {
     let call =
         watcher.until("tool_approval_requested").await["callId"].as_str().unwrap().to_owned();
     let path = "/api/sessions/{session}/calls/{call}/approval";
+    let cancel = format!("/api/sessions/{id}/cancel?unlessAsking=true");
+    let refused = caller.call(POST, "/api/sessions/{session}/cancel", &cancel, Body::None).await;
+    assert_eq!(refused["error"]["code"], "awaiting_decision");
     let url = format!("/api/sessions/{id}/calls/{call}/approval");
     let decision = || Body::Json(json!({ "decision": "accepted", "scope": "always" }));
     caller.call(POST, path, &url, decision()).await;

@@ -255,7 +255,7 @@ async fn take_up(app: &App, request: &Request, agent: &str) -> Result<Option<Pla
         return Ok(None);
     }
     if request.said.is_some() {
-        let cancel = |reply| Command::Cancel { by: "user".to_owned(), reply };
+        let cancel = |reply| Command::Cancel { by: "user".to_owned(), unless_asking: false, reply };
         app.sessions.ask(&session, cancel).await?;
         return Ok(None);
     }

@@ -25,7 +25,9 @@ impl Task {
             Command::Update { patch, reply } => self.update(patch, reply),
             Command::Add { addition, reply } => self.add(&addition, reply),
             Command::Send { message, reply } => self.send(message, reply),
-            Command::Cancel { by, reply } => self.cancel(by, reply),
+            Command::Cancel { by, unless_asking, reply } => {
+                self.cancel(by, unless_asking, reply);
+            }
             Command::Continue { reply } => self.go_on(reply),
             Command::Retry { of, reason, reply } => self.retry(of.as_deref(), reason, reply),
             Command::Edit { earlier, message, reply } => self.edit(&earlier, message, reply),
@@ -87,8 +89,11 @@ impl Task {
         self.reply(reply, ());
     }
 
-    fn cancel(&mut self, by: String, reply: Reply<Option<ResponseId>>) {
+    fn cancel(&mut self, by: String, unless_asking: bool, reply: Reply<Option<ResponseId>>) {
         let Some(run) = &self.run else { return self.reply(reply, None) };
+        if unless_asking && run.is_asking() {
+            return refuse(reply, Refused::Asking);
+        }
         let stopped = run.id.clone();
         self.stop_run(StoppedBy::Person(by), move |outcome| {
             let _ = reply.send(outcome.map(|()| Some(stopped)));
