@@ -515,14 +515,37 @@ test("for ten seconds what was allowed for more than once can be taken back", as
       await asks.getByRole("button", { name: "Always…" }).click();
       await asks.getByRole("button", { name: "Yes, always allow" }).click();
     }
-    await page.locator("#status").getByRole("button", { name: "Undo" }).click();
-    await page.locator("#status").waitFor({ state: "hidden" });
+    await page.locator("#undo").getByRole("button", { name: "Undo" }).click();
+    await page.locator("#undo").waitFor({ state: "hidden" });
     await answered(page, 2 * idx + 1);
     await say(page, `run touch ${scope}`);
     await asks.waitFor();
     await asks.getByRole("button", { name: "Deny" }).click();
     await answered(page, 2 * idx + 2);
-    assert.equal(await page.locator("#status").getByRole("button", { name: "Undo" }).count(), 0, "once and deny are final");
+    assert.equal(await page.locator("#undo").getByRole("button", { name: "Undo" }).count(), 0, "once and deny are final");
   }
   assert.deepEqual((await callboard.api("grants")).grants, []);
+});
+
+test("Undo stays for ten seconds whatever the page says, and stays if it fails", async (t) => {
+  const page = await browser.newPage(t);
+  await page.clock.install();
+  await openDrawn(page, "approval", gallery.html("approval"));
+  await page.route(/\/undo$/, (route) =>
+    route.fulfill({ status: 507, json: { error: { code: "storage", message: "the disk is full" } } }),
+  );
+  await card(page).getByRole("button", { name: "Allow for this session" }).click();
+  const undo = page.locator("#undo").getByRole("button", { name: "Undo" });
+  await undo.waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByText("Press Esc again to stop the run").waitFor();
+  await page.clock.fastForward(5000);
+  await undo.click();
+  await page.getByText("That did not work: the disk is full").waitFor();
+  await page.clock.fastForward(4500);
+  assert.ok(await undo.isVisible());
+  await undo.focus();
+  await page.clock.fastForward(1000);
+  await undo.waitFor({ state: "detached" });
+  assert.equal(await focused(page), "text");
 });

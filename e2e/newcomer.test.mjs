@@ -89,7 +89,7 @@ test("a deletion waits ten seconds, and Undo is offered where archiving offers i
   const session = await callboard.converse("help");
   const other = await callboard.converse("time in Lima");
   const page = await openSession(t, browser, callboard, session);
-  const undo = page.locator("#status").getByRole("button", { name: "Undo" });
+  const undo = page.locator("#undo").getByRole("button", { name: "Undo" });
   const line = page.locator(`#sessions-${session}`);
   await choose(page, "help", "Delete");
   await page.waitForURL(callboard.base);

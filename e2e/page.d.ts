@@ -32,6 +32,7 @@ interface PageElements {
   text: HTMLTextAreaElement;
   title: HTMLInputElement;
   transcripts: HTMLInputElement;
+  undo: HTMLElement;
 }
 
 /** What every page has. */

@@ -68,10 +68,9 @@ const goHome = () => (location.href = "/");
 let lasting = "";
 let silence = 0;
 
-/** @param {Node[]} more */
-function say(words = "", ms = 6000, ...more) {
+function say(words = "", ms = 6000) {
   clearTimeout(silence);
-  sure("status").replaceChildren(...(words ? [words] : []), ...more);
+  sure("status").replaceChildren(...(words ? [words] : []));
   if (words !== lasting) silence = setTimeout(() => say(lasting), ms);
 }
 
@@ -987,11 +986,16 @@ async function retitle() {
   sure("renaming").close();
 }
 
-/** @param {() => Promise<unknown>} back */
+let undoEnd = 0;
+
+/** For ten seconds, whatever else the page says meanwhile. @param {() => Promise<unknown>} back */
 function offerUndo(words = "", back) {
   const undo = element("button", { type: "button" }, "Undo");
-  undo.onclick = () => report(back().then(() => say()));
-  say(words, 10_000, undo);
+  const close = () => undo.isConnected && keepingFocus(() => sure("undo").replaceChildren());
+  undo.onclick = () => report(back().then(close));
+  clearTimeout(undoEnd);
+  sure("undo").replaceChildren(words, undo);
+  undoEnd = setTimeout(close, 10_000);
 }
 
 actions.archive = async () => {

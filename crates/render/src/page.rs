@@ -91,6 +91,7 @@ pub fn page(page: &Page<'_>) -> String {
                 }
             }
             p #status role="status" aria-live="polite" {}
+            p #undo role="status" aria-live="polite" {}
             div #announcer.sr aria-live="polite" {}
             (session_menu())
             (renaming())
