@@ -405,33 +405,40 @@ test("signs that Option writes on macOS stay in the composer", async (t) => {
   assert.ok(await card(page).evaluate((it) => it === document.activeElement));
 });
 
-test("of several questions one is shown, with the way to the next", async (t) => {
-  const page = await browser.newPage(t);
-  await openDrawn(page, "approval", gallery.html("approval"));
-  await page.evaluate(() => {
-    const dock = document.querySelector(".dock");
-    const first = dock?.querySelector(".card");
-    for (const name of ["second", "third"]) {
-      const copy = /** @type {HTMLElement} */ (first?.cloneNode(true));
-      copy.id = name;
-      copy.dataset.callId = name;
-      dock?.append(copy);
-    }
-    for (const it of dock?.querySelectorAll(".card-head") ?? []) {
-      const next = document.createElement("button");
-      next.dataset.action = "next-card";
-      next.textContent = "Next";
-      it.append(next);
-    }
+test("of several questions one is shown from its beginning, with the way to the next", async (t) => {
+  const page = await browser.newPage(t, { viewport: { width: 640, height: 430 } });
+  const { say } = await openDrawn(page, "approval", gallery.html("approval"));
+  const html = await page.evaluate(() => {
+    const first = document.querySelector(".card");
+    const lines = first?.querySelector(".command code");
+    if (lines) lines.textContent = Array.from({ length: 60 }, (_, idx) => `echo ${idx}`).join("\n");
+    return first?.outerHTML ?? "";
   });
-  const shown = () => card(page).evaluateAll((all) => all.map((it) => it.dataset.callId));
+  const id = await card(page).getAttribute("id");
+  const [second, third] = ["second", "third"].map((name) => html.replaceAll(`${id}`, name).replace("r1.1", name));
+  // The third is of another agent, which this one has asked.
+  const peer = `<div id="x0" class="peer"><div class="fetched"><div class="dock">${third}</div></div></div>`;
+  const ops = [second, peer].map((it) => ["add", "approval-dock", it]);
+  say({ type: "patch", sessionId: "approval", seq: 1000, ops });
+  await page.waitForFunction(() => document.body.dataset.head === "1000");
+  const dock = page.locator(".foot > .dock");
   /** @type {any[]} */
-  const seenCards = [];
+  const shown = [];
   for (let idx = 0; idx < 4; idx += 1) {
-    seenCards.push(...(await shown()));
-    await card(page).getByRole("button", { name: "Next" }).click();
+    const words = await seen(card(page).locator(".place span"));
+    shown.push(await card(page).evaluateAll((all) => all.map((it) => it.dataset.callId)), ...words);
+    assert.equal(await dock.evaluate((it) => it.scrollTop), 0);
+    await dock.evaluate((it) => it.scrollTo(0, 300));
+    assert.ok((await dock.evaluate((it) => it.scrollTop)) > 100);
+    await card(page).getByRole("button", { name: "Next" }).evaluate((it) => /** @type {any} */ (it).click());
   }
-  assert.deepEqual(seenCards, ["r1.1", "second", "third", "r1.1"]);
+  assert.deepEqual(shown, [["r1.1"], "1 of 3", ["second"], "2 of 3", ["third"], "3 of 3", ["r1.1"], "1 of 3"]);
+  // A decided question gives way to the next, which begins at its top.
+  await dock.evaluate((it) => it.scrollTo(0, 300));
+  say({ type: "patch", sessionId: "approval", seq: 1001, ops: [["drop", "second"]] });
+  await page.waitForFunction(() => document.body.dataset.head === "1001");
+  assert.deepEqual(await seen(card(page).locator(".place span")), ["1 of 2"]);
+  assert.equal(await dock.evaluate((it) => it.scrollTop), 0);
 });
 
 for (const [name, viewport] of Object.entries({

@@ -404,7 +404,8 @@ function measure(messages = shown()) {
   // Not by a mark on the messages: those are the server's.
   sheet.replaceSync(`:is(${ids}) { content-visibility: visible }`);
   document.adoptedStyleSheets.push(sheet);
-  requestAnimationFrame(() => requestAnimationFrame(() => void document.adoptedStyleSheets.shift()));
+  const drop = () => (document.adoptedStyleSheets = document.adoptedStyleSheets.filter((it) => it !== sheet));
+  requestAnimationFrame(() => requestAnimationFrame(drop));
 }
 
 /** Whatever it does to the list, the line that is read stays; if that is dropped, the next. */
@@ -784,6 +785,7 @@ async function complete(body = page, url = "") {
   find(".fetched.stale", body)?.remove();
   if (find(".fetched", body)) return;
   body.append(element("div", { class: "fetched", "data-of": offer(body) }, parse(html)));
+  noteQuestions();
   const { sessionId, head } = find(".embedded", body)?.dataset ?? {};
   if (head) tell({ type: "subscribe", sessionId, after: Number(head), view: "html" });
 }
@@ -865,7 +867,7 @@ function noteQuestions() {
   if (next === asked) return;
   const fresh = cards().find(({ id }) => !asked.split(",").includes(id));
   asked = next;
-  noteMore();
+  showCard();
   if (fresh) announce(`The agent asks: ${find("h2", fresh)?.textContent}. Alt+A goes to the question.`);
 }
 
@@ -876,12 +878,33 @@ function noteMore() {
   get("more-below")?.toggleAttribute("hidden", !isMore);
 }
 
+/** The question that is shown. It stays until it is decided, whatever others come. */
+let current = "";
+const otherCards = new CSSStyleSheet();
+document.adoptedStyleSheets.push(otherCards);
+
+/** Shows one question of all, those of other agents included, from its beginning. */
+function showCard(id = current) {
+  const all = cards();
+  const card = all.find((it) => it.id === id) ?? all[0];
+  const dock = find(".dock", foot);
+  if (dock && card?.id !== current) dock.scrollTop = 0;
+  current = card?.id ?? "";
+  otherCards.replaceSync(`.card:not(#${CSS.escape(current || "-")}) { display: none }`);
+  for (const [idx, it] of all.entries()) {
+    const place = find(".place", it);
+    const words = `${idx + 1} of ${all.length}`;
+    if (place && find("span", place)?.textContent !== words) find("span", place)?.replaceChildren(words);
+    place?.toggleAttribute("hidden", all.length < 2);
+  }
+  noteMore();
+}
+
 /** @param {HTMLElement | undefined} card */
 function goToCard(card) {
   if (!card) return;
-  for (const it of cards()) it.classList.toggle("current", it === card && cards()[0] !== it);
-  noteMore();
-  card.focus();
+  showCard(card.id);
+  card.focus({ preventScroll: true });
 }
 
 actions["go-to-card"] = (button) => goToCard(cards().find((it) => it.dataset.callId === button.dataset.callId));

@@ -177,7 +177,8 @@ fn head(id: &str, (place, n_cards): (usize, usize), icon_name: &str, words: &Mar
     Element::div(format!("{id}-t")).class("card-head").html(html! {
         (icon(icon_name))
         h2 id={ (id) "-h" } { (words) }
-        @if n_cards > 1 {
+        // The page counts the questions of other agents too.
+        div.place hidden[n_cards < 2] {
             span.meta { (place) " of " (n_cards) }
             button.quiet type="button" id={ (id) "-next" } data-action="next-card" { "Next" }
         }

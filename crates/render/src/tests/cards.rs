@@ -349,8 +349,10 @@ fn a_headline_says_what_will_happen() {
         ];
         events.extend(call(tool, &arguments));
         events.push(asked(options));
-        let headlines = texts(&card(&transcript(&events)), "card-head");
-        assert_eq!(headlines, [expected], "{tool} {arguments}");
+        let headlines = texts(&card(&transcript(&events)), "card-head").join("");
+        // The count is hidden where there is one card.
+        let headline = headlines.strip_suffix("1 of 1Next").unwrap_or(&headlines);
+        assert_eq!(headline, expected, "{tool} {arguments}");
     }
 }
 
