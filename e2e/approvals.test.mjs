@@ -106,6 +106,20 @@ test("a closed edit does not change what runs", async (t) => {
   }
 });
 
+test("what is edited can be allowed once only, by click and by key", async (t) => {
+  const { page, asks, asked } = await open(t);
+  await asks.getByText("Edit before running").click();
+  await asks.getByRole("textbox", { name: "Arguments" }).fill('{"command": "true"}');
+  const names = await seen(asks.locator(".decide button"));
+  assert.deepEqual(names, ["Allow once 1", "Deny N"]);
+  await asks.getByRole("heading").click();
+  for (const key of ["2", "3"]) await page.keyboard.press(key);
+  await settled(page);
+  assert.deepEqual(asked, []);
+  await asks.getByText("Edit before running").click();
+  assert.equal((await seen(asks.locator(".decide button"))).length, 4);
+});
+
 test("deny is one click or one key, and a reason is optional", async (t) => {
   for (const how of ["click", "key", "reason", "reason and Enter"]) {
     const opened = await open(t);

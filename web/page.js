@@ -1207,7 +1207,7 @@ function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
   if (isSign && isWriting) return null;
   // The keys of a card are letters and digits: they act in it, and not where one writes.
   const near = target?.closest(isWriting ? ".queued, #composer" : ".queued, #composer, .card");
-  const button = near && find(named, near);
+  const button = near && all(named, near).find((it) => it.checkVisibility());
   if (button || isEnter) return button;
   const isPlain = !/^(Control|Alt)/.test(keys);
   if (isPlain && (isWriting || target?.closest("dialog") || cards().length)) return null;
