@@ -321,6 +321,21 @@ test("what was changed and written in a card stays when all is drawn again", asy
   assert.deepEqual(await answer(opened, allow), [{ what: ROUTE, body }]);
 });
 
+test("an open edit that is drawn again does not take focus from the composer", async (t) => {
+  const opened = await open(t);
+  const { page } = opened;
+  await opened.asks.getByText("Edit before running").click();
+  await page.waitForFunction(() => document.activeElement?.matches(".edited"));
+  await field(page).focus();
+  opened.say({ type: "reload", sessionId: "approval" });
+  await page.keyboard.type("one");
+  await page.waitForFunction(() => document.querySelector(".card .edit[open]"));
+  await settled(page);
+  await settled(page);
+  await page.keyboard.type(" two");
+  assert.equal(await field(page).inputValue(), "one two");
+});
+
 test("the agent can be stopped while it asks, and who does not see the question hears of it", async (t) => {
   const page = await browser.newPage(t);
   const { first, patches } = gallery.replay("approval");

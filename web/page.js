@@ -793,13 +793,16 @@ async function complete(body = page, url = "") {
 /** Bodies that are being fetched. @type {WeakSet<Element>} */
 const fetching = new WeakSet();
 
+/** In the box that the reader has opened. @param {Element} block */
+function focusEdit(block) {
+  const box = block.matches(".edit[open]") && find("textarea", block);
+  if (!box) return;
+  box.focus();
+  box.setSelectionRange(-1, -1);
+}
+
 /** Colours, other answers and long arguments come when somebody looks. @param {{ target: any }} event */
 function opened({ target }) {
-  const box = find("textarea", target?.closest(".edit[open]") ?? top);
-  if (box !== document.activeElement) {
-    box?.focus();
-    box?.setSelectionRange(-1, -1);
-  }
   for (const it of all(":is(.file, .peer, .edit)[data-src]:not(:has(.fetched))", target?.closest(".tool-block") ?? foot)) {
     const isOpen = it.closest("details")?.matches("[open]") ?? socket?.readyState === 1;
     if (!isOpen || fetching.has(it)) continue;
@@ -1072,7 +1075,11 @@ addEventListener("click", (event) => {
   // Opening a block pushes down what is below it; the line that is read stays.
   const block = target?.closest("summary")?.parentElement;
   if (block) following = false;
-  block?.addEventListener("toggle", () => (following = atEnd(2)), { once: true });
+  const toggled = () => {
+    following = atEnd(2);
+    if (block) focusEdit(block);
+  };
+  block?.addEventListener("toggle", toggled, { once: true });
   if (!target?.closest("#sidebar, [data-action=drawer]")) setDrawer();
   const button = target?.closest("[data-action]");
   if (!button || ctrlKey || metaKey) return;
