@@ -507,9 +507,49 @@ for (const [name, viewport] of Object.entries({
     for (const it of buttons) {
       assert.ok(it.top >= dock.top && it.bottom <= dock.bottom && it.left >= 0 && it.right <= viewport.width, JSON.stringify(screen));
     }
-    assert.equal(screen.saysMore.includes("Scroll to see the rest"), screen.isCut);
+    assert.equal(/\d+ more lines: scroll to see them/.test(screen.saysMore), screen.isCut);
     await card(page).getByRole("link", { name: "Show all" }).first().click();
     await card(page).getByText("step 220").first().waitFor();
+  });
+}
+
+for (const viewport of [{ width: 320, height: 568 }, { width: 640, height: 430 }]) {
+  test(`what a card hides below its buttons is counted: ${viewport.width}x${viewport.height}`, async (t) => {
+    const callboard = await startCallboard(t);
+    const page = await openSession(t, browser, callboard, "", { viewport });
+    // It counts as short, and is shown whole.
+    const words = Array.from({ length: 250 }, (_, idx) => `step${idx}`).join(" ");
+    await say(page, `write ${words} to long.txt`);
+    await card(page).waitFor();
+    /** True if the reader sees this word, with nothing above it. @param {string} word */
+    const isSeen = (word) => card(page).evaluate((card, word) => {
+      const walk = document.createTreeWalker(card, NodeFilter.SHOW_TEXT);
+      for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+        const at = node.nodeValue?.indexOf(word) ?? -1;
+        if (at < 0) continue;
+        const range = document.createRange();
+        range.setStart(node, at);
+        range.setEnd(node, at + word.length);
+        const { x, y, width, height } = range.getBoundingClientRect();
+        return document.elementFromPoint(x + width / 2, y + height / 2) === node.parentElement;
+      }
+      return false;
+    }, word);
+    const more = async () => {
+      const content = await page.locator(".decide").evaluate((it) => getComputedStyle(it, "::before").content);
+      return Number(/(\d+) more lines/.exec(content)?.[1] ?? 0);
+    };
+    assert.ok(await isSeen("apply to"), "the scope");
+    assert.ok(await isSeen("Create"), "the headline");
+    const before = await more();
+    assert.ok(before > 10 && !(await isSeen("step249")), `${before}`);
+    const dock = page.locator(".foot > .dock");
+    await dock.evaluate((it) => it.scrollBy(0, 100));
+    await until(async () => (await more()) === before - 5);
+    await dock.evaluate((it) => it.scrollTo(0, it.scrollHeight));
+    await until(async () => (await more()) === 0);
+    await until(() => isSeen("step249"));
+    assert.ok(await isSeen("apply to"));
   });
 }
 

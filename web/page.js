@@ -862,6 +862,8 @@ async function decide(button = page, answer, scope = "once") {
 }
 
 const cards = () => all(".card", foot);
+/** The height of a line in a card. */
+const LINE = 20;
 let asked = "";
 
 /** Those who do not see it are told; nobody is taken away from what they write. */
@@ -874,11 +876,12 @@ function noteQuestions() {
   if (fresh) announce(`The agent asks: ${find("h2", fresh)?.textContent}. Alt+A goes to the question.`);
 }
 
-/** Says so where a card goes on below its buttons. */
+/** Says how much of a card is below its buttons. */
 function noteMore() {
   const dock = find(".dock:has(.card)", foot);
-  const isMore = !!dock && dock.scrollHeight - dock.scrollTop - dock.clientHeight > 8;
-  get("more-below")?.toggleAttribute("hidden", !isMore);
+  const hidden = dock ? dock.scrollHeight - dock.scrollTop - dock.clientHeight : 0;
+  foot.style.setProperty("--more", `"↓ ${Math.ceil(hidden / LINE)} more lines: scroll to see them"`);
+  get("more-below")?.toggleAttribute("hidden", hidden <= 8);
 }
 
 /** The question that is shown. It stays until it is decided, whatever others come. */
