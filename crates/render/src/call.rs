@@ -273,12 +273,11 @@ fn files(view: &View, id: &str, call: &Call) -> Option<Element> {
 /// Where the question stands and, later, who answered it and how. Empty where nobody was asked.
 fn approval(view: &View, id: &str, call: &Call) -> Element {
     let element = Element::div(id);
-    let Some(approval) = &call.approval else {
-        return match &call.granted {
-            Some(granted) => element.class("decision").text(&covers::rule(granted)),
-            None => element.class("no-approval"),
-        };
-    };
+    // A rule also answers questions that are open when it is made.
+    if let Some(granted) = &call.granted {
+        return element.class("decision").text(&covers::rule(granted));
+    }
+    let Some(approval) = &call.approval else { return element.class("no-approval") };
     let has_form = approval.options.as_ref().is_some_and(|it| it.form.is_some());
     match &approval.resolved {
         None if call.is_open() => element.class("approval").html(html! {

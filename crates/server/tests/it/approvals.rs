@@ -537,7 +537,13 @@ async fn an_answer_for_more_than_once_answers_what_else_waits_for_the_same() {
         assert!(left.contains(calls[2]), "the other folder is another question");
         decide(&server, &path(calls[2]), json!({ "decision": "rejected" })).await;
         model.asked().await.answer("Done.").await;
-        last_answer(&server, &session).await;
+        let answer = last_answer(&server, &session).await;
+        let rules: Vec<bool> = answer.calls().map(|it| it.granted.is_some()).collect();
+        assert_eq!(rules, [false, true, false], "the second was answered by the rule");
+        let page = server.get_bytes(&format!("/s/{session}")).await.1;
+        let page = String::from_utf8(page).unwrap();
+        assert_eq!(page.matches("You allowed this").count(), 1);
+        assert_eq!(page.matches("Allowed by your rule: ").count(), 1);
         assert!(
             has_file(&home, "a.md") && has_file(&home, "b.md") && !has_file(&home, "deep/c.md")
         );

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use transcript::{
     ApprovalOptions, Call, CallId, CallState, Decision, ErrorCode, ErrorInfo, Event, Executor,
-    Millis, ResponseId, Scope, Truncated, Validation,
+    Granted, Millis, ResponseId, Scope, Truncated, Validation,
 };
 
 use super::commands::refuse;
@@ -381,21 +381,23 @@ impl Task {
             (None, _) => (),
         }
         self.reply(reply, ());
-        if let Some(granted) = granted {
-            self.allow_the_same(&granted, &decided_by);
+        if let (Some(covers), Some(scope)) = (granted, scope) {
+            self.allow_the_same(&Granted { scope, covers }, &decided_by);
         }
     }
 
     /// What was allowed for more than once also answers the questions about it that are open already.
-    fn allow_the_same(&mut self, granted: &str, by: &str) {
+    fn allow_the_same(&mut self, granted: &Granted, by: &str) {
         let Some(run) = &self.run else { return };
         let is_same = |it: &WaitingCall| {
-            self.covers(&it.tool_name, &it.arguments, it.asked_by).as_deref() == Some(granted)
+            let covers = self.covers(&it.tool_name, &it.arguments, it.asked_by);
+            covers.as_ref() == Some(&granted.covers)
         };
         let same = run.waiting.iter().filter(|(_, it)| is_same(it));
         let mut same: Vec<CallId> = same.map(|(call_id, _)| call_id.clone()).collect();
         same.sort_unstable();
         for call_id in same {
+            self.note_grant(&call_id, Some(granted.clone()));
             let answer = Answered::Accepted { scope: Scope::Once, arguments: None };
             let approval = Approval { call_id, answer, feedback: None, by: by.to_owned() };
             let (reply, _) = oneshot::channel();
