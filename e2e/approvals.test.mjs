@@ -434,6 +434,23 @@ test("signs that Option writes on macOS stay in the composer", async (t) => {
   assert.ok(await card(page).evaluate((it) => it === document.activeElement));
 });
 
+test("words typed into an earlier message are kept when Escape leaves it at a question", async (t) => {
+  const { page, asked } = await open(t);
+  await field(page).fill("draft");
+  await page.locator("[data-action=edit]").first().focus();
+  for (const escapes of ["draft\nClean the build folder, please. 12n", "draft"]) {
+    await page.locator("[data-action=edit]").first().focus();
+    await page.keyboard.press("Enter");
+    await page.locator("#editing").waitFor();
+    if (escapes !== "draft") await page.keyboard.type(" 12n");
+    await page.keyboard.press("Escape");
+    await page.locator("#editing").waitFor({ state: "hidden" });
+    assert.match(await field(page).inputValue(), escapes === "draft" ? /^draft$/ : /^draft\n.+ 12n$/);
+    await field(page).fill("draft");
+  }
+  assert.deepEqual(asked, []);
+});
+
 test("of several questions one is shown from its beginning, with the way to the next", async (t) => {
   const page = await browser.newPage(t, { viewport: { width: 640, height: 430 } });
   const { say } = await openDrawn(page, "approval", gallery.html("approval"));

@@ -522,8 +522,9 @@ const field = sure("text");
 const composer = sure("composer");
 /** @type {Upload[]} */
 let uploads = [];
-/** The message that is being written anew. */
+/** The message that is being written anew, and its words. */
 let edited = "";
+let original = "";
 /** The files of the message that was begun before. @type {Upload[]} */
 let draftFiles = [];
 const draft = `draft:${session ?? ""}`;
@@ -681,12 +682,20 @@ async function deliver(said, pending) {
 function edit(id = "", text = keepDraft(), files = draftFiles) {
   if (!edited) draftFiles = uploads;
   edited = id;
+  original = text;
   sure("editing").hidden = !id;
   setUploads(files);
   write(text);
 }
 
 actions["stop-editing"] = () => edit();
+
+/** Escape may be meant for a question: changed words become part of the draft. */
+function leaveEditing() {
+  const isKept = cards().length && field.value !== original;
+  edit("", isKept ? [keepDraft(), field.value].filter(Boolean).join("\n") : keepDraft());
+}
+
 actions.edit = (button) => {
   const message = up(button, ".message");
   const had = all("[data-file]", message).map((it) => JSON.parse(it.dataset.file ?? ""));
@@ -1175,7 +1184,7 @@ function escape(event) {
   event.preventDefault();
   if (tip) hideTip();
   else if (isDrawerOpen()) setDrawer();
-  else if (edited) edit();
+  else if (edited) leaveEditing();
   else if (query.value) {
     query.value = "";
     searchSoon();
