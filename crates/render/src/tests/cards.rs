@@ -343,6 +343,51 @@ fn a_headline_says_what_will_happen() {
         ("evil__shell", json!({"command": "ls"}), json!({}), "Use shell of evil"),
         ("mcp__github__search", json!({}), json!({}), "Use search of github"),
         ("deploy", json!({}), json!({}), "Use deploy"),
+        (
+            "apply_patch",
+            json!({"path": "/w/project/a", "patch": "--- /w/project/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-last\n"}),
+            json!({}),
+            "Delete a",
+        ),
+        (
+            "apply_patch",
+            json!({"path": "/w/project/a", "patch": "--- /w/project/a\n+++ /w/b\n@@ -1 +1 @@\n-a\n+b\n"}),
+            json!({}),
+            "Move a to /w/b",
+        ),
+        (
+            "apply_patch",
+            json!({"path": "/w/project/a", "patch": "--- /w/project/a\n+++ /w/project/a\n@@ -1 +1 @@\n-a\n+b\n"}),
+            json!({}),
+            "Edit a",
+        ),
+        (
+            "apply_patch",
+            json!({"input": "*** Begin Patch\n*** Delete File: a\n*** End Patch"}),
+            json!({}),
+            "Delete a",
+        ),
+        (
+            "apply_patch",
+            json!({"input": "*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@\n-a\n+b\n*** End Patch"}),
+            json!({}),
+            "Move a to b",
+        ),
+        (
+            "apply_patch",
+            json!({"input": "*** Begin Patch\n*** Delete File: a\n*** Delete File: b\n*** End Patch"}),
+            json!({}),
+            "Edit files",
+        ),
+        ("ExitPlanMode", json!({"plan": "1."}), json!({}), "Leave plan mode and start to work"),
+        (
+            "network_access",
+            json!({"networkApprovalContext": {"host": "a.example", "protocol": "https"}}),
+            json!({}),
+            "Allow network access to a.example",
+        ),
+        ("network_access", json!({"command": "ls"}), json!({}), "Allow network access"),
+        ("request_permissions", json!({"permissions": {}}), json!({}), "Grant more permissions"),
     ] {
         let mut events = vec![
             json!({"type": "session_created", "agent": "demo", "workspace": "/w/project", "workspaceConfirmed": true, "title": ""}),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use transcript::Call;
 
 use super::rest::Rest;
-use super::{ADDRESSES, Kind, PATTERNS, arguments, paths};
+use super::{ADDRESSES, Kind, PATTERNS, arguments, first_text, paths};
 use crate::view::one_line;
 use crate::visible::marked;
 
@@ -61,10 +61,18 @@ pub(crate) fn headline(call: &Call, workspace: Option<&str>) -> Headline {
             Some(None) => about("Create", path()),
             None => about("Write", path()),
         },
-        Kind::Edit => match path() {
-            Some(path) => about("Edit", Some(path)),
-            None => about("Edit files", None),
-        },
+        Kind::Edit => {
+            let patch = first_text(arguments(call).unwrap_or(&empty), &["patch", "input"]);
+            match (patch.and_then(renamed), path()) {
+                (Some((old, None)), _) => about("Delete", Some(cut(&within(old, workspace)))),
+                (Some((old, Some(new))), _) => {
+                    let then = Some(format!("to {}", cut(&within(new, workspace))));
+                    Headline { then, ..about("Move", Some(cut(&within(old, workspace)))) }
+                }
+                (None, Some(path)) => about("Edit", Some(path)),
+                (None, None) => about("Edit files", None),
+            }
+        }
         Kind::Read => about("Read", path()),
         Kind::List => about("List the files of", path().or_else(|| Some(".".to_owned()))),
         Kind::Search => about("Search for", rest.text(PATTERNS).map(cut)),
@@ -76,7 +84,16 @@ pub(crate) fn headline(call: &Call, workspace: Option<&str>) -> Headline {
         Kind::Agent => about("Give a task to", rest.text(&["agent", "agentId"]).map(cut))
             .or_plain("Start a sub-agent"),
         Kind::Agents => about("List the agents", None),
-        Kind::Other => about("Use", Some(call.label().to_owned())),
+        Kind::Other => match &*call.name {
+            "ExitPlanMode" => about("Leave plan mode and start to work", None),
+            "network_access" => {
+                let context = rest.take(&["networkApprovalContext"], Value::is_object);
+                let host = context.and_then(|it| it["host"].as_str()).map(cut);
+                about("Allow network access to", host).or_plain("Allow network access")
+            }
+            "request_permissions" => about("Grant more permissions", None),
+            _ => about("Use", Some(call.label().to_owned())),
+        },
     }
 }
 
@@ -86,6 +103,28 @@ impl Headline {
             Some(_) => self,
             None => Self { words, ..self },
         }
+    }
+}
+
+/// The file that a patch of one file deletes, or moves, with its new path.
+fn renamed(patch: &str) -> Option<(&str, Option<&str>)> {
+    let all = |prefix: &'static str| patch.lines().filter_map(move |it| it.strip_prefix(prefix));
+    let only = |prefix: &'static str| {
+        let mut found = all(prefix);
+        found.next().filter(|_| found.next().is_none())
+    };
+    if patch.trim_start().starts_with("*** Begin Patch") {
+        let n_files = ["*** Add File: ", "*** Update File: ", "*** Delete File: "];
+        if n_files.iter().map(|it| all(it).count()).sum::<usize>() != 1 {
+            return None;
+        }
+        let moved = || Some((only("*** Update File: ")?, Some(only("*** Move to: ")?)));
+        return only("*** Delete File: ").map(|it| (it, None)).or_else(moved);
+    }
+    match (only("--- ")?, only("+++ ")?) {
+        ("/dev/null", _) => None,
+        (old, "/dev/null") => Some((old, None)),
+        (old, new) => (Path::new(old).is_absolute() && old != new).then_some((old, Some(new))),
     }
 }
 

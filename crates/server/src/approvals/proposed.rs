@@ -154,7 +154,9 @@ impl<'a> Proposed<'a> {
             let url = Url::parse(&self.subject()).ok()?;
             return Some(Extent::Origin(url.origin().ascii_serialization()));
         }
-        Some(Extent::All)
+        // Codex asks for more rights, whatever they are.
+        let asks_for_rights = matches!(self.tool, "network_access" | "request_permissions");
+        (!asks_for_rights || self.asker == Asker::Us).then_some(Extent::All)
     }
 
     /// The subject of a call of a tool other than a shell, written in one way however the agent wrote

@@ -43,6 +43,9 @@ fn grant_applies_to_no_more_than_it_says() {
     }
     assert_eq!(extent("write_file", &json!({ "path": "../a" })), None);
     assert_eq!(extent("server__tool", &json!({ "a": 1 })), Some(json!("all")));
+    for tool in ["network_access", "request_permissions"] {
+        assert_eq!(extent_for_program(tool, &json!({ "reason": "a" }), Path::new("/w")), None);
+    }
     for (url, origin) in [
         ("HTTPS://Example.com:443/a?b", "https://example.com"),
         ("http://example.com/", "http://example.com"),
