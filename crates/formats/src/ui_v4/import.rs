@@ -57,11 +57,19 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     retelling.into_entries()
 }
 
-/// They are given out with the newest first.
+/// They are given out with the newest first. Without dates, a list that starts with an answer and ends with
+/// a question is such a list.
 fn oldest_first(messages: &[Value]) -> Vec<&Value> {
-    let time = |it: Option<&Value>| it.and_then(|it| Millis::parse(it["createdAt"].as_str()?));
+    let time = |it: &Value| it["createdAt"].as_str().and_then(Millis::parse);
+    let is_newest_first = match messages {
+        [first, .., last] => match (time(first), time(last)) {
+            (None, None) => first["role"] == "assistant" && last["role"] == "user",
+            (first, last) => first > last,
+        },
+        _ => false,
+    };
     let mut messages: Vec<&Value> = messages.iter().collect();
-    if time(messages.first().copied()) > time(messages.last().copied()) {
+    if is_newest_first {
         messages.reverse();
     }
     messages
@@ -82,6 +90,9 @@ fn answer(message: &Value, retelling: &mut Retelling<'_>) {
     retelling.begin(&Beginning { id: as_text(message, "id"), ..Beginning::default() });
     let parts = items(&message["parts"]);
     let content = message["content"].as_str().unwrap_or_default();
+    if !parts.is_empty() && !is_in_parts(content, parts) {
+        retelling.text(content, Some(Phase::Final), false);
+    }
     let mut phases = phases(parts, content).into_iter();
     for part in parts {
         match part["type"].as_str() {
@@ -119,6 +130,21 @@ fn answer(message: &Value, retelling: &mut Retelling<'_>) {
     let mut own = items(&message["annotations"]).iter().filter(|it| it["messageId"].is_string());
     let broke_off = own.next_back().is_some_and(|it| it["isComplete"] == false);
     retelling.end(ending(!broke_off));
+}
+
+/// Whether the text parts hold the words of `content`: all of them one after the other, or some of them, looked
+/// for from its end. Writers join the texts of steps in different ways, so whitespace is not compared.
+fn is_in_parts(content: &str, parts: &[Value]) -> bool {
+    let without_spaces = |text: &str| text.split_whitespace().collect::<String>();
+    let texts = parts.iter().filter(|it| it["type"] == "text");
+    let texts: Vec<String> =
+        texts.filter_map(|it| it["text"].as_str()).map(without_spaces).collect();
+    let content = without_spaces(content);
+    let rest = texts
+        .iter()
+        .rev()
+        .fold(content.as_str(), |rest, it| rest.strip_suffix(it.as_str()).unwrap_or(rest));
+    rest.is_empty() || texts.concat().contains(&content)
 }
 
 /// Which texts are the answer: those that `content` is made of, looked for from its end. What is JSON and

@@ -218,6 +218,47 @@ async fn the_rows_of_the_weather_example() {
     assert!(!words(&html).contains("by you"));
 }
 
+/// The list that the document shows: newest first, without dates, and with a text that stands in `content` alone.
+#[tokio::test]
+async fn the_messages_of_the_weather_example() {
+    let home = Home::instant();
+    let server = home.start();
+    let call = json!({
+        "state": "result", "toolCallId": "call_123", "toolName": "get_weather",
+        "args": { "city": "Paris" }, "result": "{temp: 20}",
+    });
+    let annotation =
+        json!({ "toolCallId": "call_123", "validated": "not_required", "isComplete": true });
+    let file = json!([
+        { "role": "assistant", "content": "The weather in Paris is 20°C",
+          "parts": [{ "type": "text", "text": "The weather in Paris is 20°C" }], "annotations": [{}] },
+        { "role": "assistant", "content": "I'll check the weather",
+          "parts": [{ "type": "tool-invocation", "toolInvocation": call }], "annotations": [annotation] },
+        { "role": "user", "content": "What's the weather in Paris?" },
+    ]);
+    let session = import(&server, "ui-v4", &file).await;
+    let all = words(&conversation(&server, &session).await);
+    let places = file.as_array().unwrap().iter().rev().map(|it| {
+        let text = it["content"].as_str().unwrap();
+        all.find(text).unwrap_or_else(|| panic!("{text:?} is not in {all}"))
+    });
+    assert!(places.is_sorted(), "the oldest stands first in {all}");
+
+    let out = messages(&server, &session, "format=ui-v4&order=desc").await;
+    let told = |it: &[Value]| -> Vec<(Value, Value)> {
+        it.iter().map(|it| (it["role"].clone(), it["content"].clone())).collect()
+    };
+    assert_eq!(told(&out), told(file.as_array().unwrap()));
+    let [text, invocation] = out[1]["parts"].as_array().unwrap().as_slice() else { panic!() };
+    assert_eq!(text["text"], "I'll check the weather");
+    for (name, value) in call.as_object().unwrap() {
+        assert_eq!(&invocation["toolInvocation"][name], value, "{name}");
+    }
+    for (name, value) in annotation.as_object().unwrap() {
+        assert_eq!(&out[1]["annotations"][0][name], value, "{name}");
+    }
+}
+
 /// The steps of the commentary document, as a stream and as a message that was kept.
 #[tokio::test]
 async fn the_steps_of_the_commentary_document() {

@@ -28,6 +28,45 @@ fn the_example_of_a_question_about_the_weather() {
         .assert_eq(&(text + "\n"));
 }
 
+#[test]
+fn content_that_no_part_holds_is_told_before_the_parts() {
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let call = json!({ "type": "tool-invocation", "toolInvocation": {
+        "state": "result", "toolCallId": "c1", "toolName": "ls", "args": {}, "result": "a" } });
+    let texts = |content: &str, parts: &[Value]| -> Vec<String> {
+        let message =
+            json!({ "id": "a1", "role": "assistant", "content": content, "parts": parts });
+        let read = exported(&transcript(ui_v4::import(&json!([message]), &setting())));
+        let parts = read[0]["parts"].as_array().unwrap().clone();
+        parts.iter().map(|it| it["text"].as_str().unwrap_or("a call").to_owned()).collect()
+    };
+    assert_eq!(texts("I'll look.", std::slice::from_ref(&call)), ["I'll look.", "a call"]);
+    assert_eq!(texts("", std::slice::from_ref(&call)), ["a call"]);
+    // Version 4 joins the texts of all steps, with or without anything between them.
+    for content in ["I'll look. There is a.", "I'll look.There is a.", "There is a."] {
+        let parts = [text("I'll look."), call.clone(), text("There is a.")];
+        assert_eq!(texts(content, &parts), ["I'll look.", "a call", "There is a."], "{content}");
+    }
+    let parts = [text("One."), call.clone(), text("Two."), text("Three.")];
+    assert_eq!(texts("One.\n\nThree.", &parts), ["One.", "a call", "Two.", "Three."]);
+    assert_eq!(texts("Other.", &[text("There is a.")]), ["Other.", "There is a."]);
+}
+
+#[test]
+fn undated_messages_are_read_oldest_first() {
+    let read = |roles: &[&str]| -> Vec<Value> {
+        let message = |(n, role): (usize, &&str)| json!({ "id": n.to_string(), "role": role, "content": "Words." });
+        let messages: Vec<Value> = roles.iter().enumerate().map(message).collect();
+        let read = exported(&transcript(ui_v4::import(&json!(messages), &setting())));
+        read.iter().map(|it| it["id"].clone()).collect()
+    };
+    assert_eq!(read(&["assistant", "assistant", "user"]), ["2", "1", "0"]);
+    assert_eq!(read(&["user", "assistant", "assistant"]), ["0", "1", "2"]);
+    assert_eq!(read(&["user", "assistant", "user"]), ["0", "1", "2"]);
+    assert_eq!(read(&["system", "assistant", "user"]), ["0", "1", "2"]);
+    assert_eq!(read(&["assistant"]), ["0"]);
+}
+
 fn row(id: &str, entity: &str, content: &str, minute: usize) -> Value {
     let date = format!("2024-01-01T00:{minute:02}:00.000Z");
     json!({ "id": id, "entity": entity, "content": content, "creationDate": date })
