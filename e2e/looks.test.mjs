@@ -360,6 +360,22 @@ test("an exchange that was stopped is amber in every look, and stands in all of 
   assert.ok(!isRed(await colour(block.locator(".failure"), "color")), "inside, too");
 });
 
+test("an exchange that no call is known for stands in every look", async (t) => {
+  const { page } = await open(t, "exchange");
+  const blocks = page.locator(".parts > .exchange");
+  for (const look of LOOKS) {
+    await setRoot(page, { toolDisplay: look });
+    const lines = page.locator(".message", { has: blocks }).locator(".activity > summary");
+    if (look === "widget") for (const line of await lines.all()) if (await line.isVisible()) await line.click();
+    const shown = await seen(blocks);
+    assert.equal(shown.length, 2, look);
+    assert.match(shown[0] ?? "", /Message to codex.*answered/, look);
+    assert.match(shown[1] ?? "", /Message to pi.*failed/, look);
+    assert.ok(isRed(await colour(blocks.nth(1).locator(".state"), "color")), look);
+    assert.ok(!isRed(await colour(blocks.nth(0).locator(".state"), "color")), look);
+  }
+});
+
 test("a failed call says why in its first line, without opening anything", async (t) => {
   const { page } = await open(t, "words");
   const why = /No such file: notes\.txt/;
