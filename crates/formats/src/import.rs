@@ -410,8 +410,7 @@ impl<'a> Retelling<'a> {
     pub(crate) fn result_with(&mut self, call: &CallId, came: Came, remarks: Remarks) {
         let known = self.answer().and_then(|it| it.call(call));
         let name = known.map(|it| it.name.clone()).unwrap_or_default();
-        let decision = known.and_then(|it| Some(call::resolution(it)?.decision));
-        let is_rejected = decision == Some(Decision::Rejected);
+        let is_rejected = self.is_rejected(call);
         let (ok, result, error) = match came {
             Came::Out(value) if is_rejected => (false, None, Some(rejected(&value))),
             Came::Out(Value::Null) => (true, None, None),
@@ -433,6 +432,12 @@ impl<'a> Retelling<'a> {
             duration_ms,
             truncated: None,
         });
+    }
+
+    /// Whether somebody was asked about a call, and said no.
+    pub(crate) fn is_rejected(&self, call: &CallId) -> bool {
+        let resolution = self.answer().and_then(|it| call::resolution(it.call(call)?));
+        resolution.is_some_and(|it| it.decision == Decision::Rejected)
     }
 
     /// A result that no call is known for gets one of its own.
@@ -478,7 +483,8 @@ impl<'a> Retelling<'a> {
         self.push(Event::Unrecognized { source, raw, lines: 1 });
     }
 
-    /// Ends the run, if one is open. Calls that had no result when they were written down never get one.
+    /// Ends the run, if one is open. Calls that had no result when they were written down never get one; those
+    /// that were rejected are denied.
     pub(crate) fn end(&mut self, ending: Ending) {
         if self.run.is_none() {
             return;
@@ -491,8 +497,11 @@ impl<'a> Retelling<'a> {
             .collect();
         for call in open {
             let why = "The call had no result when the conversation was written down.";
-            let error = ErrorInfo::new(ErrorCode::ToolInterrupted, why);
-            self.result(&call, Came::Failed(error));
+            let came = match self.is_rejected(&call) {
+                true => Came::Out(Value::Null),
+                false => Came::Failed(ErrorInfo::new(ErrorCode::ToolInterrupted, why)),
+            };
+            self.result(&call, came);
         }
         self.end_step(ending.finish_reason.as_deref(), None);
         let reason = match ending.status {

@@ -253,9 +253,10 @@ fn attempts(id: &str, call: &Call) -> Option<Element> {
 }
 
 fn error(id: &str, call: &Call) -> Option<Element> {
-    // That it was denied, and why, stands below.
+    // That it was denied, and why, stands below, unless a file has the reason in the place of the result.
+    let resolution = call.approval.as_ref().and_then(|it| it.resolved.as_ref());
     let is_told = call.state == CallState::Denied
-        && call.approval.as_ref().is_some_and(|it| it.resolved.is_some());
+        && resolution.is_some_and(|it| it.feedback.is_some() || it.by != "import");
     let error = call.outcome.as_ref()?.error.as_ref().filter(|_| !is_told)?;
     let is_stopped = call.state == CallState::Interrupted;
     let (class, sign) = if is_stopped { ("failure stop", "warning") } else { ("failure", "alert") };

@@ -305,18 +305,21 @@ fn row_calls(row: &Value, retelling: &mut Retelling<'_>) {
     }
 }
 
-/// Results that are zero, false or empty are results. One that broke off is none.
+/// Results that are zero, false or empty are results. One that broke off is none, and that of a call that was
+/// rejected is the reason, whole or not.
 fn row_result(row: &Value, content: &Value, retelling: &mut Retelling<'_>) {
     let id = as_text(content, "tool_call_id").or_else(|| as_text(content, "toolCallId"));
     let result = content.get("content").or_else(|| content.get("result"));
-    let came = match row["isComplete"] == false {
+    let call = retelling.open_call(id, as_text(content, "name"));
+    let is_rejected = call.as_ref().is_some_and(|it| retelling.is_rejected(it));
+    let came = match row["isComplete"] == false && !is_rejected {
         true => {
             let why = result.and_then(Value::as_str).unwrap_or("The call was interrupted.");
             Came::Failed(ErrorInfo::new(ErrorCode::ToolInterrupted, why))
         }
         false => Came::Out(result.cloned().unwrap_or(Value::String(String::new()))),
     };
-    match retelling.open_call(id, as_text(content, "name")) {
+    match call {
         Some(call) => retelling.result(&call, came),
         None => retelling.orphan(id, as_text(content, "name").unwrap_or_default(), came),
     }

@@ -204,6 +204,14 @@ async fn the_rows_of_the_weather_example() {
     let answer = messages(&server, &session, "format=callboard").await.remove(1);
     assert_eq!(answer["toolCalls"][0]["state"], "denied");
     assert_eq!(answer["toolCalls"][0]["error"]["message"], "{temp: 20}");
+    shows(&conversation(&server, &session).await, &["denied", "{temp: 20} tool_denied"]);
+    for n in [2, 3] {
+        let mut rows = json!(rejected.as_array().unwrap()[..n]);
+        rows.as_array_mut().unwrap().last_mut().unwrap()["isComplete"] = json!(false);
+        let session = import(&server, "ui-v4", &rows).await;
+        let answer = messages(&server, &session, "format=callboard").await.remove(1);
+        assert_eq!(answer["toolCalls"][0]["state"], "denied", "{rows}");
+    }
 
     let mut cut = rows.as_array().unwrap()[..2].to_vec();
     cut[1]["isComplete"] = json!(false);

@@ -130,6 +130,30 @@ fn a_failure_says_what_is_known_of_it() {
     assert_eq!(failed(Value::Null), "The call failed.");
 }
 
+/// A rejected call has a whole result, one that broke off, or none.
+#[test]
+fn a_rejected_call_is_denied_whatever_its_result_says() {
+    let mut calls = row("x1", "AI_TOOL", "", 1);
+    calls["toolCalls"] =
+        json!([{ "id": "c1", "name": "rm", "arguments": "{}", "validated": false }]);
+    let result = row("t1", "TOOL", r#"{"tool_call_id":"c1","content":"not today"}"#, 2);
+    let mut broken_off = result.clone();
+    broken_off["isComplete"] = json!(false);
+    for (result, why) in [
+        (Some(result), "not today"),
+        (Some(broken_off), "not today"),
+        (None, "The call was rejected."),
+    ] {
+        let rows: Vec<Value> =
+            [row("u1", "USER", "go", 0), calls.clone()].into_iter().chain(result).collect();
+        let read = exported(&transcript(ui_v4::import_rows(&json!(rows), &setting())));
+        assert_eq!(read[1]["annotations"][0]["validated"], "rejected");
+        assert_eq!(read[1]["annotations"][0]["toolState"], "denied");
+        let error = &read[1]["parts"][0]["toolInvocation"]["result"]["error"];
+        assert_eq!(error, &json!({ "code": "tool_denied", "message": why }));
+    }
+}
+
 #[test]
 fn rows_that_broke_off() {
     let rows = json!([
@@ -157,7 +181,7 @@ fn rows_that_broke_off() {
         x1 {"type":"tool_approval_resolved","callId":"c1","decision":"rejected","by":"import"}
         x1 {"type":"tool_call_start","callId":"c2","providerCallId":"c2","toolName":"ls","arguments":"{}","executor":"agent"}
         x1 {"type":"tool_arguments_done","callId":"c2","arguments":"{}","summary":"","validation":"not_required"}
-        x1 {"type":"tool_result","callId":"c1","toolName":"rm","ok":false,"error":{"code":"tool_interrupted","message":"aborted"}}
+        x1 {"type":"tool_result","callId":"c1","toolName":"rm","ok":false,"error":{"code":"tool_denied","message":"aborted"}}
         x1 {"type":"unrecognized","source":"entity","raw":"{\"id\":\"q\",\"entity\":\"ODD\"}"}
         x1 {"type":"tool_result","callId":"c2","toolName":"ls","ok":false,"error":{"code":"tool_interrupted","message":"The call had no result when the conversation was written down."}}
         x1 {"type":"step_finish","index":0,"finishReason":"tool-calls"}
