@@ -155,12 +155,15 @@ fn step(answer: &Answer, number: usize, parts: &[&Part]) -> Option<Message> {
     let is_of_message =
         |part: &&&Part| part.kind.has_words() || matches!(part.kind, PartKind::Call(_));
     let first = parts.iter().find(is_of_message)?;
+    // A step that begins with a call is known from its start, which the tool message may be later than.
+    let begins_with_call = parts.first().is_some_and(|part| call_of(part).is_some());
+    let step = answer.steps.get(first.step.unwrap_or_default()).filter(|_| begins_with_call);
     let calls = parts.iter().filter_map(|part| call_of(part));
     Some(Message {
         id: step_id(&answer.id, number),
         role: Role::Assistant,
         content: text_of(parts.iter().copied()),
-        timestamp: first.started_at,
+        timestamp: step.map_or(first.started_at, |it| it.started_at.min(first.started_at)),
         metadata: Metadata { tool_calls: calls.map(tool_call).collect(), ..Metadata::default() },
     })
 }
@@ -176,7 +179,7 @@ pub(super) fn tool_call(call: &Call) -> ToolCallInfo {
     ToolCallInfo {
         id: Some(call.id.to_string()),
         name: call.label(),
-        args: call::input(call).as_object().cloned(),
+        args: (!call.input().is_empty()).then(|| call::input(call).as_object().cloned()).flatten(),
         args_summary: Some(call::input_summary(call)).filter(|it| !it.is_empty()),
     }
 }

@@ -59,7 +59,7 @@ impl Client {
                 let mut call = json!({ "id": id, "name": payload["tool_name"] });
                 // Both always come; the history leaves out what says nothing, or is no object.
                 assert!(payload["args_summary"].is_string() && !payload["args"].is_null());
-                if payload["args"].is_object() {
+                if payload["args"].as_object().is_some_and(|it| !it.is_empty()) {
                     call["args"] = payload["args"].clone();
                 }
                 if payload["args_summary"] != "" {
@@ -161,6 +161,9 @@ fn shape(message: &Message) -> Option<Value> {
 fn in_call_order(mut messages: Vec<Message>) -> Vec<Message> {
     for message in &mut messages {
         message.metadata.tool_calls.sort_by_key(|it| it.id.clone());
+        for call in &mut message.metadata.tool_calls {
+            call.args = call.args.take().filter(|it| !it.is_empty());
+        }
     }
     let runs = messages.chunk_by_mut(|a, b| a.role == b.role);
     runs.filter(|run| run[0].role == Role::Tool)
@@ -268,7 +271,7 @@ fn a_conversation() {
     };
     expect![[r#"
         {"id":"m1","role":"user","content":"look around","timestamp":"2023-11-14T22:13:20.100Z"}
-        {"id":"r1.step1","role":"assistant","content":"","timestamp":"2023-11-14T22:13:20.500Z","metadata":{"tool_calls":[{"id":"c1","name":"list","args":{"path":"."},"args_summary":"path: '.'"},{"id":"c2","name":"time","args":{}}]}}
+        {"id":"r1.step1","role":"assistant","content":"","timestamp":"2023-11-14T22:13:20.500Z","metadata":{"tool_calls":[{"id":"c1","name":"list","args":{"path":"."},"args_summary":"path: '.'"},{"id":"c2","name":"time"}]}}
         {"id":"tool_c1","role":"tool","content":"n: 3","timestamp":"2023-11-14T22:13:20.500Z","metadata":{"tool_call_id":"c1","tool_name":"list","tool_result":{"n":3},"tool_duration_ms":250}}
         {"id":"tool_c2","role":"tool","content":"no clock","timestamp":"2023-11-14T22:13:20.700Z","metadata":{"tool_call_id":"c2","tool_name":"time","tool_error":"no clock","tool_duration_ms":4}}
         {"id":"status_r1_problem1","role":"status","content":"no server","timestamp":"2023-11-14T22:13:20.900Z","metadata":{"status_type":"error"}}
