@@ -2,14 +2,15 @@
 
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
-use transcript::{Answer, Call, CallState};
+use transcript::{Answer, Call, CallState, Seq};
 
 use crate::call;
 use crate::icon::icon;
+use crate::long::{self, Style};
 use crate::message::{badge_id, part_id};
 use crate::room::INLINE_MAX;
 use crate::tree::Element;
-use crate::view::{BodyKind, View, inline};
+use crate::view::{BodyKind, View, inline, one_line};
 
 /// How much of very long arguments the tooltip shows; all of them are copied.
 const SHOWN: usize = 2000;
@@ -72,7 +73,7 @@ pub(crate) fn badge(
         .attr("tabindex", "0")
         .text(&payload(call, inline(call.input())));
     let why = call::failure_line(call)
-        .map(|it| Element::new("span", format!("{id}-x")).class("why").text(it));
+        .map(|it| Element::new("span", format!("{id}-x")).class("why").text(&it));
     Element::new("span", id)
         .class("badge")
         .attr("data-state", call.state.as_str())
@@ -88,16 +89,22 @@ fn copied(sign: Markup) -> Markup {
     html! { span.sign { (sign) (icon("copy")) } }
 }
 
-/// Stored calls that cannot be read, as one badge with the raw text.
-pub(crate) fn malformed(id: &str, raw: &str) -> Element {
+/// Stored calls that cannot be read, as one badge with the raw text. A long text has its first line there, and
+/// stands below as long texts do: `first` is the record that it begins with.
+pub(crate) fn malformed(view: &View, id: &str, first: Seq, raw: &str) -> Element {
+    let is_long = long::is_long(raw);
+    let label_text = if is_long { one_line(raw, SHOWN) } else { raw.into() };
+    let whole = is_long.then(|| long::url(view, first));
     let list = Element::div(id).class("tool-calls-container malformed").attr("role", "group");
     list.attr("aria-label", "Tool calls").html(html! {
         (label())
         span.badge {
-            button.tool-call-badge.tool-call-badge--fallback type="button" data-action="copy" data-of=".label" {
-                (copied(icon("warning"))) span.label { (raw) }
+            button.tool-call-badge.tool-call-badge--fallback type="button" data-action="copy" data-of=".label"
+                data-src=[whole] {
+                (copied(icon("warning"))) span.label { (label_text) }
             }
         }
+        @if is_long { div.body.cut tabindex="0" { (long::words(view, id, first, raw, Style::Plain)) } }
     })
 }
 

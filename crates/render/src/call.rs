@@ -3,6 +3,8 @@
 //! Its inner elements are always the same ones, so that a patch never replaces what a reader has
 //! opened, nor what a sub-agent did underneath.
 
+use std::borrow::Cow;
+
 use maud::{Markup, html};
 use transcript::{
     Body, Call, CallState, Decision, Executor, Outcome, Resolution, Retry, Scope, Seq,
@@ -16,7 +18,10 @@ use crate::tree::Element;
 use crate::view::{BodyKind, View, inline, one_line};
 use crate::visible::marked;
 use crate::words::{count, duration};
-use crate::{covers, form, json};
+use crate::{covers, form, json, long};
+
+/// Letters of a line that tells what a call was asked or what came of it. Files may have any text in its place.
+pub(crate) const LINE_MAX: usize = 200;
 
 /// As many lines as the stylesheet has room for in a box of output.
 const BOX_LINES: u64 = 20;
@@ -76,9 +81,9 @@ fn state_class(state: CallState) -> &'static str {
 }
 
 /// Why a call failed, in its first line.
-pub(crate) fn failure_line(call: &Call) -> Option<&str> {
+pub(crate) fn failure_line(call: &Call) -> Option<Cow<'_, str>> {
     let outcome = call.outcome.as_ref().filter(|_| call.state == CallState::Failed)?;
-    Some(&outcome.summary)
+    Some(one_line(&outcome.summary, LINE_MAX))
 }
 
 pub(crate) fn retrying(call: &Call) -> Option<String> {
@@ -137,7 +142,7 @@ fn brief(id: &str, call: &Call) -> Element {
     let what = if call.outcome.as_ref().is_some_and(|it| it.ok) { "Result: " } else { "Error: " };
     Element::div(id).class("brief").html(html! {
         p { b { "Args: " } @if let Some(it) = arguments { code { (it) } } @else { (none) } }
-        @if let Some(outcome) = &call.outcome { p { b { (what) } (outcome.summary) } }
+        @if let Some(outcome) = &call.outcome { p { b { (what) } (one_line(&outcome.summary, LINE_MAX)) } }
     })
 }
 
@@ -153,8 +158,8 @@ pub(crate) fn has_run(call: &Call) -> bool {
 
 /// The agent's own is about what it had proposed.
 fn summary(call: &Call) -> String {
-    let edited = call.edited.as_ref().map(|it| one_line(it.head(), 200).into_owned());
-    edited.unwrap_or_else(|| call.summary.clone())
+    let summary = call.edited.as_ref().map_or(call.summary.as_str(), |it| it.head());
+    one_line(summary, LINE_MAX).into_owned()
 }
 
 fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
@@ -246,7 +251,7 @@ fn result(view: &View, id: &str, call: &Call) -> Option<Element> {
 fn attempts(id: &str, call: &Call) -> Option<Element> {
     let list = html! {
         ol.attempts { @for Retry { attempt, max_attempts, error, .. } in &call.retries {
-            li { "Before attempt " (attempt) " of " (max_attempts) ": " (error.message) " " code { (error.code.as_str()) } }
+            li { "Before attempt " (attempt) " of " (max_attempts) ": " (one_line(&error.message, LINE_MAX)) " " code { (error.code.as_str()) } }
         } }
     };
     (!call.retries.is_empty()).then(|| Element::div(id).class("section").html(list))
@@ -261,7 +266,7 @@ fn error(id: &str, call: &Call) -> Option<Element> {
     let is_stopped = call.state == CallState::Interrupted;
     let (class, sign) = if is_stopped { ("failure stop", "warning") } else { ("failure", "alert") };
     Some(Element::div(id).class(class).html(html! {
-        (icon(sign)) " " (error.message) " " code { (error.code.as_str()) }
+        (icon(sign)) " " (long::excerpt(&error.message)) " " code { (error.code.as_str()) }
     }))
 }
 

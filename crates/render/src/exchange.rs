@@ -114,12 +114,12 @@ fn end(id: &str, exchange: &Exchange) -> Element {
     element.html(html! {
         @if let Some(result) = result {
             div.body tabindex="0" {
-                @if let Some(words) = result.as_str() { (words) }
-                @else { (json::pretty(&result.to_string())) }
+                @if let Some(words) = result.as_str() { (long::excerpt(words)) }
+                @else { (json::pretty(&long::excerpt(&result.to_string()))) }
             }
         }
         @if let Some(error) = error {
-            div.failure.stop[is_stopped(outcome)] { (error.message) " " code { (error.code.as_str()) } }
+            div.failure.stop[is_stopped(outcome)] { (long::excerpt(&error.message)) " " code { (error.code.as_str()) } }
         }
     })
 }

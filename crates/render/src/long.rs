@@ -3,6 +3,8 @@
 //! Whether a text is cut depends on its size alone, and what is shown of it on the text alone. While a text
 //! grows, its beginning stays and its end moves in steps: most patches only add to it.
 
+use std::borrow::Cow;
+
 use maud::{Markup, PreEscaped, html};
 use transcript::{Content, Message, PartKind, Seq, SessionId};
 
@@ -62,6 +64,21 @@ pub(crate) fn weight(text: &str) -> usize {
     if is_long(text) { HEAD + TAIL + TAIL_STEP } else { text.len() }
 }
 
+/// The ends of a text that is long, for what has no address of its own.
+pub(crate) fn excerpt(text: &str) -> Cow<'_, str> {
+    if !is_long(text) {
+        return text.into();
+    }
+    let (head, tail) = (head(text), tail(text));
+    let left_out = size((text.len() - head.len() - tail.len()) as u64);
+    format!("{head}\n… {left_out} left out …\n{tail}").into()
+}
+
+/// The address of a whole text.
+pub(crate) fn url(view: &View, first: Seq) -> String {
+    format!("/api/sessions/{}/texts?first={first}", view.session)
+}
+
 /// The class of an element that shows a text, with a mark if the text is cut.
 pub(crate) fn class(class: &str, text: &str) -> String {
     if is_long(text) { format!("{class} cut") } else { class.to_owned() }
@@ -96,7 +113,7 @@ pub(crate) fn fill(
 
 fn ends(view: &View, id: &str, first: Seq, text: &str, style: Style) -> [Element; 3] {
     let drawn = style.closed().draw(&format!("{id}-h"), head(text));
-    let url = format!("/api/sessions/{}/texts?first={first}", view.session);
+    let url = url(view, first);
     let words = format!("Show all {}", size(text.len() as u64));
     let gap = Element::new("p", format!("{id}-g")).class("gap");
     [

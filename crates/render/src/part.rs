@@ -183,7 +183,7 @@ pub(crate) fn aside(view: &View, id: &str, first: Seq, kind: &PartKind) -> Eleme
             Element::div(id).class("notice error").attr("role", "alert").html(markup)
         }
         PartKind::Unrecognized { source, raw, lines: 1 } if source == STORED_CALLS => {
-            badge::malformed(id, raw)
+            badge::malformed(view, id, first, raw)
         }
         PartKind::Unrecognized { source, raw, lines } => {
             Element::new("details", id).class("unrecognized").html(html! {

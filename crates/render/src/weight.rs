@@ -2,6 +2,7 @@
 
 use transcript::{Body, Content, Message, PartKind};
 
+use crate::call::LINE_MAX;
 use crate::long;
 use crate::parts::MAX_SHOWN;
 use crate::room::{HEAD, INLINE_MAX};
@@ -27,7 +28,14 @@ fn of_part(kind: &PartKind) -> usize {
             PartKind::Text(it) => long::weight(&it.text),
             PartKind::Thinking(it) => long::weight(&it.text),
             PartKind::Steered(it) => long::weight(&it.text),
-            PartKind::Exchange(it) => long::weight(&it.text),
+            PartKind::Exchange(it) => {
+                let (result, error) = it.outcome.as_ref().map_or((None, None), |it| {
+                    (it.result.as_ref().map(ToString::to_string), it.error.as_ref())
+                });
+                long::weight(&it.text)
+                    + result.map_or(0, |it| long::weight(&it))
+                    + error.map_or(0, |it| long::weight(&it.message))
+            }
             PartKind::Notice { text, .. } => long::weight(text),
             PartKind::Unrecognized { raw, .. } => long::weight(raw),
             PartKind::Call(call) => {
@@ -35,9 +43,19 @@ fn of_part(kind: &PartKind) -> usize {
                 // The arguments and the result are there as the tool's view and as they are.
                 let bodies = [Some(call.input()), Some(call.input()), result, result];
                 let bodies = bodies.into_iter().chain([Some(&call.stdout), Some(&call.stderr)]);
-                bodies.flatten().map(of_body).sum()
+                let error = call.outcome.as_ref().and_then(|it| it.error.as_ref());
+                bodies.flatten().map(of_body).sum::<usize>()
+                    + error.map_or(0, |it| long::weight(&it.message))
+                    // Lines: the arguments in the head and in the body, the outcome there and in the badge.
+                    + 2 * line(&call.summary)
+                    + call.outcome.as_ref().map_or(0, |it| 3 * line(&it.summary))
             }
         }
+}
+
+/// A line of which no more than its beginning is shown.
+fn line(text: &str) -> usize {
+    text.len().min(LINE_MAX)
 }
 
 fn of_body(body: &Body) -> usize {

@@ -116,6 +116,35 @@ async fn a_tool_message_may_say_its_result_with_its_content_alone() {
     assert!(!conversation(&server, &session).await.contains("0ms"));
 }
 
+/// Each text stands in several places of a page.
+#[tokio::test]
+async fn long_lines_and_raw_texts_leave_a_page_small() {
+    let home = Home::instant();
+    let server = home.start();
+    let long = "Many words. ".repeat(100_000);
+    let call = json!({ "id": "c1", "name": "Find", "args_summary": long });
+    let tool = |field: &str| {
+        let mut metadata = json!({ "tool_call_id": "c1" });
+        metadata[field] = json!(long);
+        json!([
+            { "id": "a", "role": "assistant", "content": "", "metadata": { "tool_calls": [call] } },
+            { "id": "t", "role": "tool", "content": long, "metadata": metadata },
+        ])
+    };
+    let stored =
+        json!([{ "id": "a", "role": "assistant", "content": "", "toolCalls": format!("[{long}") }]);
+    for (format, file) in [
+        ("contract", tool("tool_result")),
+        ("contract", tool("tool_error")),
+        ("openai-stored", stored),
+    ] {
+        let session = import(&server, format, &file).await;
+        let html = conversation(&server, &session).await;
+        assert!(html.contains("Many words."), "{format}");
+        assert!(html.len() < 100_000, "{format}: {} bytes", html.len());
+    }
+}
+
 #[tokio::test]
 async fn results_are_found_by_name_where_there_are_no_ids() {
     let home = Home::instant();
