@@ -215,9 +215,10 @@ pub(crate) fn files_of(read: impl Fn(&Setting<'_>) -> Vec<Entry>, now: Millis) -
     found.into_inner()
 }
 
-/// Keeps the file's own summary where it has no arguments.
+/// Makes the summary of arguments where the file has none of its own.
 pub(crate) fn with_summary(mut entry: Entry) -> Entry {
     if let Event::ToolArgumentsDone { arguments, summary, .. } = &mut entry.event
+        && summary.trim().is_empty()
         && !arguments.is_empty()
     {
         *summary = arguments_summary(arguments);

@@ -116,6 +116,24 @@ async fn a_tool_message_may_say_its_result_with_its_content_alone() {
     assert!(!conversation(&server, &session).await.contains("0ms"));
 }
 
+#[tokio::test]
+async fn a_summary_of_arguments_is_kept_beside_them() {
+    let home = Home::instant();
+    let server = home.start();
+    for (given, kept) in
+        [(json!("two files"), "two files"), (json!(""), "a: 1"), (json!(null), "a: 1")]
+    {
+        let call = json!({ "id": "c1", "name": "Find", "args": { "a": 1 }, "args_summary": given });
+        let file = json!([
+            { "id": "a", "role": "assistant", "content": "", "metadata": { "tool_calls": [call] } },
+        ]);
+        let session = import(&server, "contract", &file).await;
+        let out = messages(&server, &session, "format=contract").await;
+        let call = &out[0]["metadata"]["tool_calls"][0];
+        assert_eq!((&call["args_summary"], &call["args"]), (&json!(kept), &json!({ "a": 1 })));
+    }
+}
+
 /// Each text stands in several places of a page.
 #[tokio::test]
 async fn long_lines_and_raw_texts_leave_a_page_small() {
