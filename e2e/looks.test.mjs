@@ -24,7 +24,7 @@ async function open(t, name, look = "widget") {
 
 test("X3 widget: one line, which opens to all calls in their order", async (t) => {
   const { page, answer } = await open(t, "tools");
-  assert.match(await answer.locator(".activity > summary").innerText(), /Used 7 tools · 2 failed · 12s/);
+  assert.match(await answer.locator(".activity > summary").innerText(), /Used 7 tools · 2 failed, first: .+ · 12s/);
   const names = answer.locator(".tool-block .name");
   assert.deepEqual(await seen(names), []);
   assert.deepEqual(await seen(page.locator(".tool-calls-container")), []);
@@ -370,7 +370,7 @@ test("an exchange that no call is known for stands in every look", async (t) => 
     const shown = await seen(blocks);
     assert.equal(shown.length, 2, look);
     assert.match(shown[0] ?? "", /Message to codex.*answered/, look);
-    assert.match(shown[1] ?? "", /Message to pi.*failed/, look);
+    assert.match(shown[1] ?? "", /Message to pi.*failed.*did not answer within 300s/, look);
     assert.ok(isRed(await colour(blocks.nth(1).locator(".state"), "color")), look);
     assert.ok(!isRed(await colour(blocks.nth(0).locator(".state"), "color")), look);
   }
@@ -381,6 +381,13 @@ test("a failed call says why in its first line, without opening anything", async
   const why = /No such file: notes\.txt/;
   const message = page.locator('.message[data-response-id="r3"]');
   assert.match(await message.locator(".activity > summary").innerText(), why);
+  const { page: tools, answer } = await open(t, "tools");
+  const first = answer.locator('.tool-block[data-state="failed"]').first();
+  const reason = await first.locator("> details > summary > .why").textContent();
+  assert.ok(reason);
+  const line = await answer.locator(".activity > summary").innerText();
+  assert.ok(line.includes(`2 failed, first: ${reason}`), line);
+  await tools.close();
   for (const look of ["badges", "panels", "timeline"]) {
     await setRoot(page, { toolDisplay: look });
     assert.match((await seen(message.locator(".why"))).join(), why, look);

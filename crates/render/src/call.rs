@@ -83,7 +83,9 @@ fn state_class(state: CallState) -> &'static str {
 /// Why a call failed, in its first line.
 pub(crate) fn failure_line(call: &Call) -> Option<Cow<'_, str>> {
     let outcome = call.outcome.as_ref().filter(|_| call.state == CallState::Failed)?;
-    Some(one_line(&outcome.summary, LINE_MAX))
+    let error = outcome.error.as_ref().map(|it| one_line(&it.message, LINE_MAX));
+    let error = error.filter(|it| !it.is_empty());
+    Some(error.unwrap_or_else(|| one_line(&outcome.summary, LINE_MAX)))
 }
 
 pub(crate) fn retrying(call: &Call) -> Option<String> {

@@ -5,6 +5,7 @@
 //! message: a view of its own within the block, fetched when the block is opened, and drawn in place
 //! where there is nothing to fetch it from.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use maud::{Markup, PreEscaped, html};
@@ -13,13 +14,14 @@ use transcript::{
     Seq, SessionId, Transcript,
 };
 
+use crate::call::LINE_MAX;
 use crate::card::dock;
 use crate::icon::icon;
 use crate::json;
 use crate::long::{self, Style};
 use crate::message::message;
 use crate::tree::Element;
-use crate::view::View;
+use crate::view::{View, one_line};
 
 /// The other side's answers, by their exchange: for a file that stands alone.
 pub type Peers = HashMap<ExchangeId, (SessionId, Message)>;
@@ -34,6 +36,7 @@ pub(crate) fn block(view: &View, id: &str, first: Seq, exchange: &Exchange) -> E
         @if exchange.mode == ExchangeMode::Async { span.about { "in the background" } }
         span.state { (word) }
         span.chevron { (icon("chevron")) }
+        @if let Some(why) = failure_line(exchange) { span.why { (why) } }
     };
     let inside = Element::div(format!("{id}-i"))
         .class("inside")
@@ -74,6 +77,12 @@ fn standing(exchange: &Exchange) -> (&'static str, Markup, &'static str) {
         (None, Some(ExchangeState::Running)) => ("pending", spinner, "at work"),
         (None, None) => ("pending", spinner, "waiting"),
     }
+}
+
+/// Why there is no answer, in the first line.
+fn failure_line(exchange: &Exchange) -> Option<Cow<'_, str>> {
+    let outcome = exchange.outcome.as_ref().filter(|it| !it.ok && !is_stopped(it))?;
+    Some(one_line(&outcome.error.as_ref()?.message, LINE_MAX))
 }
 
 /// One of the two sides was stopped before there was an answer.

@@ -258,10 +258,11 @@ fn used(answer: &Answer) -> Markup {
     let (n_calls, denied) = (answer.n_calls(), answer.n_denied());
     let (failed, interrupted) = (answer.n_failed(), answer.n_interrupted());
     // The line has room for one reason only.
-    let why = answer.failed_calls().next().filter(|_| failed == 1).and_then(call::failure_line);
+    let why = answer.failed_calls().next().and_then(call::failure_line);
+    let of_which = if failed > 1 { ", first: " } else { ": " };
     html! {
         @if n_calls > denied { "Used " (count((n_calls - denied) as u64, "tool")) }
-        @if failed > 0 { " · " span.failed { (failed) " failed" @if let Some(why) = why { ": " (why) } } }
+        @if failed > 0 { " · " span.failed { (failed) " failed" @if let Some(why) = why { (of_which) (why) } } }
         @if denied > 0 {
             @if n_calls > denied { " · " span.denied { (denied) " denied" } }
             @else { span.denied { (count(denied as u64, "call")) " denied" } }
