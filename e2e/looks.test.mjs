@@ -406,6 +406,37 @@ test("a call that is tried again says so in every look", async (t) => {
 });
 
 test("nothing says 0ms where nobody has measured", async (t) => {
+  await setRoot(page, { toolDisplay: "badges" });
+  assert.deepEqual(await seen(message.locator(".badge > .state")), ["⟳ Retrying (2/3)"], "badges");
+});
+
+test("the first line of a failed call is one line, however long its arguments are", async (t) => {
+  const { page } = await open(t, "words");
+  const block = page.locator('.tool-block[data-call-id="r3.1"]');
+  const summary = block.locator("> details > summary");
+  await summary.locator(".about").evaluate((it) => void (it.textContent = "path: 'a/very/long/folder' ".repeat(20)));
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 800 });
+    for (const look of LOOKS.filter((it) => it !== "badges")) {
+      await setRoot(page, { toolDisplay: look });
+      const line = page.locator('.message[data-response-id="r3"] .activity > summary');
+      if (look === "widget" && !(await summary.isVisible())) await line.click();
+      const boxes = await summary.evaluate((it) =>
+        [it, ...it.querySelectorAll(":scope .name, :scope > :is(.state, .chevron, .why)")].map((it) => {
+          const { top, bottom, left, right } = it.getBoundingClientRect();
+          return { top, bottom, left, right };
+        }),
+      );
+      const [whole, name, state, chevron, why] = boxes;
+      assert.ok(whole && name && state && chevron && why);
+      const middle = (name.top + name.bottom) / 2;
+      for (const it of [state, chevron]) {
+        assert.ok(it.top < middle && middle < it.bottom, `${look} ${width}: on the line of the name`);
+        assert.ok(it.left >= whole.left && it.right <= whole.right, `${look} ${width}: within the block`);
+      }
+      assert.ok(why.top >= name.bottom - 2 && why.bottom <= whole.bottom, `${look} ${width}: the reason is below`);
+    }
+  }
   const { page } = await open(t, "words", "panels");
   const message = page.locator('.message[data-response-id="r1"]');
   assert.doesNotMatch(await message.innerText(), /0ms/);

@@ -45,6 +45,7 @@ pub(crate) fn badge(
     let whole = (call.arguments_done && call.input().bytes() > INLINE_MAX)
         .then(|| view.body_url(call, BodyKind::Call));
     let (sign, word) = call::state(call);
+    let word = call::retrying(call).unwrap_or_else(|| word.to_owned());
     let is_done = call.state == CallState::Succeeded;
     let sign = if is_done { icon("wrench") } else { sign };
     let button = Element::new("button", format!("{id}-b"))
@@ -58,7 +59,7 @@ pub(crate) fn badge(
         .attr("popovertarget", tip.clone())
         .attr("aria-describedby", tip.clone())
         .html(html! { (copied(sign)) span.label { (label) } });
-    let state = Element::new("span", format!("{id}-s")).class("state").text(word);
+    let state = Element::new("span", format!("{id}-s")).class("state").text(&word);
     let block = call::details_id(&part_id(message, idx));
     let open = Element::new("a", format!("{id}-o"))
         .class("open-call")
