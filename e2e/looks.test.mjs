@@ -358,6 +358,9 @@ test("an exchange that was stopped is amber in every look, and stands in all of 
   }
   await openAll(page);
   assert.ok(!isRed(await colour(block.locator(".failure"), "color")), "inside, too");
+  const lines = page.locator(".picture .stops .line");
+  assert.equal(await lines.count(), 2, "in the picture of who asked whom, too");
+  for (const line of await lines.all()) assert.ok(!isRed(await colour(line, "stroke")));
 });
 
 test("an exchange that no call is known for stands in every look", async (t) => {

@@ -86,7 +86,7 @@ fn failure_line(exchange: &Exchange) -> Option<Cow<'_, str>> {
 }
 
 /// One of the two sides was stopped before there was an answer.
-fn is_stopped(outcome: &ExchangeOutcome) -> bool {
+pub(crate) fn is_stopped(outcome: &ExchangeOutcome) -> bool {
     let code = outcome.error.as_ref().map(|it| &it.code);
     !outcome.ok && code == Some(&ErrorCode::AgentCancelled)
 }

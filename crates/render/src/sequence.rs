@@ -10,6 +10,7 @@ use transcript::{
     Answer, Content, Exchange, ExchangeId, ExchangeMode, Message, Millis, Said, Transcript, Trigger,
 };
 
+use crate::exchange::is_stopped;
 use crate::surroundings::last_messages;
 use crate::tree::Element;
 use crate::view::{View, one_line};
@@ -108,7 +109,11 @@ fn end<'a>(me: &'a str, exchange: &'a Exchange) -> Option<Arrow<'a>> {
     let outcome = exchange.outcome.as_ref()?;
     let words = outcome.result.as_ref().and_then(|it| it.as_str());
     let code = outcome.error.as_ref().map(|it| it.code.as_str());
-    let class = if outcome.ok { "answers" } else { "fails" };
+    let class = match outcome.ok {
+        true => "answers",
+        false if is_stopped(outcome) => "stops",
+        false => "fails",
+    };
     let text = code.or(words).unwrap_or_default();
     Some(Arrow { at: outcome.at, from: &exchange.agent, to: me, text, class })
 }
@@ -120,7 +125,7 @@ fn own_answer<'a>(me: &'a str, asker: &'a str, answer: &'a Answer) -> Option<Arr
     let error = finish.error.as_ref().map(|it| it.code.as_str());
     let (text, class) = match (error, answer.was_interrupted()) {
         (Some(code), _) => (code, "fails"),
-        (None, true) => ("stopped", "fails"),
+        (None, true) => ("stopped", "stops"),
         (None, false) => ("answers", "answers"),
     };
     Some(Arrow { at: finish.at, from: me, to, text, class })
