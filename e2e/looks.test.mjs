@@ -406,9 +406,6 @@ test("a call that is tried again says so in every look", async (t) => {
     await setRoot(page, { toolDisplay: look });
     assert.deepEqual(await seen(message.locator(".tool-block .retrying")), ["⟳ Retrying (2/3)"], look);
   }
-});
-
-test("nothing says 0ms where nobody has measured", async (t) => {
   await setRoot(page, { toolDisplay: "badges" });
   assert.deepEqual(await seen(message.locator(".badge > .state")), ["⟳ Retrying (2/3)"], "badges");
 });
@@ -440,6 +437,9 @@ test("the first line of a failed call is one line, however long its arguments ar
       assert.ok(why.top >= name.bottom - 2 && why.bottom <= whole.bottom, `${look} ${width}: the reason is below`);
     }
   }
+});
+
+test("nothing says 0ms where nobody has measured", async (t) => {
   const { page } = await open(t, "words", "panels");
   const message = page.locator('.message[data-response-id="r1"]');
   assert.doesNotMatch(await message.innerText(), /0ms/);
