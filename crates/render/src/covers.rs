@@ -53,11 +53,11 @@ pub fn listed(covers: &str) -> Markup {
         @match &calls {
             Extent::Command { text, options } => {
                 "Exactly the command " code { (marked(text)) }
-                @for condition in conditions(options) { ", " (condition) }
+                @for condition in conditions(options) { ", " (marked(&condition)) }
             }
             _ => (marked(&words(covers))),
         }
-        " " span.meta { "by " (agent) " in " (workspace) }
+        " " span.meta { "by " (marked(&agent)) " in " (marked(&workspace)) }
     }
 }
 

@@ -6,6 +6,8 @@ mod schema;
 use maud::{Markup, html};
 use serde_json::Value;
 
+use crate::visible::marked;
+
 struct Question<'a> {
     words: &'a str,
     header: Option<&'a str>,
@@ -47,11 +49,11 @@ fn message(asked: &Value) -> Markup {
     let text = |name: &str| asked.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
     let is_web = |it: &&str| it.starts_with("https://") || it.starts_with("http://");
     html! {
-        @if let Some(message) = text("message") { blockquote.why { (message) } }
+        @if let Some(message) = text("message") { blockquote.why { (marked(message)) } }
         @if let Some(url) = text("url") {
             p {
-                @if is_web(&url) { a href=(url) target="_blank" rel="noopener noreferrer" { (url) } }
-                @else { code { (url) } }
+                @if is_web(&url) { a href=(url) target="_blank" rel="noopener noreferrer" { (marked(url)) } }
+                @else { code { (marked(url)) } }
             }
         }
     }

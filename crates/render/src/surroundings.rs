@@ -105,7 +105,7 @@ fn suggestion(view: &View, transcript: &Transcript) -> Element {
     };
     element.html(html! {
         p.notice {
-            "This session names the folder " code { (folder) } ", which is not confirmed on this server. "
+            "This session names the folder " code { (marked(folder)) } ", which is not confirmed on this server. "
             @if let Some(own) = &view.folder { "The agent works in " code { (own) } " instead. " }
             button type="button" data-action="use-folder" data-folder=(folder) { "Use this folder" }
         }

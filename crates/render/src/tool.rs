@@ -163,6 +163,15 @@ fn paths(tool: &str) -> &'static [&'static str] {
     }
 }
 
+/// Argument names of the folder in which a tool runs a command. Claude Code's and Pi's own shell have no such
+/// argument and ignore one of that name.
+fn folders(tool: &str) -> &'static [&'static str] {
+    match tool.eq_ignore_ascii_case("bash") {
+        true => &[],
+        false => &["workdir", "cwd", "workspace"],
+    }
+}
+
 fn arguments(call: &Call) -> Option<&Value> {
     let is_done = call.arguments_done;
     call.input_value.as_ref().filter(|it| is_done && it.is_object())

@@ -39,6 +39,8 @@ fn is_blank_by_design(letter: char) -> bool {
             | '\u{fe00}'..='\u{fe0f}'
             | '\u{ffa0}'
             | '\u{fff0}'..='\u{fff8}'
+            | '\u{13441}'..='\u{13442}'
+            | '\u{1d159}'
             | '\u{e0000}'..='\u{e0fff}'
     )
 }

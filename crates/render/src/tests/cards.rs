@@ -468,3 +468,37 @@ fn calls_that_never_ran_took_no_time() {
     assert_eq!(texts(&conversation(&transcript), "called"), ["shell "]);
     assert!(!export_markdown(&transcript).contains("0ms"));
 }
+
+/// A path that is a link is shown with the file that will be written.
+#[test]
+fn the_file_behind_a_link_is_named() {
+    let target = json!({"target": {"path": "/home/me/.bashrc", "size": 3}});
+    for (tool, arguments, headline) in [
+        (
+            "Write",
+            json!({"file_path": "/w/project/a", "content": "x"}),
+            "Overwrite /home/me/.bashrc",
+        ),
+        ("write", json!({"path": "./a", "content": "x"}), "Overwrite /home/me/.bashrc"),
+        (
+            "Edit",
+            json!({"file_path": "/w/project/a", "old_string": "b", "new_string": "c"}),
+            "Edit /home/me/.bashrc",
+        ),
+    ] {
+        let text = question(tool, &arguments, target.clone());
+        assert!(text.contains(headline) && text.contains("leads to /home/me/.bashrc"), "{text}");
+    }
+    let same = json!({"target": {"path": "/w/project/a", "size": 3}});
+    let text = question("write", &json!({"path": "./a", "content": "x"}), same);
+    assert!(!text.contains("leads to"), "{text}");
+}
+
+/// A shell without an argument for its folder does not run where such an argument says.
+#[test]
+fn a_folder_that_a_shell_ignores_is_no_place() {
+    for tool in ["bash", "Bash"] {
+        let text = question(tool, &json!({"command": "ls", "cwd": "/tmp"}), json!({}));
+        assert!(text.starts_with("Run a command1") && text.contains("cwd = /tmp"), "{text}");
+    }
+}

@@ -1,5 +1,7 @@
 //! What a call was asked to do, in the view of its tool.
 
+use std::path::{Component, Path, PathBuf};
+
 use maud::{Markup, html};
 use serde_json::Value;
 use transcript::{Call, WriteTarget, weight};
@@ -7,7 +9,8 @@ use transcript::{Call, WriteTarget, weight};
 use super::headline::tells;
 use super::rest::Rest;
 use super::{
-    ADDRESSES, File, Kind, PATTERNS, arguments, command_text, first_text, paths, result, written,
+    ADDRESSES, File, Kind, PATTERNS, arguments, command_text, first_text, folders, paths, result,
+    written,
 };
 use crate::code;
 use crate::diff::{self, Diff};
@@ -36,7 +39,8 @@ pub(crate) fn proposed(call: &Call, room: &mut Room) -> Option<Markup> {
     let arguments = arguments(call)?;
     let mut rest = Rest::of(arguments);
     let options = call.approval.as_ref().and_then(|it| it.options.as_ref());
-    let view = match options.and_then(|it| it.target.as_ref()) {
+    let target = options.and_then(|it| it.target.as_ref());
+    let view = match target.filter(|_| Kind::of(&call.name) == Kind::Write) {
         Some(target) => overwriting(call, target, &mut rest, room),
         None => drawn(call, &mut rest, room, judged_content),
     };
@@ -44,7 +48,18 @@ pub(crate) fn proposed(call: &Call, room: &mut Room) -> Option<Markup> {
         rest = Rest::of(arguments);
     }
     let others = others(&rest.into_fields(), view.is_some(), room);
-    Some(html! { @if let Some(view) = view { (view) } (others) })
+    let link = target.and_then(|it| link(call, arguments, it));
+    Some(html! { (link.unwrap_or_default()) @if let Some(view) = view { (view) } (others) })
+}
+
+/// Says that the path of a call is a link to another file, which the headline names.
+fn link(call: &Call, arguments: &Value, target: &WriteTarget) -> Option<Markup> {
+    let given = first_text(arguments, paths(&call.name))?;
+    let plain: PathBuf =
+        Path::new(given).components().filter(|it| *it != Component::CurDir).collect();
+    (!Path::new(&target.path).ends_with(&plain)).then(|| {
+        html! { p.subject { code { (marked(given)) } " leads to " code { (marked(&target.path)) } } }
+    })
 }
 
 /// The arguments that no view shows, each by its name.
@@ -160,7 +175,7 @@ fn overwriting(
 
 fn command(call: &Call, rest: &mut Rest<'_>, room: &mut Room) -> Option<Markup> {
     let command = command_text(&call.name, rest)?;
-    let folder = rest.text(&["workdir", "cwd", "workspace"]);
+    let folder = rest.text(folders(&call.name));
     let folder = folder.filter(|it| !(room.is_decision() && tells(call, it)));
     Some(html! {
         div.command { span.prompt aria-hidden="true" { "$ " } code { (room.shown(&command)) } }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use transcript::Call;
 
 use super::rest::Rest;
-use super::{ADDRESSES, Kind, PATTERNS, arguments, first_text, paths};
+use super::{ADDRESSES, Kind, PATTERNS, arguments, first_text, folders, paths};
 use crate::view::one_line;
 use crate::visible::marked;
 
@@ -51,7 +51,7 @@ pub(crate) fn headline(call: &Call, workspace: Option<&str>) -> Headline {
     };
     match Kind::of(&call.name) {
         Kind::Shell => {
-            let folder = rest.text(&["workdir", "cwd", "workspace"]).map(str::to_owned);
+            let folder = rest.text(folders(&call.name)).map(str::to_owned);
             let folder = folder.or_else(|| workspace.map(last_of));
             let folder = folder.map(|it| format!("{}/", cut(&it).trim_end_matches('/')));
             about(if folder.is_some() { "Run a command in" } else { "Run a command" }, folder)

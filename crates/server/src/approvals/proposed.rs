@@ -154,9 +154,18 @@ impl<'a> Proposed<'a> {
             let url = Url::parse(&self.subject()).ok()?;
             return Some(Extent::Origin(url.origin().ascii_serialization()));
         }
-        // Codex asks for more rights, whatever they are.
+        (self.asker == Asker::Us || !self.means_anything()).then_some(Extent::All)
+    }
+
+    /// Whether a program's tool can do anything, so that an answer for one call says nothing about another:
+    /// Codex asks for more rights, whatever they are, and under `SERVER__call` for any tool of a server; a tool
+    /// that takes a command runs it.
+    fn means_anything(&self) -> bool {
         let asks_for_rights = matches!(self.tool, "network_access" | "request_permissions");
-        (!asks_for_rights || self.asker == Asker::Us).then_some(Extent::All)
+        let is_of_server = self.tool.starts_with("mcp__");
+        let takes_command =
+            ["command", "cmd", "script"].iter().any(|it| !self.arguments[*it].is_null());
+        asks_for_rights || self.tool.ends_with("__call") || takes_command && !is_of_server
     }
 
     /// The subject of a call of a tool other than a shell, written in one way however the agent wrote

@@ -399,3 +399,25 @@ fn a_named_folder_does_not_lead_away_from_private_files() {
     let call = Proposed::new("bash", &arguments, place, Asker::Program { is_judged: false });
     assert_eq!((policy.judge(&call), policy.covers(&call)), (Verdict::Ask, None));
 }
+
+/// What one call of such a tool does says nothing about what the next one does.
+#[test]
+fn tools_that_can_do_anything_are_allowed_once() {
+    let workspace = Path::new("/nowhere/workspace");
+    let covers = |tool: &str, arguments: Value| {
+        let place = Place { agent: "p", workspace, search_path: None };
+        let asker = Asker::Program { is_judged: true };
+        policy(&[]).covers(&Proposed::new(tool, &arguments.to_string(), place, asker))
+    };
+    for (tool, arguments) in [
+        ("network_access", json!({ "host": "a" })),
+        ("request_permissions", json!({})),
+        ("files__call", json!({})),
+        ("Monitor", json!({ "command": "ls" })),
+        ("PowerShell", json!({ "script": "ls" })),
+    ] {
+        assert_eq!(covers(tool, arguments), None, "{tool}");
+    }
+    assert!(covers("WebSearch", json!({ "query": "a" })).is_some());
+    assert!(covers("mcp__x__y", json!({ "command": "a" })).is_some(), "a tool of one server");
+}
