@@ -1,13 +1,14 @@
 // Conversations that programs have kept become sessions, from the page.
 
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { listFaults, useBrowser } from "./browser.mjs";
-import { startCallboard } from "./callboard.mjs";
+import { INSTANT, startCallboard } from "./callboard.mjs";
+import { answered, openSession, say } from "./drive.mjs";
 
 const browser = useBrowser();
 
@@ -35,4 +36,26 @@ test("files of all programs become sessions, and what is none is told", async (t
   await page.locator(".messages .message[data-role=assistant]").nth(1).waitFor();
   // The browser reports the refusal, too.
   assert.deepEqual(faults.filter((it) => !/400/.test(`${it}`)), []);
+});
+
+test("the folder that an imported session names is used when a person says so", async (t) => {
+  const callboard = await startCallboard(t, { config: INSTANT });
+  const folder = path.join(path.dirname(callboard.workspace), "elsewhere");
+  await mkdir(folder);
+  await writeFile(path.join(folder, "found.txt"), "Here it is.");
+  await callboard.importLog("log", [
+    { type: "session_created", agent: "demo", workspace: folder, workspaceConfirmed: true, title: "Imported" },
+  ]);
+  const page = await openSession(t, browser, callboard, "log");
+  await say(page, "read found.txt");
+  await answered(page);
+  assert.equal(await page.locator(".tool-block.error").count(), 1, "the file is not in the agent's own folder");
+  const notice = page.locator(".suggestion .notice");
+  assert.match(await notice.innerText(), new RegExp(`names the folder ${folder}, which is not confirmed`));
+  await notice.getByRole("button", { name: "Use this folder" }).click();
+  await notice.waitFor({ state: "detached" });
+  assert.equal((await callboard.api("sessions/log")).workspace, folder);
+  await say(page, "read found.txt");
+  await answered(page, 2);
+  assert.equal(await page.locator(".tool-block.success").count(), 1);
 });

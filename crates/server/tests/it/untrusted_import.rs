@@ -1,7 +1,7 @@
 //! Nothing from an imported file starts anything: no field of any format reaches a program's command line,
 //! working folder or environment.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use reqwest::{Method, StatusCode};
@@ -11,15 +11,25 @@ use transcript::{Event, Record, RunStatus, Seq, SessionId};
 use crate::import::{post, text_of};
 use crate::imported_formats;
 use crate::program::{Home, Server};
-use crate::stand_in::{CONVERSATION, answer_in, playing, status};
+use crate::stand_in::{CONVERSATION, answer_in, make_executable, playing, status};
 use crate::watcher::{is_quiet, watch_until};
 
 /// In every hostile value.
 const MARKER: &str = "HOSTILE";
 
-/// A program that records how it was started, whatever its working folder.
+/// Programs that record how they were started, whatever their working folder. Claude Code's stand-in answers; those
+/// of Codex and Pi end without a word.
 fn recording() -> Home {
-    let home = playing("", "");
+    let others = ["codex", "pi"]
+        .map(|it| format!("[[agents]]\nid = \"{it}\"\nkind = \"{it}\"\ncommand = [\"./ends\"]\n"));
+    let home = playing("", &others.concat());
+    let ends = home.workspace().join("ends");
+    let record = record_file(&home).display().to_string();
+    let script = format!(
+        "#!/bin/sh\n{{ printf '%s\\n' \"$@\"; echo \"cwd $(pwd)\"; env; }} >> '{record}'\nexit 1\n"
+    );
+    std::fs::write(&ends, script).unwrap();
+    make_executable(&ends);
     let play = home.workspace().join("play");
     let script = std::fs::read_to_string(&play).unwrap();
     let record = record_file(&home).display().to_string();
@@ -50,11 +60,12 @@ fn hostile_values(home: &Home) -> Vec<String> {
 }
 
 /// Goes on with a session, and gives how the program was started.
-async fn started(home: &Home, server: &Server, session: &str) -> String {
+async fn started(home: &Home, server: &Server, session: &str, agent: &str) -> String {
     let _ = std::fs::remove_file(record_file(home));
     server.send(session, "and now?").await;
     let answer = answer_in(&watch_until(server, session, is_quiet).await);
-    assert_eq!(status(&answer), RunStatus::Completed, "{session}");
+    let expected = if agent == "claude" { RunStatus::Completed } else { RunStatus::Failed };
+    assert_eq!(status(&answer), expected, "{session}");
     std::fs::read_to_string(record_file(home)).unwrap()
 }
 
@@ -148,7 +159,7 @@ async fn no_field_of_an_imported_file_reaches_a_program() {
     let home = recording();
     let server = home.start();
     let values = hostile_values(&home);
-    let (mut imported, mut near) = (0, 0);
+    let (mut imported, mut near) = (0, BTreeMap::new());
     for (format, lines) in examples() {
         for (n, place) in fields(&lines).into_iter().enumerate() {
             // Fields that programs read get every value; the others take turns.
@@ -173,16 +184,17 @@ async fn no_field_of_an_imported_file_reaches_a_program() {
                     let Event::AgentLinked { cli_session_id, .. } = &record.event else { continue };
                     assert!(!cli_session_id.contains(MARKER), "{format} {place:?}");
                 }
-                // Another agent than the stand-in is not there.
-                if is_near && made["agent"] == "claude" {
-                    near += 1;
-                    let how = started(&home, &server, &id).await;
+                let agent = made["agent"].as_str().unwrap_or_default();
+                if is_near && ["claude", "codex", "pi"].contains(&agent) {
+                    *near.entry(agent.to_owned()).or_insert(0) += 1;
+                    let how = started(&home, &server, &id, agent).await;
                     assert!(!how.contains(MARKER), "{format} {place:?}: {how}");
                 }
             }
         }
     }
-    assert!(imported > 100 && near > 20, "{imported} {near}");
+    assert!(imported > 100, "{imported}");
+    assert!(["claude", "codex", "pi"].iter().all(|it| near.get(*it) > Some(&10)), "{near:?}");
 }
 
 /// A valid link is used: the control for the test above.
@@ -208,7 +220,7 @@ async fn a_valid_link_is_resumed_in_a_confirmed_folder() {
     }
     let (_, session) = patch(&folder).await;
     assert_eq!(session["workspace"], json!(folder));
-    let how = started(&home, &server, "log").await;
+    let how = started(&home, &server, "log", "claude").await;
     assert!(how.contains(&format!("--resume={CONVERSATION}\n")), "{how}");
     assert!(how.contains(&format!("cwd {}", folder.canonicalize().unwrap().display())), "{how}");
 }
@@ -220,7 +232,7 @@ async fn an_unconfirmed_folder_is_not_used() {
     let server = home.start();
     let text: String = own_log().iter().map(|it| format!("{it}\n")).collect();
     post(&server, "format=jsonl&id=log", text).await;
-    let how = started(&home, &server, "log").await;
+    let how = started(&home, &server, "log", "claude").await;
     let own = home.workspace().canonicalize().unwrap();
     assert!(
         how.contains(&format!("cwd {}\n", own.display())) && !how.contains("--resume"),
@@ -257,7 +269,7 @@ async fn a_hostile_log_that_is_stored_already_is_harmless() {
         let server = home.start();
         let shown = server.get(&format!("/api/sessions/{session}")).await;
         assert_eq!(shown["suggestedWorkspace"], workspace);
-        let how = started(&home, &server, session.as_str()).await;
+        let how = started(&home, &server, session.as_str(), "claude").await;
         assert!(!how.contains(MARKER) && !how.contains("--resume"), "{id:?}: {how}");
         server.stop();
     }
