@@ -135,7 +135,8 @@ pub(super) enum AfterCommit {
     ReadHistory,
     /// Stores what was allowed always; see [`transcript::Covers`].
     Grant(String),
-    RevokeGrant(String),
+    /// Removes what was allowed always, and answers when it is gone.
+    RevokeGrant(String, Awaited),
     Request(Request),
     /// A line for the program.
     Write(String),
@@ -279,7 +280,9 @@ impl Task {
                     AfterCommit::ResumeAgent(answer) => self.resume_agent(answer).await,
                     AfterCommit::ReadHistory => self.read_history().await,
                     AfterCommit::Grant(covers) => self.store_grant(covers).await,
-                    AfterCommit::RevokeGrant(covers) => self.remove_grant(covers).await,
+                    AfterCommit::RevokeGrant(covers, reply) => {
+                        self.remove_grant(covers, reply).await;
+                    }
                     AfterCommit::Request(request) => {
                         if let Some(run) = &mut self.run {
                             run.start_request(&self.shared, request);
@@ -352,7 +355,9 @@ impl Task {
         }
         for action in refused {
             match action {
-                AfterCommit::Reply(reply) => reply(Err(Refused::Storage(why.clone()))),
+                AfterCommit::Reply(reply) | AfterCommit::RevokeGrant(_, reply) => {
+                    reply(Err(Refused::Storage(why.clone())));
+                }
                 AfterCommit::Delete(reply) => refuse(reply, Refused::Storage(why.clone())),
                 _ => (),
             }

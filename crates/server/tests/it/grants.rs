@@ -109,6 +109,28 @@ async fn always_is_bound_to_agent_and_workspace() {
 }
 
 #[tokio::test]
+async fn undo_fails_if_the_grant_cannot_be_removed() {
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    server.send(&session, "run touch a").await;
+    let call = decide(&server, &session, accepted("always")).await;
+    last_answer(&server, &session).await;
+    let db = rusqlite::Connection::open(home.data().join("callboard.db")).unwrap();
+    db.execute_batch(
+        "CREATE TRIGGER kept BEFORE DELETE ON grants BEGIN SELECT RAISE(ABORT, 'kept'); END",
+    )
+    .unwrap();
+    let undo = format!("/api/sessions/{session}/calls/{call}/approval/undo");
+    let (status, body) = server.request(Method::POST, &undo, None).await;
+    assert_eq!((status.as_u16(), &body["error"]["code"]), (507, &json!("storage")), "{body}");
+    assert_eq!(server.get("/api/grants").await["grants"].as_array().unwrap().len(), 1);
+    db.execute_batch("DROP TRIGGER kept").unwrap();
+    assert_eq!(server.request(Method::POST, &undo, None).await.0, StatusCode::OK);
+    assert_eq!(server.get("/api/grants").await["grants"], json!([]));
+}
+
+#[tokio::test]
 async fn session_grants_are_listed_and_revoked() {
     let home = Home::instant();
     let server = home.start();

@@ -12,6 +12,7 @@ use super::{AfterCommit, Task};
 use crate::approvals::{Asker, Place, Proposed, Verdict, grant_id};
 use crate::clock;
 use crate::session::command::{Refused, Reply, Undone};
+use crate::session::run::Awaited;
 
 /// The policy's verdict on a call, and the grant that allows it without an approval.
 pub(super) struct Judged {
@@ -87,30 +88,40 @@ impl Task {
         if !self.is_granted(*scope, covers) {
             return refuse(reply, Refused::NothingToUndo);
         }
-        self.revoke(*scope, covers.clone(), by);
         // A program that was told to go ahead cannot be called back.
         let stopped = call.state == CallState::Queued && call.executor == Executor::Server;
         if stopped {
             self.refuse_call(call_id.clone(), taken_back());
         }
-        self.reply(reply, Undone { stopped });
+        self.revoke(*scope, covers.clone(), by, move |removed| {
+            let _ = reply.send(removed.map(|()| Undone { stopped }));
+        });
     }
 
     pub(super) fn revoke_session_grant(&mut self, id: &str, by: String, reply: Reply<()>) {
         match self.summary.granted.keys().find(|it| grant_id(it) == id).cloned() {
             Some(covers) => {
-                self.revoke(Scope::Session, covers, by);
-                self.reply(reply, ());
+                self.revoke(Scope::Session, covers, by, move |removed| {
+                    let _ = reply.send(removed);
+                });
             }
             None => refuse(reply, Refused::NoGrant(id.to_owned())),
         }
     }
 
-    fn revoke(&mut self, scope: Scope, covers: String, by: String) {
-        if scope == Scope::Always {
-            self.after_commit.push(AfterCommit::RevokeGrant(covers.clone()));
-        }
-        self.push(None, Event::GrantRevoked { scope, covers, by });
+    /// Calls `then` when the grant is gone, or could not be removed.
+    fn revoke(
+        &mut self,
+        scope: Scope,
+        covers: String,
+        by: String,
+        then: impl FnOnce(Result<(), Refused>) + Send + 'static,
+    ) {
+        self.push(None, Event::GrantRevoked { scope, covers: covers.clone(), by });
+        self.after_commit.push(match scope {
+            Scope::Always => AfterCommit::RevokeGrant(covers, Box::new(then)),
+            Scope::Once | Scope::Session => AfterCommit::Reply(Box::new(then)),
+        });
     }
 
     /// A call of any run of the session.
@@ -135,9 +146,11 @@ impl Task {
         }
     }
 
-    pub(super) async fn remove_grant(&mut self, covers: String) {
-        if let Err(error) = self.shared.store.remove_grant_of(&covers).await {
+    pub(super) async fn remove_grant(&mut self, covers: String, then: Awaited) {
+        let removed = self.shared.store.remove_grant_of(&covers).await;
+        if let Err(error) = &removed {
             tracing::error!(session = %self.id, %error, "a grant could not be revoked");
         }
+        then(removed.map(drop).map_err(|error| Refused::Storage(error.to_string())));
     }
 }
