@@ -6,7 +6,7 @@ import path from "node:path";
 
 import { assertGoesOn, assertStopped } from "./agent_case.mjs";
 import { startStage } from "./agents.mjs";
-import { answered, assertSameAfterReload, card, openSession, say, seen } from "./drive.mjs";
+import { answered, assertSameAfterReload, card, field, openSession, say, seen } from "./drive.mjs";
 
 /** @typedef {import("./agent_case.mjs").Cases} Cases */
 
@@ -156,6 +156,49 @@ export const CORRECTS = {
     assert.equal(told(messages.at(-1))[1], "shell denied");
     assert.match(stage.models.asked("asking").at(-1) ?? "", /Use these arguments instead: .*touch corrected\.txt/);
     assert.deepEqual(readdirSync(talk.workspace), []);
+  },
+};
+
+/** Of one that asks before it writes a file. @type {Cases} */
+export const WRITES = {
+  "files of a folder are allowed on the page, and no others": async ({ browser, t, stage, open, told }) => {
+    const talk = await open({ asks: true });
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    const sheet = card(page);
+    await say(page, "play:writing");
+    await sheet.getByText("apply to Write for any file directly in notes/").waitFor();
+    assert.match(await sheet.innerText(), /^\s*Create notes\/a\.txt/);
+    await sheet.getByRole("button", { name: "Allow for this session" }).click();
+    await answered(page, 1);
+    await say(page, "play:writingMore");
+    await answered(page, 2);
+    await say(page, "play:writingElsewhere");
+    await sheet.getByText("other/c.txt").first().waitFor();
+    await sheet.getByRole("button", { name: "Deny" }).click();
+    await answered(page, 3);
+    const files = readdirSync(talk.workspace, { recursive: true }).filter((it) => String(it).endsWith(".txt")).sort();
+    assert.deepEqual(files, ["notes/a.txt", "notes/b.txt"]);
+    const { messages } = await stage.callboard.api(`sessions/${talk.id}/messages`);
+    const calls = messages.filter((/** @type {any} */ it) => it.role === "assistant").map((/** @type {any} */ it) => told(it)[1]);
+    assert.deepEqual(calls, ["write succeeded", "write succeeded", "write denied"]);
+  },
+
+  "steered while it asks: the question stays": async ({ browser, t, stage, open }) => {
+    const talk = await open({ asks: true });
+    const page = await openSession(t, browser, stage.callboard, talk.id);
+    await say(page, "play:asking");
+    await card(page).waitFor();
+    await field(page).fill("Hurry up, please.");
+    await page.keyboard.press("Control+Enter");
+    await page.locator(".messages, .queue").getByText("Hurry up, please.").first().waitFor();
+    await page.waitForFunction(() => !document.querySelector("#pending > *"));
+    assert.ok(await card(page).isVisible());
+    const types = (await stage.callboard.events(talk.id)).map((it) => it.type);
+    assert.ok(!types.includes("tool_approval_resolved") && !types.includes("cancel_requested"));
+    assert.equal(await field(page).inputValue(), "");
+    await card(page).getByRole("button", { name: "Allow once" }).click();
+    await page.getByText("So be it.").first().waitFor();
+    assert.deepEqual(readdirSync(talk.workspace), ["asked.txt"]);
   },
 };
 

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { ASKS, CORRECTS, ESCALATES, FORMS, GUARDS } from "./agent_asks.mjs";
+import { ASKS, CORRECTS, ESCALATES, FORMS, GUARDS, WRITES } from "./agent_asks.mjs";
 import { assertAllClosed, told } from "./agent_case.mjs";
 import { OTHERS } from "./agent_others.mjs";
 import { BACKGROUND, DELEGATES, PROGRAM_STOPS, STOPS } from "./agent_stops.mjs";
@@ -169,7 +169,7 @@ const TELLS_MORE = {
 };
 
 /** @type {Cases} */
-const OF_CLAUDE = { ...OF_PROGRAMS, ...GUARDS, ...FORMS, ...DELEGATES, ...BACKGROUND, ...TELLS_MORE };
+const OF_CLAUDE = { ...OF_PROGRAMS, ...GUARDS, ...FORMS, ...WRITES, ...DELEGATES, ...BACKGROUND, ...TELLS_MORE };
 
 /** What is left where words come whole, nothing is asked and a program hears nothing once it runs. @type {Cases} */
 const ONE_WAY = {

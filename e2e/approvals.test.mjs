@@ -642,3 +642,26 @@ test("Undo stays for ten seconds whatever the page says, and stays if it fails",
   await undo.waitFor({ state: "detached" });
   assert.equal(await focused(page), "text");
 });
+
+test("what is allowed for the session names its rule, is listed, and can be revoked in the page", async (t) => {
+  const callboard = await startCallboard(t);
+  const page = await openSession(t, browser, callboard);
+  await setRoot(page, { toolDisplay: "timeline" });
+  await say(page, "run touch made");
+  await card(page).getByRole("button", { name: "Allow for this session" }).click();
+  await answered(page);
+  await say(page, "run touch made");
+  await answered(page, 2);
+  const decisions = await seen(page.locator(".decision"));
+  assert.deepEqual(decisions, ["You allowed this for this session", "Allowed by your rule: for this session, exactly this command"]);
+  await page.getByRole("button", { name: "Settings" }).click();
+  const grants = page.locator("#grants");
+  await grants.getByText("Allowed in this session").waitFor();
+  assert.match((await seen(grants.locator("li")))[0] ?? "", /^Exactly the command touch made by demo in .*Revoke$/);
+  await grants.getByRole("button", { name: "Revoke" }).click();
+  await grants.locator("li").waitFor({ state: "detached" });
+  assert.deepEqual((await callboard.api(`sessions/${sessionOf(page)}/grants`)).grants, []);
+  await page.keyboard.press("Escape");
+  await say(page, "run touch made");
+  await card(page).waitFor();
+});
