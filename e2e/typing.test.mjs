@@ -1,5 +1,6 @@
 // Typed text decides nothing. While 200 questions appear, random text is typed at random moments: no question is
-// answered or withdrawn, and no letter is lost. SEED repeats a run.
+// answered or withdrawn, and no letter is lost, also not where Enter has opened an earlier message for editing or
+// saved a title. SEED repeats a run.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -7,7 +8,7 @@ import { test } from "node:test";
 import { startStage } from "./agents.mjs";
 import { useBrowser } from "./browser.mjs";
 import { startCallboard, until } from "./callboard.mjs";
-import { card, field, openSession } from "./drive.mjs";
+import { card, field, openSession, sessionOf } from "./drive.mjs";
 
 const browser = useBrowser();
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
@@ -15,6 +16,8 @@ const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 const DEMO = 20;
 const SESSIONS = 9;
 const CLAUDE = 20;
+/** The first message of every session, which can be edited. */
+const FIRST = "play:hello";
 const PLACES = /** @type {const} */ (["empty", "draft", "page", "edit", "dialog"]);
 /** Keys that would decide in the card are frequent. */
 const LETTERS = [..."1123nny0456789abcdefghijklmopqrstuvwxzNAO"];
@@ -42,6 +45,8 @@ class Typist {
   last = "";
   /** Enter would press a button. */
   isOnButton = false;
+  /** An earlier message is in the composer; Enter would send it again. */
+  isEditing = false;
 
   /** @param {import("playwright-core").Page} page @param {ReturnType<typeof random>} chance @param {typeof PLACES[number]} place */
   constructor(page, chance, place) {
@@ -69,16 +74,20 @@ class Typist {
     this.isOnButton = this.place === "edit";
   }
 
-  /** One key. Enter on a button and a second Escape are more than text. @param {{enter?: boolean, escape?: boolean}} [keys] */
+  /** One key. Enter on other buttons than the pencil and a second Escape are more than text. @param {{enter?: boolean, escape?: boolean}} [keys] */
   async press({ enter = true, escape = false } = {}) {
     const { chance } = this;
     const isAside = ["page", "edit"].includes(this.place);
     if (isAside && chance.chance(0.2)) await this.turn();
+    const isOnPencil = this.isOnButton && this.place === "edit";
     const key =
       escape && this.last !== "Escape" && chance.chance(0.15) ? "Escape"
-      : enter && !this.isOnButton && chance.chance(0.1) ? "Enter"
+      : enter && !this.isEditing && (isOnPencil || !this.isOnButton) && chance.chance(0.1) ? "Enter"
+      : !isAside && chance.chance(0.1) ? " "
       : chance.of(LETTERS);
     await this.page.keyboard.press(key);
+    if (key === "Escape") this.isEditing = false;
+    if (key === "Enter" && isOnPencil) Object.assign(this, { isEditing: true, isOnButton: false });
     if (key.length === 1) {
       this.typed += key;
       this.isOnButton = false;
@@ -88,9 +97,14 @@ class Typist {
 
   async text() {
     const isOpen = await this.page.locator("#renaming").evaluate((it) => /** @type {any} */ (it).open);
-    return isOpen ? this.page.getByRole("textbox", { name: "Title" }).inputValue() : field(this.page).inputValue();
+    if (isOpen) return this.page.getByRole("textbox", { name: "Title" }).inputValue();
+    const draft = this.isEditing ? await this.page.evaluate((key) => localStorage.getItem(key), `draft:${sessionOf(this.page)}`) : "";
+    return `${draft}${await field(this.page).inputValue()}`;
   }
 }
+
+/** Without blanks, which messages do not begin or end with, and the message that is edited. @param {string} text */
+const letters = (text) => text.replaceAll(new RegExp(`\\s|${FIRST}`, "g"), "");
 
 /**
  * Types while a question appears, and a while after.
@@ -112,7 +126,10 @@ async function typeAtQuestion(callboard, page, session, text, chance, about) {
   let typed = typist.typed;
   if (inDialog) {
     assert.equal(await typist.text(), typed, when);
-    await page.keyboard.press("Escape");
+    const isSaved = !!typed.trim() && chance.chance(0.5);
+    await page.keyboard.press(isSaved ? "Enter" : "Escape");
+    if (isSaved) await page.waitForFunction((title) => document.querySelector("h1")?.textContent === title, typed.trim());
+    await page.locator("#renaming").waitFor({ state: "hidden" });
     Object.assign(typist, { last: "Escape", place: "page", isOnButton: true });
     typist.typed = typed = "";
   }
@@ -126,7 +143,8 @@ async function typeAtQuestion(callboard, page, session, text, chance, about) {
   assert.ok(await card(page).isVisible(), when);
   const sent = events.filter((/** @type {any} */ it) => it.type === "message_queued" && it.clientId);
   const kept = sent.map(({ text }) => text).join("") + (await typist.text());
-  assert.equal(kept, typed, when);
+  assert.equal(letters(kept), letters(typed), when);
+  if (typist.isEditing) await page.locator("[data-action=stop-editing]").click();
   await callboard.api(`sessions/${session}/queue`, { method: "DELETE" });
   return { call: events.find(({ type }) => type === "tool_approval_requested").callId, since };
 }
@@ -142,7 +160,7 @@ test(`${DEMO * SESSIONS} questions of the demo agent are not answered by typing`
   const chance = random(SEED);
   const callboard = await startCallboard(t);
   for (let round = 0; round < SESSIONS; round += 1) {
-    const session = await callboard.converse("help");
+    const session = await callboard.converse(FIRST);
     const page = await openSession(t, browser, callboard, session);
     for (let number = 0; number < DEMO; number += 1) {
       const about = `demo ${round}.${number}`;
@@ -161,7 +179,7 @@ test(`${CLAUDE} questions of Claude Code are not answered by typing`, async (t) 
   const { callboard } = stage;
   const { id: session } = await stage.open({ asks: true });
   const page = await openSession(t, browser, callboard, session);
-  await callboard.api(`sessions/${session}/messages`, { body: { text: "play:hello" } });
+  await callboard.api(`sessions/${session}/messages`, { body: { text: FIRST } });
   await until(async () => (await callboard.events(session)).some(({ type }) => type === "run_finish"));
   for (let number = 0; number < CLAUDE; number += 1) {
     const { call, since } = await typeAtQuestion(callboard, page, session, "play:asking", chance, `claude ${number}`);
