@@ -160,8 +160,17 @@ pub(crate) fn has_run(call: &Call) -> bool {
 
 /// The agent's own is about what it had proposed.
 fn summary(call: &Call) -> String {
-    let summary = call.edited.as_ref().map_or(call.summary.as_str(), |it| it.head());
-    one_line(summary, LINE_MAX).into_owned()
+    match &call.edited {
+        Some(edited) => one_line(edited.head(), LINE_MAX).into_owned(),
+        None => joined_lines(&call.summary),
+    }
+}
+
+/// The beginning of a text as one line.
+fn joined_lines(text: &str) -> String {
+    let end = text.char_indices().nth(LINE_MAX).map(|(at, _)| at);
+    let shown = text[..end.unwrap_or(text.len())].replace('\n', " ");
+    if end.is_some() { shown + "…" } else { shown }
 }
 
 fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
