@@ -17,11 +17,17 @@ pub(crate) fn result_summary(
     stdout: &Body,
     stderr: &Body,
 ) -> String {
-    if let Some(error) = error {
-        return first_line(&error.message).unwrap_or_else(|| "The call failed.".to_owned());
-    }
     let exit_code = result.and_then(|it| EXIT_CODES.iter().find_map(|name| it.get(name)?.as_i64()));
-    if let Some(code) = exit_code.filter(|it| *it != 0) {
+    let failed_with = exit_code.filter(|it| *it != 0);
+    if let Some(error) = error {
+        let why = first_line(&error.message);
+        return match (failed_with, why) {
+            (Some(code), Some(why)) if !says_code(&why, code) => format!("exit {code}: {why}"),
+            (Some(code), _) => format!("exit {code}"),
+            (None, why) => why.unwrap_or_else(|| "The call failed.".to_owned()),
+        };
+    }
+    if let Some(code) = failed_with {
         return format!("exit {code}");
     }
     let printed = [stdout, stderr].into_iter().find(|it| !it.is_empty());
@@ -31,6 +37,11 @@ pub(crate) fn result_summary(
     };
     let printed = || printed.and_then(|it| text_summary(it.head(), it.lines()));
     said.or_else(printed).unwrap_or_else(|| "(no output)".to_owned())
+}
+
+/// Whether an error says nothing but that a command ended with this code.
+fn says_code(error: &str, code: i64) -> bool {
+    error.trim_end_matches('.').ends_with(&format!("exit code {code}"))
 }
 
 fn summary_of(result: &Value) -> Option<String> {
@@ -150,7 +161,13 @@ mod tests {
     fn a_failed_call_says_why() {
         let error = ErrorInfo::new(ErrorCode::ToolError, "\nNo such file\nat line 3");
         let empty = Body::default();
-        let said = result_summary(Some(&json!({"exitCode": 2})), Some(&error), &empty, &empty);
+        let said = result_summary(None, Some(&error), &empty, &empty);
         assert_eq!(said, "No such file");
+        let code = json!({"exitCode": 2});
+        let said = result_summary(Some(&code), Some(&error), &empty, &empty);
+        assert_eq!(said, "exit 2: No such file");
+        let error = ErrorInfo::new(ErrorCode::ToolError, "The command ended with exit code 2.");
+        let said = result_summary(Some(&code), Some(&error), &empty, &empty);
+        assert_eq!(said, "exit 2");
     }
 }
