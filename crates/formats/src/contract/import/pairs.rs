@@ -1,6 +1,6 @@
 //! Which tool message tells the result of which call.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::Value;
 
@@ -16,12 +16,16 @@ pub(super) struct Pairs {
     paired: HashSet<usize>,
 }
 
+/// Calls in their order, one queue for each turn that has any: only those of the newest are taken.
+#[derive(Default)]
+struct Turns(Vec<(usize, VecDeque<Place>)>);
+
 #[derive(Default)]
 struct Open<'a> {
     turn: usize,
-    by_id: HashMap<&'a str, Vec<(usize, Place)>>,
-    by_name: HashMap<&'a str, Vec<(usize, Place)>>,
-    without_id: HashMap<&'a str, Vec<(usize, Place)>>,
+    by_id: HashMap<&'a str, Turns>,
+    by_name: HashMap<&'a str, Turns>,
+    without_id: HashMap<&'a str, Turns>,
 }
 
 impl Pairs {
@@ -59,12 +63,12 @@ impl<'a> Open<'a> {
     fn add(&mut self, idx: usize, message: &'a Value) {
         for (nth, call) in items(&message["metadata"]["tool_calls"]).iter().enumerate() {
             let (id, name) = (as_text(call, "id"), as_text(call, "name").unwrap_or_default());
-            let place = (self.turn, (idx, nth));
-            self.by_name.entry(name).or_default().push(place);
-            match id {
-                Some(id) => self.by_id.entry(id).or_default().push(place),
-                None => self.without_id.entry(name).or_default().push(place),
-            }
+            let by_id = match id {
+                Some(id) => self.by_id.entry(id).or_default(),
+                None => self.without_id.entry(name).or_default(),
+            };
+            by_id.push(self.turn, (idx, nth));
+            self.by_name.entry(name).or_default().push(self.turn, (idx, nth));
         }
     }
 
@@ -72,22 +76,31 @@ impl<'a> Open<'a> {
         let name = as_text(metadata, "tool_name").unwrap_or_default();
         match as_text(metadata, "tool_call_id") {
             Some(id) => {
-                let by_id = self.by_id.get_mut(id).and_then(|it| take_oldest(it, taken));
-                by_id.or_else(|| take_oldest(self.without_id.get_mut(name)?, taken))
+                let by_id = self.by_id.get_mut(id).and_then(|it| it.take_oldest(taken));
+                by_id.or_else(|| self.without_id.get_mut(name)?.take_oldest(taken))
             }
-            None => take_oldest(self.by_name.get_mut(name)?, taken),
+            None => self.by_name.get_mut(name)?.take_oldest(taken),
         }
     }
 }
 
-/// The oldest unmatched call of the newest turn.
-fn take_oldest(places: &mut Vec<(usize, Place)>, taken: &HashMap<Place, usize>) -> Option<Place> {
-    while let Some(&(newest, _)) = places.last() {
-        let first = places.partition_point(|(turn, _)| *turn < newest);
-        let (_, place) = places.remove(first);
-        if !taken.contains_key(&place) {
-            return Some(place);
+impl Turns {
+    fn push(&mut self, turn: usize, place: Place) {
+        match self.0.last_mut() {
+            Some((newest, places)) if *newest == turn => places.push_back(place),
+            _ => self.0.push((turn, VecDeque::from([place]))),
         }
     }
-    None
+
+    /// The oldest unmatched call of the newest turn.
+    fn take_oldest(&mut self, taken: &HashMap<Place, usize>) -> Option<Place> {
+        while let Some((_, places)) = self.0.last_mut() {
+            match places.pop_front() {
+                Some(place) if !taken.contains_key(&place) => return Some(place),
+                Some(_) => (),
+                None => drop(self.0.pop()),
+            }
+        }
+        None
+    }
 }
