@@ -297,14 +297,15 @@ fn call_event() -> impl Strategy<Value = Event> {
         Just(Decision::Withdrawn)
     ];
     let validation = prop_oneof![Just(Validation::NotRequired), Just(Validation::Pending)];
+    let arguments = prop::option::of(text());
     prop_oneof![
-        (call(), parent(), provider_id(), "[a-z é]{0,5}", executor).prop_map(
-            |(call_id, parent_call_id, provider_call_id, tool_name, executor)| {
+        (call(), parent(), provider_id(), "[a-z é]{0,5}", executor, arguments).prop_map(
+            |(call_id, parent_call_id, provider_call_id, tool_name, executor, arguments)| {
                 Event::ToolCallStart {
                     call_id,
                     provider_call_id,
                     tool_name,
-                    arguments: None,
+                    arguments,
                     parent_call_id,
                     executor,
                 }

@@ -101,7 +101,7 @@ impl Hearing<'_, '_> {
             "reasoning-start" => self.begin("reasoning", event),
             "reasoning-delta" => self.grow("reasoning", event),
             "reasoning-end" => self.end("reasoning", event),
-            "tool-input-start" => self.start_call(event, "id"),
+            "tool-input-start" => self.start_call(event, "id", None),
             "tool-input-delta" => {
                 let call = as_text(event, "id").and_then(|id| self.calls.get_mut(id));
                 if let (Some(call), Some(delta)) = (call, event["delta"].as_str()) {
@@ -189,29 +189,29 @@ impl Hearing<'_, '_> {
     }
 
     /// Words come before the call that they led to, whether they have ended or not.
-    fn start_call(&mut self, event: &Value, id_field: &str) {
+    fn start_call(&mut self, event: &Value, id_field: &str, arguments: Option<&str>) {
         self.say_all();
         let id = as_text(event, id_field);
         let name = as_text(event, "toolName").unwrap_or_default();
-        let call = self.retelling.start_call(id, name, None);
+        let call = self.retelling.start_call(id, name, arguments);
         let heard = HeardCall { id: call, input: String::new() };
         self.calls.insert(id.unwrap_or_default().to_owned(), heard);
     }
 
-    fn call(&mut self, event: &Value) -> Option<CallId> {
+    fn call(&mut self, event: &Value, arguments: Option<&str>) -> Option<CallId> {
         let name = as_text(event, "toolCallId").unwrap_or_default();
         if !self.calls.contains_key(name) {
-            self.start_call(event, "toolCallId");
+            self.start_call(event, "toolCallId", arguments);
         }
         self.calls.get(name).map(|it| it.id.clone())
     }
 
     /// The letters that streamed, unless the call says something else.
     fn write_call(&mut self, event: &Value) {
-        let Some(call) = self.call(event) else { return };
+        let written = arguments_text(&event["input"]);
+        let Some(call) = self.call(event, Some(&written)) else { return };
         let streamed = as_text(event, "toolCallId").and_then(|id| self.calls.get(id));
         let streamed = streamed.map(|it| it.input.clone()).unwrap_or_default();
-        let written = arguments_text(&event["input"]);
         let is_same = read_arguments(&streamed) == read_arguments(&written);
         let arguments = if is_same { streamed } else { written };
         self.retelling.write_call(&call, &arguments, "");
@@ -226,7 +226,7 @@ impl Hearing<'_, '_> {
     }
 
     fn result(&mut self, event: &Value, came: Came) {
-        if let Some(call) = self.call(event) {
+        if let Some(call) = self.call(event, None) {
             self.retelling.result(&call, came);
         }
     }

@@ -251,18 +251,19 @@ impl Sound {
     fn of_call(&mut self, run: &ResponseId, id: &CallId, event: Event) {
         let id = CallId::new(format!("{run}.{id}"));
         if self.call(run, &id).is_none() {
-            let (name, parent, executor) = match &event {
-                Event::ToolCallStart { tool_name, parent_call_id, executor, .. } => {
-                    (tool_name.trim().to_owned(), parent_call_id.clone(), *executor)
+            let (name, parent, executor, arguments) = match &event {
+                Event::ToolCallStart { tool_name, parent_call_id, executor, arguments, .. } => {
+                    let name = tool_name.trim().to_owned();
+                    (name, parent_call_id.clone(), *executor, arguments.clone())
                 }
-                _ => ("t".to_owned(), None, Executor::Server),
+                _ => ("t".to_owned(), None, Executor::Server, None),
             };
             self.in_step(run, parent.as_ref());
             let start = Event::ToolCallStart {
                 call_id: id.clone(),
                 provider_call_id: None,
                 tool_name: name,
-                arguments: None,
+                arguments,
                 parent_call_id: parent,
                 executor,
             };

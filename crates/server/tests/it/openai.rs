@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use transcript::{Answer, CallState, Message, RunStatus, Seq};
+use transcript::{Answer, CallState, Event, Message, RunStatus, Seq};
 
 use crate::log::{check_log, kinds};
 use crate::model::{Asked, Model};
@@ -78,6 +78,16 @@ async fn a_conversation_with_a_tool_that_really_runs() {
     assert_eq!(answer.model.as_deref(), Some("small"));
     assert_eq!(answer.usage().unwrap().total_tokens, 20);
     assert_eq!(answer.calls().next().unwrap().state, CallState::Succeeded);
+    let mut told = String::new();
+    for record in server.log(&session).await {
+        match record.event {
+            Event::ToolCallStart { arguments, .. } => told += &arguments.unwrap_or_default(),
+            Event::ToolArgumentsDelta { delta, .. } => told += &delta,
+            Event::ToolArgumentsDone { arguments, .. } => assert_eq!(told, arguments, "once"),
+            _ => (),
+        }
+    }
+    assert_eq!(told, r#"{"path":"a.txt"}"#);
     assert_eq!(answer.continuation().unwrap().stop_reason, "completed");
 
     server.send(&session, "thanks").await;

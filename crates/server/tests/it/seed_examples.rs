@@ -367,7 +367,13 @@ async fn the_events_of_the_chat_document() {
     let calls = json!([{ "id": "c1", "type": "function", "function": { "name": "search_web", "arguments": "{\"query\":\"weather\"}" } }]);
     let stored = json!([{ "role": "assistant", "content": "", "toolCalls": calls }, { "role": "tool", "toolCallId": "c1", "content": "sunny" }]);
     let other = import(&server, "openai-stored", &stored).await;
-    for (session, arguments) in [(&session, None), (&other, Some("{\"query\":\"weather\"}"))] {
+    let events = json!([
+        { "type": "tool-call", "toolCallId": "c1", "toolName": "search_web", "input": { "query": "weather" } },
+        { "type": "tool-result", "toolCallId": "c1", "output": "sunny" },
+    ]);
+    let streamed = import(&server, "fullstream", &events).await;
+    let known = Some("{\"query\":\"weather\"}");
+    for (session, arguments) in [(&session, None), (&other, known), (&streamed, known)] {
         let log = server.get(&format!("/api/sessions/{session}/events")).await;
         let events = log["events"].as_array().unwrap().clone();
         let of = |kind: &str| events.iter().find(|it| it["type"] == kind).unwrap().clone();

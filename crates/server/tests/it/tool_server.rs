@@ -190,6 +190,17 @@ async fn what_a_server_of_tools_must_answer() {
     assert_eq!(n_results(&server.log(&session).await), 0);
 }
 
+/// The arguments that the starts of calls say.
+fn starts(log: &[Record]) -> Vec<Option<Value>> {
+    let arguments = |it: &Record| match &it.event {
+        Event::ToolCallStart { arguments, .. } => {
+            Some(arguments.as_ref().map(|it| serde_json::from_str(it).unwrap()))
+        }
+        _ => None,
+    };
+    log.iter().filter_map(arguments).collect()
+}
+
 /// The line may come before the request or after it, and the request may name its call or not.
 #[tokio::test]
 async fn a_call_is_the_one_that_the_program_tells_of() {
@@ -219,6 +230,7 @@ async fn a_call_is_the_one_that_the_program_tells_of() {
             let log = server.log(&session).await;
             assert_eq!(n_results(&log), 1);
             assert!(log.iter().all(|it| !matches!(it.event, Event::ToolApprovalRequested { .. })));
+            assert_eq!(starts(&log), [Some(json!({ "text": "Half way." }))]);
         }
     }
 }
@@ -259,7 +271,11 @@ async fn a_call_that_the_program_says_nothing_of_has_a_block_of_its_own() {
     ids.dedup();
     assert_eq!(ids.len(), 2);
     assert_eq!(notes(&answer).len(), 2);
-    assert_eq!(n_results(&server.log(&session).await), 2);
+    let log = server.log(&session).await;
+    assert_eq!(n_results(&log), 2);
+    let mut starts = starts(&log);
+    starts.sort_by_key(|it| format!("{it:?}"));
+    assert_eq!(starts, [Some(json!({ "text": "one" })), Some(json!({ "text": "two" }))]);
 }
 
 #[tokio::test]

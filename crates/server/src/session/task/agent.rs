@@ -420,3 +420,57 @@ fn announce_arguments(effects: &mut [Effect]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    //! A start says the arguments once: deltas add to it.
+
+    use backends::Effect;
+    use transcript::{CallId, Event, Executor, Validation};
+
+    use super::announce_arguments;
+
+    fn start(call: &str) -> Effect {
+        Effect::Emit(Event::ToolCallStart {
+            call_id: CallId::new(call),
+            provider_call_id: None,
+            tool_name: "t".to_owned(),
+            arguments: None,
+            parent_call_id: None,
+            executor: Executor::Agent,
+        })
+    }
+
+    fn done(call: &str, incomplete: bool) -> Effect {
+        Effect::Emit(Event::ToolArgumentsDone {
+            call_id: CallId::new(call),
+            arguments: format!("\"{call}\""),
+            summary: String::new(),
+            incomplete,
+            validation: Validation::NotRequired,
+            provider_data: None,
+        })
+    }
+
+    #[test]
+    fn a_start_has_arguments_that_come_whole_with_it() {
+        let delta = Event::ToolArgumentsDelta { call_id: CallId::new("b"), delta: "\"".to_owned() };
+        let mut effects = vec![
+            start("a"),
+            start("b"),
+            start("c"),
+            start("d"),
+            done("a", false),
+            Effect::Emit(delta),
+            done("b", false),
+            done("c", true),
+        ];
+        announce_arguments(&mut effects);
+        let said = |it: &Effect| match it {
+            Effect::Emit(Event::ToolCallStart { arguments, .. }) => Some(arguments.clone()),
+            _ => None,
+        };
+        let said: Vec<_> = effects.iter().filter_map(said).collect();
+        assert_eq!(said, [Some("\"a\"".to_owned()), None, None, None]);
+    }
+}

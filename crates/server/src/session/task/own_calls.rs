@@ -70,7 +70,7 @@ impl Task {
             call_id: call_id.clone(),
             provider_call_id: None,
             tool_name: call.tool_name.clone(),
-            arguments: None,
+            arguments: Some(arguments.clone()),
             parent_call_id: None,
             executor: Executor::Server,
         });
