@@ -142,6 +142,7 @@ async fn a_program_that_cannot_start_says_what_to_do() {
     assert!(message.contains("npm i -g @anthropic-ai/claude-code"), "{message}");
     let agents = server.get("/api/agents").await;
     assert!(agents["agents"][0]["problem"].is_string(), "shown as not installed: {agents}");
+    assert_eq!(agents["agents"][0]["description"], "Claude Code, which is not installed.");
 
     // Looks like a program, and is none.
     std::fs::write(&play, "#!/there/is/no/such/interpreter\n").unwrap();
