@@ -45,7 +45,7 @@ fn stored_answer(answer: &Answer) -> Vec<Value> {
     for number in 1..=n_steps {
         let parts: Vec<&Part> =
             outer.iter().filter(|part| step_number(answer, part) == number).copied().collect();
-        messages.push(stored_step(answer, number, &parts));
+        messages.extend(stored_step(answer, number, &parts));
         messages.extend(parts.iter().filter_map(|part| match &part.kind {
             PartKind::Call(call) => stored_result(call),
             _ => None,
@@ -62,7 +62,8 @@ fn stored_answer(answer: &Answer) -> Vec<Value> {
     messages
 }
 
-fn stored_step(answer: &Answer, number: usize, parts: &[&Part]) -> Value {
+/// None where the step neither says nor calls anything.
+fn stored_step(answer: &Answer, number: usize, parts: &[&Part]) -> Option<Value> {
     let mut outer = answer.steps.iter().filter(|step| step.parent.is_none());
     let at = outer.nth(number - 1).map_or(answer.started_at, |step| step.started_at);
     let texts = parts.iter().filter_map(|part| match &part.kind {
@@ -83,11 +84,15 @@ fn stored_step(answer: &Answer, number: usize, parts: &[&Part]) -> Value {
         PartKind::Unrecognized { source, raw, .. } if source == SOURCE => Some(raw.clone()),
         _ => None,
     });
-    let (thinking, calls) = (joined(thinking), calls.collect::<Vec<_>>());
+    let (texts, thinking) = (joined(texts), joined(thinking));
+    let calls: Vec<Value> = calls.collect();
+    if texts.is_empty() && thinking.is_empty() && calls.is_empty() && malformed.is_none() {
+        return None;
+    }
     let mut message = json!({
         "id": step_id(&answer.id, number),
         "role": "assistant",
-        "content": joined(texts),
+        "content": texts,
         "timestamp": at.0,
     });
     if !thinking.is_empty() {
@@ -98,7 +103,7 @@ fn stored_step(answer: &Answer, number: usize, parts: &[&Part]) -> Value {
     } else if let Some(raw) = malformed {
         message["toolCalls"] = json!(raw);
     }
-    message
+    Some(message)
 }
 
 /// What the provider left out stays out.

@@ -1,11 +1,16 @@
 //! What a database has kept.
 
+use std::collections::HashSet;
+
 use expect_test::expect;
+use proptest::prelude::*;
 use serde_json::{Value, json};
-use transcript::Transcript;
+use transcript::{Record, Transcript};
 
 use crate::import::tests::{lines, setting, transcript};
 use crate::openai::{import, stored};
+use crate::tests::logs::{corpus, read, sound_log};
+use crate::tests::whole;
 
 fn exported(transcript: &Transcript) -> Value {
     let ended = transcript.messages.iter().filter(|it| it.answer().is_none_or(|a| !a.is_open()));
@@ -50,6 +55,51 @@ fn calls_as_text_and_as_array_with_all_and_with_missing_fields() {
         r1 {"type":"step_finish","index":0,"finishReason":"tool-calls"}
         r1 {"type":"run_finish","status":"completed"}
     "#]].assert_eq(&lines(&from_text));
+}
+
+#[test]
+fn a_step_that_says_nothing_has_no_message() {
+    let log = read(
+        r#"
+        - {"type":"user_message","messageId":"m1","text":"look"}
+        r1 {"type":"run_start","agent":"demo","trigger":"user"}
+        r1 {"type":"step_start","index":0}
+        r1 {"type":"step_finish","index":0,"finishReason":"stop"}
+        r1 {"type":"step_start","index":1}
+        r1 {"type":"text_done","partId":"p1","text":"I see."}
+        r1 {"type":"run_finish","status":"completed"}
+        r2 {"type":"run_start","agent":"demo","trigger":"user"}
+        r2 {"type":"step_start","index":0}
+        r2 {"type":"run_finish","status":"failed"}
+    "#,
+    );
+    let messages = exported(&whole(&log));
+    let ids: Vec<&Value> = messages.as_array().unwrap().iter().map(|it| &it["id"]).collect();
+    assert_eq!(ids, ["m1", "r1.step2"]);
+}
+
+fn check_ids(log: &[Record]) {
+    let messages = exported(&whole(log));
+    let mut ids = HashSet::new();
+    for message in messages.as_array().unwrap() {
+        assert!(ids.insert(message["id"].as_str().unwrap()), "{} is there twice", message["id"]);
+    }
+}
+
+#[test]
+fn no_two_stored_messages_have_one_id() {
+    for (_, log) in corpus() {
+        check_ids(&log);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn no_two_stored_messages_of_a_random_log_have_one_id(log in sound_log(60)) {
+        check_ids(&log);
+    }
 }
 
 #[test]
