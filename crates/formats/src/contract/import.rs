@@ -32,6 +32,7 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
         names_runs: messages.iter().any(is_step_of_ours),
         retelling: Retelling::new(setting),
         cut_off: None,
+        failure: None,
     };
     for (idx, value) in messages.iter().enumerate() {
         match serde_json::from_value::<Message>(with_defaults(value, setting)) {
@@ -56,6 +57,8 @@ struct Telling<'a> {
     retelling: Retelling<'a>,
     /// Why the run was cut off, as its status messages tell.
     cut_off: Option<CancelReason>,
+    /// How the run failed. It ends when the next begins: other statuses of it may follow.
+    failure: Option<ErrorInfo>,
 }
 
 impl Telling<'_> {
@@ -73,7 +76,7 @@ impl Telling<'_> {
                 self.retelling.said(Some(&message.id), SaidBy::User, &message.content, &[]);
             }
             Role::Assistant => {
-                if !self.retelling.goes_on(Some(&message.id)) {
+                if self.failure.is_some() || !self.retelling.goes_on(Some(&message.id)) {
                     self.end();
                 }
                 self.retelling.at(&at);
@@ -142,7 +145,7 @@ impl Telling<'_> {
     fn thinking(&mut self, message: &Message, later: &[Value], at: &Value) {
         let mut of_run = later.iter().take_while(|it| it["role"] != "user");
         let next = of_run.find(|it| it["role"] == "assistant").and_then(|it| as_text(it, "id"));
-        if next.is_some() && !self.retelling.goes_on(next) {
+        if self.failure.is_some() || (next.is_some() && !self.retelling.goes_on(next)) {
             self.end();
         }
         self.retelling.at(at);
@@ -156,9 +159,11 @@ impl Telling<'_> {
     fn aside(&mut self, message: &Message) {
         match (&message.metadata.continuation, message.metadata.status_type) {
             (Some(said), _) => self.continuation(said),
-            (None, Some(StatusType::Error)) if ends_a_run(&message.id) => {
+            (None, Some(StatusType::Error))
+                if ends_a_run(&message.id) && self.retelling.is_in_run() =>
+            {
                 let error = ErrorInfo::new(ErrorCode::InternalError, message.content.clone());
-                self.retelling.end(Ending { error: Some(error), ..Ending::of(RunStatus::Failed) });
+                self.failure = Some(error);
             }
             (None, kind) => {
                 let is_error = kind == Some(StatusType::Error);
@@ -185,9 +190,12 @@ impl Telling<'_> {
     }
 
     fn end(&mut self) {
-        let reason = self.cut_off.take();
-        let status = if reason.is_some() { RunStatus::Cancelled } else { RunStatus::Completed };
-        self.retelling.end(Ending { reason, ..Ending::of(status) });
+        let (reason, error) = (self.cut_off.take(), self.failure.take());
+        self.retelling.end(match (error, reason) {
+            (Some(error), _) => Ending { error: Some(error), ..Ending::of(RunStatus::Failed) },
+            (None, Some(_)) => Ending { reason, ..Ending::of(RunStatus::Cancelled) },
+            (None, None) => Ending::of(RunStatus::Completed),
+        });
     }
 }
 
