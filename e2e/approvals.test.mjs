@@ -479,10 +479,14 @@ test("of several questions one is shown from its beginning, with the way to the 
     await card(page).getByRole("button", { name: "Next" }).evaluate((it) => /** @type {any} */ (it).click());
   }
   assert.deepEqual(shown, [["r1.1"], "1 of 3", ["second"], "2 of 3", ["third"], "3 of 3", ["r1.1"], "1 of 3"]);
+  // Drawn again it counts only those of its own session.
+  say({ type: "patch", sessionId: "approval", seq: 1001, ops: [["put", `${id}`, html]] });
+  await page.waitForFunction(() => document.body.dataset.head === "1001");
+  assert.deepEqual(await page.locator(".place:not([hidden]) span").allTextContents(), ["1 of 3", "2 of 3", "3 of 3"]);
   // A decided question gives way to the next, which begins at its top.
   await dock.evaluate((it) => it.scrollTo(0, 300));
-  say({ type: "patch", sessionId: "approval", seq: 1001, ops: [["drop", "second"]] });
-  await page.waitForFunction(() => document.body.dataset.head === "1001");
+  say({ type: "patch", sessionId: "approval", seq: 1002, ops: [["drop", "second"]] });
+  await page.waitForFunction(() => document.body.dataset.head === "1002");
   assert.deepEqual(await seen(card(page).locator(".place span")), ["1 of 2"]);
   assert.equal(await dock.evaluate((it) => it.scrollTop), 0);
 });

@@ -878,10 +878,11 @@ let asked = "";
 /** Those who do not see it are told; nobody is taken away from what they write. */
 function noteQuestions() {
   const next = cards().map(({ id }) => id).join();
+  // What was drawn again counts its own questions only.
+  if (next || asked) showCard();
   if (next === asked) return;
   const fresh = cards().find(({ id }) => !asked.split(",").includes(id));
   asked = next;
-  showCard();
   if (fresh) announce(`The agent asks: ${find("h2", fresh)?.textContent}. Alt+A goes to the question.`);
 }
 
@@ -889,7 +890,7 @@ function noteQuestions() {
 function noteMore() {
   const dock = find(".dock:has(.card)", foot);
   const hidden = dock ? dock.scrollHeight - dock.scrollTop - dock.clientHeight : 0;
-  foot.style.setProperty("--more", `"↓ ${Math.ceil(hidden / LINE)} more lines: scroll to see them"`);
+  if (hidden > 8) foot.style.setProperty("--more", `"↓ ${Math.ceil(hidden / LINE)} more lines: scroll to see them"`);
   get("more-below")?.toggleAttribute("hidden", hidden <= 8);
 }
 
@@ -903,9 +904,11 @@ function showCard(id = current) {
   const all = cards();
   const card = all.find((it) => it.id === id) ?? all[0];
   const dock = find(".dock", foot);
-  if (dock && card?.id !== current) dock.scrollTop = 0;
-  current = card?.id ?? "";
-  otherCards.replaceSync(`.card:not(#${CSS.escape(current || "-")}) { display: none }`);
+  if (card?.id !== current) {
+    if (dock) dock.scrollTop = 0;
+    current = card?.id ?? "";
+    otherCards.replaceSync(card ? `.card:not(#${CSS.escape(current)}) { display: none }` : "");
+  }
   for (const [idx, it] of all.entries()) {
     const place = find(".place", it);
     const words = `${idx + 1} of ${all.length}`;

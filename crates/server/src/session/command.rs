@@ -275,7 +275,7 @@ pub(crate) enum Refused {
     BadArguments(String),
     #[error("this call cannot be allowed for more than once")]
     OnlyOnce,
-    #[error("the run waits for a decision; decide, or cancel without `unlessAsking`")]
+    #[error("the run waits for a decision; decide, or cancel without unlessAsking")]
     Asking,
     #[error("nothing can be undone: the decision was for one call only, or was taken back already")]
     NothingToUndo,
