@@ -109,6 +109,8 @@ pub(crate) enum Came {
 pub(crate) struct Remarks {
     pub(crate) summary: Option<String>,
     pub(crate) duration_ms: Option<u64>,
+    /// The result of a call that failed, such as the exit code of a command.
+    pub(crate) of_failure: Option<Value>,
 }
 
 impl<'a> Retelling<'a> {
@@ -411,13 +413,13 @@ impl<'a> Retelling<'a> {
         let known = self.answer().and_then(|it| it.call(call));
         let name = known.map(|it| it.name.clone()).unwrap_or_default();
         let is_rejected = self.is_rejected(call);
+        let Remarks { summary, duration_ms, of_failure } = remarks;
         let (ok, result, error) = match came {
             Came::Out(value) if is_rejected => (false, None, Some(rejected(&value))),
             Came::Out(Value::Null) => (true, None, None),
             Came::Out(value) => (true, Some(value), None),
-            Came::Failed(error) => (false, None, Some(error)),
+            Came::Failed(error) => (false, of_failure, Some(error)),
         };
-        let Remarks { summary, duration_ms } = remarks;
         if duration_ms.is_some() {
             self.push(Event::ToolRunning { call_id: call.clone() });
         }

@@ -103,6 +103,7 @@ fn tool_call(call: &Value, retelling: &mut Retelling<'_>) {
     let name = as_text(call, "name").unwrap_or_default();
     let id = retelling.call(as_text(call, "id"), name, &arguments);
     let result = call.get("result").cloned();
+    let of_failure = result.clone().filter(|it| !it.is_null());
     let came = match call["status"].as_str() {
         Some("error") => Some(Came::Failed(error_info(&call["error"]))),
         Some("completed") => Some(Came::Out(result.unwrap_or(Value::Null))),
@@ -110,7 +111,8 @@ fn tool_call(call: &Value, retelling: &mut Retelling<'_>) {
     };
     if let Some(came) = came {
         let summary = as_text(call, "resultSummary").map(str::to_owned);
-        let remarks = Remarks { summary, duration_ms: call["durationMs"].as_u64() };
+        let duration_ms = call["durationMs"].as_u64();
+        let remarks = Remarks { summary, duration_ms, of_failure };
         retelling.result_with(&id, came, remarks);
     }
 }

@@ -219,7 +219,7 @@ fn came(tool: &Value) -> Option<(Came, Remarks)> {
             (!is_placeholder).then_some(Came::Out(Value::String(content)))?
         }
     };
-    Some((came, Remarks { summary: content, duration_ms }))
+    Some((came, Remarks { summary: content, duration_ms, of_failure: None }))
 }
 
 /// Others leave out what is easily made.

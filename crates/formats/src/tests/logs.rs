@@ -17,8 +17,8 @@ macro_rules! files {
 pub(crate) fn corpus() -> Vec<(&'static str, Vec<Record>)> {
     let of_all_kinds = ("every event", include_str!("../../../transcript/fixtures/v1.jsonl"));
     let files = files![
-        "approval", "decided", "exchange", "failed", "odd", "queue", "stopped", "subagent",
-        "thinking", "tools",
+        "approval", "decided", "exchange", "failed", "long", "odd", "queue", "stopped", "subagent",
+        "thinking", "tools", "words",
     ];
     let read = |text: &str| -> Vec<Record> {
         let lines = text.lines().filter(|line| !line.trim().is_empty());
