@@ -33,6 +33,19 @@ fn check(body: &str, field: &str, expected: Value) {
     check_every_chunking(body.as_bytes());
 }
 
+/// The delta of the document that the badges come from, whole and with its arguments in pieces.
+#[test]
+fn a_call_in_one_delta_and_in_pieces() {
+    let call = json!([["call_abc123", "search_web", "{\"query\":\"weather\"}"]]);
+    let delta = |arguments: &str| {
+        let function = json!({ "name": "search_web", "arguments": arguments });
+        json!({ "index": 0, "id": "call_abc123", "type": "function", "function": function })
+    };
+    check_calls(&calls(&[delta("{\"query\":\"weather\"}")]), call.clone());
+    let rest = json!({ "index": 0, "function": { "arguments": "\"weather\"}" } });
+    check_calls(&calls(&[delta("{\"query\":"), rest]), call);
+}
+
 #[test]
 fn calls_without_an_index() {
     let two = json!({ "tool_calls": [

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use expect_test::expect_file;
 use formats::openai::{Files, Reader, history};
 use render::testing::{check_every_prefix, check_ids, check_words, page};
-use transcript::{Record, Transcript};
+use serde_json::{Value, json};
+use transcript::{Message, Part, PartKind, Record, SteerState, Transcript};
 
 use self::outline::outline;
 
@@ -53,30 +54,58 @@ fn no_words_of_a_recording_are_out_of_reach() {
     }
 }
 
-/// Within a run, the only user messages in the history are steering messages.
+/// Within a run, wherever it is cut, the only user messages in the history are steering messages, and these and the
+/// agent's words are in their order.
 #[test]
 fn no_recording_gives_a_model_a_message_that_nobody_sent() {
     for session in all() {
-        let transcript = Transcript::replay(&session.records);
-        let reader = Reader { agent: "", model: None, system: None, files: Files::LeftOut };
-        for message in transcript.messages.iter().filter(|it| it.answer().is_some()) {
-            let mut alone = Transcript::default();
-            alone.messages.push(message.clone());
-            let history = history(&alone, &reader);
-            let inner = history.get(1..history.len() - 1).unwrap_or_default();
-            let parts = message.answer().unwrap().parts.iter();
-            let steered: Vec<&str> = parts.filter_map(steered).collect();
-            for said in inner.iter().filter(|it| it["role"] == "user") {
-                let said = said["content"].as_str().unwrap();
-                assert!(steered.iter().any(|it| said.contains(it)), "{}: {said}", session.name);
+        let mut transcript = Transcript::default();
+        for record in &session.records {
+            transcript.apply(record);
+            if let Some(message) = transcript.messages.last().filter(|it| it.answer().is_some()) {
+                check_history(&session.name, message);
             }
         }
     }
 }
 
-fn steered(part: &transcript::Part) -> Option<&str> {
+fn check_history(session: &str, message: &Message) {
+    let reader = Reader { agent: "", model: None, system: None, files: Files::LeftOut };
+    let mut alone = Transcript::default();
+    alone.messages.push(message.clone());
+    let history = history(&alone, &reader);
+    let of_role = |messages: &[Value], role: &str| -> String {
+        let texts = messages.iter().filter(|it| it["role"] == role);
+        texts.filter_map(|it| it["content"].as_str()).collect::<Vec<_>>().join("\n\n")
+    };
+    // Somebody has to begin, and to ask.
+    let inner = history.strip_prefix(&[nudge()]).unwrap_or(&history);
+    let inner = inner.strip_suffix(&[nudge()]).unwrap_or(inner);
+    let parts = || message.answer().into_iter().flat_map(|it| &it.parts);
+    let parts = || parts().filter(|it| it.parent.is_none());
+    let steered: Vec<&str> = parts().filter_map(steered).collect();
+    assert_eq!(of_role(inner, "user"), steered.join("\n\n"), "{session}");
+    let words: Vec<&str> = parts().filter_map(words).collect();
+    let told = of_role(inner, "assistant");
+    let told = told.split("\n\n[interrupted").next().unwrap_or_default();
+    assert_eq!(told, words.join("\n\n"), "{session}");
+}
+
+fn nudge() -> Value {
+    json!({ "role": "user", "content": "Continue." })
+}
+
+/// What was given back is said in its own turn.
+fn steered(part: &Part) -> Option<&str> {
     match &part.kind {
-        transcript::PartKind::Steered(it) => Some(it.text.as_str()),
+        PartKind::Steered(it) if it.state != SteerState::Returned => Some(it.text.as_str()),
+        _ => None,
+    }
+}
+
+fn words(part: &Part) -> Option<&str> {
+    match &part.kind {
+        PartKind::Text(it) if part.kind.has_words() => Some(it.text.as_str()),
         _ => None,
     }
 }

@@ -61,12 +61,20 @@ proptest! {
 /// their order.
 #[track_caller]
 fn check_runs(transcript: &Transcript) {
-    let reader = Reader { agent: "demo", model: None, system: None, files: Files::LeftOut };
+    check_runs_for(transcript, Files::LeftOut);
+    let read = |_: &transcript::Attachment| Some(vec![1, 2, 3]);
+    check_runs_for(transcript, Files::GoAlong { sees: true, read: &read });
+}
+
+/// A model that sees also gets the pictures that tools gave, directly behind the results.
+#[track_caller]
+fn check_runs_for(transcript: &Transcript, files: Files<'_>) {
+    let reader = Reader { agent: "demo", model: None, system: None, files };
     for message in transcript.messages.iter().filter(|it| it.answer().is_some()) {
         let mut alone = Transcript::default();
         alone.messages.push(transcript::Message { superseded: false, ..message.clone() });
         let history = history(&alone, &reader);
-        let mut said: Vec<&str> = of_role(&history, "user");
+        let mut said: Vec<&str> = said_by_user(&history);
         // Somebody has to begin, and to ask.
         let nudges = [history.get(1), history.iter().nth_back(1)];
         if history[0]["content"] == super::NUDGE
@@ -92,6 +100,23 @@ fn check_runs(transcript: &Transcript) {
         let told = told.split("\n\n[interrupted").next().unwrap();
         assert_eq!(told, words, "{}", message.id());
     }
+}
+
+/// The texts of user messages, without the titles of pictures that tools gave.
+#[track_caller]
+fn said_by_user(history: &[Value]) -> Vec<&str> {
+    let mut said = Vec::new();
+    for (idx, message) in history.iter().enumerate().filter(|(_, it)| it["role"] == "user") {
+        let Some(pieces) = message["content"].as_array() else {
+            said.extend(message["content"].as_str());
+            continue;
+        };
+        assert_eq!(history[idx - 1]["role"], "tool", "{message}");
+        assert_eq!((&pieces[0]["type"], &pieces[1]["type"]), (&json!("text"), &json!("image_url")));
+        let texts = pieces.iter().filter_map(|it| it["text"].as_str());
+        said.extend(texts.filter(|it| !(it.starts_with("What ") && it.ends_with(" gave:"))));
+    }
+    said
 }
 
 fn of_role<'a>(history: &'a [Value], role: &str) -> Vec<&'a str> {
@@ -290,6 +315,7 @@ fn pictures_that_tools_gave_are_shown_after_the_results() {
     let n_records = read(&log).len();
     for cut in 0..=n_records {
         seen_by(true, cut);
+        check_runs(&Transcript::replay(&read(&log)[..cut]));
         assert!(!json!(seen_by(false, cut)).to_string().contains("base64"));
     }
     let shown = seen_by(true, n_records).iter().map(Value::to_string).collect::<Vec<_>>();
