@@ -8,6 +8,7 @@
 
 mod format;
 mod ids;
+mod values;
 
 use std::collections::HashSet;
 
@@ -23,6 +24,8 @@ pub use self::format::{Document, FORMATS, Format};
 pub(crate) use self::format::{Holds, List};
 use self::ids::number_of_step;
 pub(crate) use self::ids::{run_of_status, run_of_step, step_id};
+use self::values::rejected;
+pub(crate) use self::values::{arguments_text, as_text, error_info, items, result_of};
 use crate::incoming::File;
 use crate::{call, sent};
 
@@ -550,52 +553,6 @@ impl<'a> Retelling<'a> {
         let id = own.unwrap_or_else(made);
         self.used_ids.insert(id.clone());
         id
-    }
-}
-
-pub(crate) fn items(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-/// A result that is known by its text alone: the value that this text is written from, if there is one.
-pub(crate) fn result_of(text: &str) -> Value {
-    let value: Option<Value> = serde_json::from_str(text).ok();
-    let is_written_so = |it: &Value| serde_json::to_string(it).is_ok_and(|it| it == text);
-    value.filter(is_written_so).unwrap_or_else(|| Value::String(text.to_owned()))
-}
-
-/// An input as the text of arguments; reading that text gives the input again.
-pub(crate) fn arguments_text(input: &Value) -> String {
-    match input {
-        Value::Null => String::new(),
-        Value::String(text) if serde_json::from_str::<Value>(text).is_err() => text.clone(),
-        input => input.to_string(),
-    }
-}
-
-pub(crate) fn as_text<'v>(value: &'v Value, field: &str) -> Option<&'v str> {
-    value[field].as_str().filter(|it| !it.is_empty())
-}
-
-/// The reason of a rejection, which stands in the place of the call's result.
-fn rejected(value: &Value) -> ErrorInfo {
-    let why = match value {
-        Value::String(text) if !text.trim().is_empty() => text.clone(),
-        Value::Null | Value::String(_) => "The call was rejected.".to_owned(),
-        other => other.to_string(),
-    };
-    ErrorInfo::new(ErrorCode::ToolDenied, why)
-}
-
-/// A value that says what failed; where there is none, nobody knows.
-pub(crate) fn error_info(error: &Value) -> ErrorInfo {
-    match error {
-        Value::String(text) => ErrorInfo::new(ErrorCode::ToolError, text.clone()),
-        Value::Null => ErrorInfo::new(ErrorCode::ToolError, "The call failed."),
-        error => serde_json::from_value(error.clone()).unwrap_or_else(|_| {
-            let text = as_text(error, "message").map(str::to_owned);
-            ErrorInfo::new(ErrorCode::ToolError, text.unwrap_or_else(|| error.to_string()))
-        }),
     }
 }
 
