@@ -17,6 +17,7 @@ mod discretion;
 mod disk;
 mod document;
 mod door;
+mod earlier_data;
 mod exchanges;
 mod exchanges_kept;
 mod exchanges_model;
