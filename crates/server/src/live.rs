@@ -5,7 +5,7 @@
 //! queue grow.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use axum::extract::ws::Utf8Bytes;
@@ -27,17 +27,38 @@ pub(crate) enum News {
     Deleted,
 }
 
-/// Records of one commit, serialised once for all watchers.
+/// The records of one commit, shared by all subscribers.
 #[derive(Debug)]
 pub(crate) struct Commit {
-    pub(crate) frames: Vec<(Seq, Utf8Bytes)>,
+    records: Arc<[Record]>,
+    /// The JSON of each record, made for the first subscriber that wants it.
+    frames: OnceLock<Vec<Utf8Bytes>>,
     pub(crate) at: Instant,
 }
 
 impl Commit {
-    /// The same records again, for those who do not pass them on but look into them.
-    pub(crate) fn records(&self) -> impl Iterator<Item = Record> {
-        self.frames.iter().filter_map(|(_, frame)| serde_json::from_str(frame).ok())
+    fn new(records: Arc<[Record]>) -> Self {
+        Self { records, frames: OnceLock::new(), at: Instant::now() }
+    }
+
+    /// The records after this one.
+    pub(crate) fn records_after(&self, seq: Seq) -> &[Record] {
+        &self.records[self.first_after(seq)..]
+    }
+
+    /// The same records as JSON, serialised once for all subscribers.
+    pub(crate) fn frames_after(&self, seq: Seq) -> &[Utf8Bytes] {
+        let encode = || self.records.iter().map(|it| it.to_json().into()).collect();
+        &self.frames.get_or_init(encode)[self.first_after(seq)..]
+    }
+
+    /// The number of the last record.
+    pub(crate) fn head(&self) -> Seq {
+        self.records.last().map_or(Seq(0), |it| it.seq)
+    }
+
+    fn first_after(&self, seq: Seq) -> usize {
+        self.records.partition_point(|it| it.seq <= seq)
     }
 }
 
@@ -87,11 +108,10 @@ impl Hub {
         self.settings.send_replace(Some(settings.clone()));
     }
 
-    pub(crate) fn publish(&self, session: &SessionId, records: &[Record]) {
+    pub(crate) fn publish(&self, session: &SessionId, records: Arc<[Record]>) {
         if let Some(sender) = self.sender(session) {
-            let frames = records.iter().map(|it| (it.seq, Utf8Bytes::from(it.to_json()))).collect();
             // Nobody listening is no error.
-            let _ = sender.send(News::Committed(Arc::new(Commit { frames, at: Instant::now() })));
+            let _ = sender.send(News::Committed(Arc::new(Commit::new(records))));
         }
     }
 

@@ -205,7 +205,7 @@ impl Sessions {
             AppendError::Conflict { .. } => Refused::Exists,
             error => Refused::Storage(error.to_string()),
         })?;
-        self.shared.hub.publish(&id, &records);
+        self.shared.hub.publish(&id, records);
         self.shared.hub.publish_list_change(ListChange::Changed {
             id,
             summary: Box::new(summary),

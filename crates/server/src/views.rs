@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use transcript::{Message, Record, ResponseId, Seq, SessionId, SessionState, Transcript};
 
 use crate::draw_pool::in_place;
-use crate::live::News;
+use crate::live::{Commit, News};
 use crate::session::Shared;
 use crate::window;
 
@@ -238,6 +238,15 @@ impl<'a> Drawing<'a> {
         Ok(())
     }
 
+    fn take(&mut self, commit: &Commit) {
+        self.waiting.extend(commit.records_after(self.seen()).iter().cloned());
+    }
+
+    /// The number of the last record that is drawn or waits for it.
+    fn seen(&self) -> Seq {
+        self.waiting.last().map_or(self.page.head(), |it| it.seq)
+    }
+
     /// False when there is nothing more to draw.
     async fn hear(
         &mut self,
@@ -246,10 +255,10 @@ impl<'a> Drawing<'a> {
     ) -> Result<bool, store::Error> {
         match heard {
             Ok(News::Committed(commit)) => {
-                self.waiting.extend(commit.records());
+                self.take(&commit);
                 loop {
                     match news.try_recv() {
-                        Ok(News::Committed(commit)) => self.waiting.extend(commit.records()),
+                        Ok(News::Committed(commit)) => self.take(&commit),
                         Ok(News::Deleted) => return Ok(false),
                         Ok(News::StorageFailed(why)) => self.tell_failure(&why),
                         Err(TryRecvError::Lagged(_)) => self.read_on().await?,
@@ -267,7 +276,7 @@ impl<'a> Drawing<'a> {
     /// From the log, after too much was committed at once.
     async fn read_on(&mut self) -> Result<(), store::Error> {
         loop {
-            let after = self.waiting.last().map_or(self.page.head(), |it| it.seq);
+            let after = self.seen();
             let range = ReadRange { after, up_to: None, limit: READ_AT_ONCE, deltas: true };
             let session = self.session.clone();
             let read = self.shared.store.off_thread(move |store| store.read(&session, range));

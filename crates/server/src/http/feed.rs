@@ -75,9 +75,8 @@ impl Feed {
             }
             match self.live.recv().await {
                 Ok(News::Committed(commit)) => {
-                    let seen = self.seen;
-                    self.read.extend(commit.records().filter(|it| it.seq > seen));
-                    self.seen = self.read.back().map_or(seen, |it| it.seq);
+                    self.read.extend(commit.records_after(self.seen).iter().cloned());
+                    self.seen = self.seen.max(commit.head());
                 }
                 Ok(News::Deleted) | Err(RecvError::Closed) => return Err(Lost::Deleted),
                 Ok(News::StorageFailed(why)) => return Err(Lost::Storage(why.to_string())),

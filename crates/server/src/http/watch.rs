@@ -95,11 +95,8 @@ impl Watch {
         loop {
             let frames = match live.recv().await {
                 Ok(News::Committed(commit)) => {
-                    let new = commit.frames.iter().filter(|(seq, _)| *seq > self.seen);
-                    let frames: Vec<Utf8Bytes> = new.map(|(_, frame)| frame.clone()).collect();
-                    if let Some((last, _)) = commit.frames.last() {
-                        self.seen = self.seen.max(*last);
-                    }
+                    let frames = commit.frames_after(self.seen).to_vec();
+                    self.seen = self.seen.max(commit.head());
                     self.app.shared.metrics.fanned_out(commit.at.elapsed());
                     frames
                 }

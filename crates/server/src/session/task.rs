@@ -329,7 +329,7 @@ impl Task {
             return Err(self.give_up(&error).await);
         }
         self.shared.metrics.committed(&self.summary.agent, &records, began.elapsed());
-        self.shared.hub.publish(&self.id, &records);
+        self.shared.hub.publish(&self.id, Arc::clone(&records));
         if std::mem::take(&mut self.summary_changed) {
             self.shared.hub.publish_list_change(ListChange::Changed {
                 id: self.id.clone(),
