@@ -391,7 +391,7 @@ impl Codex {
             run.leave_behind(self.now);
         }
         let message: Value = serde_json::from_str(&self.surrogates.mend(line)).unwrap_or_default();
-        if message["method"].is_null() || !self.is_early(&message, line) {
+        if message["method"].is_null() || !self.buffer_if_early(&message, line) {
             self.take_message(&message, line);
         }
     }

@@ -171,9 +171,9 @@ impl Room {
         has_room
     }
 
-    /// True if something of this size is all there: what is longer the transcript may have cut, so that what
-    /// is made of it does not tell everything.
-    pub(crate) fn has_all_of(&mut self, bytes: usize) -> bool {
+    /// Returns whether a value of this size is whole. The transcript may have cut a longer one, so that what is drawn
+    /// is only an excerpt, which is noted.
+    pub(crate) fn note_excerpt(&mut self, bytes: usize) -> bool {
         let is_all = bytes < EXCERPT_PIECE || self.extent == Extent::Whole;
         self.was_enough &= is_all;
         is_all

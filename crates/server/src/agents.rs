@@ -215,10 +215,10 @@ impl Agents {
         self.program_name(id).is_some()
     }
 
-    /// The installed program cannot be driven as it was thought to be.
-    pub(crate) fn is_outdated(&self, id: &str) {
+    /// Records that the installed program lacks a feature it claimed to have.
+    pub(crate) fn mark_outdated(&self, id: &str) {
         if let Some(Agent { kind: AgentKind::Program(agent), .. }) = self.find(id) {
-            agent.is_outdated();
+            agent.mark_outdated();
         }
     }
 

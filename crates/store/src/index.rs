@@ -52,12 +52,13 @@ impl Behind {
         self.sessions.insert(session);
     }
 
-    pub(crate) fn is_empty(&mut self, db: &Connection) -> Result<bool, Error> {
+    /// Loads the sessions that were behind before the start, once. Returns whether any session is behind.
+    pub(crate) fn load_backlog(&mut self, db: &Connection) -> Result<bool, Error> {
         if !self.is_complete {
             self.sessions.extend(all_behind(db)?);
             self.is_complete = true;
         }
-        Ok(self.sessions.is_empty())
+        Ok(!self.sessions.is_empty())
     }
 
     /// One batch; gives the sessions that are no longer behind.

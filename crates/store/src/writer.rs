@@ -284,7 +284,7 @@ impl Writer {
     }
 
     fn index_some(&mut self) -> Result<bool, Error> {
-        if self.sessions.behind.is_empty(&self.db)? {
+        if !self.sessions.behind.load_backlog(&self.db)? {
             return Ok(false);
         }
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -130,7 +130,8 @@ impl Speaker {
                 self.finish_words(now, message_id, (true, thinking), calls, telling);
             }
             Block::ToolUse { id, name, input } => {
-                if !self.has_said(message_id, |it| has_call(it, &id)) {
+                let is_known = self.pieces_of(message_id).is_some_and(|it| has_call(it, &id));
+                if !is_known {
                     self.open_message(now, message_id, calls, telling);
                     self.add_call(None, &id, &name, calls, telling);
                 }
@@ -210,10 +211,6 @@ impl Speaker {
                 ended.find(|(id, _)| id == message_id).map(|(_, pieces)| pieces)
             }
         }
-    }
-
-    fn has_said(&mut self, message_id: &str, what: impl FnOnce(&[Piece]) -> bool) -> bool {
-        self.pieces_of(message_id).is_some_and(|it| what(it))
     }
 
     fn piece(&mut self, index: u64) -> Option<&mut Piece> {

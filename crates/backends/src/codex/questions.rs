@@ -201,16 +201,10 @@ impl Run {
         true
     }
 
-    /// The command or the patch that it asks about has ended.
-    pub(super) fn is_about_ended(
-        &mut self,
-        agent: Option<&str>,
-        kind: &Kind,
-        params: &Value,
-    ) -> bool {
+    /// Whether the command or the patch that it asks about has ended.
+    pub(super) fn is_about_ended(&self, agent: Option<&str>, kind: &Kind, params: &Value) -> bool {
         let item = params["itemId"].as_str().filter(|_| matches!(kind, Kind::Action));
-        let speaker = self.voice(agent).map(|it| it.0);
-        speaker.zip(item).is_some_and(|(speaker, item)| speaker.has_ended(item))
+        self.speaker(agent).zip(item).is_some_and(|(speaker, item)| speaker.has_ended(item))
     }
 
     /// Gives the name of the tool that was decided about, and the agent whose call it is; none if Codex no

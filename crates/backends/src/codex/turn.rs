@@ -74,6 +74,14 @@ impl Run {
         Some((speaker, &mut self.telling))
     }
 
+    /// The speaker of the turn, or of an agent that it has started.
+    pub(super) fn speaker(&self, agent: Option<&str>) -> Option<&Speaker> {
+        match agent {
+            None => Some(&self.outer),
+            Some(thread) => Some(&self.agents.iter().find(|it| it.thread == thread)?.speaker),
+        }
+    }
+
     /// Commands that run, with the threads in which they do. None is the turn's own.
     fn commands(&mut self) -> impl Iterator<Item = (Option<&str>, &mut Call)> {
         let agents = self.agents.iter_mut();
@@ -237,8 +245,9 @@ impl Codex {
         }
     }
 
-    /// Keeps what is said of a turn while ours has no name yet. False if it is to be heard now.
-    pub(super) fn is_early(&mut self, message: &Value, line: &str) -> bool {
+    /// Buffers a notification about a turn while the id of our own turn is not known yet. Returns false if it is
+    /// to be handled now.
+    pub(super) fn buffer_if_early(&mut self, message: &Value, line: &str) -> bool {
         let params = &message["params"];
         let of = params["turnId"].as_str().filter(|_| params["turn"].is_null());
         if of.is_none() || of == self.ended_turn.as_deref() || !self.is_of_thread(params) {

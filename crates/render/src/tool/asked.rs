@@ -146,7 +146,7 @@ fn overwriting(
     room: &mut Room,
 ) -> Option<Markup> {
     let (path, content) = written(&call.name, rest)?;
-    let is_all = room.has_all_of(content.len());
+    let is_all = room.note_excerpt(content.len());
     let place = (!tells(call, &target.path))
         .then(|| html! { p.subject { code { (marked(&target.path)) } } });
     if let (Some(_), Some(text), true) = (target.size, &target.text, is_all) {
@@ -229,7 +229,7 @@ fn address(call: &Call, text: &str, room: &mut Room) -> Markup {
 fn changes(call: &Call, rest: &mut Rest<'_>, room: &mut Room) -> Option<Markup> {
     let told = told_changes(result(call)?)?;
     let diff = patched(told)?;
-    let is_all = room.has_all_of(weight(told));
+    let is_all = room.note_excerpt(weight(told));
     let counts = is_all.then(|| counts(&diff));
     let path = rest.text(paths(&call.name));
     Some(html! { (subject(call, path, counts, room)) (diff.html(room)) })
@@ -262,7 +262,7 @@ fn patched(told: &Value) -> Option<Diff> {
 /// One edit, several, a patch, or a list of changed files.
 fn edit(call: &Call, rest: &mut Rest<'_>, room: &mut Room) -> Option<Markup> {
     if let Some(patch) = rest.text(&["patch", "input", "diff", "unified_diff"]) {
-        let is_all = room.has_all_of(patch.len());
+        let is_all = room.note_excerpt(patch.len());
         let diff = match room.is_decision() {
             true => diff::verbatim(patch).filter(|_| is_all),
             false => diff::patch(patch),
@@ -297,7 +297,7 @@ fn edit(call: &Call, rest: &mut Rest<'_>, room: &mut Room) -> Option<Markup> {
         return None;
     }
     let is_all = edits.iter().fold(true, |is_all, (old, new)| {
-        room.has_all_of(old.len()) & room.has_all_of(new.len()) & is_all
+        room.note_excerpt(old.len()) & room.note_excerpt(new.len()) & is_all
     });
     let diffs: Vec<Diff> = edits.iter().map(|(old, new)| diff::texts(old, new, None)).collect();
     let counts = is_all.then(|| {

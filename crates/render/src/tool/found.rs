@@ -25,7 +25,7 @@ pub(super) fn found(value: &Value, room: &mut Room) -> Option<Markup> {
     printed(text)?;
     let lines = printed(room.text(text)).unwrap_or_default();
     let counted = lines.iter().filter(|it| it.is_match).count() as u64;
-    let is_all = room.has_all_of(text.len()) && room.was_enough();
+    let is_all = room.note_excerpt(text.len()) && room.was_enough();
     Some(html! {
         @if is_all { p.meta { (n_matches(counted)) } }
         (by_file(&lines))

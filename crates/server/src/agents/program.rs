@@ -192,8 +192,8 @@ impl ProgramAgent {
         }
     }
 
-    /// It turns out that the better way of driving it does not work, whatever it has said.
-    pub(crate) fn is_outdated(&self) {
+    /// Records that the program's preferred protocol does not work, whatever its help text says.
+    pub(crate) fn mark_outdated(&self) {
         if let Some(file) = self.found() {
             self.learned.refute(&file);
         }

@@ -178,8 +178,8 @@ impl Process {
         self.written_before = self.last_words.written();
     }
 
-    /// It has its conversation, whatever it complained of on the way there.
-    pub(super) fn has_started(&mut self) {
+    /// Marks the end of the start: stderr lines up to here are not shown as reasons of a later failure.
+    pub(super) fn mark_started(&mut self) {
         self.written_starting = self.last_words.written();
     }
 

@@ -185,8 +185,8 @@ impl Run {
         self.held.take().map(|(_, action)| action)
     }
 
-    /// What is to be done now has been held already. True once for each time.
-    pub(super) fn has_waited(&mut self) -> bool {
+    /// Returns whether the next action was held before, and forgets it.
+    pub(super) fn take_waited(&mut self) -> bool {
         std::mem::take(&mut self.has_waited)
     }
 

@@ -124,7 +124,8 @@ impl Worker {
         self.program.as_ref().is_some_and(|it| it.is_silent && !it.is_ending)
     }
 
-    pub(super) fn is_busy(&mut self) {
+    /// Marks the beginning of a run.
+    pub(super) fn mark_busy(&mut self) {
         if let Some(program) = &mut self.program {
             program.is_silent = program.idle_since.take().is_some();
             program.process.begin_run();
@@ -142,9 +143,10 @@ impl Worker {
         program.map(|it| it.process.take_last_words(lives)).unwrap_or_default()
     }
 
-    pub(super) fn has_started(&mut self) {
+    /// Marks that the program has opened its conversation, and so remembers what is said from now on.
+    pub(super) fn mark_started(&mut self) {
         if let Some(program) = &mut self.program {
-            program.process.has_started();
+            program.process.mark_started();
             program.remembers = true;
         }
     }
@@ -154,13 +156,15 @@ impl Worker {
         self.program.as_ref().is_some_and(|it| it.remembers)
     }
 
-    pub(super) fn has_spoken(&mut self) {
+    /// Marks that the program has written a line in this run.
+    pub(super) fn mark_spoken(&mut self) {
         if let Some(program) = &mut self.program {
             program.is_silent = false;
         }
     }
 
-    pub(super) fn is_idle(&mut self) {
+    /// Marks the end of a run, from which on the idle time counts.
+    pub(super) fn mark_idle(&mut self) {
         if let Some(program) = &mut self.program {
             program.idle_since.get_or_insert_with(Instant::now);
         }

@@ -482,7 +482,7 @@ async fn limits_count_what_was_used_before_a_restart() {
     let told: Vec<&str> = continuation.evaluations.iter().map(|it| it.reason.as_str()).collect();
     assert!(told.contains(&"20 of 1000 tokens") && told.contains(&"1 of 1 tool calls"), "{told:?}");
     assert!(has_file(&home, "one") && !has_file(&home, "two"));
-    assert!(model.is_unasked());
+    assert!(model.took_no_request());
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use serde_json::json;
 use transcript::{Answer, CancelReason, ErrorCode, PartKind, RunStatus, Seq};
 
 use crate::program::{Home, Server};
-use crate::stand_in::{answer_in, has_reached, left, make_executable, make_gate};
+use crate::stand_in::{answer_in, left, make_executable, make_gate, wait_until_reached};
 use crate::watcher::{Watcher, is_quiet, watch_until};
 
 /// How the arguments end that resume its conversation.
@@ -124,7 +124,7 @@ async fn it_is_ended_when_it_is_stopped_and_goes_on_after() {
     let mut watcher = Watcher::connect(&server).await;
     watcher.subscribe(&session, Seq(0), true).await;
     server.send(&session, "wait").await;
-    has_reached(&home, "middle").await;
+    wait_until_reached(&home, "middle").await;
     // In the log, not only said.
     watcher.until("agent_linked").await;
     server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;

@@ -6,7 +6,7 @@ use transcript::{Answer, Event, MAX_UNRECOGNIZED, PartKind, Record, RunStatus};
 
 use crate::import::post;
 use crate::program::{Home, Server};
-use crate::stand_in::{cancel, has_reached, last_answer, playing, session, status};
+use crate::stand_in::{cancel, last_answer, playing, session, status, wait_until_reached};
 
 const LINES: u64 = 20_000;
 
@@ -72,7 +72,7 @@ async fn a_flood_without_end_can_be_stopped_and_holds_up_no_other_session() {
     let server = home.start();
     let flooded = session(&server).await;
     server.send(&flooded, "hello").await;
-    has_reached(&home, "flood").await;
+    wait_until_reached(&home, "flood").await;
     let other = session(&server).await;
     let path = format!("/api/sessions/{other}");
     let (renamed, _) =

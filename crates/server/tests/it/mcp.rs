@@ -329,7 +329,7 @@ async fn a_run_can_be_stopped_while_it_waits_for_a_server() {
     assert_eq!(bench.server.post(&path, json!({})).await.0, StatusCode::OK);
     let answer = last_answer(&bench.server, &bench.session).await;
     assert_eq!(answer.finish.unwrap().status, RunStatus::Cancelled);
-    assert!(bench.model.is_unasked());
+    assert!(bench.model.took_no_request());
     // Nor does it keep Callboard from ending.
     assert_eq!(bench.info().await["state"], "starting");
     bench.server.stop();

@@ -43,7 +43,7 @@ impl Model {
         self.asked.recv().await.unwrap()
     }
 
-    pub(crate) fn is_unasked(&mut self) -> bool {
+    pub(crate) fn took_no_request(&mut self) -> bool {
         self.asked.try_recv().is_err()
     }
 }

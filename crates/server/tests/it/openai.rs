@@ -143,7 +143,7 @@ async fn stop_at(n: usize) {
     check_strict(&asked);
     asked.answer("Fine.").await;
     assert_eq!(last_answer(&server, &session).await.content(), "Fine.");
-    assert!(model.is_unasked(), "nothing is asked after the stop");
+    assert!(model.took_no_request(), "nothing is asked after the stop");
 }
 
 /// Gives the request that is still being answered.
@@ -277,7 +277,7 @@ async fn a_key_is_sent_to_nobody_else() {
     model.asked().await.refuse("307 Temporary Redirect", &location, "").await;
     let answer = last_answer(&server, &session).await;
     assert!(error(&answer).1.contains("base_url"), "{:?}", error(&answer));
-    assert!(other.is_unasked());
+    assert!(other.took_no_request());
 }
 
 #[tokio::test]
@@ -291,7 +291,7 @@ async fn a_limit_stops_and_continue_goes_on() {
     assert_eq!(answer.finish.as_ref().unwrap().status, RunStatus::Completed);
     let continuation = answer.continuation().unwrap();
     assert_eq!((continuation.should_continue, &*continuation.stop_reason), (false, "steps_limit"));
-    assert!(model.is_unasked());
+    assert!(model.took_no_request());
 
     let (status, _) = server.post(&format!("/api/sessions/{session}/continue"), json!({})).await;
     assert_eq!(status, StatusCode::ACCEPTED);

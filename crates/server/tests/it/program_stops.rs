@@ -5,8 +5,8 @@ use serde_json::json;
 use transcript::{CallState, CancelReason, Event, RunStatus, Seq};
 
 use crate::stand_in::{
-    CONVERSATION, alive, cancel, error, has_reached, last_answer, left, open_gate, playing,
-    session, status,
+    CONVERSATION, alive, cancel, error, last_answer, left, open_gate, playing, session, status,
+    wait_until_reached,
 };
 use crate::watcher::Watcher;
 
@@ -18,7 +18,7 @@ async fn an_interrupt_that_is_heeded_keeps_the_program() {
     let server = home.start();
     let session = session(&server).await;
     server.send(&session, "hello").await;
-    has_reached(&home, "middle").await;
+    wait_until_reached(&home, "middle").await;
     assert_eq!(cancel(&server, &session).await["cancelled"], true);
     let answer = last_answer(&server, &session).await;
     assert_eq!(answer.cancelled, Some(CancelReason::UserCancel));
@@ -36,7 +36,7 @@ async fn a_command_that_goes_on_after_the_interrupt_is_ended_too() {
     let server = home.start();
     let session = session(&server).await;
     server.send(&session, "hello").await;
-    has_reached(&home, "middle").await;
+    wait_until_reached(&home, "middle").await;
     cancel(&server, &session).await;
     assert_eq!(alive(&home), Vec::<String>::new());
     let answer = last_answer(&server, &session).await;
@@ -60,7 +60,7 @@ async fn a_command_that_outlives_its_end_is_ended_before_anybody_is_told() {
     server.send(&session, "hello").await;
     last_answer(&server, &session).await;
     server.send(&session, "more").await;
-    has_reached(&home, "middle").await;
+    wait_until_reached(&home, "middle").await;
     cancel(&server, &session).await;
     let alive = alive(&home);
     let names = ["helper", "earlier", "late_helper", "plain", "stubborn"];
@@ -84,7 +84,7 @@ async fn what_hides_is_ended_too_however_its_program_ends() {
         let server = home.start();
         let session = session(&server).await;
         server.send(&session, "hello").await;
-        has_reached(&home, "middle").await;
+        wait_until_reached(&home, "middle").await;
         let hidden = format!("/proc/{}/stat", left(&home, "hidden").trim());
         let is_alive = || std::fs::read_to_string(&hidden).is_ok_and(|it| !it.contains(") Z "));
         assert!(is_alive(), "{how}");
@@ -124,7 +124,7 @@ async fn a_program_that_does_not_stop_is_ended_with_all_its_processes() {
         let server = home.start();
         let session = session(&server).await;
         server.send(&session, "hello").await;
-        has_reached(&home, "middle").await;
+        wait_until_reached(&home, "middle").await;
         // Both are answered when it has gone.
         let (first, second) = tokio::join!(cancel(&server, &session), cancel(&server, &session));
         assert_eq!(alive(&home), Vec::<String>::new(), "{scene}");
@@ -150,7 +150,7 @@ async fn what_a_killed_server_leaves_is_ended_by_the_next_and_the_run_is_closed(
     server.send(&session, "hello").await;
     // In the log, not only said.
     watcher.until("text_done").await;
-    has_reached(&home, "middle").await;
+    wait_until_reached(&home, "middle").await;
     server.kill();
     assert!(!alive(&home).is_empty(), "it has survived its server");
     let server = home.start();
@@ -218,7 +218,7 @@ async fn what_a_program_writes_after_it_was_told_to_end_can_be_read_back() {
         let session = session(&server).await;
         server.send(&session, "hello").await;
         if scene == stopped {
-            has_reached(&home, "middle").await;
+            wait_until_reached(&home, "middle").await;
         } else {
             last_answer(&server, &session).await;
         }

@@ -5,8 +5,8 @@ use transcript::{Answer, ErrorCode, Event, PartKind, RunStatus, Seq, Trigger};
 
 use crate::program::Server;
 use crate::stand_in::{
-    CONVERSATION, alive, cancel, error, has_reached, last_answer, left, make_executable, open_gate,
-    playing, session, status,
+    CONVERSATION, alive, cancel, error, last_answer, left, make_executable, open_gate, playing,
+    session, status, wait_until_reached,
 };
 use crate::watcher::{Watcher, is_quiet, watch_until};
 
@@ -299,7 +299,7 @@ async fn a_message_can_be_steered_into_the_run() {
     let server = home.start();
     let session = session(&server).await;
     server.send(&session, "hello").await;
-    has_reached(&home, "middle").await;
+    wait_until_reached(&home, "middle").await;
     let path = format!("/api/sessions/{session}/messages");
     server.post(&path, json!({ "text": "this way", "mode": "steer" })).await;
     let transcript = watch_until(&server, &session, |it| {

@@ -519,7 +519,7 @@ async fn tell_a_story(seed: u64) {
     texts.dedup();
     assert_eq!(texts.len(), n_texts, "each message went one way");
     check_log(&stage.server().log(&stage.session).await, |_| false);
-    assert!(stage.model.is_unasked(), "nothing else was asked");
+    assert!(stage.model.took_no_request(), "nothing else was asked");
 }
 
 #[tokio::test]

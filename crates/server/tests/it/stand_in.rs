@@ -104,7 +104,7 @@ pub(crate) async fn open_gate(home: &Home, name: &str) {
 }
 
 /// Waits until the scene has come there.
-pub(crate) async fn has_reached(home: &Home, name: &str) {
+pub(crate) async fn wait_until_reached(home: &Home, name: &str) {
     let gate = home.workspace().join(format!("gate-{name}"));
     tokio::task::spawn_blocking(move || std::fs::read(gate).unwrap()).await.unwrap();
 }

@@ -101,3 +101,24 @@ fn pure_crates_stay_pure() {
         }
     }
 }
+
+/// `is_`, `has_` and `may_` ask and change nothing: they take no `&mut self`, and return a bool.
+#[test]
+fn predicates_ask_and_commands_act() {
+    let mut n_predicates = 0;
+    for file in rust_files(&root().join("crates")) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for (at, _) in text.match_indices("fn ") {
+            let signature = &text[at + 3..];
+            let Some(end) = signature.find(['{', ';']) else { continue };
+            let signature: String = signature[..end].split_whitespace().collect();
+            if !["is_", "has_", "may_"].iter().any(|it| signature.starts_with(it)) {
+                continue;
+            }
+            n_predicates += 1;
+            let is_right = !signature.contains("(&mutself") && signature.contains("bool");
+            assert!(is_right, "{}: {signature}", file.display());
+        }
+    }
+    assert!(n_predicates > 200, "the search has lost its way: {n_predicates}");
+}

@@ -8,7 +8,9 @@ use transcript::{Answer, Call, CallState, Event, Executor, Record, RunStatus};
 
 use crate::own_tools::notes;
 use crate::program::{Home, Server, TOKEN};
-use crate::stand_in::{answer_in, has_reached, last_answer, left, open_gate, playing, session};
+use crate::stand_in::{
+    answer_in, last_answer, left, open_gate, playing, session, wait_until_reached,
+};
 use crate::watcher::watch_until;
 
 /// The way in that the last program was given.
@@ -103,7 +105,7 @@ async fn begin(home: &Home, gate: &str) -> (Server, String, ToolServer) {
     let server = home.start();
     let session = session(&server).await;
     server.send(&session, "go").await;
-    has_reached(home, gate).await;
+    wait_until_reached(home, gate).await;
     (server, session, ToolServer::of(home))
 }
 

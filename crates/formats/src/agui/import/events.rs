@@ -137,13 +137,14 @@ impl Hearing<'_, '_> {
     /// What no event has told.
     fn say_new(&mut self, messages: &Value) {
         for it in items(messages) {
-            if self.is_new(it) {
+            if self.insert_new(it) {
                 message(it, self.retelling);
             }
         }
     }
 
-    fn is_new(&mut self, message: &Value) -> bool {
+    /// Remembers the message and its calls. Returns false if one of them was known.
+    fn insert_new(&mut self, message: &Value) -> bool {
         let key = |kind, id: Option<&str>| Some((kind, id?.to_owned()));
         let id = as_text(message, "id");
         let own = match message["role"].as_str() {

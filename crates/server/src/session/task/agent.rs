@@ -57,7 +57,7 @@ impl Task {
         self.end_unread();
         self.run = Some(Run::new(id.clone(), self.workspace()));
         if let Some(worker) = &mut self.worker {
-            worker.is_busy();
+            worker.mark_busy();
         }
         let start = self.run_start(trigger);
         self.push(Some(&id), start);
@@ -154,7 +154,7 @@ impl Task {
                 }
                 Effect::Outdated => {
                     if let Some(worker) = &self.worker {
-                        self.shared.agents.is_outdated(&worker.agent);
+                        self.shared.agents.mark_outdated(&worker.agent);
                     }
                     self.take_back_all();
                     self.dismiss();
@@ -184,7 +184,7 @@ impl Task {
             event => event,
         };
         if let (Event::AgentLinked { .. }, Some(worker)) = (&event, &mut self.worker) {
-            worker.has_started();
+            worker.mark_started();
         }
         let Some(id) = self.run.as_ref().map(|run| run.id.clone()) else {
             // Anything else that comes between runs would belong to nothing.
@@ -221,7 +221,7 @@ impl Task {
         self.drop_run();
         match &mut self.worker {
             Some(worker) if worker.is_of_use() && !may_go_on => {
-                worker.is_idle();
+                worker.mark_idle();
                 // It may have said so before its commands are gone.
                 let is_stopped = ending.is_cancelled();
                 self.leaving.extend(is_stopped.then(|| worker.end_commands()).flatten());
@@ -340,7 +340,7 @@ impl Task {
             return Some(action);
         };
         let choice = self.shared.agents.tool_choice(&self.summary.agent);
-        let Some(choice) = choice.filter(|_| !run.has_waited()) else { return Some(action) };
+        let Some(choice) = choice.filter(|_| !run.take_waited()) else { return Some(action) };
         let ready = self.shared.tools.mcp.getting_ready(|server| choice.takes_any_of(server));
         match (ready, &action) {
             (None, _) => Some(action),

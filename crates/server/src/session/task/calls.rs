@@ -221,7 +221,7 @@ impl Task {
         let Some(run) = &self.run else { return };
         let id = run.id.clone();
         let limit = self.shared.tools.settings.per_minute;
-        if limit > 0 && !self.may_call_now(limit) {
+        if limit > 0 && !self.try_acquire_call(limit) {
             let message = format!(
                 "This session has called {limit} tools within a minute, which is as many as it may. \
                  Wait, or go on without."
@@ -240,15 +240,17 @@ impl Task {
         call.is_some_and(|it| it.state == CallState::Running)
     }
 
-    fn may_call_now(&mut self, limit: usize) -> bool {
+    /// Counts a call against the rate limit of the last minute. Returns false, and counts nothing, if the limit
+    /// is reached.
+    fn try_acquire_call(&mut self, limit: usize) -> bool {
         while self.recent_calls.front().is_some_and(|it| it.elapsed() >= MINUTE) {
             self.recent_calls.pop_front();
         }
-        let may = self.recent_calls.len() < limit;
-        if may {
+        let is_within = self.recent_calls.len() < limit;
+        if is_within {
             self.recent_calls.push_back(Instant::now());
         }
-        may
+        is_within
     }
 
     pub(super) fn refuse_call(&mut self, call_id: CallId, error: ErrorInfo) {

@@ -99,7 +99,7 @@ impl Task {
     pub(super) fn hear_line(&mut self, line: Line) {
         self.touched = None;
         if let Some(worker) = &mut self.worker {
-            worker.has_spoken();
+            worker.mark_spoken();
         }
         let text = match line {
             Line::Whole(text) => {
@@ -114,7 +114,7 @@ impl Task {
             }
         };
         let made = self.touched.take();
-        if made.is_none() && !self.may_keep_raw(text.len()) {
+        if made.is_none() && !self.try_reserve_raw(text.len()) {
             return;
         }
         let from = made.unwrap_or(self.head.next());
@@ -122,7 +122,7 @@ impl Task {
     }
 
     /// Decides about a line of which no record was made, and says once that such lines are dropped.
-    fn may_keep_raw(&mut self, bytes: usize) -> bool {
+    fn try_reserve_raw(&mut self, bytes: usize) -> bool {
         match self.unread.keep(bytes) {
             Keep::Yes => true,
             Keep::No => false,
