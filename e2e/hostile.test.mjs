@@ -228,9 +228,9 @@ test("nothing runs in titles, in the list and in what was found", async (t) => {
   const page = await browser.newPage(t, { bypassCSP: true });
   const faults = listFaults(page);
   const signs = await watch(page, callboard.base);
-  // The list is drawn once more when the page is connected: a click may not fall in between.
+  // More of the list comes over the connection.
   const connected = page.waitForEvent("websocket").then((socket) =>
-    socket.waitForEvent("framereceived", ({ payload }) => `${payload}`.includes(`["put","sessions"`)),
+    socket.waitForEvent("framereceived", ({ payload }) => `${payload}`.includes('"type":"subscribed"')),
   );
   await page.goto(callboard.url);
   await connected;

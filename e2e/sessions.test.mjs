@@ -332,7 +332,7 @@ test("Escape closes what is on top, one thing at a time, and only then stops the
   await page.getByText("Once there was").waitFor();
   /** @type {string[]} */
   const stops = [];
-  page.on("request", (it) => it.url().endsWith("/cancel") && stops.push(it.url()));
+  page.on("request", (it) => new URL(it.url()).pathname.endsWith("/cancel") && stops.push(it.url()));
   const bubble = page.locator('.message[data-role="user"]').first();
   await bubble.hover();
   await bubble.getByRole("button", { name: "Edit and send again" }).click();
