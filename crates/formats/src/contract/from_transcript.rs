@@ -80,7 +80,14 @@ fn answer_messages(answer: &Answer, all: bool) -> Vec<Message> {
         }
     }
     told.sort_by_key(|(place, _)| *place);
-    let mut messages: Vec<Message> = told.into_iter().map(|(_, it)| it).collect();
+    let mut messages: Vec<Message> = Vec::new();
+    for (_, mut message) in told {
+        // A step may have begun while results of the one before it still came.
+        if let Some(before) = messages.last().filter(|_| message.role == Role::Assistant) {
+            message.timestamp = message.timestamp.max(before.timestamp);
+        }
+        messages.push(message);
+    }
     for status in went_on(answer).filter(|_| all) {
         let place = messages.partition_point(|it| it.timestamp <= status.timestamp);
         messages.insert(place, status);

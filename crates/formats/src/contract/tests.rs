@@ -171,9 +171,10 @@ fn in_call_order(mut messages: Vec<Message>) -> Vec<Message> {
     messages
 }
 
-/// That a text was a call's arguments may show only when its step is over: then it is for the client to
-/// put right, from the history.
+/// That a text was a call's arguments may show only when its step is over, or with the call of a later step: then
+/// it is for the client to put right, from the history, which has no message for a step of nothing else.
 fn but_for_leaks(mut messages: Vec<Value>, has_leak: bool) -> Value {
+    messages.retain(|it| !(has_leak && it["calls"].as_array().is_some_and(Vec::is_empty)));
     for step in messages.iter_mut().filter(|it| has_leak && it.get("calls").is_some()) {
         step["content"] = Value::Null;
     }
