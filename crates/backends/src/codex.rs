@@ -299,14 +299,18 @@ impl Codex {
 
     /// Codex takes no reason with a refusal, so the model is told it as a message.
     fn decided(&mut self, call_id: &CallId, verdict: &Verdict) {
-        let Some(run) = &mut self.run else { return };
-        let Some((name, agent)) = run.decided(self.now, call_id, verdict) else { return };
+        let asked = self.run.as_mut().and_then(|it| it.asked_about(call_id));
+        // Before the answer: once it is answered, Codex asks the model, which is to hear this then.
         if let Verdict::Denied { feedback: Some(feedback) } = verdict
+            && let Some((name, agent)) = asked
             && let Some((thread, turn)) = self.turn_of(agent.as_deref())
         {
             let words = wire::text(&format!("I declined the call of {name}: {feedback}"));
             let params = json!({ "threadId": thread, "expectedTurnId": turn, "input": [words] });
             self.request("turn/steer", &params, Sent::Correction { name });
+        }
+        if let Some(run) = &mut self.run {
+            run.decided(self.now, call_id, verdict);
         }
     }
 

@@ -207,21 +207,27 @@ impl Run {
         self.speaker(agent).zip(item).is_some_and(|(speaker, item)| speaker.has_ended(item))
     }
 
-    /// Gives the name of the tool that was decided about, and the agent whose call it is; none if Codex no
+    /// Returns the name of the tool that a call asks about, and the agent whose call it is. None if Codex no
     /// longer asks.
-    pub(super) fn decided(
-        &mut self,
-        now: Millis,
-        call_id: &CallId,
-        verdict: &Verdict,
-    ) -> Option<(String, Option<String>)> {
-        let idx = self.questions.iter().position(|it| it.call_id == *call_id)?;
+    pub(super) fn asked_about(&mut self, call_id: &CallId) -> Option<(String, Option<String>)> {
+        let question = self.questions.iter().find(|it| it.call_id == *call_id)?;
+        let agent = question.agent.clone();
+        let (speaker, _) = self.voice(agent.as_deref())?;
+        let call = speaker.open_calls().iter().find(|it| it.id == *call_id)?;
+        Some((call.name.clone(), agent))
+    }
+
+    /// Answers what Codex asked about the call.
+    pub(super) fn decided(&mut self, now: Millis, call_id: &CallId, verdict: &Verdict) {
+        let is_meant = |it: &Question| it.call_id == *call_id;
+        let Some(idx) = self.questions.iter().position(is_meant) else { return };
         let question = self.questions.remove(idx);
         let answer = question.kind.answer(verdict);
         self.telling.write(wire::answer(&question.request_id, &answer));
-        let (speaker, telling) = self.voice(question.agent.as_deref())?;
-        let call = speaker.open_calls().iter_mut().find(|it| it.id == *call_id)?;
-        let (item, name) = (call.item.clone(), call.name.clone());
+        let Some((speaker, telling)) = self.voice(question.agent.as_deref()) else { return };
+        let mut calls = speaker.open_calls().iter_mut();
+        let Some(call) = calls.find(|it| it.id == *call_id) else { return };
+        let item = call.item.clone();
         let refusal = refusal(verdict);
         let ok = refusal.is_none();
         call.refusal = refusal;
@@ -232,7 +238,6 @@ impl Run {
         } else if ok {
             speaker.running(now, &item, telling);
         }
-        Some((name, question.agent))
     }
 
     /// All that Codex still asks is answered so that it ends.

@@ -52,8 +52,8 @@ fn its_questions_are_put_to_people_and_it_hears_why_not() {
     stage.decide(Verdict::Denied { feedback: Some("keep it".to_owned()) });
     let answers: Vec<Value> =
         stage.written.iter().rev().take(2).map(|it| serde_json::from_str(it).unwrap()).collect();
-    assert_eq!(answers[1], json!({ "id": 7, "result": { "decision": "decline" } }));
-    let steer = &answers[0]["params"];
+    assert_eq!(answers[0], json!({ "id": 7, "result": { "decision": "decline" } }));
+    let steer = &answers[1]["params"];
     assert_eq!((&steer["threadId"], &steer["expectedTurnId"]), (&json!(AGENT), &json!(ITS_TURN)));
 }
 

@@ -36,8 +36,8 @@ fn a_refusal_with_a_reason_tells_the_model_why() {
             tool_arguments_done {"callId":"r1.1","arguments":"{\"command\":\"ls\",\"cwd\":\"/w\"}","summary":"command: 'ls', cwd: '/w'","validation":"not_required"}
             tool_running {"callId":"r1.1"}
             ASK r1.1 null
-              -> {"id":0,"result":{"decision":"decline"}}
               -> {"id":4,"method":"turn/steer","params":{"threadId":"thread-1","expectedTurnId":"turn-1","input":[{"type":"text","text":"I declined the call of shell: use make","text_elements":[]}]}}
+              -> {"id":0,"result":{"decision":"decline"}}
             tool_result {"callId":"r1.1","toolName":"shell","ok":false,"error":{"code":"tool_denied","message":"It was declined; nothing ran: use make"}}
         "#]],
     );
@@ -159,9 +159,9 @@ fn questions_with_a_form() {
             tool_call_start {"callId":"r1.3","providerCallId":"question-2","toolName":"elicitation","executor":"agent"}
             tool_arguments_done {"callId":"r1.3","arguments":"{\"serverName\":\"s\",\"message\":\"Who?\"}","summary":"serverName: 's', message: 'Who?'","validation":"not_required"}
             ASK r1.3 {"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}
+              -> {"id":4,"method":"turn/steer","params":{"threadId":"thread-1","expectedTurnId":"turn-1","input":[{"type":"text","text":"I declined the call of elicitation: none of your business","text_elements":[]}]}}
               -> {"id":2,"result":{"action":"decline"}}
             tool_result {"callId":"r1.3","toolName":"elicitation","ok":false,"error":{"code":"tool_denied","message":"It was declined; nothing ran: none of your business"}}
-              -> {"id":4,"method":"turn/steer","params":{"threadId":"thread-1","expectedTurnId":"turn-1","input":[{"type":"text","text":"I declined the call of elicitation: none of your business","text_elements":[]}]}}
         "#]],
     );
 }
