@@ -1237,13 +1237,13 @@ function shortcut({ key, code, ctrlKey, metaKey, altKey, shiftKey, target }) {
   return all(`:is(#sidebar, .foot) ${named}:not(.card *)`).find((it) => it.checkVisibility());
 }
 
-/** Text that is typed where nothing takes it goes to the composer. @param {KeyboardEvent} event */
+/** Text typed where nothing takes it goes to the composer. @param {KeyboardEvent} event */
 function typed(event) {
   const { key, ctrlKey, metaKey, altKey, target } = event;
   const isCommand = (ctrlKey || metaKey || altKey) && !event.getModifierState("AltGraph");
   // Space scrolls, and presses buttons.
   if (key.length > 1 || key === " " || isCommand) return;
-  if (!target?.closest(`${WRITES}, dialog, .menu`) && field.checkVisibility()) field.focus();
+  if (!target?.closest(`${WRITES}, dialog[open], .menu`) && field.checkVisibility()) field.focus();
 }
 
 const LAST_CALLS =
