@@ -98,7 +98,9 @@ class Typist {
   async text() {
     const isOpen = await this.page.locator("#renaming").evaluate((it) => /** @type {any} */ (it).open);
     if (isOpen) return this.page.getByRole("textbox", { name: "Title" }).inputValue();
-    const draft = this.isEditing ? await this.page.evaluate((key) => localStorage.getItem(key), `draft:${sessionOf(this.page)}`) : "";
+    // The pencil may have been drawn again between focus and Enter: the page says whether it edits.
+    const isEditing = await this.page.locator("#editing").isVisible();
+    const draft = isEditing ? await this.page.evaluate((key) => localStorage.getItem(key), `draft:${sessionOf(this.page)}`) : "";
     return `${draft}${await field(this.page).inputValue()}`;
   }
 }
