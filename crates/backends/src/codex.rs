@@ -575,18 +575,14 @@ impl Codex {
         self.last_request
     }
 
-    /// Of a run that is over, nothing but an answer can come.
+    /// After a run ends, only responses to our requests can still arrive. Of those that nobody waits for, the
+    /// oldest are forgotten.
     fn forget_unanswered(&mut self) {
         let too_many = self.sent.len().saturating_sub(UNANSWERED);
         let of_no_use =
             |it: &Sent| matches!(it, Sent::StartTurn | Sent::Correction { .. } | Sent::Other);
-        let oldest: Vec<u64> = self
-            .sent
-            .iter()
-            .filter(|(_, it)| of_no_use(it))
-            .map(|(id, _)| *id)
-            .take(too_many)
-            .collect();
+        let unawaited = self.sent.iter().filter(|(_, it)| of_no_use(it)).map(|(id, _)| *id);
+        let oldest: Vec<u64> = unawaited.take(too_many).collect();
         for id in oldest {
             self.sent.remove(&id);
         }
