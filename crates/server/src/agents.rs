@@ -14,12 +14,12 @@ use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
+use tools::mcp;
+use tools::policy::Pattern;
+use tools::{ToolSpec, Tools};
 use transcript::{ErrorCode, ErrorInfo};
 
-use crate::approvals::Pattern;
 use crate::history::LookBack;
-use crate::mcp;
-use crate::tools::{ToolSpec, Tools};
 
 pub(crate) use program::{ProgramAgent, ProgramSettings, SHIPPED, is_tool_of_program};
 

@@ -12,7 +12,7 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::config::{Config, Surroundings, trust};
 use crate::export::Format;
 use crate::import::ImportFormat;
-use crate::{backup, doctor, export, import, password, processes, send, serve};
+use crate::{backup, doctor, export, import, password, send, serve};
 
 /// A chat server for AI agents: talk to them, watch them, approve and stop what they do.
 #[derive(Debug, Parser)]
@@ -190,7 +190,7 @@ pub fn main() -> anyhow::Result<ExitCode> {
             let config = Config::for_command(serve, &around)?;
             runtime()?.block_on(import::run(args, config, &around))?;
         }
-        Command::Keep(args) => return processes::keep(&args.command),
+        Command::Keep(args) => return tools::processes::keep(&args.command),
         Command::Doctor(args) => runtime()?.block_on(doctor::run(args, &around))?,
         Command::Export(mut args) => {
             let serve = std::mem::take(&mut args.serve);

@@ -26,14 +26,14 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::agents::Agents;
-use crate::approvals::Approvals;
 use crate::cli::ServeArgs;
-use crate::mcp::McpSettings;
 use crate::password;
-use crate::private::Private;
 use crate::session::ExchangeLimits;
-use crate::tools::ToolSettings;
 use source::{Key, Source};
+use tools::PrivateFiles;
+use tools::ToolSettings;
+use tools::mcp::McpSettings;
+use tools::policy::Policy;
 use trust::Candidate;
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:4520";
@@ -56,7 +56,7 @@ pub(crate) struct Config {
     /// How long what programs write is kept; zero: not at all.
     pub(crate) raw_days: u32,
     pub(crate) agents: Agents,
-    pub(crate) approvals: Approvals,
+    pub(crate) approvals: Policy,
     pub(crate) tools: ToolSettings,
     pub(crate) exchanges: ExchangeLimits,
     pub(crate) mcp_servers: Vec<McpSettings>,
@@ -221,7 +221,7 @@ impl Config {
         let allowed_origins = check_origins(&file.server.allowed_origins);
         let allowed_origins =
             allowed_origins.context(Key::new("allowed_origins")).map_err(in_server)?;
-        let private = Private::new(&data, around.home.as_deref());
+        let private = PrivateFiles::new(&data, around.home.as_deref());
         Ok(Self {
             file: None,
             skipped_file: None,

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tools::mcp::{self, McpServers, McpSettings, StoreFile};
 
 use crate::agents::{Agent, HOW_TO_GET_ONE};
 use crate::cli::ServeArgs;
 use crate::config::{Config, Surroundings};
-use crate::mcp::{self, KeepFile, McpServers, McpSettings};
 use crate::password;
 
 /// How long an MCP server may take to start while somebody waits for our answer.
@@ -222,7 +222,7 @@ async fn mcp_servers(mut servers: Vec<McpSettings>) -> Vec<Finding> {
     for server in &mut servers {
         server.time_limit = server.time_limit.min(PATIENCE);
     }
-    let keep: KeepFile = Arc::new(|_| Box::pin(async { Err("nothing is kept".to_owned()) }));
+    let keep: StoreFile = Arc::new(|_| Box::pin(async { Err("nothing is kept".to_owned()) }));
     let servers = McpServers::new(servers, &format!("doctor {}", std::process::id()), &keep);
     servers.try_all().await;
     let infos = servers.infos();

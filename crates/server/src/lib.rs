@@ -4,7 +4,6 @@
 //! do here. What things mean is in the pure crates.
 
 mod agents;
-mod approvals;
 mod backup;
 mod cli;
 mod clock;
@@ -17,19 +16,13 @@ mod files;
 mod history;
 mod http;
 mod import;
-mod last_words;
 mod live;
-mod mcp;
 mod metrics;
 mod passes;
 mod password;
-mod paths;
-mod private;
-mod processes;
 mod send;
 mod serve;
 mod session;
-mod tools;
 mod views;
 mod window;
 

@@ -14,6 +14,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tools::Tools;
+use tools::mcp::{McpServers, StoreFile};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use transcript::Millis;
 
@@ -24,11 +26,9 @@ use crate::draw_pool::DrawPool;
 use crate::files::write_private;
 use crate::http::{self, App, Edge, OwnTools, oldest_sign_in};
 use crate::live::Hub;
-use crate::mcp::{KeepFile, McpServers};
 use crate::metrics::Metrics;
 use crate::passes::Passes;
 use crate::session::{Exchanges, HttpClient, Leaving, Pulses, Sessions, Shared, end_survivors};
-use crate::tools::Tools;
 
 /// Connections, files and programs at a time.
 const OPEN_FILES: u64 = 65_536;
@@ -179,7 +179,7 @@ impl Server {
 }
 
 /// Where MCP servers' files go.
-fn keep_in(store: &Store) -> KeepFile {
+fn keep_in(store: &Store) -> StoreFile {
     let store = store.clone();
     Arc::new(move |bytes| {
         let store = store.clone();

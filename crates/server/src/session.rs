@@ -25,22 +25,22 @@ use backends::ToolOutcome;
 use render::{Bodies, View};
 use store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot};
+use tools::policy::Policy;
+use tools::{Tools, failed, tool_error};
 use transcript::{Event, Record, Seq, SessionId, SessionState, Summary, Transcript};
 
 use crate::agents::Agents;
-use crate::approvals::Approvals;
 use crate::clock;
 use crate::draw_pool::DrawPool;
 use crate::live::{Hub, ListChange};
 use crate::metrics::Metrics;
 use crate::passes::Passes;
-use crate::tools::{Tools, failed, tool_error};
 
 pub(crate) use command::{
     Answered, Approval, Command, MessageState, NewMessage, NewSession, QueuedChange, Receipt,
     Refused, SessionPatch, Undone,
 };
-pub(crate) use exchanges::{Asked, Asking, ExchangeLimits, Exchanges, SessionChoice, SessionRule};
+pub(crate) use exchanges::{ExchangeLimits, Exchanges};
 pub(crate) use leaving::Leaving;
 pub(crate) use own_calls::OwnCall;
 pub(crate) use process::end_survivors;
@@ -56,7 +56,7 @@ pub(crate) struct Shared {
     pub(crate) hub: Hub,
     pub(crate) agents: Agents,
     pub(crate) tools: Tools,
-    pub(crate) approvals: Approvals,
+    pub(crate) approvals: Policy,
     pub(crate) metrics: Metrics,
     /// For the requests of agents.
     pub(crate) http: HttpClient,
@@ -79,8 +79,8 @@ impl Shared {
             store: Store::open(data, store::Options::default()).unwrap(),
             hub: Hub::new(),
             agents: Agents { agents: Vec::new(), shipped: data.join("shipped") },
-            tools: Tools::built_in(crate::tools::ToolSettings::for_tests()),
-            approvals: Approvals {
+            tools: Tools::built_in(tools::ToolSettings::for_tests()),
+            approvals: Policy {
                 rules: Default::default(),
                 timeout_ms: Some(1000),
                 private: Default::default(),
@@ -146,10 +146,6 @@ impl Sessions {
             self.inbox(session);
         }
         Ok(sessions.len())
-    }
-
-    pub(crate) fn agents(&self) -> &Agents {
-        &self.shared.agents
     }
 
     pub(crate) fn tools(&self) -> &Tools {

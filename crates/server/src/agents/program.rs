@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backends::{Backend, Claude, Launch, Pi, Program, ProgramKind, claude, codex, pi};
+use tools::processes::is_executable;
 
 use super::help::Learned;
-use crate::processes::is_executable;
 
 /// One program, as configured.
 #[derive(Debug)]

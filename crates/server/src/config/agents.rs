@@ -9,14 +9,14 @@ use backends::openai::{Limits, Settings};
 use backends::{Pace, ProgramKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tools::Tools;
+use tools::mcp;
+use tools::policy::Pattern;
 
 use super::policy::key_variables;
 use super::source::{Key, Source};
 use super::{File, Surroundings, programs};
 use crate::agents::{Agent, AgentKind, Agents, OpenAiAgent, Reach, ToolChoice};
-use crate::approvals::Pattern;
-use crate::mcp;
-use crate::tools::Tools;
 
 const DEFAULT_MAX_STEPS: u32 = 30;
 const DEFAULT_PARALLEL_TOOLS: usize = 8;

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
+use tools::mcp::{McpSettings, ServerTransport, is_server_id};
 
 use super::agents::at_least_one;
 use super::source::{Key, Source};
 use super::{File, Surroundings};
-use crate::mcp::{McpSettings, Way, is_server_id};
 
 /// What a program is told of our environment, besides what is configured.
 const INHERITED: [&str; 9] =
@@ -84,17 +84,17 @@ fn resolve(
         Some(name) => variable(name, around, &mut missing),
         None => it.to_owned(),
     };
-    let way = match (&section.command, &section.url) {
+    let transport = match (&section.command, &section.url) {
         (Some(command), None) => program(section, command, around, &mut values),
         (None, Some(url)) => service(section, url, &mut values),
         _ => bail!(
             "MCP server {id:?} needs either `command`, to be started, or `url`, where it is served"
         ),
     };
-    let way = way.with_context(of_server)?;
+    let transport = transport.with_context(of_server)?;
     let seconds = at_least_one("timeout_seconds", section.timeout_seconds, file.tools.seconds());
     let seconds = seconds.with_context(of_server)?;
-    Ok(McpSettings { id: id.clone(), way, time_limit: Duration::from_secs(seconds), missing })
+    Ok(McpSettings { id: id.clone(), transport, time_limit: Duration::from_secs(seconds), missing })
 }
 
 fn check_id(id: &str) -> anyhow::Result<()> {
@@ -119,7 +119,7 @@ fn program(
     command: &[String],
     around: &Surroundings,
     values: &mut impl FnMut(&str) -> String,
-) -> anyhow::Result<Way> {
+) -> anyhow::Result<ServerTransport> {
     if command.is_empty() {
         let error = anyhow::anyhow!("it is empty: the program, and what it is started with");
         return Err(error.context(Key::new("command")));
@@ -140,14 +140,14 @@ fn program(
     let own = section.env.iter().map(|(name, it)| (OsString::from(name), values(it).into()));
     let environment: Vec<(OsString, OsString)> = ours.chain(own).collect();
     let command = command.iter().chain(&section.args).cloned().collect();
-    Ok(Way::Program { command, folder, environment })
+    Ok(ServerTransport::Program { command, folder, environment })
 }
 
 fn service(
     section: &McpSection,
     url: &str,
     values: &mut impl FnMut(&str) -> String,
-) -> anyhow::Result<Way> {
+) -> anyhow::Result<ServerTransport> {
     ensure!(
         section.args.is_empty() && section.env.is_empty() && section.cwd.is_none(),
         "`args`, `env` and `cwd` go with `command`"
@@ -163,7 +163,7 @@ fn service(
         ensure!(is_name && is_value, "{name:?} is no header that can be sent");
         headers.push((name.to_ascii_lowercase(), value));
     }
-    Ok(Way::Url { url: url.to_owned(), headers })
+    Ok(ServerTransport::Url { url: url.to_owned(), headers })
 }
 
 fn check_url(url: &str) -> anyhow::Result<()> {

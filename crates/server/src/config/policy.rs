@@ -10,16 +10,16 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
+use tools::PrivateFiles;
+use tools::policy::{Pattern, Policy, Rule, Verdict};
+use tools::{SessionRule, ToolSettings, Tools, Web};
 
 use super::agents::{AgentSection, at_least_one};
 use super::mcp::McpSection;
 use super::source::Key;
 use super::{File, PATH, Surroundings};
 use crate::agents::is_tool_of_program;
-use crate::approvals::{Approvals, Pattern, Rule, Verdict};
-use crate::private::Private;
-use crate::session::{ExchangeLimits, SessionRule};
-use crate::tools::{ToolSettings, Tools, Web};
+use crate::session::ExchangeLimits;
 
 const DEFAULT_TOOL_SECONDS: u64 = 120;
 const DEFAULT_PER_MINUTE: u32 = 30;
@@ -146,9 +146,9 @@ impl ToolsSection {
 
 pub(super) fn approvals(
     section: &ApprovalsSection,
-    private: Private,
+    private: PrivateFiles,
     around: &Surroundings,
-) -> anyhow::Result<Approvals> {
+) -> anyhow::Result<Policy> {
     let mut rules = BTreeMap::new();
     for (tool, rule) in &section.rules {
         check_name(tool).context(Key::new(tool))?;
@@ -157,7 +157,7 @@ pub(super) fn approvals(
     let seconds = section.timeout_seconds.map(|it| at_least_one("timeout_seconds", Some(it), it));
     let timeout_ms = seconds.transpose()?.map(|it| it.saturating_mul(1000));
     let search_path = search_path(around).unwrap_or_default();
-    Ok(Approvals { rules, timeout_ms, private, search_path })
+    Ok(Policy { rules, timeout_ms, private, search_path })
 }
 
 /// A rule for a misspelt tool would be a rule for nothing. MCP servers' tools are not known yet.

@@ -6,11 +6,11 @@ mod policy;
 use std::path::Path;
 
 use expect_test::{Expect, expect};
+use tools::mcp::ServerTransport;
+use tools::policy::Pattern;
 
 use super::*;
 use crate::agents::{AgentKind, ToolChoice};
-use crate::approvals::Pattern;
-use crate::mcp::Way;
 
 fn around() -> Surroundings {
     Surroundings {
@@ -335,12 +335,14 @@ fn mcp_servers_of_both_kinds() {
     "#;
     let config = load(text, ServeArgs::default()).unwrap();
     let [files, web] = &config.mcp_servers[..] else { panic!("two servers") };
-    let Way::Program { command, environment, .. } = &files.way else { panic!("a program") };
+    let ServerTransport::Program { command, environment, .. } = &files.transport else {
+        panic!("a program")
+    };
     assert_eq!(command, &["npx", "-y", "server"]);
     assert_eq!(environment, &[("KEY".into(), "a-secret".into()), ("PLAIN".into(), "p".into())]);
     assert_eq!((files.time_limit.as_secs(), web.time_limit.as_secs()), (7, 9));
     assert_eq!((&files.missing[..], &web.missing[..]), (&[][..], &["UNSET".to_owned()][..]));
-    let Way::Url { url, headers } = &web.way else { panic!("a service") };
+    let ServerTransport::Url { url, headers } = &web.transport else { panic!("a service") };
     assert_eq!(url, "https://example/mcp");
     let headers: Vec<String> = headers.iter().map(|(n, v)| format!("{n}={v}")).collect();
     assert_eq!(headers, ["x-team=ours", "authorization=a-secret", "x-gone="]);

@@ -8,14 +8,14 @@ use render::covers;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tools::policy::grant_id;
+use tools::{failed, tool_error};
 use transcript::{CallId, Covers, Millis, Scope};
 
 use super::App;
 use super::error::{HttpError, RequestCode};
 use super::extract::{Input, Named, NamedCall, NamedGrant, Segment};
-use crate::approvals::grant_id;
 use crate::session::{Answered, Approval, Command, Undone};
-use crate::tools::{failed, tool_error};
 
 /// Name of the page's user in the log.
 pub(super) const USER: &str = "user";

@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use backends::ToolOutcome;
 use formats::incoming::{BadRequest, Decided, Known, Said};
 use store::MessageKind;
+use tools::{failed, tool_error};
 use transcript::{
     AsSent, Attachment, CallId, ClientId, ClientTool, Event, MessageId, ResponseId, Scope,
     SendMode, Seq, SessionId,
@@ -25,7 +26,6 @@ use super::App;
 use super::error::{HttpError, RequestCode};
 use super::openapi::{Gives, Operation};
 use crate::session::{Answered, Approval, Command, MessageState, NewMessage, Refused};
-use crate::tools::{failed, tool_error};
 
 pub(super) use arrival::{Arrival, Beginning, Brought, Import, begin, is_known, path, welcome};
 pub(super) use telling::{RunPlace, Spoken, Telling, Vocabulary, Voice, before, events, growing};

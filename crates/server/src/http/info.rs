@@ -5,12 +5,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use tools::ToolSpec;
+use tools::mcp::McpServerInfo;
 
 use super::App;
 use super::error::{HttpError, RequestCode};
 use crate::agents::AgentInfo;
-use crate::mcp::McpServerInfo;
-use crate::tools::ToolSpec;
 
 pub(super) async fn healthz(State(app): State<App>) -> Result<Response, HttpError> {
     // This route needs no key, so it does not name the folder.
@@ -47,5 +47,5 @@ pub(super) struct McpServerList {
 }
 
 pub(super) async fn mcp_servers(State(app): State<App>) -> Json<McpServerList> {
-    Json(McpServerList { servers: app.shared.tools.mcp.infos() })
+    Json(McpServerList { servers: app.shared.tools.mcp().infos() })
 }

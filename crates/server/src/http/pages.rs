@@ -16,6 +16,8 @@ use render::{
 use schemars::{JsonSchema, json_schema};
 use serde::Deserialize;
 use store::{Query, Store, Window};
+use tools::mcp::McpServerInfo;
+use tools::policy::grant_id;
 use transcript::{Message, Millis, Seq, SessionId, SessionState, Summary, Transcript};
 
 use super::App;
@@ -23,7 +25,6 @@ use super::error::{HttpError, PageError, RequestCode};
 use super::extract::{Named, Params, Segment};
 use super::openapi::{Gives, Operation};
 use super::sessions::{cursor, parse_cursor};
-use crate::approvals::grant_id;
 use crate::export::{STYLESHEET, page_settings};
 use crate::import::ImportFormat;
 use crate::session::Shared;
@@ -257,13 +258,18 @@ struct PageData {
     servers: Vec<ListedServer>,
 }
 
+fn listed_server(server: McpServerInfo) -> ListedServer {
+    let (state, problem) = (server.in_words(), server.error);
+    ListedServer { id: server.id, state, problem }
+}
+
 impl PageData {
     fn load(app: &App, part: &ListPart) -> Result<Self, store::Error> {
         Ok(Self {
             settings: page_settings(app.store())?,
             sessions: listed_sessions(&app.shared, part)?,
             agents: app.shared.agents.listed(),
-            servers: app.shared.tools.mcp.listed(),
+            servers: app.shared.tools.mcp().infos().into_iter().map(listed_server).collect(),
         })
     }
 

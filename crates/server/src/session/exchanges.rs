@@ -8,6 +8,7 @@
 
 mod followed;
 mod following;
+mod peers;
 mod target;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
+use tools::{PeerMessage, PeerReply, SessionChoice, SessionRule, Stopped, interrupted};
 use transcript::{
     Answer, CallId, ClientId, ErrorCode, ErrorInfo, ExchangeId, ExchangeMode, ExchangeState,
     OpenExchange, Record, ResponseId, SendMode, Sender, SessionId,
@@ -26,11 +28,9 @@ use self::target::Target;
 use super::Sessions;
 use super::command::{Command, NewMessage, NewSession, Refused};
 use crate::clock;
-use crate::tools::{Stopped, interrupted};
 
 pub(crate) use followed::Exchanges;
 pub(crate) use following::{Outcome, answering};
-pub(crate) use target::{SessionChoice, SessionRule};
 
 /// How long to wait before telling a session again that cannot be written.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -60,28 +60,6 @@ impl Default for ExchangeLimits {
             session: SessionRule::default(),
         }
     }
-}
-
-/// What an agent wants of another.
-pub(crate) struct Asking {
-    pub(crate) session: SessionId,
-    pub(crate) run: ResponseId,
-    pub(crate) call_id: CallId,
-    pub(crate) agent: String,
-    /// None: as configured.
-    pub(crate) choice: Option<SessionChoice>,
-    pub(crate) text: String,
-    pub(crate) mode: ExchangeMode,
-    /// How long the answer is waited for; time that a person takes to decide does not count.
-    pub(crate) patience: Option<Duration>,
-}
-
-/// What became of it.
-pub(crate) struct Asked {
-    pub(crate) exchange_id: ExchangeId,
-    pub(crate) session: SessionId,
-    /// None where the answer comes later.
-    pub(crate) answer: Option<String>,
 }
 
 /// A question, as the asker's log is to have it.
@@ -122,14 +100,14 @@ struct Opened {
 
 impl Sessions {
     /// Asks another agent. What goes wrong, a refusal included, is in the asker's log too.
-    pub(crate) async fn ask_agent(
+    async fn ask_agent(
         &self,
-        asking: Asking,
+        message: PeerMessage,
         stopped: &Stopped,
-    ) -> Result<Asked, ErrorInfo> {
-        let (asker, mode) = (asking.session.clone(), asking.mode);
-        let patience = asking.patience.unwrap_or(self.shared.exchanges.limits.patience);
-        let Opened { question, new, followed } = self.open_exchange(asking, stopped).await?;
+    ) -> Result<PeerReply, ErrorInfo> {
+        let (asker, mode) = (message.session.clone(), message.mode);
+        let patience = message.timeout.unwrap_or(self.shared.exchanges.limits.patience);
+        let Opened { question, new, followed } = self.open_exchange(message, stopped).await?;
         let (exchange_id, session) = (question.from.exchange_id.clone(), question.asked.clone());
         let answer = match mode {
             ExchangeMode::Sync => {
@@ -159,12 +137,16 @@ impl Sessions {
                 None
             }
         };
-        Ok(Asked { exchange_id, session, answer })
+        Ok(PeerReply { exchange_id, session, answer })
     }
 
     /// Puts the question into the asker's log, or why it cannot be asked.
-    async fn open_exchange(&self, asking: Asking, stopped: &Stopped) -> Result<Opened, ErrorInfo> {
-        let Asking { session: asker, run, call_id, agent, choice, text, mode, .. } = asking;
+    async fn open_exchange(
+        &self,
+        message: PeerMessage,
+        stopped: &Stopped,
+    ) -> Result<Opened, ErrorInfo> {
+        let PeerMessage { session: asker, run, call_id, agent, choice, text, mode, .. } = message;
         let exchange_id = clock::new_exchange_id();
         let rule = self.shared.exchanges.limits.session;
         let choice = choice.unwrap_or(SessionChoice::By(rule));

@@ -11,11 +11,11 @@ use std::time::Duration;
 use backends::ToolOutcome;
 use serde_json::Value;
 use tokio::time::Instant;
+use tools::{failed, interrupted};
 use transcript::{Answer, Call, CallId, Event, Executor};
 
 use super::command::Reply;
 use super::worker::sleep_if;
-use crate::tools::{failed, interrupted};
 
 /// A tool and what it is to do, as the program's request says.
 #[derive(Debug)]

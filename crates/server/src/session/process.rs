@@ -19,13 +19,13 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tools::StderrTail;
+use tools::processes::{Begun, Mark, Processes, kept, start_time};
 use transcript::{ErrorCode, ErrorInfo};
 
 use super::lines::{Line, Lines};
 use super::pulse::Pulse;
 use crate::clock;
-use crate::last_words::LastWords;
-use crate::processes::{Begun, Mark, Processes, kept, start_time};
 
 /// A line may be as long as the output of a tool.
 const LONGEST_LINE: usize = 64 * 1024 * 1024;
@@ -72,7 +72,7 @@ pub(super) struct Process {
     pub(super) pulse: Arc<Pulse>,
     processes: Processes,
     /// What it has written to its stderr, and how much of that before this run, and before it was at work.
-    last_words: LastWords,
+    last_words: StderrTail,
     written_before: u64,
     written_starting: u64,
     /// What its earlier runs have left running.
@@ -104,7 +104,7 @@ impl Process {
         let (input, lines_in) = mpsc::unbounded_channel();
         let (lines_out, output) = mpsc::channel(PIECES);
         let processes = Processes::kept(child.id(), &mark);
-        let last_words = LastWords::new(STDERR_TAIL);
+        let last_words = StderrTail::new(STDERR_TAIL);
         let keeper = Keeper {
             child,
             processes: processes.clone(),
@@ -229,7 +229,7 @@ struct Keeper {
     processes: Processes,
     mark: Mark,
     store: Store,
-    last_words: LastWords,
+    last_words: StderrTail,
     lines_in: mpsc::UnboundedReceiver<String>,
     lines_out: mpsc::Sender<Vec<Heard>>,
 }

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use tools::processes::program_of;
 use transcript::{Millis, SessionId};
-
-use crate::processes::program_of;
 
 /// A program as it can be seen from outside. Gone with its process.
 #[derive(Debug)]

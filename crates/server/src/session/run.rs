@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tools::{Stopped, ToolContext, ToolEvent, ToolUpdate};
 use transcript::{
     Answer, Call, CallId, ErrorInfo, Event, Exchange, ExchangeState, Executor, Millis, ResponseId,
     SessionId,
@@ -23,7 +24,6 @@ use super::task::AfterCommit;
 use super::worker::{instant, sleep_if};
 use crate::clock;
 use crate::session::{Sessions, Shared};
-use crate::tools::{Stopped, ToolContext, ToolNews, What};
 
 pub(super) struct Run {
     pub(super) id: ResponseId,
@@ -46,8 +46,8 @@ pub(super) struct Run {
     settled: VecDeque<RunInput>,
     /// Who wants to know when the run has ended.
     pub(super) awaited: Vec<Awaited>,
-    tell: mpsc::Sender<ToolNews>,
-    news: mpsc::Receiver<ToolNews>,
+    tell: mpsc::Sender<ToolUpdate>,
+    news: mpsc::Receiver<ToolUpdate>,
 }
 
 pub(super) type Awaited = Box<dyn FnOnce(Result<(), Refused>) + Send>;
@@ -203,18 +203,18 @@ impl Run {
             session_id,
             response_id: self.id.clone(),
             call_id: call_id.clone(),
-            sessions: sessions.clone(),
+            peers: Arc::new(sessions.clone()),
             workspace: self.workspace.clone(),
             private: sessions.shared.approvals.private.clone(),
             now: clock::now(),
             stopped: Stopped(stopped),
-            news: self.tell.clone(),
+            updates: self.tell.clone(),
         };
         let shared = Arc::clone(&sessions.shared);
         let (tell, id) = (self.tell.clone(), call_id.clone());
         let task = tokio::spawn(async move {
             let outcome = shared.tools.run(&tool_name, &arguments, context).await;
-            let _ = tell.send(ToolNews { call_id: id, what: What::Done(outcome) }).await;
+            let _ = tell.send(ToolUpdate { call_id: id, event: ToolEvent::Done(outcome) }).await;
         });
         self.tools.insert(call_id, RunningTool { task, stop });
     }
@@ -222,7 +222,7 @@ impl Run {
     /// The call gets its result, as if it had run.
     pub(super) fn refuse(&mut self, call_id: CallId, error: ErrorInfo) {
         let outcome = ToolOutcome { ok: false, result: Value::Null, error: Some(error) };
-        let news = ToolNews { call_id, what: What::Done(outcome) };
+        let news = ToolUpdate { call_id, event: ToolEvent::Done(outcome) };
         self.settled.push_back(RunInput::Tool(news));
     }
 
@@ -283,7 +283,7 @@ async fn next_of(request: &mut Option<RunningRequest>) -> Input {
 }
 
 pub(super) enum RunInput {
-    Tool(ToolNews),
+    Tool(ToolUpdate),
     /// Something of the answer to a request, or to a question.
     Heard(Input),
     /// What was held can be done.

@@ -1,9 +1,9 @@
 //! `[approvals]` and what commands see of the environment.
 
 use serde_json::{Value, json};
+use tools::policy::{Asker, Place, Proposed, Verdict};
 
 use super::*;
-use crate::approvals::{Asker, Place, Proposed, Verdict};
 
 fn judge(config: &Config, tool: &str, arguments: &Value) -> Verdict {
     let place = Place { agent: "demo", workspace: Path::new("/nowhere"), search_path: None };

@@ -1,42 +1,11 @@
 //! Whom a question goes to: which agent, and which of its sessions.
 
-use serde::Deserialize;
+use tools::{SessionChoice, SessionRule};
 use transcript::{ErrorCode, ErrorInfo, SessionId};
 
 use crate::clock;
 use crate::session::Sessions;
 use crate::session::command::NewSession;
-
-/// How a session is chosen for a message that names none.
-///
-/// The default keeps the messages of agents out of the conversations of people.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum SessionRule {
-    #[default]
-    New,
-    Latest,
-    LatestOrNew,
-}
-
-/// Which of an agent's sessions a question goes to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SessionChoice {
-    By(SessionRule),
-    This(SessionId),
-}
-
-impl SessionChoice {
-    /// Returns none if the word is neither a rule nor an id.
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        Some(match word {
-            "new" => Self::By(SessionRule::New),
-            "latest" => Self::By(SessionRule::Latest),
-            "latest-or-new" => Self::By(SessionRule::LatestOrNew),
-            id => Self::This(SessionId::parse(id)?),
-        })
-    }
-}
 
 /// Where a question goes.
 pub(super) struct Target {
@@ -92,6 +61,6 @@ fn invalid(message: String) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::InvalidArguments, message)
 }
 
-fn unreadable(error: store::Error) -> ErrorInfo {
+pub(super) fn unreadable(error: store::Error) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::Storage, format!("The log cannot be read: {error}"))
 }

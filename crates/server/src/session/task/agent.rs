@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use backends::{Effect, Input};
 use serde_json::{Value, json};
+use tools::processes::{Mark, Processes};
 use transcript::{
     Answer, CallId, ClientTool, Ending, ErrorCode, ErrorInfo, Event, Message, Record, ResponseId,
     Transcript, Trigger, close, is_of_session, missing_start, pause, settle_result,
@@ -12,7 +13,6 @@ use transcript::{
 
 use super::asking::Asking;
 use super::{AfterCommit, Next, Task};
-use crate::processes::{Mark, Processes};
 use crate::session::exchanges::answering;
 use crate::session::from_log;
 use crate::session::run::{Run, RunInput};
@@ -341,7 +341,7 @@ impl Task {
         };
         let choice = self.shared.agents.tool_choice(&self.summary.agent);
         let Some(choice) = choice.filter(|_| !run.take_waited()) else { return Some(action) };
-        let ready = self.shared.tools.mcp.getting_ready(|server| choice.takes_any_of(server));
+        let ready = self.shared.tools.mcp().getting_ready(|server| choice.takes_any_of(server));
         match (ready, &action) {
             (None, _) => Some(action),
             // What comes first are calls that were agreed to, and they start what they need.

@@ -2,12 +2,12 @@
 
 use backends::Verdict;
 use serde_json::Value;
+use tools::policy::{self, Asker};
 use transcript::{CallId, Decision, Event, Scope};
 
 use super::Task;
 use super::calls::{Question, US};
 use super::grants::Judged;
-use crate::approvals::{self, Asker};
 use crate::session::run::AskedBy;
 
 /// How a program asks.
@@ -31,23 +31,23 @@ impl Task {
         let arguments = whole.or_else(|| call.arguments.whole()).unwrap_or_default();
         let judged = match &form {
             // Only a person can answer it.
-            Some(_) => approvals::Verdict::Ask.into(),
+            Some(_) => policy::Verdict::Ask.into(),
             None => self.judge_for_program(&tool_name, &arguments, is_judged),
         };
         let Judged { verdict, granted } = judged;
         self.note_grant(&call_id, granted);
         let Some(run) = &mut self.run else { return };
         match verdict {
-            approvals::Verdict::Allow => {
+            policy::Verdict::Allow => {
                 let verdict = Verdict::Allowed { arguments: None, scope: Scope::Once };
                 run.answer_program(call_id, verdict);
             }
-            approvals::Verdict::Deny => {
+            policy::Verdict::Deny => {
                 let feedback = "The policy of this server does not allow this. Do without it.";
                 let feedback = Some(feedback.to_owned());
                 run.answer_program(call_id, Verdict::Denied { feedback });
             }
-            approvals::Verdict::Ask => {
+            policy::Verdict::Ask => {
                 let asked_by = AskedBy::Program { can_edit, has_form: form.is_some() };
                 let asked_at = None;
                 self.ask_about(Question {
@@ -66,7 +66,7 @@ impl Task {
     fn judge_for_program(&self, tool: &str, arguments: &str, is_judged: bool) -> Judged {
         match self.proposed(tool, arguments, Asker::Program { is_judged }) {
             Some(call) => self.judge_proposed(&call),
-            None => approvals::Verdict::Ask.into(),
+            None => policy::Verdict::Ask.into(),
         }
     }
 

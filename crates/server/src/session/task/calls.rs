@@ -7,6 +7,8 @@ use backends::{Input, ToolOutcome};
 use formats::openai::with_output;
 use serde_json::Value;
 use tokio::sync::oneshot;
+use tools::policy::{Asker, Verdict};
+use tools::{ToolEvent, ToolUpdate, without_advice, write_target};
 use transcript::{
     ApprovalOptions, Call, CallId, CallState, Decision, ErrorCode, ErrorInfo, Event, Executor,
     Granted, Millis, ResponseId, Scope, Truncated, Validation,
@@ -15,11 +17,9 @@ use transcript::{
 use super::commands::refuse;
 use super::grants::Judged;
 use super::{AfterCommit, Task};
-use crate::approvals::{Asker, Verdict};
 use crate::clock;
 use crate::session::command::{Answered, Approval, Refused, Reply};
 use crate::session::run::{AskedBy, WaitingCall};
-use crate::tools::{ToolNews, What, without_advice, write_target};
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// How long a client may take to run a tool, unless approvals have a limit.
@@ -220,7 +220,7 @@ impl Task {
     pub(super) fn start_call(&mut self, call_id: CallId, tool_name: String, arguments: String) {
         let Some(run) = &self.run else { return };
         let id = run.id.clone();
-        let limit = self.shared.tools.settings.per_minute;
+        let limit = self.shared.tools.settings().per_minute;
         if limit > 0 && !self.try_acquire_call(limit) {
             let message = format!(
                 "This session has called {limit} tools within a minute, which is as many as it may. \
@@ -259,27 +259,27 @@ impl Task {
         }
     }
 
-    pub(super) fn hear_tool(&mut self, news: ToolNews) {
-        let ToolNews { call_id, what } = news;
+    pub(super) fn hear_tool(&mut self, update: ToolUpdate) {
+        let ToolUpdate { call_id, event } = update;
         let Some(run) = &mut self.run else { return };
         let id = run.id.clone();
-        match what {
-            What::Output { stream, offset, delta } => {
+        match event {
+            ToolEvent::Output { stream, offset, delta } => {
                 let event = Event::ToolOutputDelta { call_id, stream, offset, delta };
                 self.push(Some(&id), event);
             }
-            What::Retry { attempt, max_attempts, error } => {
+            ToolEvent::Retry { attempt, max_attempts, error } => {
                 let event = Event::ToolRetry { call_id, attempt, max_attempts, error };
                 self.push(Some(&id), event);
             }
-            What::Say { event, written } => {
+            ToolEvent::Emit { event, written } => {
                 self.push(Some(&id), *event);
                 let reply = |outcome: Result<(), Refused>| {
                     let _ = outcome.map(|()| written.send(()));
                 };
                 self.after_commit.push(AfterCommit::Reply(Box::new(reply)));
             }
-            What::Done(outcome) => {
+            ToolEvent::Done(outcome) => {
                 run.tool_ended(&call_id);
                 self.end_call(&id, call_id, outcome);
             }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tools::interrupted;
 use transcript::{
     Direction, ErrorCode, ErrorInfo, Event, ExchangeId, ExchangeMode, Level, MessageId,
     OpenExchange, SendMode, Sender,
@@ -12,7 +13,6 @@ use super::{AfterCommit, Task};
 use crate::clock;
 use crate::session::command::{NewMessage, Reply};
 use crate::session::exchanges::{ExchangeNews, Opening, Outcome, answering};
-use crate::tools::interrupted;
 
 impl Task {
     /// A question that is refused is written too, with its end.

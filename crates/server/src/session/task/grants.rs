@@ -1,6 +1,7 @@
 //! Decisions for more than once: which calls they cover, and how they are taken back.
 
 use store::Grant;
+use tools::policy::{Asker, Place, Proposed, Verdict, grant_id};
 use transcript::{
     Answer, Call, CallId, CallState, Event, Executor, Granted, Record, Resolution, ResponseId,
     Scope,
@@ -9,7 +10,6 @@ use transcript::{
 use super::calls::taken_back;
 use super::commands::refuse;
 use super::{AfterCommit, Task};
-use crate::approvals::{Asker, Place, Proposed, Verdict, grant_id};
 use crate::clock;
 use crate::session::command::{Refused, Reply, Undone};
 use crate::session::run::Awaited;

@@ -2,16 +2,16 @@
 
 use backends::{ToolOutcome, arguments_summary};
 use tokio::time::Instant;
+use tools::policy::Verdict;
+use tools::{failed, interrupted, tool_error};
 use transcript::{CallId, Decision, Event, Executor, Validation};
 
 use super::Task;
 use super::calls::{Question, not_allowed};
 use super::grants::Judged;
-use crate::approvals::Verdict;
 use crate::session::command::Reply;
 use crate::session::own_calls::{OwnCall, OwnNews, Untied};
 use crate::session::run::AskedBy;
-use crate::tools::{failed, interrupted, tool_error};
 
 impl Task {
     /// Begins what the program has told of, and what it will not tell of any more.

@@ -1,0 +1,110 @@
+//! Arguments of a call, parsed and checked against the JSON schema of their tool.
+
+use std::sync::{Arc, OnceLock};
+
+use jsonschema::Validator;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use transcript::{ErrorCode, ErrorInfo};
+
+/// Start of the sentence that tells a model what to do about wrong arguments.
+const ADVICE: &str = " Send";
+
+/// JSON schema of a tool's arguments. Its validator is compiled once, when it is first needed.
+pub(crate) struct Schema {
+    parameters: Value,
+    validator: OnceLock<Option<Validator>>,
+}
+
+impl Schema {
+    pub(crate) fn new(parameters: Value) -> Arc<Self> {
+        Arc::new(Self { parameters, validator: OnceLock::new() })
+    }
+
+    pub(crate) fn parameters(&self) -> &Value {
+        &self.parameters
+    }
+
+    /// Lists what is wrong with the value. An invalid schema accepts everything; its author has to fix it.
+    fn errors(&self, value: &Value) -> Vec<String> {
+        let validator =
+            self.validator.get_or_init(|| jsonschema::validator_for(&self.parameters).ok());
+        let errors = validator.iter().flat_map(|it| it.iter_errors(value));
+        errors.map(describe).collect()
+    }
+}
+
+/// Arguments that match the schema of the tool they are for.
+#[derive(Clone)]
+pub(crate) struct Arguments {
+    value: Value,
+    tool: String,
+    schema: Arc<Schema>,
+}
+
+impl Arguments {
+    /// Parses the raw text of a call. An empty text counts as an empty object, because some models send
+    /// that for a tool without arguments; a null field counts as absent where null does not match.
+    pub(crate) fn read(tool: &str, schema: &Arc<Schema>, text: &str) -> Result<Self, ErrorInfo> {
+        let text = if text.trim().is_empty() { "{}" } else { text };
+        let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+        let mut arguments = Self { value, tool: tool.to_owned(), schema: Arc::clone(schema) };
+        if let Value::String(_) = arguments.value {
+            return Err(arguments.invalid("they are no JSON object"));
+        }
+        if schema.errors(&arguments.value).is_empty() {
+            return Ok(arguments);
+        }
+        if let Value::Object(fields) = &mut arguments.value {
+            fields.retain(|_, it| !it.is_null());
+        }
+        let errors = schema.errors(&arguments.value);
+        if errors.is_empty() { Ok(arguments) } else { Err(arguments.invalid(errors.join("; "))) }
+    }
+
+    pub(crate) fn fields(&self) -> Map<String, Value> {
+        self.value.as_object().cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, ErrorInfo> {
+        serde_json::from_value(self.value.clone()).map_err(|error| self.invalid(error.to_string()))
+    }
+
+    pub(crate) fn invalid(&self, why: impl AsRef<str>) -> ErrorInfo {
+        let (name, fields) = (&self.tool, describe_fields(self.schema.parameters()));
+        let message = format!(
+            "The arguments do not fit: {}.{ADVICE} {name} one JSON object with these fields and no \
+             others: {fields}.",
+            why.as_ref()
+        );
+        ErrorInfo::new(ErrorCode::InvalidArguments, message)
+    }
+}
+
+/// Returns the part of a message about arguments that is meant for people, without the advice for a model.
+pub fn without_advice(message: &str) -> &str {
+    message.split_once(ADVICE).map_or(message, |(problem, _)| problem)
+}
+
+/// `path: 5 is not of type "string"`
+fn describe(error: jsonschema::ValidationError<'_>) -> String {
+    let place = error.instance_path().to_string();
+    match place.trim_start_matches('/') {
+        "" => error.to_string(),
+        field => format!("{field}: {error}"),
+    }
+}
+
+/// `path (string, required), from_line (integer)`, from the schema.
+fn describe_fields(schema: &Value) -> String {
+    let is_required = |name: &str| {
+        schema["required"].as_array().is_some_and(|it| it.iter().any(|field| field == name))
+    };
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    let described = fields.map(|(name, field)| {
+        let kind = field["type"].as_str().unwrap_or("any");
+        let required = if is_required(name) { ", required" } else { "" };
+        format!("{name} ({kind}{required})")
+    });
+    described.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,93 @@
+//! The built-in tools: one module each, with a constant that describes the tool.
+
+mod agents_list;
+mod agents_message;
+mod callboard_note;
+mod edit_file;
+pub(crate) mod http_get;
+mod list_files;
+mod output;
+mod read_file;
+mod search_files;
+mod shell;
+mod time;
+mod write_file;
+
+use std::sync::Arc;
+
+use backends::ToolOutcome;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use transcript::{ErrorCode, ErrorInfo};
+
+use crate::arguments::Arguments;
+use crate::outcome;
+use crate::{ToolContext, ToolSettings};
+
+/// A tool that the server runs itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Tool {
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) parameters: fn() -> Value,
+    /// A failure may pass, and trying again does no harm.
+    pub(crate) may_repeat: bool,
+    pub(crate) work: Work,
+}
+
+/// How a tool does its work.
+#[derive(Clone, Copy)]
+pub(crate) enum Work {
+    /// May block and may panic: it gets a thread of its own.
+    Blocking(fn(&Arguments, &ToolContext) -> Result<Value, ErrorInfo>),
+    Waiting(Wait),
+    /// Has a timeout of its own.
+    WaitingForOthers(Wait),
+}
+
+type Wait = fn(Arguments, ToolContext, Arc<ToolSettings>) -> BoxFuture<'static, ToolOutcome>;
+
+pub(crate) const BUILT_IN: [Tool; 11] = [
+    time::TOOL,
+    list_files::TOOL,
+    read_file::TOOL,
+    search_files::TOOL,
+    write_file::TOOL,
+    edit_file::TOOL,
+    shell::TOOL,
+    http_get::TOOL,
+    agents_list::TOOL,
+    agents_message::TOOL,
+    callboard_note::TOOL,
+];
+
+/// Tools that program agents are offered too; for everything else they have their own.
+pub(crate) const FOR_PROGRAMS: [&str; 3] =
+    [agents_list::TOOL.name, agents_message::TOOL.name, callboard_note::TOOL.name];
+
+impl Tool {
+    pub(crate) async fn start(
+        self,
+        arguments: Arguments,
+        context: ToolContext,
+        settings: Arc<ToolSettings>,
+    ) -> ToolOutcome {
+        match self.work {
+            Work::Waiting(run) | Work::WaitingForOthers(run) => {
+                run(arguments, context, settings).await
+            }
+            Work::Blocking(run) => {
+                let work = tokio::task::spawn_blocking(move || run(&arguments, &context));
+                outcome(work.await.unwrap_or_else(|error| Err(broke_off(self.name, &error))))
+            }
+        }
+    }
+}
+
+fn broke_off(name: &str, error: &tokio::task::JoinError) -> ErrorInfo {
+    if error.is_panic() {
+        ErrorInfo::new(ErrorCode::ToolFailed, format!("The tool '{name}' broke down."))
+    } else {
+        ErrorInfo::new(ErrorCode::ToolInterrupted, "The server is stopping.")
+    }
+}

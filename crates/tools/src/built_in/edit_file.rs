@@ -1,0 +1,70 @@
+//! `edit_file`: replaces a piece of a file in the workspace, which must be found exactly.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use transcript::ErrorInfo;
+
+use super::read_file::explain;
+use super::{Arguments, Tool, Work};
+use crate::workspace::{Workspace, display};
+use crate::{ToolContext, tool_error};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "edit_file",
+    description: "Replaces a piece of a text file in the workspace. The piece must stand in the file \
+                  exactly as given, blanks and line breaks too, and only once unless replace_all is \
+                  true.",
+    parameters,
+    may_repeat: false,
+    work: Work::Blocking(run),
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EditFile {
+    path: String,
+    old_string: String,
+    new_string: String,
+    #[serde(default)]
+    replace_all: bool,
+}
+
+fn parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "The file, relative to the workspace."},
+            "old_string": {"type": "string", "minLength": 1, "description": "What is to go, exactly as it stands in the file."},
+            "new_string": {"type": "string", "description": "What is to stand there instead."},
+            "replace_all": {"type": "boolean", "description": "Replace it wherever it stands."},
+        },
+        "required": ["path", "old_string", "new_string"],
+        "additionalProperties": false,
+    })
+}
+
+fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo> {
+    let EditFile { path, old_string, new_string, replace_all } = arguments.parse()?;
+    if old_string == new_string {
+        return Err(arguments.invalid("old_string and new_string are the same"));
+    }
+    let workspace = Workspace::open(&context.workspace, &context.private)?;
+    let path = workspace.relative(&path)?;
+    let text = workspace.text(&path).map_err(|why| explain(&workspace, &path, &why))?;
+    let found = text.matches(&old_string).count();
+    let name = display(&path);
+    match found {
+        0 => Err(tool_error(format!(
+            "old_string does not stand in '{name}'. Read the file and give it exactly, with its \
+             blanks and line breaks."
+        ))),
+        2.. if !replace_all => Err(tool_error(format!(
+            "old_string stands in '{name}' {found} times. Give more of what is around it, or set \
+             replace_all."
+        ))),
+        _ => {
+            workspace.write(&path, &text.replace(&old_string, &new_string))?;
+            Ok(json!({"path": name, "replacements": found}))
+        }
+    }
+}

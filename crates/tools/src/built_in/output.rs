@@ -1,0 +1,126 @@
+//! What a program prints, read as it comes and told as text.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::Notify;
+use transcript::OutputStream;
+
+use crate::{ToolContext, ToolEvent};
+
+/// All output of a command is kept; one that prints more than this is stopped.
+pub(super) const MAX_OUTPUT: u64 = 16 * 1024 * 1024;
+const PIECE: usize = 8 * 1024;
+
+/// What a command has printed into all its pipes.
+#[derive(Default)]
+pub(super) struct Printed {
+    bytes: AtomicU64,
+    is_too_much: Notify,
+}
+
+impl Printed {
+    pub(super) fn is_too_much(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) > MAX_OUTPUT
+    }
+
+    /// Ends when it is.
+    pub(super) async fn too_much(&self) {
+        self.is_too_much.notified().await;
+    }
+
+    fn add(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        if self.is_too_much() {
+            self.is_too_much.notify_one();
+        }
+    }
+}
+
+/// Tells all that comes. Ends with the pipe, or when too much has come.
+pub(super) async fn tell(
+    mut pipe: impl AsyncRead + Unpin,
+    stream: OutputStream,
+    context: &ToolContext,
+    printed: &Printed,
+) {
+    let mut decoder = Decoder::default();
+    let mut offset = 0;
+    let mut piece = vec![0; PIECE];
+    loop {
+        let n = pipe.read(&mut piece).await.unwrap_or(0);
+        let delta = if n == 0 { decoder.finish() } else { decoder.feed(&piece[..n]) };
+        let length = delta.len() as u64;
+        let is_heard =
+            delta.is_empty() || context.report(ToolEvent::Output { stream, offset, delta }).await;
+        offset += length;
+        printed.add(n);
+        if n == 0 || !is_heard || printed.is_too_much() {
+            return;
+        }
+    }
+}
+
+/// Bytes to text, in pieces that may cut letters. What is no UTF-8 becomes U+FFFD.
+#[derive(Default)]
+pub(super) struct Decoder {
+    /// The beginning of a letter.
+    rest: Vec<u8>,
+}
+
+impl Decoder {
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> String {
+        self.rest.extend_from_slice(bytes);
+        let cut = match std::str::from_utf8(last_letters(&self.rest)) {
+            Err(error) if error.error_len().is_none() => {
+                last_letters(&self.rest).len() - error.valid_up_to()
+            }
+            _ => 0,
+        };
+        let rest = self.rest.split_off(self.rest.len() - cut);
+        let whole = std::mem::replace(&mut self.rest, rest);
+        String::from_utf8_lossy(&whole).into_owned()
+    }
+
+    pub(super) fn finish(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.rest)).into_owned()
+    }
+}
+
+/// From the beginning of the last letter that may be cut.
+fn last_letters(bytes: &[u8]) -> &[u8] {
+    let is_start = |byte: u8| byte & 0b1100_0000 != 0b1000_0000;
+    let near_end = bytes.len().saturating_sub(4);
+    let start = bytes[near_end..].iter().rposition(|it| is_start(*it));
+    &bytes[near_end + start.unwrap_or(0)..]
+}
+
+#[cfg(test)]
+mod tests {
+    //! Text comes out the same however its bytes were cut.
+
+    use super::Decoder;
+
+    #[test]
+    fn every_way_to_cut_gives_the_same_text() {
+        let texts: [&[u8]; 5] = [
+            "aä€😀z".as_bytes(),
+            b"\xff\xfea\xe2\x82",
+            b"\xf0\x9f\x98",
+            b"a\x80\x80\x80\x80b",
+            b"",
+        ];
+        for bytes in texts {
+            let expected = String::from_utf8_lossy(bytes);
+            for first in 0..=bytes.len() {
+                for second in first..=bytes.len() {
+                    let mut decoder = Decoder::default();
+                    let pieces = [&bytes[..first], &bytes[first..second], &bytes[second..]];
+                    let mut text: String = pieces.iter().map(|it| decoder.feed(it)).collect();
+                    text += &decoder.finish();
+                    assert_eq!(text, expected, "{bytes:?} cut at {first} and {second}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What git leaves out, read through the workspace: no file outside it is asked what to ignore.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::workspace::Workspace;
+
+/// The rules of a folder and, behind them, of those above it.
+pub(super) struct Ignored {
+    here: Gitignore,
+    above: Option<Rc<Self>>,
+}
+
+/// The second weighs more than the first.
+const FILES: [&str; 2] = [".gitignore", ".ignore"];
+
+impl Ignored {
+    /// The rules of the folders that lead to this one.
+    pub(super) fn above(workspace: &Workspace, folder: &Path) -> Option<Rc<Self>> {
+        if folder == Path::new(".") {
+            return None;
+        }
+        let mut folders: Vec<&Path> = folder.ancestors().skip(1).collect();
+        folders.reverse();
+        folders.into_iter().fold(None, |above, it| Some(Self::within(workspace, it, above)))
+    }
+
+    pub(super) fn within(
+        workspace: &Workspace,
+        folder: &Path,
+        above: Option<Rc<Self>>,
+    ) -> Rc<Self> {
+        let mut builder = GitignoreBuilder::new(folder);
+        for name in FILES {
+            let text = workspace.text(&folder.join(name)).unwrap_or_default();
+            for line in text.lines() {
+                // A line that is no pattern ignores nothing.
+                let _ = builder.add_line(None, line);
+            }
+        }
+        let here = builder.build().unwrap_or_else(|_| Gitignore::empty());
+        Rc::new(Self { here, above })
+    }
+
+    /// The rule that is nearest decides.
+    pub(super) fn has(&self, path: &Path, is_folder: bool) -> bool {
+        let matched = self.here.matched(path, is_folder);
+        if matched.is_none() {
+            return self.above.as_ref().is_some_and(|it| it.has(path, is_folder));
+        }
+        matched.is_ignore()
+    }
+}
+
+/// Patterns for paths from the workspace on.
+pub(super) fn globs(patterns: &[String]) -> Result<Gitignore, String> {
+    let mut builder = GitignoreBuilder::new("");
+    builder.allow_unclosed_class(false);
+    for pattern in patterns {
+        builder.add_line(None, pattern).map_err(|error| error.to_string())?;
+    }
+    builder.build().map_err(|error| error.to_string())
+}

@@ -1,0 +1,147 @@
+//! `shell`: runs a command in the workspace folder and tells what it prints as it comes.
+//!
+//! The workspace is where it begins, not where it ends: a command can do what the server's user can.
+//! When the call is over, for whatever reason, so is every process that it began.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use backends::ToolOutcome;
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::time::timeout;
+use transcript::{ErrorInfo, OutputStream};
+
+use super::output::{self, MAX_OUTPUT, Printed};
+use super::{Arguments, Tool, Work};
+use crate::processes::{Mark, Processes};
+use crate::{ToolContext, ToolSettings, failed, interrupted, tool_error};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "shell",
+    description: "Runs a command with sh in the workspace folder and gives what it prints and its \
+                  exit code. Nobody can type anything in. What it starts in the background ends \
+                  with it.",
+    parameters,
+    may_repeat: false,
+    work: Work::Waiting(run),
+};
+
+/// How long output may take to come in when all processes are gone.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shell {
+    command: String,
+}
+
+fn parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "command": {"type": "string", "minLength": 1, "description": "The command, as sh takes it."},
+        },
+        "required": ["command"],
+        "additionalProperties": false,
+    })
+}
+
+fn run(
+    arguments: Arguments,
+    context: ToolContext,
+    settings: Arc<ToolSettings>,
+) -> BoxFuture<'static, ToolOutcome> {
+    Box::pin(async move {
+        let child = arguments.parse().and_then(|it| start(&it, &context, &settings));
+        match child {
+            Ok(child) => follow(child, context).await,
+            Err(error) => failed(error),
+        }
+    })
+}
+
+fn start(
+    shell: &Shell,
+    context: &ToolContext,
+    settings: &ToolSettings,
+) -> Result<Child, ErrorInfo> {
+    let mark = Mark::of_call(&context.call_id);
+    let mut command = Command::new("/bin/sh");
+    command
+        // A command that begins with a dash is still a command.
+        .args(["-c", "--"])
+        .arg(&shell.command)
+        .current_dir(&context.workspace)
+        .env_clear()
+        .envs(settings.environment.iter().map(|(name, value)| (name, value)))
+        .env(mark.name, mark.value)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    command.spawn().map_err(|error| tool_error(format!("The command cannot be started: {error}.")))
+}
+
+async fn follow(mut child: Child, context: ToolContext) -> ToolOutcome {
+    let processes = Processes::of(child.id(), &Mark::of_call(&context.call_id));
+    let printed = Arc::new(Printed::default());
+    let mut telling = tokio::spawn(tell_all(
+        (child.stdout.take(), child.stderr.take()),
+        context.clone(),
+        Arc::clone(&printed),
+    ));
+    let status = tokio::select! {
+        status = child.wait() => status.ok(),
+        () = context.stopped.wait() => None,
+        () = printed.too_much() => None,
+    };
+    tokio::join!(processes.end(), async { child.wait().await.ok() });
+    // A process that nobody could find may still hold a pipe open.
+    if timeout(LAST_WORDS, &mut telling).await.is_err() {
+        telling.abort();
+    }
+    match status {
+        _ if printed.is_too_much() => failed(tool_error(format!(
+            "The command printed more than {} MiB and was stopped. Print less, or into a file.",
+            MAX_OUTPUT >> 20
+        ))),
+        Some(status) => ended(status),
+        None => failed(interrupted()),
+    }
+}
+
+async fn tell_all(
+    (stdout, stderr): (Option<ChildStdout>, Option<ChildStderr>),
+    context: ToolContext,
+    printed: Arc<Printed>,
+) {
+    let stdout = async {
+        let Some(pipe) = stdout else { return };
+        output::tell(pipe, OutputStream::Stdout, &context, &printed).await;
+    };
+    let stderr = async {
+        let Some(pipe) = stderr else { return };
+        output::tell(pipe, OutputStream::Stderr, &context, &printed).await;
+    };
+    tokio::join!(stdout, stderr);
+}
+
+fn ended(status: ExitStatus) -> ToolOutcome {
+    let (code, signal) = (status.code(), status.signal());
+    let why = match (code, signal) {
+        (Some(0), _) => None,
+        (Some(code), _) => Some(format!("The command ended with exit code {code}.")),
+        (None, Some(signal)) => Some(format!("The command was ended by signal {signal}.")),
+        (None, None) => Some("The command ended badly.".to_owned()),
+    };
+    ToolOutcome {
+        ok: why.is_none(),
+        result: json!({ "exitCode": code }),
+        error: why.map(tool_error),
+    }
+}

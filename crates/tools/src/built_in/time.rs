@@ -1,0 +1,53 @@
+//! `time`: what time it is, anywhere. The zones are compiled in, so every machine gives the same answer.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use transcript::ErrorInfo;
+
+use super::{Arguments, Tool, Work};
+use crate::{ToolContext, tool_error};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "time",
+    description: "Tells the current date and time, in UTC or in the given time zone.",
+    parameters,
+    may_repeat: false,
+    work: Work::Blocking(run),
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Time {
+    zone: Option<String>,
+}
+
+fn parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "zone": {"type": "string", "description": "IANA name, such as 'Europe/Paris'. UTC if left out."},
+        },
+        "additionalProperties": false,
+    })
+}
+
+fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo> {
+    let Time { zone } = arguments.parse()?;
+    let zone = zone.unwrap_or_else(|| "UTC".to_owned());
+    let time_zone = TimeZone::get(&zone).map_err(|_| {
+        tool_error(format!(
+            "There is no time zone '{zone}'. Use an IANA name such as 'Europe/Paris'."
+        ))
+    })?;
+    let now = Timestamp::from_millisecond(context.now.0)
+        .map_err(|_| tool_error("The server's clock shows no time that could be written."))?
+        .to_zoned(time_zone);
+    Ok(json!({
+        // The name as the database spells it, whatever the case of the question.
+        "zone": now.time_zone().iana_name().unwrap_or(&zone),
+        "time": now.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+        "text": now.strftime("%A, %-d %B %Y, %H:%M").to_string(),
+    }))
+}

@@ -1,0 +1,45 @@
+//! `write_file`: makes a file in the workspace, or replaces what is in it.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use transcript::ErrorInfo;
+
+use super::{Arguments, Tool, Work};
+use crate::ToolContext;
+use crate::workspace::{Workspace, display};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "write_file",
+    description: "Writes a text file in the workspace. What was in it is replaced; folders that are \
+                  missing are made. To change a part of a file use edit_file.",
+    parameters,
+    may_repeat: false,
+    work: Work::Blocking(run),
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WriteFile {
+    path: String,
+    text: String,
+}
+
+fn parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "The file, relative to the workspace."},
+            "text": {"type": "string", "description": "All that the file is to hold."},
+        },
+        "required": ["path", "text"],
+        "additionalProperties": false,
+    })
+}
+
+fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo> {
+    let WriteFile { path, text } = arguments.parse()?;
+    let workspace = Workspace::open(&context.workspace, &context.private)?;
+    let path = workspace.relative(&path)?;
+    let is_new = workspace.write(&path, &text)?;
+    Ok(json!({"path": display(&path), "bytes": text.len(), "created": is_new}))
+}

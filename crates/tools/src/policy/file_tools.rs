@@ -1,0 +1,124 @@
+//! Tools that write files: ours, and those of the programs. Which file a call really writes.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::Value;
+
+use super::command::is_plain_character;
+use crate::paths::real_path;
+use crate::workspace::plain;
+
+#[derive(Debug)]
+pub struct FileTool {
+    name: &'static str,
+    /// The argument that the tool takes its path from, whatever else is given.
+    path: &'static str,
+    /// All other arguments. One that is not known may do anything.
+    others: &'static [&'static str],
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ours,
+    /// Resolves a relative path where its shell stands, which nobody else knows.
+    Claude,
+    /// Resolves a relative path in the workspace.
+    Pi,
+    Codex,
+}
+
+const FILE_TOOLS: [FileTool; 9] = [
+    tool("write_file", "path", &["text"], Kind::Ours),
+    tool("edit_file", "path", &["old_string", "new_string", "replace_all"], Kind::Ours),
+    tool("Write", "file_path", &["content"], Kind::Claude),
+    tool("Edit", "file_path", &["old_string", "new_string", "replace_all"], Kind::Claude),
+    tool("MultiEdit", "file_path", &["edits"], Kind::Claude),
+    tool(
+        "NotebookEdit",
+        "notebook_path",
+        &["new_source", "cell_id", "cell_number", "cell_type", "edit_mode"],
+        Kind::Claude,
+    ),
+    tool("write", "path", &["content"], Kind::Pi),
+    tool("edit", "path", &["oldText", "newText", "edits"], Kind::Pi),
+    tool("apply_patch", "path", &["patch"], Kind::Codex),
+];
+
+const fn tool(
+    name: &'static str,
+    path: &'static str,
+    others: &'static [&'static str],
+    kind: Kind,
+) -> FileTool {
+    FileTool { name, path, others, kind }
+}
+
+impl FileTool {
+    pub fn find(name: &str, is_ours: bool) -> Option<&'static Self> {
+        FILE_TOOLS.iter().find(|it| it.name == name && (it.kind == Kind::Ours) == is_ours)
+    }
+
+    /// The path, as the agent wrote it.
+    pub fn path<'a>(&self, arguments: &'a Value) -> Option<&'a str> {
+        arguments.get(self.path)?.as_str()
+    }
+
+    /// The file that a call really writes, through links: relative to the workspace, or absolute if it lies
+    /// elsewhere. None if that is not certain.
+    pub fn target(&self, arguments: &Value, workspace: &Path) -> Option<PathBuf> {
+        let path = self.path(arguments)?;
+        let patch = || arguments.get("patch").and_then(Value::as_str);
+        let root = real_path(workspace)?;
+        let real = match self.kind {
+            // The tool refuses paths outside the workspace.
+            Kind::Ours => {
+                let path = plain(Path::new(path));
+                let inside = path.strip_prefix(workspace).unwrap_or(&path);
+                real_path(&root.join(inside)).filter(|it| it.starts_with(&root))?
+            }
+            _ if !is_unambiguous(path) => return None,
+            Kind::Claude if !Path::new(path).is_absolute() => return None,
+            Kind::Codex if !patches_only(path, patch()?) => return None,
+            Kind::Claude | Kind::Pi | Kind::Codex => real_path(&root.join(path))?,
+        };
+        Some(real.strip_prefix(&root).map(Path::to_owned).unwrap_or(real))
+    }
+
+    /// The folder of the file that a call really writes, as [`Self::target`] names it. None also if an
+    /// argument is not known.
+    pub(super) fn folder(&self, arguments: &Value, workspace: &Path) -> Option<String> {
+        let is_known = |name: &String| name == self.path || self.others.contains(&&**name);
+        if !arguments.as_object()?.keys().all(is_known) {
+            return None;
+        }
+        let target = self.target(arguments, workspace)?;
+        let folder = target.parent()?;
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        folder.to_str().map(str::to_owned)
+    }
+}
+
+/// Programs expand `~`, drop an `@`, replace blanks and resolve `..` each in its own way.
+fn is_unambiguous(path: &str) -> bool {
+    let is_plain = path.chars().all(|it| it != '\n' && is_plain_character(it));
+    let has_detour = Path::new(path).components().any(|it| it == Component::ParentDir);
+    is_plain && !has_detour && !path.is_empty() && !path.starts_with(['~', '@'])
+}
+
+/// The patch of one file begins with its name twice; another second name moves the file.
+fn patches_only(path: &str, patch: &str) -> bool {
+    const NONE: &str = "/dev/null";
+    let heads = [(path, path), (NONE, path), (path, NONE)];
+    heads.iter().any(|(old, new)| patch.starts_with(&format!("--- {old}\n+++ {new}\n")))
+}
+
+/// Where a path leads, from the workspace on: by its letters, and then by the links that are there
+/// now. One that leads out stays as it is, for the tool to refuse.
+pub(super) fn place(path: &str, workspace: &Path) -> String {
+    let path: PathBuf = plain(Path::new(path));
+    let root = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+    let real = real_path(&root.join(&path));
+    let inside = real.as_ref().and_then(|it| it.strip_prefix(&root).ok());
+    inside.unwrap_or(&path).display().to_string()
+}

@@ -1,0 +1,245 @@
+//! The server's own files, which no agent may reach: the data folder with the token, the password hash
+//! and every log.
+//!
+//! File tools refuse them. A command can be written in many ways, so one that names them, or may reach
+//! them, is always put to a person.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::iter::once;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use percent_encoding::percent_decode_str;
+
+use crate::paths::real_path;
+
+#[derive(Debug, Clone, Default)]
+pub struct PrivateFiles {
+    /// None where nothing is private, as in tests.
+    folder: Option<PathBuf>,
+    home: Option<PathBuf>,
+}
+
+/// Device and inode: the same for every name of a file.
+pub(crate) type Inode = (u64, u64);
+
+/// Whether a call can come near the private files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// It names none of them, and does not work where they are.
+    Elsewhere,
+    Possible,
+    Named,
+}
+
+/// A longer command is not searched word by word.
+const MAX_SEARCHED: usize = 16 * 1024;
+/// Nor is one with more words.
+const MAX_WORDS: usize = 1000;
+/// A longer text is no path.
+const MAX_PATH: usize = 4096;
+/// Entries of the data folder that are looked at; it has a few dozen.
+const MAX_ENTRIES: usize = 10_000;
+/// Characters from which on a shell may make anything of a word.
+const UNCERTAIN: &[char] = &['*', '?', '[', '{', '$', '`'];
+/// Characters after which another command may begin.
+const SEPARATORS: &[char] = &[';', '&', '|', '\n', '(', ')', '{', '}', '`'];
+/// Characters that end a word of a command, besides white space.
+const ENDS_OF_WORDS: &str = ";&|<>$`(){}[]*?!#~=:,@\"'\\";
+
+impl PrivateFiles {
+    pub fn new(data: &Path, home: Option<&Path>) -> Self {
+        Self { folder: Some(data.to_owned()), home: home.map(Path::to_owned) }
+    }
+
+    /// The data folder by its real path, if that is certain.
+    pub fn real_folder(&self) -> Option<String> {
+        Some(real_path(self.folder.as_ref()?)?.to_str()?.to_owned())
+    }
+
+    /// Whether the path leads to one of them, through links and hard links too, or may lead there.
+    pub fn holds(&self, path: &Path) -> bool {
+        let Some(folder) = &self.folder else { return false };
+        let (Some(real), Some(folder)) = (real_path(path), real_path(folder)) else { return true };
+        let is_inside = real.starts_with(folder);
+        let has_other_names = |it: &Metadata| it.is_file() && it.nlink() > 1;
+        let linked = path.metadata().ok().filter(has_other_names);
+        is_inside || linked.is_some_and(|it| self.inodes().contains(&(it.dev(), it.ino())))
+    }
+
+    /// The data folder and all that is in it now.
+    pub fn inodes(&self) -> HashSet<Inode> {
+        let mut found = HashSet::new();
+        let mut waiting: Vec<PathBuf> = self.folder.iter().cloned().collect();
+        while let Some(path) = waiting.pop() {
+            let Ok(metadata) = path.metadata() else { continue };
+            let is_new = found.insert((metadata.dev(), metadata.ino()));
+            if !metadata.is_dir() || !is_new {
+                continue;
+            }
+            let entries = path.read_dir().into_iter().flatten().flatten();
+            waiting.extend(entries.take(MAX_ENTRIES).map(|it| it.path()));
+        }
+        found
+    }
+
+    /// Whether the private files lie in this folder or around it.
+    pub fn is_near(&self, workspace: &Path) -> bool {
+        let Some(folder) = &self.folder else { return false };
+        match (real_path(folder), real_path(workspace)) {
+            (Some(folder), Some(workspace)) => {
+                folder.starts_with(&workspace) || workspace.starts_with(folder)
+            }
+            _ => true,
+        }
+    }
+
+    /// How near a command comes that begins in this folder.
+    pub fn reach_of_command(&self, command: &str, folder: &Path) -> Reach {
+        // `da"ta"` is the word `data` to a shell.
+        let unquoted: String = command.chars().filter(|it| !"\"'\\".contains(*it)).collect();
+        let texts = [command, &unquoted].map(|it| self.with_home(it));
+        if texts.iter().any(|it| self.is_named_in(it)) {
+            return Reach::Named;
+        }
+        if command.len() > MAX_SEARCHED {
+            return Reach::Possible;
+        }
+        let words: HashSet<&str> = texts.iter().flat_map(|it| words(it)).collect();
+        if words.len() > MAX_WORDS {
+            return Reach::Possible;
+        }
+        let home = self.home.as_ref().filter(|_| goes_home(&unquoted));
+        let homes = home.map(|it| self.reach_of_path(it));
+        let reaches = words.iter().map(|it| self.reach_of_word(it, folder)).chain(homes);
+        reaches.max().unwrap_or(Reach::Elsewhere)
+    }
+
+    /// How near a word of a command comes. One that the shell completes can become any path in the folder in
+    /// which its first uncertain character stands.
+    fn reach_of_word(&self, word: &str, folder: &Path) -> Reach {
+        let Some(at) = word.find(UNCERTAIN) else { return self.reach_of_path(&folder.join(word)) };
+        let known = word[..at].rfind('/').map_or("", |it| &word[..=it]);
+        self.reach_of_path(&folder.join(known)).min(Reach::Possible)
+    }
+
+    /// The text with the home folder in place of `~`, `$HOME` and `${HOME}`.
+    fn with_home(&self, text: &str) -> String {
+        let Some(home) = self.home.as_ref().and_then(|it| it.to_str()) else {
+            return text.to_owned();
+        };
+        let user = Path::new(home).file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let mut text = text.replace("${HOME}", home).replace("$HOME", home);
+        for tilde in ["~".to_owned(), format!("~{user}")] {
+            text = text.replace(&format!("{tilde}/"), &format!("{home}/"));
+            let is_tilde = |it: &str| it == tilde || it.ends_with(&format!("={tilde}"));
+            if text.split_whitespace().any(|it| is_tilde(it.trim_end_matches(SEPARATORS))) {
+                text.push_str(&format!(" {home}"));
+            }
+        }
+        text
+    }
+
+    /// A folder around the private files may be searched or copied with all that is in it.
+    fn reach_of_path(&self, path: &Path) -> Reach {
+        let Some(folder) = &self.folder else { return Reach::Elsewhere };
+        let is_around = || match (real_path(path), real_path(folder)) {
+            (Some(path), Some(folder)) => folder.starts_with(path),
+            _ => true,
+        };
+        match self.holds(path) {
+            true => Reach::Named,
+            false if is_around() => Reach::Possible,
+            false => Reach::Elsewhere,
+        }
+    }
+
+    /// How near another argument comes, which may be a path or have one in it.
+    pub fn reach_of_text(&self, text: &str, folder: &Path) -> Reach {
+        if self.is_named_in(&self.with_home(text)) {
+            return Reach::Named;
+        }
+        let paths = self.paths_of(text).into_iter().filter(|it| !it.contains('\0'));
+        let reaches = paths.map(|it| self.reach_of_path(&folder.join(it)));
+        reaches.max().unwrap_or(Reach::Elsewhere)
+    }
+
+    /// The paths that a program may take a text for: as it is, without an `@` before it, with usual spaces,
+    /// from the home folder on, or as an address of a file.
+    fn paths_of(&self, text: &str) -> Vec<String> {
+        if text.is_empty() || text.len() > MAX_PATH {
+            return Vec::new();
+        }
+        let bare = text.strip_prefix('@').unwrap_or(text);
+        let spaced: String =
+            bare.chars().map(|it| if it.is_whitespace() { ' ' } else { it }).collect();
+        let in_home = spaced.strip_prefix('~').zip(self.home.as_ref());
+        let in_home = in_home.map(|(rest, home)| format!("{}{rest}", home.display()));
+        let address = text.strip_prefix("file://").and_then(|it| it.find('/').map(|at| &it[at..]));
+        let address = address.map(|it| percent_decode_str(it).decode_utf8_lossy().into_owned());
+        let paths = [Some(text.to_owned()), Some(bare.to_owned()), Some(spaced), in_home, address];
+        paths.into_iter().flatten().collect()
+    }
+
+    fn is_named_in(&self, text: &str) -> bool {
+        self.names().iter().any(|it| has_path(text, it))
+    }
+
+    /// The ways to write the folder: as configured, as it really is, and from the home folder on, which
+    /// is also how `~` and `$HOME` go on.
+    fn names(&self) -> Vec<String> {
+        let Some(folder) = &self.folder else { return Vec::new() };
+        let both = |it: &PathBuf| [Some(it.clone()), real_path(it)].into_iter().flatten();
+        let mut names: Vec<PathBuf> = both(folder).collect();
+        for home in self.home.iter().flat_map(both) {
+            let in_home: Vec<PathBuf> = names
+                .iter()
+                .filter_map(|it| it.strip_prefix(&home).ok())
+                .map(Path::to_owned)
+                .collect();
+            // A single word says too little.
+            names.extend(in_home.into_iter().filter(|it| it.components().count() > 1));
+        }
+        names.iter().filter_map(|it| it.to_str().map(str::to_owned)).collect()
+    }
+}
+
+/// The texts in a command that may be paths: between blanks, between characters that end words in a shell,
+/// and from each of those characters to the next blank, for names in which they are letters.
+fn words(command: &str) -> impl Iterator<Item = &str> {
+    let is_blank = |it: char| it.is_whitespace() || it.is_control();
+    let is_end = move |it: char| is_blank(it) || ENDS_OF_WORDS.contains(it);
+    let tails = command.split(is_blank).flat_map(move |word| {
+        let ends = word.char_indices().filter(move |(_, it)| ENDS_OF_WORDS.contains(*it));
+        let starts = once(0).chain(ends.map(|(at, it)| at + it.len_utf8()));
+        starts.map(move |it| &word[it..])
+    });
+    tails.chain(command.split(is_end)).filter(|it| !it.is_empty())
+}
+
+/// Whether a part of the command is a bare `cd`, which leads to the home folder.
+fn goes_home(command: &str) -> bool {
+    command.split(SEPARATORS).any(|it| {
+        let mut words = it.split_whitespace();
+        words.next() == Some("cd") && words.all(|it| it.starts_with('-'))
+    })
+}
+
+/// Whether the path stands in the text, and not only as a part of a longer name. Before an absolute path
+/// anything may stand, as in `-C/srv/data`.
+fn has_path(text: &str, path: &str) -> bool {
+    let is_absolute = path.starts_with('/');
+    let is_of_name = |it: char| it.is_alphanumeric() || "_-.".contains(it);
+    text.match_indices(path).any(|(at, found)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + found.len()..].chars().next();
+        let goes_on_before = !is_absolute && before.is_some_and(is_of_name);
+        let goes_on_after = after.is_some_and(|it| it.is_alphanumeric() || "_-".contains(it));
+        !goes_on_before && !goes_on_after
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! The tools that are known, and how a call of one is prepared and run.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backends::ToolOutcome;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use transcript::{ErrorCode, ErrorInfo};
+
+use crate::arguments::{Arguments, Schema};
+use crate::built_in::{BUILT_IN, FOR_PROGRAMS, Tool, Work};
+use crate::mcp::{McpServers, McpTool};
+use crate::{Stopped, ToolContext, ToolEvent, Web, failed, interrupted};
+
+/// How long a call that was stopped may take to clean up.
+const CLEAN_UP: Duration = Duration::from_secs(5);
+/// Pause before the second attempt; later ones take a multiple of it.
+const BACKOFF: Duration = Duration::from_millis(500);
+
+/// A tool as it is described to a model.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ToolSpec {
+    /// Name by which a model calls it.
+    pub name: Cow<'static, str>,
+    /// What it does and when to use it.
+    pub description: Cow<'static, str>,
+    /// JSON schema of the arguments.
+    pub parameters: Value,
+}
+
+/// Settings that apply to all tools.
+#[derive(Debug)]
+pub struct ToolSettings {
+    /// How long a built-in tool may take.
+    pub time_limit: Duration,
+    /// Rate limit: calls of one session in a minute; zero is no limit.
+    pub per_minute: usize,
+    /// How often a failure that may pass is tried again.
+    pub retries: u32,
+    /// How `http_get` reaches the internet.
+    pub web: Web,
+    /// Environment of commands.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl ToolSettings {
+    /// Returns settings that reach the public internet only and find programs in the usual folders.
+    pub fn for_tests() -> Self {
+        Self {
+            time_limit: Duration::from_secs(60),
+            per_minute: 0,
+            retries: 2,
+            web: Web::public(),
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        }
+    }
+}
+
+/// All tools: built in, or of MCP servers.
+pub struct Tools {
+    built_in: Vec<BuiltIn>,
+    mcp: McpServers,
+    settings: Arc<ToolSettings>,
+}
+
+struct BuiltIn {
+    tool: Tool,
+    schema: Arc<Schema>,
+}
+
+/// A tool with arguments that match its schema.
+enum PreparedCall {
+    BuiltIn(Tool, Arguments),
+    Mcp(Arc<McpTool>, Arguments),
+}
+
+impl Tools {
+    /// Makes the registry of the built-in tools and the tools of these servers.
+    pub fn new(settings: ToolSettings, mcp: McpServers) -> Self {
+        Self::with(&BUILT_IN, settings, mcp)
+    }
+
+    /// Makes a registry without MCP servers.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn built_in(settings: ToolSettings) -> Self {
+        Self::new(settings, McpServers::default())
+    }
+
+    pub(crate) fn with(tools: &[Tool], settings: ToolSettings, mcp: McpServers) -> Self {
+        let built_in = |it: &Tool| BuiltIn { tool: *it, schema: Schema::new((it.parameters)()) };
+        Self { built_in: tools.iter().map(built_in).collect(), mcp, settings: Arc::new(settings) }
+    }
+
+    /// Names of the built-in tools.
+    pub fn names() -> Vec<&'static str> {
+        BUILT_IN.iter().map(|it| it.name).collect()
+    }
+
+    /// The MCP servers whose tools are among these.
+    pub fn mcp(&self) -> &McpServers {
+        &self.mcp
+    }
+
+    /// Settings that apply to all tools.
+    pub fn settings(&self) -> &ToolSettings {
+        &self.settings
+    }
+
+    /// Describes every tool that is known now.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        let of_servers = self.mcp.tools().into_iter().map(|it| ToolSpec {
+            name: it.name.clone().into(),
+            description: it.description.clone().into(),
+            parameters: it.schema.parameters().clone(),
+        });
+        self.built_in.iter().map(BuiltIn::spec).chain(of_servers).collect()
+    }
+
+    /// Describes the tools that program agents are offered.
+    pub fn for_programs(&self) -> impl Iterator<Item = ToolSpec> {
+        self.built_in.iter().filter(|it| FOR_PROGRAMS.contains(&it.tool.name)).map(BuiltIn::spec)
+    }
+
+    /// Whether a tool of this name is known now.
+    pub fn has(&self, name: &str) -> bool {
+        self.built_in.iter().any(|it| it.tool.name == name) || self.mcp.find(name).is_some()
+    }
+
+    /// Returns why a call could not run even if it were approved. A tool that an MCP server may still
+    /// offer counts as possible: its call must be judged by the policy.
+    pub fn why_impossible(&self, name: &str, arguments: &str) -> Option<ErrorInfo> {
+        self.prepare(name, arguments).err().filter(|_| !self.mcp.may_bring(name))
+    }
+
+    /// Runs a call to its one outcome, with retries where the tool allows them.
+    pub async fn run(&self, name: &str, arguments: &str, context: ToolContext) -> ToolOutcome {
+        tokio::select! {
+            biased;
+            () = context.stopped.wait() => return failed(interrupted()),
+            () = self.mcp.discover(name) => (),
+        }
+        let prepared = match self.prepare(name, arguments) {
+            Ok(prepared) => prepared,
+            Err(error) => return failed(error),
+        };
+        let max_attempts = if prepared.may_repeat() { self.settings.retries + 1 } else { 1 };
+        let mut attempt = 1;
+        loop {
+            let outcome = self.attempt(&prepared, &context).await;
+            let error = outcome.error.clone().filter(may_pass);
+            let Some(error) = error.filter(|_| attempt < max_attempts) else { return outcome };
+            attempt += 1;
+            context.report(ToolEvent::Retry { attempt, max_attempts, error }).await;
+            tokio::select! {
+                () = sleep(BACKOFF * attempt) => (),
+                () = context.stopped.wait() => return failed(interrupted()),
+            }
+        }
+    }
+
+    /// Runs one attempt. When a stop or the timeout ends it early, the tool is told and gets time to
+    /// clean up.
+    async fn attempt(&self, prepared: &PreparedCall, context: &ToolContext) -> ToolOutcome {
+        let (stop, stopped) = watch::channel(false);
+        let inner = ToolContext { stopped: Stopped(stopped), ..context.clone() };
+        let limit = prepared.time_limit(&self.settings);
+        let mut work = pin!(prepared.start(inner, Arc::clone(&self.settings)));
+        let why = tokio::select! {
+            // A call that is stopped already does not begin.
+            biased;
+            () = context.stopped.wait() => interrupted(),
+            outcome = &mut work => return outcome,
+            () = sleep(limit) => timed_out(limit),
+        };
+        let _ = stop.send(true);
+        let _ = timeout(CLEAN_UP, work).await;
+        failed(why)
+    }
+
+    fn prepare(&self, name: &str, arguments: &str) -> Result<PreparedCall, ErrorInfo> {
+        if let Some(BuiltIn { tool, schema }) = self.built_in.iter().find(|it| it.tool.name == name)
+        {
+            return Ok(PreparedCall::BuiltIn(*tool, Arguments::read(name, schema, arguments)?));
+        }
+        let tool = self.mcp.find(name).ok_or_else(|| self.not_found(name))?;
+        let arguments = Arguments::read(name, &tool.schema, arguments)?;
+        Ok(PreparedCall::Mcp(tool, arguments))
+    }
+
+    fn not_found(&self, name: &str) -> ErrorInfo {
+        self.mcp.why_missing(name).unwrap_or_else(|| {
+            let names: Vec<_> = self.specs().into_iter().map(|it| it.name).collect();
+            let message = format!("There is no tool '{name}'. There are: {}.", names.join(", "));
+            ErrorInfo::new(ErrorCode::ToolNotFound, message)
+        })
+    }
+}
+
+impl BuiltIn {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.tool.name.into(),
+            description: self.tool.description.into(),
+            parameters: self.schema.parameters().clone(),
+        }
+    }
+}
+
+impl PreparedCall {
+    /// Whether the call may be repeated. A failed call of an MCP server may have had effects.
+    fn may_repeat(&self) -> bool {
+        match self {
+            Self::BuiltIn(tool, _) => tool.may_repeat,
+            Self::Mcp(..) => false,
+        }
+    }
+
+    fn time_limit(&self, settings: &ToolSettings) -> Duration {
+        match self {
+            Self::BuiltIn(Tool { work: Work::WaitingForOthers(_), .. }, _) => Duration::MAX,
+            Self::BuiltIn(..) => settings.time_limit,
+            Self::Mcp(tool, _) => tool.time_limit(),
+        }
+    }
+
+    async fn start(&self, context: ToolContext, settings: Arc<ToolSettings>) -> ToolOutcome {
+        match self {
+            Self::BuiltIn(tool, arguments) => {
+                tool.start(arguments.clone(), context, settings).await
+            }
+            Self::Mcp(tool, arguments) => tool.call(arguments.fields(), &context).await,
+        }
+    }
+}
+
+fn timed_out(limit: Duration) -> ErrorInfo {
+    let message = format!(
+        "The tool did not finish within {} seconds and was stopped. Ask for less at a time.",
+        limit.as_secs()
+    );
+    ErrorInfo::new(ErrorCode::ToolTimeout, message)
+}
+
+/// Whether another attempt may succeed. An error that the tool itself reported would come again.
+fn may_pass(error: &ErrorInfo) -> bool {
+    matches!(error.code, ErrorCode::ToolFailed | ErrorCode::ToolTimeout)
+}

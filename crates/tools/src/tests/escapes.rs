@@ -1,0 +1,145 @@
+//! Ways out of the workspace, all of them closed; and links inside it, which work.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::bench::Bench;
+use crate::workspace::Workspace;
+
+/// Paths that lead to the secret beside the workspace, or to its folder.
+fn bench_with_ways_out() -> (Bench, Vec<String>) {
+    let bench = Bench::with(&[("inside/a.txt", "inside\n")]);
+    let outside = bench.outside();
+    bench.link("file_link", outside.join("secret.txt"));
+    bench.link("folder_link", &outside);
+    bench.link("relative_link", "../outside");
+    bench.link("inside/deep_link", "../../outside/secret.txt");
+    bench.link("link_to_link", "folder_link");
+    bench.link("root_link", "/");
+    let ways = [
+        "..",
+        "../outside",
+        "../outside/secret.txt",
+        "inside/../../outside/secret.txt",
+        "file_link",
+        "folder_link",
+        "folder_link/secret.txt",
+        "relative_link/secret.txt",
+        "inside/deep_link",
+        "link_to_link/secret.txt",
+        "root_link/etc/passwd",
+        "/etc/passwd",
+        "/",
+    ];
+    let mut ways: Vec<String> = ways.map(str::to_owned).to_vec();
+    ways.push(outside.join("secret.txt").display().to_string());
+    ways.push(format!("{}/../outside/secret.txt", bench.context.workspace.display()));
+    (bench, ways)
+}
+
+#[tokio::test]
+async fn no_tool_leaves_the_workspace() {
+    let (bench, ways) = bench_with_ways_out();
+    for way in ways {
+        for tool in ["read_file", "list_files", "search_files"] {
+            let arguments = match tool {
+                "search_files" => json!({"query": "secret", "path": way}),
+                _ => json!({ "path": way }),
+            };
+            let message = bench.refusal(tool, &arguments.to_string()).await;
+            assert!(message.contains("is outside the workspace folder"), "{tool} {way}: {message}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_search_does_not_follow_links() {
+    let (bench, _) = bench_with_ways_out();
+    bench.link("inside/loop", "..");
+    bench.link("self", "self");
+    let result = bench.ok("search_files", r#"{"query": "s"}"#).await;
+    assert_eq!(result["matches"], json!([{"path": "inside/a.txt", "line": 1, "text": "inside"}]));
+    assert_eq!(result["files"], 1);
+}
+
+#[tokio::test]
+async fn a_listing_names_links_and_nothing_behind_them() {
+    let (bench, _) = bench_with_ways_out();
+    let entries = bench.ok("list_files", "{}").await["entries"].clone();
+    assert!(entries.as_array().unwrap().contains(&json!({"name": "file_link", "kind": "link"})));
+}
+
+/// A folder turns into a link out and back again, as fast as it can, while we read through it.
+#[test]
+fn a_race_does_not_help() {
+    let bench = Bench::with(&[("real/secret.txt", "harmless")]);
+    bench.link("way_out", bench.outside());
+    let workspace = Workspace::open(&bench.context.workspace, &bench.context.private).unwrap();
+    let mut texts = HashSet::new();
+    bench.while_swapping("x", ["real", "way_out"], || {
+        let read = || workspace.text(Path::new("x/secret.txt")).ok();
+        texts.extend((0..5_000).filter_map(|_| read()));
+    });
+    assert!(texts.iter().all(|it| it == "harmless"), "{texts:?}");
+}
+
+#[tokio::test]
+async fn links_within_the_workspace_work() {
+    let bench = Bench::with(&[("real/a.txt", "text")]);
+    bench.link("file", "real/a.txt");
+    bench.link("folder", "real");
+    bench.link("real/back", "../real/a.txt");
+    for path in ["file", "folder/a.txt", "real/back"] {
+        let result = bench.ok("read_file", &json!({ "path": path }).to_string()).await;
+        assert_eq!(result["text"], "text");
+    }
+    assert_eq!(bench.ok("list_files", r#"{"path": "folder"}"#).await["total"], 2);
+    let found = bench.ok("search_files", r#"{"query": "text", "path": "folder"}"#).await;
+    assert_eq!(found["matches"][0]["path"], "folder/a.txt");
+}
+
+/// What is opened is what was judged, and that goes by letters.
+#[tokio::test]
+async fn a_way_back_from_a_link_goes_by_its_letters() {
+    let bench =
+        Bench::with(&[("a.txt", "beside the link"), ("d/e/f/x", ""), ("d/e/a.txt", "behind it")]);
+    bench.link("link", "d/e/f");
+    let result = bench.ok("read_file", r#"{"path": "link/../a.txt"}"#).await;
+    assert_eq!((&result["path"], &result["text"]), (&json!("a.txt"), &json!("beside the link")));
+    bench.ok("write_file", r#"{"path": "link/../new.txt", "text": ""}"#).await;
+    assert!(bench.path("new.txt").exists() && !bench.path("d/e/new.txt").exists());
+}
+
+#[tokio::test]
+async fn a_workspace_behind_a_link_knows_both_its_names() {
+    let mut bench = Bench::with(&[("a.txt", "text")]);
+    let real = bench.path("a.txt");
+    let alias = bench.outside().join("alias");
+    std::os::unix::fs::symlink(&bench.context.workspace, &alias).unwrap();
+    bench.context.workspace = alias.clone();
+    for path in [real, alias.join("a.txt")] {
+        let result = bench.ok("read_file", &json!({ "path": path }).to_string()).await;
+        assert_eq!(result["path"], "a.txt");
+    }
+}
+
+#[tokio::test]
+async fn a_link_that_leads_to_itself_is_an_error() {
+    let bench = Bench::new();
+    bench.link("self", "self");
+    let message = bench.refusal("read_file", r#"{"path": "self"}"#).await;
+    assert!(message.starts_with("'self' cannot be opened: "), "{message}");
+}
+
+#[tokio::test]
+async fn a_pipe_does_not_hold_us_up() {
+    let bench = Bench::new();
+    let made = std::process::Command::new("mkfifo").arg(bench.path("pipe")).status();
+    if made.is_ok_and(|it| it.success()) {
+        let message = bench.refusal("read_file", r#"{"path": "pipe"}"#).await;
+        assert!(message.contains("is not a file"), "{message}");
+        assert_eq!(bench.ok("search_files", r#"{"query": "x"}"#).await["files"], 0);
+    }
+}

@@ -1,0 +1,96 @@
+//! What a call that writes a file would write over, for whoever is asked about it.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde_json::Value;
+use transcript::WriteTarget;
+
+use crate::PrivateFiles;
+use crate::policy::FileTool;
+use crate::workspace::{Workspace, plain};
+
+/// Our own tool, and what programs call theirs.
+const WRITERS: [&str; 3] = ["write_file", "Write", "write"];
+/// A longer file is only named: its text goes into the log, and before the eyes of a person.
+const MAX_SHOWN: u64 = 64 * 1024;
+
+/// Returns the file that the call would really write, through links. None if the call writes no file, or it
+/// is not certain which.
+///
+/// A call that edits a file shows what it replaces by itself: for it the file is returned only if it is another
+/// one than the path says.
+pub fn write_target(
+    tool: &str,
+    arguments: &str,
+    workspace: &Path,
+    private: &PrivateFiles,
+) -> Option<WriteTarget> {
+    let arguments: Value = serde_json::from_str(arguments).ok()?;
+    let file_tool = FileTool::find(tool, true).or_else(|| FileTool::find(tool, false))?;
+    let target = file_tool.target(&arguments, workspace)?;
+    let (whole, is_inside) = (workspace.join(&target), target.is_relative());
+    let is_writer = WRITERS.contains(&tool);
+    let given = workspace.join(file_tool.path(&arguments)?);
+    if private.holds(&whole) || !is_writer && plain(&given) == whole {
+        return None;
+    }
+    let size = match whole.metadata() {
+        Ok(metadata) if metadata.is_file() => Some(metadata.len()),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        _ => return None,
+    };
+    let is_shown = is_writer && is_inside && size.is_some_and(|it| it <= MAX_SHOWN);
+    let folder = Workspace::open(workspace, private).ok().filter(|_| is_shown);
+    let text = folder.and_then(|it| it.text(&target).ok());
+    Some(WriteTarget { path: whole.display().to_string(), size, text })
+}
+
+#[cfg(test)]
+mod tests {
+    //! A person is shown the file that is really written.
+
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn links_are_followed() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let (workspace, outside) = (home.join("ws"), home.join(".bashrc"));
+        fs::create_dir(&workspace).unwrap();
+        fs::write(&outside, "secret").unwrap();
+        fs::write(workspace.join("Makefile"), "all:").unwrap();
+        symlink("../.bashrc", workspace.join("out")).unwrap();
+        symlink("Makefile", workspace.join("in")).unwrap();
+        symlink("../new", workspace.join("dangling")).unwrap();
+        symlink("loop", workspace.join("loop")).unwrap();
+        let target = |tool: &str, key: &str, path: &str| {
+            let arguments = json!({ key: workspace.join(path), "content": "" }).to_string();
+            write_target(tool, &arguments, &workspace, &PrivateFiles::default())
+        };
+        let found = |path: &Path, size, text: Option<&str>| {
+            let text = text.map(str::to_owned);
+            Some(WriteTarget { path: path.display().to_string(), size, text })
+        };
+        for (tool, key) in [("Write", "file_path"), ("write", "path")] {
+            let makefile = workspace.join("Makefile");
+            assert_eq!(target(tool, key, "in"), found(&makefile, Some(4), Some("all:")));
+            assert_eq!(target(tool, key, "out"), found(&outside, Some(6), None));
+            assert_eq!(target(tool, key, "dangling"), found(&home.join("new"), None, None));
+            assert_eq!(target(tool, key, "a/b"), found(&workspace.join("a/b"), None, None));
+            assert_eq!(target(tool, key, "loop"), None);
+        }
+        for (tool, key) in [("Edit", "file_path"), ("edit", "path")] {
+            assert_eq!(target(tool, key, "out"), found(&outside, Some(6), None));
+            assert_eq!(target(tool, key, "Makefile"), None, "the path says it");
+        }
+        assert_eq!(target("write_file", "path", "out"), None, "the tool refuses it");
+        let makefile = workspace.join("Makefile");
+        assert_eq!(target("write_file", "path", "in"), found(&makefile, Some(4), Some("all:")));
+    }
+}
