@@ -95,12 +95,15 @@ class Typist {
     this.last = key;
   }
 
+  /** The page says whether it edits: the pencil may have been drawn again between focus and Enter. */
+  edits() {
+    return this.page.locator("#editing").isVisible();
+  }
+
   async text() {
     const isOpen = await this.page.locator("#renaming").evaluate((it) => /** @type {any} */ (it).open);
     if (isOpen) return this.page.getByRole("textbox", { name: "Title" }).inputValue();
-    // The pencil may have been drawn again between focus and Enter: the page says whether it edits.
-    const isEditing = await this.page.locator("#editing").isVisible();
-    const draft = isEditing ? await this.page.evaluate((key) => localStorage.getItem(key), `draft:${sessionOf(this.page)}`) : "";
+    const draft = (await this.edits()) ? await this.page.evaluate((key) => localStorage.getItem(key), `draft:${sessionOf(this.page)}`) : "";
     return `${draft}${await field(this.page).inputValue()}`;
   }
 }
@@ -146,7 +149,7 @@ async function typeAtQuestion(callboard, page, session, text, chance, about) {
   const sent = events.filter((/** @type {any} */ it) => it.type === "message_queued" && it.clientId);
   const kept = sent.map(({ text }) => text).join("") + (await typist.text());
   assert.equal(letters(kept), letters(typed), when);
-  if (typist.isEditing) await page.locator("[data-action=stop-editing]").click();
+  if (await typist.edits()) await page.locator("[data-action=stop-editing]").click();
   await callboard.api(`sessions/${session}/queue`, { method: "DELETE" });
   return { call: events.find(({ type }) => type === "tool_approval_requested").callId, since };
 }
