@@ -35,7 +35,7 @@ impl Opencode {
         let url =
             lines.find_map(|line| Some(line.split_once("listening on ")?.1.trim().to_owned()));
         let base = url.context("opencode did not start")?;
-        Ok(Self { process, base, http: reqwest::Client::new(), _folder: folder })
+        Ok(Self { process, base, http: tools::http_client(), _folder: folder })
     }
 
     pub async fn create_session(&self) -> anyhow::Result<String> {

@@ -50,7 +50,7 @@ impl Server {
         let started_in = began.elapsed();
         let url = ready.trim().strip_prefix("callboard listening on ").context("not ready")?;
         let base = url.split("/?token=").next().unwrap_or_default().to_owned();
-        Ok(Self { process, base, started_in, http: reqwest::Client::new(), _folder: folder })
+        Ok(Self { process, base, started_in, http: tools::http_client(), _folder: folder })
     }
 
     pub fn address(&self) -> &str {

@@ -24,7 +24,7 @@ pub(crate) async fn run(file: &Path, config: Config) -> anyhow::Result<()> {
 
 async fn by_server(server: &ServerFile, file: &Path) -> anyhow::Result<u64> {
     let ServerFile { address, token } = server;
-    let request = reqwest::Client::new().post(format!("{address}/api/backup")).bearer_auth(token);
+    let request = tools::http_client().post(format!("{address}/api/backup")).bearer_auth(token);
     let answer = request.json(&json!({ "file": file })).send().await;
     let answer = answer.with_context(|| format!("asking the server at {address}"))?;
     let is_done = answer.status().is_success();

@@ -240,7 +240,7 @@ async fn head_at_server(server: &ServerFile, session: &SessionId) -> anyhow::Res
 async fn ask(server: &ServerFile, path: &str) -> anyhow::Result<Option<String>> {
     let ServerFile { address, token } = server;
     let answer =
-        reqwest::Client::new().get(format!("{address}{path}")).bearer_auth(token).send().await;
+        tools::http_client().get(format!("{address}{path}")).bearer_auth(token).send().await;
     let answer = answer.with_context(|| format!("asking the server at {address}"))?;
     if answer.status() == reqwest::StatusCode::NOT_FOUND {
         return Ok(None);

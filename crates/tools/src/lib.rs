@@ -8,6 +8,7 @@
 mod arguments;
 mod built_in;
 mod context;
+mod http_client;
 pub mod mcp;
 mod paths;
 mod peers;
@@ -29,6 +30,7 @@ use transcript::{ErrorCode, ErrorInfo};
 
 pub use arguments::without_advice;
 pub use context::{Stopped, ToolContext, ToolEvent, ToolUpdate};
+pub use http_client::{http_client, http_client_builder};
 pub use peers::{Peer, PeerMessage, PeerReply, Peers, SessionChoice, SessionRule};
 pub use private_files::PrivateFiles;
 pub use registry::{ToolSettings, ToolSpec, Tools};

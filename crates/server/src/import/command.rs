@@ -213,7 +213,7 @@ async fn post(server: &ServerFile, query: &[(&str, &str)], body: String) -> anyh
     let address = &server.address;
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
     let url = format!("{address}/api/sessions/import?{query}");
-    let request = reqwest::Client::new().post(url).bearer_auth(&server.token);
+    let request = tools::http_client().post(url).bearer_auth(&server.token);
     let answer = request.body(body).send().await;
     let answer = answer.with_context(|| format!("asking the server at {address}"))?;
     let is_done = answer.status().is_success();

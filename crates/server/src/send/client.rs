@@ -154,7 +154,7 @@ async fn connect(
 /// With a body it is a POST.
 async fn call(server: &ServerFile, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
     let ServerFile { address, token } = server;
-    let (client, url) = (reqwest::Client::new(), format!("{address}{path}"));
+    let (client, url) = (tools::http_client(), format!("{address}{path}"));
     let request = match body {
         Some(body) => client.post(url).json(&body),
         None => client.get(url),

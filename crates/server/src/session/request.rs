@@ -38,7 +38,7 @@ impl HttpClient {
 /// Redirects are not followed: what is sent holds keys, which are meant for one host alone.
 fn make_client() -> reqwest::Result<Client> {
     let agent = concat!("callboard/", env!("CARGO_PKG_VERSION"));
-    let client = Client::builder().user_agent(agent).connect_timeout(CONNECT);
+    let client = tools::http_client_builder().user_agent(agent).connect_timeout(CONNECT);
     client.redirect(redirect::Policy::none()).build()
 }
 

@@ -218,7 +218,7 @@ async fn everything_but_healthz_and_assets_needs_the_token() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
-    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
+    let client = tools::http_client_builder().redirect(reqwest::redirect::Policy::none()).build();
     let client = client.unwrap();
     let url = |path: &str| format!("{}{path}", server.base);
     for path in ["/", "/s/x", "/assets", "/api/agents", "/api/sessions", "/ws", "/nothing"] {

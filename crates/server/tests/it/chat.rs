@@ -371,13 +371,13 @@ async fn refusals_at_the_door_are_plain_text_too() {
     let server = home.start();
     let address = |path: &str| format!("{}{path}", server.base);
     for path in ["/api/chat", "/api/chat/v4", "/api/chat/c/stream", "/api/agui/demo", "/api/agui"] {
-        let refused = reqwest::Client::new().post(address(path)).send().await.unwrap();
+        let refused = tools::http_client().post(address(path)).send().await.unwrap();
         assert_eq!(refused.status(), StatusCode::UNAUTHORIZED, "{path}");
         assert_eq!(refused.headers()["content-type"], "text/plain; charset=utf-8", "{path}");
         let why = refused.text().await.unwrap();
         assert!(!why.is_empty() && !why.starts_with('{'), "{why}");
     }
-    let other = reqwest::Client::new().post(address("/api/chats")).send().await.unwrap();
+    let other = tools::http_client().post(address("/api/chats")).send().await.unwrap();
     assert_eq!(other.headers()["content-type"], "application/json");
 }
 

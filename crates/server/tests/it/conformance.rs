@@ -103,7 +103,7 @@ async fn every_answer_is_as_the_document_says() {
     assert!(ok, "{stderr}");
     let server = home.start();
     let redirect = reqwest::redirect::Policy::none();
-    let client = reqwest::Client::builder().redirect(redirect).build().unwrap();
+    let client = tools::http_client_builder().redirect(redirect).build().unwrap();
     let mut caller = Caller { server: &server, document: Document::of(&server).await, client };
     caller.document.worded = Some(Worded::read(include_str!("conformance/worded.txt")));
 

@@ -53,7 +53,7 @@ async fn status_of(server: &Server, start: &str, headers: &[(&str, &str)]) -> u1
 
 /// A client that neither follows nor keeps anything by itself.
 pub(crate) fn plain() -> reqwest::Client {
-    reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap()
+    tools::http_client_builder().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
 
 pub(crate) async fn cookie_by_token(server: &Server) -> String {
@@ -316,7 +316,7 @@ async fn what_is_too_large_or_too_slow_is_refused() {
 async fn an_address_that_is_not_there_is_refused_as_it_was_asked_for() {
     let home = Home::instant();
     let server = home.start();
-    let client = reqwest::Client::new();
+    let client = tools::http_client();
     for (path, words) in [
         ("/nonsense", "There is nothing here"),
         ("/s/nope", "There is no such session"),

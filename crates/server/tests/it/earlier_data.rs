@@ -25,7 +25,7 @@ fn sessions(folder: &Path) -> Vec<String> {
 }
 
 async fn text(server: &Server, path: &str) -> String {
-    let request = reqwest::Client::new().get(format!("{}{path}", server.base));
+    let request = tools::http_client().get(format!("{}{path}", server.base));
     let answer = request.bearer_auth(crate::program::TOKEN).send().await.unwrap();
     assert!(answer.status().is_success(), "{path}");
     answer.text().await.unwrap()

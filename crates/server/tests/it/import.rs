@@ -38,7 +38,7 @@ fn import(home: &Home, args: &[&str]) -> String {
 
 pub(crate) async fn post(server: &Server, query: &str, body: String) -> (StatusCode, Value) {
     let url = format!("{}/api/sessions/import?{query}", server.base);
-    let request = reqwest::Client::new().post(url).bearer_auth(TOKEN).body(body);
+    let request = tools::http_client().post(url).bearer_auth(TOKEN).body(body);
     let answer = request.send().await.unwrap();
     (answer.status(), answer.json::<Value>().await.unwrap())
 }

@@ -42,7 +42,7 @@ async fn wrong_passwords_are_checked_one_at_a_time_and_take_no_memory() {
     let server = home.start();
     let before = resident_memory(server.pid());
     (0..4).for_each(|_| give_up(&server));
-    let request = reqwest::Client::new().post(format!("{}/sign-in", server.base));
+    let request = tools::http_client().post(format!("{}/sign-in", server.base));
     let request = request.header(ORIGIN, &server.base).header(CONTENT_TYPE, FORM);
     let last = request.body("password=wrong").send().await.unwrap();
     assert_eq!(last.status(), StatusCode::UNAUTHORIZED, "it is the last that one address has");

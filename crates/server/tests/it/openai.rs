@@ -347,7 +347,7 @@ async fn attached_files_go_along() {
     let (_home, server) = start(&model, "");
     let session = create_session(&server).await;
     let picture = [137, 80, 78, 71];
-    let put = reqwest::Client::new().post(format!("{}/api/blobs", server.base)).bearer_auth(TOKEN);
+    let put = tools::http_client().post(format!("{}/api/blobs", server.base)).bearer_auth(TOKEN);
     let blob: Value = put.body(picture.to_vec()).send().await.unwrap().json().await.unwrap();
     let attachment = json!({
         "blob": blob["blob"], "name": "p.png", "mediaType": "image/png", "size": picture.len(),

@@ -102,7 +102,7 @@ impl Server {
             panic!("not ready: {ready:?} {:?}", stderr.iter().collect::<Vec<_>>());
         };
         let base = url.split("/?token=").next().unwrap().to_owned();
-        Self { child, base, client: reqwest::Client::new(), stderr }
+        Self { child, base, client: tools::http_client(), stderr }
     }
 
     pub(crate) fn pid(&self) -> u32 {

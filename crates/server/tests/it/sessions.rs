@@ -174,7 +174,7 @@ async fn a_copy_made_while_running_is_a_whole_server() {
 async fn files_are_put_and_got_back_as_files() {
     let home = Home::instant();
     let server = home.start();
-    let client = reqwest::Client::new();
+    let client = tools::http_client();
     let page = "<script>alert(1)</script>";
     let put = client.post(format!("{}/api/blobs", server.base)).bearer_auth(TOKEN).body(page);
     let put = put.send().await.unwrap();
@@ -318,13 +318,13 @@ async fn an_exported_session_can_be_imported() {
 }
 
 async fn text(server: &Server, path: &str) -> String {
-    let request = reqwest::Client::new().get(format!("{}{path}", server.base)).bearer_auth(TOKEN);
+    let request = tools::http_client().get(format!("{}{path}", server.base)).bearer_auth(TOKEN);
     request.send().await.unwrap().text().await.unwrap()
 }
 
 async fn import(server: &Server, query: &str, log: &str) -> (StatusCode, Value) {
     let url = format!("{}/api/sessions/import{query}", server.base);
-    let request = reqwest::Client::new().post(url).bearer_auth(TOKEN).body(log.to_owned());
+    let request = tools::http_client().post(url).bearer_auth(TOKEN).body(log.to_owned());
     let answer = request.send().await.unwrap();
     (answer.status(), answer.json().await.unwrap())
 }
@@ -338,7 +338,7 @@ async fn pictures_are_shown_and_all_else_is_kept() {
         (b"<svg onload=alert(1)>", "application/octet-stream", "attachment"),
         (b"<html><script>alert(1)</script>", "application/octet-stream", "attachment"),
     ];
-    let client = reqwest::Client::new();
+    let client = tools::http_client();
     for (bytes, kind, disposition) in files {
         let put = client.post(format!("{}/api/blobs", server.base)).bearer_auth(TOKEN);
         let put: Value = put.body(bytes.to_vec()).send().await.unwrap().json().await.unwrap();

@@ -2,7 +2,7 @@
 //! call that the program tells of.
 
 use reqwest::header::{AUTHORIZATION, HOST, ORIGIN};
-use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use transcript::{Answer, Call, CallState, Event, Executor, Record, RunStatus};
 
@@ -36,7 +36,7 @@ impl ToolServer {
 
     fn request(&self, message: &Value) -> RequestBuilder {
         let accept = "application/json, text/event-stream";
-        Client::new().post(&self.url).header("accept", accept).json(message)
+        tools::http_client().post(&self.url).header("accept", accept).json(message)
     }
 
     /// Gives the head of the answer, which comes at once.
@@ -149,15 +149,19 @@ async fn a_pass_is_needed_and_ends_with_its_program() {
         assert_eq!(status, StatusCode::FORBIDDEN, "no page, not even one of ours: {name}");
     }
     assert_eq!(knock(&|it| it.header(AUTHORIZATION, &own)).await, StatusCode::OK);
-    let get = Client::new()
+    let get = tools::http_client()
         .request(Method::GET, &tools.url)
         .bearer_auth(&tools.token)
         .send()
         .await
         .unwrap();
     assert_eq!(get.status(), StatusCode::METHOD_NOT_ALLOWED, "we say nothing unasked");
-    let elsewhere =
-        Client::new().post(format!("{}/mcp", server.base)).bearer_auth(TOKEN).send().await.unwrap();
+    let elsewhere = tools::http_client()
+        .post(format!("{}/mcp", server.base))
+        .bearer_auth(TOKEN)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(elsewhere.status(), StatusCode::NOT_FOUND, "not at the public address");
 
     open_gate(&home, "go").await;

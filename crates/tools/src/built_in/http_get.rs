@@ -11,7 +11,7 @@ use std::sync::Arc;
 use backends::ToolOutcome;
 use futures_util::future::BoxFuture;
 use reqwest::header::{CONTENT_TYPE, LOCATION};
-use reqwest::{Client, Response, Url, redirect};
+use reqwest::{Response, Url, redirect};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transcript::{ErrorCode, ErrorInfo};
@@ -79,7 +79,7 @@ async fn get(arguments: &Arguments, web: &Web) -> Result<Value, ErrorInfo> {
 async fn ask(url: &Url, web: &Web) -> Result<Response, ErrorInfo> {
     let address = settle_address(url, web).await?;
     let host = url.host_str().unwrap_or_default();
-    let client = Client::builder()
+    let client = crate::http_client_builder()
         .user_agent(concat!("callboard/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
         // A proxy would look the name up again.

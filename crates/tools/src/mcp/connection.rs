@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, redirect};
+use reqwest::redirect;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest,
     Implementation, ListToolsRequest, PaginatedRequestParams, ProtocolVersion,
@@ -228,7 +228,7 @@ fn http_transport(
         value.set_sensitive(true);
         default_headers.insert(name, value);
     }
-    let client = Client::builder()
+    let client = crate::http_client_builder()
         .user_agent(concat!("callboard/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT)
         .redirect(redirect::Policy::none())

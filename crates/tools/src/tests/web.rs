@@ -70,6 +70,11 @@ async fn this_machine_and_its_network_are_refused_however_they_are_written() {
         "http://[fd00::1]/",
         "http://[64:ff9b::7f00:1]/",
         "http://１２７.0.0.1/",
+        "http://127。0。0。1/",
+        "http://①②⑦.⓪.⓪.①/",
+        "http://ｌｏｃａｌｈｏｓｔ/",
+        "http://ⓛocalhost/",
+        "http://loc\u{ad}alhost/",
     ] {
         let (code, message) = bench.error("http_get", &url(address)).await;
         let is_refused = message.contains("private network");
@@ -84,6 +89,28 @@ async fn this_machine_and_its_network_are_refused_however_they_are_written() {
     }
     let (code, _) = bench.error("http_get", &url("not an address")).await;
     assert_eq!(code, ErrorCode::InvalidArguments);
+}
+
+#[tokio::test]
+async fn international_names_are_looked_up_in_their_ascii_form() {
+    let mut bench = Bench::new();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    let look_up = move |name: String| {
+        seen.lock().unwrap().push(name);
+        Box::pin(async { Ok(vec![IpAddr::from(HERE)]) })
+            as BoxFuture<'static, io::Result<Vec<IpAddr>>>
+    };
+    let mut settings = ToolSettings::for_tests();
+    settings.web = Web { look_up: Arc::new(look_up), ..Web::public() };
+    bench.tools = Tools::built_in(settings);
+    for name in ["bücher.example", "BÜCHER.example", "xn--bcher-kva.example", "例え.テスト"]
+    {
+        let message = bench.refusal("http_get", &url(&format!("http://{name}/"))).await;
+        assert!(message.contains("private network"), "{name}: {message}");
+    }
+    let bucher = "xn--bcher-kva.example";
+    assert_eq!(*asked.lock().unwrap(), [bucher, bucher, bucher, "xn--r8jz45g.xn--zckzah"]);
 }
 
 #[tokio::test]

@@ -1,0 +1,25 @@
+//! The HTTP client: TLS by rustls with ring, and the certificates that the system trusts.
+
+use std::sync::Once;
+
+use reqwest::{Client, ClientBuilder};
+
+/// Starts a client. All clients are made here, because a TLS provider must be installed before the first.
+#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+pub fn http_client_builder() -> ClientBuilder {
+    static INSTALL: Once = Once::new();
+    INSTALL.call_once(|| {
+        // An error means that the program has installed a provider already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+    Client::builder()
+}
+
+/// Returns a client with default settings.
+///
+/// # Panics
+///
+/// Panics if the system's certificates cannot be read at all.
+pub fn http_client() -> Client {
+    http_client_builder().build().expect("a client with default settings can be built")
+}
