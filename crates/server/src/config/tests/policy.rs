@@ -102,18 +102,34 @@ fn commands_see_no_keys() {
             "DB_PASSWORD",
             "GOOGLE_CREDENTIALS",
             "MONKEY",
+            "SMTP_PASS",
+            "PGPASS",
+            "SSH_PASSPHRASE",
+            "OF_A_PROGRAM",
+            "OF_A_SERVER",
+            "OF_A_SERVERS_HEADER",
+            "COMPASS_ROSE",
         ];
         names.iter().map(|it| (OsString::from(it), OsString::from("value"))).collect()
     };
-    let around = Surroundings { variables, ..around() };
+    let variable = |name: &str| (name != "UNSET").then(|| "value".to_owned());
+    let around = Surroundings { variable, variables, ..around() };
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("callboard.toml");
     let text = "[[agents]]\nid = \"m\"\nkind = \"openai\"\nmodel = \"x\"\nbase_url = \"http://h\"\n\
-                api_key_env = \"SET\"\nheaders = { x-team = \"env:TEAM\" }\n";
+                api_key_env = \"SET\"\nheaders = { x-team = \"env:TEAM\" }\n\
+                [[agents]]\nid = \"c\"\nkind = \"claude\"\nenv = { A = \"env:OF_A_PROGRAM\" }\n\
+                [[mcp_servers]]\nid = \"s\"\ncommand = [\"s\"]\nenv = { B = \"env:OF_A_SERVER\" }\n\
+                [[mcp_servers]]\nid = \"w\"\nurl = \"http://h\"\n\
+                headers = { C = \"env:OF_A_SERVERS_HEADER\" }\n";
     std::fs::write(&path, text).unwrap();
     let args = ServeArgs { config: Some(path), ..ServeArgs::default() };
     let config = Config::load(args, &around).unwrap();
     let names: Vec<&str> =
         config.tools.environment.iter().map(|(name, _)| name.to_str().unwrap()).collect();
-    assert_eq!(names, ["PATH", "HOME", "LANG"], "better one too few than one too many");
+    assert_eq!(
+        names,
+        ["PATH", "HOME", "LANG", "COMPASS_ROSE"],
+        "better one too few than one too many"
+    );
 }
