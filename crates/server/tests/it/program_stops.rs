@@ -111,6 +111,30 @@ async fn what_hides_is_ended_too_however_its_program_ends() {
     futures_util::future::join_all(endings).await;
 }
 
+/// A program that outlived its command would take the command's end for a result and answer it.
+#[tokio::test]
+async fn processes_of_a_killed_keeper_are_ended_oldest_first() {
+    // Each process starts the next and writes its number when the next has ended before it.
+    let scene = r#"cat > nest <<'END'
+if [ $1 -gt 0 ]; then sh nest $(($1 - 1)); else echo > deepest; sleep 600; fi
+echo $1 >> outlived
+END
+        hear_user; echo $PPID > keeper; sh nest 12 & while [ ! -e deepest ]; do sleep 0.1; done
+        reached middle; wait; echo program >> outlived; sleep 600"#;
+    let home = playing(scene, "");
+    let server = home.start();
+    let session = session(&server).await;
+    server.send(&session, "hello").await;
+    wait_until_reached(&home, "middle").await;
+    let keeper = left(&home, "keeper");
+    assert!(
+        std::process::Command::new("kill").args(["-9", keeper.trim()]).status().unwrap().success()
+    );
+    last_answer(&server, &session).await;
+    assert_eq!(alive(&home), Vec::<String>::new());
+    assert_eq!(left(&home, "outlived"), "");
+}
+
 /// However it resists.
 #[tokio::test]
 async fn a_program_that_does_not_stop_is_ended_with_all_its_processes() {
