@@ -53,7 +53,7 @@ pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn set(data: &Path, password: &str) -> anyhow::Result<()> {
+pub(crate) fn set(data: &Path, password: &str) -> anyhow::Result<()> {
     let length = password.chars().count();
     ensure!(length >= SHORTEST, "that is too short: use at least {SHORTEST} characters");
     let hash = Argon2::default().hash_password(password.as_bytes());

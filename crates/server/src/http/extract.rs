@@ -108,19 +108,19 @@ async fn read_body(request: Request, limit: Limit) -> Result<Bytes, HttpError> {
     // A client that waits to be told to go on need not send it at all.
     let waits = request.headers().contains_key(EXPECT);
     let mut pieces = request.into_body().into_data_stream();
-    if is_too_large {
-        if !waits {
-            discard(&mut pieces).await;
-        }
-        return Err(limit.exceeded());
+    let read = match is_too_large {
+        true => Err(limit.exceeded()),
+        false => tokio::time::timeout(BODY_WITHIN, collect(&mut pieces, limit))
+            .await
+            .unwrap_or_else(|_| {
+                let message = format!("the body did not come within {BODY_WITHIN:?}");
+                Err(HttpError::new(RequestCode::TooSlow, message))
+            }),
+    };
+    if read.as_ref().is_err_and(|it| it.code == RequestCode::TooLarge) && !(is_too_large && waits) {
+        discard(&mut pieces).await;
     }
-    match tokio::time::timeout(BODY_WITHIN, collect(&mut pieces, limit)).await {
-        Ok(body) => body,
-        Err(_) => {
-            let message = format!("the body did not come within {BODY_WITHIN:?}");
-            Err(HttpError::new(RequestCode::TooSlow, message))
-        }
-    }
+    read
 }
 
 async fn collect(pieces: &mut BodyDataStream, limit: Limit) -> Result<Bytes, HttpError> {
@@ -129,8 +129,6 @@ async fn collect(pieces: &mut BodyDataStream, limit: Limit) -> Result<Bytes, Htt
         let piece =
             piece.map_err(|error| HttpError::invalid(format!("the body broke off: {error}")))?;
         if kept.len() + piece.len() > limit.bytes {
-            drop(kept);
-            discard(pieces).await;
             return Err(limit.exceeded());
         }
         kept.extend_from_slice(&piece);

@@ -1,18 +1,26 @@
 //! Every route, knocked at from outside.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{Method, Request, StatusCode};
+use futures_util::StreamExt;
 use tower::ServiceExt;
 
 use super::*;
+use crate::password;
 
 const OURS: &str = "127.0.0.1:4520";
 
 /// The router on a fresh store, in a folder that goes with it.
 fn door_to(data: &tempfile::TempDir) -> Router {
+    router(app_in(data))
+}
+
+fn app_in(data: &tempfile::TempDir) -> App {
     let shared = Shared::in_folder(data.path());
     let edge = Edge {
         token: "the token".to_owned(),
@@ -24,7 +32,7 @@ fn door_to(data: &tempfile::TempDir) -> Router {
     let sessions = Sessions::new(Arc::clone(&shared));
     let (alive, _) = mpsc::channel(1);
     let (_, stopping) = tokio::sync::watch::channel(false);
-    router(App::new(shared, sessions, edge, alive, stopping).unwrap())
+    App::new(shared, sessions, edge, alive, stopping).unwrap()
 }
 
 const METHODS: [Method; 8] = [
@@ -208,5 +216,56 @@ async fn a_file_that_is_too_large_is_told_its_limit() {
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         let words = "the file is larger than 8 MiB, which is the limit";
         assert_eq!(body["error"]["message"], words, "announced: {announced}");
+    }
+}
+
+/// A client that trickles cannot hold a connection with a body that is refused anyway.
+#[tokio::test(start_paused = true)]
+async fn a_refused_body_is_read_for_a_limited_time() {
+    let data = tempfile::tempdir().unwrap();
+    let router = door_to(&data);
+    for announced in [true, false] {
+        let mut request = Request::post("/api/blobs").header(HOST, OURS);
+        request = request.header(AUTHORIZATION, "Bearer the token");
+        if announced {
+            request = request.header("content-length", u64::MAX);
+        }
+        let first = std::iter::once(vec![0; if announced { 1 } else { BODY_MAX + 1 }]);
+        let endless = first.chain(std::iter::repeat_with(|| vec![0]));
+        let trickle = futures_util::stream::iter(endless).then(async |piece| {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            Ok::<_, Infallible>(piece)
+        });
+        let answer = router.clone().oneshot(request.body(Body::from_stream(trickle)).unwrap());
+        // The clock is the test's own: it advances while nothing else can happen.
+        let answer = tokio::time::timeout(Duration::from_secs(60), answer).await;
+        let status = answer.expect("it is refused while it still comes").unwrap().status();
+        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "announced: {announced}");
+    }
+}
+
+/// The right password is not enough if it is another by the time that the check has ended.
+#[tokio::test]
+async fn a_password_changed_during_its_check_signs_nobody_in() {
+    let data = tempfile::tempdir().unwrap();
+    let app = app_in(&data);
+    let (router, desk) = (router(app.clone()), Arc::clone(&app.attempts.desk));
+    for new_password in [None, Some("another horse")] {
+        password::set(data.path(), "correct horse").unwrap();
+        let request = Request::post(door::SIGN_IN)
+            .header(HOST, OURS)
+            .header(ORIGIN, "http://127.0.0.1:4520")
+            .extension(SocketAddr::from(([127, 0, 0, 1], 1)))
+            .body(Body::from("password=correct+horse"));
+        let checks_wait = Arc::clone(&desk).lock_owned().await;
+        let mut answer = std::pin::pin!(router.clone().oneshot(request.unwrap()));
+        assert!(futures_util::poll!(&mut answer).is_pending(), "the check waits for its turn");
+        if let Some(password) = new_password {
+            password::set(data.path(), password).unwrap();
+        }
+        drop(checks_wait);
+        let answer = answer.await.unwrap();
+        let is_in = answer.headers().contains_key("set-cookie");
+        assert_eq!(is_in, new_password.is_none(), "{}", answer.status());
     }
 }
