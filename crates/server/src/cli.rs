@@ -1,4 +1,4 @@
-//! The command line: what can be typed, and where it goes.
+//! The command line: subcommands and their arguments.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,33 +28,33 @@ struct Cli {
 enum Command {
     /// Serve the page and the API (the default).
     Serve(ServeArgs),
-    /// Send a message and print the answer as it comes.
+    /// Send a message and print the answer as it is written.
     Send(SendArgs),
-    /// Print a session: its page, its text, its messages or its log.
+    /// Print a session as a page, text, messages or log.
     Export(ExportArgs),
     /// Import conversations from Claude Code, Codex and Pi, and other files.
     Import(ImportArgs),
-    /// Copy everything to a file, also while a server is running.
+    /// Write a backup of everything to a file; works while a server is running.
     Backup(BackupArgs),
-    /// Say what is found, what is missing, and what to do about it.
+    /// Check the installation: what was found, what is missing, and how to fix it.
     Doctor(ServeArgs),
-    /// Agree to a callboard.toml of a folder, as it is now, so that it is used there.
+    /// Trust the current content of a folder's callboard.toml, so that it is used there.
     Trust(TrustArgs),
-    /// Set the password with which the page can be opened from elsewhere.
+    /// Set the password for opening the page from another machine.
     Password(ServeArgs),
-    /// Run a program for a server, and end with it all that it began.
+    /// Run a program for a server, and end all its descendants when it ends.
     #[command(hide = true)]
     Keep(KeepArgs),
 }
 
 #[derive(Debug, Args)]
 struct TrustArgs {
-    /// The file, or the folder that it is in [default: ./callboard.toml]
+    /// The file, or the folder that contains it [default: ./callboard.toml]
     path: Option<PathBuf>,
-    /// List the files that you have agreed to.
+    /// List the trusted files.
     #[arg(long, conflicts_with_all = ["path", "revoke"])]
     list: bool,
-    /// Take the agreement back.
+    /// No longer trust the file.
     #[arg(long)]
     revoke: bool,
 }
@@ -67,42 +67,42 @@ struct KeepArgs {
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct ServeArgs {
-    /// Address, or port of this machine, to listen on; port 0 takes a free one [default: 127.0.0.1:4520]
+    /// Address or loopback port to listen on; port 0 picks a free port [default: 127.0.0.1:4520]
     #[arg(long, alias = "port", value_name = "ADDRESS", env = "CALLBOARD_LISTEN", value_parser = listen)]
     pub(crate) listen: Option<SocketAddr>,
-    /// Folder that holds everything [default: the platform's data folder]
+    /// Data folder [default: the platform's data folder]
     #[arg(long, value_name = "DIR", env = "CALLBOARD_DATA")]
     pub(crate) data: Option<PathBuf>,
-    /// Configuration file [default: ./callboard.toml once you have agreed to it, else your own]
+    /// Configuration file [default: ./callboard.toml if you trust it, else your own]
     #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// How much the server says about itself: error, warn, info or debug [default: info]
+    /// Log level: error, warn, info or debug [default: info]
     #[arg(long, value_name = "LEVEL", env = "CALLBOARD_LOG")]
     pub(crate) log: Option<LevelFilter>,
-    /// Only from the environment: what is on the command line, every user of the machine can read.
+    /// Meant for the environment only: every user of the machine can read command lines.
     #[arg(long, env = "CALLBOARD_TOKEN", hide = true, hide_env_values = true)]
     pub(crate) token: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
-    /// The agent's id, as in the configuration; callboard doctor lists those there are.
+    /// The agent's id, as configured; `callboard doctor` lists the agents.
     pub(crate) agent: String,
     /// The message; `-` reads it from standard input.
     pub(crate) text: String,
-    /// Go on in this session instead of beginning a new one.
+    /// Continue this session instead of creating a new one.
     #[arg(long, value_name = "ID", conflicts_with = "workspace")]
     pub(crate) session: Option<String>,
-    /// Folder in which the agent works [default: as configured]
+    /// Folder that the agent works in [default: as configured]
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Print the records of the log, one a line, instead of text.
+    /// Print the records of the log, one per line, instead of text.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Allow, each time, whatever the agent must ask for.
+    /// Allow every call that needs approval, once.
     #[arg(long, conflicts_with = "deny")]
     pub(crate) yes: bool,
-    /// Allow nothing that the agent must ask for.
+    /// Deny every call that needs approval.
     #[arg(long)]
     pub(crate) deny: bool,
     #[command(flatten)]
@@ -111,11 +111,11 @@ pub(crate) struct SendArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The session's id, as in its address.
+    /// The session's id, as in the address of its page.
     pub(crate) session: String,
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     pub(crate) format: Format,
-    /// The session as it was at this number of its log.
+    /// Print the session as it was at this record number.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) at: Option<u64>,
     #[command(flatten)]
@@ -124,19 +124,19 @@ pub(crate) struct ExportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// Their files, or folders with such files; without any, what the programs' own folders hold is
+    /// Files or folders to import; without any, the conversations in the programs' own folders are
     /// listed.
     pub(crate) paths: Vec<PathBuf>,
-    /// Import all that the programs' own folders hold.
+    /// Import every conversation in the programs' own folders.
     #[arg(long, conflicts_with = "paths")]
     pub(crate) all: bool,
-    /// Also a last turn that has not ended: nothing more will come of it.
+    /// Also import a last turn that has not ended, as interrupted.
     #[arg(long)]
     pub(crate) r#final: bool,
-    /// What the files are, if they are not of these programs.
+    /// Format of the files, if they are not of these programs.
     #[arg(long, value_name = "FORMAT", value_parser = import_format(), requires = "paths")]
     pub(crate) format: Option<ImportFormat>,
-    /// Who is to go on with the sessions [default: the first agent that is there]
+    /// Agent that continues the sessions [default: the first available agent]
     #[arg(long, value_name = "ID", requires = "format")]
     pub(crate) agent: Option<String>,
     #[command(flatten)]
@@ -145,7 +145,7 @@ pub(crate) struct ImportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
-    /// Where to; there must be nothing yet.
+    /// Path of the backup file; it must not exist yet.
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) serve: ServeArgs,

@@ -60,7 +60,7 @@ pub(crate) use keys::oldest_sign_in;
 pub(crate) use listener::serve;
 pub(crate) use own_tools::OwnTools;
 
-/// What requests share.
+/// State shared by all requests.
 #[derive(Clone)]
 pub(crate) struct App {
     shared: Arc<Shared>,
@@ -150,125 +150,129 @@ pub(crate) fn router(app: App) -> Router {
 /// Every route there is, with what its handler's types do not say; all of them are behind the door.
 fn routes() -> Vec<Route> {
     vec![
-        Route::get("/", pages::home, "The page"),
-        Route::get("/s/{session}", pages::session, "The page of a session"),
-        Route::get("/assets/{file}", pages::asset, "What the page needs")
+        Route::get("/", pages::home, "Show the page"),
+        Route::get("/s/{session}", pages::session, "Show the page of a session"),
+        Route::get("/assets/{file}", pages::asset, "Get a file of the page: script, style or icon")
             .gives(StatusCode::OK, "*/*"),
-        Route::get("/api/openapi.json", openapi::show, "This document"),
-        Route::get("/api/agents", info::agents, "The agents that are configured"),
-        Route::get("/api/tools", info::tools, "The tools that agents may use"),
-        Route::get("/api/mcp", info::mcp_servers, "The MCP servers and how they are"),
-        Route::get("/api/sessions", sessions::list, "Sessions, the last changed first"),
-        Route::post("/api/sessions", sessions::create, "Make a session").refuses(&[
+        Route::get("/api/openapi.json", openapi::show, "Get this OpenAPI document"),
+        Route::get("/api/agents", info::agents, "List the configured agents"),
+        Route::get("/api/tools", info::tools, "List the tools that agents may use"),
+        Route::get("/api/mcp", info::mcp_servers, "List the MCP servers and their state"),
+        Route::get("/api/sessions", sessions::list, "List sessions, most recently changed first"),
+        Route::post("/api/sessions", sessions::create, "Create a session").refuses(&[
             AgentNotFound,
             SessionExists,
             Stopping,
             Storage,
         ]),
-        Route::get("/api/sessions/{session}", sessions::show, "A session"),
-        Route::patch("/api/sessions/{session}", sessions::update, "Change a session")
+        Route::get("/api/sessions/{session}", sessions::show, "Get a session"),
+        Route::patch("/api/sessions/{session}", sessions::update, "Update a session")
             .refuses(&[AgentBusy, Stopping, Storage]),
         Route::delete(
             "/api/sessions/{session}",
             sessions::delete,
-            "Stop the agent and forget everything about the session, now or in some seconds",
+            "Delete a session, immediately or after a delay, and stop its agent",
         )
         .refuses(&[Stopping, Storage]),
         Route::post(
             "/api/sessions/{session}/restore",
             sessions::restore,
-            "Keep a session that is about to be deleted",
+            "Cancel the pending deletion of a session",
         )
         .refuses(&[NothingToDo]),
-        Route::get("/api/sessions/{session}/events", read::events, "The log of a session"),
+        Route::get("/api/sessions/{session}/events", read::events, "Read the log of a session"),
         Route::get(
             "/api/sessions/{session}/raw",
             raw::lines,
-            "What the agent's program wrote, line by line",
+            "Read the raw lines of the agent's program",
         ),
-        Route::get("/api/sessions/{session}/messages", read::messages, "What was said and done"),
-        Route::post("/api/sessions/{session}/messages", sessions::send, "Say something")
+        Route::get(
+            "/api/sessions/{session}/messages",
+            read::messages,
+            "List the messages of a session",
+        ),
+        Route::post("/api/sessions/{session}/messages", sessions::send, "Send a message")
             .refuses(&[MessageNotFound, AgentBusy, QueueFull, Stopping, Storage]),
         Route::get(
             "/api/sessions/{session}/contract-events",
             contract_events::follow,
-            "What runs do, in the words of the message contract, live",
+            "Stream run events in the contract format",
         )
         .gives(StatusCode::OK, "text/event-stream"),
-        Route::get("/api/sessions/{session}/queue", queue::show, "Messages that wait"),
-        Route::delete("/api/sessions/{session}/queue", queue::clear, "Take back all that wait")
+        Route::get("/api/sessions/{session}/queue", queue::show, "List the queued messages"),
+        Route::delete("/api/sessions/{session}/queue", queue::clear, "Clear the queue")
             .refuses(&[Stopping, Storage]),
         Route::post(
             "/api/sessions/{session}/queue/release",
             queue::release,
-            "Let start what a stop has held",
+            "Release the held queue",
         )
         .refuses(&[Stopping, Storage]),
         Route::patch(
             "/api/sessions/{session}/queue/{message}",
             queue::change,
-            "Change a message that waits, or its place",
+            "Edit or move a queued message",
         )
         .refuses(&[Stopping, Storage]),
         Route::delete(
             "/api/sessions/{session}/queue/{message}",
             queue::remove,
-            "Take back a message that waits",
+            "Remove a queued message",
         )
         .refuses(&[Stopping, Storage]),
         Route::post(
             "/api/sessions/{session}/queue/{message}/steer",
             queue::steer,
-            "Hand a message that waits to the run that is active",
+            "Steer the active run with a queued message",
         )
         .refuses(&[CannotSteer, Stopping, Storage]),
         Route::post(
             "/api/sessions/{session}/cancel",
             sessions::cancel,
-            "Stop the agent; answers when its run has ended",
+            "Cancel the active run and wait until it has ended",
         )
         .refuses(&[AwaitingDecision, Stopping, Storage]),
         Route::post(
             "/api/sessions/{session}/continue",
             sessions::go_on,
-            "Let the agent go on after its last run",
+            "Continue after the last run",
         )
         .refuses(&[AgentBusy, NothingToDo, Stopping, Storage]),
         Route::post(
             "/api/sessions/{session}/retry",
             sessions::retry,
-            "Run the last message again, in place of the answer it got",
+            "Run the last message again and replace its answer",
         )
         .refuses(&[AgentBusy, NothingToDo, Stopping, Storage]),
         Route::get(
             "/api/sessions/{session}/calls/{call}/output",
             bodies::output,
-            "The whole of what a tool call was given or gave",
+            "Get the complete arguments, output or result of a tool call",
         )
         .gives(StatusCode::OK, "*/*"),
         Route::get(
             "/api/sessions/{session}/texts",
             bodies::text,
-            "Read the whole of a long message or text",
+            "Get the complete text of a long message or part",
         )
         .gives(StatusCode::OK, "*/*")
         .refuses(&[MessageNotFound]),
         Route::get(
             "/api/sessions/{session}/answers/{answer}",
             bodies::answer,
-            "Get an answer as HTML, as it stands in the page of another session, or as text",
+            "Get an answer as HTML or as text",
         )
         .gives(StatusCode::OK, "*/*"),
         Route::post(
             "/api/sessions/{session}/calls/{call}/approval",
             approvals::decide,
-            "Decide about a call that waits for it",
+            "Approve or deny a tool call",
         )
         .refuses(&[CallNotFound, AlreadyDecided, Stopping, Storage]),
         Route::post(
             "/api/sessions/{session}/calls/{call}/approval/undo",
             approvals::undo,
-            "Take back what a decision allowed for more than once",
+            "Revoke the grant that an approval created",
         )
         .refuses(&[CallNotFound, NothingToUndo, Stopping, Storage]),
         Route::get(
@@ -285,20 +289,20 @@ fn routes() -> Vec<Route> {
         Route::post(
             "/api/sessions/{session}/calls/{call}/result",
             approvals::give_result,
-            "What came of a call that the client has run",
+            "Submit the result of a tool call that the client ran",
         )
         .refuses(&[CallNotFound, Stopping, Storage]),
-        Route::get("/api/grants", approvals::grants, "What was allowed for good"),
-        Route::delete("/api/grants/{grant}", approvals::revoke, "Ask again from now on")
+        Route::get("/api/grants", approvals::grants, "List the grants for all sessions"),
+        Route::delete("/api/grants/{grant}", approvals::revoke, "Revoke a grant for all sessions")
             .refuses(&[Storage]),
-        Route::get("/api/sessions/{session}/export", transfer::export, "A session as a file")
-            .gives(StatusCode::OK, "*/*"),
-        Route::post("/api/sessions/import", transfer::import, "A session from a file").refuses(&[
-            AgentNotFound,
-            SessionExists,
-            Stopping,
-            Storage,
-        ]),
+        Route::get(
+            "/api/sessions/{session}/export",
+            transfer::export,
+            "Export a session as a file",
+        )
+        .gives(StatusCode::OK, "*/*"),
+        Route::post("/api/sessions/import", transfer::import, "Import a session from a file")
+            .refuses(&[AgentNotFound, SessionExists, Stopping, Storage]),
         chat_route("/api/chat"),
         chat_route("/api/chat/{agent}"),
         resume_route("/api/chat/{session}/stream"),
@@ -309,43 +313,40 @@ fn routes() -> Vec<Route> {
         resume_v4_route("/api/chat/v4/{agent}"),
         agui_route("/api/agui"),
         agui_route("/api/agui/{agent}"),
-        Route::post(
-            "/v1/chat/completions",
-            v1::complete,
-            "Say something, as clients of OpenAI's chat completions do",
-        )
-        .refuses(&[
-            ModelNotFound,
-            SessionNotFound,
-            NothingToDo,
-            AgentBusy,
-            QueueFull,
-            Stopping,
-            Storage,
-        ]),
-        Route::get("/v1/models", v1::list, "The agents that can work, as OpenAI lists models"),
-        Route::get("/v1/models/{model}", v1::show, "An agent, as OpenAI shows a model"),
-        Route::get("/api/settings", settings::show, "How the page looks"),
-        Route::patch("/api/settings", settings::update, "Change how the page looks")
+        Route::post("/v1/chat/completions", v1::complete, "Create a chat completion (OpenAI)")
+            .refuses(&[
+                ModelNotFound,
+                SessionNotFound,
+                NothingToDo,
+                AgentBusy,
+                QueueFull,
+                Stopping,
+                Storage,
+            ]),
+        Route::get("/v1/models", v1::list, "List the available agents as models (OpenAI)"),
+        Route::get("/v1/models/{model}", v1::show, "Get an agent as a model (OpenAI)"),
+        Route::get("/api/settings", settings::show, "Get the page settings"),
+        Route::patch("/api/settings", settings::update, "Update the page settings")
             .refuses(&[Storage]),
-        Route::get("/api/search", search::search, "Find titles, messages, tool calls and output")
+        Route::get("/api/search", search::search, "Search titles, messages, tool calls and output")
             .refuses(&[SessionNotFound]),
-        Route::post("/api/blobs", blobs::put, "Put a file, to be named in a message")
+        Route::post("/api/blobs", blobs::put, "Upload a file to attach to a message")
             .refuses(&[Storage]),
         Route::get(
             "/api/blobs/{hash}",
             blobs::show,
-            "A file; pictures to be shown, all else to keep",
+            "Get a file; images inline, others as a download",
         )
         .gives(StatusCode::OK, "*/*"),
-        Route::get("/api/sizes", operation::sizes, "What eats the disk"),
-        Route::post("/api/backup", operation::backup, "Copy everything, on the server's machine"),
-        Route::get("/metrics", operation::metrics, "Gauges for Prometheus")
+        Route::get("/api/sizes", operation::sizes, "Disk usage by session"),
+        Route::post("/api/backup", operation::backup, "Write a backup on the server's machine"),
+        Route::get("/metrics", operation::metrics, "Get metrics for Prometheus")
             .gives(StatusCode::OK, "application/openmetrics-text"),
-        Route::get("/ws", socket::open, "The WebSocket").gives(StatusCode::SWITCHING_PROTOCOLS, ""),
-        Route::post(door::SIGN_IN, sign_in::sign_in, "A cookie for the password")
+        Route::get("/ws", socket::open, "Open the WebSocket")
+            .gives(StatusCode::SWITCHING_PROTOCOLS, ""),
+        Route::post(door::SIGN_IN, sign_in::sign_in, "Sign in with the password and get a cookie")
             .refuses(&[TooManyAttempts, Storage]),
-        Route::get("/sign-out", sign_in::sign_out_page, "The page that signs out")
+        Route::get("/sign-out", sign_in::sign_out_page, "Show the sign-out page")
             .gives(StatusCode::OK, "text/html"),
         Route::post("/sign-out", sign_in::sign_out, "Sign out").refuses(&[Storage]),
         Route::post(
@@ -354,14 +355,14 @@ fn routes() -> Vec<Route> {
             "End all sign-ins and close all WebSockets",
         )
         .refuses(&[Storage]),
-        Route::get(door::HEALTH, info::healthz, "Whether the server is alive and can store")
+        Route::get(door::HEALTH, info::healthz, "Check that the server runs and can write")
             .gives(StatusCode::OK, "text/plain")
             .refuses(&[Storage]),
     ]
 }
 
 fn chat_route(path: &'static str) -> Route {
-    Route::post(path, chat::send, "Say something, as the AI SDK (5 to 7) does; its stream answers")
+    Route::post(path, chat::send, "Send a message (AI SDK 5 to 7) and stream the answer")
         .gives(StatusCode::OK, "text/event-stream")
         .refuses(&[
             AgentNotFound,
@@ -377,13 +378,13 @@ fn chat_route(path: &'static str) -> Route {
 }
 
 fn agui_route(path: &'static str) -> Route {
-    Route::post(path, agui::run, "Say something or go on, as AG-UI does; its events answer")
+    Route::post(path, agui::run, "Send a message or resume a run (AG-UI)")
         .gives(StatusCode::OK, "text/event-stream")
         .refuses(&[AgentNotFound, SessionNotFound, NothingToDo, QueueFull, Stopping, Storage])
 }
 
 fn chat_v4_route(path: &'static str) -> Route {
-    Route::post(path, chat::send_v4, "Say something, as version 4 of the AI SDK does")
+    Route::post(path, chat::send_v4, "Send a message (AI SDK 4) and stream the answer")
         .gives(StatusCode::OK, "text/plain")
         .refuses(&[
             AgentNotFound,
@@ -398,13 +399,13 @@ fn chat_v4_route(path: &'static str) -> Route {
 }
 
 fn resume_route(path: &'static str) -> Route {
-    Route::get(path, chat::resume, "What is under way in a chat, from its beginning")
+    Route::get(path, chat::resume, "Stream the active run from its beginning (AI SDK 5 to 7)")
         .gives(StatusCode::OK, "text/event-stream")
         .gives(StatusCode::NO_CONTENT, "")
 }
 
 fn resume_v4_route(path: &'static str) -> Route {
-    Route::get(path, chat::resume_v4, "What is under way in a chat, for version 4")
+    Route::get(path, chat::resume_v4, "Stream the active run from its beginning (AI SDK 4)")
         .gives(StatusCode::OK, "text/plain")
 }
 
