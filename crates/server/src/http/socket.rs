@@ -47,6 +47,8 @@ const OUTBOX: usize = 8;
 const SIGNED_OUT: (u16, &str) = (4401, "signed out");
 /// A connection that takes nothing for this long is cut off.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Limits how long the last frames of a connection may take.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 pub(super) async fn open(
     State(app): State<App>,
@@ -94,13 +96,11 @@ impl Connection {
         let mut revoked = std::pin::pin!(revocation.wait());
         loop {
             let answer = tokio::select! {
-                () = &mut revoked => {
-                    return say_goodbye(SIGNED_OUT, &mut self.frames, &mut socket).await;
-                }
+                () = &mut revoked => return close(SIGNED_OUT, &mut socket).await,
                 message = socket.recv() => match message {
                     // A frame that waits when the sign-in ends is not carried out.
                     Some(Ok(_)) if (&mut revoked).now_or_never().is_some() => {
-                        return say_goodbye(SIGNED_OUT, &mut self.frames, &mut socket).await;
+                        return close(SIGNED_OUT, &mut socket).await;
                     }
                     Some(Ok(Message::Text(text))) if text.len() > BODY_MAX => {
                         refusal(HttpError::new(RequestCode::TooLarge, "a frame has at most 8 MiB"))
@@ -115,12 +115,19 @@ impl Connection {
                 Some(frames) = self.frames.recv() => frames,
                 // The only change there is.
                 _ = stopping.changed() => {
-                    let goodbye = (close_code::AWAY, "the server is stopping");
-                    return say_goodbye(goodbye, &mut self.frames, &mut socket).await;
+                    return self.send_rest(&mut socket).await;
                 }
             };
-            let sent = send_all(&mut socket, answer, &mut self.frames);
-            match tokio::time::timeout(PATIENCE, sent).await {
+            let sending = send_all(&mut socket, answer, &mut self.frames);
+            let sent = tokio::select! {
+                biased;
+                () = &mut revoked => None,
+                sent = tokio::time::timeout(PATIENCE, sending) => Some(sent),
+            };
+            let Some(sent) = sent else {
+                return close(SIGNED_OUT, &mut socket).await;
+            };
+            match sent {
                 Ok(Ok(())) => (),
                 Ok(Err(_)) => return,
                 Err(_) => {
@@ -130,6 +137,14 @@ impl Connection {
                 }
             }
             while self.watches.try_join_next().is_some() {}
+        }
+    }
+
+    /// Sends the last records, among them how runs ended, before the server stops.
+    async fn send_rest(&mut self, socket: &mut WebSocket) {
+        let sending = send_all(socket, Vec::new(), &mut self.frames);
+        if let Ok(Ok(())) = tokio::time::timeout(GOODBYE, sending).await {
+            close((close_code::AWAY, "the server is stopping"), socket).await;
         }
     }
 
@@ -388,18 +403,9 @@ async fn send_all(
     socket.flush().await
 }
 
-/// The last records, among them how runs ended, are on their way before the connection ends.
-async fn say_goodbye(
-    (code, reason): (u16, &'static str),
-    waiting: &mut mpsc::Receiver<Vec<Utf8Bytes>>,
-    socket: &mut WebSocket,
-) {
-    let close = CloseFrame { code, reason: reason.into() };
-    let goodbye = async {
-        send_all(socket, Vec::new(), waiting).await?;
-        socket.send(Message::Close(Some(close))).await
-    };
-    let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
+async fn close((code, reason): (u16, &'static str), socket: &mut WebSocket) {
+    let frame = CloseFrame { code, reason: reason.into() };
+    let _ = tokio::time::timeout(GOODBYE, socket.send(Message::Close(Some(frame)))).await;
 }
 
 /// One that missed changes gets the newer ones; the list itself is a request away.

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use transcript::{Event, Record, Seq};
 
 use crate::door::{cookie_by_token, plain, raw};
 use crate::program::{BEARER, Home, Server};
@@ -22,12 +22,7 @@ async fn opens(server: &Server, cookie: &str) -> bool {
 }
 
 async fn socket_with(server: &Server, cookie: &str) -> Socket {
-    let address = server.base.strip_prefix("http://").unwrap();
-    let mut request = format!("ws://{address}/ws").into_client_request().unwrap();
-    request.headers_mut().insert("cookie", cookie.parse().unwrap());
-    request.headers_mut().insert("origin", server.base.parse().unwrap());
-    let stream = TcpStream::connect(address).await.unwrap();
-    tokio_tungstenite::client_async(request, stream).await.unwrap().0
+    Watcher::connect_by_cookie(server, cookie, None).await.socket
 }
 
 /// The code with which the server closes it.
@@ -82,6 +77,59 @@ async fn signing_out_everywhere_ends_all_sign_ins_sockets_and_streams() {
         assert!(!opens(&server, cookie).await);
     }
     assert!(opens(&server, &cookie_by_token(&server).await).await, "signs in again");
+}
+
+/// Records that wait for a client that does not read are not sent to it once it is signed out.
+#[tokio::test]
+async fn records_that_wait_are_not_sent_after_signing_out() {
+    const N_MESSAGES: usize = 6;
+    let home = Home::instant();
+    let server = home.start();
+    let session = server.create_session().await;
+    for _ in 0..N_MESSAGES {
+        server.send(&session, &"word ".repeat(600_000)).await;
+    }
+    let cookie = cookie_by_token(&server).await;
+    let mut slow = Watcher::connect_by_cookie(&server, &cookie, Some(4096)).await;
+    slow.subscribe(&session, Seq(0), false).await;
+    slow.until("user_message").await;
+    // More is under way, and nobody takes it.
+    slow.socket.get_ref().readable().await.unwrap();
+    assert_eq!(post(&server, "/sign-out", &cookie).await, StatusCode::SEE_OTHER);
+    while metric(&server, "callboard_watchers").await != 0 {
+        tokio::task::yield_now().await;
+    }
+    let cut_off = metric(&server, "callboard_watchers_cut_off_total").await;
+    assert_eq!(cut_off, 0, "the server went on sending until it lost patience");
+    let mut n_messages = 1;
+    while let Some(frame) = slow.next().await {
+        n_messages += usize::from(frame["type"] == "user_message");
+    }
+    assert!(n_messages < N_MESSAGES, "all {n_messages} messages were sent");
+}
+
+async fn metric(server: &Server, name: &str) -> u64 {
+    let metrics = server.get("/metrics").await;
+    let line = metrics.as_str().unwrap().lines().find(|it| it.starts_with(&format!("{name} ")));
+    line.unwrap()[name.len() + 1..].parse().unwrap()
+}
+
+/// The stream of AI SDK 4 is plain text by its media type.
+#[tokio::test]
+async fn signing_out_ends_a_stream_of_the_data_stream_protocol() {
+    let home = Home::instant();
+    let server = home.start();
+    let cookie = cookie_by_token(&server).await;
+    let message = json!({ "role": "user", "content": "run touch f" });
+    let request = plain().post(format!("{}/api/chat/v4/demo", server.base));
+    let request = request.header(COOKIE, &cookie).header(ORIGIN, &server.base);
+    let body = json!({ "id": "c", "messages": [message] });
+    let mut stream = request.json(&body).send().await.unwrap();
+    assert!(stream.chunk().await.unwrap().is_some());
+    assert_eq!(post(&server, "/sign-out", &cookie).await, StatusCode::SEE_OTHER);
+    while let Ok(Some(_)) = stream.chunk().await {}
+    let is_end = |it: &Record| matches!(it.event, Event::RunFinish { .. });
+    assert!(!server.log("c").await.iter().any(is_end), "the run itself goes on");
 }
 
 #[tokio::test]

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::handshake::client::Request;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use transcript::{Record, Seq, Transcript};
 
@@ -22,14 +24,32 @@ impl Watcher {
     /// A small buffer makes a client that does not read felt soon.
     pub(crate) async fn connect_with_buffer(server: &Server, buffer: Option<u32>) -> Self {
         let address = server.base.strip_prefix("http://").unwrap();
+        let request = format!("ws://{address}/ws?token={TOKEN}").into_client_request().unwrap();
+        Self::open(server, request, buffer).await
+    }
+
+    /// Connects as a browser that is signed in by this cookie.
+    pub(crate) async fn connect_by_cookie(
+        server: &Server,
+        cookie: &str,
+        buffer: Option<u32>,
+    ) -> Self {
+        let address = server.base.strip_prefix("http://").unwrap();
+        let mut request = format!("ws://{address}/ws").into_client_request().unwrap();
+        request.headers_mut().insert("cookie", cookie.parse().unwrap());
+        request.headers_mut().insert("origin", server.base.parse().unwrap());
+        Self::open(server, request, buffer).await
+    }
+
+    async fn open(server: &Server, request: Request, buffer: Option<u32>) -> Self {
+        let address = server.base.strip_prefix("http://").unwrap();
         let socket = TcpSocket::new_v4().unwrap();
         if let Some(buffer) = buffer {
             socket.set_recv_buffer_size(buffer).unwrap();
         }
         let stream = socket.connect(address.parse().unwrap()).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        let url = format!("ws://{address}/ws?token={TOKEN}");
-        let (socket, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
+        let (socket, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
         Self { socket }
     }
 
