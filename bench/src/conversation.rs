@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use transcript::{
-    CallId, Event, Executor, MessageId, Millis, PartId, Record, ResponseId, RunStatus, SaidBy, Seq,
-    SessionId, Trigger, Usage, Validation,
+    CallId, Event, Executor, MessageId, MessageRole, Millis, PartId, Record, ResponseId, RunStatus,
+    Seq, SessionId, Trigger, Usage, Validation,
 };
 
 /// Writes the records of one session, an exchange at a time.
@@ -50,7 +50,7 @@ impl Conversation {
             sent: None,
             message_id: MessageId::new(format!("01a1e10e-9c68-7013-a16d-{n:012}")),
             client_id: None,
-            role: SaidBy::User,
+            role: MessageRole::User,
             text: format!(
                 "Why does the test of module {n} fail? Look, then say it in two sentences."
             ),

@@ -89,8 +89,8 @@ fn reduce(bytes: &[u8], case: Case) -> anyhow::Result<f64> {
     }
     let took = began.elapsed().as_secs_f64() * 1e3;
     let parts = match &black_box(&transcript).messages[0].content {
-        Content::Answer(answer) => answer.parts.len(),
-        Content::Said(_) | Content::Aside(_) => 0,
+        Content::Run(answer) => answer.parts.len(),
+        Content::User(_) | Content::Aside(_) => 0,
     };
     let expected = if let Case::Tools(n) = case { n + 1 } else { 1 };
     ensure!(parts == expected, "{parts} parts instead of {expected}");

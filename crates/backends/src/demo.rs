@@ -19,7 +19,7 @@ mod tests;
 
 use serde_json::Value;
 use transcript::{
-    Answer, CallId, ErrorCode, ErrorInfo, Event, Millis, PartId, ResponseId, RunStatus, Usage,
+    CallId, ErrorCode, ErrorInfo, Event, Millis, PartId, ResponseId, RunMessage, RunStatus, Usage,
 };
 
 use self::beats::Beats;
@@ -120,7 +120,7 @@ impl Run {
 
     /// What is done stands in the history; what is not and was called already is called again under
     /// its name.
-    fn resumed(answer: &Answer, history: &[Value], pace: Pace) -> Self {
+    fn resumed(answer: &RunMessage, history: &[Value], pace: Pace) -> Self {
         let mut run = Self::new(answer.id.clone(), history, pace);
         run.must_say_it_goes_on = false;
         run.ids_given = ids_given(answer);

@@ -1,6 +1,6 @@
 //! How a run ended: as its agent says it, and as the log is to say it.
 
-use transcript::{Answer, ErrorCode, ErrorInfo, RunStatus, Spent, Usage};
+use transcript::{ErrorCode, ErrorInfo, RunMessage, RunStatus, Spent, Usage};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
@@ -14,7 +14,7 @@ pub struct Ending {
 impl Ending {
     /// What the driver closes `answer` with. Once somebody has asked to stop, the run is cancelled,
     /// whatever the agent says of its end.
-    pub fn of(self, answer: &Answer) -> transcript::Ending {
+    pub fn of(self, answer: &RunMessage) -> transcript::Ending {
         let Self { status, error, usage, cost } = self;
         let spent = Spent { usage, cost };
         match status {
@@ -62,9 +62,9 @@ mod tests {
         for status in [RunStatus::Completed, RunStatus::Failed, RunStatus::Cancelled] {
             let end = Ending { status, error: None, usage: None, cost: Some(0.5) };
             let spent = Spent { usage: None, cost: Some(0.5) };
-            let ending = end.clone().of(&Answer::replay(&id, [&asked]));
+            let ending = end.clone().of(&RunMessage::replay(&id, [&asked]));
             assert_eq!(ending, transcript::Ending::Cancelled { spent });
-            let ending = end.of(&Answer::replay(&id, []));
+            let ending = end.of(&RunMessage::replay(&id, []));
             assert_eq!(ending.status(), status, "nobody asked");
         }
     }

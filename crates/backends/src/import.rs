@@ -19,7 +19,8 @@ mod retelling;
 mod silent;
 
 use serde_json::Value;
-use transcript::{Event, Millis, ResponseId};
+pub use transcript::Entry;
+use transcript::{Millis, ResponseId};
 
 use self::retelling::Retelling;
 use crate::ProgramKind;
@@ -74,14 +75,6 @@ pub struct Imported {
 pub struct Turn {
     pub id: ResponseId,
     pub entries: Vec<Entry>,
-}
-
-/// A record without its number and its session.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
-    pub at: Millis,
-    pub response_id: Option<ResponseId>,
-    pub event: Event,
 }
 
 /// Which program wrote a file, by its name and how it begins. None for files of others, and for those

@@ -62,7 +62,7 @@ use std::sync::Arc;
 use serde_json::Value;
 pub use transcript::arguments_summary;
 use transcript::{
-    Answer, CallId, ErrorInfo, Event, MessageId, Millis, PartKind, ResponseId, Scope,
+    CallId, ErrorInfo, Event, MessageId, Millis, PartKind, ResponseId, RunMessage, Scope,
 };
 
 pub use crate::claude::Claude;
@@ -91,7 +91,7 @@ pub enum Input {
     /// Instead of [`Input::Start`]: the run began before the server was started anew, and all that is
     /// open of it are calls without a result, which are to be run. `answer` holds what was done.
     Resume {
-        answer: Box<Answer>,
+        answer: Box<RunMessage>,
         history: Vec<Value>,
     },
     /// What may be called from now on, as the OpenAI API wants it: `{"type": "function", ...}`.
@@ -284,7 +284,7 @@ impl fmt::Debug for Request {
 }
 
 /// How many ids a run has given to its parts and calls.
-fn ids_given(answer: &Answer) -> u32 {
+fn ids_given(answer: &RunMessage) -> u32 {
     let ids = answer.parts.iter().filter_map(|part| match &part.kind {
         PartKind::Text(text) => Some(text.id.as_str()),
         PartKind::Thinking(thinking) => Some(thinking.id.as_str()),
@@ -296,7 +296,7 @@ fn ids_given(answer: &Answer) -> u32 {
 }
 
 /// Calls without a result, as they are to be run.
-fn open_calls(answer: &Answer) -> impl Iterator<Item = Effect> {
+fn open_calls(answer: &RunMessage) -> impl Iterator<Item = Effect> {
     answer.calls().filter(|call| call.is_open()).map(|call| Effect::RunTool {
         call_id: call.id.clone(),
         tool_name: call.name.clone(),

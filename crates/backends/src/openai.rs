@@ -27,7 +27,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use transcript::{
-    Answer, CallId, ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunStatus, SteerState,
+    CallId, ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunMessage, RunStatus,
+    SteerState,
 };
 
 pub use self::decoder::{Decoder, FinishedCall, Outcome, Said, ServiceError};
@@ -156,7 +157,7 @@ impl Run {
     }
 
     /// As it was when its calls were handed over: the conversation is read before the next step anyway.
-    fn resumed(settings: Arc<Settings>, answer: &Answer) -> Self {
+    fn resumed(settings: Arc<Settings>, answer: &RunMessage) -> Self {
         let last_step = answer.steps.last().and_then(|it| it.finished.as_ref());
         Self {
             settings,

@@ -12,7 +12,7 @@ mod snapshot;
 mod stream;
 
 use serde_json::{Value, json};
-use transcript::{Answer, Call, Content, Message, PartKind, Said, SaidBy, Seq};
+use transcript::{Call, Content, Message, MessageRole, PartKind, RunMessage, Seq, UserMessage};
 
 pub use import::import;
 pub use incoming::{Request, earlier, request};
@@ -43,17 +43,17 @@ pub enum Version {
 /// The messages that one of the transcript's becomes, as its client knows them.
 pub fn messages(message: &Message, version: Version, file_url: FileUrl<'_>) -> Vec<Value> {
     match &message.content {
-        Content::Said(said) => vec![said_message(said, version, file_url)],
-        Content::Answer(answer) => answer_messages(answer),
+        Content::User(said) => vec![said_message(said, version, file_url)],
+        Content::Run(answer) => answer_messages(answer),
         Content::Aside(_) => Vec::new(),
     }
 }
 
 /// What the client has said goes by the client's id.
-fn said_message(said: &Said, version: Version, file_url: FileUrl<'_>) -> Value {
+fn said_message(said: &UserMessage, version: Version, file_url: FileUrl<'_>) -> Value {
     let role = match said.role {
-        SaidBy::User => "user",
-        SaidBy::System => "system",
+        MessageRole::User => "user",
+        MessageRole::System => "system",
     };
     let id = said.client_id.as_ref().map_or(said.id.as_str(), |it| it.as_str());
     let attached = said
@@ -63,12 +63,12 @@ fn said_message(said: &Said, version: Version, file_url: FileUrl<'_>) -> Value {
     let links = said.links().map(|it| file_piece(it.media_type, it.name, version, it.url));
     let files: Vec<Value> = attached.chain(links).collect();
     let content = match said.role {
-        SaidBy::User if !files.is_empty() => {
+        MessageRole::User if !files.is_empty() => {
             let text = Some(&said.text).filter(|it| !it.is_empty());
             let text = text.map(|it| json!({ "type": "text", "text": it }));
             text.into_iter().chain(files).collect()
         }
-        SaidBy::User | SaidBy::System => json!(said.text),
+        MessageRole::User | MessageRole::System => json!(said.text),
     };
     json!({ "id": id, "role": role, "content": content })
 }
@@ -91,7 +91,7 @@ fn file_piece(media_type: &str, name: Option<&str>, version: Version, url: &str)
     piece
 }
 
-fn answer_messages(answer: &Answer) -> Vec<Value> {
+fn answer_messages(answer: &RunMessage) -> Vec<Value> {
     let mut messages: Vec<Value> = Vec::new();
     let mut parents = Parents::default();
     let mut step = None;
@@ -139,7 +139,7 @@ fn add_call(message: &mut Value, call: &Call) {
 }
 
 /// Results follow the message that made the calls, in the order in which they came.
-fn with_results(messages: Vec<Value>, answer: &Answer) -> Vec<Value> {
+fn with_results(messages: Vec<Value>, answer: &RunMessage) -> Vec<Value> {
     let mut ended: Vec<(Seq, &Call)> =
         answer.calls().filter_map(|it| Some((it.outcome.as_ref()?.seq, it))).collect();
     ended.sort_by_key(|(seq, _)| *seq);

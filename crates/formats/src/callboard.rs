@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use transcript::{
-    AsSent, Attachment, CallId, CallState, CancelReason, ClientId, Direction, ErrorInfo,
-    ExchangeId, ExchangeMode, ExchangeState, Executor, Level, MessageId, Millis, PartId,
-    ResponseId, RunStatus, Sender, SessionId, SteerState, Trigger, Truncated, Usage,
+    Attachment, CallId, CallState, CancelReason, ClientId, Direction, ErrorInfo, ExchangeId,
+    ExchangeMode, ExchangeState, Executor, Level, MessageId, Millis, PartId, ResponseId, RunStatus,
+    Sender, SentForm, SessionId, SteerState, Trigger, Truncated, Usage,
 };
 
 pub use from_transcript::message;
@@ -57,7 +57,7 @@ struct Said {
     from: Option<Sender>,
     /// How it was written, where the text and the attachments do not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    sent: Option<AsSent>,
+    sent: Option<SentForm>,
 }
 
 #[derive(Debug, Serialize)]

@@ -19,8 +19,8 @@
 use std::collections::BTreeSet;
 
 use transcript::{
-    Answer, Call, Change, Message, Part, PartKind, Record, ResponseId, Step, Text, Thinking,
-    Transcript, is_of_session,
+    Call, Change, Message, Part, PartKind, Record, ResponseId, RunMessage, Step, Text, Thinking,
+    Transcript,
 };
 
 use crate::known::Known;
@@ -28,14 +28,14 @@ use crate::known::Known;
 /// What is new.
 #[derive(Debug)]
 pub(crate) enum News<'a> {
-    Begun(&'a Answer),
+    Begun(&'a RunMessage),
     StepBegun {
         number: usize,
     },
     StepEnded {
         number: usize,
         step: &'a Step,
-        answer: &'a Answer,
+        answer: &'a RunMessage,
     },
     TextBegun(&'a Text),
     TextGrown(&'a Text, &'a str),
@@ -53,7 +53,7 @@ pub(crate) enum News<'a> {
     /// A steered message, an exchange, a notice or something unrecognized, with its number among what
     /// is told; again when it has changed.
     Aside(usize, &'a PartKind),
-    Ended(&'a Answer),
+    Ended(&'a RunMessage),
 }
 
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl Follow {
 
     /// Takes in a record without telling of it yet. Those of other runs are nothing to us.
     pub(crate) fn take_in(&mut self, record: &Record) {
-        if record.response_id.as_ref() != Some(&self.run) || is_of_session(&record.event) {
+        if record.response_id.as_ref() != Some(&self.run) || record.event.is_session_event() {
             return;
         }
         if let Change::Updated { parts, .. } = self.transcript.apply(record) {
@@ -125,14 +125,14 @@ impl Follow {
         }
     }
 
-    pub(crate) fn answer(&self) -> Option<&Answer> {
-        self.transcript.messages.first().and_then(Message::answer)
+    pub(crate) fn answer(&self) -> Option<&RunMessage> {
+        self.transcript.messages.first().and_then(Message::run)
     }
 
     /// Everything that was not told yet.
     pub(crate) fn news(&mut self) -> Vec<News<'_>> {
         let mut news = Vec::new();
-        let Some(answer) = self.transcript.messages.first().and_then(Message::answer) else {
+        let Some(answer) = self.transcript.messages.first().and_then(Message::run) else {
             return news;
         };
         let touched = std::mem::take(&mut self.touched);
@@ -143,7 +143,7 @@ impl Follow {
     /// What a client has of what was taken in, as it was told; the rest is news.
     pub(crate) fn recall(&mut self, known: &Known) -> Vec<News<'_>> {
         let mut news = Vec::new();
-        if let Some(answer) = self.transcript.messages.first().and_then(Message::answer) {
+        if let Some(answer) = self.transcript.messages.first().and_then(Message::run) {
             self.told.recall(answer, known, &mut news);
             self.touched.extend(0..answer.parts.len());
         }
@@ -197,7 +197,7 @@ impl Follow {
 }
 
 /// A run as it stands, told at once.
-pub(crate) fn tell_all(answer: &Answer) -> Vec<News<'_>> {
+pub(crate) fn tell_all(answer: &RunMessage) -> Vec<News<'_>> {
     let mut news = Vec::new();
     Told::default().tell(answer, &BTreeSet::new(), &mut news);
     news
@@ -217,7 +217,7 @@ fn begun(part: &Part) -> Option<News<'_>> {
 }
 
 /// Some of its calls have not ended.
-fn is_at_work(answer: &Answer, step: usize) -> bool {
+fn is_at_work(answer: &RunMessage, step: usize) -> bool {
     let parts = answer.parts.iter().rev().filter(|part| part.parent.is_none());
     let mut of_it = parts.take_while(|part| part.step.is_none_or(|it| it >= step));
     of_it.any(|part| matches!(&part.kind, PartKind::Call(call) if call.is_open()))
@@ -229,7 +229,7 @@ fn waits_for_client(call: &Call) -> bool {
 }
 
 /// The number of the step that a part is in, from 1. What comes before the first step is in it.
-pub(crate) fn step_number(answer: &Answer, part: &Part) -> usize {
+pub(crate) fn step_number(answer: &RunMessage, part: &Part) -> usize {
     let Some(step) = part.step else { return 1 };
     let outer = answer.steps.iter().take(step + 1).filter(|step| step.parent.is_none());
     outer.count().max(1)
@@ -238,7 +238,7 @@ pub(crate) fn step_number(answer: &Answer, part: &Part) -> usize {
 impl Told {
     fn tell<'a>(
         &mut self,
-        answer: &'a Answer,
+        answer: &'a RunMessage,
         touched: &BTreeSet<usize>,
         news: &mut Vec<News<'a>>,
     ) {
@@ -273,7 +273,7 @@ impl Told {
         }
     }
 
-    fn recall<'a>(&mut self, answer: &'a Answer, known: &Known, news: &mut Vec<News<'a>>) {
+    fn recall<'a>(&mut self, answer: &'a RunMessage, known: &Known, news: &mut Vec<News<'a>>) {
         self.begun = true;
         news.push(News::Begun(answer));
         for (idx, part) in answer.parts.iter().enumerate().take(known.n_parts(answer)) {
@@ -296,7 +296,7 @@ impl Told {
     }
 
     /// Goes through the steps up to that one.
-    fn move_on<'a>(&mut self, answer: &'a Answer, up_to: usize, news: &mut Vec<News<'a>>) {
+    fn move_on<'a>(&mut self, answer: &'a RunMessage, up_to: usize, news: &mut Vec<News<'a>>) {
         while self.n_steps_seen < up_to {
             let step = self.n_steps_seen;
             self.n_steps_seen += 1;
@@ -309,14 +309,14 @@ impl Told {
         }
     }
 
-    fn end_step<'a>(&mut self, answer: &'a Answer, news: &mut Vec<News<'a>>) {
+    fn end_step<'a>(&mut self, answer: &'a RunMessage, news: &mut Vec<News<'a>>) {
         let Some(step) = self.open_step.take() else { return };
         self.close_parts(answer, news);
         let step = &answer.steps[step];
         news.push(News::StepEnded { number: self.n_steps, step, answer });
     }
 
-    fn close_parts<'a>(&mut self, answer: &'a Answer, news: &mut Vec<News<'a>>) {
+    fn close_parts<'a>(&mut self, answer: &'a RunMessage, news: &mut Vec<News<'a>>) {
         for (told, part) in self.parts.iter_mut().zip(&answer.parts) {
             match (told, &part.kind) {
                 (ToldPart::Words { ended, .. }, PartKind::Text(text)) => {
@@ -336,7 +336,7 @@ impl Told {
         }
     }
 
-    fn end<'a>(&mut self, answer: &'a Answer, news: &mut Vec<News<'a>>) {
+    fn end<'a>(&mut self, answer: &'a RunMessage, news: &mut Vec<News<'a>>) {
         self.end_step(answer, news);
         self.close_parts(answer, news);
         self.ended = true;

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use transcript::{
-    Answer, Call, CallState, Content, Message, PartId, Record, ResponseId, RunStatus, SaidBy, Step,
-    TextRole, Usage,
+    Call, CallState, Content, Message, MessageRole, PartId, Record, ResponseId, RunMessage,
+    RunStatus, Step, TextRole, Usage,
 };
 
 pub use import::import;
@@ -25,16 +25,16 @@ mod tests;
 pub fn message(message: &Message) -> Option<Value> {
     let created_at = message.created_at;
     match &message.content {
-        Content::Said(said) => {
+        Content::User(said) => {
             let role = match said.role {
-                SaidBy::User => "user",
-                SaidBy::System => "system",
+                MessageRole::User => "user",
+                MessageRole::System => "system",
             };
             let id = &said.id;
             let content = &said.text;
             Some(json!({ "id": id, "role": role, "createdAt": created_at, "content": content }))
         }
-        Content::Answer(answer) => {
+        Content::Run(answer) => {
             let mut message = json!({
                 "id": answer.id,
                 "role": "assistant",
@@ -55,7 +55,7 @@ pub fn message(message: &Message) -> Option<Value> {
 }
 
 /// A run as it stands.
-pub fn events(answer: &Answer) -> Vec<Value> {
+pub fn events(answer: &RunMessage) -> Vec<Value> {
     let mut voice = Voice::new(answer.id.clone());
     tell_all(answer).iter().flat_map(|news| voice.say(news)).collect()
 }
@@ -217,7 +217,7 @@ fn call_ended(call: &Call) -> Value {
     event
 }
 
-fn ended(answer: &Answer) -> Vec<Value> {
+fn ended(answer: &RunMessage) -> Vec<Value> {
     let Some(finish) = &answer.finish else { return Vec::new() };
     let reason = ui::finish_reason(answer).unwrap_or("unknown");
     let finish_event = |reason: &str| json!({ "type": "finish", "finishReason": reason, "totalUsage": counts(answer.usage()) });

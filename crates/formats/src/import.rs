@@ -14,11 +14,13 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 use transcript::{
-    Answer, ApprovalOptions, AsSent, Attachment, CallId, CancelReason, Decision, ErrorCode,
-    ErrorInfo, Event, Executor, Level, Message, MessageId, Millis, PartId, PartKind, Phase, Record,
-    ResponseId, RunStatus, SaidBy, Scope, Sender, Seq, SessionId, SteerState, Transcript, Trigger,
-    Usage, Validation,
+    ApprovalOptions, Attachment, CallId, CancelReason, Decision, ErrorCode, ErrorInfo, Event,
+    Executor, Level, Message, MessageId, MessageRole, Millis, PartId, PartKind, Phase, Record,
+    ResponseId, RunMessage, RunStatus, Scope, Sender, SentForm, Seq, SessionId, SteerState,
+    Transcript, Trigger, Usage, Validation,
 };
+
+pub use transcript::Entry;
 
 pub use self::format::{Document, FORMATS, Format};
 pub(crate) use self::format::{Holds, List};
@@ -31,14 +33,6 @@ use crate::{call, sent};
 
 /// Steps without a message that are believed in a row: a file may claim any number.
 const SILENT_STEPS_MAX: usize = 100;
-
-/// A record without its number and its session.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
-    pub at: Millis,
-    pub response_id: Option<ResponseId>,
-    pub event: Event,
-}
 
 /// What the reader of a file cannot know by itself.
 pub struct Setting<'a> {
@@ -147,7 +141,7 @@ impl<'a> Retelling<'a> {
         self.now = moment.unwrap_or(self.now);
     }
 
-    pub(crate) fn said(&mut self, id: Option<&str>, role: SaidBy, text: &str, files: &[File]) {
+    pub(crate) fn said(&mut self, id: Option<&str>, role: MessageRole, text: &str, files: &[File]) {
         self.said_in_parts(id, role, text, sent::parts_of(text, files), None);
     }
 
@@ -155,7 +149,7 @@ impl<'a> Retelling<'a> {
     pub(crate) fn said_in_parts(
         &mut self,
         id: Option<&str>,
-        role: SaidBy,
+        role: MessageRole,
         text: &str,
         parts: Vec<Value>,
         metadata: Option<&Value>,
@@ -177,7 +171,7 @@ impl<'a> Retelling<'a> {
             text: text.to_owned(),
             attachments: attached.into_iter().flatten().collect(),
             from,
-            sent: sent.and_then(AsSent::or_none),
+            sent: sent.and_then(SentForm::or_none),
         });
         if n_lost > 0 {
             let text = format!("Files that did not come along: {n_lost}");
@@ -296,7 +290,7 @@ impl<'a> Retelling<'a> {
 
     /// Whether something of the run has yet to come.
     pub(crate) fn has_open_calls(&self) -> bool {
-        self.answer().into_iter().flat_map(Answer::calls).any(transcript::Call::is_open)
+        self.answer().into_iter().flat_map(RunMessage::calls).any(transcript::Call::is_open)
     }
 
     /// It has said nothing yet, and what it thought is no word.
@@ -354,7 +348,7 @@ impl<'a> Retelling<'a> {
         self.in_run();
         let is_new = |id: &&str| {
             let call_id = CallId::new(*id);
-            let mut answers = self.transcript.messages.iter().filter_map(Message::answer);
+            let mut answers = self.transcript.messages.iter().filter_map(Message::run);
             answers.all(|answer| answer.call(&call_id).is_none())
         };
         let own = id.filter(|id| !id.is_empty()).filter(is_new).map(CallId::new);
@@ -398,7 +392,8 @@ impl<'a> Retelling<'a> {
 
     /// The oldest open call of that id or, where there is none, of that name.
     pub(crate) fn open_call(&self, id: Option<&str>, name: Option<&str>) -> Option<CallId> {
-        let open = || self.answer().into_iter().flat_map(Answer::calls).filter(|it| it.is_open());
+        let open =
+            || self.answer().into_iter().flat_map(RunMessage::calls).filter(|it| it.is_open());
         let is_same = |it: &transcript::Call, id: &str| {
             it.id.as_str() == id || it.provider_call_id.as_deref() == Some(id)
         };
@@ -496,7 +491,7 @@ impl<'a> Retelling<'a> {
         }
         let answer = self.answer().into_iter();
         let open: Vec<CallId> = answer
-            .flat_map(Answer::calls)
+            .flat_map(RunMessage::calls)
             .filter(|it| it.is_open())
             .map(|it| it.id.clone())
             .collect();
@@ -522,8 +517,8 @@ impl<'a> Retelling<'a> {
         self.run = None;
     }
 
-    fn answer(&self) -> Option<&Answer> {
-        self.transcript.message(self.run.as_ref()?.as_str()).and_then(Message::answer)
+    fn answer(&self) -> Option<&RunMessage> {
+        self.transcript.message(self.run.as_ref()?.as_str()).and_then(Message::run)
     }
 
     fn part_id(&mut self) -> PartId {

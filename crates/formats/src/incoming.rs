@@ -4,7 +4,7 @@
 use std::fmt;
 
 use serde_json::{Value, json};
-use transcript::{AsSent, ClientTool};
+use transcript::{ClientTool, SentForm};
 
 pub use crate::known::Known;
 use crate::sent;
@@ -13,16 +13,16 @@ use crate::sent;
 mod tests;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Said {
+pub struct IncomingMessage {
     pub id: Option<String>,
     pub text: String,
     /// To be attached.
     pub files: Vec<File>,
     /// What those two do not say.
-    pub sent: Option<AsSent>,
+    pub sent: Option<SentForm>,
 }
 
-impl Said {
+impl IncomingMessage {
     pub(crate) fn new(id: Option<String>, text: String, files: &[File]) -> Self {
         let parts = sent::parts_of(&text, files);
         Self::of_parts(id, text, parts, None)

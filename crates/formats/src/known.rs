@@ -10,7 +10,7 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
-use transcript::{Answer, Call, CallId, Part, PartKind};
+use transcript::{Call, CallId, Part, PartKind, RunMessage};
 
 use crate::call;
 
@@ -81,7 +81,7 @@ impl Known {
     }
 
     /// How many of the answer's parts it has. What is not whole it hears from the beginning.
-    pub(crate) fn n_parts(&self, answer: &Answer) -> usize {
+    pub(crate) fn n_parts(&self, answer: &RunMessage) -> usize {
         let last_call = answer.parts.iter().rposition(|it| self.has_call(it));
         let n_called = last_call.map_or(0, |idx| idx + 1);
         let n_named = match &self.words {
@@ -113,7 +113,12 @@ impl Known {
 }
 
 /// Behind the nth of these parts, or the last one, that come after so many parts.
-fn nth_after(answer: &Answer, n_parts: usize, n: usize, counts: impl Fn(&Part) -> bool) -> usize {
+fn nth_after(
+    answer: &RunMessage,
+    n_parts: usize,
+    n: usize,
+    counts: impl Fn(&Part) -> bool,
+) -> usize {
     let later = answer.parts.iter().enumerate().skip(n_parts);
     let counted = later.filter(|(_, part)| part.parent.is_none() && counts(part));
     counted.take(n).last().map_or(0, |(idx, _)| idx + 1)

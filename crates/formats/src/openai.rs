@@ -15,8 +15,8 @@ pub(crate) mod stored;
 
 use serde_json::{Map, Value, json};
 use transcript::{
-    Answer, Attachment, Body, Call, CancelReason, Content, Part, PartKind, Said, SaidBy,
-    SteerState, TextRole, Transcript,
+    Attachment, Body, Call, CancelReason, Content, MessageRole, Part, PartKind, RunMessage,
+    SteerState, TextRole, Transcript, UserMessage,
 };
 
 pub use anew::told_anew;
@@ -60,13 +60,13 @@ pub fn conversation(transcript: &Transcript, reader: &Reader<'_>) -> Vec<Value> 
 
 /// The message whose linked pictures are shown. A provider that cannot reach one refuses the whole request:
 /// that may cost the answer to this message, and never those to later ones.
-fn newest_said(transcript: &Transcript) -> Option<&Said> {
+fn newest_said(transcript: &Transcript) -> Option<&UserMessage> {
     let newest_first = transcript.messages.iter().rev().filter(|message| !message.superseded);
     let mut said = newest_first.filter_map(|message| match &message.content {
-        Content::Said(said) => Some(said),
-        Content::Answer(_) | Content::Aside(_) => None,
+        Content::User(said) => Some(said),
+        Content::Run(_) | Content::Aside(_) => None,
     });
-    said.find(|said| said.role == SaidBy::User)
+    said.find(|said| said.role == MessageRole::User)
 }
 
 /// A message to be.
@@ -94,28 +94,28 @@ struct Turn<'a> {
 fn entries<'a>(
     transcript: &'a Transcript,
     reader: &Reader<'_>,
-    newest: Option<&Said>,
+    newest: Option<&UserMessage>,
 ) -> Vec<Entry<'a>> {
     let mut entries = Vec::new();
     entries.extend(reader.system.map(|it| Entry::System(it.to_owned())));
     for message in transcript.messages.iter().filter(|message| !message.superseded) {
         match &message.content {
-            Content::Said(said) => {
+            Content::User(said) => {
                 let is_newest = newest.is_some_and(|it| std::ptr::eq(it, said));
                 entries.extend(said_entry(said, &reader.files, is_newest));
             }
-            Content::Answer(answer) => entries.extend(answer_entries(answer, reader)),
+            Content::Run(answer) => entries.extend(answer_entries(answer, reader)),
             Content::Aside(_) => (),
         }
     }
     entries
 }
 
-fn said_entry<'a>(said: &Said, files: &Files<'_>, is_newest: bool) -> Option<Entry<'a>> {
+fn said_entry<'a>(said: &UserMessage, files: &Files<'_>, is_newest: bool) -> Option<Entry<'a>> {
     let mut content = Vec::new();
     if !said.text.trim().is_empty() {
         // A model has no other way to know that no person speaks.
-        let introduced = said.from.as_ref().map(|it| it.introduce(&said.text));
+        let introduced = said.from.as_ref().map(|it| it.attribute(&said.text));
         content.push(text_piece(introduced.as_ref().unwrap_or(&said.text)));
     }
     if let Files::GoAlong { sees, read } = files {
@@ -124,14 +124,14 @@ fn said_entry<'a>(said: &Said, files: &Files<'_>, is_newest: bool) -> Option<Ent
     }
     match said.role {
         _ if content.is_empty() => None,
-        SaidBy::User => Some(Entry::User(content)),
-        SaidBy::System => Some(Entry::System(said.text.clone())),
+        MessageRole::User => Some(Entry::User(content)),
+        MessageRole::System => Some(Entry::System(said.text.clone())),
     }
 }
 
 /// One assistant message a step, each with its calls and followed by their results. What a
 /// sub-agent did is its own affair: the outer call's result says what came of it.
-fn answer_entries<'a>(answer: &'a Answer, reader: &Reader<'_>) -> Vec<Entry<'a>> {
+fn answer_entries<'a>(answer: &'a RunMessage, reader: &Reader<'_>) -> Vec<Entry<'a>> {
     let is_native = answer.agent == reader.agent && answer.model.as_deref() == reader.model;
     let new_turn = || Turn { is_native, ..Turn::default() };
     let mut entries = Vec::new();

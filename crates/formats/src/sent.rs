@@ -1,10 +1,10 @@
-//! How a message was written, besides its text and its attachments (`transcript::AsSent`).
+//! How a message was written, besides its text and its attachments (`transcript::SentForm`).
 //!
 //! Every vocabulary is read as parts of the AI SDK's, which can say most. What those say that a text and
 //! attachments do not is kept; so a plain message is kept once, and comes back as it was anyway.
 
 use serde_json::{Value, json};
-use transcript::{AsSent, Said, is_link};
+use transcript::{SentForm, UserMessage, is_link};
 
 use crate::incoming::File;
 use crate::ui::FileUrl;
@@ -17,7 +17,7 @@ pub(crate) fn keep(
     text: &str,
     mut parts: Vec<Value>,
     metadata: Option<Value>,
-) -> (Vec<File>, Option<AsSent>) {
+) -> (Vec<File>, Option<SentForm>) {
     let mut files = Vec::new();
     for part in parts.iter_mut().filter(|it| is_file(it)) {
         let file = File::of_part(part);
@@ -30,7 +30,7 @@ pub(crate) fn keep(
     if parts == plain(text, named) {
         parts.clear();
     }
-    (files, AsSent { parts, metadata }.or_none())
+    (files, SentForm { parts, metadata }.or_none())
 }
 
 /// Messages of those who have a text and files, in parts.
@@ -44,7 +44,7 @@ pub(crate) fn parts_of(text: &str, files: &[File]) -> Vec<Value> {
 }
 
 /// The parts of a message, its attachments at these addresses.
-pub(crate) fn parts(said: &Said, file_url: FileUrl<'_>) -> Vec<Value> {
+pub(crate) fn parts(said: &UserMessage, file_url: FileUrl<'_>) -> Vec<Value> {
     let files = &said.attachments;
     let sent = said.sent.as_ref().map(|it| &it.parts).filter(|it| !it.is_empty());
     let is_whole = |it: &&Vec<Value>| it.iter().filter(|it| is_attached(it)).count() == files.len();

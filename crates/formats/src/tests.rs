@@ -4,12 +4,12 @@ pub(crate) mod logs;
 
 use proptest::prelude::*;
 use serde_json::Value;
-use transcript::{Answer, Message, Record, ResponseId, Transcript};
+use transcript::{Message, Record, ResponseId, RunMessage, Transcript};
 
 /// The runs of a log with the answers that its whole transcript has for them, those that have ended.
-pub(crate) fn finished_runs(log: &[Record]) -> Vec<(ResponseId, Answer)> {
+pub(crate) fn finished_runs(log: &[Record]) -> Vec<(ResponseId, RunMessage)> {
     let transcript = whole(log);
-    let answers = transcript.messages.iter().filter_map(Message::answer);
+    let answers = transcript.messages.iter().filter_map(Message::run);
     answers.filter(|it| !it.is_open()).map(|it| (it.id.clone(), it.clone())).collect()
 }
 

@@ -13,8 +13,8 @@ mod stream;
 
 use serde_json::{Map, Value, json};
 use transcript::{
-    Answer, Attachment, Call, Content, Decision, Message, Part, PartKind, ResponseId, Said, SaidBy,
-    TextRole,
+    Attachment, Call, Content, Decision, Message, MessageRole, Part, PartKind, ResponseId,
+    RunMessage, TextRole, UserMessage,
 };
 
 pub use import::import;
@@ -52,15 +52,15 @@ pub type FileUrl<'a> = &'a dyn Fn(&Attachment) -> String;
 pub fn message(message: &Message, profile: Profile, file_url: FileUrl<'_>) -> Option<Value> {
     let id = message.id();
     match &message.content {
-        Content::Said(said) => {
+        Content::User(said) => {
             let role = match said.role {
-                SaidBy::User => "user",
-                SaidBy::System => "system",
+                MessageRole::User => "user",
+                MessageRole::System => "system",
             };
             let (metadata, parts) = (said_metadata(message, said), sent::parts(said, file_url));
             Some(json!({ "id": id, "role": role, "metadata": metadata, "parts": parts }))
         }
-        Content::Answer(answer) => {
+        Content::Run(answer) => {
             let parts = parts(answer, profile);
             let metadata = metadata(answer);
             Some(json!({ "id": id, "role": "assistant", "metadata": metadata, "parts": parts }))
@@ -70,7 +70,7 @@ pub fn message(message: &Message, profile: Profile, file_url: FileUrl<'_>) -> Op
 }
 
 /// What the client has said there itself goes before what we have to say.
-fn said_metadata(message: &Message, said: &Said) -> Value {
+fn said_metadata(message: &Message, said: &UserMessage) -> Value {
     let mut metadata = json!({ "createdAt": message.created_at });
     if let Some(from) = &said.from {
         metadata["from"] = json!(from);
@@ -85,7 +85,7 @@ fn said_metadata(message: &Message, said: &Said) -> Value {
     }
 }
 
-fn parts(answer: &Answer, profile: Profile) -> Vec<Value> {
+fn parts(answer: &RunMessage, profile: Profile) -> Vec<Value> {
     let mut parts = Vec::new();
     let mut n_steps = 0;
     let mut start_steps = |up_to: usize, parts: &mut Vec<Value>| {
@@ -111,7 +111,7 @@ fn parts(answer: &Answer, profile: Profile) -> Vec<Value> {
     parts
 }
 
-fn part(answer: &Answer, idx: usize, part: &Part, profile: Profile) -> Value {
+fn part(answer: &RunMessage, idx: usize, part: &Part, profile: Profile) -> Value {
     let state = |open| if open { "streaming" } else { "done" };
     let (mut value, discarded) = match &part.kind {
         PartKind::Text(text) => {
@@ -243,7 +243,7 @@ pub(crate) fn data(run: &ResponseId, idx: usize, kind: &PartKind) -> Value {
 }
 
 /// What is known when a run begins.
-fn first_metadata(answer: &Answer) -> Map<String, Value> {
+fn first_metadata(answer: &RunMessage) -> Map<String, Value> {
     let metadata = json!({
         "createdAt": answer.started_at,
         "agent": answer.agent,
@@ -253,7 +253,7 @@ fn first_metadata(answer: &Answer) -> Map<String, Value> {
 }
 
 /// What is known when it has ended.
-fn last_metadata(answer: &Answer) -> Map<String, Value> {
+fn last_metadata(answer: &RunMessage) -> Map<String, Value> {
     let Some(finish) = &answer.finish else { return Map::new() };
     without_nulls(json!({
         "status": finish.status,
@@ -265,14 +265,14 @@ fn last_metadata(answer: &Answer) -> Map<String, Value> {
     }))
 }
 
-fn metadata(answer: &Answer) -> Map<String, Value> {
+fn metadata(answer: &RunMessage) -> Map<String, Value> {
     let mut metadata = first_metadata(answer);
     metadata.extend(last_metadata(answer));
     metadata
 }
 
 /// Why the model stopped, in the words that every client takes.
-pub(crate) fn finish_reason(answer: &Answer) -> Option<&'static str> {
+pub(crate) fn finish_reason(answer: &RunMessage) -> Option<&'static str> {
     let mut outer = answer.steps.iter().filter(|step| step.parent.is_none());
     let last = outer.next_back()?.finished.as_ref()?;
     Some(known_reason(&last.reason))

@@ -13,8 +13,8 @@ mod stream;
 
 use serde_json::{Value, json};
 use transcript::{
-    Answer, Call, CallState, Content, Decision, Link, Message, Millis, Part, PartKind, RunStatus,
-    Said, SaidBy, TextRole, Validation,
+    Call, CallState, Content, Decision, Link, Message, MessageRole, Millis, Part, PartKind,
+    RunMessage, RunStatus, TextRole, UserMessage, Validation,
 };
 
 pub use import::{import, import_rows};
@@ -30,12 +30,12 @@ mod tests;
 /// None for what happened outside any run.
 pub fn message(message: &Message, file_url: FileUrl<'_>) -> Option<Value> {
     let created_at = match &message.content {
-        Content::Answer(answer) => told_at(answer).unwrap_or(message.created_at),
-        Content::Said(_) | Content::Aside(_) => message.created_at,
+        Content::Run(answer) => told_at(answer).unwrap_or(message.created_at),
+        Content::User(_) | Content::Aside(_) => message.created_at,
     };
     let mut value = match &message.content {
-        Content::Said(said) => said_message(said, file_url),
-        Content::Answer(answer) => json!({
+        Content::User(said) => said_message(said, file_url),
+        Content::Run(answer) => json!({
             "id": answer.id,
             "role": "assistant",
             "content": answer.content(),
@@ -49,7 +49,7 @@ pub fn message(message: &Message, file_url: FileUrl<'_>) -> Option<Value> {
 }
 
 /// When the final text came; of a placeholder, what was gathered last.
-fn told_at(answer: &Answer) -> Option<Millis> {
+fn told_at(answer: &RunMessage) -> Option<Millis> {
     let is_final = |part: &&Part| match &part.kind {
         PartKind::Text(text) => text.role == TextRole::Final && !text.leaked,
         _ => false,
@@ -66,18 +66,18 @@ fn told_at(answer: &Answer) -> Option<Millis> {
 /// and are not counted: what a page holds must not depend on how many calls stand between two answers.
 pub fn page_start(messages: &[&Message], limit: usize) -> Option<usize> {
     let counts = |message: &Message| match &message.content {
-        Content::Said(said) => said.role == SaidBy::User,
-        Content::Answer(answer) => has_final_text(answer),
+        Content::User(said) => said.role == MessageRole::User,
+        Content::Run(answer) => has_final_text(answer),
         Content::Aside(_) => false,
     };
     let mut counted = messages.iter().enumerate().rev().filter(|(_, message)| counts(message));
     counted.nth(limit.checked_sub(1)?).map(|(idx, _)| idx)
 }
 
-fn said_message(said: &Said, file_url: FileUrl<'_>) -> Value {
+fn said_message(said: &UserMessage, file_url: FileUrl<'_>) -> Value {
     let role = match said.role {
-        SaidBy::User => "user",
-        SaidBy::System => "system",
+        MessageRole::User => "user",
+        MessageRole::System => "system",
     };
     let mut value = json!({
         "id": said.id,
@@ -99,7 +99,7 @@ fn said_message(said: &Said, file_url: FileUrl<'_>) -> Value {
     value
 }
 
-fn parts(answer: &Answer) -> Vec<Value> {
+fn parts(answer: &RunMessage) -> Vec<Value> {
     let outer = answer.parts.iter().filter(|part| part.parent.is_none());
     let parts = outer.filter_map(|part| match &part.kind {
         PartKind::Text(text) if text.role != TextRole::Discarded && !text.text.is_empty() => {
@@ -156,7 +156,7 @@ fn result(call: &Call) -> Value {
     json!({ "error": { "code": code, "message": text } })
 }
 
-fn annotations(answer: &Answer) -> Vec<Value> {
+fn annotations(answer: &RunMessage) -> Vec<Value> {
     let outer = answer.parts.iter().filter(|part| part.parent.is_none());
     let of_parts = outer.enumerate().filter_map(|(idx, part)| match &part.kind {
         PartKind::Text(_) | PartKind::Thinking(_) => None,
@@ -187,12 +187,12 @@ fn validated(call: &Call) -> &'static str {
 }
 
 /// Only a message with a final text is one of its own.
-fn message_annotation(answer: &Answer) -> Option<Value> {
+fn message_annotation(answer: &RunMessage) -> Option<Value> {
     let completed =
         answer.finish.as_ref().is_some_and(|finish| finish.status == RunStatus::Completed);
     has_final_text(answer).then(|| json!({ "messageId": answer.id, "isComplete": completed }))
 }
 
-fn has_final_text(answer: &Answer) -> bool {
+fn has_final_text(answer: &RunMessage) -> bool {
     !answer.content().trim().is_empty()
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
-use transcript::{Answer, Call, CallState, Seq};
+use transcript::{Call, CallState, RunMessage, Seq};
 
 use crate::call;
 use crate::icon::icon;
@@ -16,7 +16,7 @@ use crate::view::{BodyKind, View, inline, one_line};
 const SHOWN: usize = 2000;
 
 /// The list without its badges; none where there was no call.
-pub(crate) fn list(id: &str, answer: &Answer) -> Option<Element> {
+pub(crate) fn list(id: &str, answer: &RunMessage) -> Option<Element> {
     if answer.n_calls() == 0 {
         return None;
     }
@@ -33,7 +33,7 @@ pub(crate) fn badge(
     view: &View,
     message: &str,
     idx: usize,
-    answer: &Answer,
+    answer: &RunMessage,
     call: &Call,
 ) -> Element {
     let id = badge_id(message, idx);
@@ -110,7 +110,7 @@ pub(crate) fn malformed(view: &View, id: &str, first: Seq, raw: &str) -> Element
 }
 
 /// The name, with a number where it was there before; the raw text of a call that cannot be read.
-fn label_of(answer: &Answer, call: &Call) -> String {
+fn label_of(answer: &RunMessage, call: &Call) -> String {
     if call.is_nameless() {
         let raw = inline(call.input())
             .filter(|it| call.arguments_done && !it.is_empty() && !parses(call));

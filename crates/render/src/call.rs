@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use maud::{Markup, html};
 use transcript::{
-    Body, Call, CallState, Decision, Executor, Outcome, Resolution, Retry, Scope, Seq,
+    Body, Call, CallOutcome, CallState, Decision, Executor, Resolution, Retry, Scope, Seq,
 };
 
 use crate::card::ticked;
@@ -128,7 +128,7 @@ fn head(call: &Call) -> Markup {
         @if !about.is_empty() { " " code.about { (marked(&about)) } }
         span.spread {}
         @if let Some(retry) = retrying(call) { span.retrying { (retry) } }
-        @if let Some(Outcome { truncated: Some(cut), .. }) = &call.outcome {
+        @if let Some(CallOutcome { truncated: Some(cut), .. }) = &call.outcome {
             span.cut-mark { "⚠ Truncated for the model: " (crate::words::size(cut.shown_bytes)) " of " (crate::words::size(cut.total_bytes)) }
         }
         span.state { (word) }

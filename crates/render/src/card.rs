@@ -5,7 +5,7 @@
 //! leaves alone what the reader has opened or written in another.
 
 use maud::{Markup, html};
-use transcript::{Answer, ApprovalOptions, Call, Exchange, ExchangeState, Scope, Transcript};
+use transcript::{ApprovalOptions, Call, Exchange, ExchangeState, RunMessage, Scope, Transcript};
 
 use crate::exchange::place;
 use crate::icon::icon;
@@ -19,7 +19,7 @@ use crate::{covers, form, json};
 pub(crate) fn dock(view: &View, transcript: &Transcript) -> Element {
     let id = view.id("dock");
     let open = || {
-        let answers = transcript.messages.iter().filter_map(|it| Some((it.first, it.answer()?)));
+        let answers = transcript.messages.iter().filter_map(|it| Some((it.first, it.run()?)));
         answers.filter(|(_, answer)| answer.is_open())
     };
     let waiting = || {
@@ -52,7 +52,7 @@ fn questions_url(exchange: &Exchange) -> Option<String> {
 struct Asked<'a> {
     view: &'a View,
     transcript: &'a Transcript,
-    answer: &'a Answer,
+    answer: &'a RunMessage,
     call: &'a Call,
 }
 

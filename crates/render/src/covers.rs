@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use serde_json::Value;
-use transcript::{Covers, Extent, Granted, Scope};
+use transcript::{AppliedGrant, GrantScope, GrantedCalls, Scope};
 
 use crate::visible::marked;
 
@@ -14,7 +14,7 @@ pub fn sentence(covers: &str) -> String {
 }
 
 /// For a call that nobody was asked about.
-pub fn rule(granted: &Granted) -> String {
+pub fn rule(granted: &AppliedGrant) -> String {
     let scope = match granted.scope {
         Scope::Once => "once",
         Scope::Session => "for this session",
@@ -25,25 +25,27 @@ pub fn rule(granted: &Granted) -> String {
 
 /// Which calls, said beside a call that is one of them.
 pub fn words(covers: &str) -> String {
-    let Some(Covers { tool, calls, .. }) = Covers::parse(covers) else {
+    let Some(GrantScope { tool, calls, .. }) = GrantScope::parse(covers) else {
         return "nothing: this rule is from an earlier version".to_owned();
     };
     match calls {
-        Extent::Command { options, .. } if options.is_empty() => "exactly this command".to_owned(),
-        Extent::Command { options, .. } => {
+        GrantedCalls::Command { options, .. } if options.is_empty() => {
+            "exactly this command".to_owned()
+        }
+        GrantedCalls::Command { options, .. } => {
             format!("exactly this command, run {}", conditions(&options).join(", "))
         }
-        Extent::Folder(folder) => {
+        GrantedCalls::Folder(folder) => {
             format!("{tool} for any file directly in {}", folder_name(&folder))
         }
-        Extent::Origin(origin) => format!("{tool} for any address of {origin}"),
-        Extent::All => format!("every call of {tool}, whatever its arguments"),
+        GrantedCalls::Origin(origin) => format!("{tool} for any address of {origin}"),
+        GrantedCalls::All => format!("every call of {tool}, whatever its arguments"),
     }
 }
 
 /// Which calls, for a list: with the command, the agent and the workspace.
 pub fn listed(covers: &str) -> Markup {
-    let Some(Covers { agent, workspace, calls, .. }) = Covers::parse(covers) else {
+    let Some(GrantScope { agent, workspace, calls, .. }) = GrantScope::parse(covers) else {
         return html! {
             code { (marked(covers)) } " "
             span.meta { "Inactive: from an earlier version. You will be asked again." }
@@ -51,7 +53,7 @@ pub fn listed(covers: &str) -> Markup {
     };
     html! {
         @match &calls {
-            Extent::Command { text, options } => {
+            GrantedCalls::Command { text, options } => {
                 "Exactly the command " code { (marked(text)) }
                 @for condition in conditions(options) { ", " (marked(&condition)) }
             }
@@ -64,7 +66,7 @@ pub fn listed(covers: &str) -> Markup {
 /// The tool of a grant. Earlier versions wrote `tool` or `tool: what it may do`.
 pub fn tool(covers: &str) -> String {
     let earlier = || covers.split(':').next().unwrap_or_default().to_owned();
-    Covers::parse(covers).map_or_else(earlier, |it| it.tool)
+    GrantScope::parse(covers).map_or_else(earlier, |it| it.tool)
 }
 
 fn folder_name(folder: &str) -> String {

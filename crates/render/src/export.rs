@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use maud::{PreEscaped, html};
 use transcript::{
-    Answer, AsSent, Attachment, Call, Content, Exchange, Message, PartKind, Queued, SaidBy,
-    SessionId, SteerState, TextRole, Transcript,
+    Attachment, Call, Content, Exchange, Message, MessageRole, PartKind, QueuedMessage, RunMessage,
+    SentForm, SessionId, SteerState, TextRole, Transcript,
 };
 
 use crate::call::has_run;
@@ -61,7 +61,7 @@ pub fn export_markdown(transcript: &Transcript) -> String {
     for message in transcript.messages.iter().filter(|it| !it.superseded) {
         write_message(message, &mut out);
     }
-    for Queued { text, attachments, from, sent, .. } in &transcript.queue.messages {
+    for QueuedMessage { text, attachments, from, sent, .. } in &transcript.queue.messages {
         let who = from.as_ref().map_or("You", |it| it.agent.as_str());
         let _ = write!(out, "\n## {who} (waits for its turn)\n\n{text}\n");
         write_attached(attachments, sent.as_ref(), &mut out);
@@ -71,16 +71,16 @@ pub fn export_markdown(transcript: &Transcript) -> String {
 
 fn write_message(message: &Message, out: &mut String) {
     match &message.content {
-        Content::Said(said) => {
+        Content::User(said) => {
             let who = match (&said.from, said.role) {
                 (Some(from), _) => from.agent.as_str(),
-                (None, SaidBy::System) => "System",
+                (None, MessageRole::System) => "System",
                 (None, _) => "You",
             };
             let _ = write!(out, "\n## {who}\n\n{}\n", said.text);
             write_attached(&said.attachments, said.sent.as_ref(), out);
         }
-        Content::Answer(answer) => {
+        Content::Run(answer) => {
             let who = if answer.agent.is_empty() { "Agent" } else { &answer.agent };
             let _ = write!(out, "\n## {who}\n");
             for part in &answer.parts {
@@ -92,11 +92,11 @@ fn write_message(message: &Message, out: &mut String) {
     }
 }
 
-fn write_attached(files: &[Attachment], sent: Option<&AsSent>, out: &mut String) {
+fn write_attached(files: &[Attachment], sent: Option<&SentForm>, out: &mut String) {
     for file in files {
         let _ = writeln!(out, "\nAttached: {}", file.name);
     }
-    for link in sent.into_iter().flat_map(AsSent::links) {
+    for link in sent.into_iter().flat_map(SentForm::links) {
         let _ = writeln!(out, "\nLinked: {}", link.url);
     }
 }
@@ -169,7 +169,7 @@ fn write_exchange(exchange: &Exchange, out: &mut String) -> std::fmt::Result {
     }
 }
 
-fn write_end(answer: &Answer, out: &mut String) {
+fn write_end(answer: &RunMessage, out: &mut String) {
     if answer.was_interrupted() {
         out.push_str("\n*Interrupted*\n");
     }

@@ -21,7 +21,7 @@ pub struct Grants {
 pub struct ListedGrant {
     /// Address that it is deleted at.
     pub address: String,
-    /// See [`transcript::Covers`].
+    /// See [`transcript::GrantScope`].
     pub covers: String,
 }
 

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use transcript::{
-    Answer, Change, Content, Event, Message, Record, ResponseId, Seq, Transcript, is_of_session,
+    Change, Content, Event, Message, Record, ResponseId, RunMessage, Seq, Transcript,
 };
 
 use crate::call::nested_id;
@@ -137,7 +137,7 @@ impl Live {
 
     fn note_missed(&mut self, record: &Record) {
         let Some(id) = &record.response_id else { return };
-        if !is_of_session(&record.event) && self.transcript.index_of(id.as_str()).is_none() {
+        if !record.event.is_session_event() && self.transcript.index_of(id.as_str()).is_none() {
             self.missed.insert(id.clone());
         }
     }
@@ -190,7 +190,7 @@ impl Live {
     /// look different.
     fn only_grows(&self, record: &Record) -> bool {
         let run = record.response_id.as_ref();
-        let answer = run.and_then(|id| self.transcript.message(id.as_str())?.answer());
+        let answer = run.and_then(|id| self.transcript.message(id.as_str())?.run());
         // What an answer that has ended offers may depend on its words.
         let Some(answer) = answer.filter(|it| it.is_open()) else { return false };
         match &record.event {
@@ -211,7 +211,7 @@ impl Live {
     }
 
     fn draw_if_open(&mut self, idx: usize) {
-        if self.transcript.messages[idx].answer().is_some_and(Answer::is_open) {
+        if self.transcript.messages[idx].run().is_some_and(RunMessage::is_open) {
             self.draw(idx);
         }
     }
@@ -221,7 +221,7 @@ impl Live {
         if self.drawn.contains_key(&idx) {
             return;
         }
-        if let Some(answer) = item.answer() {
+        if let Some(answer) = item.run() {
             let drawn = Drawn::new(&self.view, &self.view.message_id(item), answer);
             self.drawn.insert(idx, drawn);
         }
@@ -238,7 +238,7 @@ impl Live {
 
     fn update(&mut self, idx: usize, parts: &BTreeSet<usize>, more: bool, ops: &mut Vec<Op>) {
         let item = &self.transcript.messages[idx];
-        let Content::Answer(answer) = &item.content else { return };
+        let Content::Run(answer) = &item.content else { return };
         let id = self.view.message_id(item);
         let Some(drawn) = self.drawn.get_mut(&idx) else { return };
         let shown = drawn.moves_on(&self.view, answer).then(|| Shown::new(&self.view, answer));
@@ -269,7 +269,7 @@ impl Live {
 
     fn forget_finished(&mut self) {
         let messages = &self.transcript.messages;
-        self.drawn.retain(|&idx, _| messages[idx].answer().is_some_and(Answer::is_open));
+        self.drawn.retain(|&idx, _| messages[idx].run().is_some_and(RunMessage::is_open));
     }
 }
 
@@ -290,7 +290,7 @@ impl Touched {
 }
 
 impl Drawn {
-    fn new(view: &View, id: &str, answer: &Answer) -> Self {
+    fn new(view: &View, id: &str, answer: &RunMessage) -> Self {
         let shown = Shown::new(view, answer);
         let parts = shown.iter().map(|idx| (idx, DrawnPart::new(view, id, answer, idx))).collect();
         let (earlier, n_parts) = (shown.earlier(view, id, answer), answer.parts.len());
@@ -299,7 +299,7 @@ impl Drawn {
 
     /// True if other parts may be shown than before: some are to be left out, or one comes that happens under a
     /// call which is not shown.
-    fn moves_on(&self, view: &View, answer: &Answer) -> bool {
+    fn moves_on(&self, view: &View, answer: &RunMessage) -> bool {
         let (before, now) = (self.n_parts, answer.parts.len());
         let is_orphan = |idx| {
             answer.parent_of(idx).is_some_and(|it| it < before && !self.parts.contains_key(&it))
@@ -316,7 +316,7 @@ impl Drawn {
         &mut self,
         view: &View,
         id: &str,
-        answer: &Answer,
+        answer: &RunMessage,
         shown: &Shown,
         ops: &mut Vec<Op>,
     ) {
@@ -343,7 +343,7 @@ impl Drawn {
         &mut self,
         view: &View,
         id: &str,
-        answer: &Answer,
+        answer: &RunMessage,
         idx: usize,
         ops: &mut Vec<Op>,
     ) -> bool {
@@ -374,7 +374,7 @@ impl Drawn {
         &mut self,
         view: &View,
         id: &str,
-        answer: &Answer,
+        answer: &RunMessage,
         touched: &BTreeSet<usize>,
         ops: &mut Vec<Op>,
     ) {
@@ -394,7 +394,7 @@ impl Drawn {
         }
     }
 
-    fn is_renamed(&self, answer: &Answer, idx: usize) -> bool {
+    fn is_renamed(&self, answer: &RunMessage, idx: usize) -> bool {
         match (self.parts.get(&idx), call_of(answer, idx)) {
             (Some(DrawnPart::Other { badge: Some((name, _)), .. }), Some(call)) => {
                 *name != call.name
@@ -405,7 +405,7 @@ impl Drawn {
 }
 
 impl DrawnPart {
-    fn new(view: &View, message: &str, answer: &Answer, idx: usize) -> Self {
+    fn new(view: &View, message: &str, answer: &RunMessage, idx: usize) -> Self {
         let id = part_id(message, idx);
         let part = &answer.parts[idx];
         let Some(growing) = part::growing(view, &id, part) else {
@@ -428,7 +428,7 @@ impl DrawnPart {
         &mut self,
         view: &View,
         message: &str,
-        answer: &Answer,
+        answer: &RunMessage,
         idx: usize,
         ops: &mut Vec<Op>,
     ) -> bool {

@@ -193,7 +193,7 @@ type Found<'a> = (Option<(usize, &'static str)>, &'a str, Style);
 
 fn found(message: &Message, first: Seq) -> Option<Found<'_>> {
     match &message.content {
-        Content::Said(said) if message.first == first => {
+        Content::User(said) if message.first == first => {
             let is_answer = said.from.as_ref().is_some_and(|it| it.is_answer);
             let style = if is_answer { Style::CLOSED } else { Style::Plain };
             Some((None, &said.text, style))
@@ -201,13 +201,13 @@ fn found(message: &Message, first: Seq) -> Option<Found<'_>> {
         Content::Aside(kind) if message.first == first => {
             words_of(kind).map(|(place, text, style)| (Some((0, place)), text, style))
         }
-        Content::Answer(answer) => {
+        Content::Run(answer) => {
             let mut parts = answer.parts.iter().enumerate().filter(|(_, it)| it.first == first);
             parts.find_map(|(idx, it)| {
                 words_of(&it.kind).map(|(place, text, style)| (Some((idx, place)), text, style))
             })
         }
-        Content::Said(_) | Content::Aside(_) => None,
+        Content::User(_) | Content::Aside(_) => None,
     }
 }
 

@@ -3,8 +3,8 @@
 
 use maud::{Markup, html};
 use transcript::{
-    Answer, AsSent, Attachment, Call, CallState, CancelReason, Content, Exchange, ExchangeState,
-    Link, Message, Part, RunStatus, Said, SaidBy, Seq, TextRole,
+    Attachment, Call, CallState, CancelReason, Content, Exchange, ExchangeState, Link, Message,
+    MessageRole, Part, RunMessage, RunStatus, SentForm, Seq, TextRole, UserMessage,
 };
 
 use crate::icon::icon;
@@ -19,8 +19,8 @@ use crate::{badge, call, exchange, part, tool};
 pub(crate) fn message(view: &View, message: &Message) -> Element {
     let id = view.message_id(message);
     match &message.content {
-        Content::Said(said) => self::said(view, &id, message.first, said),
-        Content::Answer(answer) => self::answer(view, &id, answer),
+        Content::User(said) => self::said(view, &id, message.first, said),
+        Content::Run(answer) => self::answer(view, &id, answer),
         Content::Aside(kind) => article(&id, "system", "Note").child(part::aside(
             view,
             &part_id(&id, 0),
@@ -40,9 +40,9 @@ pub(crate) fn part_id(message: &str, idx: usize) -> String {
     format!("{message}-{idx}")
 }
 
-fn said(view: &View, id: &str, first: Seq, said: &Said) -> Element {
-    let Said { text, attachments, from, sent, .. } = said;
-    if said.role == SaidBy::System {
+fn said(view: &View, id: &str, first: Seq, said: &UserMessage) -> Element {
+    let UserMessage { text, attachments, from, sent, .. } = said;
+    if said.role == MessageRole::System {
         let words = long::words(view, id, first, text, Style::Plain);
         let class = long::class("quiet-line", text);
         return article(id, "system", "Note").html(html! { div class=(class) { (words) } });
@@ -89,8 +89,8 @@ pub(crate) fn attachments(view: &View, attachments: &[Attachment]) -> Markup {
 }
 
 /// Files that are elsewhere: nothing is fetched from there until somebody follows the link.
-pub(crate) fn links(sent: Option<&AsSent>) -> Markup {
-    let links: Vec<Link<'_>> = sent.into_iter().flat_map(AsSent::links).collect();
+pub(crate) fn links(sent: Option<&SentForm>) -> Markup {
+    let links: Vec<Link<'_>> = sent.into_iter().flat_map(SentForm::links).collect();
     html! {
         @if !links.is_empty() {
             div.attachments {
@@ -110,7 +110,7 @@ pub fn is_picture(media_type: &str, bytes: u64) -> bool {
     PICTURES.contains(&media_type) && bytes <= 4 * 1024 * 1024
 }
 
-fn answer(view: &View, id: &str, answer: &Answer) -> Element {
+fn answer(view: &View, id: &str, answer: &RunMessage) -> Element {
     let shown = Shown::new(view, answer);
     let badges = shown
         .iter()
@@ -121,14 +121,14 @@ fn answer(view: &View, id: &str, answer: &Answer) -> Element {
 
 /// The answer without its parts and its badges: what is drawn again when anything but text, output
 /// or arguments has come.
-pub(crate) fn frame(view: &View, id: &str, answer: &Answer) -> Element {
+pub(crate) fn frame(view: &View, id: &str, answer: &RunMessage) -> Element {
     assemble(view, id, answer, [], [])
 }
 
 fn assemble(
     view: &View,
     id: &str,
-    answer: &Answer,
+    answer: &RunMessage,
     parts: impl IntoIterator<Item = Element>,
     badges: impl IntoIterator<Item = Element>,
 ) -> Element {
@@ -162,7 +162,7 @@ pub(crate) fn badge_id(message: &str, idx: usize) -> String {
 
 /// What the run is at, for the stylesheet. It asks for no children of a message: that would make the browser
 /// look at whole messages again with every word that comes.
-fn activity(answer: &Answer) -> &'static str {
+fn activity(answer: &RunMessage) -> &'static str {
     match (answer.is_open(), answer.n_calls() > 0) {
         (false, false) => "none",
         (false, true) => "complete",
@@ -174,10 +174,10 @@ fn activity(answer: &Answer) -> &'static str {
 
 /// The same for what is said: whether nothing can be seen, and while it runs, which texts are there and
 /// whether one of them comes last.
-fn words(answer: &Answer) -> String {
+fn words(answer: &RunMessage) -> String {
     let undecided = || answer.undecided_texts();
     let is_settled = answer.has_final_text() || undecided().any(part::is_long);
-    let is_last = answer.last_at_top().is_some_and(|it| part::text(it).is_some());
+    let is_last = answer.last_top_level().is_some_and(|it| part::text(it).is_some());
     let is_open = answer.is_open();
     let words = [
         ("none", answer.has_only_leaked()),
@@ -191,7 +191,7 @@ fn words(answer: &Answer) -> String {
 }
 
 /// One line: what the agent is doing, or what it did.
-fn widget(id: &str, answer: &Answer) -> Element {
+fn widget(id: &str, answer: &RunMessage) -> Element {
     let element = Element::new("span", id);
     let waits = answer.waiting_calls().next();
     let (state, markup) = match (answer.is_open(), answer.n_calls()) {
@@ -234,13 +234,13 @@ fn widget(id: &str, answer: &Answer) -> Element {
 }
 
 /// The agent that was asked and can go on only when a person has answered there.
-pub(crate) fn held_up(answer: &Answer) -> Option<&str> {
+pub(crate) fn held_up(answer: &RunMessage) -> Option<&str> {
     let is_held_up = |it: &&Exchange| it.state == Some(ExchangeState::AwaitingApproval);
     answer.open_exchanges().find(is_held_up).map(|it| it.agent.as_str())
 }
 
 /// What became of the call that went worst; none where all went well.
-fn outcome(answer: &Answer) -> Option<&'static str> {
+fn outcome(answer: &RunMessage) -> Option<&'static str> {
     let worst = [
         (answer.n_failed(), CallState::Failed),
         (answer.n_interrupted(), CallState::Interrupted),
@@ -254,7 +254,7 @@ fn named(call: &Call) -> Markup {
 }
 
 /// How many tools were used, and what became of calls. One that was denied was not used.
-fn used(answer: &Answer) -> Markup {
+fn used(answer: &RunMessage) -> Markup {
     let (n_calls, denied) = (answer.n_calls(), answer.n_denied());
     let (failed, interrupted) = (answer.n_failed(), answer.n_interrupted());
     // The line has room for one reason only.
@@ -272,7 +272,7 @@ fn used(answer: &Answer) -> Markup {
 }
 
 /// The icon of the call that went worst.
-fn worst(answer: &Answer) -> &'static str {
+fn worst(answer: &RunMessage) -> &'static str {
     match outcome(answer) {
         Some("failed") => "alert",
         Some("interrupted") => "warning",
@@ -282,7 +282,7 @@ fn worst(answer: &Answer) -> &'static str {
 }
 
 /// The time that the agent worked; what it waited for a person stands apart.
-fn took(answer: &Answer) -> Markup {
+fn took(answer: &RunMessage) -> Markup {
     let took = answer.finish.as_ref().and_then(|it| it.duration_ms);
     let waited = waited(answer);
     html! {
@@ -292,7 +292,7 @@ fn took(answer: &Answer) -> Markup {
 }
 
 /// How long at least one call waited for a decision.
-fn waited(answer: &Answer) -> u64 {
+fn waited(answer: &RunMessage) -> u64 {
     let mut waits: Vec<(i64, i64)> = answer
         .calls()
         .filter_map(|call| {
@@ -310,7 +310,7 @@ fn waited(answer: &Answer) -> u64 {
 }
 
 /// How it stands with the answer: still coming, stopped, failed; and what can be done.
-fn tail(id: &str, answer: &Answer) -> Element {
+fn tail(id: &str, answer: &RunMessage) -> Element {
     let element = Element::div(id).class("tail");
     let Some(finish) = &answer.finish else {
         return element.html(html! {
@@ -348,17 +348,17 @@ fn tail(id: &str, answer: &Answer) -> Element {
     })
 }
 
-fn can_retry(answer: &Answer) -> bool {
+fn can_retry(answer: &RunMessage) -> bool {
     let has_failed = answer.finish.as_ref().is_some_and(|it| it.status == RunStatus::Failed);
     has_failed || answer.was_interrupted()
 }
 
-fn is_silent(answer: &Answer) -> bool {
+fn is_silent(answer: &RunMessage) -> bool {
     let is_blank = |part: &Part| part::text(part).is_some_and(|it| it.text.trim().is_empty());
     answer.parts.iter().all(is_blank)
 }
 
-fn interrupted(answer: &Answer) -> Markup {
+fn interrupted(answer: &RunMessage) -> Markup {
     let why = match answer.cancelled {
         Some(CancelReason::UserCancel) => "stopped by you",
         Some(CancelReason::Restart) => "the server was restarted",
@@ -380,7 +380,7 @@ fn interrupted(answer: &Answer) -> Markup {
 }
 
 /// Time, tokens and cost, and what can be done with the answer.
-fn footer(view: &View, id: &str, answer: &Answer) -> Element {
+fn footer(view: &View, id: &str, answer: &RunMessage) -> Element {
     let element = Element::new("footer", id).class("meta");
     let Some(finish) = &answer.finish else { return element };
     let tokens = answer.usage().map(|it| it.total_tokens).filter(|it| *it > 0);

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use maud::{PreEscaped, html};
-use transcript::{Answer, Message};
+use transcript::{Message, RunMessage};
 
 use crate::call::nested_id;
 use crate::message::part_id;
@@ -30,7 +30,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    pub(crate) fn new(view: &View, answer: &Answer) -> Self {
+    pub(crate) fn new(view: &View, answer: &RunMessage) -> Self {
         let first = first_shown(view, answer.parts.len());
         let mut parts = BTreeSet::new();
         for idx in first..answer.parts.len() {
@@ -53,12 +53,17 @@ impl Shown {
     }
 
     /// The first part of the answer's own list.
-    pub(crate) fn first_at_top(&self, answer: &Answer) -> Option<usize> {
+    pub(crate) fn first_at_top(&self, answer: &RunMessage) -> Option<usize> {
         self.iter().find(|&idx| answer.parent_of(idx).is_none())
     }
 
     /// The line that links to the parts that are left out.
-    pub(crate) fn earlier(&self, view: &View, message: &str, answer: &Answer) -> Option<Element> {
+    pub(crate) fn earlier(
+        &self,
+        view: &View,
+        message: &str,
+        answer: &RunMessage,
+    ) -> Option<Element> {
         let before = first_shown(view, answer.parts.len());
         (self.n_left_out > 0).then(|| {
             let id = format!("{message}-e");
@@ -81,7 +86,7 @@ pub(crate) fn first_shown(view: &View, n_parts: usize) -> usize {
     }
 }
 
-fn address(view: &View, answer: &Answer, before: usize) -> String {
+fn address(view: &View, answer: &RunMessage, before: usize) -> String {
     let run = crate::escape::in_address(answer.id.as_str());
     format!("/api/sessions/{}/answers/{run}?before={before}", view.session)
 }
@@ -90,7 +95,7 @@ fn address(view: &View, answer: &Answer, before: usize) -> String {
 pub(crate) fn trees(
     view: &View,
     message: &str,
-    answer: &Answer,
+    answer: &RunMessage,
     parts: impl IntoIterator<Item = usize>,
 ) -> Vec<Element> {
     let parts: BTreeSet<usize> = parts.into_iter().collect();
@@ -105,7 +110,7 @@ pub(crate) fn trees(
 fn tree(
     view: &View,
     message: &str,
-    answer: &Answer,
+    answer: &RunMessage,
     nested: &HashMap<usize, Vec<usize>>,
     idx: usize,
 ) -> Element {
@@ -118,7 +123,7 @@ fn tree(
 
 /// Some of the parts that a page leaves out, those before a number, with the way to the ones before them.
 pub fn earlier_parts(view: &View, message: &Message, before: usize) -> String {
-    let Some(answer) = message.answer() else { return String::new() };
+    let Some(answer) = message.run() else { return String::new() };
     let (id, shown) = (view.message_id(message), Shown::new(view, answer));
     let before = before.min(answer.parts.len());
     let first = before.saturating_sub(STEP);

@@ -2,7 +2,7 @@
 //! choice to send it or to clear it.
 
 use maud::html;
-use transcript::{IMPORTED, Queued, SendMode, Transcript};
+use transcript::{IMPORTED, QueuedMessage, SendMode, Transcript};
 
 use crate::exchange;
 use crate::icon::icon;
@@ -38,7 +38,7 @@ fn held(id: &str, transcript: &Transcript) -> Option<Element> {
 fn queued(
     view: &View,
     queue: &str,
-    message: &Queued,
+    message: &QueuedMessage,
     place: (usize, usize),
     is_running: bool,
 ) -> Element {
@@ -63,7 +63,7 @@ fn queued(
 /// `place` is its own and the last one.
 fn controls(
     id: &str,
-    message: &Queued,
+    message: &QueuedMessage,
     (place, last): (usize, usize),
     is_running: bool,
 ) -> Element {
@@ -86,18 +86,20 @@ fn controls(
     })
 }
 
-fn state(message: &Queued) -> &'static str {
+fn state(message: &QueuedMessage) -> &'static str {
     match message {
-        Queued { mode: SendMode::Steer, .. } => "On its way: the agent gets it at its next step",
-        Queued { held: true, .. } => "Held: starts when you send it",
-        Queued { returned: true, .. } => {
+        QueuedMessage { mode: SendMode::Steer, .. } => {
+            "On its way: the agent gets it at its next step"
+        }
+        QueuedMessage { held: true, .. } => "Held: starts when you send it",
+        QueuedMessage { returned: true, .. } => {
             "The agent could not take it: starts when the agent has finished"
         }
-        Queued { .. } => "Queued: starts when the agent has finished",
+        QueuedMessage { .. } => "Queued: starts when the agent has finished",
     }
 }
 
-fn editor(id: &str, message: &Queued) -> Element {
+fn editor(id: &str, message: &QueuedMessage) -> Element {
     Element::new("details", format!("{id}-e")).class("edit").html(html! {
         summary id={ (id) "-edit" } { "Edit" }
         textarea id={ (id) "-text" } rows="2" aria-label="Message that waits" autocomplete="off" dir="auto" { (message.text) }

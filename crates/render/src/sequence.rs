@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use transcript::{
-    Answer, Content, Exchange, ExchangeId, ExchangeMode, Message, Millis, Said, Transcript, Trigger,
+    Content, Exchange, ExchangeId, ExchangeMode, Message, Millis, RunMessage, Transcript, Trigger,
+    UserMessage,
 };
 
 use crate::exchange::is_stopped;
@@ -58,15 +59,15 @@ fn arrows<'a>(me: &'a str, messages: &'a [Message]) -> Vec<Arrow<'a>> {
     let mut asker = PERSON;
     for message in shown() {
         match &message.content {
-            Content::Said(Said { from: Some(from), .. }) if from.is_answer => {
+            Content::User(UserMessage { from: Some(from), .. }) if from.is_answer => {
                 arrows.extend(later.remove(&from.exchange_id));
             }
-            Content::Said(said) => {
+            Content::User(said) => {
                 asker = said.from.as_ref().map_or(PERSON, |it| it.agent.as_str());
                 let (at, text) = (message.created_at, said.text.as_str());
                 arrows.push(Arrow { at, from: asker, to: me, text, class: "asks" });
             }
-            Content::Answer(answer) => {
+            Content::Run(answer) => {
                 for (at, exchange) in exchanges(answer) {
                     arrows.push(question(me, at, exchange));
                     match (end(me, exchange), exchange.mode) {
@@ -87,13 +88,13 @@ fn arrows<'a>(me: &'a str, messages: &'a [Message]) -> Vec<Arrow<'a>> {
 
 fn is_between_agents(message: &Message) -> bool {
     match &message.content {
-        Content::Said(said) => said.from.is_some(),
-        Content::Answer(answer) => answer.has_exchanges(),
+        Content::User(said) => said.from.is_some(),
+        Content::Run(answer) => answer.has_exchanges(),
         Content::Aside(_) => false,
     }
 }
 
-fn exchanges(answer: &Answer) -> impl Iterator<Item = (Millis, &Exchange)> {
+fn exchanges(answer: &RunMessage) -> impl Iterator<Item = (Millis, &Exchange)> {
     let parts = answer.parts.iter().filter(|_| answer.has_exchanges());
     parts.filter_map(|part| match &part.kind {
         transcript::PartKind::Exchange(exchange) => Some((part.started_at, &**exchange)),
@@ -119,7 +120,7 @@ fn end<'a>(me: &'a str, exchange: &'a Exchange) -> Option<Arrow<'a>> {
 }
 
 /// To the agent or the person that asked, when it has ended.
-fn own_answer<'a>(me: &'a str, asker: &'a str, answer: &'a Answer) -> Option<Arrow<'a>> {
+fn own_answer<'a>(me: &'a str, asker: &'a str, answer: &'a RunMessage) -> Option<Arrow<'a>> {
     let finish = answer.finish.as_ref()?;
     let to = if answer.trigger == Trigger::Agent { asker } else { PERSON };
     let error = finish.error.as_ref().map(|it| it.code.as_str());

@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 use transcript::{
-    Answer, Call, CallState, Message, Millis, Part, PartKind, SessionState, Text, Thinking,
+    Call, CallState, Message, Millis, Part, PartKind, RunMessage, SessionState, Text, Thinking,
     Transcript,
 };
 
@@ -72,7 +72,7 @@ pub(crate) fn last_messages(transcript: &Transcript) -> &[Message] {
 fn heading(view: &View, id: &str, transcript: &Transcript) -> Element {
     let summary = &transcript.summary;
     let folder = summary.workspace().or(view.folder.as_deref());
-    let model = last_messages(transcript).iter().rev().find_map(|it| it.answer()?.model.as_deref());
+    let model = last_messages(transcript).iter().rev().find_map(|it| it.run()?.model.as_deref());
     let rename = Element::new("button", format!("{id}-tb")).attr("type", "button");
     let rename = rename.attr("data-action", "rename").attr("aria-label", "Rename");
     let title = Element::new("h1", format!("{id}-t")).attr("dir", "auto").text(summary.title());
@@ -117,8 +117,7 @@ fn now(id: &str, transcript: &Transcript) -> Element {
     let state = transcript.summary.state();
     let element = Element::div(id).class("now").attr("data-state", state_id(state));
     let element = element.attr("role", "status");
-    let answer =
-        transcript.messages.iter().rev().find_map(|it| it.answer().filter(|it| it.is_open()));
+    let answer = transcript.messages.iter().rev().find_map(|it| it.run().filter(|it| it.is_open()));
     let Some(answer) = answer else { return element };
     let (words, since) = waits_for(answer);
     element.html(html! {
@@ -129,7 +128,7 @@ fn now(id: &str, transcript: &Transcript) -> Element {
     })
 }
 
-fn waits_for(answer: &Answer) -> (Markup, Millis) {
+fn waits_for(answer: &RunMessage) -> (Markup, Millis) {
     if let Some((by, at)) = &answer.cancel_requested {
         return (html! { "Stopping, asked by " (by) }, *at);
     }

@@ -106,13 +106,13 @@ pub fn check_words(records: &[Record]) {
     let elements = page.elements();
     let find = |id: &str| elements.iter().find(|it| it.attribute("id") == Some(id));
     for message in &transcript.messages {
-        let Some(answer) = message.answer() else { continue };
+        let Some(answer) = message.run() else { continue };
         let id = view().message_id(message);
         let article = find(&id).unwrap_or_else(|| panic!("{id} is not drawn"));
         let has_line = article.attribute("data-activity") != Some("none");
         let mut finals = 0;
         for (idx, part) in answer.parts.iter().enumerate() {
-            if !part.kind.has_words() {
+            if !part.kind.has_visible_text() {
                 continue;
             }
             let text = find(&part_id(&id, idx)).unwrap_or_else(|| panic!("a text of {id} is lost"));
@@ -121,7 +121,7 @@ pub fn check_words(records: &[Record]) {
             assert!(!text.has_class("leaked") && !text.has_class("discarded"), "{id}");
             finals += usize::from(text.has_class("final") && part.parent.is_none());
         }
-        let says = |part: &Part| part.kind.has_words() && part.parent.is_none();
+        let says = |part: &Part| part.kind.has_visible_text() && part.parent.is_none();
         let says = answer.parts.iter().any(says);
         assert!(answer.is_open() || !says || finals > 0, "{id} has words and no answer");
     }

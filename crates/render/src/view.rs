@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use maud::{Markup, html};
-use transcript::{Answer, Body, Call, ExchangeId, Message, ResponseId, Seq, SessionId};
+use transcript::{Body, Call, ExchangeId, Message, ResponseId, RunMessage, Seq, SessionId};
 
 use crate::escape::in_address;
 use crate::exchange::Peers;
@@ -318,7 +318,7 @@ pub(crate) fn inline(body: &Body) -> Option<String> {
     (body.bytes() <= INLINE_MAX).then(|| body.whole()).flatten()
 }
 
-pub(crate) fn call_of(answer: &Answer, idx: usize) -> Option<&Call> {
+pub(crate) fn call_of(answer: &RunMessage, idx: usize) -> Option<&Call> {
     match &answer.parts.get(idx)?.kind {
         transcript::PartKind::Call(call) => Some(call),
         _ => None,

@@ -13,9 +13,9 @@ const AROUND: usize = 1000;
 /// Returns an estimate in bytes, from sizes alone.
 pub fn weight(message: &Message) -> usize {
     match &message.content {
-        Content::Said(said) => AROUND + long::weight(&said.text),
+        Content::User(said) => AROUND + long::weight(&said.text),
         Content::Aside(kind) => of_part(kind),
-        Content::Answer(answer) => {
+        Content::Run(answer) => {
             let parts = answer.parts.iter().rev().take(MAX_SHOWN);
             AROUND + parts.map(|it| of_part(&it.kind)).sum::<usize>()
         }

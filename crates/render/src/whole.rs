@@ -32,7 +32,7 @@ pub fn whole_text(call: &Call, kind: BodyKind) -> String {
 /// place; the way to the text where it is too much for a page.
 pub fn whole_body(session: &SessionId, message: &Message, call: &Call, kind: BodyKind) -> String {
     let id = View::new(session.clone(), Bodies::Whole).message_id(message);
-    let answer = message.answer();
+    let answer = message.run();
     let idx = answer.and_then(|it| {
         (0..it.parts.len()).find(|&idx| call_of(it, idx).is_some_and(|it| it.id == call.id))
     });

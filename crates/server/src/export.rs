@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 use store::{ReadRange, Store, Stored};
 use transcript::{
-    Answer, Attachment, Content, Message, Millis, Record, Seq, SessionId, Transcript,
+    Attachment, Content, Message, Millis, Record, RunMessage, Seq, SessionId, Transcript,
 };
 
 use crate::cli::ExportArgs;
@@ -96,8 +96,8 @@ pub(crate) fn write(
 /// in a file is something to keep, not to show.
 fn attached(store: &Store, transcript: &Transcript) -> Result<Files, store::Error> {
     let said = transcript.messages.iter().filter_map(|it| match &it.content {
-        Content::Said(said) => Some(&said.attachments),
-        Content::Answer(_) | Content::Aside(_) => None,
+        Content::User(said) => Some(&said.attachments),
+        Content::Run(_) | Content::Aside(_) => None,
     });
     let mut files = Files::new();
     for Attachment { blob, media_type, size, .. } in said.flatten() {
@@ -134,7 +134,7 @@ fn peers(
     let mut peers = Peers::new();
     let mut asking: Vec<Message> = transcript.messages.clone();
     while let Some(message) = asking.pop() {
-        for exchange in message.answer().into_iter().flat_map(Answer::exchanges) {
+        for exchange in message.run().into_iter().flat_map(RunMessage::exchanges) {
             let (Some(session), Some(run)) =
                 (&exchange.peer_session_id, &exchange.peer_response_id)
             else {

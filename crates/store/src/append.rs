@@ -10,7 +10,6 @@ use rusqlite::{Connection, OptionalExtension, params};
 use transcript::stream::{StreamKey, closed_by, continued_by, delta_of};
 use transcript::{
     ClientId, Event, MessageId, Record, ResponseId, Seq, SessionId, SteerState, Summary,
-    is_of_session,
 };
 
 use crate::index::Behind;
@@ -391,5 +390,5 @@ impl Session {
 
 /// The run whose message the record is part of.
 fn answer_id(record: &Record) -> Option<&ResponseId> {
-    record.response_id.as_ref().filter(|_| !is_of_session(&record.event))
+    record.response_id.as_ref().filter(|_| !record.event.is_session_event())
 }

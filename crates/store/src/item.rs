@@ -112,48 +112,7 @@ fn texts(db: &Connection, at: At<'_>, event: &Event) -> Result<Vec<(ItemKind, St
             ]
         }
         Event::Notice { text, .. } => vec![(ItemKind::Notice, text.clone())],
-
-        Event::SessionCreated { .. }
-        | Event::SessionUpdated { .. }
-        | Event::AgentLinked { .. }
-        | Event::MessageQueued { .. }
-        | Event::MessageEdited { .. }
-        | Event::MessageMoved { .. }
-        | Event::MessageDequeued { .. }
-        | Event::MessageSteered { .. }
-        | Event::MessageDropped { .. }
-        | Event::QueueHeld { .. }
-        | Event::QueueReleased {}
-        | Event::ClientTools { .. }
-        | Event::HistoryRewound { .. }
-        | Event::RunStart { .. }
-        | Event::StepStart { .. }
-        | Event::StepFinish { .. }
-        | Event::TextStart { .. }
-        | Event::TextDelta { .. }
-        | Event::TextDone { .. }
-        | Event::ThinkingStart { .. }
-        | Event::ThinkingDelta { .. }
-        | Event::ThinkingDone { .. }
-        | Event::PartExtras { .. }
-        | Event::ToolCallStart { .. }
-        | Event::ToolArgumentsDelta { .. }
-        | Event::ToolRunning { .. }
-        | Event::ToolApprovalRequested { .. }
-        | Event::ToolApprovalResolved { .. }
-        | Event::ToolGranted { .. }
-        | Event::GrantRevoked { .. }
-        | Event::ToolOutputDelta { .. }
-        | Event::ToolRetry { .. }
-        | Event::Continuation { .. }
-        | Event::CancelRequested { .. }
-        | Event::OutputCancelled { .. }
-        | Event::RunFinish { .. }
-        | Event::AgentMessage { .. }
-        | Event::AgentProgress { .. }
-        | Event::AgentCallbackResult { .. }
-        | Event::Unrecognized { .. }
-        | Event::Other(_) => Vec::new(),
+        _ => Vec::new(),
     })
 }
 
@@ -161,7 +120,7 @@ fn texts(db: &Connection, at: At<'_>, event: &Event) -> Result<Vec<(ItemKind, St
 fn message(at: At<'_>, event: &Event) -> Option<String> {
     match event {
         Event::UserMessage { message_id, .. } => Some(message_id.to_string()),
-        event if transcript::is_of_session(event) => None,
+        event if event.is_session_event() => None,
         Event::Notice { .. } if at.response.is_none() => Some(format!("n{}", at.seq)),
         _ => at.response.map(ResponseId::to_string),
     }

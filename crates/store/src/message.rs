@@ -254,7 +254,7 @@ fn is_of_another_message(record: &Stored) -> bool {
         ["session_", "agent_linked", "user_message", "message_", "queue_", "history_rewound"];
     let name = record.body.strip_prefix(r#"{"type":""#).unwrap_or("");
     MENTIONING.iter().any(|it| name.starts_with(it))
-        && transcript::is_of_session(&event_from_body(&record.body))
+        && event_from_body(&record.body).is_session_event()
 }
 
 impl MessageRow {

@@ -20,7 +20,7 @@ use std::iter::once;
 use std::path::Path;
 
 use serde_json::Value;
-use transcript::Covers;
+use transcript::GrantScope;
 
 use crate::paths::real_path;
 use crate::private_files::{PrivateFiles, Reach};
@@ -79,13 +79,13 @@ impl Policy {
         }
     }
 
-    /// The scope of a session or "always" decision; see [`Covers`]. None if it can be given only
+    /// The scope of a session or "always" decision; see [`GrantScope`]. None if it can be given only
     /// once.
     pub fn covers(&self, call: &Proposed<'_>) -> Option<String> {
         if self.reach(call) != Reach::Elsewhere {
             return None;
         }
-        let covers = Covers {
+        let covers = GrantScope {
             agent: call.place.agent.to_owned(),
             workspace: real_path(call.place.workspace)?.to_str()?.to_owned(),
             tool: call.tool.to_owned(),

@@ -17,11 +17,11 @@ pub fn started_log(len: usize) -> impl Strategy<Value = Vec<Record>> {
         let mut transcript = Transcript::default();
         let mut events = Vec::new();
         for record in records {
-            let run = record.response_id.clone().filter(|_| !is_of_session(&record.event));
+            let run = record.response_id.clone().filter(|_| !record.event.is_session_event());
             if let Some(run) = run {
-                let empty = Answer::replay(&run, []);
-                let known = transcript.message(run.as_str()).and_then(Message::answer);
-                let missing = missing_start(known.unwrap_or(&empty), &record.event);
+                let empty = RunMessage::replay(&run, []);
+                let known = transcript.message(run.as_str()).and_then(Message::run);
+                let missing = implied_start(known.unwrap_or(&empty), &record.event);
                 events.extend(missing.map(|event| (event, Some(run.clone()), record.at)));
             }
             events.push((record.event, record.response_id, record.at));
@@ -130,8 +130,8 @@ fn provider_id() -> impl Strategy<Value = Option<String>> {
     prop_oneof![Just(None), "(call_[01])?".prop_map(Some)]
 }
 
-fn role() -> impl Strategy<Value = SaidBy> {
-    prop_oneof![4 => Just(SaidBy::User), 1 => Just(SaidBy::System)]
+fn role() -> impl Strategy<Value = MessageRole> {
+    prop_oneof![4 => Just(MessageRole::User), 1 => Just(MessageRole::System)]
 }
 
 fn error() -> impl Strategy<Value = ErrorInfo> {
@@ -182,7 +182,7 @@ fn session_event() -> impl Strategy<Value = Event> {
             mode: SendMode::Queue,
             held: false,
             from: None,
-            sent: Some(AsSent { parts: vec![json!({ "type": "data-x" })], metadata: None }),
+            sent: Some(SentForm { parts: vec![json!({ "type": "data-x" })], metadata: None }),
         }),
         (message(), text()).prop_map(|(message_id, text)| Event::MessageEdited {
             message_id,

@@ -5,7 +5,7 @@ mod examples;
 mod excerpts;
 mod laws;
 mod pausing;
-mod resting;
+mod quiescing;
 mod titles;
 mod unrecognized;
 mod wire;

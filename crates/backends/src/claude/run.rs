@@ -402,9 +402,9 @@ impl Run {
             return self.stopped(now);
         }
         let has_failed = result.is_error == Some(true) || result.subtype.starts_with("error");
-        let has_words = std::mem::take(&mut self.outer.has_words);
+        let has_visible_text = std::mem::take(&mut self.outer.has_visible_text);
         // It repeats the answer; some commands have no other.
-        let words = result.result.as_ref().filter(|it| !has_words && !it.trim().is_empty());
+        let words = result.result.as_ref().filter(|it| !has_visible_text && !it.trim().is_empty());
         if let Some(words) = words.filter(|_| !has_failed) {
             self.outer.say(words.clone(), &mut self.telling);
         }

@@ -42,7 +42,7 @@ pub(super) struct Speaker {
     /// Messages that have ended, the newest last: their ids, and what they consisted of.
     ended: VecDeque<(String, Vec<Piece>)>,
     /// It has said something, since that was last looked at.
-    pub(super) has_words: bool,
+    pub(super) has_visible_text: bool,
 }
 
 /// A message that is being said; it is a step.
@@ -149,7 +149,7 @@ impl Speaker {
 
     /// A text that came whole, from outside of any message.
     pub(super) fn say(&mut self, text: String, telling: &mut Telling) {
-        self.has_words = true;
+        self.has_visible_text = true;
         Words::new(false).confirm(text, self.parent.as_ref(), telling);
     }
 
@@ -174,7 +174,7 @@ impl Speaker {
                 Spoken::Words(words) => {
                     let discarded = is_superseded && words.is_open();
                     cut_off = cut_off.or(discarded.then_some("error"));
-                    self.has_words |= !words.is_thinking && words.is_shown() && !discarded;
+                    self.has_visible_text |= !words.is_thinking && words.is_shown() && !discarded;
                     words.close_as_it_is(discarded, self.parent.as_ref(), telling);
                 }
                 Spoken::Call(id) => calls.message_ended(id, is_whole, now, telling),
@@ -326,12 +326,12 @@ impl Speaker {
         };
         // What a message that has ended had shown has been counted.
         let is_said = self.is_saying(message_id);
-        let has_words = !is_thinking && !text.trim().is_empty();
+        let has_visible_text = !is_thinking && !text.trim().is_empty();
         let parent = self.parent.clone();
         let piece = self.pieces_of(message_id).and_then(|it| it.get_mut(at));
         if let Some(Piece { block: Spoken::Words(words), .. }) = piece {
             let is_news = words.confirm(text, parent.as_ref(), telling);
-            self.has_words |= has_words && (is_said || is_news);
+            self.has_visible_text |= has_visible_text && (is_said || is_news);
         }
     }
 

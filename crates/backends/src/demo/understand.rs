@@ -2,7 +2,7 @@
 //! the same wishes.
 
 use serde_json::json;
-use transcript::Introduced;
+use transcript::AgentAttribution;
 
 use super::call::Call;
 use super::places;
@@ -40,8 +40,8 @@ pub(super) const MAX_WISHES: usize = 20;
 
 /// Empty for a message without a word in it.
 pub(super) fn understand(message: &str) -> Vec<Wish> {
-    let message = match Introduced::read(message) {
-        Some(Introduced { agent, text, is_answer: true }) => {
+    let message = match AgentAttribution::parse(message) {
+        Some(AgentAttribution { agent, text, is_answer: true }) => {
             let (agent, text) = (agent.to_owned(), text.to_owned());
             return vec![Wish::Heard { agent, text }];
         }

@@ -152,8 +152,9 @@ impl<'a> Reader<'a> {
                 Some(reason) => reason != "tool_use",
             };
             let says = |it: &Value| it["type"] == "text";
-            let has_words = message["content"].as_array().is_some_and(|it| it.iter().any(says));
-            self.is_resting = is_over && has_words;
+            let has_visible_text =
+                message["content"].as_array().is_some_and(|it| it.iter().any(says));
+            self.is_resting = is_over && has_visible_text;
         }
     }
 

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use transcript::{
-    Answer, Attachment, Ending, ErrorCode, ErrorInfo, Event, Level, MessageId, Millis, Record,
-    ResponseId, Seq, SessionId, SteerState, Trigger, close,
+    Attachment, Ending, ErrorCode, ErrorInfo, Event, Level, MessageId, Millis, Record, ResponseId,
+    RunMessage, Seq, SessionId, SteerState, Trigger, close,
 };
 
 use super::{Entry, Imported, ProgramKind, Tail, Turn};
@@ -220,7 +220,7 @@ impl Retelling {
         }
     }
 
-    fn end(&mut self, at: Millis, ending: impl FnOnce(&Answer) -> Ending) {
+    fn end(&mut self, at: Millis, ending: impl FnOnce(&RunMessage) -> Ending) {
         let Some(turn) = self.turns.last().filter(|_| self.is_open) else { return };
         let session = SessionId::new("");
         let records: Vec<Record> = turn
@@ -232,7 +232,7 @@ impl Retelling {
                 Record::new(Seq(0), it.at, session.clone(), response_id, event)
             })
             .collect();
-        let answer = Answer::replay(&turn.id, &records);
+        let answer = RunMessage::replay(&turn.id, &records);
         for event in close(&answer, &ending(&answer), at.max(self.last_at)) {
             self.note(at, event);
         }

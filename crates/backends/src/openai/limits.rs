@@ -2,7 +2,7 @@
 //!
 //! All of it can be counted from the run's own records.
 
-use transcript::{Answer, Call, ErrorCode, Evaluation, Event, Millis, Usage};
+use transcript::{Call, ErrorCode, Evaluation, Event, Millis, RunMessage, Usage};
 
 use super::telling::ReadyCall;
 use super::{FinishReason, Limits};
@@ -32,7 +32,7 @@ impl Progress {
     }
 
     /// What the records of a run say that it has used.
-    pub(super) fn resumed(answer: &Answer) -> Self {
+    pub(super) fn resumed(answer: &RunMessage) -> Self {
         let is_over_limit = |call: &&Call| {
             let error = call.outcome.as_ref().and_then(|it| it.error.as_ref());
             error.is_some_and(|it| it.code == ErrorCode::ToolIterationLimit)

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use transcript::{
-    Answer, CallId, ErrorCode, ErrorInfo, Event, Executor, PartId, ResponseId, Validation,
+    CallId, ErrorCode, ErrorInfo, Event, Executor, PartId, ResponseId, RunMessage, Validation,
 };
 
 use super::{FinishedCall, Outcome, Said};
@@ -52,7 +52,7 @@ impl Telling {
     }
 
     /// Of a run that has said something before.
-    pub(super) fn resumed(answer: &Answer) -> Self {
+    pub(super) fn resumed(answer: &RunMessage) -> Self {
         Self { ids_given: ids_given(answer), ..Self::new(answer.id.clone()) }
     }
 

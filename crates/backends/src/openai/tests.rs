@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use serde_json::{Map, Value, json};
-use transcript::{Answer, CallId, Event, Millis, Record, ResponseId, RunStatus, Seq, SessionId};
+use transcript::{
+    CallId, Event, Millis, Record, ResponseId, RunMessage, RunStatus, Seq, SessionId,
+};
 
 use super::{Decoder, Limits, OpenAi, Settings};
 use crate::{Backend, Effect, Ending, HowLost, Input, Lost, ToolOutcome};
@@ -550,7 +552,7 @@ fn it_can_be_stopped_at_any_moment() {
             Record::new(Seq(seq), Millis(0), SessionId::new("s"), Some(run.clone()), event.clone())
         };
         let records: Vec<Record> = (1..).zip(&stage.events).map(record).collect();
-        let answer = Answer::replay(&run, &records);
+        let answer = RunMessage::replay(&run, &records);
         let texts: Vec<&str> = answer.texts().map(|(_, it)| it.text.as_str()).collect();
         let expected: &[&str] = match n {
             0 | 1 => &[],

@@ -18,7 +18,7 @@ use transcript::Record;
 use crate::pages::Session;
 
 /// What each recording becomes, as it was seen live.
-pub(crate) fn live() -> Vec<(String, Vec<transcript::Answer>)> {
+pub(crate) fn live() -> Vec<(String, Vec<transcript::RunMessage>)> {
     let answers = |recording: recording::Recording| {
         let mut player = recording::Player::new(&recording.steps);
         recording.steps.iter().for_each(|it| player.play(it));

@@ -20,7 +20,7 @@ use transcript::Record;
 use crate::pages::Session;
 
 /// What each recording becomes, as it was seen live.
-pub(crate) fn live() -> Vec<(String, Vec<transcript::Answer>)> {
+pub(crate) fn live() -> Vec<(String, Vec<transcript::RunMessage>)> {
     let recordings = recording::recordings().into_iter();
     recordings.map(|it| (it.name.clone(), it.replay().stage.ended)).collect()
 }

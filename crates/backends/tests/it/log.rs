@@ -3,8 +3,8 @@
 use backends::{Effect, Verdict};
 use serde_json::Value;
 use transcript::{
-    Answer, ApprovalOptions, CallId, Decision, Event, MessageId, Millis, Record, ResponseId, Scope,
-    SendMode, Seq, SessionId, Trigger, close, is_of_session, missing_start, settle_result,
+    ApprovalOptions, CallId, Decision, Event, MessageId, Millis, Record, ResponseId, RunMessage,
+    Scope, SendMode, Seq, SessionId, Trigger, close, correct_result_code, implied_start,
 };
 
 /// Clocks of recordings begin at zero.
@@ -13,7 +13,7 @@ const BEGINNING: u64 = 1_790_000_000_000;
 pub(crate) struct Log {
     agent: &'static str,
     pub(crate) records: Vec<Record>,
-    run: Option<Answer>,
+    run: Option<RunMessage>,
     now: Millis,
     messages: u32,
 }
@@ -59,7 +59,7 @@ impl Log {
 
     pub(crate) fn begin(&mut self, response_id: &ResponseId, trigger: Trigger) {
         assert!(self.run.is_none(), "one run at a time");
-        self.run = Some(Answer::replay(response_id, []));
+        self.run = Some(RunMessage::replay(response_id, []));
         let (agent, model) = (self.agent.to_owned(), None);
         self.write(Event::RunStart { agent, model, trigger, exchange_id: None });
     }
@@ -134,8 +134,8 @@ impl Log {
     /// What the driver itself does for a call, or the agent says.
     pub(crate) fn emit(&mut self, mut event: Event) {
         if let Some(answer) = &self.run {
-            settle_result(answer, &mut event);
-            if let Some(start) = missing_start(answer, &event) {
+            correct_result_code(answer, &mut event);
+            if let Some(start) = implied_start(answer, &event) {
                 self.write(start);
             }
         }
@@ -152,7 +152,8 @@ impl Log {
 
     fn write(&mut self, event: Event) {
         let seq = Seq(self.records.len() as u64 + 1);
-        let of_run = self.run.as_ref().filter(|_| !is_of_session(&event)).map(|it| it.id.clone());
+        let of_run =
+            self.run.as_ref().filter(|_| !event.is_session_event()).map(|it| it.id.clone());
         let record = Record::new(seq, self.now, SessionId::new("s"), of_run, event);
         if let Some(answer) = &mut self.run {
             answer.apply(&record);

@@ -62,7 +62,7 @@ fn no_recording_gives_a_model_a_message_that_nobody_sent() {
         let mut transcript = Transcript::default();
         for record in &session.records {
             transcript.apply(record);
-            if let Some(message) = transcript.messages.last().filter(|it| it.answer().is_some()) {
+            if let Some(message) = transcript.messages.last().filter(|it| it.run().is_some()) {
                 check_history(&session.name, message);
             }
         }
@@ -81,7 +81,7 @@ fn check_history(session: &str, message: &Message) {
     // Somebody has to begin, and to ask.
     let inner = history.strip_prefix(&[nudge()]).unwrap_or(&history);
     let inner = inner.strip_suffix(&[nudge()]).unwrap_or(inner);
-    let parts = || message.answer().into_iter().flat_map(|it| &it.parts);
+    let parts = || message.run().into_iter().flat_map(|it| &it.parts);
     let parts = || parts().filter(|it| it.parent.is_none());
     let steered: Vec<&str> = parts().filter_map(steered).collect();
     assert_eq!(of_role(inner, "user"), steered.join("\n\n"), "{session}");
@@ -105,7 +105,7 @@ fn steered(part: &Part) -> Option<&str> {
 
 fn words(part: &Part) -> Option<&str> {
     match &part.kind {
-        PartKind::Text(it) if part.kind.has_words() => Some(it.text.as_str()),
+        PartKind::Text(it) if part.kind.has_visible_text() => Some(it.text.as_str()),
         _ => None,
     }
 }

@@ -16,7 +16,7 @@ pub(crate) use self::stage::ANNOUNCEMENT;
 use crate::pages::Session;
 
 /// What each recording becomes, as it was seen live.
-pub(crate) fn live() -> Vec<(String, Vec<transcript::Answer>)> {
+pub(crate) fn live() -> Vec<(String, Vec<transcript::RunMessage>)> {
     let answers = |recording: recording::Recording| {
         let finished = stage::Stage::play(&recording).finished.into_iter();
         (recording.name, finished.map(|it| it.answer).collect())

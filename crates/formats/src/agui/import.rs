@@ -6,7 +6,7 @@
 mod events;
 
 use serde_json::Value;
-use transcript::SaidBy;
+use transcript::MessageRole;
 
 use crate::import::{
     Came, Entry, Holds, List, Retelling, Setting, arguments_text, as_text, error_info, items,
@@ -38,8 +38,8 @@ fn message(message: &Value, retelling: &mut Retelling<'_>) {
     let id = as_text(message, "id");
     let (text, files) = content(&message["content"]);
     match message["role"].as_str() {
-        Some("user") => retelling.said(id, SaidBy::User, &text, &files),
-        Some("system" | "developer") => retelling.said(id, SaidBy::System, &text, &files),
+        Some("user") => retelling.said(id, MessageRole::User, &text, &files),
+        Some("system" | "developer") => retelling.said(id, MessageRole::System, &text, &files),
         Some("assistant") => {
             retelling.step_of(id);
             if message["content"].is_string() {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use transcript::{CallId, ClientTool};
 
 use super::Version;
-use crate::incoming::{BadRequest, Decided, File, Said, client_tools};
+use crate::incoming::{BadRequest, Decided, File, IncomingMessage, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Request {
     /// What it has of the run that it goes on with.
     pub known: Known,
     /// If the last message is the user's.
-    pub said: Option<Said>,
+    pub said: Option<IncomingMessage>,
     /// About interrupts, and what came of the tools that the client has run.
     pub decided: Vec<Decided>,
     /// That the client runs itself.
@@ -81,7 +81,7 @@ pub fn earlier(body: &Value) -> &[Value] {
     messages.map_or(&[], |(_, earlier)| earlier)
 }
 
-fn last_said(messages: &[Value]) -> Result<Option<Said>, BadRequest> {
+fn last_said(messages: &[Value]) -> Result<Option<IncomingMessage>, BadRequest> {
     match messages.split_last() {
         Some((last, earlier)) if last["role"] == "user" => {
             said(last, &format!("messages[{}]", earlier.len())).map(Some)
@@ -90,7 +90,7 @@ fn last_said(messages: &[Value]) -> Result<Option<Said>, BadRequest> {
     }
 }
 
-fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
+fn said(message: &Value, place: &str) -> Result<IncomingMessage, BadRequest> {
     let id = message["id"].as_str().map(str::to_owned);
     let pieces = match &message["content"] {
         text @ Value::String(_) => &vec![json!({ "type": "text", "text": text })],
@@ -109,7 +109,7 @@ fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
     if texts.iter().all(|it| it.trim().is_empty()) && files.is_empty() {
         return Err(BadRequest::new(format!("`{place}` has neither text nor files.")));
     }
-    Ok(Said::new(id, texts.join("\n\n"), &files))
+    Ok(IncomingMessage::new(id, texts.join("\n\n"), &files))
 }
 
 pub(super) fn any_file(piece: &Value, place: &str) -> Result<File, BadRequest> {

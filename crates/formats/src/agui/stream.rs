@@ -5,7 +5,7 @@
 //! begins with [`Stream::go_on`].
 
 use serde_json::{Value, json};
-use transcript::{Answer, Call, Record, ResponseId, RunStatus};
+use transcript::{Call, Record, ResponseId, RunMessage, RunStatus};
 
 use super::{Parents, answer_messages, interrupt_id, result_id, result_text, snapshots};
 use crate::follow::{Follow, News};
@@ -229,7 +229,7 @@ impl Voice {
         self.state = ClientRun::Over;
     }
 
-    fn end(&mut self, answer: &Answer) -> Vec<Value> {
+    fn end(&mut self, answer: &RunMessage) -> Vec<Value> {
         let mut events: Vec<Value> = self.finish_step().into_iter().collect();
         let finish = answer.finish.as_ref();
         events.push(match finish.map(|it| it.status) {

@@ -202,13 +202,13 @@ fn what_clients_send() {
     ];
     let lines: Vec<String> = read_well.map(|it| format!("{:?}", it.unwrap())).into();
     expect![[r#"
-        (Some(Said { id: Some("u1"), text: "hi", files: [], sent: None }), [])
-        (Some(Said { id: Some("u1"), text: "hi", files: [File { media_type: "image/png", name: None, url: "data:image/png;base64,AA==" }], sent: Some(AsSent { parts: [Object {"type": String("file"), "mediaType": String("image/png")}, Object {"type": String("file"), "mediaType": String("image/png"), "url": String("http://x")}, Object {"type": String("text"), "text": String("hi")}], metadata: None }) }), [])
-        (Some(Said { id: Some("u1"), text: "", files: [File { media_type: "text/plain", name: None, url: "/api/blobs/abc" }], sent: Some(AsSent { parts: [Object {"type": String("file"), "mediaType": String("text/plain")}], metadata: None }) }), [])
+        (Some(IncomingMessage { id: Some("u1"), text: "hi", files: [], sent: None }), [])
+        (Some(IncomingMessage { id: Some("u1"), text: "hi", files: [File { media_type: "image/png", name: None, url: "data:image/png;base64,AA==" }], sent: Some(SentForm { parts: [Object {"type": String("file"), "mediaType": String("image/png")}, Object {"type": String("file"), "mediaType": String("image/png"), "url": String("http://x")}, Object {"type": String("text"), "text": String("hi")}], metadata: None }) }), [])
+        (Some(IncomingMessage { id: Some("u1"), text: "", files: [File { media_type: "text/plain", name: None, url: "/api/blobs/abc" }], sent: Some(SentForm { parts: [Object {"type": String("file"), "mediaType": String("text/plain")}], metadata: None }) }), [])
         (None, [Approval { call: "c1", approved: true, reason: None, arguments: Some(Object {"p": Number(2)}) }])
         (None, [Approval { call: "c1", approved: false, reason: Some("no"), arguments: None }])
         (None, [Output { call: "c2", output: String("done") }])
-        (Some(Said { id: None, text: "and", files: [], sent: None }), [Error { call: "c2", error: "no" }])
+        (Some(IncomingMessage { id: None, text: "and", files: [], sent: None }), [Error { call: "c2", error: "no" }])
         (None, [])
     "#]].assert_eq(&(lines.join("\n") + "\n"));
     let bad = [

@@ -1,7 +1,7 @@
 //! From the message model to [`ChatMessage`].
 
 use serde_json::{Value, json};
-use transcript::{Body, Call, CallState, Decision, Message, SaidBy, Validation};
+use transcript::{Body, Call, CallState, Decision, Message, MessageRole, Validation};
 
 use crate::call::{input_summary, json_of, text_of};
 
@@ -12,8 +12,8 @@ use super::{
 
 pub fn message(message: &Message) -> ChatMessage {
     let content = match &message.content {
-        transcript::Content::Said(it) => Content::Said(said(it)),
-        transcript::Content::Answer(it) => Content::Answer(Box::new(answer(it))),
+        transcript::Content::User(it) => Content::Said(said(it)),
+        transcript::Content::Run(it) => Content::Answer(Box::new(answer(it))),
         transcript::Content::Aside(it) => Content::Aside(aside(it)),
     };
     ChatMessage {
@@ -24,10 +24,10 @@ pub fn message(message: &Message) -> ChatMessage {
     }
 }
 
-fn said(said: &transcript::Said) -> Said {
+fn said(said: &transcript::UserMessage) -> Said {
     let role = match said.role {
-        SaidBy::User => SaidRole::User,
-        SaidBy::System => SaidRole::System,
+        MessageRole::User => SaidRole::User,
+        MessageRole::System => SaidRole::System,
     };
     Said {
         role,
@@ -39,7 +39,7 @@ fn said(said: &transcript::Said) -> Said {
     }
 }
 
-fn answer(answer: &transcript::Answer) -> Answer {
+fn answer(answer: &transcript::RunMessage) -> Answer {
     let finish = answer.finish.as_ref();
     Answer {
         role: AnswerRole::Assistant,
@@ -76,7 +76,7 @@ fn aside(kind: &transcript::PartKind) -> Aside {
     Aside { role: AsideRole::System, content, parts: [part_kind(kind)] }
 }
 
-fn tool_call(answer: &transcript::Answer, call: &Call) -> ToolCall {
+fn tool_call(answer: &transcript::RunMessage, call: &Call) -> ToolCall {
     let outcome = call.outcome.as_ref();
     let asked = call.approval.as_ref().and_then(|it| it.options.as_ref());
     let unless_empty = |body: &Body| (!body.is_empty()).then(|| text_of(body));

@@ -5,7 +5,7 @@
 //! are interrupted. They do not say: in which step what was said, what calls printed, usage.
 
 use serde_json::Value;
-use transcript::{AsSent, Phase, RunStatus, SaidBy};
+use transcript::{MessageRole, Phase, RunStatus, SentForm};
 
 use crate::import::{
     Beginning, Came, Ending, Entry, Holds, List, Remarks, Retelling, Setting, arguments_text,
@@ -31,12 +31,12 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
         retelling.at(&message["createdAt"]);
         let content = message["content"].as_str().unwrap_or_default();
         match message["role"].as_str() {
-            Some("user") => said(message, SaidBy::User, &mut retelling),
+            Some("user") => said(message, MessageRole::User, &mut retelling),
             // Ours has notices of the session as system messages with parts.
             Some("system") if message.get("parts").is_some() => {
                 retelling.unrecognized("message", &message.to_string());
             }
-            Some("system") => said(message, SaidBy::System, &mut retelling),
+            Some("system") => said(message, MessageRole::System, &mut retelling),
             Some("assistant") => answer(message, content, &mut retelling),
             _ => retelling.unrecognized("message", &message.to_string()),
         }
@@ -45,10 +45,10 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
 }
 
 /// Attached files do not come along; links do.
-fn said(message: &Value, role: SaidBy, retelling: &mut Retelling<'_>) {
+fn said(message: &Value, role: MessageRole, retelling: &mut Retelling<'_>) {
     let content = message["content"].as_str().unwrap_or_default();
     let sent = serde_json::from_value(message["sent"].clone());
-    let AsSent { mut parts, metadata } = sent.unwrap_or_default();
+    let SentForm { mut parts, metadata } = sent.unwrap_or_default();
     sent::leave_out_lost(&mut parts, std::iter::empty());
     if parts.is_empty() {
         parts = sent::parts_of(content, &[]);

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use transcript::{
-    Answer, Call, CallState, CancelReason, Content, Continuation, Level, Millis, Outcome, Part,
-    PartKind, RunStatus, SaidBy, Seq, SteerState,
+    Call, CallOutcome, CallState, CancelReason, Content, Continuation, Level, MessageRole, Millis,
+    Part, PartKind, RunMessage, RunStatus, Seq, SteerState,
 };
 
 use super::{ContinuationInfo, Message, Metadata, Role, StatusType, Statuses, ToolCallInfo};
@@ -16,21 +16,21 @@ use crate::import::step_id;
 pub fn messages(message: &transcript::Message, statuses: Statuses) -> Vec<Message> {
     let all = statuses == Statuses::All;
     match &message.content {
-        Content::Said(said) => match said.role {
-            SaidBy::User => vec![Message {
+        Content::User(said) => match said.role {
+            MessageRole::User => vec![Message {
                 id: said.id.to_string(),
                 role: Role::User,
                 content: said.text.clone(),
                 timestamp: message.created_at,
                 metadata: Metadata::default(),
             }],
-            SaidBy::System if all => {
+            MessageRole::System if all => {
                 let id = said.id.to_string();
                 vec![status(id, said.text.clone(), StatusType::Info, message.created_at)]
             }
-            SaidBy::System => Vec::new(),
+            MessageRole::System => Vec::new(),
         },
-        Content::Answer(answer) => answer_messages(answer, all),
+        Content::Run(answer) => answer_messages(answer, all),
         Content::Aside(kind) => {
             let told = aside(kind, message.created_at, |_| format!("status_{}", message.id()));
             told.filter(|it| all || is_error(it)).into_iter().collect()
@@ -39,7 +39,7 @@ pub fn messages(message: &transcript::Message, statuses: Statuses) -> Vec<Messag
 }
 
 /// In the order in which they began, by the numbers of their records.
-fn answer_messages(answer: &Answer, all: bool) -> Vec<Message> {
+fn answer_messages(answer: &RunMessage, all: bool) -> Vec<Message> {
     let mut told: Vec<((Seq, bool), Message)> = Vec::new();
     // Of each kind by itself: what is not told does not change the names of the others.
     let mut numbers = HashMap::new();
@@ -53,7 +53,7 @@ fn answer_messages(answer: &Answer, all: bool) -> Vec<Message> {
                 |message: Option<Message>| told.extend(message.map(|it| ((part.first, false), it)));
             let after_calls = (part.first.max(last_call), part.first < last_call);
             match &part.kind {
-                PartKind::Text(_) if part.kind.has_words() => add(step.take()),
+                PartKind::Text(_) if part.kind.has_visible_text() => add(step.take()),
                 PartKind::Text(_) => (),
                 PartKind::Call(call) => {
                     add(step.take());
@@ -103,7 +103,7 @@ fn answer_messages(answer: &Answer, all: bool) -> Vec<Message> {
 }
 
 /// The parts of each step that are no sub-agent's. What comes before the first step is in it.
-fn parts_by_step(answer: &Answer) -> Vec<Vec<&Part>> {
+fn parts_by_step(answer: &RunMessage) -> Vec<Vec<&Part>> {
     let mut n_outer = 0;
     let numbers: Vec<usize> = answer
         .steps
@@ -122,7 +122,7 @@ fn parts_by_step(answer: &Answer) -> Vec<Vec<&Part>> {
 }
 
 /// Why the run went on after each step.
-fn went_on(answer: &Answer) -> impl Iterator<Item = Message> {
+fn went_on(answer: &RunMessage) -> impl Iterator<Item = Message> {
     let all = answer.continuations.iter().enumerate();
     all.filter(|(_, it)| it.should_continue).map(|(idx, it)| {
         continuation_status(format!("status_{}_goes_on{}", answer.id, idx + 1), it, it.at)
@@ -130,37 +130,41 @@ fn went_on(answer: &Answer) -> impl Iterator<Item = Message> {
 }
 
 /// A run that says anything has a step, also where its agent marks none.
-pub(super) fn n_steps(answer: &Answer) -> usize {
+pub(super) fn n_steps(answer: &RunMessage) -> usize {
     let outer = answer.steps.iter().filter(|step| step.parent.is_none()).count();
     outer.max(usize::from(answer.parts.iter().any(|part| part.parent.is_none())))
 }
 
-fn step_parts(answer: &Answer, number: usize) -> impl Iterator<Item = &Part> {
+fn step_parts(answer: &RunMessage, number: usize) -> impl Iterator<Item = &Part> {
     let outer = answer.parts.iter().filter(|part| part.parent.is_none());
     outer.filter(move |part| step_number(answer, part) == number)
 }
 
-pub(super) fn step_calls(answer: &Answer, number: usize) -> impl Iterator<Item = (&Part, &Call)> {
+pub(super) fn step_calls(
+    answer: &RunMessage,
+    number: usize,
+) -> impl Iterator<Item = (&Part, &Call)> {
     step_parts(answer, number).filter_map(|part| Some((part, call_of(part)?)))
 }
 
 /// What was said in a step, without what was taken back and what slipped in.
-pub(super) fn step_text(answer: &Answer, number: usize) -> String {
+pub(super) fn step_text(answer: &RunMessage, number: usize) -> String {
     text_of(step_parts(answer, number))
 }
 
 fn text_of<'a>(parts: impl Iterator<Item = &'a Part>) -> String {
-    let texts = parts.filter(|part| part.kind.has_words()).filter_map(|part| match &part.kind {
-        PartKind::Text(text) => Some(text.text.as_str()),
-        _ => None,
-    });
+    let texts =
+        parts.filter(|part| part.kind.has_visible_text()).filter_map(|part| match &part.kind {
+            PartKind::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        });
     texts.collect::<Vec<_>>().join("\n\n")
 }
 
 /// None where the step neither says nor calls anything.
-fn step(answer: &Answer, number: usize, parts: &[&Part]) -> Option<Message> {
+fn step(answer: &RunMessage, number: usize, parts: &[&Part]) -> Option<Message> {
     let is_of_message =
-        |part: &&&Part| part.kind.has_words() || matches!(part.kind, PartKind::Call(_));
+        |part: &&&Part| part.kind.has_visible_text() || matches!(part.kind, PartKind::Call(_));
     let first = parts.iter().find(is_of_message)?;
     // A step that begins with a call is known from its start, which the tool message may be later than.
     let begins_with_call = parts.first().is_some_and(|part| call_of(part).is_some());
@@ -230,7 +234,7 @@ fn call_status(part: &Part, call: &Call) -> Message {
     status(id, content, StatusType::ToolCall, part.started_at)
 }
 
-fn result_status(call: &Call, outcome: &Outcome) -> Message {
+fn result_status(call: &Call, outcome: &CallOutcome) -> Message {
     let content = format!("{}: {}", call.label(), outcome.summary);
     let id = format!("{}{}", CALL_STATUSES[1], call.id);
     status(id, content, StatusType::ToolResult, outcome.at)
@@ -267,7 +271,7 @@ fn aside(kind: &PartKind, at: Millis, id: impl FnOnce(&'static str) -> String) -
 
 /// Why the run went on or stopped, as its agent said. One that was cut off without a word of its
 /// agent has stopped all the same.
-pub(super) fn stop(answer: &Answer) -> Option<Continuation> {
+pub(super) fn stop(answer: &RunMessage) -> Option<Continuation> {
     let said = answer.continuation().cloned();
     let cut_off = answer.finish.as_ref().is_some_and(|it| it.status != RunStatus::Completed);
     match said {
@@ -313,14 +317,14 @@ fn continuation_status(id: String, stop: &Continuation, at: Millis) -> Message {
     message
 }
 
-fn failure(answer: &Answer) -> Option<Message> {
+fn failure(answer: &RunMessage) -> Option<Message> {
     let finish = answer.finish.as_ref()?;
     let text = error_message(answer)?;
     Some(status(format!("status_error_{}", answer.id), text, StatusType::Error, finish.at))
 }
 
 /// What a failed run says of itself.
-pub(super) fn error_message(answer: &Answer) -> Option<String> {
+pub(super) fn error_message(answer: &RunMessage) -> Option<String> {
     let finish = answer.finish.as_ref().filter(|it| it.status == RunStatus::Failed)?;
     let said = finish.error.as_ref().map(|it| it.message.clone());
     Some(said.unwrap_or_else(|| "The run failed.".to_owned()))

@@ -6,7 +6,9 @@
 mod pairs;
 
 use serde_json::Value;
-use transcript::{CancelReason, ErrorCode, ErrorInfo, Event, Level, RunStatus, SaidBy, SteerState};
+use transcript::{
+    CancelReason, ErrorCode, ErrorInfo, Event, Level, MessageRole, RunStatus, SteerState,
+};
 
 use self::pairs::Pairs;
 use super::from_transcript::{CALL_STATUSES, ENDING, RUNNING, WAITING};
@@ -73,7 +75,7 @@ impl Telling<'_> {
             Role::User => {
                 self.end();
                 self.retelling.at(&at);
-                self.retelling.said(Some(&message.id), SaidBy::User, &message.content, &[]);
+                self.retelling.said(Some(&message.id), MessageRole::User, &message.content, &[]);
             }
             Role::Assistant => {
                 if self.failure.is_some() || !self.retelling.goes_on(Some(&message.id)) {

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use transcript::{
-    Answer, Call, Evaluation, Event, Millis, Record, ResponseId, RunStatus, Seq, SessionId, Step,
-    is_of_session,
+    Call, Evaluation, Event, Millis, Record, ResponseId, RunMessage, RunStatus, Seq, SessionId,
+    Step,
 };
 
 use super::from_transcript::{error_message, n_steps, step_calls, step_text, stop};
@@ -42,7 +42,8 @@ pub struct Stream {
 
 impl Stream {
     pub fn apply(&mut self, record: &Record) -> Vec<Envelope> {
-        let Some(run) = record.response_id.clone().filter(|_| !is_of_session(&record.event)) else {
+        let Some(run) = record.response_id.clone().filter(|_| !record.event.is_session_event())
+        else {
             return Vec::new();
         };
         let follow = self.runs.entry(run.clone()).or_insert_with(|| Some(Follow::new(run.clone())));
@@ -143,7 +144,7 @@ fn tool_completed(call: &Call) -> Payload {
     ("agent.tool.completed", payload)
 }
 
-fn step_completed(answer: &Answer, number: usize, step: &Step) -> Payload {
+fn step_completed(answer: &RunMessage, number: usize, step: &Step) -> Payload {
     let finished = step.finished.as_ref();
     let payload = json!({
         "step_number": number,
@@ -171,7 +172,7 @@ fn continuation(
     ("agent.continuation", without_nulls(payload))
 }
 
-fn ended(answer: &Answer) -> Payload {
+fn ended(answer: &RunMessage) -> Payload {
     let word = match answer.finish.as_ref().map(|it| it.status) {
         Some(RunStatus::Completed) | None => "completed",
         Some(RunStatus::Failed) => "failed",

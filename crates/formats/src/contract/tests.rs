@@ -189,13 +189,12 @@ fn check_law(log: &[Record]) {
         clients.entry(event.execution_id.to_string()).or_default().take(&event);
     }
     let transcript = whole(log);
-    for message in transcript.messages.iter().filter(|it| !it.answer().is_none_or(|a| a.is_open()))
-    {
+    for message in transcript.messages.iter().filter(|it| !it.run().is_none_or(|a| a.is_open())) {
         let kept = messages(message, Statuses::Lasting);
         let kept = kept.into_iter().filter(|it| shape(it).is_some()).collect();
         let kept = in_call_order(kept).iter().filter_map(shape).collect::<Vec<_>>();
         let client = &clients[&message.id()];
-        let has_leak = message.answer().unwrap().texts().any(|(_, text)| text.leaked);
+        let has_leak = message.run().unwrap().texts().any(|(_, text)| text.leaked);
         let (told, kept) =
             (but_for_leaks(client.messages(), has_leak), but_for_leaks(kept, has_leak));
         assert_eq!(told, kept, "{}", message.id());
@@ -239,7 +238,7 @@ proptest! {
     fn every_call_has_its_message_from_its_start(log in transcript::logs::any_log(40)) {
         for cut in 0..=log.len() {
             let transcript = whole(&log[..cut]);
-            for (message, answer) in transcript.messages.iter().filter_map(|it| Some((it, it.answer()?))) {
+            for (message, answer) in transcript.messages.iter().filter_map(|it| Some((it, it.run()?))) {
                 let history = messages(message, Statuses::All);
                 for call in answer.parts.iter().filter_map(outer_call) {
                 let id = format!("tool_{}", call.id);

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
-use transcript::{CallId, ErrorCode, ErrorInfo, RunStatus, SaidBy, Usage};
+use transcript::{CallId, ErrorCode, ErrorInfo, MessageRole, RunStatus, Usage};
 
 use crate::import::{
     Beginning, Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text,
@@ -36,8 +36,10 @@ pub fn import(stream: &Value, setting: &Setting<'_>) -> Vec<Entry> {
         retelling.at(&message["createdAt"]);
         let text = message["content"].as_str().unwrap_or_default();
         match message["role"].as_str() {
-            Some("user") => retelling.said(as_text(message, "id"), SaidBy::User, text, &[]),
-            Some("system") => retelling.said(as_text(message, "id"), SaidBy::System, text, &[]),
+            Some("user") => retelling.said(as_text(message, "id"), MessageRole::User, text, &[]),
+            Some("system") => {
+                retelling.said(as_text(message, "id"), MessageRole::System, text, &[])
+            }
             Some("assistant") => run(message, &mut retelling),
             _ => retelling.unrecognized("message", &message.to_string()),
         }

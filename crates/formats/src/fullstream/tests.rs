@@ -3,24 +3,24 @@
 use expect_test::expect_file;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use transcript::{Answer, Message, Record};
+use transcript::{Message, Record, RunMessage};
 
 use super::{Stream, events, import};
 use crate::import::tests::{lines, setting, transcript};
 use crate::tests::finished_runs;
 use crate::tests::logs::{corpus, spoken_log};
 
-fn told_again(heard: &[Value], answer: &Answer) -> Vec<Value> {
+fn told_again(heard: &[Value], answer: &RunMessage) -> Vec<Value> {
     let mut message = json!({ "id": answer.id, "role": "assistant", "events": heard });
     if let Some(model) = &answer.model {
         message["model"] = json!(model);
     }
     let again = transcript(import(&json!([message]), &setting()));
-    events(again.messages.first().and_then(Message::answer).unwrap())
+    events(again.messages.first().and_then(Message::run).unwrap())
 }
 
 /// An edit is told by the call that runs, not by the one that was proposed.
-fn was_edited(answer: &Answer) -> bool {
+fn was_edited(answer: &RunMessage) -> bool {
     answer.calls().any(|it| crate::call::accepted(it).is_some_and(|it| it.arguments.is_some()))
 }
 
@@ -87,7 +87,7 @@ fn words_before_a_call_are_its_commentary() {
         finish,
     ]);
     let transcript = transcript(import(&stream, &setting()));
-    let answer = transcript.messages[0].answer().unwrap();
+    let answer = transcript.messages[0].run().unwrap();
     assert_eq!(answer.content(), "Here's what I found");
     let commentary: Vec<_> = answer.calls().map(|call| answer.commentary(call).unwrap()).collect();
     let words = ["I'll search for your notes...", "Found 3 notes. Let me read the first one..."];

@@ -23,7 +23,7 @@ pub(crate) fn setting() -> Setting<'static> {
 pub(crate) fn transcript(entries: Vec<Entry>) -> Transcript {
     let mut transcript = Transcript::whole();
     transcript.extend(&records(entries));
-    for answer in transcript.messages.iter().filter_map(transcript::Message::answer) {
+    for answer in transcript.messages.iter().filter_map(transcript::Message::run) {
         assert!(!answer.is_open(), "{} is open", answer.id);
         assert!(answer.calls().all(|call| !call.is_open()), "a call of {} is open", answer.id);
     }

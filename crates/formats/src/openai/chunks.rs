@@ -14,8 +14,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 use transcript::{
-    Answer, Call, CallId, Event, Executor, Part, PartId, PartKind, Record, ResponseId, RunStatus,
-    Usage,
+    Call, CallId, Event, Executor, Part, PartId, PartKind, Record, ResponseId, RunMessage,
+    RunStatus, Usage,
 };
 
 use crate::call;
@@ -146,7 +146,7 @@ impl Chunks {
             // Until the client had run its calls, the response before this one had told it everything.
             if matches!(&record.event, Event::ToolResult { call_id, .. } if known.has_run(call_id))
             {
-                usage = self.follow.answer().and_then(Answer::usage).unwrap_or_default();
+                usage = self.follow.answer().and_then(RunMessage::usage).unwrap_or_default();
             }
             self.follow.take_in(record);
         }
@@ -170,7 +170,7 @@ impl Chunks {
 }
 
 impl Before {
-    fn new(answer: &Answer, known: &Known, usage: Usage) -> Self {
+    fn new(answer: &RunMessage, known: &Known, usage: Usage) -> Self {
         let n_parts = known.n_parts(answer);
         let parts = &answer.parts[..n_parts];
         let is_at_client =
@@ -285,7 +285,7 @@ impl Voice {
         self.tell(json!({ "tool_calls": [more] }), chunks);
     }
 
-    fn end_run(&mut self, answer: &Answer, chunks: &mut Vec<Value>) {
+    fn end_run(&mut self, answer: &RunMessage, chunks: &mut Vec<Value>) {
         if has_failed(answer) {
             self.response = Response::Over;
             chunks.push(error(answer));
@@ -294,7 +294,7 @@ impl Voice {
         }
     }
 
-    fn end(&mut self, reason: &str, answer: &Answer, chunks: &mut Vec<Value>) {
+    fn end(&mut self, reason: &str, answer: &RunMessage, chunks: &mut Vec<Value>) {
         if self.response == Response::Over {
             return;
         }
@@ -345,7 +345,7 @@ impl Voice {
     }
 
     /// Of this response alone: clients add them up.
-    fn usage(&self, answer: &Answer) -> Value {
+    fn usage(&self, answer: &RunMessage) -> Value {
         let (all, before) = (answer.usage().unwrap_or_default(), self.before.usage);
         let more = |all: u64, before: u64| all.saturating_sub(before);
         let also = |all: Option<u64>, before: Option<u64>| Some(more(all?, before.unwrap_or(0)));
@@ -380,11 +380,11 @@ fn outcome(call: &Call) -> String {
     format!("\n→ {failed}{}", call::summary(call))
 }
 
-fn has_failed(answer: &Answer) -> bool {
+fn has_failed(answer: &RunMessage) -> bool {
     answer.finish.as_ref().is_some_and(|it| it.status == RunStatus::Failed)
 }
 
-fn error(answer: &Answer) -> Value {
+fn error(answer: &RunMessage) -> Value {
     match answer.finish.as_ref().and_then(|it| it.error.as_ref()) {
         Some(error) => failure(&error.message, Some(error.code.as_str())),
         None => failure("The run failed.", None),
@@ -397,7 +397,7 @@ pub fn failure(message: &str, code: Option<&str>) -> Value {
 }
 
 /// A run that has ended waits for no calls.
-fn openai_reason(answer: &Answer) -> &'static str {
+fn openai_reason(answer: &RunMessage) -> &'static str {
     match finish_reason(answer) {
         Some("length") => "length",
         Some("content-filter") => "content_filter",

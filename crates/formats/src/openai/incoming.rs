@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use transcript::{CallId, ClientTool};
 
 use crate::import::{as_text, result_of};
-use crate::incoming::{BadRequest, Decided, File, Said, client_tools};
+use crate::incoming::{BadRequest, Decided, File, IncomingMessage, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Request {
     /// What it has of the run that it goes on with.
     pub known: Known,
     /// None where the results are all that is new.
-    pub said: Option<Said>,
+    pub said: Option<IncomingMessage>,
     /// That the client runs itself.
     pub tools: Vec<ClientTool>,
 }
@@ -159,12 +159,12 @@ fn is_at_hand(file: &File) -> bool {
     file.url.starts_with("data:")
 }
 
-fn said(message: &Value) -> Result<Said, BadRequest> {
+fn said(message: &Value) -> Result<IncomingMessage, BadRequest> {
     let (text, files) = content(&message["content"]);
     if text.trim().is_empty() && files.is_empty() {
         return Err(bad("messages", "The last of `messages` says nothing."));
     }
-    Ok(Said::new(None, text, &files))
+    Ok(IncomingMessage::new(None, text, &files))
 }
 
 /// It has no names for texts: of a step with calls that it ran, it has everything.

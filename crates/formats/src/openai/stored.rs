@@ -6,7 +6,8 @@
 
 use serde_json::{Value, json};
 use transcript::{
-    Answer, Call, Content, Message, Part, PartKind, RunStatus, SaidBy, SteerState, TextRole,
+    Call, Content, Message, MessageRole, Part, PartKind, RunMessage, RunStatus, SteerState,
+    TextRole,
 };
 
 use crate::call;
@@ -24,20 +25,20 @@ const SOURCE: &str = "toolCalls";
 /// The messages that one of the transcript's becomes.
 pub fn stored(message: &Message) -> Vec<Value> {
     match &message.content {
-        Content::Said(said) => {
+        Content::User(said) => {
             let role = match said.role {
-                SaidBy::User => "user",
-                SaidBy::System => "system",
+                MessageRole::User => "user",
+                MessageRole::System => "system",
             };
             let at = message.created_at.0;
             vec![json!({ "id": said.id, "role": role, "content": said.text, "timestamp": at })]
         }
-        Content::Answer(answer) => stored_answer(answer),
+        Content::Run(answer) => stored_answer(answer),
         Content::Aside(_) => Vec::new(),
     }
 }
 
-fn stored_answer(answer: &Answer) -> Vec<Value> {
+fn stored_answer(answer: &RunMessage) -> Vec<Value> {
     let outer: Vec<&Part> = answer.parts.iter().filter(|part| part.parent.is_none()).collect();
     let n_steps = answer.steps.iter().filter(|step| step.parent.is_none()).count();
     let n_steps = n_steps.max(usize::from(!outer.is_empty()));
@@ -63,7 +64,7 @@ fn stored_answer(answer: &Answer) -> Vec<Value> {
 }
 
 /// None where the step neither says nor calls anything.
-fn stored_step(answer: &Answer, number: usize, parts: &[&Part]) -> Option<Value> {
+fn stored_step(answer: &RunMessage, number: usize, parts: &[&Part]) -> Option<Value> {
     let mut outer = answer.steps.iter().filter(|step| step.parent.is_none());
     let at = outer.nth(number - 1).map_or(answer.started_at, |step| step.started_at);
     let texts = parts.iter().filter_map(|part| match &part.kind {
@@ -167,7 +168,8 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
             Some("user" | "system" | "developer") => {
                 retelling.end(Ending::of(RunStatus::Completed));
                 retelling.at(&message["timestamp"]);
-                let role = if role == Some("user") { SaidBy::User } else { SaidBy::System };
+                let role =
+                    if role == Some("user") { MessageRole::User } else { MessageRole::System };
                 retelling.said(id, role, &text, &files);
             }
             Some("assistant") => {

@@ -70,7 +70,7 @@ fn check_runs(transcript: &Transcript) {
 #[track_caller]
 fn check_runs_for(transcript: &Transcript, files: Files<'_>) {
     let reader = Reader { agent: "demo", model: None, system: None, files };
-    for message in transcript.messages.iter().filter(|it| it.answer().is_some()) {
+    for message in transcript.messages.iter().filter(|it| it.run().is_some()) {
         let mut alone = Transcript::default();
         alone.messages.push(transcript::Message { superseded: false, ..message.clone() });
         let history = history(&alone, &reader);
@@ -88,13 +88,14 @@ fn check_runs_for(transcript: &Transcript, files: Files<'_>) {
         {
             said.pop();
         }
-        let parts = || message.answer().unwrap().parts.iter().filter(|it| it.parent.is_none());
+        let parts = || message.run().unwrap().parts.iter().filter(|it| it.parent.is_none());
         let steered: Vec<&str> = parts().filter_map(super::steered_text).collect();
         assert_eq!(said.join("\n\n"), steered.join("\n\n"), "{}", Value::from(history));
-        let words = parts().filter(|it| it.kind.has_words()).filter_map(|it| match &it.kind {
-            transcript::PartKind::Text(text) => Some(text.text.as_str()),
-            _ => None,
-        });
+        let words =
+            parts().filter(|it| it.kind.has_visible_text()).filter_map(|it| match &it.kind {
+                transcript::PartKind::Text(text) => Some(text.text.as_str()),
+                _ => None,
+            });
         let words = words.collect::<Vec<_>>().join("\n\n");
         let told = of_role(&history, "assistant").join("\n\n");
         let told = told.split("\n\n[interrupted").next().unwrap();

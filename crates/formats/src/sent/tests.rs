@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use transcript::{
-    Attachment, Event, MessageId, Millis, Record, SaidBy, Seq, SessionId, Transcript,
+    Attachment, Event, MessageId, MessageRole, Millis, Record, Seq, SessionId, Transcript,
 };
 
 use crate::import::Setting;
-use crate::incoming::{File, Said};
+use crate::incoming::{File, IncomingMessage};
 use crate::openai::{Files, Reader, conversation, history};
 use crate::ui::{Profile, import, message, request};
 
@@ -26,11 +26,11 @@ fn replay(events: impl IntoIterator<Item = Event>) -> Transcript {
     transcript
 }
 
-fn event(said: Said) -> Event {
+fn event(said: IncomingMessage) -> Event {
     Event::UserMessage {
         message_id: MessageId::new("m1"),
         client_id: None,
-        role: SaidBy::User,
+        role: MessageRole::User,
         text: said.text,
         attachments: said.files.iter().map(attach).collect(),
         from: None,
@@ -100,7 +100,7 @@ fn a_plain_message_is_kept_once() {
     let text = json!({ "type": "text", "text": "look" });
     for parts in [json!([text]), json!([file]), json!([file, text])] {
         for transcript in [posted(&said(parts.clone())), brought(&said(parts))] {
-            let transcript::Content::Said(said) = &transcript.messages[0].content else { panic!() };
+            let transcript::Content::User(said) = &transcript.messages[0].content else { panic!() };
             assert_eq!(said.sent, None);
         }
     }

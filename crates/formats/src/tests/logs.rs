@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use transcript::logs::any_log;
 use transcript::{
-    Answer, Call, CallId, CallState, Decision, Ending, ErrorCode, ErrorInfo, Event, Executor,
-    Message, MessageId, Millis, PartId, PartKind, Record, ResponseId, Seq, SessionId, Transcript,
-    Trigger, Validation, close, event_from_body, is_of_session,
+    Call, CallId, CallState, Decision, Ending, ErrorCode, ErrorInfo, Event, Executor, Message,
+    MessageId, Millis, PartId, PartKind, Record, ResponseId, RunMessage, Seq, SessionId,
+    Transcript, Trigger, Validation, close, event_from_body,
 };
 
 macro_rules! files {
@@ -65,7 +65,7 @@ fn made_sound(records: Vec<Record>, speech: Speech) -> Vec<Record> {
     let mut sound = Sound { speech, ..Sound::default() };
     for record in records {
         sound.now = record.at;
-        match record.response_id.filter(|_| !is_of_session(&record.event)) {
+        match record.response_id.filter(|_| !record.event.is_session_event()) {
             // Only what was brought along has them, and its runs are over: no stream tells of them.
             Some(_) if matches!(record.event, Event::PartExtras { .. }) => (),
             None => sound.push(None, record.event),
@@ -98,8 +98,8 @@ impl Sound {
         self.records.push(record);
     }
 
-    fn answer(&self, run: &ResponseId) -> Option<&Answer> {
-        self.transcript.message(run.as_str()).and_then(Message::answer)
+    fn answer(&self, run: &ResponseId) -> Option<&RunMessage> {
+        self.transcript.message(run.as_str()).and_then(Message::run)
     }
 
     fn call(&self, run: &ResponseId, id: &CallId) -> Option<Call> {

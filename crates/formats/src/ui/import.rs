@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 use transcript::{
-    Direction, ErrorCode, ErrorInfo, Event, ExchangeId, ExchangeMode, Level, RunStatus, SaidBy,
-    SteerState,
+    Direction, ErrorCode, ErrorInfo, Event, ExchangeId, ExchangeMode, Level, MessageRole,
+    RunStatus, SteerState,
 };
 
 use crate::import::{
@@ -28,8 +28,8 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     for message in items(messages) {
         retelling.at(&message["metadata"]["createdAt"]);
         match message["role"].as_str() {
-            Some("user") => said(message, SaidBy::User, &mut retelling),
-            Some("system") => said(message, SaidBy::System, &mut retelling),
+            Some("user") => said(message, MessageRole::User, &mut retelling),
+            Some("system") => said(message, MessageRole::System, &mut retelling),
             Some("assistant") => answer(message, &mut retelling),
             _ => {
                 retelling.end(Ending::of(RunStatus::Completed));
@@ -44,11 +44,11 @@ fn parts(message: &Value) -> &[Value] {
     items(&message["parts"])
 }
 
-fn said(message: &Value, role: SaidBy, retelling: &mut Retelling<'_>) {
+fn said(message: &Value, role: MessageRole, retelling: &mut Retelling<'_>) {
     let texts = parts(message).iter().filter(|it| it["type"] == "text");
     let texts: Vec<&str> = texts.filter_map(|it| it["text"].as_str()).collect();
     // Clients put the pieces of instructions together as they are.
-    let joint = if role == SaidBy::System { "" } else { "\n\n" };
+    let joint = if role == MessageRole::System { "" } else { "\n\n" };
     let (id, text, parts) = (as_text(message, "id"), texts.join(joint), parts(message).to_vec());
     retelling.said_in_parts(id, role, &text, parts, message.get("metadata"));
 }

@@ -8,7 +8,7 @@
 use serde_json::Value;
 use transcript::{CallId, ClientTool};
 
-use crate::incoming::{BadRequest, Decided, Said, client_tools};
+use crate::incoming::{BadRequest, Decided, IncomingMessage, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +19,7 @@ pub struct Request {
     /// The message that is to be edited, answered anew or continued.
     pub message_id: Option<String>,
     /// If the last message is the user's.
-    pub said: Option<Said>,
+    pub said: Option<IncomingMessage>,
     /// In the last message of the assistant's.
     pub decided: Vec<Decided>,
     /// What it has of the answer that is its last message.
@@ -110,7 +110,7 @@ fn all_decided(message: &Value, place: &str) -> Result<Vec<Decided>, BadRequest>
     decided.filter_map(Result::transpose).collect()
 }
 
-fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
+fn said(message: &Value, place: &str) -> Result<IncomingMessage, BadRequest> {
     let parts = parts(message, place)?;
     let mut texts = Vec::new();
     let mut has_files = false;
@@ -133,7 +133,7 @@ fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
         return Err(BadRequest::new(format!("`{place}` has neither text nor files.")));
     }
     let metadata = message.get("metadata").filter(|it| !it.is_null()).cloned();
-    Ok(Said::of_parts(id, texts.join("\n\n"), parts.to_vec(), metadata))
+    Ok(IncomingMessage::of_parts(id, texts.join("\n\n"), parts.to_vec(), metadata))
 }
 
 /// What the client has put into a tool part, whoever runs the tool.
@@ -168,10 +168,10 @@ fn known(message: &Value) -> Known {
     });
     let last = parts.iter().rposition(|it| it["toolCallId"].is_string());
     let later = parts.iter().skip(last.map_or(0, |idx| idx + 1));
-    let has_words = |it: &&Value| it["type"] == "text" || it["type"] == "reasoning";
+    let has_visible_text = |it: &&Value| it["type"] == "text" || it["type"] == "reasoning";
     Known {
         calls: called.collect(),
-        words: KnownWords::After(later.filter(has_words).count()),
+        words: KnownWords::After(later.filter(has_visible_text).count()),
         n_steps: parts.iter().filter(|it| it["type"] == "step-start").count(),
     }
 }

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 use transcript::{
-    Answer, Call, CallId, CallState, CancelReason, Decision, Record, ResponseId, RunStatus,
+    Call, CallId, CallState, CancelReason, Decision, Record, ResponseId, RunMessage, RunStatus,
 };
 
 use super::{
@@ -258,7 +258,7 @@ impl Voice {
         self.response = Response::Over;
     }
 
-    fn ended(&mut self, answer: &Answer) -> Vec<Value> {
+    fn ended(&mut self, answer: &RunMessage) -> Vec<Value> {
         let mut chunks: Vec<Value> = self.finish_step().into_iter().collect();
         // As `parts` has it.
         if !self.has_parts || self.step_has_calls {

@@ -81,7 +81,7 @@ fn known(client: &Client) -> crate::incoming::Known {
 
 /// A refusal that the client was not asked about is an error to it, and of an approval it knows no
 /// more than its own decision.
-fn but_for_approvals(mut message: Value, answer: &Answer) -> Value {
+fn but_for_approvals(mut message: Value, answer: &RunMessage) -> Value {
     for part in message["parts"].as_array_mut().unwrap() {
         let Some(id) = part["toolCallId"].as_str().map(str::to_owned) else { continue };
         let is_refused = |it: &Call| {

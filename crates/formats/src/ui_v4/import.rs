@@ -4,7 +4,7 @@
 //! ended. Where our own `toolState` is absent, a result is a success: nothing is guessed from words.
 
 use serde_json::Value;
-use transcript::{CallId, ErrorCode, ErrorInfo, Millis, Phase, RunStatus, SaidBy};
+use transcript::{CallId, ErrorCode, ErrorInfo, MessageRole, Millis, Phase, RunStatus};
 
 use crate::import::{
     Beginning, Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text,
@@ -45,8 +45,8 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     for message in oldest_first(items(messages)) {
         retelling.at(&message["createdAt"]);
         match message["role"].as_str() {
-            Some("user") => said(message, SaidBy::User, &mut retelling),
-            Some("system") => said(message, SaidBy::System, &mut retelling),
+            Some("user") => said(message, MessageRole::User, &mut retelling),
+            Some("system") => said(message, MessageRole::System, &mut retelling),
             Some("assistant") => answer(message, &mut retelling),
             _ => {
                 retelling.end(Ending::of(RunStatus::Completed));
@@ -75,7 +75,7 @@ fn oldest_first(messages: &[Value]) -> Vec<&Value> {
     messages
 }
 
-fn said(message: &Value, role: SaidBy, retelling: &mut Retelling<'_>) {
+fn said(message: &Value, role: MessageRole, retelling: &mut Retelling<'_>) {
     let files = items(&message["experimental_attachments"]).iter().map(|it| File {
         media_type: as_text(it, "contentType").unwrap_or("application/octet-stream").to_owned(),
         name: as_text(it, "name").map(str::to_owned),
@@ -220,7 +220,7 @@ pub fn import_rows(rows: &Value, setting: &Setting<'_>) -> Vec<Entry> {
         let content = content(row);
         let text = text(&content);
         match entity(row).as_str() {
-            "USER" => retelling.said(as_text(row, "id"), SaidBy::User, &text, &[]),
+            "USER" => retelling.said(as_text(row, "id"), MessageRole::User, &text, &[]),
             "AI_TOOL" => {
                 continue_run(&rows[idx..], &mut retelling);
                 retelling.step();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use transcript::CallId;
 
-use crate::incoming::{BadRequest, Decided, File, Said, client_tools};
+use crate::incoming::{BadRequest, Decided, File, IncomingMessage, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 use crate::ui::{Request, Trigger};
 
@@ -34,7 +34,7 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     Ok(Request { chat, trigger, message_id, said, decided, known, tools })
 }
 
-fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
+fn said(message: &Value, place: &str) -> Result<IncomingMessage, BadRequest> {
     let text = match &message["content"] {
         Value::String(text) => text.clone(),
         Value::Null => texts(&message["parts"]),
@@ -61,7 +61,7 @@ fn said(message: &Value, place: &str) -> Result<Said, BadRequest> {
         return Err(BadRequest::new(format!("`{place}` has neither text nor files.")));
     }
     let id = message["id"].as_str().map(str::to_owned);
-    Ok(Said::new(id, text, &files))
+    Ok(IncomingMessage::new(id, text, &files))
 }
 
 fn texts(parts: &Value) -> String {
@@ -83,8 +83,8 @@ fn known(message: &Value) -> Known {
     });
     let last = parts.iter().rposition(|it| it["type"] == "tool-invocation");
     let later = parts.iter().skip(last.map_or(0, |idx| idx + 1));
-    let has_words = |it: &&Value| it["type"] == "text" || it["type"] == "reasoning";
-    let words = KnownWords::SpokenAfter(later.filter(has_words).count());
+    let has_visible_text = |it: &&Value| it["type"] == "text" || it["type"] == "reasoning";
+    let words = KnownWords::SpokenAfter(later.filter(has_visible_text).count());
     Known { calls: called.collect(), words, n_steps: 0 }
 }
 

@@ -5,7 +5,7 @@
 //! can be taken back. The client appends every annotation; the last one of each id counts.
 
 use serde_json::{Value, json};
-use transcript::{Answer, Call, Executor, PartId, Record, ResponseId, RunStatus, Step, Usage};
+use transcript::{Call, Executor, PartId, Record, ResponseId, RunMessage, RunStatus, Step, Usage};
 
 use super::{foreign_part, message_annotation, result, tool_annotation};
 use crate::call;
@@ -226,7 +226,7 @@ impl Voice {
         lines.push(line('d', &ending("tool-calls", None)));
     }
 
-    fn end(&mut self, answer: &Answer, lines: &mut Vec<String>) {
+    fn end(&mut self, answer: &RunMessage, lines: &mut Vec<String>) {
         self.is_over = true;
         self.finish_step(None, lines);
         // The client learns the message's id from a step. And where the last one has calls, and all have

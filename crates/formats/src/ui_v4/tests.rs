@@ -194,7 +194,7 @@ fn by_id(mut annotations: Vec<Value>) -> Value {
 }
 
 /// What was taken back before it was said whole is still with the client.
-fn has_discarded(answer: &Answer) -> bool {
+fn has_discarded(answer: &RunMessage) -> bool {
     answer.parts.iter().any(|part| match &part.kind {
         PartKind::Text(text) => text.role == TextRole::Discarded,
         PartKind::Thinking(thinking) => thinking.discarded,
@@ -248,8 +248,8 @@ proptest! {
         let messages: Vec<&Message> = transcript.messages.iter().collect();
         let start = page_start(&messages, limit);
         let counted = |messages: &[&Message]| messages.iter().filter(|it| match &it.content {
-            Content::Said(said) => said.role == SaidBy::User,
-            Content::Answer(answer) => !answer.content().trim().is_empty(),
+            Content::User(said) => said.role == MessageRole::User,
+            Content::Run(answer) => !answer.content().trim().is_empty(),
             Content::Aside(_) => false,
         }).count();
         let all = counted(&messages);
@@ -360,9 +360,9 @@ fn what_clients_send() {
         format!("{:?} {:?}", read.said, read.decided)
     });
     expect![[r#"
-        Some(Said { id: None, text: "look", files: [File { media_type: "image/png", name: Some("a.png"), url: "data:image/png;base64,AA==" }], sent: None }) []
+        Some(IncomingMessage { id: None, text: "look", files: [File { media_type: "image/png", name: Some("a.png"), url: "data:image/png;base64,AA==" }], sent: None }) []
         None [Output { call: "c1", output: Number(0) }]
-        Some(Said { id: None, text: "look", files: [File { media_type: "image/png", name: Some("a.png"), url: "data:image/png;base64,AA==" }], sent: None }) [Output { call: "c1", output: Number(0) }]"#]]
+        Some(IncomingMessage { id: None, text: "look", files: [File { media_type: "image/png", name: Some("a.png"), url: "data:image/png;base64,AA==" }], sent: None }) [Output { call: "c1", output: Number(0) }]"#]]
     .assert_eq(&read_well.join("\n"));
     let bad = [
         request(&json!([])),

@@ -96,7 +96,7 @@ fn what_ran_is_shown_and_not_what_was_proposed() {
         assert!(first.contains("ls build") && !first.contains("rm -r"), "{markdown}");
         assert!(rest.contains("rm -r build"), "{markdown}");
 
-        let call = transcript.messages[0].answer().unwrap().calls().next().unwrap();
+        let call = transcript.messages[0].run().unwrap().calls().next().unwrap();
         assert_eq!(whole_text(call, BodyKind::Arguments), ran.to_string());
         assert_eq!(whole_text(call, BodyKind::Proposed), proposed.to_string());
     }
@@ -207,7 +207,7 @@ fn a_long_file_that_was_read_can_be_opened_from_its_own_view() {
     assert!(address.contains("stream=told"), "{address}");
 
     let whole = replay(Transcript::whole(), &events);
-    let call = whole.messages[0].answer().unwrap().calls().next().unwrap();
+    let call = whole.messages[0].run().unwrap().calls().next().unwrap();
     assert_eq!(whole_text(call, BodyKind::Told), content);
 }
 
@@ -258,7 +258,7 @@ fn nobody_is_asked_about_what_they_cannot_see() {
 
             let whole = replay(Transcript::whole(), &events);
             let message = &whole.messages[0];
-            let call = message.answer().unwrap().calls().next().unwrap();
+            let call = message.run().unwrap().calls().next().unwrap();
             let body = |kind| element("b", &whole_body(&SessionId::new("s"), message, call, kind));
             for link in cut {
                 let kind = [BodyKind::Question, BodyKind::Proposed];

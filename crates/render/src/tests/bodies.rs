@@ -33,7 +33,7 @@ pub(super) const KINDS: [BodyKind; 11] = [
 ];
 
 fn calls(transcript: &Transcript) -> impl Iterator<Item = (&Message, &Call)> {
-    let answers = transcript.messages.iter().filter_map(|it| Some((it, it.answer()?)));
+    let answers = transcript.messages.iter().filter_map(|it| Some((it, it.run()?)));
     answers.flat_map(|(message, answer)| answer.calls().map(move |call| (message, call)))
 }
 
@@ -73,7 +73,7 @@ fn an_export_holds_what_was_attached_and_asks_no_server_for_it() {
     let (_, records) = corpus::logs().into_iter().find(|(name, _)| *name == "every event").unwrap();
     let transcript = whole(&records);
     let said = transcript.messages.iter().filter_map(|it| match &it.content {
-        Content::Said(said) => Some(&said.attachments),
+        Content::User(said) => Some(&said.attachments),
         _ => None,
     });
     let blobs: Vec<&str> = said.flatten().map(|it| it.blob.as_str()).collect();

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use transcript::logs::any_log;
-use transcript::{CallId, Event, Record, Seq, SessionId, Transcript, is_of_session};
+use transcript::{CallId, Event, Record, Seq, SessionId, Transcript};
 
 use super::bodies::KINDS;
 use super::corpus;
@@ -103,7 +103,7 @@ fn is_well_begun(before: &Transcript, after: &Transcript, record: &Record) -> bo
         (Event::UserMessage { message_id, .. }, _) => before.message(message_id.as_str()).is_none(),
         (Event::RunStart { .. }, Some(run)) => before.message(run).is_none(),
         (Event::HistoryRewound { .. }, _) => false,
-        (event, Some(run)) if !is_of_session(event) => {
+        (event, Some(run)) if !event.is_session_event() => {
             before.message(run).is_some()
                 || after.message(run).is_none_or(|it| it.first < record.seq)
         }
@@ -263,7 +263,7 @@ fn completed(mut page: Node, whole: &Transcript) -> Node {
         let (_, address) = address.split_once("/calls/").unwrap();
         let (call, stream) = address.split_once("/output?stream=").unwrap();
         let kind = *KINDS.iter().find(|it| Some(it.word()) == stream.split('&').next()).unwrap();
-        let mut answers = whole.messages.iter().filter_map(|it| Some((it, it.answer()?)));
+        let mut answers = whole.messages.iter().filter_map(|it| Some((it, it.run()?)));
         let found = answers.find_map(|(it, answer)| Some((it, answer.call(&CallId::new(call))?)));
         let (message, call) = found.unwrap();
         whole_body(&SessionId::new("s"), message, call, kind)

@@ -62,7 +62,7 @@ fn all_parts_can_be_fetched() {
     }
     let whole = View::new(view().session, Bodies::Whole);
     let whole = crate::message::message(&whole, message).to_html();
-    for idx in 0..message.answer().unwrap().parts.len() {
+    for idx in 0..message.run().unwrap().parts.len() {
         let id = format!("id=\"s-1-{idx}\"");
         assert_eq!(fetched.matches(&id).count(), 1, "part {idx} on the page or fetched");
         assert_eq!(whole.matches(&id).count(), 1, "part {idx} in the file");

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tools::policy::grant_id;
 use tools::{failed, tool_error};
-use transcript::{CallId, Covers, Millis, Scope};
+use transcript::{CallId, GrantScope, Millis, Scope};
 
 use super::App;
 use super::error::{HttpError, RequestCode};
@@ -144,7 +144,7 @@ struct GrantObject {
 
 impl GrantObject {
     fn new(id: String, covers: String, granted_at: Millis) -> Self {
-        let parsed = Covers::parse(&covers);
+        let parsed = GrantScope::parse(&covers);
         let (tool, text) = (covers::tool(&covers), covers::words(&covers));
         let inactive = parsed.is_none();
         let (agent, workspace) = parsed.map(|it| (it.agent, it.workspace)).unzip();

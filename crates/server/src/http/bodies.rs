@@ -10,9 +10,7 @@ use render::BodyKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use store::{ReadRange, Store, Stored};
-use transcript::{
-    Answer, CallId, Message, Record, ResponseId, Seq, SessionId, Transcript, is_of_session,
-};
+use transcript::{CallId, Message, Record, ResponseId, RunMessage, Seq, SessionId, Transcript};
 
 use super::App;
 use super::error::{HttpError, RequestCode};
@@ -82,7 +80,7 @@ pub(super) async fn output(
         let mut transcript = Transcript::whole();
         transcript.extend(&records);
         let message = transcript.message(run.as_str());
-        let found = message.and_then(|it| Some((it, it.answer()?.call(&call)?)));
+        let found = message.and_then(|it| Some((it, it.run()?.call(&call)?)));
         let (message, found) = found.ok_or_else(|| no_call(&session, &call))?;
         Ok(match format {
             Format::Text => render::whole_text(found, stream.kind()),
@@ -153,7 +151,7 @@ fn message_at(store: &Store, session: &SessionId, at: Seq) -> Result<Option<Mess
         return Ok(None);
     };
     let records = match &record.response_id {
-        Some(run) if !is_of_session(&record.event) => store.records_of_run(session, run)?,
+        Some(run) if !record.event.is_session_event() => store.records_of_run(session, run)?,
         _ => page.records,
     };
     let records: Vec<Record> = records.iter().map(Stored::record).collect();
@@ -199,7 +197,7 @@ pub(super) async fn answer(
         let view = app.shared.view_of(&session, &summary);
         let message = transcript.message(run.as_str()).ok_or_else(|| no_answer(&session, &run))?;
         Ok::<_, HttpError>(match (format, part, before) {
-            (Format::Text, ..) => message.answer().map(Answer::content).unwrap_or_default(),
+            (Format::Text, ..) => message.run().map(RunMessage::content).unwrap_or_default(),
             (Format::Html, Some(AnswerPart::Questions), _) => {
                 transcript.summary = summary;
                 render::embedded_questions(&view, head, &transcript)

@@ -6,13 +6,13 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::HeaderValue;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, NoContent, Response};
-use formats::incoming::Said;
+use formats::incoming::IncomingMessage;
 use formats::ui::{Profile, Request, Trigger};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use store::MessageKind;
-use transcript::{AsSent, ClientId, MessageId, RewindReason, Seq, SessionId};
+use transcript::{ClientId, MessageId, RewindReason, SentForm, Seq, SessionId};
 
 use self::vocabulary::{Ui, UiV4};
 use super::App;
@@ -161,7 +161,7 @@ pub(super) async fn send_v4(
 async fn is_said_again(
     app: &App,
     session: &SessionId,
-    said: &Said,
+    said: &IncomingMessage,
     body: &Value,
 ) -> Result<bool, HttpError> {
     if let Some(id) = &said.id {
@@ -195,9 +195,13 @@ async fn is_brought(
     Ok(messages.iter().filter(is_said).count() as u64 == n_said && (has_answers || n_answers == 0))
 }
 
-async fn has_same_files(app: &App, said: &Said, last: &LastSaid) -> Result<bool, HttpError> {
-    let links = |sent: Option<&AsSent>| -> Vec<String> {
-        let links = sent.into_iter().flat_map(AsSent::links);
+async fn has_same_files(
+    app: &App,
+    said: &IncomingMessage,
+    last: &LastSaid,
+) -> Result<bool, HttpError> {
+    let links = |sent: Option<&SentForm>| -> Vec<String> {
+        let links = sent.into_iter().flat_map(SentForm::links);
         links.map(|it| it.url.to_owned()).collect()
     };
     let mut blobs = Vec::new();
@@ -309,10 +313,12 @@ fn is_unheard(
     app: &App,
     session: &SessionId,
     answer: Option<&str>,
-    said: Option<&Said>,
+    said: Option<&IncomingMessage>,
 ) -> Result<bool, HttpError> {
     match (answer, said) {
-        (None, Some(Said { id: Some(id), .. })) => Ok(find_message(app, session, id)?.is_none()),
+        (None, Some(IncomingMessage { id: Some(id), .. })) => {
+            Ok(find_message(app, session, id)?.is_none())
+        }
         _ => Ok(false),
     }
 }
@@ -322,7 +328,7 @@ fn edited(
     app: &App,
     session: &SessionId,
     id: &str,
-    said: &Said,
+    said: &IncomingMessage,
 ) -> Result<Option<String>, HttpError> {
     match find_message(app, session, id)? {
         Some(earlier) => {

@@ -14,12 +14,12 @@ use axum::http::Uri;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use backends::ToolOutcome;
-use formats::incoming::{BadRequest, Decided, Known, Said};
+use formats::incoming::{BadRequest, Decided, IncomingMessage, Known};
 use store::MessageKind;
 use tools::{failed, tool_error};
 use transcript::{
-    AsSent, Attachment, CallId, ClientId, ClientTool, Event, MessageId, ResponseId, Scope,
-    SendMode, Seq, SessionId,
+    Attachment, CallId, ClientId, ClientTool, Event, MessageId, ResponseId, Scope, SendMode,
+    SentForm, Seq, SessionId,
 };
 
 use super::App;
@@ -64,7 +64,7 @@ pub(super) fn is_asked(uri: &Uri) -> bool {
 
 /// Something that a client says.
 pub(super) struct Saying {
-    pub(super) said: Said,
+    pub(super) said: IncomingMessage,
     /// The message that it says in other words.
     pub(super) instead_of: Option<MessageId>,
     /// What the client can run itself.
@@ -78,7 +78,8 @@ pub(super) async fn say<V: Vocabulary>(
     saying: Saying,
     vocabulary: V,
 ) -> Result<Telling<V>, HttpError> {
-    let Saying { said: Said { id, text, files, sent }, instead_of, tools: client_tools } = saying;
+    let Saying { said: IncomingMessage { id, text, files, sent }, instead_of, tools: client_tools } =
+        saying;
     let mut attachments = Vec::new();
     for file in &files {
         attachments.push(files::attach(&app, file).await?);
@@ -210,7 +211,7 @@ pub(super) struct LastSaid {
     pub(super) text: String,
     pub(super) client_id: Option<ClientId>,
     pub(super) attachments: Vec<Attachment>,
-    pub(super) sent: Option<AsSent>,
+    pub(super) sent: Option<SentForm>,
 }
 
 pub(super) async fn last_said(

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::NoContent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use transcript::{Attachment, MessageId, Millis, Queued, SendMode, Sender};
+use transcript::{Attachment, MessageId, Millis, QueuedMessage, SendMode, Sender};
 
 use super::App;
 use super::answer::Accepted;
@@ -36,9 +36,9 @@ struct QueuedObject {
     from: Option<Sender>,
 }
 
-impl From<Queued> for QueuedObject {
-    fn from(message: Queued) -> Self {
-        let Queued { id, at, text, attachments, mode, held, from, .. } = message;
+impl From<QueuedMessage> for QueuedObject {
+    fn from(message: QueuedMessage) -> Self {
+        let QueuedMessage { id, at, text, attachments, mode, held, from, .. } = message;
         Self { id, queued_at: at, text, attachments, mode, held, from }
     }
 }

@@ -12,7 +12,7 @@ use futures_util::stream::{self, Stream};
 use schemars::{JsonSchema, json_schema};
 use serde::{Deserialize, Serialize};
 use store::{NumberedLine, ReadRange, Store, Stored};
-use transcript::{Answer, Millis, ResponseId, Seq, SessionId};
+use transcript::{Millis, ResponseId, RunMessage, Seq, SessionId};
 
 use super::App;
 use super::error::HttpError;
@@ -146,10 +146,10 @@ fn of_part(store: &Store, session: &SessionId, first: Seq) -> Result<Records, st
         ReadRange { after: Seq(first.0.saturating_sub(1)), up_to: None, limit: 1, deltas: true };
     let run = store.read(session, range)?.records.into_iter().find_map(|it| it.response_id);
     let Some(run) = run else { return Ok(Records::None) };
-    let mut answer = Answer::replay(&run, []);
+    let mut answer = RunMessage::replay(&run, []);
     let mut last = None;
     for record in store.records_of_run(session, &run)?.iter().map(Stored::record) {
-        let part = |answer: &Answer| answer.parts.iter().rposition(|it| it.first == first);
+        let part = |answer: &RunMessage| answer.parts.iter().rposition(|it| it.first == first);
         let is_over = part(&answer).is_some_and(|it| !answer.parts[it].is_open());
         answer.apply(&record);
         let is_touched = part(&answer).is_some_and(|it| answer.parts[it].changed == record.seq);

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 use store::{ReadRange, Store, Stored, Window};
-use transcript::{Attachment, Content, Message, Record, Said, Seq, SessionId, Transcript};
+use transcript::{Attachment, Content, Message, Record, Seq, SessionId, Transcript, UserMessage};
 
 use super::App;
 use super::answer::Written;
@@ -206,7 +206,7 @@ fn in_words(
 
 /// As its client knows it: by the client's id, if it was the client's.
 fn named_by_client(message: &Message, mut shown: Value) -> Value {
-    if let Content::Said(Said { client_id: Some(client_id), .. }) = &message.content {
+    if let Content::User(UserMessage { client_id: Some(client_id), .. }) = &message.content {
         shown["id"] = json!(client_id);
     }
     shown

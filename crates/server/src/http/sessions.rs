@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::MessageKind;
 use transcript::{
-    AsSent, Attachment, ClientId, Event, MessageId, Millis, ResponseId, RewindReason, SendMode,
+    Attachment, ClientId, Event, MessageId, Millis, ResponseId, RewindReason, SendMode, SentForm,
     Seq, SessionId, SessionState, Summary,
 };
 
@@ -276,7 +276,7 @@ impl SendInput {
         let mut message = self.into_message(app).await?;
         // A person who writes anew sees them and has no way to name them.
         let sent = as_sent(app, session, &earlier).await?;
-        message.sent = sent.and_then(|it| it.links_beside(&message.text, &message.attachments));
+        message.sent = sent.and_then(|it| it.links_with(&message.text, &message.attachments));
         let edit = |reply| Command::Edit { earlier, message, reply };
         Ok(app.sessions.ask(session, edit).await?)
     }
@@ -304,7 +304,7 @@ async fn as_sent(
     app: &App,
     session: &SessionId,
     message: &MessageId,
-) -> Result<Option<AsSent>, HttpError> {
+) -> Result<Option<SentForm>, HttpError> {
     let (session, message) = (session.clone(), message.clone());
     let read = app.store().off_thread(move |store| {
         let row = store.message_row(&session, message.as_str())?;

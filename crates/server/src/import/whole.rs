@@ -12,7 +12,7 @@ use backends::arguments_summary;
 use formats::import::{Entry, Format, Setting};
 use formats::incoming::File;
 use store::{AppendError, Store};
-use transcript::{Attachment, Event, Level, Millis, Record, Seq, SessionId, put_to_rest};
+use transcript::{Attachment, Event, Level, Millis, Record, Seq, SessionId, quiesce};
 
 use super::untrusted::strip_all;
 use crate::agents::Agents;
@@ -119,7 +119,7 @@ fn at_rest(session: SessionId, mut records: Vec<Record>, is_named_by_content: bo
     strip_all(&mut records);
     let begins_run = |it: &&Record| matches!(it.event, Event::RunStart { .. });
     let turns = records.iter().filter(begins_run).count();
-    let rest = put_to_rest(&records);
+    let rest = quiesce(&records);
     if !rest.is_empty() {
         records.extend(rest);
         let text = "This was imported while something was going on or waiting. It has been ended or \

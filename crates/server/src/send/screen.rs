@@ -1,14 +1,14 @@
 //! One run as lines for a terminal: what the agent says, and beside it what it does.
 //!
 //! Pure: records in, pieces of text out. A terminal cannot take back what it shows, so this follows
-//! the records as they come; what has become of a call is read from the run's [`Answer`].
+//! the records as they come; what has become of a call is read from the run's [`RunMessage`].
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 use transcript::{
-    Answer, Call, CallId, CallState, ErrorInfo, Event, OutputStream, PartId, Record, ResponseId,
-    RunStatus, TextRole,
+    Call, CallId, CallState, ErrorInfo, Event, OutputStream, PartId, Record, ResponseId,
+    RunMessage, RunStatus, TextRole,
 };
 
 use super::clean::{Cleaner, visible, visible_line};
@@ -23,7 +23,7 @@ pub(super) enum Piece {
 }
 
 pub(super) struct Screen {
-    answer: Answer,
+    answer: RunMessage,
     colours: bool,
     /// Words are shown when it is known what they are, and not as they come: a file must hold the answer
     /// alone.
@@ -70,7 +70,7 @@ const MAX_END: usize = 1000;
 impl Screen {
     pub(super) fn new(run: &ResponseId, colours: bool) -> Self {
         Self {
-            answer: Answer::replay(run, []),
+            answer: RunMessage::replay(run, []),
             colours,
             holds: false,
             released: HashSet::new(),
@@ -193,39 +193,7 @@ impl Screen {
                 self.line(Ink::Dim, &format!("@ {agent}: {text}"));
             }
             Event::RunFinish { status, error, .. } => self.run_ends(*status, error.as_ref()),
-            Event::RunStart { .. }
-            | Event::StepStart { .. }
-            | Event::StepFinish { .. }
-            | Event::TextStart { .. }
-            | Event::ThinkingStart { .. }
-            | Event::PartExtras { .. }
-            | Event::ToolCallStart { .. }
-            | Event::ToolArgumentsDelta { .. }
-            | Event::ToolRunning { .. }
-            | Event::ToolApprovalRequested { .. }
-            | Event::ToolApprovalResolved { .. }
-            | Event::ToolGranted { .. }
-            | Event::GrantRevoked { .. }
-            | Event::Continuation { .. }
-            | Event::CancelRequested { .. }
-            | Event::OutputCancelled { .. }
-            | Event::AgentProgress { .. }
-            | Event::AgentCallbackResult { .. }
-            | Event::Unrecognized { .. }
-            | Event::SessionCreated { .. }
-            | Event::SessionUpdated { .. }
-            | Event::AgentLinked { .. }
-            | Event::UserMessage { .. }
-            | Event::MessageQueued { .. }
-            | Event::MessageEdited { .. }
-            | Event::MessageMoved { .. }
-            | Event::MessageDequeued { .. }
-            | Event::MessageDropped { .. }
-            | Event::QueueHeld { .. }
-            | Event::QueueReleased {}
-            | Event::ClientTools { .. }
-            | Event::HistoryRewound { .. }
-            | Event::Other(_) => (),
+            _ => (),
         }
     }
 

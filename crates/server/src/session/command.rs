@@ -6,8 +6,8 @@ use serde::Serialize;
 use thiserror::Error;
 use tokio::sync::oneshot;
 use transcript::{
-    AsSent, Attachment, CallId, ClientId, ClientTool, ErrorInfo, ExchangeId, MessageId, Millis,
-    ResponseId, RewindReason, Scope, SendMode, Sender, SessionId,
+    Attachment, CallId, ClientId, ClientTool, ErrorInfo, ExchangeId, MessageId, Millis, ResponseId,
+    RewindReason, Scope, SendMode, Sender, SentForm, SessionId,
 };
 
 use super::exchanges::{ExchangeNews, Opening};
@@ -190,7 +190,7 @@ pub(crate) struct NewMessage {
     /// That the sender runs itself.
     pub(crate) client_tools: Vec<ClientTool>,
     /// As it came, where text and attachments do not say it all.
-    pub(crate) sent: Option<AsSent>,
+    pub(crate) sent: Option<SentForm>,
 }
 
 /// What became of a message, at the moment it was accepted.

@@ -18,8 +18,8 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 use tools::{PeerMessage, PeerReply, SessionChoice, SessionRule, Stopped, interrupted};
 use transcript::{
-    Answer, CallId, ClientId, ErrorCode, ErrorInfo, ExchangeId, ExchangeMode, ExchangeState,
-    OpenExchange, Record, ResponseId, SendMode, Sender, SessionId,
+    CallId, ClientId, ErrorCode, ErrorInfo, ExchangeId, ExchangeMode, ExchangeState, OpenExchange,
+    Record, ResponseId, RunMessage, SendMode, Sender, SessionId,
 };
 
 use self::followed::{Edge, Followed};
@@ -361,7 +361,7 @@ impl Sessions {
         let run = open.response_id?;
         let records = self.shared.store.records_of_run(asker, &run).ok()?;
         let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
-        let answer = Answer::replay(&run, &records);
+        let answer = RunMessage::replay(&run, &records);
         let text = answer.exchanges().find(|it| it.id == *id).map(|it| it.text.clone())?;
         let from = Sender {
             session_id: asker.clone(),

@@ -12,7 +12,7 @@ use backends::ToolOutcome;
 use serde_json::Value;
 use tokio::time::Instant;
 use tools::{failed, interrupted};
-use transcript::{Answer, Call, CallId, Event, Executor};
+use transcript::{Call, CallId, Event, Executor, RunMessage};
 
 use super::command::Reply;
 use super::worker::sleep_if;
@@ -66,7 +66,7 @@ impl OwnCalls {
     pub(super) fn meant(
         &self,
         call: &OwnCall,
-        answer: &Answer,
+        answer: &RunMessage,
         arguments_of: impl Fn(&Call) -> String,
     ) -> Option<CallId> {
         let is_same = |it: &&Call| match &call.provider_call_id {

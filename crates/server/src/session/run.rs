@@ -14,8 +14,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tools::{Stopped, ToolContext, ToolEvent, ToolUpdate};
 use transcript::{
-    Answer, Call, CallId, ErrorInfo, Event, Exchange, ExchangeState, Executor, Millis, ResponseId,
-    SessionId,
+    Call, CallId, ErrorInfo, Event, Exchange, ExchangeState, Executor, Millis, ResponseId,
+    RunMessage, SessionId,
 };
 
 use super::command::Refused;
@@ -28,7 +28,7 @@ use crate::session::{Sessions, Shared};
 pub(super) struct Run {
     pub(super) id: ResponseId,
     /// What the log says of this run so far.
-    pub(super) answer: Answer,
+    pub(super) answer: RunMessage,
     pub(super) workspace: PathBuf,
     tools: HashMap<CallId, RunningTool>,
     request: Option<RunningRequest>,
@@ -81,7 +81,7 @@ const NEWS: usize = 64;
 impl Run {
     pub(super) fn new(id: ResponseId, workspace: PathBuf) -> Self {
         let (tell, news) = mpsc::channel(NEWS);
-        let answer = Answer::replay(&id, []);
+        let answer = RunMessage::replay(&id, []);
         Self {
             id,
             answer,

@@ -23,8 +23,8 @@ use backends::Request;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use transcript::{
-    Answer, CallId, Ending, ErrorCode, ErrorInfo, Event, ExchangeId, Millis, OpenExchange, Queue,
-    Queued, Record, ResponseId, SaidBy, Seq, SessionId, Summary, stream,
+    CallId, Ending, ErrorCode, ErrorInfo, Event, ExchangeId, MessageRole, Millis, OpenExchange,
+    Queue, QueuedMessage, Record, ResponseId, RunMessage, Seq, SessionId, Summary, stream,
 };
 
 use self::commands::refuse;
@@ -131,9 +131,9 @@ pub(super) enum AfterCommit {
     Reply(Awaited),
     StartAgent,
     /// The run goes on that the log leaves open.
-    ResumeAgent(Box<Answer>),
+    ResumeAgent(Box<RunMessage>),
     ReadHistory,
-    /// Stores what was allowed always; see [`transcript::Covers`].
+    /// Stores what was allowed always; see [`transcript::GrantScope`].
     Grant(String),
     /// Removes what was allowed always, and answers when it is gone.
     RevokeGrant(String, Awaited),
@@ -379,9 +379,9 @@ impl Task {
             return true;
         }
         let Some(next) = self.queue.next().cloned() else { return false };
-        let Queued { id: message_id, client_id, text, attachments, from, sent, .. } = next;
+        let QueuedMessage { id: message_id, client_id, text, attachments, from, sent, .. } = next;
         self.push(None, Event::MessageDequeued { message_id: message_id.clone() });
-        let role = SaidBy::User;
+        let role = MessageRole::User;
         self.push(
             None,
             Event::UserMessage { message_id, client_id, role, text, attachments, from, sent },

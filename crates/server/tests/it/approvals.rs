@@ -3,8 +3,8 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use transcript::{
-    Answer, Call, CallId, CallState, Covers, Decision, ErrorCode, Event, Message, RunStatus,
-    Transcript,
+    Call, CallId, CallState, Decision, ErrorCode, Event, GrantScope, Message, RunMessage,
+    RunStatus, Transcript,
 };
 
 use crate::log::check_log;
@@ -26,13 +26,13 @@ async fn decide(server: &Server, path: &str, decision: Value) {
 }
 
 /// Waits until nothing runs, and gives the last answer.
-async fn last_answer(server: &Server, session: &str) -> Answer {
+async fn last_answer(server: &Server, session: &str) -> RunMessage {
     let transcript = watch_until(server, session, is_quiet).await;
     check_log(&server.log(session).await, |_| false);
-    transcript.messages.last().and_then(Message::answer).unwrap().clone()
+    transcript.messages.last().and_then(Message::run).unwrap().clone()
 }
 
-fn only_call(answer: &Answer) -> &Call {
+fn only_call(answer: &RunMessage) -> &Call {
     let calls: Vec<&Call> = answer.calls().collect();
     assert_eq!(calls.len(), 1);
     calls[0]
@@ -48,7 +48,7 @@ fn has_file(home: &Home, name: &str) -> bool {
 
 /// Which calls an answer covers, of the demo agent in this workspace.
 fn covered(home: &Home, covers: Option<String>) -> Value {
-    let covers = Covers::parse(&covers.unwrap()).unwrap();
+    let covers = GrantScope::parse(&covers.unwrap()).unwrap();
     let workspace = home.workspace().canonicalize().unwrap();
     assert_eq!((&*covers.agent, &*covers.workspace), ("demo", workspace.to_str().unwrap()));
     serde_json::to_value(covers.calls).unwrap()
@@ -416,7 +416,7 @@ async fn the_demo_agent_goes_on_after_a_restart_too() {
 }
 
 /// Says this to the demo agent and allows whatever it asks for; `restarts` before each answer.
-async fn allowed_throughout(text: &str, restarts: bool) -> Answer {
+async fn allowed_throughout(text: &str, restarts: bool) -> RunMessage {
     let home = Home::new("[demo]\npace = \"instant\"\n[approvals]\n\"*\" = \"ask\"\n");
     let mut server = home.start();
     let session = server.create_session().await;
@@ -448,7 +448,7 @@ async fn restarts_while_calls_wait_change_nothing_of_the_answer() {
         let (whole, resumed) =
             (allowed_throughout(text, false).await, allowed_throughout(text, true).await);
         assert_eq!(resumed.content(), whole.content(), "{text}");
-        let calls = |answer: &Answer| -> Vec<(String, CallState)> {
+        let calls = |answer: &RunMessage| -> Vec<(String, CallState)> {
             answer.calls().map(|it| (it.name.clone(), it.state)).collect()
         };
         assert_eq!(calls(&resumed), calls(&whole), "{text}");

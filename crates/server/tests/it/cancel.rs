@@ -39,7 +39,7 @@ async fn check_stop_after(server: &Server, n: usize) {
     let log = stop_after(server, text, n).await;
     check_log(&log, |_| false);
     let transcript = Transcript::replay(&log);
-    let answer = transcript.messages.last().and_then(Message::answer).unwrap();
+    let answer = transcript.messages.last().and_then(Message::run).unwrap();
     assert_eq!(answer.finish.as_ref().unwrap().status, RunStatus::Cancelled, "stopped at {n}");
     assert_eq!(answer.cancelled, Some(CancelReason::UserCancel));
 
@@ -66,7 +66,7 @@ async fn what_was_said_stays_and_calls_are_interrupted() {
     let server = home.start();
     let text = stop_after(&server, "tell me a story", 20).await;
     let transcript = Transcript::replay(&text);
-    let answer = transcript.messages[1].answer().unwrap();
+    let answer = transcript.messages[1].run().unwrap();
     assert!(!answer.content().is_empty(), "the undecided text is the interrupted answer");
 
     let logs = (8..26).map(|n| stop_after(&server, "read a.txt", n));
@@ -74,7 +74,7 @@ async fn what_was_said_stays_and_calls_are_interrupted() {
     for log in futures_util::future::join_all(logs).await {
         let transcript = Transcript::replay(&log);
         let open = kinds(&log).contains(&"tool_call_start".to_owned());
-        let Some(call) = transcript.messages[1].answer().unwrap().calls().next() else {
+        let Some(call) = transcript.messages[1].run().unwrap().calls().next() else {
             assert!(!open);
             continue;
         };

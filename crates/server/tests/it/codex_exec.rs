@@ -1,7 +1,7 @@
 //! A Codex without an app-server: driven by `codex exec`, one process for each run, and the page says so.
 
 use serde_json::json;
-use transcript::{Answer, CancelReason, ErrorCode, PartKind, RunStatus, Seq};
+use transcript::{CancelReason, ErrorCode, PartKind, RunMessage, RunStatus, Seq};
 
 use crate::program::{Home, Server};
 use crate::stand_in::{answer_in, left, make_executable, make_gate, wait_until_reached};
@@ -43,7 +43,7 @@ async fn session(server: &Server) -> String {
     made["id"].as_str().unwrap().to_owned()
 }
 
-async fn hear(server: &Server, session: &str, text: &str) -> Answer {
+async fn hear(server: &Server, session: &str, text: &str) -> RunMessage {
     server.send(session, text).await;
     answer_in(&watch_until(server, session, is_quiet).await)
 }

@@ -54,7 +54,7 @@ async fn nothing_shown_or_accepted_is_lost() {
     for session in &sessions {
         server.send(session, "time in Lima").await;
         let end = watch_until(&server, session, is_quiet).await;
-        let last = end.messages.last().unwrap().answer().unwrap();
+        let last = end.messages.last().unwrap().run().unwrap();
         assert!(last.content().contains("Lima"), "the next message works");
         let log = server.log(session).await;
         check_log(&log, |_| false);
@@ -103,7 +103,7 @@ impl Known {
             begun.len() <= finished + usize::from(summary.open_run.is_some())
         };
         watch_until(server, session, |transcript| {
-            let answers = transcript.messages.iter().filter_map(|it| it.answer());
+            let answers = transcript.messages.iter().filter_map(|it| it.run());
             let finished = answers.filter(|answer| !answer.is_open()).count();
             is_recovered(&transcript.summary, finished)
         })
@@ -112,7 +112,7 @@ impl Known {
         let shown = self.shown.values().filter(|it| it.session_id.as_str() == session);
         let begun_before = runs(shown);
         watch_until(server, session, |transcript| {
-            let answer = |run: &String| transcript.message(run).and_then(|it| it.answer());
+            let answer = |run: &String| transcript.message(run).and_then(|it| it.run());
             begun_before.iter().all(|run| answer(run).is_some_and(|it| !it.is_open()))
         })
         .await;

@@ -87,13 +87,13 @@ async fn a_full_disk_loses_nothing_that_was_shown() {
     drop(file);
     // The run is closed by itself, as failed for lack of storage.
     let transcript = watch_until(&server, &session, is_quiet).await;
-    let finish = transcript.messages[1].answer().unwrap().finish.clone().unwrap();
+    let finish = transcript.messages[1].run().unwrap().finish.clone().unwrap();
     assert_eq!(finish.error.unwrap().code.as_str(), "storage");
 
     server.send(&session, "time in Lima").await;
     let transcript =
         watch_until(&server, &session, |it| is_quiet(it) && it.messages.len() == 4).await;
-    assert!(transcript.messages[3].answer().unwrap().content().contains("Lima"));
+    assert!(transcript.messages[3].run().unwrap().content().contains("Lima"));
     let log = server.log(&session).await;
     check_log(&log, |_| false);
     assert_eq!(log[..shown.len()], shown);
@@ -159,7 +159,7 @@ async fn delete_to_make_space(server: &Server) {
     server.send(&session, "time in Lima").await;
     let transcript =
         watch_until(server, &session, |it| is_quiet(it) && it.messages.len() == 2).await;
-    assert!(transcript.messages[1].answer().unwrap().content().contains("Lima"));
+    assert!(transcript.messages[1].run().unwrap().content().contains("Lima"));
 }
 
 #[tokio::test]

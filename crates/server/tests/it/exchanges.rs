@@ -3,8 +3,8 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use transcript::{
-    Answer, CallState, Content, Event, Exchange, ExchangeMode, ExchangeState, Message, Record,
-    RunStatus, Said, Transcript, Trigger,
+    CallState, Content, Event, Exchange, ExchangeMode, ExchangeState, Message, Record, RunMessage,
+    RunStatus, Transcript, Trigger, UserMessage,
 };
 
 use crate::log::check_log;
@@ -39,13 +39,13 @@ async fn settled(server: &Server, session: &str) -> Transcript {
     transcript
 }
 
-fn answers(transcript: &Transcript) -> Vec<&Answer> {
-    transcript.messages.iter().filter_map(Message::answer).collect()
+fn answers(transcript: &Transcript) -> Vec<&RunMessage> {
+    transcript.messages.iter().filter_map(Message::run).collect()
 }
 
-fn said(transcript: &Transcript) -> Vec<&Said> {
+fn said(transcript: &Transcript) -> Vec<&UserMessage> {
     let said = transcript.messages.iter().filter_map(|it| match &it.content {
-        Content::Said(said) => Some(said),
+        Content::User(said) => Some(said),
         _ => None,
     });
     said.collect()
@@ -102,7 +102,7 @@ async fn a_question_opens_a_session_unless_configured_otherwise() {
             settled(&server, &session).await;
         }
         let asker = settled(&server, &session).await;
-        let exchanges = answers(&asker).into_iter().flat_map(Answer::exchanges);
+        let exchanges = answers(&asker).into_iter().flat_map(RunMessage::exchanges);
         let asked: Vec<String> = exchanges.map(peer).collect();
         let [first, second] = asked.as_slice() else { panic!("two questions: {asked:?}") };
         assert_eq!((*first == of_person, first == second), (reuses, reuses), "{config:?}");

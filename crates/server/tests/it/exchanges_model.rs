@@ -6,7 +6,8 @@ use std::pin::pin;
 
 use serde_json::json;
 use transcript::{
-    Answer, Event, ExchangeId, ExchangeMode, Message, Record, RunStatus, Seq, Transcript, Trigger,
+    Event, ExchangeId, ExchangeMode, Message, Record, RunMessage, RunStatus, Seq, Transcript,
+    Trigger,
 };
 
 use crate::crash::Dice;
@@ -206,8 +207,8 @@ fn check_exchange(
     mode: ExchangeMode,
 ) -> String {
     let transcript = Transcript::replay(log);
-    let answers = transcript.messages.iter().filter_map(Message::answer);
-    let exchange = answers.flat_map(Answer::exchanges).find(|it| it.id == *id).unwrap();
+    let answers = transcript.messages.iter().filter_map(Message::run);
+    let exchange = answers.flat_map(RunMessage::exchanges).find(|it| it.id == *id).unwrap();
     let ends = count(
         log,
         |it| matches!(it, Event::AgentCallbackResult { exchange_id, .. } if exchange_id == id),
@@ -225,11 +226,11 @@ fn check_exchange(
     };
     assert_eq!(questions(peer, id).len(), 1, "the message of {id} is there once");
     let peer = Transcript::replay(peer);
-    let run = peer.message(id.as_str()).and_then(Message::answer);
+    let run = peer.message(id.as_str()).and_then(Message::run);
     let completed = run.filter(|it| it.finish.as_ref().unwrap().status == RunStatus::Completed);
     let result = outcome.result.as_ref().and_then(|it| it.as_str());
     if let Some(result) = result {
-        assert_eq!(completed.map(Answer::content).as_deref(), Some(result));
+        assert_eq!(completed.map(RunMessage::content).as_deref(), Some(result));
     }
     if mode == ExchangeMode::Async {
         assert_eq!(completed.is_some(), outcome.ok, "an answer that came is told");
@@ -277,7 +278,7 @@ fn callbacks(log: &[Record], id: &ExchangeId) -> usize {
 /// Whatever an agent was asked, somebody has asked.
 fn check_askers(logs: &BTreeMap<String, Vec<Record>>, session: &str) {
     let transcript = Transcript::replay(&logs[session]);
-    for answer in transcript.messages.iter().filter_map(Message::answer) {
+    for answer in transcript.messages.iter().filter_map(Message::run) {
         let Some(id) = answer.exchange_id.as_ref().filter(|_| answer.trigger == Trigger::Agent)
         else {
             continue;

@@ -2,7 +2,7 @@
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use transcript::{Answer, Event, MAX_UNRECOGNIZED, PartKind, Record, RunStatus};
+use transcript::{Event, MAX_UNRECOGNIZED, PartKind, Record, RunMessage, RunStatus};
 
 use crate::import::post;
 use crate::program::{Home, Server};
@@ -10,7 +10,7 @@ use crate::stand_in::{cancel, last_answer, playing, session, status, wait_until_
 
 const LINES: u64 = 20_000;
 
-fn unread_lines(answer: &Answer) -> Vec<u64> {
+fn unread_lines(answer: &RunMessage) -> Vec<u64> {
     let lines = |kind: &PartKind| match kind {
         PartKind::Unrecognized { lines, .. } => Some(*lines),
         _ => None,

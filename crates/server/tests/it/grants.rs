@@ -6,7 +6,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use store::{Grant, Store};
 use transcript::{
-    Answer, CallState, Event, Granted, Message, Millis, Record, Scope, Seq, Transcript,
+    AppliedGrant, CallState, Event, Message, Millis, Record, RunMessage, Scope, Seq, Transcript,
 };
 
 use crate::log::check_log;
@@ -33,10 +33,10 @@ fn accepted(scope: &str) -> Value {
     json!({ "decision": "accepted", "scope": scope })
 }
 
-async fn last_answer(server: &Server, session: &str) -> Answer {
+async fn last_answer(server: &Server, session: &str) -> RunMessage {
     let transcript = watch_until(server, session, is_quiet).await;
     check_log(&server.log(session).await, |_| false);
-    transcript.messages.last().and_then(Message::answer).unwrap().clone()
+    transcript.messages.last().and_then(Message::run).unwrap().clone()
 }
 
 async fn session_in(server: &Server, agent: &str, workspace: &std::path::Path) -> String {
@@ -144,7 +144,7 @@ async fn session_grants_are_listed_and_revoked() {
     server.send(&session, "run touch a").await;
     let answer = last_answer(&server, &session).await;
     let granted = answer.calls().next().unwrap().granted.clone();
-    assert!(matches!(granted, Some(Granted { scope: Scope::Session, .. })), "{granted:?}");
+    assert!(matches!(granted, Some(AppliedGrant { scope: Scope::Session, .. })), "{granted:?}");
     let grants = server.get(&path).await;
     let list = grants["grants"].as_array().unwrap();
     assert_eq!(list.len(), 2);

@@ -149,14 +149,7 @@ async fn a_file_in_any_format_is_a_session() {
         server.send(id, "time in Lima").await;
         let transcript = watch_until(&server, id, is_quiet).await;
         assert!(
-            transcript
-                .messages
-                .last()
-                .unwrap()
-                .answer()
-                .unwrap()
-                .content()
-                .contains("In Lima it is")
+            transcript.messages.last().unwrap().run().unwrap().content().contains("In Lima it is")
         );
     }
 }

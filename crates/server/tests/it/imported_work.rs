@@ -120,7 +120,7 @@ async fn an_imported_session_can_be_gone_on_with() {
 
 /// Places whose time was told.
 fn told(transcript: &Transcript) -> usize {
-    let answers = || transcript.messages.iter().filter_map(Message::answer);
+    let answers = || transcript.messages.iter().filter_map(Message::run);
     let is_told = |place: &&str| answers().any(|it| it.content().contains(*place));
     ["In Oslo it is", "In Paris it is", "In Tokyo it is", "In Cairo it is"]
         .iter()

@@ -41,7 +41,7 @@ pub(crate) fn check_log(log: &[Record], may_be_open: impl Fn(&ResponseId) -> boo
         assert!(n == 1 || n == 0 && may_be_open(run), "call {call} has {n} results");
     }
     let transcript = Transcript::replay(log);
-    for answer in transcript.messages.iter().filter_map(Message::answer) {
+    for answer in transcript.messages.iter().filter_map(Message::run) {
         assert!(!answer.is_open() || may_be_open(&answer.id));
     }
 }

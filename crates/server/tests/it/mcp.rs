@@ -4,7 +4,7 @@ use std::path::Path;
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use transcript::{Answer, Call, CallState, RunStatus, Seq};
+use transcript::{Call, CallState, RunMessage, RunStatus, Seq};
 
 use crate::mcp_server::{HttpServer, PNG, section};
 use crate::model::{Asked, Model};
@@ -25,7 +25,7 @@ struct Outcome {
     /// What the model was told.
     told: Value,
     call: Call,
-    answer: Answer,
+    answer: RunMessage,
     /// What the model was asked after it.
     asked: Value,
 }

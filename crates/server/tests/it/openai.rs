@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use transcript::{Answer, CallState, Event, Message, RunStatus, Seq};
+use transcript::{CallState, Event, Message, RunMessage, RunStatus, Seq};
 
 use crate::log::{check_log, kinds};
 use crate::model::{Asked, Model};
@@ -31,13 +31,13 @@ pub(crate) async fn create_session(server: &Server) -> String {
 }
 
 /// Waits until nothing runs, and gives the last answer.
-pub(crate) async fn last_answer(server: &Server, session: &str) -> Answer {
+pub(crate) async fn last_answer(server: &Server, session: &str) -> RunMessage {
     let transcript = watch_until(server, session, is_quiet).await;
     check_log(&server.log(session).await, |_| false);
-    transcript.messages.last().and_then(Message::answer).unwrap().clone()
+    transcript.messages.last().and_then(Message::run).unwrap().clone()
 }
 
-fn error(answer: &Answer) -> (&str, &str) {
+fn error(answer: &RunMessage) -> (&str, &str) {
     let error = answer.finish.as_ref().unwrap().error.as_ref().unwrap();
     (error.code.as_str(), &error.message)
 }

@@ -1,14 +1,14 @@
 //! Callboard's own tools: they know which session they belong to, and can speak in it.
 
 use serde_json::{Value, json};
-use transcript::{Answer, CallState, Event, Level, PartKind};
+use transcript::{CallState, Event, Level, PartKind, RunMessage};
 
 use crate::model::Model;
 use crate::openai::{create_session, last_answer};
 use crate::program::{Home, Server};
 
 /// Notes of an answer, in their order.
-pub(crate) fn notes(answer: &Answer) -> Vec<(Level, &str)> {
+pub(crate) fn notes(answer: &RunMessage) -> Vec<(Level, &str)> {
     let note = |kind| match kind {
         &PartKind::Notice { level, ref text } => Some((level, text.as_str())),
         _ => None,
@@ -16,7 +16,7 @@ pub(crate) fn notes(answer: &Answer) -> Vec<(Level, &str)> {
     answer.parts.iter().filter_map(|it| note(&it.kind)).collect()
 }
 
-fn result_of(answer: &Answer, tool: &str) -> Value {
+fn result_of(answer: &RunMessage, tool: &str) -> Value {
     let call = answer.calls().find(|it| it.name == tool).unwrap();
     assert_eq!(call.state, CallState::Succeeded, "{call:?}");
     let result = call.outcome.as_ref().unwrap().result.as_ref().unwrap();

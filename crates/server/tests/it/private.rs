@@ -1,7 +1,7 @@
 //! The server's own files are out of the agents' reach, wherever the workspace is.
 
 use serde_json::json;
-use transcript::{Answer, CallState, Message, Transcript};
+use transcript::{CallState, Message, RunMessage, Transcript};
 
 use crate::program::{Home, Server, TOKEN};
 use crate::watcher::{is_quiet, watch_until};
@@ -14,9 +14,9 @@ async fn session(home: &Home, server: &Server) -> String {
     session["id"].as_str().unwrap().to_owned()
 }
 
-async fn last_answer(server: &Server, session: &str) -> Answer {
+async fn last_answer(server: &Server, session: &str) -> RunMessage {
     let transcript = watch_until(server, session, is_quiet).await;
-    transcript.messages.last().and_then(Message::answer).unwrap().clone()
+    transcript.messages.last().and_then(Message::run).unwrap().clone()
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn commands_near_the_data_folder_are_asked_about_each_time() {
         let is_asked = |it: &Transcript| !it.summary.open_approvals.is_empty();
         let transcript = watch_until(&server, &session, is_asked).await;
         let call = transcript.summary.open_approvals.last().unwrap();
-        let answer = transcript.messages.last().and_then(Message::answer).unwrap();
+        let answer = transcript.messages.last().and_then(Message::run).unwrap();
         let options =
             answer.call(call).unwrap().approval.as_ref().unwrap().options.clone().unwrap();
         assert_eq!((options.scopes.len(), options.covers), (1, None), "{command}");

@@ -2,7 +2,7 @@
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use transcript::{Answer, Call, CallState, Decision, RunStatus, Transcript};
+use transcript::{Call, CallState, Decision, RunMessage, RunStatus, Transcript};
 
 use crate::program::{Home, Server};
 use crate::stand_in::{last_answer, left, playing, session};
@@ -27,13 +27,13 @@ async fn asked(server: &Server, session: &str) -> (String, Value) {
     (path, serde_json::to_value(approval.options.unwrap()).unwrap())
 }
 
-fn only_call(answer: &Answer) -> &Call {
+fn only_call(answer: &RunMessage) -> &Call {
     let calls: Vec<&Call> = answer.calls().collect();
     assert_eq!(calls.len(), 1);
     calls[0]
 }
 
-fn decision(answer: &Answer) -> Decision {
+fn decision(answer: &RunMessage) -> Decision {
     only_call(answer).approval.as_ref().unwrap().resolved.as_ref().unwrap().decision
 }
 

@@ -1,7 +1,7 @@
 //! Agents that are programs: whatever they do, the run has one end, and what they said is there.
 
 use serde_json::{Value, json};
-use transcript::{Answer, ErrorCode, Event, PartKind, RunStatus, Seq, Trigger};
+use transcript::{ErrorCode, Event, PartKind, RunMessage, RunStatus, Seq, Trigger};
 
 use crate::program::Server;
 use crate::stand_in::{
@@ -10,7 +10,7 @@ use crate::stand_in::{
 };
 use crate::watcher::{Watcher, is_quiet, watch_until};
 
-fn unrecognized(answer: &Answer) -> Vec<String> {
+fn unrecognized(answer: &RunMessage) -> Vec<String> {
     let raw = |kind: &PartKind| match kind {
         PartKind::Unrecognized { raw, .. } => Some(raw.clone()),
         _ => None,
@@ -282,7 +282,7 @@ async fn an_agent_may_go_on_by_itself() {
     last_answer(&server, &session).await;
     open_gate(&home, "later").await;
     let transcript = watch_until(&server, &session, |it| {
-        let answers = it.messages.iter().filter_map(|it| it.answer());
+        let answers = it.messages.iter().filter_map(|it| it.run());
         answers.filter(|it| !it.is_open()).count() == 2 && is_quiet(it)
     })
     .await;
@@ -303,7 +303,7 @@ async fn a_message_can_be_steered_into_the_run() {
     let path = format!("/api/sessions/{session}/messages");
     server.post(&path, json!({ "text": "this way", "mode": "steer" })).await;
     let transcript = watch_until(&server, &session, |it| {
-        it.messages.iter().filter_map(|it| it.answer()).any(|it| it.content().contains("Two"))
+        it.messages.iter().filter_map(|it| it.run()).any(|it| it.content().contains("Two"))
     })
     .await;
     assert!(left(&home, "heard").contains("this way"));

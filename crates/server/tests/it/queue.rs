@@ -24,7 +24,7 @@ async fn messages_wait_their_turn_and_start_in_order() {
         .messages
         .iter()
         .filter_map(|message| match &message.content {
-            Content::Said(said) => Some((said.id.to_string(), said.text.as_str())),
+            Content::User(said) => Some((said.id.to_string(), said.text.as_str())),
             _ => None,
         })
         .collect();
@@ -71,7 +71,7 @@ async fn after_a_stop_new_words_count_at_once_and_what_is_held_waits() {
     server.post(&format!("{path}/queue/release"), json!({})).await;
     let transcript = watch_until(&server, &session, answered(8)).await;
     let said = transcript.messages.iter().filter_map(|it| match &it.content {
-        Content::Said(said) => Some(said.text.as_str()),
+        Content::User(said) => Some(said.text.as_str()),
         _ => None,
     });
     let order = ["tell me a story", "time in Lima", "time in Paris", "time in Tokyo"];
@@ -91,7 +91,7 @@ async fn a_queue_survives_a_stop() {
     let server = home.start();
     let both = |it: &Transcript| is_quiet(it) && it.messages.len() == 4;
     let transcript = watch_until(&server, &session, both).await;
-    let shown: Vec<_> = transcript.messages.iter().filter_map(|it| it.answer()).collect();
+    let shown: Vec<_> = transcript.messages.iter().filter_map(|it| it.run()).collect();
     assert!(shown[0].was_interrupted(), "the story ended with the server");
     assert_eq!(shown[1].calls().count(), 1, "the question that waited was answered");
     check_log(&server.log(&session).await, |_| false);

@@ -230,8 +230,8 @@ impl<'a> Shown<'a> {
         };
         for message in &transcript.messages {
             match &message.content {
-                Content::Said(said) => shown.said.push(&said.text),
-                Content::Answer(answer) => {
+                Content::User(said) => shown.said.push(&said.text),
+                Content::Run(answer) => {
                     let steered = answer.parts.iter().filter_map(|part| match &part.kind {
                         PartKind::Steered(it) => Some((&*it.text, it.state)),
                         _ => None,

@@ -91,7 +91,7 @@ async fn words_go_to_one_stream_and_calls_to_the_other() {
     let log = server.log(&session).await;
     check_log(&log, |_| false);
     let transcript = Transcript::replay(&log);
-    let finish = transcript.messages[1].answer().unwrap().finish.clone().unwrap();
+    let finish = transcript.messages[1].run().unwrap().finish.clone().unwrap();
     assert_eq!(finish.status, RunStatus::Completed, "the server of its own ended after the run");
 }
 

@@ -50,7 +50,7 @@ async fn a_cancelled_command_leaves_no_process_alive() {
         server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
         assert_eq!(alive_in(&home, &server), Vec::<String>::new(), "when the cancel is answered");
         let transcript = watch_until(&server, &session, is_quiet).await;
-        let answer = transcript.messages.last().and_then(Message::answer).unwrap();
+        let answer = transcript.messages.last().and_then(Message::run).unwrap();
         assert_eq!(answer.calls().next().unwrap().state, CallState::Interrupted);
     }
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use transcript::{Answer, ErrorCode, Message, RunStatus, Transcript};
+use transcript::{ErrorCode, Message, RunMessage, RunStatus, Transcript};
 
 use crate::log::check_log;
 use crate::program::{Home, Server};
@@ -121,23 +121,23 @@ pub(crate) async fn session(server: &Server) -> String {
 }
 
 /// Waits until nothing runs, and gives the last answer.
-pub(crate) async fn last_answer(server: &Server, session: &str) -> Answer {
+pub(crate) async fn last_answer(server: &Server, session: &str) -> RunMessage {
     let transcript = watch_until(server, session, is_quiet).await;
     check_log(&server.log(session).await, |_| false);
     answer_in(&transcript)
 }
 
-pub(crate) fn answer_in(transcript: &Transcript) -> Answer {
-    transcript.messages.iter().rev().find_map(Message::answer).unwrap().clone()
+pub(crate) fn answer_in(transcript: &Transcript) -> RunMessage {
+    transcript.messages.iter().rev().find_map(Message::run).unwrap().clone()
 }
 
 /// How its run ended.
-pub(crate) fn status(answer: &Answer) -> RunStatus {
+pub(crate) fn status(answer: &RunMessage) -> RunStatus {
     answer.finish.as_ref().unwrap().status
 }
 
 /// Why its run failed.
-pub(crate) fn error(answer: &Answer) -> (ErrorCode, String) {
+pub(crate) fn error(answer: &RunMessage) -> (ErrorCode, String) {
     let error = answer.finish.as_ref().unwrap().error.clone().unwrap();
     (error.code, error.message)
 }

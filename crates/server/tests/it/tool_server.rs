@@ -4,7 +4,7 @@
 use reqwest::header::{AUTHORIZATION, HOST, ORIGIN};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
-use transcript::{Answer, Call, CallState, Event, Executor, Record, RunStatus};
+use transcript::{Call, CallState, Event, Executor, Record, RunMessage, RunStatus};
 
 use crate::own_tools::notes;
 use crate::program::{Home, Server, TOKEN};
@@ -90,7 +90,7 @@ fn meta(id: &str) -> Value {
     json!({ "claudecode/toolUseId": id })
 }
 
-fn call_of(answer: &Answer) -> &Call {
+fn call_of(answer: &RunMessage) -> &Call {
     let calls: Vec<&Call> = answer.calls().collect();
     let [call] = calls[..] else { panic!("not one call: {calls:?}") };
     call

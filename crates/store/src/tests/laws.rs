@@ -177,7 +177,7 @@ fn is_of(row: &MessageRow, record: &Record) -> bool {
         MessageKind::Said | MessageKind::Aside => record.seq == row.first,
         MessageKind::Answer => {
             record.response_id == Some(ResponseId::new(row.id.as_str()))
-                && !transcript::is_of_session(&record.event)
+                && !record.event.is_session_event()
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use reqwest::Url;
 use serde_json::{Map, Value};
-use transcript::Extent;
+use transcript::GrantedCalls;
 
 use super::file_tools::{FileTool, place};
 use crate::paths::real_path;
@@ -137,24 +137,24 @@ impl<'a> Proposed<'a> {
 
     /// Which calls an answer for more than once would apply to: this command, this host, files of this
     /// folder, or the tool. None if it can be given only once.
-    pub(super) fn extent(&self) -> Option<Extent> {
+    pub(super) fn extent(&self) -> Option<GrantedCalls> {
         if self.is_shell() {
             let ShellCall { text, options, .. } = self.shell()?;
             if options.values().any(Value::is_null) {
                 return None;
             }
-            let extent = Extent::Command { text, options };
+            let extent = GrantedCalls::Command { text, options };
             let length = serde_json::to_string(&extent).ok()?.len();
             return (length <= MAX_REMEMBERED).then_some(extent);
         }
         if let Some(tool) = self.file_tool() {
-            return tool.folder(&self.arguments, self.place.workspace).map(Extent::Folder);
+            return tool.folder(&self.arguments, self.place.workspace).map(GrantedCalls::Folder);
         }
         if self.tool == "http_get" && self.asker == Asker::Us {
             let url = Url::parse(&self.subject()).ok()?;
-            return Some(Extent::Origin(url.origin().ascii_serialization()));
+            return Some(GrantedCalls::Origin(url.origin().ascii_serialization()));
         }
-        (self.asker == Asker::Us || !self.means_anything()).then_some(Extent::All)
+        (self.asker == Asker::Us || !self.means_anything()).then_some(GrantedCalls::All)
     }
 
     /// Whether a program's tool can do anything, so that an answer for one call says nothing about another:

@@ -266,7 +266,7 @@ fn approvals_lead_to_the_states_of_their_decision() {
             "
         );
         let transcript = Transcript::replay(&parse(&log));
-        let call = transcript.messages[0].answer().unwrap().calls().next().unwrap().clone();
+        let call = transcript.messages[0].run().unwrap().calls().next().unwrap().clone();
         assert_eq!(call.state, state);
     }
 }
@@ -285,7 +285,7 @@ fn a_call_runs_from_when_somebody_agreed() {
         .map(|n| {
             let log = parse(log).into_iter().take(n).collect::<Vec<_>>();
             let transcript = Transcript::replay(&log);
-            let call = transcript.messages[0].answer().unwrap().calls().next().unwrap().clone();
+            let call = transcript.messages[0].run().unwrap().calls().next().unwrap().clone();
             (call.state, call.running_since.is_some())
         })
         .collect();
@@ -381,9 +381,9 @@ pub(super) fn parse(log: &str) -> Vec<Record> {
 /// A message in a few words.
 pub(super) fn sketch(message: &Message) -> String {
     let answer = match &message.content {
-        Content::Said(said) => return format!("said {:?}\n", said.text),
+        Content::User(said) => return format!("said {:?}\n", said.text),
         Content::Aside(kind) => return format!("aside {kind:?}\n"),
-        Content::Answer(answer) => answer,
+        Content::Run(answer) => answer,
     };
     let status = answer.finish.as_ref().map_or("open".to_owned(), |it| {
         serde_json::to_value(it.status).unwrap().as_str().unwrap().to_owned()
@@ -397,7 +397,7 @@ pub(super) fn sketch(message: &Message) -> String {
     sketch + &format!("  content {:?}\n", answer.content())
 }
 
-fn sketch_part(answer: &Answer, kind: &PartKind) -> String {
+fn sketch_part(answer: &RunMessage, kind: &PartKind) -> String {
     match kind {
         PartKind::Text(text) => {
             let role = match &text.role {
@@ -426,14 +426,14 @@ fn sketch_part(answer: &Answer, kind: &PartKind) -> String {
 fn a_message_that_was_written_anew_keeps_what_it_had_besides_its_words() {
     let text = |it: &str| json!({ "type": "text", "text": it });
     let link = json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/" });
-    let mut sent = AsSent { parts: vec![link.clone(), text("a"), text("b")], metadata: None };
-    sent.write_anew("c");
+    let mut sent = SentForm { parts: vec![link.clone(), text("a"), text("b")], metadata: None };
+    sent.replace_text("c");
     assert_eq!(sent.parts, [link.clone(), text("c")]);
-    let mut silent = AsSent { parts: vec![link.clone()], metadata: None };
-    silent.write_anew("c");
+    let mut silent = SentForm { parts: vec![link.clone()], metadata: None };
+    silent.replace_text("c");
     assert_eq!(silent.parts, [link, text("c")]);
-    let mut plain = AsSent { parts: Vec::new(), metadata: Some(json!(1)) };
-    plain.write_anew("c");
+    let mut plain = SentForm { parts: Vec::new(), metadata: Some(json!(1)) };
+    plain.replace_text("c");
     assert!(plain.parts.is_empty());
 }
 
@@ -441,7 +441,7 @@ fn a_message_that_was_written_anew_keeps_what_it_had_besides_its_words() {
 fn only_the_web_is_linked() {
     let file = |url: &str| json!({ "type": "file", "mediaType": "a/b", "url": url });
     let urls = ["HTTPS://example.com", "javascript:alert(1)", "file:///etc/passwd", "data:,", "x"];
-    let sent = AsSent { parts: urls.map(file).to_vec(), metadata: None };
+    let sent = SentForm { parts: urls.map(file).to_vec(), metadata: None };
     assert_eq!(sent.links().map(|it| it.url).collect::<Vec<_>>(), ["HTTPS://example.com"]);
 }
 
@@ -450,14 +450,14 @@ fn a_link_stays_beside_other_words_and_files() {
     let text = |it: &str| json!({ "type": "text", "text": it });
     let link = json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/" });
     let other = json!({ "type": "data-mood", "data": 1 });
-    let sent = AsSent { parts: vec![text("a"), link.clone(), other.clone()], metadata: None };
+    let sent = SentForm { parts: vec![text("a"), link.clone(), other.clone()], metadata: None };
     let name = "n".to_owned();
     let file = Attachment { blob: "b".to_owned(), name, media_type: "a/b".to_owned(), size: 1 };
     let attached = json!({ "type": "file", "mediaType": "a/b", "filename": "n" });
-    let beside = sent.links_beside("b", &[file]).unwrap();
+    let beside = sent.links_with("b", &[file]).unwrap();
     assert_eq!(beside.parts, [link, attached, text("b")]);
-    let without = AsSent { parts: vec![text("a"), other], metadata: None };
-    assert_eq!(without.links_beside("b", &[]), None);
+    let without = SentForm { parts: vec![text("a"), other], metadata: None };
+    assert_eq!(without.links_with("b", &[]), None);
 }
 
 #[test]

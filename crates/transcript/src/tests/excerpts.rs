@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::BODY_EDGE;
-use crate::excerpt::{EXCERPT_PIECE, excerpt, weight};
+use crate::run::excerpt::{EXCERPT_PIECE, excerpt, weight};
 
 /// Values whose texts and lists lie on both sides of the bound.
 fn values() -> impl Strategy<Value = Value> {

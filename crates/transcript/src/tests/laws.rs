@@ -43,17 +43,17 @@ proptest! {
     #[test]
     fn a_message_depends_on_its_own_run_alone(log in any_log(60)) {
         let transcript = Transcript::replay(&log);
-        for answer in transcript.messages.iter().filter_map(Message::answer) {
+        for answer in transcript.messages.iter().filter_map(Message::run) {
             let own = log.iter().filter(|record| {
-                record.response_id.as_ref() == Some(&answer.id) && !is_of_session(&record.event)
+                record.response_id.as_ref() == Some(&answer.id) && !record.event.is_session_event()
             });
-            prop_assert_eq!(&Answer::replay(&answer.id, own), answer);
+            prop_assert_eq!(&RunMessage::replay(&answer.id, own), answer);
         }
     }
 
     #[test]
     fn what_waits_for_a_person_does_not_run(log in any_log(60)) {
-        for answer in Transcript::replay(&log).messages.iter().filter_map(Message::answer) {
+        for answer in Transcript::replay(&log).messages.iter().filter_map(Message::run) {
             for call in answer.calls().filter(|it| it.waits_for_approval()) {
                 prop_assert_eq!(call.running_since, None);
                 prop_assert_ne!(call.state, CallState::Running);
@@ -73,7 +73,7 @@ proptest! {
             Ending::Imported,
         ];
         let transcript = Transcript::replay(&log);
-        for answer in transcript.messages.iter().filter_map(Message::answer) {
+        for answer in transcript.messages.iter().filter_map(Message::run) {
             for ending in &endings {
                 let events = close(answer, ending, answer.started_at.plus(now));
                 check_closed(answer, ending, events);
@@ -105,7 +105,7 @@ proptest! {
 }
 
 /// What is counted is what a look through all parts finds.
-fn check_tally(answer: &Answer) {
+fn check_tally(answer: &RunMessage) {
     let ids = |calls: &mut dyn Iterator<Item = &Call>| -> Vec<CallId> {
         calls.map(|it| it.id.clone()).collect()
     };
@@ -135,7 +135,7 @@ fn check_tally(answer: &Answer) {
             _ => None,
         })
         .collect();
-    assert_eq!(answer.last_at_top(), at_top.last().copied());
+    assert_eq!(answer.last_top_level(), at_top.last().copied());
     let n_leaked = texts.iter().filter(|it| it.leaked).count();
     assert_eq!(answer.has_only_leaked(), n_leaked == at_top.len());
     assert_eq!(answer.has_final_text(), texts.iter().any(|it| it.role == TextRole::Final));
@@ -146,7 +146,7 @@ fn check_tally(answer: &Answer) {
 fn check_consistent(transcript: &Transcript) {
     for message in &transcript.messages {
         assert!(message.first <= message.changed && message.changed <= transcript.head);
-        let Some(answer) = message.answer() else { continue };
+        let Some(answer) = message.run() else { continue };
         check_tally(answer);
         for (idx, part) in answer.parts.iter().enumerate() {
             assert!(part.changed <= message.changed);
@@ -188,7 +188,7 @@ fn check_change_covers(before: &Transcript, after: &Transcript, change: &Change)
         let now = &after.messages[idx];
         match change {
             Change::Updated { message: changed, parts } if *changed == idx => {
-                let (Some(old), Some(new)) = (message.answer(), now.answer()) else { panic!() };
+                let (Some(old), Some(new)) = (message.run(), now.run()) else { panic!() };
                 for (part_idx, part) in old.parts.iter().enumerate() {
                     assert!(parts.contains(&part_idx) || *part == new.parts[part_idx]);
                 }
@@ -236,7 +236,7 @@ fn texts_said(log: &[Record]) -> Texts {
 }
 
 fn texts_shown(transcript: &Transcript) -> Texts {
-    let answers = transcript.messages.iter().filter_map(Message::answer);
+    let answers = transcript.messages.iter().filter_map(Message::run);
     let texts = answers.map(|answer| {
         let parts = answer.parts.iter().filter_map(|part| match &part.kind {
             PartKind::Text(it) => Some((format!("text {}", it.id), it.text.clone())),
@@ -250,7 +250,7 @@ fn texts_shown(transcript: &Transcript) -> Texts {
 
 /// Applies the closing events and checks that nothing is open, nothing was ended twice, and that
 /// they came in the promised order.
-fn check_closed(answer: &Answer, ending: &Ending, events: Vec<Event>) {
+fn check_closed(answer: &RunMessage, ending: &Ending, events: Vec<Event>) {
     let order = |event: &Event| match event {
         Event::TextDone { .. } | Event::ThinkingDone { .. } => 0,
         Event::ToolArgumentsDone { .. } => 1,

@@ -6,7 +6,7 @@ use super::examples::parse;
 use crate::logs::any_log;
 use crate::*;
 
-fn apply(answer: &Answer, events: &[Event]) -> Answer {
+fn apply(answer: &RunMessage, events: &[Event]) -> RunMessage {
     let mut answer = answer.clone();
     for event in events {
         let run = Some(answer.id.clone());
@@ -15,7 +15,7 @@ fn apply(answer: &Answer, events: &[Event]) -> Answer {
     answer
 }
 
-fn waiting(answer: &Answer) -> Vec<CallId> {
+fn waiting(answer: &RunMessage) -> Vec<CallId> {
     let waits = |it: &&Call| it.waits_for_approval() || it.waits_for_client();
     answer.calls().filter(waits).map(|it| it.id.clone()).collect()
 }
@@ -31,7 +31,7 @@ proptest! {
     #[test]
     fn a_paused_run_waits_and_does_nothing_else(log in any_log(60)) {
         let transcript = Transcript::replay(&log);
-        for answer in transcript.messages.iter().filter_map(Message::answer) {
+        for answer in transcript.messages.iter().filter_map(Message::run) {
             let Some(events) = pause(answer, Millis(9)) else { continue };
             let ran: Vec<_> = answer
                 .calls()
@@ -71,7 +71,7 @@ fn pause_after(lines: &str) -> Option<Vec<Event>> {
         tool_approval_requested {{'callId':'a','options':{{'scopes':['once'],'canEdit':true}}}}
         {lines}"
     ));
-    pause(&Answer::replay(&ResponseId::new("r"), &log), Millis(100))
+    pause(&RunMessage::replay(&ResponseId::new("r"), &log), Millis(100))
 }
 
 #[test]

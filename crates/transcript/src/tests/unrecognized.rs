@@ -38,7 +38,7 @@ proptest! {
             transcript.apply(&record(seq, event(*step, "claude")));
             total += step.unwrap_or(0);
             notices += usize::from(step.is_none());
-            let parts = &transcript.messages[0].answer().unwrap().parts;
+            let parts = &transcript.messages[0].run().unwrap().parts;
             let unread: Vec<u64> = parts.iter().filter_map(lines).collect();
             prop_assert_eq!(unread.iter().sum::<u64>(), total);
             prop_assert!(unread.len() <= MAX_UNRECOGNIZED + 1);
@@ -51,7 +51,7 @@ proptest! {
 fn parts_that_an_import_keeps_are_never_folded() {
     let events = (1..=200).map(|seq| record(seq, event(Some(1), FOREIGN_PART)));
     let transcript = Transcript::replay(&events.collect::<Vec<_>>());
-    assert_eq!(transcript.messages[0].answer().unwrap().parts.len(), 200);
+    assert_eq!(transcript.messages[0].run().unwrap().parts.len(), 200);
 }
 
 #[test]

@@ -14,7 +14,7 @@ impl Stage {
                 Record::new(Seq(seq), at, SessionId::new("s"), Some(run.clone()), event)
             })
             .collect();
-        let answer = Box::new(Answer::replay(&run, &records));
+        let answer = Box::new(RunMessage::replay(&run, &records));
         let mut stage = Self::new(Arc::clone(&self.settings));
         (stage.now, stage.log, stage.events) = (self.now, self.log, self.events);
         stage.give(Input::Resume { answer, history: Vec::new() });

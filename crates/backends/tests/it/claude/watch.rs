@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use backends::Ending;
 use transcript::{
-    Answer, CallId, Event, Millis, PartId, PartKind, Record, ResponseId, RunStatus, Seq, SessionId,
-    Trigger,
+    CallId, Event, Millis, PartId, PartKind, Record, ResponseId, RunMessage, RunStatus, Seq,
+    SessionId, Trigger,
 };
 
 /// A run that is open, with its events so far.
@@ -158,7 +158,7 @@ impl Watch {
         };
         let records: Vec<Record> =
             (1..).zip(std::iter::once(&started).chain(&self.events)).map(record).collect();
-        let mut answer = Answer::replay(&self.id, &records);
+        let mut answer = RunMessage::replay(&self.id, &records);
         assert_eq!(
             ending.status == RunStatus::Failed,
             ending.error.is_some(),
@@ -188,7 +188,7 @@ impl Watch {
 /// A run that has ended.
 pub(super) struct Closed {
     pub(super) events: Vec<Event>,
-    pub(super) answer: Answer,
+    pub(super) answer: RunMessage,
     pub(super) status: RunStatus,
 }
 

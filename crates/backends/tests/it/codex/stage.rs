@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use backends::{Backend, Effect, Ending, Input, Verdict};
 use serde_json::{Value, json};
 use transcript::{
-    Answer, ApprovalOptions, Call, CallId, Decision, Event, MessageId, Millis, Record, ResponseId,
-    RunStatus, Scope, Seq, SessionId, SteerState, Trigger,
+    ApprovalOptions, Call, CallId, Decision, Event, MessageId, Millis, Record, ResponseId,
+    RunMessage, RunStatus, Scope, Seq, SessionId, SteerState, Trigger,
 };
 
 use crate::log::Log;
@@ -20,7 +20,7 @@ pub(crate) struct Stage {
     pub(crate) now: Millis,
     runs: u32,
     run: Option<OpenRun>,
-    pub(crate) ended: Vec<Answer>,
+    pub(crate) ended: Vec<RunMessage>,
     pub(crate) endings: Vec<Ending>,
     /// Lines for the program that were not looked at yet.
     pub(crate) written: Vec<String>,
@@ -43,7 +43,7 @@ pub(crate) struct Stage {
 }
 
 struct OpenRun {
-    answer: Answer,
+    answer: RunMessage,
     seq: u64,
     open: Open,
 }
@@ -254,7 +254,7 @@ impl Stage {
     }
 
     fn open_run(&mut self, id: ResponseId, trigger: Trigger) {
-        let answer = Answer::replay(&id, []);
+        let answer = RunMessage::replay(&id, []);
         self.run = Some(OpenRun { answer, seq: 0, open: Open::default() });
         let agent = "codex".to_owned();
         self.record(Event::RunStart { agent, model: None, trigger, exchange_id: None });

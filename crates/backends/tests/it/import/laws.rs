@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use backends::import::{Imported, Tail};
-use transcript::{Answer, Event, Record, Seq, SessionId};
+use transcript::{Event, Record, RunMessage, Seq, SessionId};
 
 use super::files::{File, entries};
 
@@ -95,7 +95,7 @@ pub(super) fn check(imported: &Imported) {
     }
 }
 
-pub(super) fn answer(turn: &backends::import::Turn) -> Answer {
+pub(super) fn answer(turn: &backends::import::Turn) -> RunMessage {
     let of_run = turn.entries.iter().filter(|it| it.response_id.is_some());
     let records: Vec<Record> = of_run
         .zip(1..)
@@ -105,5 +105,5 @@ pub(super) fn answer(turn: &backends::import::Turn) -> Answer {
             Record::new(Seq(seq), it.at, session, Some(turn.id.clone()), it.event.clone())
         })
         .collect();
-    Answer::replay(&turn.id, &records)
+    RunMessage::replay(&turn.id, &records)
 }

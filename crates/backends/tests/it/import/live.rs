@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use backends::import::Tail;
 use serde_json::Value;
-use transcript::{Answer, Body, Call, ErrorCode, PartKind, SteerState, TextRole};
+use transcript::{Body, Call, ErrorCode, PartKind, RunMessage, SteerState, TextRole};
 
 use super::files::File;
 use super::laws::answer;
@@ -83,7 +83,7 @@ fn an_imported_conversation_is_the_one_that_was_seen_live() {
 /// Of the three, Pi alone keeps it.
 #[test]
 fn an_imported_conversation_has_cost_what_was_seen_live() {
-    let cost = |answer: &Answer| answer.finish.as_ref().and_then(|it| it.cost);
+    let cost = |answer: &RunMessage| answer.finish.as_ref().and_then(|it| it.cost);
     let (live, mut paid) = (live(), 0);
     let known: BTreeSet<&str> = DEVIATIONS.iter().map(|(name, _)| *name).collect();
     for file in File::all().iter().filter(|it| it.name.starts_with("pi/")) {
@@ -99,8 +99,8 @@ fn an_imported_conversation_has_cost_what_was_seen_live() {
     assert!(paid > 30, "{paid}");
 }
 
-fn live() -> BTreeMap<String, Vec<Answer>> {
-    let named = |folder: &'static str, live: Vec<(String, Vec<Answer>)>| {
+fn live() -> BTreeMap<String, Vec<RunMessage>> {
+    let named = |folder: &'static str, live: Vec<(String, Vec<RunMessage>)>| {
         live.into_iter().map(move |(name, answers)| (format!("{folder}/{name}"), answers))
     };
     let all = named("claude", claude::live())
@@ -110,7 +110,7 @@ fn live() -> BTreeMap<String, Vec<Answer>> {
 }
 
 /// What was said and done, by the agent and by its sub-agents, and how it ended.
-pub(super) fn talk(answer: &Answer) -> String {
+pub(super) fn talk(answer: &RunMessage) -> String {
     let (mut lines, mut inside) = (Vec::new(), Vec::new());
     for part in &answer.parts {
         let said = match &part.kind {

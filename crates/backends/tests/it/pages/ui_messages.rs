@@ -48,7 +48,7 @@ fn every_stream_is_written_down() {
     for records in logs() {
         let mut transcript = Transcript::whole();
         transcript.extend(&records);
-        for answered in transcript.messages.iter().filter(|it| it.answer().is_some()) {
+        for answered in transcript.messages.iter().filter(|it| it.run().is_some()) {
             for (number, profile) in PROFILES {
                 let run = ResponseId::new(answered.id());
                 let chunks = Stream::new(run, profile).replay(&records);

@@ -8,8 +8,8 @@ use backends::pi::Settings;
 use backends::{Backend, Effect, Exit, Input, Launch, Pi, Verdict};
 use serde_json::{Value, json};
 use transcript::{
-    Answer, CallId, Event, MessageId, Millis, PartKind, Record, ResponseId, RunStatus, Scope, Seq,
-    SessionId, Trigger, close, is_of_session,
+    CallId, Event, MessageId, Millis, PartKind, Record, ResponseId, RunMessage, RunStatus, Scope,
+    Seq, SessionId, Trigger, close,
 };
 
 use super::recording::{Recorded, Recording};
@@ -50,13 +50,13 @@ pub(super) enum Played {
 
 /// A run that has ended: as the machine told it, with what the driver added.
 pub(super) struct Finished {
-    pub(super) answer: Answer,
+    pub(super) answer: RunMessage,
     pub(super) status: RunStatus,
     pub(super) events: Vec<Event>,
 }
 
 struct OpenRun {
-    answer: Answer,
+    answer: RunMessage,
     events: Vec<Event>,
     records: u64,
 }
@@ -243,7 +243,7 @@ impl Stage {
     fn carry_out(&mut self, effect: Effect, is_last: bool) {
         self.session.carry_out(&effect);
         match effect {
-            Effect::Emit(event) if is_of_session(&event) => (),
+            Effect::Emit(event) if event.is_session_event() => (),
             Effect::Emit(event) => self.run("an event").take(event),
             Effect::Write(line) => {
                 if line.contains(r#""get_state""#) {
@@ -318,7 +318,7 @@ impl Stage {
 
 impl OpenRun {
     fn new(id: &ResponseId, trigger: Trigger, now: Millis) -> Self {
-        let answer = Answer::replay(id, []);
+        let answer = RunMessage::replay(id, []);
         let mut run = Self { answer, events: Vec::new(), records: 0 };
         let (agent, model, exchange_id) = ("pi".to_owned(), None, None);
         run.apply(Event::RunStart { agent, model, trigger, exchange_id }, now);

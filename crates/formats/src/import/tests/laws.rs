@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use transcript::{Answer, Attachment, Content, Message, Record, ResponseId, Transcript};
+use transcript::{Attachment, Content, Message, Record, ResponseId, RunMessage, Transcript};
 
 use super::{setting, transcript};
 use crate::import::{FORMATS, Format};
@@ -18,7 +18,7 @@ struct Law {
     word: &'static str,
     export: fn(&Transcript) -> Vec<Value>,
     /// Answers that it can say.
-    says: fn(&Answer) -> bool,
+    says: fn(&RunMessage) -> bool,
     /// Takes out what it does not say.
     forgive: fn(&mut [Value]),
 }
@@ -47,9 +47,7 @@ const LAWS: [Law; 8] = [
 impl Law {
     /// What still ran when it was written down has been interrupted since.
     fn exported(&self, mut transcript: Transcript) -> Vec<Value> {
-        transcript
-            .messages
-            .retain(|it| it.answer().is_none_or(|it| !it.is_open() && (self.says)(it)));
+        transcript.messages.retain(|it| it.run().is_none_or(|it| !it.is_open() && (self.says)(it)));
         (self.export)(&transcript)
     }
 
@@ -57,9 +55,8 @@ impl Law {
         let log = whole(log);
         // The contract skips the assistant message of a run that says nothing, so its statuses cannot be
         // told from those of the run before.
-        let is_silent = |it: &Answer| it.content().is_empty() && it.n_calls() == 0;
-        if self.word == "contract"
-            && log.messages.iter().any(|it| it.answer().is_some_and(is_silent))
+        let is_silent = |it: &RunMessage| it.content().is_empty() && it.n_calls() == 0;
+        if self.word == "contract" && log.messages.iter().any(|it| it.run().is_some_and(is_silent))
         {
             return;
         }
@@ -128,9 +125,7 @@ proptest! {
 /// What a client of AG-UI has heard of a run is what it would be given of it.
 fn check_events_of_agui(log: &[Record]) {
     let transcript = whole(log);
-    for answer in
-        transcript.messages.iter().filter(|it| it.answer().is_some_and(|it| !it.is_open()))
-    {
+    for answer in transcript.messages.iter().filter(|it| it.run().is_some_and(|it| !it.is_open())) {
         let run = ResponseId::new(answer.id());
         let of_run = |it: &&Record| it.response_id.as_ref() == Some(&run);
         let records: Vec<Record> = log.iter().filter(of_run).cloned().collect();
@@ -200,7 +195,7 @@ fn replace(value: &mut Value, place: &mut usize, instead: &Value) -> bool {
     }
 }
 
-fn every(_: &Answer) -> bool {
+fn every(_: &RunMessage) -> bool {
     true
 }
 
@@ -243,7 +238,7 @@ fn v4_messages(transcript: &Transcript) -> Vec<Value> {
 }
 
 /// That a text is the arguments of a call cannot be told without the call.
-fn no_hidden_leak(answer: &Answer) -> bool {
+fn no_hidden_leak(answer: &RunMessage) -> bool {
     let leaks = answer.texts().any(|(_, text)| text.leaked);
     !(leaks && answer.parts.iter().any(|it| it.parent.is_some()))
 }
@@ -273,7 +268,7 @@ fn chat_messages(transcript: &Transcript) -> Vec<Value> {
 
 /// Where one answer follows another, they may become one; what is JSON may then be the arguments of a
 /// call of the other.
-fn no_json(answer: &Answer) -> bool {
+fn no_json(answer: &RunMessage) -> bool {
     answer.texts().all(|(_, it)| serde_json::from_str::<Value>(&it.text).is_err())
 }
 
@@ -309,7 +304,7 @@ fn streams(transcript: &Transcript) -> Vec<Value> {
 }
 
 /// An edit is told by the call that runs, not by the one that was proposed.
-fn as_proposed(answer: &Answer) -> bool {
+fn as_proposed(answer: &RunMessage) -> bool {
     let was_edited = |it| call::accepted(it).is_some_and(|it| it.arguments.is_some());
     !answer.calls().any(was_edited)
 }

@@ -1,13 +1,13 @@
 //! A response at once, for a client that does not stream.
 
 use serde_json::{Value, json};
-use transcript::{Answer, Call, Executor, Part, PartKind, TextRole};
+use transcript::{Call, Executor, Part, PartKind, RunMessage, TextRole};
 
 use super::{ASKS, OtherCalls, Voice, error, has_failed, headline, openai_reason, outcome};
 use crate::call;
 
 impl Voice {
-    pub(super) fn completion(&self, answer: &Answer) -> Value {
+    pub(super) fn completion(&self, answer: &RunMessage) -> Value {
         if has_failed(answer) {
             return error(answer);
         }

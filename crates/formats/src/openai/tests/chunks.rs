@@ -6,7 +6,7 @@ use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use transcript::logs::any_log;
-use transcript::{Answer, CallId, PartKind, Record, ResponseId, TextRole};
+use transcript::{CallId, PartKind, Record, ResponseId, RunMessage, TextRole};
 
 use super::folding::{Client, Folded, fold};
 use crate::openai::{Chunks, Options, OtherCalls, request};
@@ -53,7 +53,7 @@ fn responses(log: &[Record], cut: usize, run: &ResponseId, calls: OtherCalls) ->
 fn results(log: &[Record], run: &ResponseId, responses: &[Response]) -> Option<Value> {
     let last = &responses.last()?.completion["choices"][0]["message"];
     let transcript = whole(log);
-    let answer = transcript.message(run.as_str())?.answer()?;
+    let answer = transcript.message(run.as_str())?.run()?;
     let mut messages: Vec<Value> =
         responses.iter().map(|it| it.completion["choices"][0]["message"].clone()).collect();
     for call in last["tool_calls"].as_array()? {
@@ -140,7 +140,7 @@ fn without_reasoning(mut folded: Folded) -> Folded {
 }
 
 /// What was said before it turned out to count for nothing.
-fn takes_back(answer: &Answer) -> bool {
+fn takes_back(answer: &RunMessage) -> bool {
     answer.parts.iter().any(|part| match &part.kind {
         PartKind::Text(text) => text.leaked || text.role == TextRole::Discarded,
         PartKind::Thinking(thinking) => thinking.discarded,

@@ -13,7 +13,7 @@ use crate::tests::logs::{corpus, read, sound_log};
 use crate::tests::whole;
 
 fn exported(transcript: &Transcript) -> Value {
-    let ended = transcript.messages.iter().filter(|it| it.answer().is_none_or(|a| !a.is_open()));
+    let ended = transcript.messages.iter().filter(|it| it.run().is_none_or(|a| !a.is_open()));
     ended.flat_map(stored).collect()
 }
 

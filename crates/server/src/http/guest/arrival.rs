@@ -9,7 +9,7 @@ use formats::import::{Entry, Setting};
 use formats::incoming::File;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
-use transcript::{ClientId, ClientTool, Event, Level, Record, Seq, SessionId, put_to_rest};
+use transcript::{ClientId, ClientTool, Event, Level, Record, Seq, SessionId, quiesce};
 
 use super::files::attach;
 use crate::clock;
@@ -199,7 +199,7 @@ async fn bring_along(app: &App, beginning: &Beginning<'_>) -> Result<(), HttpErr
     });
     let mut records: Vec<Record> = records.collect();
     // Only what comes next is to be answered.
-    records.extend(put_to_rest(&records));
+    records.extend(quiesce(&records));
     make_session(app, session, records.into()).await
 }
 

@@ -6,8 +6,8 @@ use store::{Store, Stored};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use transcript::{
-    Answer, CancelReason, ClientId, ErrorCode, ErrorInfo, ExchangeId, ExchangeState, Record,
-    ResponseId, RunStatus, Sender, SessionId,
+    CancelReason, ClientId, ErrorCode, ErrorInfo, ExchangeId, ExchangeState, Record, ResponseId,
+    RunMessage, RunStatus, Sender, SessionId,
 };
 
 use crate::live::ListChange;
@@ -98,11 +98,11 @@ fn standing(store: &Store, asked: &SessionId, id: &ExchangeId) -> Result<Standin
         return Ok(ended("The message was taken out of the queue before it was answered."));
     }
     let records: Vec<Record> = records.iter().map(Stored::record).collect();
-    if let Some(outcome) = outcome(&Answer::replay(&run, &records)) {
+    if let Some(outcome) = outcome(&RunMessage::replay(&run, &records)) {
         return Ok(Standing::Ended(outcome));
     }
     let summary = store.summary(asked)?.map(|(summary, _)| summary);
-    Ok(Standing::Open(match summary.is_some_and(|it| it.waits_for_a_person()) {
+    Ok(Standing::Open(match summary.is_some_and(|it| it.waits_for_person()) {
         true => ExchangeState::AwaitingApproval,
         false => ExchangeState::Running,
     }))
@@ -114,7 +114,7 @@ pub(crate) fn answering(exchange: &ExchangeId) -> ResponseId {
 }
 
 /// What the asker is told of a run; none while it is open.
-fn outcome(answer: &Answer) -> Option<Outcome> {
+fn outcome(answer: &RunMessage) -> Option<Outcome> {
     let finish = answer.finish.as_ref()?;
     let agent = &answer.agent;
     let failed = |code, message: String| Some(Err(ErrorInfo::new(code, message)));

@@ -7,8 +7,8 @@ use backends::{Effect, Input};
 use serde_json::{Value, json};
 use tools::processes::{Mark, Processes};
 use transcript::{
-    Answer, CallId, ClientTool, Ending, ErrorCode, ErrorInfo, Event, Message, Record, ResponseId,
-    Transcript, Trigger, close, is_of_session, missing_start, pause, settle_result,
+    CallId, ClientTool, Ending, ErrorCode, ErrorInfo, Event, Message, Record, ResponseId,
+    RunMessage, Transcript, Trigger, close, correct_result_code, implied_start, pause,
 };
 
 use super::asking::Asking;
@@ -77,7 +77,7 @@ impl Task {
     /// The session's agent cannot work: the run ends before it begins.
     fn fail_unstarted(&mut self, id: &ResponseId, error: ErrorInfo, start: Event) {
         let record = Record::new(self.head, clock::now(), self.id.clone(), Some(id.clone()), start);
-        let answer = Answer::replay(id, [&record]);
+        let answer = RunMessage::replay(id, [&record]);
         for event in close(&answer, &Ending::failed(error), clock::now()) {
             self.push(Some(id), event);
         }
@@ -189,7 +189,7 @@ impl Task {
         let Some(id) = self.run.as_ref().map(|run| run.id.clone()) else {
             // Anything else that comes between runs would belong to nothing.
             let is_aside = matches!(event, Event::Notice { .. } | Event::Unrecognized { .. });
-            if is_aside || is_of_session(&event) {
+            if is_aside || event.is_session_event() {
                 self.push(None, event);
             }
             return;
@@ -197,10 +197,10 @@ impl Task {
         self.settle_executor(&mut event);
         self.settle_validation(&mut event);
         let Some(run) = &mut self.run else { return };
-        settle_result(&run.answer, &mut event);
+        correct_result_code(&run.answer, &mut event);
         self.own_calls.settle_result(&mut event);
         run.remember_arguments(&event);
-        if let Some(start) = missing_start(&run.answer, &event) {
+        if let Some(start) = implied_start(&run.answer, &event) {
             self.push(Some(&id), start);
         }
         self.push(Some(&id), event);
@@ -267,7 +267,7 @@ impl Task {
     pub(super) fn take_up(&mut self, id: &ResponseId, records: &[Record], ending: &Ending) {
         let mut whole = Transcript::whole();
         whole.extend(records);
-        let Some(answer) = whole.message(id.as_str()).and_then(Message::answer) else { return };
+        let Some(answer) = whole.message(id.as_str()).and_then(Message::run) else { return };
         let running = answer.calls().filter(|it| it.is_open() && it.running_since.is_some());
         for call in running {
             let processes = Processes::of(None, &Mark::of_call(&call.id));
@@ -286,7 +286,7 @@ impl Task {
             return;
         };
         let mut run = Run::new(id.clone(), self.workspace());
-        run.answer = Answer::replay(id, records);
+        run.answer = RunMessage::replay(id, records);
         self.run = Some(run);
         let mut answer = answer.clone();
         for event in events {
@@ -297,7 +297,7 @@ impl Task {
         self.after_commit.push(AfterCommit::ResumeAgent(Box::new(answer)));
     }
 
-    pub(super) async fn resume_agent(&mut self, answer: Box<Answer>) {
+    pub(super) async fn resume_agent(&mut self, answer: Box<RunMessage>) {
         if self.hire_or_fail().await {
             self.tell_history(|history| Input::Resume { answer, history }).await;
             self.steer_what_waits();
@@ -360,7 +360,7 @@ impl Task {
         if let Some(choice) = self.shared.agents.tool_choice(&self.summary.agent) {
             let mut tools = choice.of(&self.shared.tools);
             let is_ours = |name: &str| tools.iter().any(|it| it["function"]["name"] == name);
-            let theirs = self.summary.tools_of_client().iter().filter(|it| !is_ours(&it.name));
+            let theirs = self.summary.newest_client_tools().iter().filter(|it| !is_ours(&it.name));
             tools.extend(theirs.map(as_function).collect::<Vec<_>>());
             self.tell_agent(Input::Tools(tools));
         }

@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 use tools::policy::{Asker, Verdict};
 use tools::{ToolEvent, ToolUpdate, without_advice, write_target};
 use transcript::{
-    ApprovalOptions, Call, CallId, CallState, Decision, ErrorCode, ErrorInfo, Event, Executor,
-    Granted, Millis, ResponseId, Scope, Truncated, Validation,
+    AppliedGrant, ApprovalOptions, Call, CallId, CallState, Decision, ErrorCode, ErrorInfo, Event,
+    Executor, Millis, ResponseId, Scope, Truncated, Validation,
 };
 
 use super::commands::refuse;
@@ -60,7 +60,7 @@ impl Task {
             return;
         };
         let is_ours = self.may_use(tool_name) && self.shared.tools.has(tool_name);
-        let mut theirs = self.summary.tools_of_client().iter();
+        let mut theirs = self.summary.newest_client_tools().iter();
         if !is_ours && theirs.any(|it| it.name == *tool_name) {
             *executor = Executor::Client;
         }
@@ -384,12 +384,12 @@ impl Task {
         }
         self.reply(reply, ());
         if let (Some(covers), Some(scope)) = (granted, scope) {
-            self.allow_the_same(&Granted { scope, covers }, &decided_by);
+            self.allow_the_same(&AppliedGrant { scope, covers }, &decided_by);
         }
     }
 
     /// What was allowed for more than once also answers the questions about it that are open already.
-    fn allow_the_same(&mut self, granted: &Granted, by: &str) {
+    fn allow_the_same(&mut self, granted: &AppliedGrant, by: &str) {
         let Some(run) = &self.run else { return };
         let is_same = |it: &WaitingCall| {
             let covers = self.covers(&it.tool_name, &it.arguments, it.asked_by);

@@ -3,8 +3,8 @@
 use store::Grant;
 use tools::policy::{Asker, Place, Proposed, Verdict, grant_id};
 use transcript::{
-    Answer, Call, CallId, CallState, Event, Executor, Granted, Record, Resolution, ResponseId,
-    Scope,
+    AppliedGrant, Call, CallId, CallState, Event, Executor, Record, Resolution, ResponseId,
+    RunMessage, Scope,
 };
 
 use super::calls::taken_back;
@@ -17,7 +17,7 @@ use crate::session::run::Awaited;
 /// The policy's verdict on a call, and the grant that allows it without an approval.
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
-    pub(super) granted: Option<Granted>,
+    pub(super) granted: Option<AppliedGrant>,
 }
 
 impl From<Verdict> for Judged {
@@ -49,11 +49,11 @@ impl Task {
         }
     }
 
-    fn grant_for(&self, call: &Proposed<'_>) -> Option<Granted> {
+    fn grant_for(&self, call: &Proposed<'_>) -> Option<AppliedGrant> {
         let covers = self.shared.approvals.covers(call)?;
         let scopes = [Scope::Session, Scope::Always];
         let scope = scopes.into_iter().find(|it| self.is_granted(*it, &covers))?;
-        Some(Granted { scope, covers })
+        Some(AppliedGrant { scope, covers })
     }
 
     fn is_granted(&self, scope: Scope, covers: &str) -> bool {
@@ -66,9 +66,9 @@ impl Task {
     }
 
     /// The log says because of which grant nobody was asked.
-    pub(super) fn note_grant(&mut self, call_id: &CallId, granted: Option<Granted>) {
+    pub(super) fn note_grant(&mut self, call_id: &CallId, granted: Option<AppliedGrant>) {
         let run = self.run.as_ref().map(|it| it.id.clone());
-        if let Some(Granted { scope, covers }) = granted {
+        if let Some(AppliedGrant { scope, covers }) = granted {
             let call_id = call_id.clone();
             self.push(run.as_ref(), Event::ToolGranted { call_id, scope, covers });
         }
@@ -135,7 +135,7 @@ impl Task {
         let records = self.shared.store.records_of_run(&self.id, &id);
         let records = records.map_err(|error| Refused::Storage(error.to_string()))?;
         let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
-        Ok(Answer::replay(&id, &records).call(call_id).cloned())
+        Ok(RunMessage::replay(&id, &records).call(call_id).cloned())
     }
 
     /// The call itself was allowed in the log already; only what comes later would be asked again.

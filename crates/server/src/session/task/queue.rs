@@ -7,7 +7,8 @@
 use backends::Input;
 use serde_json::json;
 use transcript::{
-    Answer, Event, MessageId, PartKind, Queued, ResponseId, SaidBy, SendMode, SteerState, Steered,
+    Event, MessageId, MessageRole, PartKind, QueuedMessage, ResponseId, RunMessage, SendMode,
+    SteerState, Steered,
 };
 
 use super::Task;
@@ -75,7 +76,7 @@ impl Task {
                 self.steer(&message_id);
             }
         } else {
-            let role = SaidBy::User;
+            let role = MessageRole::User;
             let said =
                 Event::UserMessage { message_id, client_id, role, text, attachments, from, sent };
             self.push(None, said);
@@ -238,7 +239,7 @@ impl Task {
 
     /// The same for a run that broke off with the server: what its agent had and nobody has seen
     /// comes back, too.
-    pub(super) fn return_unseen(&mut self, answer: &Answer) {
+    pub(super) fn return_unseen(&mut self, answer: &RunMessage) {
         self.return_what_waits(&answer.id);
         for (position, steered) in (0..).zip(unseen(answer)) {
             let is_stopped = answer.cancel_requested.is_some();
@@ -270,13 +271,13 @@ impl Task {
     }
 
     /// The one place where a message is given up that nobody has answered.
-    fn drop_message(&mut self, message: &Queued) {
+    fn drop_message(&mut self, message: &QueuedMessage) {
         let (message_id, reason) = (message.id.clone(), Some("user".to_owned()));
         self.push(None, Event::MessageDropped { message_id, reason });
     }
 
     /// Another agent's words, once changed, are the person's who changed them.
-    fn replace_message(&mut self, message: &Queued, text: String) {
+    fn replace_message(&mut self, message: &QueuedMessage, text: String) {
         let position = self.queue.messages.iter().position(|it| it.id == message.id);
         self.drop_message(message);
         let queued = Event::MessageQueued {
@@ -294,7 +295,7 @@ impl Task {
     }
 
     /// Its program has been told, and has not said yet that it has it.
-    fn is_leaving(&self, message: &Queued) -> bool {
+    fn is_leaving(&self, message: &QueuedMessage) -> bool {
         let is_program = self.worker.as_ref().is_some_and(|it| it.program.is_some());
         message.mode == SendMode::Steer && is_program && self.run.is_some()
     }
@@ -316,15 +317,15 @@ impl Task {
 }
 
 /// Messages that the agent has, and its model has not, as far as it says.
-fn unseen(answer: &Answer) -> impl Iterator<Item = &Steered> {
+fn unseen(answer: &RunMessage) -> impl Iterator<Item = &Steered> {
     steered_in(answer).filter(|it| it.state == SteerState::HandedOver)
 }
 
-fn is_among(answer: &Answer, message_id: &MessageId) -> bool {
+fn is_among(answer: &RunMessage, message_id: &MessageId) -> bool {
     steered_in(answer).any(|it| it.id == *message_id)
 }
 
-fn steered_in(answer: &Answer) -> impl Iterator<Item = &Steered> {
+fn steered_in(answer: &RunMessage) -> impl Iterator<Item = &Steered> {
     answer.parts.iter().filter_map(|part| match &part.kind {
         PartKind::Steered(steered) => Some(steered),
         _ => None,

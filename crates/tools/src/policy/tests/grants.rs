@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use super::super::proposed::quoted;
 use super::*;
 
-fn covers_of(tool: &str, arguments: &Value, place: Place<'_>, asker: Asker) -> Option<Covers> {
+fn covers_of(tool: &str, arguments: &Value, place: Place<'_>, asker: Asker) -> Option<GrantScope> {
     let text = policy(&[]).covers(&Proposed::new(tool, &arguments.to_string(), place, asker))?;
-    Some(Covers::parse(&text).unwrap())
+    Some(GrantScope::parse(&text).unwrap())
 }
 
 fn extent(tool: &str, arguments: &Value) -> Option<Value> {

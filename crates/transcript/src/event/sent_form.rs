@@ -1,40 +1,44 @@
-//! A message as its client sent it, where a text and attachments do not say it all: several texts,
-//! texts before files, data of the client's own, files that are elsewhere.
+//! The form in which a client sent a message, if a text and attachments cannot represent it: several
+//! texts, texts before files, custom data, links to files.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::Attachment;
 
+/// The parts and metadata of a message as its client sent them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "AsSent"))]
 #[serde(rename_all = "camelCase")]
-pub struct AsSent {
-    /// In the words of the AI SDK. A file without `url` is the next of the message's attachments. None
-    /// where the attachments and then the text are all there is.
+pub struct SentForm {
+    /// Parts in the format of the AI SDK. A file without `url` is the next attachment of the message.
+    /// Empty if the attachments followed by the text represent the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Value>,
-    /// The client's own.
+    /// The client's metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
 }
 
-/// A file that is elsewhere. Nobody here fetches it.
+/// A file on the web that a message refers to. Callboard never fetches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link<'a> {
+    /// Address of the file.
     pub url: &'a str,
+    /// Media type.
     pub media_type: &'a str,
+    /// File name.
     pub name: Option<&'a str>,
 }
 
-impl AsSent {
-    /// None if there is nothing to keep.
+impl SentForm {
+    /// Returns `None` if there is nothing to keep.
     pub fn or_none(self) -> Option<Self> {
         (self != Self::default()).then_some(self)
     }
 
-    /// The message was written anew: its texts are one text, where the first of them was.
-    pub fn write_anew(&mut self, text: &str) {
+    /// Replaces all texts by one, at the position of the first.
+    pub fn replace_text(&mut self, text: &str) {
         if self.parts.is_empty() {
             return;
         }
@@ -43,9 +47,9 @@ impl AsSent {
         self.parts.insert(first, json!({ "type": "text", "text": text }));
     }
 
-    /// The links, for a message that is said instead: with this text and these attachments. None if there
-    /// are no links.
-    pub fn links_beside(&self, text: &str, attachments: &[Attachment]) -> Option<Self> {
+    /// Returns the form of an edited message that keeps the links, with a new text and attachments.
+    /// `None` if there are no links.
+    pub fn links_with(&self, text: &str, attachments: &[Attachment]) -> Option<Self> {
         let mut parts: Vec<Value> =
             self.parts.iter().filter(|it| link(it).is_some()).cloned().collect();
         if parts.is_empty() {
@@ -59,6 +63,7 @@ impl AsSent {
         Some(Self { parts, metadata: None })
     }
 
+    /// Iterates over the linked files.
     pub fn links(&self) -> impl Iterator<Item = Link<'_>> {
         self.parts.iter().filter_map(link)
     }
@@ -74,7 +79,7 @@ fn is_text(part: &Value) -> bool {
     part["type"] == "text"
 }
 
-/// Whether it is an address on the web: others may do anything when they are followed.
+/// Returns whether the address is on the web. Other schemes may have side effects when opened.
 pub fn is_link(url: &str) -> bool {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
     matches!(scheme.as_deref(), Some("http" | "https"))

@@ -7,9 +7,11 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::place::aside;
-use crate::queue::Queue;
-use crate::{Answer, BODY_EDGE, Content, Event, Message, Record, ResponseId, Said, Seq, Summary};
+use super::queue::Queue;
+use crate::run::standalone_part;
+use crate::{
+    BODY_EDGE, Content, Event, Message, Record, ResponseId, RunMessage, Seq, Summary, UserMessage,
+};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transcript {
@@ -119,17 +121,17 @@ impl Transcript {
         self.head = record.seq;
         let session_changed = self.summary.apply(record);
         let queue_changed = self.queue.apply(record);
-        match self.take_in(record) {
+        match self.apply_event(record) {
             Change::None if queue_changed => Change::Queue,
             Change::None if session_changed => Change::Session,
             change => change,
         }
     }
 
-    fn take_in(&mut self, record: &Record) -> Change {
+    fn apply_event(&mut self, record: &Record) -> Change {
         match &record.event {
             Event::UserMessage { message_id, client_id, role, text, attachments, from, sent } => {
-                let said = Said {
+                let said = UserMessage {
                     id: message_id.clone(),
                     client_id: client_id.clone(),
                     role: *role,
@@ -138,13 +140,13 @@ impl Transcript {
                     from: from.clone(),
                     sent: sent.clone(),
                 };
-                self.add(record, Content::Said(said))
+                self.add(record, Content::User(said))
             }
             Event::HistoryRewound { before_message_id, .. } => {
                 self.rewind(before_message_id, record)
             }
-            event if is_of_session(event) => Change::None,
-            event => match (&record.response_id, aside(event, record.at)) {
+            event if event.is_session_event() => Change::None,
+            event => match (&record.response_id, standalone_part(event, record.at)) {
                 (Some(id), _) => self.update_answer(id, record),
                 (None, Some(kind)) => self.add(record, Content::Aside(kind)),
                 (None, None) => Change::None,
@@ -161,12 +163,12 @@ impl Transcript {
             }
             // Normally `run_start`; a broken log may begin anywhere.
             None => {
-                let answer = Answer::new(id.clone(), record.at, self.body_edge);
-                self.add(record, Content::Answer(Box::new(answer)));
+                let answer = RunMessage::new(id.clone(), record.at, self.body_edge);
+                self.add(record, Content::Run(Box::new(answer)));
                 self.messages.len() - 1
             }
         };
-        let Some(Message { changed, content: Content::Answer(answer), .. }) =
+        let Some(Message { changed, content: Content::Run(answer), .. }) =
             self.messages.get_mut(message)
         else {
             return Change::None;
@@ -209,56 +211,5 @@ impl Transcript {
             message.changed = record.seq;
         }
         Change::Rewound { from }
-    }
-}
-
-/// Events about the session or its queue, which are no part of any answer even where they name one.
-pub fn is_of_session(event: &Event) -> bool {
-    match event {
-        Event::SessionCreated { .. }
-        | Event::SessionUpdated { .. }
-        | Event::AgentLinked { .. }
-        | Event::UserMessage { .. }
-        | Event::ClientTools { .. }
-        | Event::MessageQueued { .. }
-        | Event::MessageEdited { .. }
-        | Event::MessageMoved { .. }
-        | Event::MessageDequeued { .. }
-        | Event::MessageDropped { .. }
-        | Event::QueueHeld { .. }
-        | Event::QueueReleased {}
-        | Event::HistoryRewound { .. }
-        | Event::GrantRevoked { .. } => true,
-        Event::MessageSteered { .. }
-        | Event::RunStart { .. }
-        | Event::StepStart { .. }
-        | Event::StepFinish { .. }
-        | Event::TextStart { .. }
-        | Event::TextDelta { .. }
-        | Event::TextDone { .. }
-        | Event::ThinkingStart { .. }
-        | Event::ThinkingDelta { .. }
-        | Event::ThinkingDone { .. }
-        | Event::PartExtras { .. }
-        | Event::ToolCallStart { .. }
-        | Event::ToolArgumentsDelta { .. }
-        | Event::ToolArgumentsDone { .. }
-        | Event::ToolRunning { .. }
-        | Event::ToolApprovalRequested { .. }
-        | Event::ToolApprovalResolved { .. }
-        | Event::ToolGranted { .. }
-        | Event::ToolOutputDelta { .. }
-        | Event::ToolRetry { .. }
-        | Event::ToolResult { .. }
-        | Event::Continuation { .. }
-        | Event::Notice { .. }
-        | Event::CancelRequested { .. }
-        | Event::OutputCancelled { .. }
-        | Event::RunFinish { .. }
-        | Event::AgentMessage { .. }
-        | Event::AgentProgress { .. }
-        | Event::AgentCallbackResult { .. }
-        | Event::Unrecognized { .. }
-        | Event::Other(_) => false,
     }
 }

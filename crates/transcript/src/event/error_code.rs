@@ -1,18 +1,21 @@
-//! Everything that can go wrong in a session, as one closed list. `docs/errors.md` is made from it.
+//! All errors of a session as one closed list. `docs/errors.md` is generated from it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What went wrong, for a program to branch on and for a person to read.
+/// An error: a code for programs and a message for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorInfo {
+    /// The code.
     pub code: ErrorCode,
+    /// Explanation for people.
     pub message: String,
 }
 
 impl ErrorInfo {
+    /// Returns an error with this code and message.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -20,20 +23,22 @@ impl ErrorInfo {
 
 macro_rules! error_codes {
     ($($name:ident $code:literal $meaning:literal)*) => {
+        /// What went wrong, as a stable word.
         #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum ErrorCode {
             $(#[doc = $meaning] #[serde(rename = $code)] $name,)*
-            /// A code from a newer version, read from its log and kept as it is.
+            /// A code of a newer version, kept unchanged.
             #[serde(untagged)]
             #[cfg_attr(feature = "schema", schemars(skip))]
             Other(String),
         }
 
         impl ErrorCode {
-            /// Each code with what it means, in the order of the documentation.
+            /// All codes with their meanings, in the order of the documentation.
             pub const ALL: &[(Self, &str)] = &[$((Self::$name, $meaning)),*];
 
+            /// Returns the code as it is in JSON.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$name => $code,)*

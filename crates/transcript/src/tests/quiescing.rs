@@ -12,19 +12,19 @@ fn check_at_rest(transcript: &Transcript) {
     assert!(!summary.unanswered);
     assert!(summary.open_exchanges.is_empty(), "{:?}", summary.open_exchanges);
     assert_eq!(queue.next(), None);
-    for answer in messages.iter().filter_map(Message::answer) {
+    for answer in messages.iter().filter_map(Message::run) {
         assert!(!answer.is_open(), "{}", answer.id);
     }
 }
 
 fn rested(log: &[Record]) -> Transcript {
     let mut transcript = Transcript::replay(log);
-    let rest = put_to_rest(log);
+    let rest = quiesce(log);
     transcript.extend(&rest);
     assert_eq!(transcript.head.0, (log.len() + rest.len()) as u64, "they are numbered on");
     check_at_rest(&transcript);
     let whole: Vec<Record> = log.iter().chain(&rest).cloned().collect();
-    assert_eq!(put_to_rest(&whole), [], "once is enough");
+    assert_eq!(quiesce(&whole), [], "once is enough");
     transcript
 }
 
@@ -33,8 +33,8 @@ fn check_nothing_lost(log: &[Record]) {
     let (before, after) = (Transcript::replay(log), rested(log));
     let ids = |it: &Transcript| it.messages.iter().map(Message::id).collect::<Vec<_>>();
     assert_eq!(ids(&after), ids(&before));
-    let answers = || after.messages.iter().filter_map(Message::answer);
-    assert!(!answers().flat_map(Answer::calls).any(Call::is_open));
+    let answers = || after.messages.iter().filter_map(Message::run);
+    assert!(!answers().flat_map(RunMessage::calls).any(Call::is_open));
     for queued in &before.queue.messages {
         let now = after.queue.get(&queued.id).expect("it waits on");
         assert!(now.held);
@@ -90,7 +90,7 @@ fn every_beginning_of_a_busy_session_loses_nothing() {
     for end in 0..=log.len() {
         check_nothing_lost(&log[..end]);
     }
-    let said: Vec<String> = put_to_rest(&log)
+    let said: Vec<String> = quiesce(&log)
         .iter()
         .map(|it| {
             format!("{} {}\n", it.response_id.as_ref().map_or("-", |it| it.as_str()), it.body())

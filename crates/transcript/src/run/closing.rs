@@ -6,8 +6,8 @@
 //! waits for may come after the run.
 
 use crate::{
-    Answer, Call, CancelReason, Decision, Direction, ErrorCode, ErrorInfo, Event, Exchange,
-    ExchangeId, ExchangeMode, Millis, OpenExchange, PartKind, RunStatus, Usage, Validation,
+    Call, CancelReason, Decision, Direction, ErrorCode, ErrorInfo, Event, Exchange, ExchangeId,
+    ExchangeMode, Millis, OpenExchange, PartKind, RunMessage, RunStatus, Usage, Validation,
 };
 
 /// How a run ends.
@@ -138,7 +138,7 @@ impl Ending {
 
 /// Everything that is left to say about `answer` when it ends like this at `now`. Nothing, if it
 /// has ended already.
-pub fn close(answer: &Answer, ending: &Ending, now: Millis) -> Vec<Event> {
+pub fn close(answer: &RunMessage, ending: &Ending, now: Millis) -> Vec<Event> {
     if !answer.is_open() {
         return Vec::new();
     }
@@ -170,7 +170,7 @@ pub fn close(answer: &Answer, ending: &Ending, now: Millis) -> Vec<Event> {
 /// What is left to say when the server stops while the run does nothing but wait for a person or for
 /// a client's tools: calls that run here are interrupted, those that wait go on waiting, and the run stays open. None if there is
 /// more to the run than that, so that it has to be closed.
-pub fn pause(answer: &Answer, now: Millis) -> Option<Vec<Event>> {
+pub fn pause(answer: &RunMessage, now: Millis) -> Option<Vec<Event>> {
     let mut open_calls = answer.calls().filter(|call| call.is_open());
     let waits = answer.calls().any(|call| call.waits_for_approval() || call.waits_for_client());
     let is_written = open_calls.all(|call| call.arguments_done);
@@ -229,7 +229,7 @@ fn withdraw_approval(call: &Call) -> Event {
     }
 }
 
-fn awaited_exchanges(answer: &Answer) -> impl Iterator<Item = &Exchange> {
+fn awaited_exchanges(answer: &RunMessage) -> impl Iterator<Item = &Exchange> {
     let is_awaited = |it: &&Exchange| it.outcome.is_none() && it.mode == ExchangeMode::Sync;
     answer.exchanges().filter(is_awaited)
 }
@@ -277,7 +277,7 @@ fn close_call(call: &Call, ending: &Ending, now: Millis) -> Event {
     }
 }
 
-fn close_steps(answer: &Answer, ending: &Ending) -> Vec<Event> {
+fn close_steps(answer: &RunMessage, ending: &Ending) -> Vec<Event> {
     let open = answer.index.scopes.open_steps();
     open.into_iter()
         .map(|(parent, step)| Event::StepFinish {

@@ -1,21 +1,26 @@
-//! Deltas: which stream each continues, what closes a stream, and how neighbours are merged.
+//! Deltas: the stream that each one continues, the events that close a stream, and merging.
 //!
-//! A *stream* is what grows by deltas: a text, a thinking, a call's arguments, one output stream of
-//! a call. Its closing record covers its deltas: a reader that gets the closing record may go
-//! without them. Output is the exception, its closing record does not repeat it; there a merged
-//! delta stands for the ones before it, and `offset` makes it safe to get a part of it twice.
+//! A *stream* grows by deltas: a text, a thinking block, the arguments of a call, one output stream of
+//! a call. Its closing record covers its deltas: a reader that gets the closing record does not need
+//! them. Output is the exception: its closing record does not repeat it. A merged delta replaces the
+//! ones before it, and `offset` makes it safe to receive a section twice.
 
 use crate::{CallId, Event, OutputStream, PartId};
 
+/// Identifies a stream within a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum StreamKey {
+    /// A text.
     Text(PartId),
+    /// A thinking block.
     Thinking(PartId),
+    /// The arguments of a call.
     Arguments(CallId),
+    /// An output stream of a call.
     Output(CallId, OutputStream),
 }
 
-/// The stream that a delta continues; `None` for every other event.
+/// Returns the stream that a delta continues; `None` for other events.
 pub fn continued_by(event: &Event) -> Option<StreamKey> {
     match event {
         Event::TextDelta { part_id, .. } => Some(StreamKey::Text(part_id.clone())),
@@ -28,7 +33,7 @@ pub fn continued_by(event: &Event) -> Option<StreamKey> {
     }
 }
 
-/// The streams that a record closes.
+/// Returns the streams that an event closes.
 pub fn closed_by(event: &Event) -> Vec<StreamKey> {
     match event {
         Event::TextDone { part_id, .. } => vec![StreamKey::Text(part_id.clone())],
@@ -42,11 +47,11 @@ pub fn closed_by(event: &Event) -> Vec<StreamKey> {
     }
 }
 
-/// No merged delta gets longer than this, so that a record stays a small thing.
+/// Maximum length of a merged delta in bytes.
 pub const MERGED_MAX: usize = 64 * 1024;
 
-/// Appends `next` to `event` if both are deltas of one stream, the one beginning where the other
-/// ends. False, and nothing changed, if they cannot be one.
+/// Appends `next` to `event` if both are adjacent deltas of one stream. Otherwise changes nothing and
+/// returns false.
 pub fn merge(event: &mut Event, next: &Event) -> bool {
     let same_stream = continued_by(event).is_some_and(|key| continued_by(next) == Some(key));
     let (Some((offset, delta)), Some((next_offset, more))) = (delta_of(event), delta_of(next))
@@ -63,7 +68,7 @@ pub fn merge(event: &mut Event, next: &Event) -> bool {
     true
 }
 
-/// Where a delta begins, if it says so, and its text.
+/// Returns the offset of a delta, if it has one, and its text.
 pub fn delta_of(event: &Event) -> Option<(Option<u64>, &str)> {
     match event {
         Event::TextDelta { delta, .. }

@@ -1,18 +1,18 @@
 //! Messages that were said while a run was active and wait for their turn.
 
 use crate::{
-    AsSent, Attachment, ClientId, Event, MessageId, Millis, Record, SendMode, Sender, Seq,
+    Attachment, ClientId, Event, MessageId, Millis, Record, SendMode, Sender, SentForm, Seq,
     SteerState,
 };
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Queue {
     /// In the order in which they will start.
-    pub messages: Vec<Queued>,
+    pub messages: Vec<QueuedMessage>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Queued {
+pub struct QueuedMessage {
     pub id: MessageId,
     /// The record that put it here.
     pub seq: Seq,
@@ -29,10 +29,10 @@ pub struct Queued {
     /// An agent was to take it into its run and did not.
     pub returned: bool,
     pub from: Option<Sender>,
-    pub sent: Option<AsSent>,
+    pub sent: Option<SentForm>,
 }
 
-impl Queued {
+impl QueuedMessage {
     /// Whether a run that is under way can take it: its text is all there is to it. The rest
     /// would be lost if the run gave it back. What another agent asks gets a run of its own, whose
     /// answer is the answer.
@@ -42,12 +42,12 @@ impl Queued {
 }
 
 impl Queue {
-    pub fn get(&self, id: &MessageId) -> Option<&Queued> {
+    pub fn get(&self, id: &MessageId) -> Option<&QueuedMessage> {
         self.messages.iter().find(|it| it.id == *id)
     }
 
     /// The next to start: what is held is passed over.
-    pub fn next(&self) -> Option<&Queued> {
+    pub fn next(&self) -> Option<&QueuedMessage> {
         self.messages.iter().find(|it| !it.held)
     }
 
@@ -70,7 +70,7 @@ impl Queue {
                 sent,
             } => {
                 self.remove(message_id);
-                let queued = Queued {
+                let queued = QueuedMessage {
                     id: message_id.clone(),
                     seq: record.seq,
                     client_id: client_id.clone(),
@@ -90,7 +90,7 @@ impl Queue {
             Event::MessageEdited { message_id, text, attachments, mode } => {
                 let Some(message) = self.get_mut(message_id) else { return false };
                 if let Some(sent) = message.sent.as_mut().filter(|_| message.text != *text) {
-                    sent.write_anew(text);
+                    sent.replace_text(text);
                 }
                 message.text.clone_from(text);
                 if let Some(attachments) = attachments {
@@ -121,15 +121,15 @@ impl Queue {
         }
     }
 
-    fn get_mut(&mut self, id: &MessageId) -> Option<&mut Queued> {
+    fn get_mut(&mut self, id: &MessageId) -> Option<&mut QueuedMessage> {
         self.messages.iter_mut().find(|it| it.id == *id)
     }
 
-    fn insert(&mut self, position: u32, message: Queued) {
+    fn insert(&mut self, position: u32, message: QueuedMessage) {
         self.messages.insert((position as usize).min(self.messages.len()), message);
     }
 
-    fn remove(&mut self, id: &MessageId) -> Option<Queued> {
+    fn remove(&mut self, id: &MessageId) -> Option<QueuedMessage> {
         let idx = self.messages.iter().position(|it| it.id == *id)?;
         Some(self.messages.remove(idx))
     }

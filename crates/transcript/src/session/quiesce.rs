@@ -1,9 +1,9 @@
 //! What is left to say of a session that comes from elsewhere, so that nothing in it starts, goes on or
 //! is waited for by itself: what it was doing, it was doing there.
 
-use crate::closing::unanswered_exchange;
+use crate::run::unanswered_exchange;
 use crate::{
-    Answer, Ending, Event, Message, Millis, PartKind, Record, ResponseId, RunStatus, SendMode,
+    Ending, Event, Message, Millis, PartKind, Record, ResponseId, RunMessage, RunStatus, SendMode,
     SessionId, SteerState, Steered, Transcript, close,
 };
 
@@ -12,7 +12,7 @@ pub const IMPORTED: &str = "imported";
 
 /// The records that follow on those of a session, of the time of its last one. None, if nothing is open
 /// and nothing waits.
-pub fn put_to_rest(records: &[Record]) -> Vec<Record> {
+pub fn quiesce(records: &[Record]) -> Vec<Record> {
     let Some(Record { session_id, at, .. }) = records.last() else { return Vec::new() };
     let mut transcript = Transcript::whole();
     transcript.extend(records);
@@ -40,8 +40,8 @@ impl Rest<'_> {
     }
 
     fn end_runs(&mut self) {
-        let answers = self.transcript.messages.iter().filter_map(Message::answer);
-        let open: Vec<Answer> = answers.filter(|it| it.is_open()).cloned().collect();
+        let answers = self.transcript.messages.iter().filter_map(Message::run);
+        let open: Vec<RunMessage> = answers.filter(|it| it.is_open()).cloned().collect();
         for answer in open {
             self.return_messages(&answer);
             for event in close(&answer, &Ending::Imported, self.now) {
@@ -63,7 +63,7 @@ impl Rest<'_> {
     }
 
     /// What was on its way into the run, or had arrived and was not seen, waits again.
-    fn return_messages(&mut self, answer: &Answer) {
+    fn return_messages(&mut self, answer: &RunMessage) {
         let queue = &self.transcript.queue;
         let on_their_way = queue.messages.iter().filter(|it| it.mode == SendMode::Steer);
         let on_their_way = on_their_way.map(|it| returned(&it.id, &it.text)).collect::<Vec<_>>();
@@ -103,7 +103,7 @@ impl Rest<'_> {
     }
 }
 
-fn unseen(answer: &Answer) -> impl Iterator<Item = &Steered> {
+fn unseen(answer: &RunMessage) -> impl Iterator<Item = &Steered> {
     let steered = answer.parts.iter().filter_map(|part| match &part.kind {
         PartKind::Steered(steered) => Some(steered),
         _ => None,

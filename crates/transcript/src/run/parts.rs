@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use serde_json::Map;
 
-use crate::answer::Touched;
-use crate::call::new_call;
-use crate::commentary::Scopes;
+use super::call::new_call;
+use super::commentary::Scopes;
+use super::reducer::PartRange;
 use crate::{
-    Answer, Call, CallId, Event, Exchange, ExchangeId, ExchangeMode, ExchangeOutcome,
-    ExchangeState, MessageId, Millis, Part, PartId, PartKind, Seq, SteerState, Steered, Text,
+    Call, CallId, Event, Exchange, ExchangeId, ExchangeMode, ExchangeOutcome, ExchangeState,
+    MessageId, Millis, Part, PartId, PartKind, RunMessage, Seq, SteerState, Steered, Text,
     TextRole, Thinking,
 };
 
@@ -21,7 +21,7 @@ pub const FOREIGN_PART: &str = "part";
 
 /// Where things are, so that a record costs the same however long the answer is.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Index {
+pub(crate) struct PartIndex {
     texts: HashMap<PartId, usize>,
     thinkings: HashMap<PartId, usize>,
     calls: HashMap<CallId, usize>,
@@ -35,7 +35,7 @@ pub(crate) struct Index {
     body_edge: usize,
 }
 
-impl Index {
+impl PartIndex {
     pub(crate) fn keeping(body_edge: usize) -> Self {
         Self {
             texts: HashMap::new(),
@@ -57,14 +57,14 @@ impl Index {
     }
 }
 
-impl Answer {
+impl RunMessage {
     pub(crate) fn text(
         &mut self,
         id: &PartId,
         parent: Option<&CallId>,
         at: Millis,
         edit: impl FnOnce(&mut Text),
-    ) -> Touched {
+    ) -> PartRange {
         let idx = self.index.texts.get(id).copied();
         let idx = idx.unwrap_or_else(|| self.make_text(id, parent, at));
         if let PartKind::Text(text) = &mut self.parts[idx].kind {
@@ -99,7 +99,7 @@ impl Answer {
         parent: Option<&CallId>,
         at: Millis,
         edit: impl FnOnce(&mut Thinking),
-    ) -> Touched {
+    ) -> PartRange {
         let idx = self.index.thinkings.get(id).copied();
         let idx = idx.unwrap_or_else(|| self.make_thinking(id, parent, at));
         if let PartKind::Thinking(thinking) = &mut self.parts[idx].kind {
@@ -127,7 +127,7 @@ impl Answer {
         parent: Option<&CallId>,
         at: Millis,
         edit: impl FnOnce(&mut Call),
-    ) -> Touched {
+    ) -> PartRange {
         let (idx, touched) = match self.index.calls.get(id) {
             Some(&idx) => (idx, idx..idx + 1),
             None => self.make_call(id, parent, at),
@@ -137,7 +137,12 @@ impl Answer {
     }
 
     /// A new call takes the text before it as its commentary.
-    fn make_call(&mut self, id: &CallId, parent: Option<&CallId>, at: Millis) -> (usize, Touched) {
+    fn make_call(
+        &mut self,
+        id: &CallId,
+        parent: Option<&CallId>,
+        at: Millis,
+    ) -> (usize, PartRange) {
         let commentary = self.take_commentary(id, parent, at);
         let first_touched = commentary.first().copied();
         let number = self.index.calls.len() as u32 + 1;
@@ -165,7 +170,7 @@ impl Answer {
         self.index.thinkings.contains_key(id)
     }
 
-    pub(crate) fn steer(&mut self, steered: Steered, at: Millis) -> Touched {
+    pub(crate) fn steer(&mut self, steered: Steered, at: Millis) -> PartRange {
         let id = steered.id.clone();
         match self.index.steered.get(&id).copied() {
             Some(idx) => {
@@ -184,8 +189,8 @@ impl Answer {
         }
     }
 
-    pub(crate) fn exchange(&mut self, event: &Event, at: Millis) -> Touched {
-        let Some(PartKind::Exchange(news)) = aside(event, at) else { return 0..0 };
+    pub(crate) fn exchange(&mut self, event: &Event, at: Millis) -> PartRange {
+        let Some(PartKind::Exchange(news)) = standalone_part(event, at) else { return 0..0 };
         let id = news.id.clone();
         match self.index.exchanges.get(&id).copied() {
             Some(idx) => {
@@ -204,7 +209,7 @@ impl Answer {
     }
 
     /// Of an exchange that never began, or that has ended, nothing is to be told.
-    pub(crate) fn exchange_progress(&mut self, id: &ExchangeId, state: ExchangeState) -> Touched {
+    pub(crate) fn exchange_progress(&mut self, id: &ExchangeId, state: ExchangeState) -> PartRange {
         let Some(idx) = self.index.exchanges.get(id).copied() else { return 0..0 };
         match &mut self.parts[idx].kind {
             PartKind::Exchange(exchange) if exchange.outcome.is_none() => {
@@ -215,8 +220,8 @@ impl Answer {
         }
     }
 
-    pub(crate) fn aside(&mut self, event: &Event, at: Millis) -> Touched {
-        match aside(event, at) {
+    pub(crate) fn aside(&mut self, event: &Event, at: Millis) -> PartRange {
+        match standalone_part(event, at) {
             Some(kind) => self.push(kind, None, at),
             None => 0..0,
         }
@@ -224,8 +229,8 @@ impl Answer {
 
     /// Keeps the first ones one by one; the next stands for all that follow. So an answer stays small however
     /// much its program prints that nobody can read.
-    pub(crate) fn unrecognized(&mut self, event: &Event, at: Millis) -> Touched {
-        let Some(kind) = aside(event, at) else { return 0..0 };
+    pub(crate) fn unrecognized(&mut self, event: &Event, at: Millis) -> PartRange {
+        let Some(kind) = standalone_part(event, at) else { return 0..0 };
         let PartKind::Unrecognized { source, lines: more, .. } = &kind else { return 0..0 };
         if source == FOREIGN_PART {
             return self.push(kind, None, at);
@@ -244,7 +249,7 @@ impl Answer {
         touched
     }
 
-    fn push(&mut self, kind: PartKind, parent: Option<&CallId>, at: Millis) -> Touched {
+    fn push(&mut self, kind: PartKind, parent: Option<&CallId>, at: Millis) -> PartRange {
         let step = self.index.scopes.of(parent).last_step;
         self.parts.push(Part {
             started_at: at,
@@ -273,7 +278,7 @@ impl Exchange {
 }
 
 /// What an event shows that needs no run to be shown in.
-pub(crate) fn aside(event: &Event, at: Millis) -> Option<PartKind> {
+pub(crate) fn standalone_part(event: &Event, at: Millis) -> Option<PartKind> {
     match event {
         Event::Notice { level, text } => {
             Some(PartKind::Notice { level: *level, text: text.clone() })

@@ -1,4 +1,4 @@
-//! The reducer of one run: folds its records into an [`Answer`].
+//! The reducer of one run: folds its records into an [`RunMessage`].
 //!
 //! It never fails. A record about a part or call that never started makes it, in its place: one bad
 //! record must not break a page. Every text keeps the place of its first record, and no letter is
@@ -7,21 +7,21 @@
 
 use std::ops::Range;
 
-use crate::call::{json_body, readable};
-use crate::excerpt::excerpt;
-use crate::place::Index;
-use crate::result_files::result_files;
-use crate::tally::Tally;
+use super::call::{json_body, readable};
+use super::excerpt::excerpt;
+use super::parts::PartIndex;
+use super::result_files::result_files;
+use super::tally::Tally;
 use crate::{
-    Answer, Approval, Body, CallId, CallState, Continuation, Event, Finish, Granted, Millis,
-    Outcome, OutputStream, Record, Resolution, ResponseId, Retry, Seq, Steered, Step, StepFinished,
-    Trigger, Validation,
+    AppliedGrant, Approval, Body, CallId, CallOutcome, CallState, Continuation, Event, EventGroup,
+    Finish, Millis, OutputStream, Record, Resolution, ResponseId, Retry, RunMessage, Seq, Steered,
+    Step, StepFinished, Trigger, Validation,
 };
 
 /// The parts that a record touched; empty if only the answer's own fields changed.
-pub(crate) type Touched = Range<usize>;
+pub(crate) type PartRange = Range<usize>;
 
-impl Answer {
+impl RunMessage {
     pub(crate) fn new(id: ResponseId, at: Millis, body_edge: usize) -> Self {
         Self {
             id,
@@ -37,7 +37,7 @@ impl Answer {
             cancelled: None,
             audio_truncated_at_ms: None,
             finish: None,
-            index: Index::keeping(body_edge),
+            index: PartIndex::keeping(body_edge),
             tally: Tally::default(),
         }
     }
@@ -56,7 +56,7 @@ impl Answer {
     /// Takes in a record of this run, as the only way to change an answer.
     pub fn apply(&mut self, record: &Record) -> Range<usize> {
         let Record { seq, at, .. } = *record;
-        let mut touched = self.take_in(&record.event, seq, at);
+        let mut touched = self.apply_event(&record.event, seq, at);
         touched.end = touched.end.min(self.parts.len());
         touched.start = touched.start.min(touched.end);
         for idx in touched.clone() {
@@ -71,7 +71,17 @@ impl Answer {
         touched
     }
 
-    fn take_in(&mut self, event: &Event, seq: Seq, at: Millis) -> Touched {
+    fn apply_event(&mut self, event: &Event, seq: Seq, at: Millis) -> PartRange {
+        match event.group() {
+            EventGroup::Run => self.apply_run_event(event, at),
+            EventGroup::Part => self.apply_part_event(event, at),
+            EventGroup::Call => self.apply_call_event(event, seq, at),
+            EventGroup::Exchange => self.apply_exchange_event(event, at),
+            EventGroup::Session | EventGroup::Queue | EventGroup::Other => 0..0,
+        }
+    }
+
+    fn apply_run_event(&mut self, event: &Event, at: Millis) -> PartRange {
         match event {
             Event::RunStart { agent, model, trigger, exchange_id } => {
                 self.agent.clone_from(agent);
@@ -89,7 +99,50 @@ impl Answer {
                 let finished = StepFinished { at, reason, usage, cost };
                 self.finish_step(parent_call_id.as_ref(), finished)
             }
+            Event::Continuation { should_continue, stop_reason, resolved_by, evaluations } => {
+                let n_steps = self.steps.iter().filter(|step| step.parent.is_none()).count();
+                self.continuations.push(Continuation {
+                    at,
+                    n_steps,
+                    should_continue: *should_continue,
+                    stop_reason: stop_reason.clone(),
+                    resolved_by: resolved_by.clone(),
+                    evaluations: evaluations.clone(),
+                });
+                0..0
+            }
+            Event::CancelRequested { by } => {
+                self.cancel_requested.get_or_insert((by.clone(), at));
+                0..0
+            }
+            Event::OutputCancelled { reason, audio_truncated_at_ms } => {
+                self.cancelled.get_or_insert(*reason);
+                self.audio_truncated_at_ms = *audio_truncated_at_ms;
+                0..0
+            }
+            Event::RunFinish { status, error, usage, cost, duration_ms } => {
+                self.finish.get_or_insert_with(|| Finish {
+                    at,
+                    status: *status,
+                    error: error.clone(),
+                    usage: *usage,
+                    cost: *cost,
+                    // No run takes no time: older versions wrote 0 for what was not measured.
+                    duration_ms: duration_ms.filter(|it| *it > 0),
+                });
+                self.decide_remaining(at)
+            }
 
+            Event::MessageSteered { message_id, text, state } => {
+                let steered = Steered { id: message_id.clone(), text: text.clone(), state: *state };
+                self.steer(steered, at)
+            }
+            _ => 0..0,
+        }
+    }
+
+    fn apply_part_event(&mut self, event: &Event, at: Millis) -> PartRange {
+        match event {
             Event::TextStart { part_id, parent_call_id } => {
                 self.text(part_id, parent_call_id.as_ref(), at, |_| ())
             }
@@ -129,7 +182,14 @@ impl Answer {
                     idx..idx + 1
                 })
             }
+            Event::Notice { .. } => self.aside(event, at),
+            Event::Unrecognized { .. } => self.unrecognized(event, at),
+            _ => 0..0,
+        }
+    }
 
+    fn apply_call_event(&mut self, event: &Event, seq: Seq, at: Millis) -> PartRange {
+        match event {
             Event::ToolCallStart {
                 call_id,
                 provider_call_id,
@@ -205,7 +265,7 @@ impl Answer {
                 self.call_mut(call_id, None, at, |call| call.resolve_approval(resolution, edge))
             }
             Event::ToolGranted { call_id, scope, covers } => {
-                let granted = Granted { scope: *scope, covers: covers.clone() };
+                let granted = AppliedGrant { scope: *scope, covers: covers.clone() };
                 self.call_mut(call_id, None, at, |call| call.granted = Some(granted))
             }
             Event::ToolOutputDelta { call_id, stream, offset, delta } => {
@@ -236,7 +296,7 @@ impl Answer {
                 truncated,
             } => {
                 let edge = self.index.body_edge();
-                let outcome = Outcome {
+                let outcome = CallOutcome {
                     seq,
                     at,
                     ok: *ok,
@@ -252,72 +312,23 @@ impl Answer {
                     call.end(tool_name, outcome, result.as_ref(), output.as_deref())
                 })
             }
+            _ => 0..0,
+        }
+    }
 
-            Event::Continuation { should_continue, stop_reason, resolved_by, evaluations } => {
-                let n_steps = self.steps.iter().filter(|step| step.parent.is_none()).count();
-                self.continuations.push(Continuation {
-                    at,
-                    n_steps,
-                    should_continue: *should_continue,
-                    stop_reason: stop_reason.clone(),
-                    resolved_by: resolved_by.clone(),
-                    evaluations: evaluations.clone(),
-                });
-                0..0
-            }
-            Event::CancelRequested { by } => {
-                self.cancel_requested.get_or_insert((by.clone(), at));
-                0..0
-            }
-            Event::OutputCancelled { reason, audio_truncated_at_ms } => {
-                self.cancelled.get_or_insert(*reason);
-                self.audio_truncated_at_ms = *audio_truncated_at_ms;
-                0..0
-            }
-            Event::RunFinish { status, error, usage, cost, duration_ms } => {
-                self.finish.get_or_insert_with(|| Finish {
-                    at,
-                    status: *status,
-                    error: error.clone(),
-                    usage: *usage,
-                    cost: *cost,
-                    // No run takes no time: older versions wrote 0 for what was not measured.
-                    duration_ms: duration_ms.filter(|it| *it > 0),
-                });
-                self.decide_the_rest(at)
-            }
-
-            Event::MessageSteered { message_id, text, state } => {
-                let steered = Steered { id: message_id.clone(), text: text.clone(), state: *state };
-                self.steer(steered, at)
-            }
+    fn apply_exchange_event(&mut self, event: &Event, at: Millis) -> PartRange {
+        match event {
             Event::AgentMessage { .. } | Event::AgentCallbackResult { .. } => {
                 self.exchange(event, at)
             }
             Event::AgentProgress { exchange_id, state } => {
                 self.exchange_progress(exchange_id, *state)
             }
-            Event::Notice { .. } => self.aside(event, at),
-            Event::Unrecognized { .. } => self.unrecognized(event, at),
-            Event::SessionCreated { .. }
-            | Event::SessionUpdated { .. }
-            | Event::AgentLinked { .. }
-            | Event::UserMessage { .. }
-            | Event::MessageQueued { .. }
-            | Event::MessageEdited { .. }
-            | Event::MessageMoved { .. }
-            | Event::MessageDequeued { .. }
-            | Event::MessageDropped { .. }
-            | Event::QueueHeld { .. }
-            | Event::QueueReleased {}
-            | Event::ClientTools { .. }
-            | Event::HistoryRewound { .. }
-            | Event::GrantRevoked { .. }
-            | Event::Other(_) => 0..0,
+            _ => 0..0,
         }
     }
 
-    fn start_step(&mut self, index: u32, parent: Option<&CallId>, at: Millis) -> Touched {
+    fn start_step(&mut self, index: u32, parent: Option<&CallId>, at: Millis) -> PartRange {
         // A step that was never finished ends where the next one starts.
         let touched = self.decide_step_end(parent, at);
         self.index.scopes.of(parent).start_step(self.steps.len());
@@ -325,7 +336,7 @@ impl Answer {
         touched
     }
 
-    fn finish_step(&mut self, parent: Option<&CallId>, finished: StepFinished) -> Touched {
+    fn finish_step(&mut self, parent: Option<&CallId>, finished: StepFinished) -> PartRange {
         let at = finished.at;
         let step = self.index.scopes.of(parent).open_step;
         if let Some(step) = step.and_then(|idx| self.steps.get_mut(idx)) {
@@ -336,7 +347,7 @@ impl Answer {
 }
 
 /// The smallest range that covers both.
-pub(crate) fn union(a: Touched, b: Touched) -> Touched {
+pub(crate) fn union(a: PartRange, b: PartRange) -> PartRange {
     match (a.is_empty(), b.is_empty()) {
         (true, _) => b,
         (_, true) => a,

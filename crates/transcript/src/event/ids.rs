@@ -1,4 +1,4 @@
-//! Names of things: one newtype per kind, so that a call's id never lands where a part's belongs.
+//! One newtype per kind of id, so that a call's id is never used as a part's.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct Seq(pub u64);
 
 impl Seq {
+    /// Returns the next position.
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -34,10 +35,12 @@ macro_rules! ids {
         pub struct $name(String);
 
         impl $name {
+            /// Returns an id without checking it.
             pub fn new(id: impl Into<String>) -> Self {
                 Self(id.into())
             }
 
+            /// Returns the id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -58,20 +61,20 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A conversation. Ours are uuid v7; a client may bring its own, see [`SessionId::parse`].
+    /// Id of a session: a uuid v7, or an id that a client chose, see [`SessionId::parse`].
     #[cfg_attr(feature = "schema", schemars(extend("pattern" = "^[A-Za-z0-9_-]{1,128}$")))]
     SessionId
-    /// One run of an agent, which is one assistant message.
+    /// Id of a run, and of its assistant message.
     ResponseId
-    /// A message from a person or another agent.
+    /// Id of a message from a person or another agent.
     MessageId
-    /// A client's own name for a message, unique within its session: sending twice is sending once.
+    /// A client's idempotency key for a message, unique within its session.
     ClientId
-    /// A piece of text or thinking: `{responseId}.{n}`.
+    /// Id of a text or thinking block: `{responseId}.{n}`.
     PartId
-    /// A tool call: `{responseId}.{n}`, from the same counter as parts.
+    /// Id of a tool call: `{responseId}.{n}`, from the same counter as parts.
     CallId
-    /// A question from one agent to another, in both their logs.
+    /// Id of an exchange between agents, the same in both logs.
     ExchangeId
 }
 
@@ -85,12 +88,19 @@ impl SessionId {
 }
 
 impl PartId {
+    /// Returns the id of the `n`th part of a run.
     pub fn numbered(run: &ResponseId, n: u32) -> Self {
         Self(format!("{run}.{n}"))
     }
 }
 
 impl CallId {
+    /// Returns the run that the call belongs to, if the id has the usual form.
+    pub fn run(&self) -> Option<ResponseId> {
+        self.0.rsplit_once('.').map(|(run, _)| ResponseId::new(run))
+    }
+
+    /// Returns the id of the `n`th part of a run.
     pub fn numbered(run: &ResponseId, n: u32) -> Self {
         Self(format!("{run}.{n}"))
     }

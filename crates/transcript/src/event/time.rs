@@ -1,4 +1,4 @@
-//! Moments and durations in milliseconds. The time is always an argument: nothing here reads a clock.
+//! Timestamps in milliseconds. Nothing here reads a clock: the time is always an argument.
 
 use std::fmt;
 
@@ -7,34 +7,36 @@ use jiff::civil::DateTime;
 use jiff::tz::Offset;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-/// A moment: milliseconds since 1970, written as RFC 3339 with three decimals. For people to read,
-/// never for sorting: order is the sequence number.
+/// A timestamp: milliseconds since 1970, in JSON as RFC 3339 with three decimals. Records are ordered
+/// by their number, never by time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(pub i64);
 
 impl Millis {
-    /// Milliseconds since `earlier`; zero if the clock was set back in between.
+    /// Returns the milliseconds since `earlier`; zero if the clock was set back in between.
     pub fn since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
     }
 
+    /// Returns the timestamp `ms` milliseconds later.
     pub fn plus(self, ms: u64) -> Self {
         Self(self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
     }
 
-    /// As in HTTP headers: `Sun, 15 Nov 2026 18:44:28 GMT`.
+    /// Parses the format of HTTP headers: `Sun, 15 Nov 2026 18:44:28 GMT`.
     pub fn parse_http_date(text: &str) -> Option<Self> {
         let moment = jiff::fmt::rfc2822::parse(text.trim()).ok()?;
         Some(Self(moment.timestamp().as_millisecond()))
     }
 
+    /// Parses RFC 3339.
     pub fn parse(text: &str) -> Option<Self> {
         let moment = parse_ours(text.as_bytes()).or_else(|| text.parse().ok());
         moment.map(|it: Timestamp| Self(it.as_millisecond()))
     }
 }
 
-/// The form that we write, read by its columns. Nearly every moment that is read is one of ours.
+/// Parses the fixed-width format that [`Millis`] writes, which nearly every timestamp has.
 fn parse_ours(text: &[u8]) -> Option<Timestamp> {
     let is_ours = text.len() == 24
         && [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')]

@@ -1,6 +1,6 @@
-//! A numbered entry of a session's log, and its JSON: the header's fields first, then the event's.
+//! Records and their JSON: the fields of the header first, then those of the event.
 //!
-//! The event's own JSON object is called the *body*. The store keeps bodies as they were written,
+//! The JSON object of the event is called the *body*. The store keeps bodies as they were written,
 //! so fields that this version does not know stay in the log and on the wire.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, ser::Error as _};
@@ -8,23 +8,51 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::{CallId, Event, Millis, OutputStream, PartId, ResponseId, Seq, SessionId};
 
+/// One numbered entry of a session's log.
+///
+/// ```
+/// use transcript::{Event, Record};
+///
+/// let json = r#"{"seq":1,"at":"2026-11-15T18:44:28.000Z","sessionId":"s","type":"session_created","agent":"demo","colour":"red"}"#;
+/// let record = Record::from_json(json)?;
+/// assert!(matches!(&record.event, Event::SessionCreated { agent, .. } if agent == "demo"));
+/// // Fields of a newer version are kept.
+/// assert_eq!(record.to_json(), json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "camelCase"))]
 pub struct Record {
+    /// Position in the log.
     pub seq: Seq,
+    /// Time at which the record was written.
     pub at: Millis,
+    /// The session.
     pub session_id: SessionId,
-    /// The run this belongs to, on every event that belongs to one.
+    /// The run that the event belongs to.
     #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "Option::is_none"))]
     pub response_id: Option<ResponseId>,
+    /// The content.
     #[cfg_attr(feature = "schema", schemars(flatten))]
     pub event: Event,
-    /// Fields of a newer version on an event that this one knows. Kept, not read.
+    /// Fields of a newer version on an event that this version knows; kept but not interpreted.
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Map<String, Value>,
 }
 
+/// An event with its time and run, before a log has numbered it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Time of the event.
+    pub at: Millis,
+    /// The run that the event belongs to.
+    pub response_id: Option<ResponseId>,
+    /// The content.
+    pub event: Event,
+}
+
 impl Record {
+    /// Returns a record without fields of a newer version.
     pub fn new(
         seq: Seq,
         at: Millis,
@@ -35,15 +63,15 @@ impl Record {
         Self { seq, at, session_id, response_id, event, extra: Map::new() }
     }
 
-    /// Reads one record. Nearly every record of a live session is a delta, and a delta without
-    /// fields of a newer version is read straight from the text; the others take the way over a
-    /// map, which keeps what this version does not know.
+    /// Parses one record. A delta without fields of a newer version, which nearly every record of a
+    /// live session is, is read directly from the text; other records go through a map that keeps
+    /// unknown fields.
     pub fn from_json(text: &str) -> serde_json::Result<Self> {
         let delta = serde_json::from_str(text).ok().and_then(DeltaRecord::into_record);
         delta.map_or_else(|| serde_json::from_str(text), Ok)
     }
 
-    /// The event's JSON object, unknown fields included.
+    /// Returns the JSON object of the event, including unknown fields.
     pub fn body(&self) -> String {
         let body = serde_json::to_string(&self.event).unwrap_or_else(|_| "{}".to_owned());
         if self.extra.is_empty() {
@@ -53,6 +81,7 @@ impl Record {
         splice(body, &extra)
     }
 
+    /// Returns the whole record as JSON.
     pub fn to_json(&self) -> String {
         to_json(self.seq, self.at, &self.session_id, self.response_id.as_ref(), &self.body())
     }
@@ -88,7 +117,7 @@ enum DeltaType {
 }
 
 impl DeltaRecord<'_> {
-    /// `None` if a field is missing, or is there that does not belong to the type.
+    /// Returns `None` if a field is missing or does not belong to the type.
     fn into_record(self) -> Option<Record> {
         let parent_call_id = self.parent_call_id.map(CallId::new);
         let (part_id, call_id) = (self.part_id.map(PartId::new), self.call_id.map(CallId::new));
@@ -114,7 +143,7 @@ impl DeltaRecord<'_> {
     }
 }
 
-/// The whole record as JSON, from its header and the body as it was stored.
+/// Returns a record as JSON, from its header and its stored body.
 pub fn to_json(
     seq: Seq,
     at: Millis,
@@ -132,8 +161,8 @@ pub fn to_json(
     splice(json, body)
 }
 
-/// Reads a body; what cannot be read becomes [`Event::Other`], and a body that is not even an
-/// object is kept inside one.
+/// Parses a body. An unreadable body becomes [`Event::Other`]; a body that is not an object is
+/// kept inside one.
 pub fn event_from_body(body: &str) -> Event {
     let event = body.trim_start().starts_with('{').then(|| serde_json::from_str(body).ok());
     event.flatten().unwrap_or_else(|| {
@@ -186,7 +215,7 @@ impl<'de> Deserialize<'de> for Record {
     }
 }
 
-/// What of `fields` the typed event did not take.
+/// Returns the fields that the typed event does not have.
 fn fields_not_in(mut fields: Map<String, Value>, event: &Event) -> Map<String, Value> {
     if let Ok(Value::Object(known)) = serde_json::to_value(event) {
         fields.retain(|name, value| !known.contains_key(name) && !value.is_null());

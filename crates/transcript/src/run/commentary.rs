@@ -9,9 +9,9 @@
 
 use std::collections::HashMap;
 
-use crate::answer::Touched;
-use crate::call::as_json;
-use crate::{Answer, CallId, Millis, PartKind, Phase, Text, TextRole};
+use super::call::as_json;
+use super::reducer::{PartRange, union};
+use crate::{CallId, Millis, PartKind, Phase, RunMessage, Text, TextRole};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Scopes {
@@ -60,7 +60,7 @@ impl Scope {
     }
 }
 
-impl Answer {
+impl RunMessage {
     /// Gives the pending texts of that scope to a call that begins now.
     pub(crate) fn take_commentary(
         &mut self,
@@ -77,7 +77,7 @@ impl Answer {
         taken
     }
 
-    pub(crate) fn decide_step_end(&mut self, parent: Option<&CallId>, at: Millis) -> Touched {
+    pub(crate) fn decide_step_end(&mut self, parent: Option<&CallId>, at: Millis) -> PartRange {
         let scope = self.index.scopes.of(parent);
         if scope.open_step.take().is_none() || scope.step_has_calls {
             return 0..0;
@@ -89,39 +89,39 @@ impl Answer {
     }
 
     /// At the end of the run there is no next call.
-    pub(crate) fn decide_the_rest(&mut self, at: Millis) -> Touched {
+    pub(crate) fn decide_remaining(&mut self, at: Millis) -> PartRange {
         let mut scopes = std::mem::take(&mut self.index.scopes);
         let mut touched = 0..0;
         for scope in scopes.nested.values_mut().chain([&mut scopes.outer]) {
             scope.open_step = None;
             let (finals, _) = self.make_final(std::mem::take(&mut scope.pending), at);
-            touched = crate::answer::union(touched, finals);
+            touched = union(touched, finals);
         }
         self.index.scopes = scopes;
-        crate::answer::union(touched, self.answer_with_last_words(at))
+        union(touched, self.promote_last_texts(at))
     }
 
     /// Makes the last words of every scope final that has no final text. Whatever call they led to, they
     /// are not hidden with it.
-    fn answer_with_last_words(&mut self, at: Millis) -> Touched {
+    fn promote_last_texts(&mut self, at: Millis) -> PartRange {
         let mut said: HashMap<Option<&CallId>, Vec<usize>> = HashMap::new();
         for (idx, part) in self.parts.iter().enumerate() {
             // An open text counts even while it is empty: it may still grow.
-            if part.kind.has_words() || self.text_at(idx).is_some_and(|it| it.open) {
+            if part.kind.has_visible_text() || self.text_at(idx).is_some_and(|it| it.open) {
                 said.entry(part.parent.as_ref()).or_default().push(idx);
             }
         }
-        let last_words: Vec<usize> =
-            said.into_values().flat_map(|texts| self.last_words(texts)).collect();
+        let last_texts: Vec<usize> =
+            said.into_values().flat_map(|texts| self.last_texts(texts)).collect();
         let mut touched = 0..0;
-        for idx in last_words {
-            touched = crate::answer::union(touched, self.withdraw(idx, TextRole::Final, at));
+        for idx in last_texts {
+            touched = union(touched, self.withdraw(idx, TextRole::Final, at));
         }
         touched
     }
 
     /// Texts of one scope that become final; none if one is final already.
-    fn last_words(&self, mut texts: Vec<usize>) -> Vec<usize> {
+    fn last_texts(&self, mut texts: Vec<usize>) -> Vec<usize> {
         let role = |idx: usize| self.text_at(idx).map(|it| &it.role);
         let is_open = |idx: usize| self.text_at(idx).is_some_and(|it| it.open);
         let closed = || texts.iter().copied().filter(|&idx| !is_open(idx));
@@ -137,7 +137,7 @@ impl Answer {
     }
 
     /// What only its provider calls commentary stays that, and waits for a call: the second value.
-    fn make_final(&mut self, texts: Vec<usize>, at: Millis) -> (Touched, Vec<usize>) {
+    fn make_final(&mut self, texts: Vec<usize>, at: Millis) -> (PartRange, Vec<usize>) {
         let (finals, kept): (Vec<_>, Vec<_>) = texts
             .into_iter()
             .partition(|&idx| self.text_at(idx).is_some_and(|it| it.role == TextRole::Undecided));
@@ -156,7 +156,7 @@ impl Answer {
         idx: usize,
         discarded: bool,
         at: Millis,
-    ) -> Touched {
+    ) -> PartRange {
         let Some(text) = self.text_at(idx) else { return 0..0 };
         let (role, phase) = (text.role.clone(), text.phase);
         match phase {
@@ -176,7 +176,7 @@ impl Answer {
     }
 
     /// Takes a text away from the call that has it, or would get it.
-    fn withdraw(&mut self, idx: usize, role: TextRole, at: Millis) -> Touched {
+    fn withdraw(&mut self, idx: usize, role: TextRole, at: Millis) -> PartRange {
         let parent = self.parts[idx].parent.clone();
         self.index.scopes.of(parent.as_ref()).pending.retain(|&it| it != idx);
         let mut touched = idx..idx + 1;
@@ -216,7 +216,7 @@ impl Answer {
     }
 
     /// The same, seen from the call. Texts that are JSON are rare, so this looks at few.
-    pub(crate) fn mark_leaked_arguments(&mut self, arguments: &str) -> Touched {
+    pub(crate) fn mark_leaked_arguments(&mut self, arguments: &str) -> PartRange {
         if self.index.json_texts.is_empty() {
             return 0..0;
         }
@@ -227,7 +227,7 @@ impl Answer {
                 && as_json(&text.text).as_ref() == Some(&value)
             {
                 text.leaked = true;
-                touched = crate::answer::union(touched, idx..idx + 1);
+                touched = union(touched, idx..idx + 1);
             }
         }
         touched

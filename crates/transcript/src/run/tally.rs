@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::{Answer, Call, CallState, Exchange, Part, PartKind, Text, TextRole};
+use crate::{Call, CallState, Exchange, Part, PartKind, RunMessage, Text, TextRole};
 
 /// The parts of which something is true, by their index.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -121,7 +121,7 @@ impl Tally {
     }
 }
 
-impl Answer {
+impl RunMessage {
     /// The call that a part happened under. One that came after the part is not believed.
     pub fn parent_of(&self, idx: usize) -> Option<usize> {
         let call = self.parts[idx].parent.as_ref()?;
@@ -179,7 +179,7 @@ impl Answer {
     }
 
     /// What happened last under no call.
-    pub fn last_at_top(&self) -> Option<&Part> {
+    pub fn last_top_level(&self) -> Option<&Part> {
         self.parts.get(*self.tally.having(Trait::AtTop).last()?)
     }
 

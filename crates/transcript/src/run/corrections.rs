@@ -1,11 +1,10 @@
-//! The start that an event lacks: what grows by deltas begins with a start record, which fixes its
-//! place, so that readers may go without the deltas.
+//! Corrections to an agent's events before they are written to the log.
 
-use crate::{Answer, Event, Executor};
+use crate::{Decision, ErrorCode, Event, Executor, RunMessage};
 
 /// The record to write before `event`, if `event` speaks of something that never began. Not every
 /// program says when a text starts, and some give it whole.
-pub fn missing_start(answer: &Answer, event: &Event) -> Option<Event> {
+pub fn implied_start(answer: &RunMessage, event: &Event) -> Option<Event> {
     match event {
         Event::TextDelta { part_id, parent_call_id, .. }
         | Event::TextDone { part_id, parent_call_id, .. } => {
@@ -31,5 +30,19 @@ pub fn missing_start(answer: &Answer, event: &Event) -> Option<Event> {
             })
         }
         _ => None,
+    }
+}
+
+/// Puts the reason that `answer` knows into a result, before it is written.
+pub fn correct_result_code(answer: &RunMessage, event: &mut Event) {
+    let Event::ToolResult { call_id, ok: false, error: Some(error), .. } = event else {
+        return;
+    };
+    let approval = answer.call(call_id).and_then(|it| it.approval.as_ref());
+    match approval.and_then(|it| it.resolved.as_ref()).map(|it| it.decision) {
+        Some(Decision::Rejected) => error.code = ErrorCode::ToolDenied,
+        Some(Decision::TimedOut) => error.code = ErrorCode::ApprovalTimeout,
+        Some(Decision::Withdrawn) => error.code = ErrorCode::ToolInterrupted,
+        Some(Decision::Accepted) | None => (),
     }
 }

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
-    CallId, ClientTool, Decision, Direction, ErrorCode, Event, ExchangeId, ExchangeMode,
-    ExchangeState, MessageId, Millis, Record, ResponseId, RunStatus, SaidBy, Scope, Sender,
-    SessionId,
+    CallId, ClientTool, Decision, Direction, ErrorCode, Event, EventGroup, ExchangeId,
+    ExchangeMode, ExchangeState, MessageId, MessageRole, Millis, Record, ResponseId, RunStatus,
+    Scope, Sender, SessionId, SteerState,
 };
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub struct Summary {
     pub open_run: Option<ResponseId>,
     /// Calls of the open run that wait for a person.
     pub open_approvals: BTreeSet<CallId>,
-    /// Session grants with their times; see [`crate::Covers`].
+    /// Session grants with their times; see [`crate::GrantScope`].
     #[serde(deserialize_with = "granted")]
     pub granted: BTreeMap<String, Millis>,
     pub last_run_failed: bool,
@@ -54,7 +54,7 @@ pub struct Summary {
     /// In US dollars, likewise.
     pub total_cost: f64,
     /// Where the agent is a program: its own conversation, to go on with.
-    pub linked: Option<Linked>,
+    pub linked: Option<AgentLink>,
     pub resuming: Resuming,
 }
 
@@ -73,7 +73,7 @@ pub struct Resuming {
 /// What the newest `agent_linked` says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Linked {
+pub struct AgentLink {
     pub cli_session_id: String,
     pub version: Option<String>,
     /// The folder in which the program had the conversation.
@@ -135,14 +135,14 @@ impl Summary {
     }
 
     /// What the sender of the newest message runs itself.
-    pub fn tools_of_client(&self) -> &[ClientTool] {
+    pub fn newest_client_tools(&self) -> &[ClientTool] {
         let newest = self.newest_message.as_ref();
         newest.and_then(|it| self.client_tools.get(it)).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Its run goes on only when a person has decided: about a call of its own, or of an agent that
     /// it waits for.
-    pub fn waits_for_a_person(&self) -> bool {
+    pub fn waits_for_person(&self) -> bool {
         let is_held_up = |it: &OpenExchange| {
             it.mode == ExchangeMode::Sync && it.state == Some(ExchangeState::AwaitingApproval)
         };
@@ -154,14 +154,25 @@ impl Summary {
     ///
     /// That time is about the conversation: renaming or archiving a session does not make it newer.
     pub fn apply(&mut self, record: &Record) -> bool {
-        let changed = self.take_in(record);
+        let changed = self.apply_event(record);
         if changed && !matches!(record.event, Event::SessionUpdated { .. }) {
             self.updated_at = record.at;
         }
         changed
     }
 
-    fn take_in(&mut self, record: &Record) -> bool {
+    fn apply_event(&mut self, record: &Record) -> bool {
+        match record.event.group() {
+            EventGroup::Session => self.apply_session_event(record),
+            EventGroup::Queue => self.apply_queue_event(&record.event),
+            EventGroup::Run => self.apply_run_event(record),
+            EventGroup::Call => self.apply_call_event(record),
+            EventGroup::Exchange => self.apply_exchange_event(record),
+            EventGroup::Part | EventGroup::Other => false,
+        }
+    }
+
+    fn apply_session_event(&mut self, record: &Record) -> bool {
         match &record.event {
             Event::SessionCreated { agent, workspace, workspace_confirmed, title } => {
                 self.agent.clone_from(agent);
@@ -183,7 +194,7 @@ impl Summary {
             Event::UserMessage { message_id, role, text, from, .. } => {
                 self.message_count += 1;
                 // Instructions want no answer, and say nothing of what is talked about.
-                let is_instruction = *role == SaidBy::System;
+                let is_instruction = *role == MessageRole::System;
                 self.unanswered |= !is_instruction;
                 self.from.clone_from(from);
                 if let Some(before) = self.newest_message.replace(message_id.clone()) {
@@ -194,16 +205,42 @@ impl Summary {
                     self.titled_by = self.first_words.is_some().then(|| message_id.clone());
                 }
             }
+            Event::AgentLinked { cli_session_id, version, cwd } => {
+                let (cli_session_id, version) = (cli_session_id.clone(), version.clone());
+                self.linked = Some(AgentLink { cli_session_id, version, cwd: cwd.clone() });
+                self.resuming = Resuming { has_spoken: true, ..Resuming::default() };
+            }
+            Event::GrantRevoked { scope: Scope::Session, covers, .. } => {
+                return self.granted.remove(covers).is_some();
+            }
+            // The message that gave the title is superseded.
+            Event::HistoryRewound { before_message_id, .. }
+                if self.titled_by.as_ref().is_some_and(|it| it.as_str() == before_message_id) =>
+            {
+                (self.first_words, self.titled_by) = (None, None);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn apply_queue_event(&mut self, event: &Event) -> bool {
+        match event {
             Event::MessageQueued { .. } => self.queued += 1,
             Event::MessageDequeued { .. } => self.queued = self.queued.saturating_sub(1),
-            Event::MessageDropped { message_id, .. }
-            | Event::MessageSteered { message_id, state: crate::SteerState::HandedOver, .. } => {
-                self.queued = self.queued.saturating_sub(1);
-                self.client_tools.remove(message_id);
-            }
+            Event::MessageDropped { message_id, .. } => self.unqueue(message_id),
             Event::ClientTools { message_id, tools } => {
                 self.client_tools.insert(message_id.clone(), tools.clone());
             }
+            // A held queue also holds a message whose run has not started.
+            Event::QueueHeld { .. } => return std::mem::take(&mut self.unanswered),
+            _ => return false,
+        }
+        true
+    }
+
+    fn apply_run_event(&mut self, record: &Record) -> bool {
+        match &record.event {
             Event::RunStart { .. } => {
                 self.message_count += 1;
                 self.open_run.clone_from(&record.response_id);
@@ -211,17 +248,14 @@ impl Summary {
                 self.unanswered = false;
                 (self.resuming.has_spoken, self.resuming.has_ended) = (false, false);
             }
-            Event::ToolApprovalRequested { call_id, .. } => {
-                self.open_approvals.insert(call_id.clone());
+            Event::StepStart { .. } => {
+                return !std::mem::replace(&mut self.resuming.has_spoken, true);
             }
-            Event::ToolApprovalResolved { call_id, decision, scope, covers, .. } => {
-                self.open_approvals.remove(call_id);
-                let holds_on = (*decision, *scope) == (Decision::Accepted, Some(Scope::Session));
-                let covers = covers.clone().filter(|_| holds_on);
-                self.granted.extend(covers.map(|it| (it, record.at)));
+            Event::Continuation { .. } => {
+                return !std::mem::replace(&mut self.resuming.has_ended, true);
             }
-            Event::GrantRevoked { scope: Scope::Session, covers, .. } => {
-                return self.granted.remove(covers).is_some();
+            Event::MessageSteered { message_id, state: SteerState::HandedOver, .. } => {
+                self.unqueue(message_id);
             }
             Event::RunFinish { status, usage, cost, error, .. } => {
                 let has_exited = error.as_ref().is_some_and(|it| it.code == ErrorCode::AgentExited);
@@ -233,17 +267,29 @@ impl Summary {
                 self.open_approvals.clear();
                 self.last_run_failed = *status == RunStatus::Failed;
             }
-            Event::AgentLinked { cli_session_id, version, cwd } => {
-                let (cli_session_id, version) = (cli_session_id.clone(), version.clone());
-                self.linked = Some(Linked { cli_session_id, version, cwd: cwd.clone() });
-                self.resuming = Resuming { has_spoken: true, ..Resuming::default() };
+            _ => return false,
+        }
+        true
+    }
+
+    fn apply_call_event(&mut self, record: &Record) -> bool {
+        match &record.event {
+            Event::ToolApprovalRequested { call_id, .. } => {
+                self.open_approvals.insert(call_id.clone());
             }
-            Event::StepStart { .. } => {
-                return !std::mem::replace(&mut self.resuming.has_spoken, true);
+            Event::ToolApprovalResolved { call_id, decision, scope, covers, .. } => {
+                self.open_approvals.remove(call_id);
+                let holds_on = (*decision, *scope) == (Decision::Accepted, Some(Scope::Session));
+                let covers = covers.clone().filter(|_| holds_on);
+                self.granted.extend(covers.map(|it| (it, record.at)));
             }
-            Event::Continuation { .. } => {
-                return !std::mem::replace(&mut self.resuming.has_ended, true);
-            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn apply_exchange_event(&mut self, record: &Record) -> bool {
+        match &record.event {
             Event::AgentMessage {
                 exchange_id,
                 direction: Direction::Sent,
@@ -272,48 +318,16 @@ impl Summary {
             Event::AgentCallbackResult { exchange_id, .. } => {
                 return self.open_exchanges.remove(exchange_id).is_some();
             }
-            // The message that gave the title is replaced: so is the title.
-            Event::HistoryRewound { before_message_id, .. }
-                if self.titled_by.as_ref().is_some_and(|it| it.as_str() == before_message_id) =>
-            {
-                (self.first_words, self.titled_by) = (None, None);
-            }
-            // What waits is to start when a person says so; that goes for a message without a run, too.
-            Event::QueueHeld { .. } => return std::mem::take(&mut self.unanswered),
-            Event::AgentMessage { .. }
-            | Event::MessageEdited { .. }
-            | Event::MessageMoved { .. }
-            | Event::MessageSteered { .. }
-            | Event::QueueReleased {}
-            | Event::HistoryRewound { .. }
-            | Event::StepFinish { .. }
-            | Event::TextStart { .. }
-            | Event::TextDelta { .. }
-            | Event::TextDone { .. }
-            | Event::ThinkingStart { .. }
-            | Event::ThinkingDelta { .. }
-            | Event::ThinkingDone { .. }
-            | Event::PartExtras { .. }
-            | Event::ToolCallStart { .. }
-            | Event::ToolArgumentsDelta { .. }
-            | Event::ToolArgumentsDone { .. }
-            | Event::ToolRunning { .. }
-            | Event::ToolGranted { .. }
-            | Event::GrantRevoked { .. }
-            | Event::ToolOutputDelta { .. }
-            | Event::ToolRetry { .. }
-            | Event::ToolResult { .. }
-            | Event::Notice { .. }
-            | Event::CancelRequested { .. }
-            | Event::OutputCancelled { .. }
-            | Event::Unrecognized { .. }
-            | Event::Other(_) => return false,
+            _ => return false,
         }
         true
     }
-}
 
-impl Summary {
+    fn unqueue(&mut self, message: &MessageId) {
+        self.queued = self.queued.saturating_sub(1);
+        self.client_tools.remove(message);
+    }
+
     /// A suggestion never replaces a confirmed workspace.
     fn name_workspace(&mut self, workspace: Option<&String>, is_confirmed: bool) {
         let Some(workspace) = workspace.filter(|_| is_confirmed || !self.workspace_confirmed)
@@ -321,7 +335,7 @@ impl Summary {
             return;
         };
         // Programs find a conversation only in the folder in which they had it.
-        let is_elsewhere = |it: &Linked| it.cwd.as_ref().is_some_and(|cwd| cwd != workspace);
+        let is_elsewhere = |it: &AgentLink| it.cwd.as_ref().is_some_and(|cwd| cwd != workspace);
         if self.linked.as_ref().is_some_and(is_elsewhere) {
             self.linked = None;
             self.resuming = Resuming::default();

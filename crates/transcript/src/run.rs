@@ -1,0 +1,27 @@
+//! The assistant message of a run: its model, its reducer, and the events that end or correct it.
+
+mod arguments_summary;
+mod body;
+mod call;
+mod closing;
+mod commentary;
+mod corrections;
+pub(crate) mod excerpt;
+mod message;
+mod parts;
+mod reducer;
+mod result_files;
+mod result_summary;
+mod tally;
+
+pub use arguments_summary::arguments_summary;
+pub use body::{BODY_EDGE, Body};
+pub use call::*;
+pub(crate) use closing::unanswered_exchange;
+pub use closing::{Ending, Spent, close, pause};
+pub use corrections::{correct_result_code, implied_start};
+pub use excerpt::{EXCERPT_PIECE, weight};
+pub use message::*;
+pub(crate) use parts::standalone_part;
+pub use parts::{FOREIGN_PART, MAX_UNRECOGNIZED};
+pub use result_files::result_files;

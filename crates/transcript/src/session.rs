@@ -1,0 +1,13 @@
+//! A whole session: its messages, its queue and its summary, folded from the log.
+
+mod message;
+mod queue;
+mod quiesce;
+mod summary;
+mod transcript;
+
+pub use message::{Content, Message, UserMessage};
+pub use queue::{Queue, QueuedMessage};
+pub use quiesce::{IMPORTED, quiesce};
+pub use summary::{AgentLink, OpenExchange, Resuming, SessionState, Summary};
+pub use transcript::{Change, Transcript};
