@@ -67,7 +67,7 @@ impl Gallery {
                 agent: summary.agent.clone(),
                 state: summary.state(),
                 archived: summary.archived,
-                leaving: false,
+                pending_deletion: false,
                 updated_at: summary.updated_at,
             }
         });

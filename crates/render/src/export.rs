@@ -1,4 +1,4 @@
-//! A session as a file that stands alone.
+//! Export of a session as one standalone file, in HTML or Markdown.
 
 use std::fmt::Write;
 
@@ -8,18 +8,18 @@ use transcript::{
     SentForm, SessionId, SteerState, TextRole, Transcript,
 };
 
-use crate::call::has_run;
-use crate::conversation::{Reach, messages};
-use crate::exchange::Peers;
-use crate::form;
-use crate::icon::symbols;
+use crate::html::icon::symbols;
+use crate::message::call::has_run;
+use crate::message::exchange::Peers;
+use crate::message::form;
+use crate::page::chrome::Chrome;
+use crate::page::conversation::{Reach, messages};
 use crate::page::document;
-use crate::settings::Settings;
-use crate::surroundings::Surroundings;
+use crate::page::settings::Settings;
+use crate::text::quantity::{count, duration};
 use crate::view::{Bodies, Files, View};
-use crate::words::{count, duration};
 
-/// What goes into a file beside the transcript.
+/// Input of [`export_html`] besides the transcript.
 pub struct Export<'a> {
     pub session: &'a SessionId,
     pub settings: &'a Settings,
@@ -28,12 +28,12 @@ pub struct Export<'a> {
     pub peers: Peers,
 }
 
-/// The page with all its messages, all their bodies and what is attached, with its own style, and
-/// nothing that could reach out of the file.
+/// Draws a session as one HTML file with all messages, bodies and attachments, and its own stylesheet. The
+/// file loads nothing from outside.
 pub fn export_html(transcript: &Transcript, export: Export<'_>) -> String {
     let Export { session, settings, stylesheet, files, peers } = export;
     let view = View::new(session.clone(), Bodies::Whole).with_files(files).with_peers(peers);
-    let around = Surroundings::new(&view, transcript);
+    let chrome = Chrome::new(&view, transcript);
     let policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
     let links = html! {
         meta http-equiv="Content-Security-Policy" content=(policy);
@@ -43,11 +43,11 @@ pub fn export_html(transcript: &Transcript, export: Export<'_>) -> String {
         body.export {
             (symbols())
             main {
-                header.top { (PreEscaped(around.heading.to_html())) }
+                header.top { (PreEscaped(chrome.heading.to_html())) }
                 section #conversation aria-label="Conversation" {
-                    (PreEscaped(around.sequence.to_html()))
+                    (PreEscaped(chrome.sequence.to_html()))
                     (PreEscaped(messages(&view, &transcript.messages, Reach::End).to_html()))
-                    (PreEscaped(around.queue.to_html()))
+                    (PreEscaped(chrome.queue.to_html()))
                 }
             }
         }
@@ -55,7 +55,7 @@ pub fn export_html(transcript: &Transcript, export: Export<'_>) -> String {
     document(transcript.summary.title(), Some(settings), &links, &body)
 }
 
-/// For reading as text, and for pasting elsewhere.
+/// Writes a session as Markdown, without thinking and replaced messages.
 pub fn export_markdown(transcript: &Transcript) -> String {
     let mut out = format!("# {}\n", transcript.summary.title());
     for message in transcript.messages.iter().filter(|it| !it.superseded) {
@@ -110,7 +110,7 @@ fn write_part(kind: &PartKind, out: &mut String) {
         PartKind::Text(text) => write!(out, "\n{}\n", text.text.trim_end()),
         PartKind::Thinking(_) => Ok(()),
         PartKind::Call(call) => write_call(call, out),
-        // It is said again when its turn comes.
+        // The message appears again when it is answered.
         PartKind::Steered(steered) if steered.state == SteerState::Returned => Ok(()),
         PartKind::Steered(steered) => write!(out, "\n**You:** {}\n", steered.text),
         PartKind::Exchange(it) => write_exchange(it, out),
@@ -182,7 +182,7 @@ fn quoted(text: &str) -> String {
     text.trim_end().lines().map(|line| format!("> {line}\n")).collect::<String>()
 }
 
-/// In a fence that is longer than any in the text.
+/// Wraps text in a code fence that is longer than any fence inside.
 fn fenced(text: &str) -> String {
     let longest = text.split(|it| it != '`').map(str::len).max();
     let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);

@@ -1,9 +1,8 @@
-//! A session that is being watched: each batch of records becomes the ops that bring a page of the
-//! log before it to the log after it.
+//! Live patches: turns each batch of records into the operations that bring an open page up to date.
 //!
-//! Text and thoughts grow by what was added; other parts are drawn again when a record touched them
-//! and compared with what they looked like. The cost of a record depends on the parts it touches, never on
-//! the length of the answer or of the session: what stands around them comes from the answer's tally.
+//! Text and thinking grow by what was added. Other parts are drawn again when a record changes them, and are
+//! compared with the version that was sent. The cost of a record depends on the parts that it changes, never
+//! on the length of the answer or of the session: the rest comes from counters of the answer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,44 +10,44 @@ use transcript::{
     Change, Content, Event, Message, Record, ResponseId, RunMessage, Seq, Transcript,
 };
 
-use crate::call::nested_id;
-use crate::markdown::Stream;
+use crate::html::element::{Element, replace_nul};
+use crate::html::op::Op;
+use crate::message::call::nested_id;
+use crate::message::part::Growing;
+use crate::message::shown_parts::{ShownParts, first_shown};
+use crate::message::{badge, part};
 use crate::message::{badge_id, badges_id, frame, list_id, message, part_id};
-use crate::op::Op;
-use crate::part::Growing;
-use crate::parts::{Shown, first_shown};
-use crate::pulse::Pulse;
-use crate::surroundings::Surroundings;
-use crate::tree::{Element, clean};
+use crate::page::chrome::Chrome;
+use crate::page::pulse::Pulse;
+use crate::text::markdown::Stream;
 use crate::view::{View, call_of};
-use crate::{badge, part};
 
 pub struct Live {
     view: View,
     transcript: Transcript,
-    surroundings: Surroundings,
-    /// Answers that are being drawn, by the index of their message.
+    chrome: Chrome,
+    /// Answers that can still change, by the index of their message.
     drawn: HashMap<usize, Drawn>,
-    /// Answers that are not here, and were touched.
+    /// Answers that records changed but that are not kept here.
     missed: BTreeSet<ResponseId>,
-    /// Only a fresh page shows what an earlier one has to look like since this.
+    /// Records up to this one were replaced: an older page cannot be patched and has to be reloaded.
     rewound: Seq,
 }
 
-/// What an answer's elements looked like when they were last sent.
+/// The elements of an answer as they were last sent.
 struct Drawn {
     frame: Element,
-    /// The line for the parts that are left out, if there are any.
+    /// The link to the parts that are not shown, if there are any.
     earlier: Option<Element>,
-    /// Indices of the shown parts.
+    /// The shown parts, by index.
     parts: BTreeMap<usize, DrawnPart>,
     n_parts: usize,
 }
 
 enum DrawnPart {
-    /// Text and thoughts: an element, and what grows in it.
+    /// Text or thinking: the element and its growing content.
     Growing { shell: Element, growth: Growth, sent: String, open: bool },
-    /// The badge of a call, under the name that it was drawn for.
+    /// Any other part; for a call, with its badge and the name that the badge shows.
     Other { element: Element, badge: Option<(String, Element)> },
 }
 
@@ -57,22 +56,22 @@ enum Growth {
     Plain { id: String },
 }
 
-/// What a batch of records touched.
+/// The messages and parts that a batch of records changed.
 #[derive(Default)]
 struct Touched {
     added: BTreeSet<usize>,
-    /// The parts that were touched, and whether anything but streams grew.
+    /// Changed parts, and whether anything changed besides growing texts.
     updated: BTreeMap<usize, (BTreeSet<usize>, bool)>,
     around: bool,
 }
 
 impl Live {
     pub fn new(view: View, transcript: Transcript) -> Self {
-        let surroundings = Surroundings::new(&view, &transcript);
+        let chrome = Chrome::new(&view, &transcript);
         let any_rewound = transcript.messages.iter().any(|it| it.superseded);
         let rewound = if any_rewound { transcript.head } else { Seq(0) };
         let (drawn, missed) = (HashMap::new(), BTreeSet::new());
-        let mut live = Self { view, transcript, surroundings, drawn, missed, rewound };
+        let mut live = Self { view, transcript, chrome, drawn, missed, rewound };
         for idx in 0..live.transcript.messages.len() {
             live.draw_if_open(idx);
         }
@@ -83,17 +82,19 @@ impl Live {
         &self.transcript
     }
 
-    /// The op that shows how the agent's program is.
+    /// Returns the operation that shows the state of the agent's process.
     pub fn pulse(&self, pulse: Option<&Pulse>) -> Op {
-        crate::pulse::pulse(&self.view, pulse).put()
+        crate::page::pulse::pulse(&self.view, pulse).put()
     }
 
     pub fn head(&self) -> Seq {
         self.transcript.head
     }
 
-    /// Takes in records and gives the patch that shows them. None where messages were replaced: how that
-    /// looks depends on which of them a page shows, so that it has to load itself again.
+    /// Applies records and returns the patch that shows them.
+    ///
+    /// Returns `None` if messages were replaced: the page then depends on which of them it shows, so it has
+    /// to reload.
     pub fn apply<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Option<Vec<Op>> {
         let mut touched = Touched::default();
         let before = self.rewound;
@@ -101,11 +102,11 @@ impl Live {
             if matches!(record.event, Event::HistoryRewound { .. }) {
                 self.rewound = record.seq;
             }
-            self.draw_what_is_touched(record);
+            self.draw_touched(record);
             let grows = self.only_grows(record);
             touched.note(self.transcript.apply(record), grows);
             self.note_missed(record);
-            touched.around |= !grows || self.may_explain(&record.event);
+            touched.around |= !grows || self.may_change_approvals(&record.event);
         }
         let mut ops = Vec::new();
         self.show(touched, &mut ops);
@@ -113,17 +114,18 @@ impl Live {
         (self.rewound == before).then_some(ops)
     }
 
-    /// Answers that were touched and are not kept here; some page may show them.
+    /// Takes the ids of answers that changed but are not kept here; some page may still show them.
     pub fn take_missed(&mut self) -> Vec<ResponseId> {
         std::mem::take(&mut self.missed).into_iter().collect()
     }
 
-    /// The op that shows such an answer as it is now.
+    /// Returns the operation that draws such an answer again.
     pub fn put(&self, answer: &Message) -> Op {
         message(&self.view, answer).put()
     }
 
-    /// Keeps so many messages: what is open for days does not grow for ever.
+    /// Drops all but the last `n` messages, so that a session that stays open for days does not grow in
+    /// memory.
     pub fn keep_last(&mut self, n: usize) {
         let gone = self.transcript.messages.len().saturating_sub(n);
         if gone == 0 {
@@ -151,13 +153,13 @@ impl Live {
             }
         }
         if around {
-            let next = Surroundings::new(&self.view, &self.transcript);
-            self.surroundings.patch(&next, ops);
-            self.surroundings = next;
+            let next = Chrome::new(&self.view, &self.transcript);
+            self.chrome.patch(&next, ops);
+            self.chrome = next;
         }
     }
 
-    /// What brings a page of an earlier log here; none if only a fresh page will do.
+    /// Returns the patch for a page that was drawn at record `seen`; `None` if the page has to reload.
     pub fn since(&self, seen: Seq) -> Option<Vec<Op>> {
         let first = self.transcript.messages.first().map_or(Seq(0), |it| it.first);
         if seen > self.head() || seen < first || seen < self.rewound {
@@ -173,25 +175,25 @@ impl Live {
             }
         }
         if seen < self.head() {
-            self.surroundings.put_all(&mut ops);
+            self.chrome.put_all(&mut ops);
         }
         Some(ops)
     }
 
-    /// A record of a finished answer is rare, so that those are drawn only now.
-    fn draw_what_is_touched(&mut self, record: &Record) {
+    /// Draws a finished answer when a record changes it. Such records are rare, so finished answers are not
+    /// kept.
+    fn draw_touched(&mut self, record: &Record) {
         let Some(id) = &record.response_id else { return };
         if let Some(idx) = self.transcript.index_of(id.as_str()) {
             self.draw(idx);
         }
     }
 
-    /// More of a text, of arguments or of output that are there already: nothing but that part will
-    /// look different.
+    /// True if the record only appends to existing text, arguments or output, so that nothing else changes.
     fn only_grows(&self, record: &Record) -> bool {
         let run = record.response_id.as_ref();
         let answer = run.and_then(|id| self.transcript.message(id.as_str())?.run());
-        // What an answer that has ended offers may depend on its words.
+        // The actions of a finished answer may depend on its text.
         let Some(answer) = answer.filter(|it| it.is_open()) else { return false };
         match &record.event {
             Event::TextDelta { part_id, .. } => answer.knows_text(part_id),
@@ -204,10 +206,10 @@ impl Live {
         }
     }
 
-    /// What a question may show: why the agent wants it, and what.
-    fn may_explain(&self, event: &Event) -> bool {
+    /// True if the event may change the text on an approval card: its reason or its arguments.
+    fn may_change_approvals(&self, event: &Event) -> bool {
         let is_shown = matches!(event, Event::TextDelta { .. } | Event::ToolArgumentsDelta { .. });
-        is_shown && self.surroundings.has_questions()
+        is_shown && self.chrome.has_approvals()
     }
 
     fn draw_if_open(&mut self, idx: usize) {
@@ -241,9 +243,11 @@ impl Live {
         let Content::Run(answer) = &item.content else { return };
         let id = self.view.message_id(item);
         let Some(drawn) = self.drawn.get_mut(&idx) else { return };
-        let shown = drawn.moves_on(&self.view, answer).then(|| Shown::new(&self.view, answer));
-        if shown.as_ref().is_some_and(|it| drawn.has_to_go_back(it)) {
-            // A call that was left out has to be shown again, for what happens underneath it now.
+        let shown = drawn
+            .may_show_other_parts(&self.view, answer)
+            .then(|| ShownParts::new(&self.view, answer));
+        if shown.as_ref().is_some_and(|it| drawn.lacks_shown_part(it)) {
+            // A hidden call has to be shown again, because a new part belongs to it.
             ops.push(message(&self.view, item).put());
             *drawn = Drawn::new(&self.view, &id, answer);
             return;
@@ -257,7 +261,7 @@ impl Live {
         }
         drawn.n_parts = answer.parts.len();
         if let Some(shown) = &shown {
-            drawn.leave_out(&self.view, &id, answer, shown, ops);
+            drawn.drop_hidden(&self.view, &id, answer, shown, ops);
         }
         if more {
             let next = frame(&self.view, &id, answer);
@@ -291,15 +295,14 @@ impl Touched {
 
 impl Drawn {
     fn new(view: &View, id: &str, answer: &RunMessage) -> Self {
-        let shown = Shown::new(view, answer);
+        let shown = ShownParts::new(view, answer);
         let parts = shown.iter().map(|idx| (idx, DrawnPart::new(view, id, answer, idx))).collect();
         let (earlier, n_parts) = (shown.earlier(view, id, answer), answer.parts.len());
         Self { frame: frame(view, id, answer), earlier, parts, n_parts }
     }
 
-    /// True if other parts may be shown than before: some are to be left out, or one comes that happens under a
-    /// call which is not shown.
-    fn moves_on(&self, view: &View, answer: &RunMessage) -> bool {
+    /// True if the set of shown parts may change: some become hidden, or a new part belongs to a hidden call.
+    fn may_show_other_parts(&self, view: &View, answer: &RunMessage) -> bool {
         let (before, now) = (self.n_parts, answer.parts.len());
         let is_orphan = |idx| {
             answer.parent_of(idx).is_some_and(|it| it < before && !self.parts.contains_key(&it))
@@ -307,17 +310,17 @@ impl Drawn {
         first_shown(view, before) != first_shown(view, now) || (before..now).any(is_orphan)
     }
 
-    fn has_to_go_back(&self, shown: &Shown) -> bool {
+    fn lacks_shown_part(&self, shown: &ShownParts) -> bool {
         shown.iter().any(|idx| idx < self.n_parts && !self.parts.contains_key(&idx))
     }
 
-    /// Drops what is not shown any more, and says how much that is.
-    fn leave_out(
+    /// Removes the parts that are no longer shown, and updates the count of hidden parts.
+    fn drop_hidden(
         &mut self,
         view: &View,
         id: &str,
         answer: &RunMessage,
-        shown: &Shown,
+        shown: &ShownParts,
         ops: &mut Vec<Op>,
     ) {
         let gone: Vec<usize> =
@@ -338,7 +341,7 @@ impl Drawn {
         self.earlier = next;
     }
 
-    /// True if a text now counts as another kind of text, which the frame says too.
+    /// Updates or adds a part. Returns true if the frame has to be drawn again.
     fn update_part(
         &mut self,
         view: &View,
@@ -351,7 +354,7 @@ impl Drawn {
             return drawn.update(view, id, answer, idx, ops);
         }
         if idx < self.n_parts {
-            // It is left out.
+            // The part is hidden.
             return true;
         }
         let list = match answer.parent_of(idx) {
@@ -361,7 +364,7 @@ impl Drawn {
         let element = part::part(view, &part_id(id, idx), &answer.parts[idx]);
         ops.push(Op::Add { parent: list, html: element.to_html() });
         let mut drawn = DrawnPart::new(view, id, answer, idx);
-        // Its badge is added after the list that it goes into.
+        // The badge is added later, after the list that contains it.
         if let DrawnPart::Other { badge, .. } = &mut drawn {
             *badge = None;
         }
@@ -369,7 +372,7 @@ impl Drawn {
         true
     }
 
-    /// A name that comes late gives later calls of that name another number.
+    /// A name that arrives late changes the numbers of later calls with the same name.
     fn update_badges(
         &mut self,
         view: &View,
@@ -437,7 +440,7 @@ impl DrawnPart {
         let mut is_another_kind = false;
         let (next, is_patched) = match (&mut *self, part::growing(view, &id, part)) {
             (Self::Growing { shell, growth, sent, open }, Some(next))
-                if shell.holds_the_same(&next.shell) =>
+                if shell.has_same_children(&next.shell) =>
             {
                 let before = ops.len();
                 shell.patch(&next.shell, ops);
@@ -451,8 +454,8 @@ impl DrawnPart {
                 *element = next;
                 (None, true)
             }
-            // A part never changes its kind, but a text may become long, or short again when it closes, and what
-            // stands before its words may change.
+            // A part never changes its kind, but a text can become long, or short again when it closes, and
+            // the elements before its content can change.
             _ => {
                 is_another_kind = true;
                 (Some(Self::new(view, message, answer, idx)), false)
@@ -467,8 +470,7 @@ impl DrawnPart {
     }
 }
 
-/// Text grows by what was added, and is looked at once more when it closes. False where it changes
-/// after that.
+/// Appends new text, and draws the final text once when it closes. Returns false if it changes after that.
 fn grow(
     growth: &mut Growth,
     sent: &mut String,
@@ -485,7 +487,7 @@ fn grow(
         next.text.clone_into(sent);
         return is_closed;
     }
-    // Open text only ever grows, so that it need not be compared.
+    // Open text only grows, so the beginning is not compared.
     let Some(more) = next.text.get(sent.len()..) else { return false };
     ops.extend(growth.push(more));
     sent.push_str(more);
@@ -497,11 +499,11 @@ impl Growth {
         match self {
             Self::Markdown(stream) => stream.push(more),
             Self::Plain { .. } if more.is_empty() => Vec::new(),
-            Self::Plain { id } => vec![Op::Text { id: id.clone(), text: clean(more) }],
+            Self::Plain { id } => vec![Op::Text { id: id.clone(), text: replace_nul(more) }],
         }
     }
 
-    /// False if only drawing the part again will do.
+    /// Returns false if the part has to be drawn again.
     fn close(&mut self, sent: &str, text: &str, ops: &mut Vec<Op>) -> bool {
         match self {
             Self::Markdown(stream) => ops.extend(std::mem::take(&mut **stream).close(text)),

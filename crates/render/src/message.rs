@@ -1,5 +1,18 @@
-//! One message as one element. An answer is one flat list of its parts in the order they happened,
-//! with its activity line at the head, and what belongs to the whole of it after the list.
+//! One message as one element. An answer is a flat list of its parts in chronological order, with its
+//! activity line first; state, badges and footer follow the list.
+
+pub(crate) mod approval_card;
+pub(crate) mod badge;
+pub(crate) mod call;
+pub mod covers;
+pub(crate) mod exchange;
+pub(crate) mod form;
+pub(crate) mod long_text;
+pub(crate) mod part;
+pub(crate) mod shown_parts;
+pub(crate) mod tool;
+pub(crate) mod weight;
+pub(crate) mod whole_body;
 
 use maud::{Markup, html};
 use transcript::{
@@ -7,14 +20,13 @@ use transcript::{
     MessageRole, Part, RunMessage, RunStatus, SentForm, Seq, TextRole, UserMessage,
 };
 
-use crate::icon::icon;
-use crate::long::{self, Style};
-use crate::parts::{self, Shown};
-use crate::tree::Element;
+use self::long_text::TextStyle;
+use self::shown_parts::ShownParts;
+use crate::html::element::Element;
+use crate::html::icon::icon;
+use crate::text::invisible::marked;
+use crate::text::quantity::{between, count, dollars, duration, grouped, size};
 use crate::view::{RawOf, View, call_of};
-use crate::visible::marked;
-use crate::words::{between, count, dollars, duration, grouped, size};
-use crate::{badge, call, exchange, part, tool};
 
 pub(crate) fn message(view: &View, message: &Message) -> Element {
     let id = view.message_id(message);
@@ -30,7 +42,7 @@ pub(crate) fn message(view: &View, message: &Message) -> Element {
     }
 }
 
-/// Who speaks is said, too: not everybody sees the side and the colour.
+/// The element of a message, labelled with its sender for screen readers.
 fn article(id: &str, role: &str, speaker: &str) -> Element {
     let article = Element::new("article", id).class("message").attr("data-role", role);
     article.attr("aria-label", speaker)
@@ -43,8 +55,8 @@ pub(crate) fn part_id(message: &str, idx: usize) -> String {
 fn said(view: &View, id: &str, first: Seq, said: &UserMessage) -> Element {
     let UserMessage { text, attachments, from, sent, .. } = said;
     if said.role == MessageRole::System {
-        let words = long::words(view, id, first, text, Style::Plain);
-        let class = long::class("quiet-line", text);
+        let words = long_text::content(view, id, first, text, TextStyle::Plain);
+        let class = long_text::class("quiet-line", text);
         return article(id, "system", "Note").html(html! { div class=(class) { (words) } });
     }
     let client_id = said.client_id.as_ref().map(|it| it.as_str());
@@ -57,8 +69,8 @@ fn said(view: &View, id: &str, first: Seq, said: &UserMessage) -> Element {
         @if let Some(from) = from { (exchange::from(view, from)) }
         (self::attachments(view, attachments))
         (links(sent.as_ref()))
-        @if is_answer { (part::bubble(view, id, first, text, Style::CLOSED)) }
-        @else if !text.is_empty() { (part::bubble(view, id, first, text, Style::Plain)) }
+        @if is_answer { (part::bubble(view, id, first, text, TextStyle::CLOSED)) }
+        @else if !text.is_empty() { (part::bubble(view, id, first, text, TextStyle::Plain)) }
         div.actions {
             button.quiet type="button" data-action="copy" data-of=".bubble" aria-label="Copy message" { (icon("copy")) }
             @if from.is_none() {
@@ -76,8 +88,8 @@ pub(crate) fn attachments(view: &View, attachments: &[Attachment]) -> Markup {
                     @let Attachment { blob, name, media_type, size: bytes } = attachment;
                     @let url = view.file_url(blob);
                     @let picture = url.as_ref().filter(|_| is_picture(media_type, *bytes));
-                    a.attachment href=[&url] download=[view.is_alone().then_some(name)] target="_blank" rel="noopener"
-                        data-file=[serde_json::to_string(attachment).ok().filter(|_| !view.is_alone())] {
+                    a.attachment href=[&url] download=[view.is_standalone().then_some(name)] target="_blank" rel="noopener"
+                        data-file=[serde_json::to_string(attachment).ok().filter(|_| !view.is_standalone())] {
                         @if let Some(url) = picture { img src=(url) alt=(name) loading="lazy"; }
                         @else { (icon("file")) }
                         span.name { (name) } " " span.meta { (size(*bytes)) }
@@ -88,7 +100,7 @@ pub(crate) fn attachments(view: &View, attachments: &[Attachment]) -> Markup {
     }
 }
 
-/// Files that are elsewhere: nothing is fetched from there until somebody follows the link.
+/// Links to files on other servers; nothing is fetched until a person follows one.
 pub(crate) fn links(sent: Option<&SentForm>) -> Markup {
     let links: Vec<Link<'_>> = sent.into_iter().flat_map(SentForm::links).collect();
     html! {
@@ -104,23 +116,23 @@ pub(crate) fn links(sent: Option<&SentForm>) -> Markup {
     }
 }
 
-/// Only these are shown, and only up to a size.
+/// True for the image types that the page shows, up to 4 MiB.
 pub fn is_picture(media_type: &str, bytes: u64) -> bool {
     const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
     PICTURES.contains(&media_type) && bytes <= 4 * 1024 * 1024
 }
 
 fn answer(view: &View, id: &str, answer: &RunMessage) -> Element {
-    let shown = Shown::new(view, answer);
+    let shown = ShownParts::new(view, answer);
     let badges = shown
         .iter()
         .filter_map(|idx| Some(badge::badge(view, id, idx, answer, call_of(answer, idx)?)));
-    let parts = parts::trees(view, id, answer, shown.iter());
+    let parts = shown_parts::trees(view, id, answer, shown.iter());
     assemble(view, id, answer, shown.earlier(view, id, answer).into_iter().chain(parts), badges)
 }
 
-/// The answer without its parts and its badges: what is drawn again when anything but text, output
-/// or arguments has come.
+/// Draws an answer without its parts and badges: the elements to compare when more than text, output or
+/// arguments changed.
 pub(crate) fn frame(view: &View, id: &str, answer: &RunMessage) -> Element {
     assemble(view, id, answer, [], [])
 }
@@ -160,8 +172,8 @@ pub(crate) fn badge_id(message: &str, idx: usize) -> String {
     format!("{message}-b{idx}")
 }
 
-/// What the run is at, for the stylesheet. It asks for no children of a message: that would make the browser
-/// look at whole messages again with every word that comes.
+/// State of the run, for the stylesheet. An attribute, because a selector on the children would make the
+/// browser check whole messages for every word that arrives.
 fn activity(answer: &RunMessage) -> &'static str {
     match (answer.is_open(), answer.n_calls() > 0) {
         (false, false) => "none",
@@ -172,8 +184,8 @@ fn activity(answer: &RunMessage) -> &'static str {
     }
 }
 
-/// The same for what is said: whether nothing can be seen, and while it runs, which texts are there and
-/// whether one of them comes last.
+/// Which texts an answer has, for the stylesheet: none visible, and while it runs, undecided, short, settled
+/// or last.
 fn words(answer: &RunMessage) -> String {
     let undecided = || answer.undecided_texts();
     let is_settled = answer.has_final_text() || undecided().any(part::is_long);
@@ -190,7 +202,7 @@ fn words(answer: &RunMessage) -> String {
     words.join(" ")
 }
 
-/// One line: what the agent is doing, or what it did.
+/// The activity line: what the agent is doing, or did.
 fn widget(id: &str, answer: &RunMessage) -> Element {
     let element = Element::new("span", id);
     let waits = answer.waiting_calls().next();
@@ -205,7 +217,7 @@ fn widget(id: &str, answer: &RunMessage) -> Element {
             "working",
             match (
                 waits,
-                held_up(answer),
+                agent_awaiting_approval(answer),
                 answer.current_call().or_else(|| answer.last_open_call()),
             ) {
                 (Some(_), ..) => {
@@ -233,13 +245,13 @@ fn widget(id: &str, answer: &RunMessage) -> Element {
         .html(markup)
 }
 
-/// The agent that was asked and can go on only when a person has answered there.
-pub(crate) fn held_up(answer: &RunMessage) -> Option<&str> {
+/// Returns the agent of an open exchange that waits for a person's decision.
+pub(crate) fn agent_awaiting_approval(answer: &RunMessage) -> Option<&str> {
     let is_held_up = |it: &&Exchange| it.state == Some(ExchangeState::AwaitingApproval);
     answer.open_exchanges().find(is_held_up).map(|it| it.agent.as_str())
 }
 
-/// What became of the call that went worst; none where all went well.
+/// State of the call with the worst outcome; none if all succeeded.
 fn outcome(answer: &RunMessage) -> Option<&'static str> {
     let worst = [
         (answer.n_failed(), CallState::Failed),
@@ -253,11 +265,11 @@ fn named(call: &Call) -> Markup {
     html! { b { (call.label()) } @if let Some(about) = tool::subject(call) { " " code { (marked(&about)) } } }
 }
 
-/// How many tools were used, and what became of calls. One that was denied was not used.
+/// Counts of used tools and of failed, denied and interrupted calls. A denied call does not count as used.
 fn used(answer: &RunMessage) -> Markup {
     let (n_calls, denied) = (answer.n_calls(), answer.n_denied());
     let (failed, interrupted) = (answer.n_failed(), answer.n_interrupted());
-    // The line has room for one reason only.
+    // The line has space for one reason.
     let why = answer.failed_calls().next().and_then(call::failure_line);
     let of_which = if failed > 1 { ", first: " } else { ": " };
     html! {
@@ -271,7 +283,7 @@ fn used(answer: &RunMessage) -> Markup {
     }
 }
 
-/// The icon of the call that went worst.
+/// Icon of the call with the worst outcome.
 fn worst(answer: &RunMessage) -> &'static str {
     match outcome(answer) {
         Some("failed") => "alert",
@@ -281,7 +293,7 @@ fn worst(answer: &RunMessage) -> &'static str {
     }
 }
 
-/// The time that the agent worked; what it waited for a person stands apart.
+/// Working time of the agent; time spent waiting for a person is separate.
 fn took(answer: &RunMessage) -> Markup {
     let took = answer.finish.as_ref().and_then(|it| it.duration_ms);
     let waited = waited(answer);
@@ -291,7 +303,7 @@ fn took(answer: &RunMessage) -> Markup {
     }
 }
 
-/// How long at least one call waited for a decision.
+/// Time during which at least one call waited for a decision.
 fn waited(answer: &RunMessage) -> u64 {
     let mut waits: Vec<(i64, i64)> = answer
         .calls()
@@ -309,7 +321,7 @@ fn waited(answer: &RunMessage) -> u64 {
     total
 }
 
-/// How it stands with the answer: still coming, stopped, failed; and what can be done.
+/// State of the answer (running, interrupted, failed) and the actions that it offers.
 fn tail(id: &str, answer: &RunMessage) -> Element {
     let element = Element::div(id).class("tail");
     let Some(finish) = &answer.finish else {
@@ -319,7 +331,7 @@ fn tail(id: &str, answer: &RunMessage) -> Element {
     };
     let stopped =
         answer.continuation().filter(|it| !it.should_continue && it.stop_reason != "completed");
-    // Why it failed stands in the banner.
+    // The banner says why it failed.
     let is_marked = answer.was_interrupted() && finish.status != RunStatus::Failed;
     let can_retry = can_retry(answer);
     let can_continue = stopped.is_some() || answer.was_interrupted();
@@ -367,7 +379,7 @@ fn interrupted(answer: &RunMessage) -> Markup {
         Some(CancelReason::Import) => "it was not complete when it was imported",
         None => "",
     };
-    // When it was written down is not when it was stopped.
+    // For an import, the recorded time is not the time of the interruption.
     let is_known = answer.cancelled != Some(CancelReason::Import);
     let after = answer.finish.as_ref().filter(|_| is_known);
     let after = after.map(|it| between(answer.started_at, it.at));
@@ -379,7 +391,7 @@ fn interrupted(answer: &RunMessage) -> Markup {
     }
 }
 
-/// Time, tokens and cost, and what can be done with the answer.
+/// Time, tokens and cost, and the actions on the answer.
 fn footer(view: &View, id: &str, answer: &RunMessage) -> Element {
     let element = Element::new("footer", id).class("meta");
     let Some(finish) = &answer.finish else { return element };

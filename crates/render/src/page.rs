@@ -1,50 +1,60 @@
-//! The whole page: session list, conversation, composer. Complete without script; while it is open
-//! the same functions make its patches, see `live.rs`.
+//! The complete page: session list, conversation, composer. It can be read without script; while it is open,
+//! the same functions make its patches (see `live.rs`).
+
+pub(crate) mod chrome;
+pub(crate) mod conversation;
+pub(crate) mod grants;
+pub(crate) mod import_dialog;
+pub(crate) mod pulse;
+pub(crate) mod queue;
+pub(crate) mod search_results;
+pub(crate) mod sequence;
+pub(crate) mod settings;
+pub(crate) mod sidebar;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use transcript::Transcript;
 
-use crate::conversation::{Reach, messages};
-use crate::icon::{icon, symbols};
-use crate::pulse::{Pulse, pulse};
-use crate::settings::{self, ListedServer, Settings};
-use crate::sidebar::{SessionList, sidebar};
-use crate::surroundings::Surroundings;
-use crate::transfer;
+use self::chrome::Chrome;
+use self::conversation::{Reach, messages};
+use self::pulse::{Pulse, pulse};
+use self::settings::{ListedServer, Settings};
+use self::sidebar::{SessionList, sidebar};
+use crate::html::icon::{icon, symbols};
+use crate::text::quantity::count;
 use crate::view::View;
-use crate::words::count;
 
 pub struct Page<'a> {
     pub settings: &'a Settings,
     pub sessions: &'a SessionList,
     pub agents: &'a [ListedAgent],
     pub servers: &'a [ListedServer],
-    /// What files can be imported: words for the server, and names for people.
+    /// Import formats: identifier and label.
     pub imports: &'a [(&'static str, &'static str)],
-    /// The session that is open, if one is.
+    /// The open session, if any.
     pub open: Option<OpenSession<'a>>,
 }
 
 pub struct OpenSession<'a> {
     pub view: View,
-    /// The messages that are shown.
+    /// The messages to show.
     pub transcript: &'a Transcript,
-    /// The session's end, of the same moment: what stands around the messages is about that.
+    /// The end of the session at the same record; heading, queue and approvals are drawn from it.
     pub end: &'a Transcript,
-    /// Messages that begin before this are not shown, if there are any.
+    /// First record shown, if there are earlier messages.
     pub earlier: Option<u64>,
-    /// Messages that begin after this are not shown, if there are any.
+    /// Last record shown, if there are later messages.
     pub later: Option<u64>,
-    /// The log is shown as it was at this number: nothing can be said there.
+    /// The record at which a past state of the log is shown; such a page is read-only.
     pub at: Option<u64>,
-    /// Its program, while it is at work.
+    /// The agent's process, while it works.
     pub pulse: Option<Pulse>,
-    /// What its program has said and nobody could read.
-    pub unknown: Option<Unknown>,
+    /// Messages of the agent's program that Callboard does not know.
+    pub unknown: Option<UnknownMessages>,
 }
 
-pub struct Unknown {
-    /// With its version.
+pub struct UnknownMessages {
+    /// Name and version of the program.
     pub program: String,
     pub kinds: Vec<String>,
 }
@@ -52,15 +62,15 @@ pub struct Unknown {
 pub struct ListedAgent {
     pub id: String,
     pub kind: String,
-    /// Its name, where it is a program, which has a memory of its own.
+    /// Name of the program, if the agent is one; programs keep their own memory.
     pub program: Option<&'static str>,
-    /// Messages can be handed to it while it works.
+    /// Whether it accepts messages while it works.
     pub can_be_steered: bool,
-    /// Where it works if a session names no folder.
+    /// Folder for sessions that name none.
     pub folder: String,
-    /// Why it cannot be used now, and what to do.
+    /// Why the agent cannot be used, and how to fix it.
     pub problem: Option<String>,
-    /// What it cannot do as it is installed.
+    /// Limits of the installed version.
     pub limits: Option<&'static str>,
 }
 
@@ -96,7 +106,7 @@ pub fn page(page: &Page<'_>) -> String {
             (session_menu())
             (renaming())
             (settings::dialog(page.settings, page.servers))
-            (transfer::dialog(page.imports))
+            (import_dialog::dialog(page.imports))
             (shortcuts())
         }
     };
@@ -105,50 +115,51 @@ pub fn page(page: &Page<'_>) -> String {
 
 fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
     let view = &open.view;
-    let around = Surroundings::new(view, open.end);
+    let chrome = Chrome::new(view, open.end);
     html! {
         header.top {
             button.quiet.drawer type="button" data-action="drawer" aria-label="Sessions" { (icon("menu")) }
-            (PreEscaped(around.heading.to_html()))
+            (PreEscaped(chrome.heading.to_html()))
             button.quiet type="button" data-action="session-menu" aria-haspopup="menu" aria-label="More" { (icon("dots")) }
         }
         section #conversation aria-label="Conversation" tabindex="-1" {
             @if let Some(at) = open.at {
                 p.notice.info { "This is the session as it was at record " (at) ". " a href={ "/s/" (view.session) } { "Show it as it is now" } }
             }
-            (PreEscaped(around.sequence.to_html()))
+            (PreEscaped(chrome.sequence.to_html()))
             (window(open))
             p.hint.empty { "No messages yet." }
-            (PreEscaped(around.queue.to_html()))
+            (PreEscaped(chrome.queue.to_html()))
             div #pending.queue {}
-            (PreEscaped(around.suggestion.to_html()))
+            (PreEscaped(chrome.suggestion.to_html()))
         }
         div.foot {
             button #latest type="button" data-action="latest" aria-keyshortcuts="Alt+G" aria-label="Jump to latest" title="Jump to latest" hidden {
                 (icon("arrow-down"))
             }
             div.doing {
-                (PreEscaped(around.now.to_html()))
+                (PreEscaped(chrome.now.to_html()))
                 (PreEscaped(pulse(view, open.pulse.as_ref()).to_html()))
             }
-            (PreEscaped(around.dock.to_html()))
+            (PreEscaped(chrome.dock.to_html()))
             span #more-below hidden {}
             (composer(page))
         }
     }
 }
 
-/// The messages that are shown, alone: for a page that has others already.
+/// Draws only the messages, for a page that already shows the rest.
 pub fn messages_page(open: &OpenSession<'_>) -> String {
     let body = html! { body data-head=(open.transcript.head.0) { (window(open)) } };
     document(open.transcript.summary.title(), None, &html! {}, &body)
 }
 
-/// A page holds some of the messages, and a printer takes what is there.
+/// Printing covers only the messages that are loaded.
 const TO_PRINT_ALL: &str =
     "To print the whole session, choose “Export as HTML” in its menu and print that file.";
 
-/// Messages, and the ways to those before and after them. The script moves both, so they are always there.
+/// The messages and the links to earlier and later ones. The script moves the links, so they are always
+/// present.
 fn window(open: &OpenSession<'_>) -> Markup {
     let reach = if open.later.is_some() { Reach::Part } else { Reach::End };
     let list = messages(&open.view, &open.transcript.messages, reach);
@@ -188,7 +199,7 @@ fn welcome(page: &Page<'_>) -> Markup {
                     p { "No agent is ready yet. See below what each of them needs. The demo agent needs nothing; it is there unless callboard.toml says " code { "demo = false" } "." }
                 }
                 @if let Some(demo) = demo {
-                    // The stylesheet shows one of the two: the examples are for the demo agent alone.
+                    // The stylesheet shows one of the two: the examples are only for the demo agent.
                     div.scripted {
                         p.other-chosen { "No key yet? " button.link type="button" data-action="choose" data-agent=(demo.id) { "Try the built-in demo agent" } }
                         p.demo-chosen { "The demo agent is built in and needs no key and no network. Try:" }
@@ -205,7 +216,7 @@ fn welcome(page: &Page<'_>) -> Markup {
     }
 }
 
-/// Agents that cannot be used: one line, and how to change that behind it.
+/// Agents that cannot be used, in one line that opens to show how to fix each.
 fn missing(agents: &[ListedAgent]) -> Markup {
     let missing: Vec<(&str, &str)> =
         agents.iter().filter_map(|it| Some((&*it.id, it.problem.as_deref()?))).collect();
@@ -227,7 +238,7 @@ fn can_steer(page: &Page<'_>) -> bool {
     page.agents.iter().any(|it| Some(it.id.as_str()) == agent && it.can_be_steered)
 }
 
-/// Shown when script is there; reading needs none.
+/// The composer. It is shown only with script; reading needs none.
 fn composer(page: &Page<'_>) -> Markup {
     let open = page.open.as_ref();
     let agent = open.map(|it| it.transcript.summary.agent.as_str());
@@ -272,7 +283,7 @@ fn composer(page: &Page<'_>) -> Markup {
             }
         }
         @if let Some(limits) = limits { p.remark { (limits) } }
-        @if let Some(Unknown { program, kinds }) = open.and_then(|it| it.unknown.as_ref()) {
+        @if let Some(UnknownMessages { program, kinds }) = open.and_then(|it| it.unknown.as_ref()) {
             p.remark title=(kinds.join(", ")) {
                 (program) ": " (count(kinds.len() as u64, "unknown message type"))
                 ", shown as " @if kinds.len() == 1 { "it" } @else { "they" } " came"
@@ -282,7 +293,7 @@ fn composer(page: &Page<'_>) -> Markup {
     }
 }
 
-/// One for all sessions; the script says which one it is about.
+/// One menu for all sessions; the script sets the session it applies to.
 fn session_menu() -> Markup {
     html! {
         div #menu.menu role="menu" aria-label="Session" popover {
@@ -298,7 +309,7 @@ fn session_menu() -> Markup {
     }
 }
 
-/// Of the session that the menu is about, or of the one that is open.
+/// The rename dialog, for the session of the menu or the open one.
 fn renaming() -> Markup {
     html! {
         dialog #renaming aria-labelledby="renaming-title" {
@@ -343,7 +354,7 @@ fn shortcuts() -> Markup {
     }
 }
 
-/// What a person sees who opens an address that shows nothing.
+/// Draws an error page with a link to the session list.
 pub fn error_page(title: &str, message: &str) -> String {
     let body = html! {
         body.plain { main { h1 { (title) } p { (message) } p { a href="/" { "All sessions" } } } }
@@ -351,16 +362,16 @@ pub fn error_page(title: &str, message: &str) -> String {
     document(title, None, &stylesheet(), &body)
 }
 
-/// What somebody sees who is not let in yet, and the ways in.
+/// Content of the sign-in page.
 pub struct SignIn<'a> {
     pub message: &'a str,
-    /// The message says what went wrong.
+    /// Whether `message` is an error.
     pub is_error: bool,
-    /// There is a password.
+    /// Whether a password is set.
     pub takes_password: bool,
 }
 
-/// Signing out takes a click: an address alone changes nothing.
+/// Draws the sign-out page. Signing out takes a click, so that following a link changes nothing.
 pub fn sign_out_page() -> String {
     let body = html! {
         body.plain {
@@ -417,9 +428,9 @@ pub(crate) fn document(
     let word = |on: bool| if on { "true" } else { "false" };
     let markup = html! {
         (DOCTYPE)
-        html lang="en" data-theme=(settings.theme.word())
-            data-tool-display=(settings.tool_display.word())
-            data-reveal=(settings.reveal.word())
+        html lang="en" data-theme=(settings.theme.as_str())
+            data-tool-display=(settings.tool_display.as_str())
+            data-reveal=(settings.reveal.as_str())
             data-show-tool-calls=(word(settings.show_tool_calls))
             data-show-thinking=(word(settings.show_thinking))
             data-show-timing=(word(settings.show_timing))

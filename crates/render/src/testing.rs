@@ -1,34 +1,36 @@
-//! The law of the page, to be tried on logs of any origin: a page of the log up to m, plus the patches
-//! for m+1 to n, is the page of the log up to n. HTML is compared as a browser reads it.
+//! Checks for logs of any origin: the page at record m plus the patches for m+1 to n equals the page at
+//! record n. HTML is compared as a browser parses it.
+
+pub(crate) mod dom;
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use transcript::{Part, Record, Seq, SessionId, Transcript, stream};
 
-use crate::conversation::{Reach, messages};
-pub use crate::dom::Node;
-use crate::dom::{difference, element};
 use crate::message::part_id;
-use crate::surroundings::Surroundings;
+use crate::page::chrome::Chrome;
+use crate::page::conversation::{Reach, messages};
+pub use crate::testing::dom::Node;
+use crate::testing::dom::{difference, element};
 use crate::{Bodies, Live, Op, View};
 
 pub(crate) fn view() -> View {
     View::new(SessionId::new("s"), Bodies::Cut).with_raw(true)
 }
 
-/// All of a page that comes from the log.
+/// Draws everything on a page that comes from the log.
 pub fn page(transcript: &Transcript) -> Node {
     window(transcript, 0..transcript.messages.len())
 }
 
-/// The same of a page that shows some of the messages.
+/// Draws a page that shows some of the messages.
 pub(crate) fn window(transcript: &Transcript, shown: Range<usize>) -> Node {
     let view = view();
     let reach = if shown.end == transcript.messages.len() { Reach::End } else { Reach::Part };
     let list = messages(&view, &transcript.messages[shown], reach);
-    let around = Surroundings::new(&view, transcript);
-    let Surroundings { heading, sequence, queue, suggestion, now, dock } = around;
+    let chrome = Chrome::new(&view, transcript);
+    let Chrome { heading, sequence, queue, suggestion, now, dock } = chrome;
     let parts = [&heading, &sequence, &list, &queue, &suggestion, &now, &dock];
     element("page", &parts.map(crate::Element::to_html).concat())
 }
@@ -43,8 +45,7 @@ pub(crate) fn assert_same(shown: &Node, expected: &Node, when: &str) {
     }
 }
 
-/// One record at a time: what is shown after each is a fresh page of that log. Gives the number of
-/// cuts that were compared.
+/// Applies one record at a time and compares each page with a fresh one. Returns the number of comparisons.
 pub fn check_every_prefix(records: &[Record]) -> usize {
     let mut live = Live::new(view(), Transcript::default());
     let mut shown = page(live.transcript());
@@ -66,7 +67,7 @@ pub fn check_every_prefix(records: &[Record]) -> usize {
     compared
 }
 
-/// From any page to any later one, in one patch or by catching up.
+/// Checks that one patch, or catching up, leads from the page at `m` to the page at `n`.
 pub fn check_any_two(records: &[Record], m: usize, n: usize) {
     let (earlier, between) = (&records[..m], &records[m..n]);
     let expected = page(&Transcript::replay(&records[..n]));
@@ -86,7 +87,7 @@ pub fn check_any_two(records: &[Record], m: usize, n: usize) {
     }
 }
 
-/// The same element twice, and a patch would reach only one of them.
+/// Checks that no id occurs twice: a patch would reach only one of the elements.
 pub fn check_ids(records: &[Record]) {
     let mut seen = HashSet::new();
     for id in
@@ -96,10 +97,9 @@ pub fn check_ids(records: &[Record]) {
     }
 }
 
-/// No words of an answer are out of reach in any look. Final text stands open in all of them. Text that led to
-/// a call does in all but `widget`, where the message's activity line opens it; so that line must be there. An
-/// answer that has ended and says anything has final text. (The stylesheet's side of this is checked in the
-/// browser.)
+/// Checks that no text of an answer is unreachable in any display. Final text is always visible. Commentary
+/// is visible except in `widget`, where the activity line opens it, so that line must exist. A finished
+/// answer with any text has final text. (Browser tests check the stylesheet's part.)
 pub fn check_words(records: &[Record]) {
     let transcript = Transcript::replay(records);
     let page = page(&transcript);

@@ -1,4 +1,4 @@
-//! How a session is drawn: the names of its elements, and how much of a long body is shown.
+//! How a session is drawn: the ids of its elements, its URLs, and how much of a long body is shown.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,69 +7,47 @@ use std::sync::Arc;
 use maud::{Markup, html};
 use transcript::{Body, Call, ExchangeId, Message, ResponseId, RunMessage, Seq, SessionId};
 
-use crate::escape::in_address;
-use crate::exchange::Peers;
-use crate::room::{Extent, HEAD, INLINE_MAX, Remainder, Room};
-use crate::tool::File;
-use crate::tree::Element;
-use crate::words::{count, size};
-use crate::{ansi, code, long, tool, whole};
+use crate::html::element::Element;
+use crate::html::escape::percent_encoded;
+use crate::message::exchange::Peers;
+use crate::message::tool::File;
+use crate::message::whole_body::{self, BodyKind};
+use crate::message::{long_text, tool};
+use crate::text::budget::{Detail, FullText, HEAD, INLINE_MAX, SizeBudget};
+use crate::text::quantity::{count, size};
+use crate::text::{ansi, code};
 
-/// How much of its end is shown of a text that is cut.
+/// Bytes shown of the end of a text that is cut.
 const TAIL: usize = 2_000;
 
-/// How a session is drawn.
+/// Settings with which one session is drawn: its ids, its links, and whether long bodies are cut.
 #[derive(Debug, Clone)]
 pub struct View {
     pub(crate) session: SessionId,
     short: String,
     pub(crate) bodies: Bodies,
     files: Files,
-    /// Where an agent works whose session does not say so.
+    /// The agent's default folder, for a session that names none.
     pub(crate) folder: Option<String>,
-    /// What the agent's program writes is kept beside the log.
+    /// Whether the raw output of the agent's program is stored.
     has_raw: bool,
     peers: Arc<Peers>,
 }
 
-/// Attachments by their blob, as addresses that hold their content: for a file that stands alone.
+/// Attachments of a standalone file: blob id to `data:` URL.
 pub type Files = HashMap<String, String>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bodies {
-    /// Long ones are cut and fetched when asked for.
+    /// Long bodies are cut; the page fetches the rest on request.
     Cut,
-    /// All are there, for a file that stands alone.
+    /// All bodies are complete, for a standalone file.
     Whole,
-}
-
-/// Which of a call's texts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BodyKind {
-    /// What the tool got.
-    Arguments,
-    /// What the agent wanted it to get, where somebody changed that.
-    Proposed,
-    Stdout,
-    Stderr,
-    Result,
-    /// What it has read or written.
-    File,
-    /// All that was asked for, as the JSON of a badge.
-    Call,
-    /// What the agent wants, to be changed.
-    Edit,
-    /// What was asked, in the view of the tool.
-    Asked,
-    /// The same as a person is asked about it.
-    Question,
-    /// What the result shows, in the view of the tool.
-    Told,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RawOf<'a> {
-    /// By the record that it begins with.
+    /// The part that begins with this record.
     Part(Seq),
     Run(&'a ResponseId),
 }
@@ -81,52 +59,52 @@ impl View {
         Self { session, short, bodies, files: Files::new(), folder: None, has_raw: false, peers }
     }
 
-    /// Where its agent works, unless the session says otherwise.
-    pub fn in_folder(self, folder: Option<&str>) -> Self {
+    /// Sets the agent's default folder, for a session that names none.
+    pub fn with_folder(self, folder: Option<&str>) -> Self {
         Self { folder: folder.map(str::to_owned), ..self }
     }
 
-    /// With what is attached in it.
+    /// Sets the attachments that a standalone file contains.
     pub(crate) fn with_files(self, files: Files) -> Self {
         Self { files, ..self }
     }
 
-    /// With links to what the agent's program wrote, where that is kept.
+    /// Sets whether to link to the raw output of the agent's program.
     pub fn with_raw(self, has_raw: bool) -> Self {
         Self { has_raw, ..self }
     }
 
-    /// With what other sessions' agents answered in it.
+    /// Sets the messages of other sessions that a standalone file contains.
     pub(crate) fn with_peers(self, peers: Peers) -> Self {
         Self { peers: Arc::new(peers), ..self }
     }
 
-    /// The other side of an exchange, where it is here.
+    /// Returns the other session's message of an exchange, if the file contains it.
     pub(crate) fn peer(&self, exchange: &ExchangeId) -> Option<&(SessionId, Message)> {
         self.peers.get(exchange)
     }
 
-    /// Of another session, drawn in the same place.
-    pub(crate) fn beside(&self, session: &SessionId) -> Self {
+    /// Returns the view of another session that is drawn in the same page or file.
+    pub(crate) fn for_session(&self, session: &SessionId) -> Self {
         let Self { bodies, files, peers, .. } = self;
         let view = Self::new(session.clone(), *bodies).with_files(files.clone());
         Self { peers: Arc::clone(peers), ..view }
     }
 
-    /// In a file, away from the server.
-    pub(crate) fn is_alone(&self) -> bool {
+    /// True for a standalone file, which cannot fetch anything from the server.
+    pub(crate) fn is_standalone(&self) -> bool {
         self.bodies == Bodies::Whole
     }
 
-    /// Where an attachment is; none if it did not come along.
+    /// Returns the URL of an attachment; none if the file does not contain it.
     pub(crate) fn file_url(&self, blob: &str) -> Option<String> {
         match self.bodies {
-            Bodies::Cut => Some(format!("/api/blobs/{}", in_address(blob))),
+            Bodies::Cut => Some(format!("/api/blobs/{}", percent_encoded(blob))),
             Bodies::Whole => self.files.get(blob).cloned(),
         }
     }
 
-    /// For elements that are there once for each session.
+    /// Returns the id of an element that exists once per session.
     pub(crate) fn id(&self, name: &str) -> String {
         format!("{}-{name}", self.short)
     }
@@ -135,27 +113,32 @@ impl View {
         format!("{}-{}", self.short, message.first)
     }
 
-    /// Where the whole of a text is; `format=html` gives it as [`crate::whole_body`] draws it.
+    /// Returns the URL of a call's complete text; with `format=html` it is drawn by [`crate::whole_body`].
     pub(crate) fn body_url(&self, call: &Call, kind: BodyKind) -> String {
-        let (call, stream) = (in_address(call.id.as_str()), kind.word());
+        let (call, stream) = (percent_encoded(call.id.as_str()), kind.as_str());
         format!("/api/sessions/{}/calls/{call}/output?stream={stream}", self.session)
     }
 
-    /// Where the words of an answer are, as the agent wrote them.
+    /// Returns the URL of an answer's Markdown source.
     pub(crate) fn answer_url(&self, run: &ResponseId) -> String {
-        format!("/api/sessions/{}/answers/{}?format=text", self.session, in_address(run.as_str()))
+        format!(
+            "/api/sessions/{}/answers/{}?format=text",
+            self.session,
+            percent_encoded(run.as_str())
+        )
     }
 
-    /// Where to read what the agent's program wrote of it.
+    /// Returns the URL of the program's raw output, if it is stored.
     pub(crate) fn raw_url(&self, of: RawOf<'_>) -> Option<String> {
         let of = match of {
             RawOf::Part(first) => format!("part={first}"),
-            RawOf::Run(id) => format!("run={}", in_address(id.as_str())),
+            RawOf::Run(id) => format!("run={}", percent_encoded(id.as_str())),
         };
         self.has_raw.then(|| format!("/api/sessions/{}/raw?{of}&format=text", self.session))
     }
 
-    /// Its name is the stylesheet's to say: it is no word of what it stands in.
+    /// Link to the raw output of a part. The stylesheet adds its label, so that the label is not part of the
+    /// text.
     pub(crate) fn raw_link(&self, id: &str, first: Seq) -> Option<Element> {
         let link = Element::new("a", format!("{id}-lines")).class("raw-link");
         let link = link.attr("href", self.raw_url(RawOf::Part(first))?).attr("target", "_blank");
@@ -163,9 +146,9 @@ impl View {
         Some(link.attr("aria-label", "Raw output"))
     }
 
-    /// A body as plain text that grows, or its ends and the way to the rest.
+    /// Draws a body as text that can grow, or its two ends with a link to the rest.
     pub(crate) fn body(&self, id: &str, call: &Call, kind: BodyKind, body: &Body) -> Element {
-        let element = Element::div(id).attr("data-stream", kind.word()).attr("tabindex", "0");
+        let element = Element::div(id).attr("data-stream", kind.as_str()).attr("tabindex", "0");
         if let Some(text) = inline(body) {
             let element = element.class("body");
             return if kind.is_output() && ansi::has_controls(&text) {
@@ -176,29 +159,29 @@ impl View {
         }
         let element = element.class("body cut");
         match (self.bodies, body.whole()) {
-            (Bodies::Whole, Some(text)) => element.html(whole::text(id, kind, &text)),
+            (Bodies::Whole, Some(text)) => element.html(whole_body::text(id, kind, &text)),
             _ => element.html(self.ends(call, kind, body)),
         }
     }
 
-    /// What a tool's own view shows, or its beginning and the way to the rest.
+    /// Draws a tool's view, or its beginning with a link to the rest.
     pub(crate) fn drawing(
         &self,
         id: &str,
         class: &str,
         call: &Call,
         kind: BodyKind,
-        draw: impl Fn(&mut Room) -> Option<Markup>,
+        draw: impl Fn(&mut SizeBudget) -> Option<Markup>,
     ) -> Option<Element> {
-        let mut room = Room::new(Extent::Fitting);
-        let fitting = draw(&mut room)?;
-        if room.was_enough() {
+        let mut budget = SizeBudget::new(Detail::Fitting);
+        let fitting = draw(&mut budget)?;
+        if budget.is_complete() {
             return Some(Element::div(id).class(class).html(fitting));
         }
         let drawn = match self.bodies {
-            Bodies::Whole => draw(&mut Room::new(Extent::Whole))?,
+            Bodies::Whole => draw(&mut SizeBudget::new(Detail::Whole))?,
             Bodies::Cut => {
-                let beginning = draw(&mut Room::new(Extent::Beginning))?;
+                let beginning = draw(&mut SizeBudget::new(Detail::Beginning))?;
                 let bytes = whole_size(call, kind);
                 let all = format!("Show all ({})", size(bytes));
                 html! { div.edge { (beginning) } (self.gap(call, kind, &all, bytes, 0)) }
@@ -207,16 +190,17 @@ impl View {
         Some(Element::div(id).class(format!("{class} cut")).html(drawn))
     }
 
-    /// The arguments to decide about: whole, or both ends of each long text with a link to the rest.
-    pub(crate) fn decision(&self, id: &str, call: &Call) -> Element {
-        let (url, bytes) = (self.body_url(call, BodyKind::Question), call.arguments.bytes());
-        let mut room = Room::for_decision(Some(Remainder { url, bytes }));
-        let drawn = match tool::proposed(call, &mut room) {
+    /// Draws the arguments on an approval card: complete, or both ends of each long text with a link to the
+    /// rest.
+    pub(crate) fn approval_arguments(&self, id: &str, call: &Call) -> Element {
+        let (url, bytes) = (self.body_url(call, BodyKind::Approval), call.arguments.bytes());
+        let mut budget = SizeBudget::for_approval(Some(FullText { url, bytes }));
+        let drawn = match tool::approval_view(call, &mut budget) {
             Some(drawn) => drawn,
-            None => html! { div.body { (unreadable(call, &mut room)) } },
+            None => html! { div.body { (unreadable(call, &mut budget)) } },
         };
         let element = Element::div(id);
-        if room.was_enough() {
+        if budget.is_complete() {
             return element.class("view").html(drawn);
         }
         element.class("view cut").html(html! {
@@ -225,12 +209,12 @@ impl View {
         })
     }
 
-    /// A file's content. Its colours cost more than the rest of a page and most blocks stay closed, so
-    /// that they are fetched when the block is opened.
-    pub(crate) fn file(&self, call: &Call, file: &File, extent: Extent) -> Markup {
+    /// Draws a file's content. Highlighting costs more than the rest of a page and most blocks stay closed,
+    /// so the page fetches it when a block is opened.
+    pub(crate) fn file(&self, call: &Call, file: &File, detail: Detail) -> Markup {
         let has_colours = code::language_of_file(&file.path).is_some();
-        if extent != Extent::Fitting || !has_colours || self.bodies == Bodies::Whole {
-            return tool::in_body(file, extent);
+        if detail != Detail::Fitting || !has_colours || self.bodies == Bodies::Whole {
+            return tool::in_body(file, detail);
         }
         let source = format!("{}&format=html", self.body_url(call, BodyKind::File));
         html! {
@@ -250,23 +234,23 @@ impl View {
     }
 
     fn gap(&self, call: &Call, kind: BodyKind, words: &str, bytes: u64, lines: u64) -> Markup {
-        let links = long::show_all(&self.body_url(call, kind), words, bytes, lines);
+        let links = long_text::show_all(&self.body_url(call, kind), words, bytes, lines);
         html! { p.gap { (links) } }
     }
 }
 
-/// Arguments that are no JSON object, or too long for one to be kept.
-pub(crate) fn unreadable(call: &Call, room: &mut Room) -> Markup {
+/// Draws arguments that are not a JSON object, or are too long to be kept as one.
+pub(crate) fn unreadable(call: &Call, budget: &mut SizeBudget) -> Markup {
     let body = &call.arguments;
     match (body.whole(), inline(body)) {
-        (_, Some(text)) => room.shown(&text),
-        (Some(text), None) if room.extent == Extent::Whole => room.shown(&text),
-        (Some(text), None) => room.most_of(&text, &text),
-        (None, None) => room.most_of(body.head(), body.tail()),
+        (_, Some(text)) => budget.shown(&text),
+        (Some(text), None) if budget.detail == Detail::Whole => budget.shown(&text),
+        (Some(text), None) => budget.most_of(&text, &text),
+        (None, None) => budget.most_of(body.head(), body.tail()),
     }
 }
 
-/// A short name for the session, to begin the ids of its elements: others may stand on the same page.
+/// Short, stable prefix for the element ids of a session, because one page can show several sessions.
 fn short(id: &str) -> String {
     if id.len() <= 8 {
         return id.to_owned();
@@ -282,38 +266,16 @@ pub(crate) fn fnv1a(text: &str) -> u64 {
     })
 }
 
-impl BodyKind {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Arguments => "arguments",
-            Self::Proposed => "proposed",
-            Self::Stdout => "stdout",
-            Self::Stderr => "stderr",
-            Self::Result => "result",
-            Self::File => "file",
-            Self::Call => "call",
-            Self::Edit => "edit",
-            Self::Asked => "asked",
-            Self::Question => "question",
-            Self::Told => "told",
-        }
-    }
-
-    pub(crate) fn is_output(self) -> bool {
-        matches!(self, Self::Stdout | Self::Stderr)
-    }
-}
-
-/// Of the text that a view is made of.
+/// Returns the size of the text from which a tool's view is drawn.
 fn whole_size(call: &Call, kind: BodyKind) -> u64 {
     let result = call.outcome.as_ref().and_then(|it| it.result.as_ref());
     match kind {
-        BodyKind::Told => result.map_or(0, Body::bytes),
+        BodyKind::ResultView => result.map_or(0, Body::bytes),
         _ => call.input().bytes(),
     }
 }
 
-/// The text of a body that is short enough to be shown whole.
+/// Returns the text of a body that is short enough to be shown completely.
 pub(crate) fn inline(body: &Body) -> Option<String> {
     (body.bytes() <= INLINE_MAX).then(|| body.whole()).flatten()
 }
@@ -325,7 +287,7 @@ pub(crate) fn call_of(answer: &RunMessage, idx: usize) -> Option<&Call> {
     }
 }
 
-/// Up to the end of a line where there is one.
+/// Beginning of a text, cut at the end of a line if there is one.
 fn head(text: &str) -> &str {
     let cut = &text[..text.floor_char_boundary(HEAD)];
     cut.rfind('\n').map_or(cut, |at| &cut[..=at])
@@ -336,7 +298,7 @@ fn tail(text: &str) -> &str {
     cut.find('\n').map_or(cut, |at| &cut[at + 1..])
 }
 
-/// One line of at most `max` characters.
+/// Returns the first line that is not blank, cut after `max` characters.
 pub(crate) fn one_line(text: &str, max: usize) -> Cow<'_, str> {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     match line.char_indices().nth(max) {

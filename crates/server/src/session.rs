@@ -103,7 +103,7 @@ impl Shared {
     pub(crate) fn view_of(&self, id: &SessionId, Summary { agent, .. }: &Summary) -> View {
         let folder = self.agents.workspace(agent);
         View::new(id.clone(), Bodies::Cut)
-            .in_folder(folder.to_str())
+            .with_folder(folder.to_str())
             .with_raw(self.keeps_raw && self.agents.is_program(agent))
     }
 

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use transcript::{Record, SessionId, Transcript};
 
-use crate::conversation::{Reach, messages};
-use crate::dom::{Node, element};
-use crate::surroundings::Surroundings;
+use crate::page::chrome::Chrome;
+use crate::page::conversation::{Reach, messages};
+use crate::testing::dom::{Node, element};
 use crate::{Bodies, BodyKind, View, export_markdown, whole_body, whole_text};
 
 pub(super) fn transcript(events: &[Value]) -> Transcript {
@@ -61,7 +61,7 @@ pub(super) fn conversation(transcript: &Transcript) -> Node {
 }
 
 pub(super) fn card(transcript: &Transcript) -> Node {
-    element("page", &Surroundings::new(&view(), transcript).dock.to_html())
+    element("page", &Chrome::new(&view(), transcript).dock.to_html())
 }
 
 fn changed(tool: &str, proposed: &Value, ran: &Value) -> Transcript {
@@ -208,7 +208,7 @@ fn a_long_file_that_was_read_can_be_opened_from_its_own_view() {
 
     let whole = replay(Transcript::whole(), &events);
     let call = whole.messages[0].run().unwrap().calls().next().unwrap();
-    assert_eq!(whole_text(call, BodyKind::Told), content);
+    assert_eq!(whole_text(call, BodyKind::ResultView), content);
 }
 
 #[test]
@@ -261,8 +261,8 @@ fn nobody_is_asked_about_what_they_cannot_see() {
             let call = message.run().unwrap().calls().next().unwrap();
             let body = |kind| element("b", &whole_body(&SessionId::new("s"), message, call, kind));
             for link in cut {
-                let kind = [BodyKind::Question, BodyKind::Proposed];
-                let kind = kind.into_iter().find(|it| link.ends_with(it.word())).unwrap();
+                let kind = [BodyKind::Approval, BodyKind::Proposed];
+                let kind = kind.into_iter().find(|it| link.ends_with(it.as_str())).unwrap();
                 assert!(body(kind).text().contains(&last), "{when}: {link}");
             }
             let changed: Value = serde_json::from_str(&body(BodyKind::Edit).text()).unwrap();
@@ -288,7 +288,7 @@ fn what_was_written_over_is_said_of_a_long_text_too() {
 #[test]
 fn what_the_run_waits_for_says_why_it_takes_so_long() {
     let now = |events: &[Value]| {
-        let now = Surroundings::new(&view(), &transcript(events)).now.to_html();
+        let now = Chrome::new(&view(), &transcript(events)).now.to_html();
         texts(&element("page", &now), "words").concat()
     };
     let retry =

@@ -5,8 +5,8 @@ use transcript::{
     CallId, Event, Executor, Millis, Record, ResponseId, Seq, SessionId, Transcript, Validation,
 };
 
-use crate::conversation::{Reach, messages};
-use crate::dom::{Node, element};
+use crate::page::conversation::{Reach, messages};
+use crate::testing::dom::{Node, element};
 use crate::{Bodies, View};
 
 /// Badges of one answer: class, label, what is copied.

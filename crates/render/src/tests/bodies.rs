@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 use transcript::{Call, Content, Message, SessionId, Transcript};
 
 use super::corpus;
-use crate::dom::element;
-use crate::{BodyKind, Export, Files, Peers, Settings, export_html, tool, whole_body, whole_text};
+use crate::message::tool;
+use crate::testing::dom::element;
+use crate::{BodyKind, Export, Files, Peers, Settings, export_html, whole_body, whole_text};
 
 /// What is shown as it is; the others are views.
 const TEXTS: [BodyKind; 7] = [
@@ -27,9 +28,9 @@ pub(super) const KINDS: [BodyKind; 11] = [
     BodyKind::File,
     BodyKind::Call,
     BodyKind::Edit,
-    BodyKind::Asked,
-    BodyKind::Question,
-    BodyKind::Told,
+    BodyKind::ArgumentsView,
+    BodyKind::Approval,
+    BodyKind::ResultView,
 ];
 
 fn calls(transcript: &Transcript) -> impl Iterator<Item = (&Message, &Call)> {
@@ -134,7 +135,11 @@ fn output_that_is_longer_than_its_box_says_how_long_it_is() {
         records.push(serde_json::from_value(output).unwrap());
         let page = crate::testing::page(&Transcript::replay(&records));
         let boxes = page.elements().into_iter().filter(|it| it.has_class("all-lines"));
-        assert_eq!(boxes.map(crate::dom::Node::text).collect::<Vec<_>>(), expected, "{n} lines");
+        assert_eq!(
+            boxes.map(crate::testing::dom::Node::text).collect::<Vec<_>>(),
+            expected,
+            "{n} lines"
+        );
         let is_cut = page.elements().iter().any(|it| it.has_class("show-all"));
         assert_eq!(is_cut, n == 5000, "{n} lines");
     }

@@ -7,9 +7,9 @@ use transcript::{CallId, Event, Record, Seq, SessionId, Transcript};
 
 use super::bodies::KINDS;
 use super::corpus;
-use crate::conversation::{Reach, messages};
-use crate::dom::{Changed, Node, element};
-use crate::surroundings::Surroundings;
+use crate::page::chrome::Chrome;
+use crate::page::conversation::{Reach, messages};
+use crate::testing::dom::{Changed, Node, element};
 use crate::testing::{
     apply, assert_same, check_any_two, check_every_prefix, check_ids, check_words, view, window,
 };
@@ -138,7 +138,7 @@ fn what_stands_around_depends_on_the_last_messages_alone() {
         let mut loaded = long.clone();
         loaded.drop_earlier(long.messages.len().saturating_sub(crate::WINDOW));
         let around = |it: &Transcript| {
-            let Surroundings { heading, sequence, .. } = Surroundings::new(&view(), it);
+            let Chrome { heading, sequence, .. } = Chrome::new(&view(), it);
             heading.to_html() + &sequence.to_html()
         };
         assert_eq!(around(&long), around(&loaded), "with {} messages", long.messages.len());
@@ -262,7 +262,7 @@ fn completed(mut page: Node, whole: &Transcript) -> Node {
         }
         let (_, address) = address.split_once("/calls/").unwrap();
         let (call, stream) = address.split_once("/output?stream=").unwrap();
-        let kind = *KINDS.iter().find(|it| Some(it.word()) == stream.split('&').next()).unwrap();
+        let kind = *KINDS.iter().find(|it| Some(it.as_str()) == stream.split('&').next()).unwrap();
         let mut answers = whole.messages.iter().filter_map(|it| Some((it, it.run()?)));
         let found = answers.find_map(|(it, answer)| Some((it, answer.call(&CallId::new(call))?)));
         let (message, call) = found.unwrap();
@@ -305,7 +305,7 @@ fn completed(mut page: Node, whole: &Transcript) -> Node {
 #[test]
 fn an_export_is_the_page_with_its_bodies() {
     let shown = |view: &View, transcript: &Transcript| {
-        let Surroundings { heading, sequence, queue, .. } = Surroundings::new(view, transcript);
+        let Chrome { heading, sequence, queue, .. } = Chrome::new(view, transcript);
         let list = messages(view, &transcript.messages, Reach::End);
         let parts = [&heading, &sequence, &list, &queue];
         element("page", &parts.map(crate::Element::to_html).concat())

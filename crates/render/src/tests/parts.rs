@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use transcript::{Record, Transcript};
 
 use super::corpus::numbered;
-use crate::dom::element;
+use crate::testing::dom::element;
 use crate::testing::{check_any_two, check_every_prefix, check_ids, page, view};
 use crate::{Bodies, View, earlier_parts};
 

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use transcript::{Record, Transcript};
 
-use crate::conversation::{Reach, messages};
-use crate::dom::{Node, element};
-use crate::surroundings::Surroundings;
+use crate::page::chrome::Chrome;
+use crate::page::conversation::{Reach, messages};
+use crate::testing::dom::{Node, element};
 use crate::{Bodies, View};
 
 /// The page of a call to this tool, and of what happens to it.
@@ -25,7 +25,7 @@ fn page(tool: &str, arguments: &Value, then: &[Value]) -> Node {
     });
     let view = View::new(transcript::SessionId::new("s"), Bodies::Cut);
     let transcript = Transcript::replay(&records.collect::<Vec<_>>());
-    let dock = Surroundings::new(&view, &transcript).dock;
+    let dock = Chrome::new(&view, &transcript).dock;
     let list = messages(&view, &transcript.messages, Reach::End);
     element("page", &format!("{}{}", list.to_html(), dock.to_html()))
 }

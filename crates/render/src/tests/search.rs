@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use transcript::{Record, Transcript};
 
-use crate::conversation::{Reach, messages};
-use crate::dom::{Node, element};
+use crate::page::conversation::{Reach, messages};
+use crate::testing::dom::{Node, element};
 use crate::{Bodies, View};
 
 /// The page of a search with this result.

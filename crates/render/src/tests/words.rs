@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-use crate::words::dollars;
+use crate::text::quantity::dollars;
 
 #[test]
 fn money_has_the_digits_that_say_something() {

@@ -19,7 +19,7 @@ use super::extract::{Named, NamedAnswer, NamedCall, Params};
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct OutputParams {
     #[serde(default)]
-    stream: Stream,
+    stream: BodyKind,
     /// How many bytes to leave out at the beginning; of text only.
     #[serde(default)]
     from: u64,
@@ -28,31 +28,6 @@ pub(super) struct OutputParams {
     /// Text as a file to keep.
     #[serde(default)]
     download: bool,
-}
-
-#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum Stream {
-    /// What the tool got.
-    Arguments,
-    /// What the agent had proposed, also where somebody changed it.
-    Proposed,
-    #[default]
-    Stdout,
-    Stderr,
-    Result,
-    /// The file that the call has read or written.
-    File,
-    /// The call with its arguments, as JSON.
-    Call,
-    /// What the agent has proposed, to be changed.
-    Edit,
-    /// What was asked, in the view of the tool.
-    Asked,
-    /// The same as a person is asked about it, with what it would write over.
-    Question,
-    /// What the result shows, in the view of the tool.
-    Told,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
@@ -83,8 +58,8 @@ pub(super) async fn output(
         let found = message.and_then(|it| Some((it, it.run()?.call(&call)?)));
         let (message, found) = found.ok_or_else(|| no_call(&session, &call))?;
         Ok(match format {
-            Format::Text => render::whole_text(found, stream.kind()),
-            Format::Html => render::whole_body(&session, message, found, stream.kind()),
+            Format::Text => render::whole_text(found, stream),
+            Format::Html => render::whole_body(&session, message, found, stream),
         })
     });
     let mut text = text.await?;
@@ -200,7 +175,7 @@ pub(super) async fn answer(
             (Format::Text, ..) => message.run().map(RunMessage::content).unwrap_or_default(),
             (Format::Html, Some(AnswerPart::Questions), _) => {
                 transcript.summary = summary;
-                render::embedded_questions(&view, head, &transcript)
+                render::embedded_approvals(&view, head, &transcript)
             }
             (Format::Html, None, Some(before)) => render::earlier_parts(&view, message, before),
             (Format::Html, None, None) => render::embedded(&view, head, message),
@@ -236,22 +211,4 @@ fn run_of(call: &CallId) -> ResponseId {
 fn no_call(session: &SessionId, call: &CallId) -> HttpError {
     let message = format!("session {session} has no call {:?}", call.as_str());
     HttpError::new(RequestCode::CallNotFound, message)
-}
-
-impl Stream {
-    fn kind(self) -> BodyKind {
-        match self {
-            Self::Arguments => BodyKind::Arguments,
-            Self::Proposed => BodyKind::Proposed,
-            Self::Stdout => BodyKind::Stdout,
-            Self::Stderr => BodyKind::Stderr,
-            Self::Result => BodyKind::Result,
-            Self::File => BodyKind::File,
-            Self::Call => BodyKind::Call,
-            Self::Edit => BodyKind::Edit,
-            Self::Asked => BodyKind::Asked,
-            Self::Question => BodyKind::Question,
-            Self::Told => BodyKind::Told,
-        }
-    }
 }

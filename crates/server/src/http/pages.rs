@@ -10,8 +10,8 @@ use axum::http::header::{
 };
 use axum::response::{IntoResponse, Response};
 use render::{
-    FoundHit, Grants, ListedAgent, ListedGrant, ListedServer, ListedSession, OpenSession, Page,
-    Search, SessionList, Settings, Unknown,
+    Grants, ListedAgent, ListedGrant, ListedServer, ListedSession, OpenSession, Page, SearchHit,
+    SearchResults, SessionList, Settings, UnknownMessages,
 };
 use schemars::{JsonSchema, json_schema};
 use serde::Deserialize;
@@ -76,7 +76,7 @@ pub(super) async fn home(
     let list = ListPart { archived, before, ..ListPart::default() };
     let draw = move |app: &App| {
         if let (Some(HomePart::Found), Some(search)) = (part, &search) {
-            return Ok(Html::new(render::found_page(search)));
+            return Ok(Html::new(render::search_results_page(search)));
         }
         let mut page = PageData::load(app, &list)?;
         page.sessions.search = search;
@@ -107,13 +107,13 @@ fn listed_grants(app: &App, session: Option<&str>) -> Result<Grants, store::Erro
     })
 }
 
-async fn search(app: &App, words: String) -> Result<Search, store::Error> {
+async fn search(app: &App, words: String) -> Result<SearchResults, store::Error> {
     let query =
         Query { text: words.clone(), session: None, archived: None, limit: HITS, before: None };
     let found = app.store().search(query).await?.hits.into_iter();
     let hits = found.map(|hit| {
         let summary = app.store().summary(&hit.session)?;
-        Ok(FoundHit {
+        Ok(SearchHit {
             title: summary.map(|(it, _)| it.title().to_owned()).unwrap_or_default(),
             session: hit.session,
             message_id: hit.message_id,
@@ -121,7 +121,7 @@ async fn search(app: &App, words: String) -> Result<Search, store::Error> {
             snippet: hit.snippet,
         })
     });
-    Ok(Search { hits: hits.collect::<Result<_, store::Error>>()?, words })
+    Ok(SearchResults { hits: hits.collect::<Result<_, store::Error>>()?, words })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -282,7 +282,7 @@ impl PageData {
 }
 
 /// What the session's program has said in its version and nobody could read.
-fn unknown(app: &App, summary: &Summary) -> Result<Option<Unknown>, store::Error> {
+fn unknown(app: &App, summary: &Summary) -> Result<Option<UnknownMessages>, store::Error> {
     let linked = summary.linked.as_ref();
     let Some(version) = linked.map(|it| it.version.clone().unwrap_or_default()) else {
         return Ok(None);
@@ -292,7 +292,7 @@ fn unknown(app: &App, summary: &Summary) -> Result<Option<Unknown>, store::Error
     let kinds = all.filter(|it| it.agent == summary.agent && it.version == version);
     let kinds: Vec<String> = kinds.map(|it| format!("{} ({})", it.kind, it.n)).collect();
     let program = format!("{name} {version}").trim_end().to_owned();
-    Ok((!kinds.is_empty()).then_some(Unknown { program, kinds }))
+    Ok((!kinds.is_empty()).then_some(UnknownMessages { program, kinds }))
 }
 
 /// Which sessions a list shows.
@@ -338,7 +338,7 @@ fn listed_session(shared: &Shared, id: SessionId, summary: Summary) -> ListedSes
         title: summary.title().to_owned(),
         state: summary.state(),
         archived: summary.archived,
-        leaving: shared.leaving.contains(&id),
+        pending_deletion: shared.leaving.contains(&id),
         updated_at: summary.updated_at,
         agent: summary.agent,
         id,

@@ -1,0 +1,63 @@
+//! The list of grants in the settings, where they can be revoked. There can be thousands, so the list is
+//! bounded and fetched when the settings are opened.
+
+use maud::{Markup, html};
+
+use crate::message::covers;
+use crate::page::document;
+use crate::text::quantity::count;
+
+/// The grants to list, for the open session and for all sessions.
+#[derive(Debug, Default)]
+pub struct Grants {
+    pub session: Vec<ListedGrant>,
+    /// The newest grants for all sessions.
+    pub always: Vec<ListedGrant>,
+    /// Number of grants for all sessions, including those not listed.
+    pub n_always: u64,
+}
+
+#[derive(Debug)]
+pub struct ListedGrant {
+    /// URL that deletes the grant.
+    pub address: String,
+    /// The covered calls, in the form of [`transcript::GrantScope`].
+    pub covers: String,
+}
+
+/// Draws only the list, for a page that already shows the rest.
+pub fn grants_page(grants: &Grants) -> String {
+    document("Permissions", None, &html! {}, &html! { body { (section(Some(grants))) } })
+}
+
+/// Draws the list; empty until the script has fetched it.
+pub(crate) fn section(grants: Option<&Grants>) -> Markup {
+    html! {
+        section #grants.servers aria-label="Always allowed" {
+            @if let Some(Grants { session, always, n_always }) = grants {
+                @if !session.is_empty() {
+                    h3 { "Allowed in this session" }
+                    (list(session))
+                }
+                h3 { "Always allowed" }
+                @if always.is_empty() { p.meta { "Nothing yet." } }
+                (list(always))
+                @let hidden = n_always.saturating_sub(always.len() as u64);
+                @if hidden > 0 { p.meta { (count(hidden, "older one")) " not shown. GET /api/grants lists all." } }
+            }
+        }
+    }
+}
+
+fn list(grants: &[ListedGrant]) -> Markup {
+    html! {
+        ul {
+            @for ListedGrant { address, covers } in grants {
+                li {
+                    span { (covers::listed(covers)) }
+                    button.quiet type="button" data-action="revoke" data-grant=(address) { "Revoke" }
+                }
+            }
+        }
+    }
+}

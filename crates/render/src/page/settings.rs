@@ -1,0 +1,185 @@
+//! Display settings: attributes of the root element, which the stylesheet reads. They do not change how
+//! messages are drawn.
+
+use maud::{Markup, html};
+use serde::{Deserialize, Serialize};
+
+use crate::page::grants;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Settings {
+    /// Off hides calls and commentary; approvals and failed calls still show.
+    pub show_tool_calls: bool,
+    pub tool_display: ToolDisplay,
+    pub reveal: Reveal,
+    pub show_thinking: bool,
+    pub show_timing: bool,
+    pub hide_tool_calls_in_archived: bool,
+    /// Loads an image from another server on click; that server then learns who looks and when.
+    pub remote_images: bool,
+    pub theme: Theme,
+}
+
+/// How tool calls are displayed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ToolDisplay {
+    /// One line that opens in place.
+    #[default]
+    Widget,
+    /// Small buttons after the text.
+    Badges,
+    /// Call and result in one panel.
+    Panels,
+    /// Everything in chronological order.
+    Timeline,
+}
+
+/// When to show text that may be the answer or only precede a tool call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Reveal {
+    Live,
+    Deferred,
+    /// Once it is long or has been shown for a second.
+    #[default]
+    Smart,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Theme {
+    #[default]
+    System,
+    Light,
+    Dark,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            show_tool_calls: true,
+            tool_display: ToolDisplay::default(),
+            reveal: Reveal::default(),
+            show_thinking: true,
+            show_timing: false,
+            hide_tool_calls_in_archived: false,
+            remote_images: false,
+            theme: Theme::default(),
+        }
+    }
+}
+
+impl ToolDisplay {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Widget => "widget",
+            Self::Badges => "badges",
+            Self::Panels => "panels",
+            Self::Timeline => "timeline",
+        }
+    }
+}
+
+impl Reveal {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Deferred => "deferred",
+            Self::Smart => "smart",
+        }
+    }
+}
+
+impl Theme {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+}
+
+/// State of an MCP server.
+pub struct ListedServer {
+    pub id: String,
+    /// State in words.
+    pub state: String,
+    /// The last error, if any.
+    pub problem: Option<String>,
+}
+
+/// The settings dialog; each control has the name of its setting.
+pub(crate) fn dialog(settings: &Settings, servers: &[ListedServer]) -> Markup {
+    let displays = [
+        ("widget", "Collapsed"),
+        ("badges", "Badges"),
+        ("panels", "Cards"),
+        ("timeline", "Timeline"),
+    ];
+    let reveals =
+        [("smart", "Automatically"), ("live", "Immediately"), ("deferred", "Only when final")];
+    let themes = [("system", "System"), ("light", "Light"), ("dark", "Dark")];
+    html! {
+        dialog #settings aria-labelledby="settings-title" {
+            form method="dialog" {
+                h2 #settings-title { "Settings" }
+                (choice("toolDisplay", "Tool calls", &displays, settings.tool_display.as_str()))
+                (choice("reveal", "Show text before a tool call", &reveals, settings.reveal.as_str()))
+                (choice("theme", "Theme", &themes, settings.theme.as_str()))
+                (switch("showToolCalls", "Show tool calls", settings.show_tool_calls))
+                (switch("showThinking", "Show thinking", settings.show_thinking))
+                (switch("showTiming", "Show time, tokens and cost", settings.show_timing))
+                (switch("hideToolCallsInArchived", "Hide tool calls in archived sessions", settings.hide_tool_calls_in_archived))
+                (switch("remoteImages", "Load external images on click", settings.remote_images))
+                (grants::section(None))
+                (self::servers(servers))
+                div.buttons {
+                    a.quiet href="/sign-out" data-action="sign-out" { "Sign out" }
+                    button.quiet type="button" data-action="sign-out-everywhere" { "Sign out everywhere" }
+                    button.primary type="submit" { "Done" }
+                }
+            }
+        }
+    }
+}
+
+fn servers(servers: &[ListedServer]) -> Markup {
+    html! {
+        @if !servers.is_empty() {
+            section.servers aria-label="MCP servers" {
+                h3 { "MCP servers" }
+                ul {
+                    @for ListedServer { id, state, problem } in servers {
+                        li {
+                            b { (id) } " " span.meta { (state) }
+                            @if let Some(problem) = problem { p.failed { (problem) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn choice(name: &str, title: &str, options: &[(&str, &str)], chosen: &str) -> Markup {
+    html! {
+        label { span { (title) }
+            select name=(name) {
+                @for (value, words) in options {
+                    option value=(value) selected[*value == chosen] { (words) }
+                }
+            }
+        }
+    }
+}
+
+fn switch(name: &str, title: &str, on: bool) -> Markup {
+    html! { label.switch { input type="checkbox" name=(name) checked[on]; span { (title) } } }
+}
