@@ -189,6 +189,48 @@ test("an archived session says so, leaves the list, and can be brought back", as
   await page.locator(".heading:not([data-archived])").waitFor();
 });
 
+test("a line parts the list from the link to the archive, and the archive's heading stands where titles do", async (t) => {
+  const callboard = await startCallboard(t);
+  const session = await callboard.converse("help");
+  await callboard.api(`sessions/${session}`, { method: "PATCH", body: { archived: true } });
+  const page = await browser.newPage(t);
+  await page.goto(callboard.url);
+  const line = await page.locator(".elsewhere").evaluate((it) => {
+    const { borderTopWidth, borderTopColor } = getComputedStyle(it);
+    return { borderTopWidth, isSeen: borderTopColor !== getComputedStyle(/** @type {Element} */ (it.parentElement)).backgroundColor };
+  });
+  assert.deepEqual(line, { borderTopWidth: "1px", isSeen: true });
+  await page.goto(`${callboard.base}?archived=true`);
+  const left = (/** @type {string} */ selector) =>
+    page.locator(selector).first().evaluate((it) => {
+      const text = document.createRange();
+      text.selectNodeContents(it);
+      return text.getBoundingClientRect().left;
+    });
+  assert.equal(await left("#sidebar h2"), await left("#sessions .day"));
+});
+
+test("a list that is current is not drawn again when the page connects again", async (t) => {
+  const callboard = await startCallboard(t);
+  const session = await callboard.converse("help");
+  const page = await browser.newPage(t);
+  /** @type {any[]} */
+  const frames = [];
+  page.on("websocket", (socket) => socket.on("framereceived", ({ payload }) => frames.push(JSON.parse(String(payload)))));
+  // The settings come after the list.
+  const connected = (/** @type {number} */ times) => until(async () => frames.filter(({ type }) => type === "settings").length === times);
+  await page.goto(callboard.url);
+  await connected(1);
+  const line = page.locator(`#sessions-${session}`);
+  await line.evaluate((it) => Object.assign(it, { isSame: true }));
+  await page.context().setOffline(true);
+  await page.getByText("Connection lost").waitFor();
+  await page.context().setOffline(false);
+  await connected(2);
+  assert.deepEqual(frames.filter(({ type, sessions }) => type === "patch" && sessions), []);
+  assert.ok(await line.evaluate((it) => /** @type {any} */ (it).isSame), "the element is the same");
+});
+
 test("sessions are listed by day, in the reader's time zone, also when the day changes", async (t) => {
   const callboard = await startCallboard(t);
   const ages = { today: 0, yesterday: 1, week: 6, older: 50 };
