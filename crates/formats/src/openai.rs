@@ -345,7 +345,7 @@ fn result_text(call: &Call) -> String {
         let error = json!({ "code": "tool_interrupted", "message": "This call has no result." });
         return json!({ "ok": false, "error": error }).to_string();
     };
-    let result = outcome.result.as_ref().map(whole);
+    let result = outcome.result.as_ref().map(Body::both_ends);
     let text = match (&outcome.error, result) {
         (Some(error), result) => {
             let mut failure = json!({ "ok": false, "error": error });
@@ -353,44 +353,18 @@ fn result_text(call: &Call) -> String {
             if let (Some(fields), Some(Value::Object(result))) = (failure.as_object_mut(), result) {
                 fields.extend(result);
             }
-            with_output(failure, call).to_string()
+            call.with_output(failure).to_string()
         }
         (None, Some(result)) => match serde_json::from_str(&result) {
             Ok(Value::String(text)) => text,
             Ok(value) if !call.stdout.is_empty() || !call.stderr.is_empty() => {
-                with_output(value, call).to_string()
+                call.with_output(value).to_string()
             }
             _ => result,
         },
-        (None, None) => whole(&call.stdout),
+        (None, None) => call.stdout.both_ends(),
     };
     if text.trim().is_empty() { "(no output)".to_owned() } else { text }
-}
-
-/// A result with what was printed on the way, cut where it is long.
-pub fn with_output(mut result: Value, call: &Call) -> Value {
-    if let Some(fields) = result.as_object_mut() {
-        for (name, body) in [("stdout", &call.stdout), ("stderr", &call.stderr)] {
-            if !body.is_empty() {
-                fields.insert(name.to_owned(), json!(cut(body)));
-            }
-        }
-    }
-    result
-}
-
-/// Both ends, as much as a transcript keeps.
-fn cut(body: &Body) -> String {
-    let mut edges = Body::default();
-    edges.push(&body.whole().unwrap_or_else(|| whole(body)));
-    match edges.omitted() {
-        0 => whole(&edges),
-        omitted => format!("{}\n[{omitted} bytes left out]\n{}", edges.head(), edges.tail()),
-    }
-}
-
-fn whole(body: &Body) -> String {
-    body.whole().unwrap_or_else(|| format!("{}\n…\n{}", body.head(), body.tail()))
 }
 
 fn text_piece(text: &str) -> Value {

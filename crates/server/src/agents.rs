@@ -23,10 +23,6 @@ use crate::history::LookBack;
 
 pub(crate) use program::{ProgramAgent, ProgramSettings, SHIPPED, is_tool_of_program};
 
-/// What to do where no agent can answer.
-pub(crate) const HOW_TO_GET_ONE: &str = "install Claude Code, Codex or Pi, add a model to callboard.toml \
-     under [[agents]], or take demo = false out of it to have the built-in agent";
-
 #[derive(Debug, Clone)]
 pub(crate) struct Agents {
     pub(crate) agents: Vec<Agent>,
@@ -68,14 +64,15 @@ pub(crate) enum AgentKind {
 }
 
 /// An agent that is ready to work.
-pub(crate) enum Hired {
-    ForOneRun(Box<dyn Backend>),
-    /// To be started; it stays for further runs until it has been idle for so long.
+pub(crate) enum LaunchedAgent {
+    /// A model agent, for one run.
+    Model(Box<dyn Backend>),
+    /// A program to start. It stays for further runs until it has been idle for `idle_limit`.
     Program {
         backend: Box<dyn Backend>,
         command: Vec<String>,
         environment: Vec<(OsString, OsString)>,
-        patience: Duration,
+        idle_limit: Duration,
     },
 }
 
@@ -189,18 +186,27 @@ impl Agents {
         self.able(id).map(drop)
     }
 
-    /// One that is ready to work, or why there is none.
-    pub(crate) async fn hire(&self, id: &str, launch: &Launch) -> Result<Hired, ErrorInfo> {
+    /// Returns an agent that is ready to work, or why it cannot.
+    pub(crate) async fn launch(
+        &self,
+        id: &str,
+        launch: &Launch,
+    ) -> Result<LaunchedAgent, ErrorInfo> {
         let agent = self.able(id)?;
         agent.examine().await;
         Ok(match &agent.kind {
-            AgentKind::Demo { pace } => Hired::ForOneRun(Box::new(Demo::new(*pace))),
+            AgentKind::Demo { pace } => LaunchedAgent::Model(Box::new(Demo::new(*pace))),
             AgentKind::OpenAi(agent) => {
-                Hired::ForOneRun(Box::new(OpenAi::new(Arc::clone(&agent.settings))))
+                LaunchedAgent::Model(Box::new(OpenAi::new(Arc::clone(&agent.settings))))
             }
             AgentKind::Program(agent) => {
                 let program::Ready { backend, command, environment } = agent.start(launch);
-                Hired::Program { backend, command, environment, patience: agent.patience }
+                LaunchedAgent::Program {
+                    backend,
+                    command,
+                    environment,
+                    idle_limit: agent.idle_limit,
+                }
             }
         })
     }
@@ -252,10 +258,6 @@ impl Agents {
             Some(problem) => Err(ErrorInfo::new(code, problem)),
             None => Ok(agent),
         }
-    }
-
-    pub(crate) fn model(&self, id: &str) -> Option<String> {
-        self.find(id)?.model().map(str::to_owned)
     }
 
     /// How much of the conversation it wants to know, and in which form. A program that has a

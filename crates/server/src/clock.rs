@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use transcript::{ClientId, ExchangeId, MessageId, Millis, ResponseId, SessionId};
+use transcript::{ClientId, ExchangeId, MessageId, Millis, SessionId};
 use uuid::Uuid;
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
@@ -13,10 +13,6 @@ pub(crate) fn now() -> Millis {
 
 pub(crate) fn new_session_id() -> SessionId {
     SessionId::new(new_id())
-}
-
-pub(crate) fn new_response_id() -> ResponseId {
-    ResponseId::new(new_id())
 }
 
 pub(crate) fn new_message_id() -> MessageId {
@@ -31,8 +27,9 @@ pub(crate) fn new_exchange_id() -> ExchangeId {
     ExchangeId::new(new_id())
 }
 
-pub(crate) fn new_grant_id() -> String {
-    new_id()
+/// Random bits from which a session makes its ids.
+pub(crate) fn new_seed() -> u128 {
+    new_random().as_u128()
 }
 
 /// For the environment of a program: nobody can guess it.

@@ -8,10 +8,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tools::mcp::{self, McpServers, McpSettings, StoreFile};
 
-use crate::agents::{Agent, HOW_TO_GET_ONE};
+use crate::agents::Agent;
 use crate::cli::ServeArgs;
 use crate::config::{Config, Surroundings};
 use crate::password;
+use session::HOW_TO_GET_ONE;
 
 /// How long an MCP server may take to start while somebody waits for our answer.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -13,12 +13,12 @@ mod untrusted;
 mod whole;
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use backends::ProgramKind;
 use backends::import::{Imported, Kept, SideFile, Tail, read};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use session::Addition;
 use store::{AppendError, ReadRange, Store};
 use transcript::{Attachment, Event, Record, ResponseId, Seq, SessionId};
 
@@ -56,7 +56,7 @@ impl Conversation {
 #[derive(Debug)]
 pub(crate) enum Plan {
     /// To be added to the session whose head is `head`; zero makes it.
-    Add(Addition),
+    Add(NewTurns),
     /// Everything is there.
     Nothing { session: SessionId },
     /// The session was begun here, or gone on with here.
@@ -64,11 +64,11 @@ pub(crate) enum Plan {
 }
 
 #[derive(Debug)]
-pub(crate) struct Addition {
+/// Imported turns that a session does not have yet.
+pub(crate) struct NewTurns {
     pub(crate) session: SessionId,
-    pub(crate) head: Seq,
     pub(crate) turns: usize,
-    pub(crate) records: Arc<[Record]>,
+    pub(crate) addition: Addition,
 }
 
 /// None if the text does not say which conversation it is, or nothing was said in it yet.
@@ -127,13 +127,14 @@ fn addition(
         add(entry.at, entry.response_id, entry.event);
     }
     strip_all(&mut records);
-    Plan::Add(Addition { head, turns, records: records.into(), session })
+    let addition = Addition { head, records: records.into() };
+    Plan::Add(NewTurns { session, turns, addition })
 }
 
-impl Addition {
+impl NewTurns {
     /// Keeps the pictures that messages hold, so that they can name them like any others.
     pub(crate) async fn with_pictures_kept(mut self, store: &Store) -> Result<Self, AppendError> {
-        let mut records = self.records.to_vec();
+        let mut records = self.addition.records.to_vec();
         for record in &mut records {
             let Event::UserMessage { attachments, .. } = &mut record.event else { continue };
             for attachment in std::mem::take(attachments) {
@@ -144,7 +145,7 @@ impl Addition {
                 attachments.push(Attachment { blob, size, ..attachment });
             }
         }
-        self.records = records.into();
+        self.addition.records = records.into();
         Ok(self)
     }
 }

@@ -28,7 +28,10 @@ use crate::http::{self, App, Edge, OwnTools, oldest_sign_in};
 use crate::live::Hub;
 use crate::metrics::Metrics;
 use crate::passes::Passes;
-use crate::session::{Exchanges, HttpClient, Leaving, Pulses, Sessions, Shared, end_survivors};
+use crate::session::{
+    Exchanges, HttpClient, PendingDeletions, Pulses, Sessions, Shared, end_survivors,
+    session_settings,
+};
 
 /// Connections, files and programs at a time.
 const OPEN_FILES: u64 = 65_536;
@@ -129,17 +132,21 @@ impl Server {
         let tools_listener =
             OwnTools::bind().await.context("listening on loopback for programs")?;
         let passes = Passes::new(tools_listener.local_addr()?);
+        let tools = Tools::new(config.tools, mcp.clone());
+        let session_settings =
+            session_settings(&config.agents, &tools, &config.approvals, &config.exchanges);
         let shared = Arc::new(Shared {
             store: store.clone(),
             hub: Hub::new(),
             agents: config.agents,
-            tools: Tools::new(config.tools, mcp.clone()),
+            tools,
             approvals: config.approvals,
+            session_settings: Arc::new(session_settings),
             metrics: Metrics::new(),
             http: HttpClient::default(),
             keeps_raw: config.raw_days > 0,
             pulses: Pulses::default(),
-            leaving: Leaving::default(),
+            pending_deletions: PendingDeletions::default(),
             exchanges: Exchanges::new(config.exchanges),
             passes: Arc::clone(&passes),
             draws: DrawPool::default(),

@@ -1,22 +1,15 @@
-//! Sessions at work: one task per active session, found or started by name.
+//! Active sessions: one driver task for each, found or started by name.
 //!
-//! A session's task is its only writer. It comes to life when somebody wants something of the
-//! session, and ends when nothing has happened for a while; what it knows is in the log.
+//! A session's driver is its only writer. It starts with the first command for the session, and ends when the
+//! session has been idle for a while; what it knows is in the log.
 
-mod command;
+mod driver;
 mod exchanges;
 pub(crate) mod from_log;
-mod leaving;
-mod lines;
-mod own_calls;
+mod pending_deletion;
 mod process;
 mod pulse;
-mod raw;
 mod request;
-mod run;
-mod task;
-mod unread;
-mod worker;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,38 +18,40 @@ use backends::ToolOutcome;
 use render::{Bodies, View};
 use store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot};
-use tools::policy::Policy;
+use tools::policy::{Policy, grant_id};
 use tools::{Tools, failed, tool_error};
 use transcript::{Event, Record, Seq, SessionId, SessionState, Summary, Transcript};
 
-use crate::agents::Agents;
+use ::session::{
+    AgentFacts, AnswerType, Command, Limits, NewMessage, Receipt, Refused, RelayedCall, ReplyTo,
+    Settings,
+};
+
+use crate::agents::{Agent, Agents};
 use crate::clock;
 use crate::draw_pool::DrawPool;
 use crate::live::{Hub, ListChange};
 use crate::metrics::Metrics;
 use crate::passes::Passes;
 
-pub(crate) use command::{
-    Answered, Approval, Command, MessageState, NewMessage, NewSession, QueuedChange, Receipt,
-    Refused, SessionPatch, Undone,
-};
+use driver::{Envelope, new_reply_id};
 pub(crate) use exchanges::{ExchangeLimits, Exchanges};
-pub(crate) use leaving::Leaving;
-pub(crate) use own_calls::OwnCall;
+pub(crate) use pending_deletion::PendingDeletions;
 pub(crate) use process::end_survivors;
 pub(crate) use pulse::{Pulse, Pulses};
 pub(crate) use request::HttpClient;
 
-/// Commands that may wait for one session before senders have to wait themselves.
+/// Commands that may wait for one session before senders have to wait.
 const INBOX: usize = 64;
 
-/// What session tasks share.
+/// Services that all sessions share.
 pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) hub: Hub,
     pub(crate) agents: Agents,
     pub(crate) tools: Tools,
     pub(crate) approvals: Policy,
+    pub(crate) session_settings: Arc<Settings>,
     pub(crate) metrics: Metrics,
     /// For the requests of agents.
     pub(crate) http: HttpClient,
@@ -65,7 +60,7 @@ pub(crate) struct Shared {
     /// Programs that run.
     pub(crate) pulses: Pulses,
     pub(crate) exchanges: Exchanges,
-    pub(crate) leaving: Leaving,
+    pub(crate) pending_deletions: PendingDeletions,
     /// By which programs may call our tools.
     pub(crate) passes: Arc<Passes>,
     pub(crate) draws: DrawPool,
@@ -86,12 +81,13 @@ impl Shared {
                 private: Default::default(),
                 search_path: Default::default(),
             },
+            session_settings: Arc::default(),
             metrics: Metrics::new(),
             http: HttpClient::default(),
             keeps_raw: true,
             pulses: Pulses::default(),
             exchanges: Exchanges::default(),
-            leaving: Leaving::default(),
+            pending_deletions: PendingDeletions::default(),
             passes: Passes::new(([127, 0, 0, 1], 1).into()),
             draws: DrawPool::default(),
         })
@@ -120,7 +116,17 @@ impl Shared {
     }
 }
 
-/// All sessions that are at work.
+/// A session to create.
+#[derive(Debug, Clone)]
+pub(crate) struct NewSession {
+    pub(crate) id: SessionId,
+    pub(crate) agent: String,
+    pub(crate) title: Option<String>,
+    /// Workspace that a person chose.
+    pub(crate) workspace: Option<String>,
+}
+
+/// All active sessions.
 #[derive(Clone)]
 pub(crate) struct Sessions {
     shared: Arc<Shared>,
@@ -129,8 +135,8 @@ pub(crate) struct Sessions {
 
 #[derive(Default)]
 struct Active {
-    inboxes: HashMap<SessionId, mpsc::Sender<Command>>,
-    /// The server is stopping: nothing comes to life any more.
+    inboxes: HashMap<SessionId, mpsc::Sender<Envelope>>,
+    /// The server is stopping: no driver starts any more.
     stopping: bool,
 }
 
@@ -167,23 +173,26 @@ impl Sessions {
         Ok(busy)
     }
 
-    /// Hands a command to a session's task and waits for its answer.
-    pub(crate) async fn ask<T>(
+    /// Gives a session a command and waits for its reply.
+    pub(crate) async fn ask<T: AnswerType>(
         &self,
         session: &SessionId,
-        command: impl FnOnce(oneshot::Sender<Result<T, Refused>>) -> Command,
+        command: impl FnOnce(ReplyTo<T>) -> Command,
     ) -> Result<T, Refused> {
-        if self.shared.leaving.contains(session) {
-            return Err(Refused::Leaving);
+        if self.shared.pending_deletions.contains(session) {
+            return Err(Refused::PendingDeletion);
         }
         let (reply, answer) = oneshot::channel();
         let inbox = self.inbox(session).ok_or(Refused::Stopping)?;
-        inbox.send(command(reply)).await.map_err(|_| Refused::Stopping)?;
-        answer.await.map_err(|_| Refused::Stopping)?
+        let command = command(ReplyTo::new(new_reply_id()));
+        inbox.send(Envelope { command, reply }).await.map_err(|_| Refused::Stopping)?;
+        let answer = answer.await.map_err(|_| Refused::Stopping)??;
+        // Every command replies with the type that its handle names.
+        T::from_answer(answer).ok_or(Refused::Stopping)
     }
 
-    /// A session's first record is the only one that its task does not write: until then there is
-    /// no session, and of two that want to be first the log lets one.
+    /// Creates a session. Its first record is the only one that its driver does not write; if two callers create
+    /// it at the same time, the log accepts one.
     pub(crate) async fn create(&self, session: NewSession) -> Result<(), Refused> {
         let NewSession { id, agent, title, workspace } = session;
         if !self.shared.agents.knows(&agent) {
@@ -218,15 +227,33 @@ impl Sessions {
         self.ask(session, |reply| Command::Send { message, reply }).await
     }
 
-    /// Runs a tool of ours for the session's program. Dropping this gives the call up.
-    pub(crate) async fn call_tool(&self, session: &SessionId, call: OwnCall) -> ToolOutcome {
+    /// Runs one of our tools for the session's program. Dropping the future gives the call up.
+    pub(crate) async fn call_tool(&self, session: &SessionId, call: RelayedCall) -> ToolOutcome {
         let outcome = self.ask(session, |reply| Command::CallTool { call, reply }).await;
         outcome.unwrap_or_else(|refused| {
             failed(tool_error(format!("The tool could not be called: {refused}.")))
         })
     }
 
-    /// Ends all runs in good order and waits until every task has written what it had to write.
+    /// Revokes a grant of the session by its name in the API.
+    pub(crate) async fn revoke_grant(
+        &self,
+        session: &SessionId,
+        id: String,
+        by: String,
+    ) -> Result<(), Refused> {
+        let found = std::future::ready(self.shared.store.summary(session)).await;
+        let found = found.map_err(|error| Refused::Storage(error.to_string()))?;
+        let (summary, _) = found.ok_or(Refused::NoSession)?;
+        match summary.granted.into_keys().find(|it| grant_id(it) == id) {
+            Some(covers) => {
+                self.ask(session, |reply| Command::RevokeGrant { id, covers, by, reply }).await
+            }
+            None => Err(Refused::NoGrant(id)),
+        }
+    }
+
+    /// Ends all runs in good order and waits until every session has logged that.
     pub(crate) async fn stop(&self) {
         let inboxes: Vec<_> = {
             let mut active = self.active();
@@ -236,7 +263,8 @@ impl Sessions {
         let mut stopped = Vec::new();
         for inbox in inboxes {
             let (reply, answer) = oneshot::channel();
-            if inbox.send(Command::Stop { reply }).await.is_ok() {
+            let command = Command::Stop { reply: ReplyTo::new(new_reply_id()) };
+            if inbox.send(Envelope { command, reply }).await.is_ok() {
                 stopped.push(answer);
             }
         }
@@ -245,10 +273,10 @@ impl Sessions {
         }
     }
 
-    /// The way to a session's task, which starts if it is not at work.
-    fn inbox(&self, session: &SessionId) -> Option<mpsc::Sender<Command>> {
+    /// Returns the inbox of a session's driver, which is started if it does not run.
+    fn inbox(&self, session: &SessionId) -> Option<mpsc::Sender<Envelope>> {
         let mut active = self.active();
-        // One whose task broke off is not at work either.
+        // A driver that panicked does not run either.
         if let Some(inbox) = active.inboxes.get(session).filter(|it| !it.is_closed()) {
             return Some(inbox.clone());
         }
@@ -259,14 +287,14 @@ impl Sessions {
         if active.inboxes.insert(session.clone(), inbox.clone()).is_none() {
             self.shared.metrics.sessions_active.inc();
         }
-        tokio::spawn(task::run(session.clone(), self.clone(), commands));
+        tokio::spawn(driver::run(session.clone(), self.clone(), commands));
         Some(inbox)
     }
 
-    /// Lets an idle task go, unless somebody is about to send it something.
-    fn release(&self, session: &SessionId, commands: &mpsc::Receiver<Command>) -> bool {
+    /// Removes the inbox of an idle driver, unless somebody is about to send to it.
+    fn release(&self, session: &SessionId, commands: &mpsc::Receiver<Envelope>) -> bool {
         let mut active = self.active();
-        // Whoever wants to send took a clone under this lock, so only our own is left.
+        // Senders clone the inbox under this lock, so only our own is left.
         let unwanted = commands.is_empty() && commands.sender_strong_count() <= 1;
         if unwanted {
             active.inboxes.remove(session);
@@ -282,4 +310,27 @@ impl Sessions {
     fn active(&self) -> MutexGuard<'_, Active> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns what the machine of a session knows of the configuration.
+pub(crate) fn session_settings(
+    agents: &Agents,
+    tools: &Tools,
+    approvals: &Policy,
+    exchanges: &ExchangeLimits,
+) -> Settings {
+    let limits = Limits {
+        approval_timeout_ms: approvals.timeout_ms,
+        calls_per_minute: tools.settings().per_minute,
+        exchange_depth: exchanges.depth,
+        exchanges_per_run: exchanges.per_run,
+        queued_exchanges: exchanges.queued,
+    };
+    let facts = |agent: &Agent| AgentFacts {
+        model: agent.model().map(str::to_owned),
+        is_program: agents.is_program(&agent.id),
+        workspace: agent.workspace.clone(),
+    };
+    let agents = agents.agents.iter().map(|it| (it.id.clone(), facts(it))).collect();
+    Settings { agents, limits }
 }

@@ -19,7 +19,7 @@ pub(crate) struct ProgramAgent {
     /// What it inherits of our environment. Its own comes on top.
     pub(crate) inherited: Vec<(OsString, OsString)>,
     /// How long it may be idle before it is ended.
-    pub(crate) patience: Duration,
+    pub(crate) idle_limit: Duration,
     /// Nobody has configured it: it is there if it is installed.
     pub(crate) is_optional: bool,
     /// Whether it can be driven the better way, where there are two.
@@ -151,11 +151,11 @@ impl ProgramAgent {
         kind: ProgramKind,
         settings: ProgramSettings,
         inherited: Vec<(OsString, OsString)>,
-        patience: Duration,
+        idle_limit: Duration,
     ) -> Self {
         let (command, which) = (settings.command.clone(), Which::new(kind, settings));
         let learned = Learned::default();
-        Self { which, command, inherited, patience, is_optional: false, learned }
+        Self { which, command, inherited, idle_limit, is_optional: false, learned }
     }
 
     /// Finds out what the installed program can do, unless that is known.

@@ -108,7 +108,7 @@ fn a_program_takes_what_is_for_programs() {
     let AgentKind::Program(made) = &config.agents.agents[0].kind else { panic!("no program") };
     let folder = std::env::temp_dir();
     assert_eq!(made.command, [folder.join("bin/codex").display().to_string(), "-x".to_owned()]);
-    assert_eq!(made.patience.as_secs(), 180);
+    assert_eq!(made.idle_limit.as_secs(), 180);
     assert_eq!(made.which.model(), Some("m"));
     assert!(!made.is_optional);
     let has = |name: &str, value: &str| made.inherited.contains(&(name.into(), value.into()));

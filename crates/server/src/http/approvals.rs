@@ -15,7 +15,7 @@ use transcript::{CallId, GrantScope, Millis, Scope};
 use super::App;
 use super::error::{HttpError, RequestCode};
 use super::extract::{Input, Named, NamedCall, NamedGrant, Segment};
-use crate::session::{Answered, Approval, Command, Undone};
+use session::{Answered, Approval, Command, Undone};
 
 /// Name of the page's user in the log.
 pub(super) const USER: &str = "user";
@@ -184,7 +184,6 @@ pub(super) async fn revoke_session_grant(
     State(app): State<App>,
     NamedGrant { session, grant: id }: NamedGrant,
 ) -> Result<NoContent, HttpError> {
-    let revoke = |reply| Command::RevokeGrant { id, by: USER.to_owned(), reply };
-    app.sessions.ask(&session, revoke).await?;
+    app.sessions.revoke_grant(&session, id, USER.to_owned()).await?;
     Ok(NoContent)
 }

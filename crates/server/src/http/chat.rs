@@ -24,7 +24,7 @@ use super::guest::{
 };
 use super::openapi::{Operation, Takes};
 use crate::import;
-use crate::session::Command;
+use session::Command;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ChatParams {

@@ -17,7 +17,7 @@ use super::door;
 use super::guest::{self, PlainError};
 use super::pages::Html;
 use super::v1::{self, V1Error};
-use crate::session::Refused;
+use session::Refused;
 
 macro_rules! request_codes {
     ($($name:ident $code:literal $status:ident $meaning:literal)*) => {
@@ -163,7 +163,7 @@ impl IntoResponse for HttpError {
 impl From<Refused> for HttpError {
     fn from(refused: Refused) -> Self {
         let code = match &refused {
-            Refused::NoSession | Refused::Leaving => RequestCode::SessionNotFound,
+            Refused::NoSession | Refused::PendingDeletion => RequestCode::SessionNotFound,
             Refused::Exists => RequestCode::SessionExists,
             Refused::Busy => RequestCode::AgentBusy,
             Refused::Nothing(_) => RequestCode::NothingToDo,

@@ -9,7 +9,7 @@ use transcript::{Attachment, CallId, ClientId, MessageId, Record, SendMode, Seq,
 use super::approvals::DecisionInput;
 use super::error::{HttpError, RequestCode};
 use super::sessions::SessionObject;
-use crate::session::MessageState;
+use session::MessageState;
 
 /// What a client may say.
 #[derive(Deserialize, JsonSchema)]

@@ -25,7 +25,7 @@ use transcript::{
 use super::App;
 use super::error::{HttpError, RequestCode};
 use super::openapi::{Gives, Operation};
-use crate::session::{Answered, Approval, Command, MessageState, NewMessage, Refused};
+use session::{Answered, Approval, Command, MessageState, NewMessage, Refused};
 
 pub(super) use arrival::{Arrival, Beginning, Brought, Import, begin, is_known, path, welcome};
 pub(super) use telling::{RunPlace, Spoken, Telling, Vocabulary, Voice, before, events, growing};

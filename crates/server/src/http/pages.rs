@@ -338,7 +338,7 @@ fn listed_session(shared: &Shared, id: SessionId, summary: Summary) -> ListedSes
         title: summary.title().to_owned(),
         state: summary.state(),
         archived: summary.archived,
-        pending_deletion: shared.leaving.contains(&id),
+        pending_deletion: shared.pending_deletions.contains(&id),
         updated_at: summary.updated_at,
         agent: summary.agent,
         id,

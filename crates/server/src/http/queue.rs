@@ -12,7 +12,7 @@ use super::answer::Accepted;
 use super::error::HttpError;
 use super::extract::{Input, Named, NamedMessage};
 use super::sessions::Sent;
-use crate::session::{Command, QueuedChange};
+use session::{Command, QueuedChange};
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct QueueObject {

@@ -19,7 +19,8 @@ use super::answer::{Accepted, Created};
 use super::error::{HttpError, RequestCode};
 use super::extract::{Input, Named, Params};
 use crate::clock;
-use crate::session::{Command, MessageState, NewMessage, NewSession, Pulse, Receipt, SessionPatch};
+use crate::session::{NewSession, Pulse};
+use session::{Command, MessageState, NewMessage, Receipt, SessionPatch};
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Session")]

@@ -18,8 +18,8 @@ use super::error::{HttpError, PageError, RequestCode};
 use super::extract::Password;
 use super::openapi::{Gives, Operation};
 use super::pages::Html;
-use crate::session::Refused;
 use crate::{clock, password};
+use session::Refused;
 
 /// Attempts that one address has at once, and how long until it has one more.
 const BURST: u32 = 5;

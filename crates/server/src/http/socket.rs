@@ -33,7 +33,7 @@ use super::sessions::{LIST_LIMIT, SendInput, SessionObject};
 use super::watch::{Outbox, Watch};
 use super::{App, BODY_MAX};
 use crate::live::ListChange;
-use crate::session::{Command, QueuedChange, Receipt};
+use session::{AnswerType, Command, QueuedChange, Receipt, ReplyTo};
 
 /// Kept by every connection, so small: commands are short, and a long frame makes room for itself.
 const READ_BUFFER: usize = 1024;
@@ -232,8 +232,7 @@ impl Connection {
                 (session_id, result)
             }
             ClientFrame::RevokeGrant { session_id, grant_id: id } => {
-                let revoke = |reply| Command::RevokeGrant { id, by: USER.to_owned(), reply };
-                let result = self.ask(&session_id, revoke).await;
+                let result = self.revoke_grant(&session_id, id).await;
                 (session_id, result)
             }
             ClientFrame::Continue { session_id } => {
@@ -368,13 +367,17 @@ impl Connection {
         Ok(None)
     }
 
+    async fn revoke_grant(&self, session: &str, id: String) -> Result<Option<Notice>, HttpError> {
+        let session = parse(session)?;
+        self.app.sessions.revoke_grant(&session, id, USER.to_owned()).await?;
+        Ok(None)
+    }
+
     /// What becomes of it, the records say.
-    async fn ask<T>(
+    async fn ask<T: AnswerType>(
         &self,
         session: &str,
-        command: impl FnOnce(
-            tokio::sync::oneshot::Sender<Result<T, crate::session::Refused>>,
-        ) -> Command,
+        command: impl FnOnce(ReplyTo<T>) -> Command,
     ) -> Result<Option<Notice>, HttpError> {
         self.app.sessions.ask(&parse(session)?, command).await?;
         Ok(None)

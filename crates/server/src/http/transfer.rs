@@ -18,11 +18,11 @@ use super::extract::{FileBody, Named, Params};
 use super::sessions::{SessionObject, session_object};
 use crate::export::{self, Format};
 use crate::import::{
-    self, Conversation, ImportFormat, Kind, NotImported, OBJECTS_MAX, Plan, Whole, Wishes,
-    from_document, from_log,
+    self, Conversation, ImportFormat, Kind, NewTurns, NotImported, OBJECTS_MAX, Plan, Whole,
+    Wishes, from_document, from_log,
 };
 use crate::live::ListChange;
-use crate::session::{Command, Refused};
+use session::{Command, Refused};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ExportParams {
@@ -165,12 +165,12 @@ async fn import_conversation(
         let plan = plan.ok_or_else(|| {
             HttpError::invalid("the file is no such conversation, or nothing has ended in it yet")
         })?;
-        let addition = match plan {
+        let new = match plan {
             Plan::Nothing { session } => break (session, 0, false),
             Plan::GoesOnHere { session } => break (session, 0, true),
-            Plan::Add(addition) => addition.with_pictures_kept(app.store()).await?,
+            Plan::Add(new) => new.with_pictures_kept(app.store()).await?,
         };
-        let (session, turns) = (addition.session.clone(), addition.turns);
+        let NewTurns { session, turns, addition } = new;
         if addition.head == Seq(0) {
             make_session(app, &session, addition.records).await?;
             break (session, turns, false);

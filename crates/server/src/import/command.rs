@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
+use session::Addition;
 use store::{AppendError, Store};
 use transcript::{Event, Seq};
 
 use super::files::{Found, default_places, find, load, read_text};
 use super::{
-    Addition, Conversation, ImportFormat, Kind, Plan, Whole, Wishes, from_document, from_log, plan,
+    Conversation, ImportFormat, Kind, NewTurns, Plan, Whole, Wishes, from_document, from_log, plan,
 };
 use crate::cli::ImportArgs;
 use crate::config::{Config, Surroundings};
@@ -150,9 +151,9 @@ async fn into_folder(
         None => bail!("it does not say which conversation it is"),
         Some(Plan::Nothing { session }) => format!("{session}: nothing new"),
         Some(Plan::GoesOnHere { session }) => format!("{session}: goes on here, nothing added"),
-        Some(Plan::Add(addition)) => {
-            let addition = addition.with_pictures_kept(store).await?;
-            let Addition { session, head, turns, records } = addition;
+        Some(Plan::Add(new)) => {
+            let new = new.with_pictures_kept(store).await?;
+            let NewTurns { session, turns, addition: Addition { head, records } } = new;
             match head {
                 Seq(0) => store.import(&session, records).await?,
                 head => store.append(&session, head, records).await?,

@@ -16,8 +16,8 @@ use transcript::{Attachment, Event, Level, Millis, Record, Seq, SessionId, quies
 
 use super::untrusted::strip_all;
 use crate::agents::Agents;
-use crate::session::Refused;
 use crate::{clock, data_url};
+use session::Refused;
 
 /// A session that is to be made.
 #[derive(Debug)]

@@ -18,19 +18,19 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 use tools::{PeerMessage, PeerReply, SessionChoice, SessionRule, Stopped, interrupted};
 use transcript::{
-    CallId, ClientId, ErrorCode, ErrorInfo, ExchangeId, ExchangeMode, ExchangeState, OpenExchange,
-    Record, ResponseId, RunMessage, SendMode, Sender, SessionId,
+    ClientId, ErrorCode, ErrorInfo, ExchangeId, ExchangeMode, ExchangeState, OpenExchange, Record,
+    RunMessage, SendMode, Sender, SessionId,
 };
 
 use self::followed::{Edge, Followed};
 use self::following::{Following, Standing};
 use self::target::Target;
+use super::NewSession;
 use super::Sessions;
-use super::command::{Command, NewMessage, NewSession, Refused};
 use crate::clock;
+use ::session::{Command, ExchangeNews, ExchangeOpening, NewMessage, Outcome, Refused};
 
 pub(crate) use followed::Exchanges;
-pub(crate) use following::{Outcome, answering};
 
 /// How long to wait before telling a session again that cannot be written.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -60,27 +60,6 @@ impl Default for ExchangeLimits {
             session: SessionRule::default(),
         }
     }
-}
-
-/// A question, as the asker's log is to have it.
-pub(crate) struct Opening {
-    pub(crate) exchange_id: ExchangeId,
-    pub(crate) run: ResponseId,
-    pub(crate) call_id: CallId,
-    pub(crate) agent: String,
-    /// None where there is nobody who could be asked.
-    pub(crate) asked: Option<SessionId>,
-    pub(crate) text: String,
-    pub(crate) mode: ExchangeMode,
-    /// Why it goes nowhere.
-    pub(crate) refused: Option<ErrorInfo>,
-}
-
-/// What is to be told to the asker's session.
-#[derive(Clone)]
-pub(crate) enum ExchangeNews {
-    Progress(ExchangeState),
-    Ended(Outcome),
 }
 
 /// A question on its way.
@@ -157,7 +136,7 @@ impl Sessions {
             let followed = self.shared.exchanges.follow(&self.shared, &exchange_id, edge);
             Ok((target, followed.map_err(|_| circle(&agent))?))
         });
-        let opening = Opening {
+        let opening = ExchangeOpening {
             exchange_id,
             run,
             call_id,
@@ -286,7 +265,7 @@ impl Sessions {
         news: ExchangeNews,
     ) -> Result<(), Refused> {
         let exchange_id = exchange_id.clone();
-        self.ask(asker, |reply| Command::HearExchange { exchange_id, news, reply }).await
+        self.ask(asker, |reply| Command::UpdateExchange { exchange_id, news, reply }).await
     }
 
     /// Gives the message to the one who is asked. It is there once, however often this is done.

@@ -4,18 +4,13 @@
 //! A log may have been imported, now or by an earlier version, so nothing of it is used as it stands: a
 //! workspace counts when a person of this server chose it, an id when it has the right shape.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use backends::ResumeId;
 use transcript::Summary;
 
 /// A conversation that could not be resumed so often in a row is given up.
 const MAX_FAILED_RESUMES: u32 = 2;
-
-/// The folder in which the session's agent works; `own` is the agent's.
-pub(crate) fn workspace(summary: &Summary, own: PathBuf) -> PathBuf {
-    summary.workspace().map_or(own, PathBuf::from)
-}
 
 /// The program's own conversation, or why it cannot be resumed. None if there is none.
 pub(crate) fn resume_id(

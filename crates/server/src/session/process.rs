@@ -1,9 +1,8 @@
-//! The program of an agent: started, fed and listened to, and ended with all that it began.
+//! The process of a program agent: started, fed and read, and ended with everything it started.
 //!
-//! What it writes comes line by line through a short channel, so that one that writes faster than we
-//! can commit is held up by its own pipe. What we write waits in a queue of its own: a program that
-//! does not read must not keep us from listening. Its last word is [`Heard::Exited`], said when no
-//! process of it is left.
+//! Its output comes line by line through a short channel, so that a program that writes faster than the log can
+//! be committed is held up by its own pipe. Its input has a queue of its own: a program that does not read must
+//! not block the reading of its output. The last output is [`Heard::Exited`], when no process of it is left.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -13,6 +12,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::session::{Line, Lines};
 use store::Store;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout};
@@ -23,35 +23,34 @@ use tools::StderrTail;
 use tools::processes::{Begun, Mark, Processes, kept, start_time};
 use transcript::{ErrorCode, ErrorInfo};
 
-use super::lines::{Line, Lines};
 use super::pulse::Pulse;
 use crate::clock;
 
-/// A line may be as long as the output of a tool.
+/// Longest line: as long as the output of a tool may be.
 const LONGEST_LINE: usize = 64 * 1024 * 1024;
-/// Read at once.
+/// Bytes of one read.
 const PIECE: usize = 64 * 1024;
-/// Pieces that may wait for the session's task.
+/// Reads that may wait for the session.
 const PIECES: usize = 4;
 const STDERR_TAIL: usize = 16 * 1024;
-/// How much is kept of what it writes after it was told to end.
+/// Bytes that are kept of what a program writes after it was told to end.
 const LAST_LINES: usize = 1024 * 1024;
-/// How long output may take to come in when all processes are gone.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long a pipe may stay open when all processes are gone.
+const PIPE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What to start, and where.
+/// A program to start.
 pub(super) struct Start {
     pub(super) command: Vec<String>,
     pub(super) workspace: PathBuf,
-    /// All that it finds in its environment.
+    /// Its whole environment.
     pub(super) environment: Vec<(OsString, OsString)>,
 }
 
-/// What a program has done.
+/// Output of a program.
 #[derive(Debug)]
 pub(super) enum Heard {
     Line(Line),
-    /// With its code, or by a signal.
+    /// Exit code; none if a signal ended it.
     Exited(Option<i32>),
 }
 
@@ -64,18 +63,19 @@ impl Heard {
     }
 }
 
-/// Done when nothing is left of what was told to end; gives what it has still written.
+/// Resolves to the lines that were still written when nothing is left of what was told to end.
 pub(super) type Leaving = JoinHandle<Vec<Line>>;
 
-/// A program that runs. Dropping it ends it.
+/// A running program. Dropping it ends it.
 pub(super) struct Process {
     pub(super) pulse: Arc<Pulse>,
     processes: Processes,
-    /// What it has written to its stderr, and how much of that before this run, and before it was at work.
-    last_words: StderrTail,
+    stderr: StderrTail,
+    /// Bytes of stderr before this run.
     written_before: u64,
+    /// Bytes of stderr before the program opened its conversation.
     written_starting: u64,
-    /// What its earlier runs have left running.
+    /// Commands that its earlier runs left running.
     earlier_commands: Vec<Begun>,
     heard: VecDeque<Heard>,
     output: mpsc::Receiver<Vec<Heard>>,
@@ -87,11 +87,12 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// The store knows of it before it is there, so that a starting server finds it whatever happens.
+    /// Starts a program. The store knows of it before it exists, so that a starting server finds it whatever
+    /// happens.
     pub(super) async fn start(store: &Store, start: Start) -> Result<Self, ErrorInfo> {
         let mark = Mark::of_agent(clock::new_mark());
         let unknown = store::Process { mark: mark.value.clone(), leader: None };
-        store.put_process(unknown.clone()).await.map_err(not_noted)?;
+        store.put_process(unknown.clone()).await.map_err(not_stored)?;
         let child = match spawn(&start, &mark) {
             Ok(child) => child,
             Err(error) => {
@@ -104,13 +105,13 @@ impl Process {
         let (input, lines_in) = mpsc::unbounded_channel();
         let (lines_out, output) = mpsc::channel(PIECES);
         let processes = Processes::kept(child.id(), &mark);
-        let last_words = StderrTail::new(STDERR_TAIL);
+        let stderr = StderrTail::new(STDERR_TAIL);
         let keeper = Keeper {
             child,
             processes: processes.clone(),
             mark,
             store: store.clone(),
-            last_words: last_words.clone(),
+            stderr: stderr.clone(),
             lines_in,
             lines_out,
         };
@@ -119,7 +120,7 @@ impl Process {
         let process = Self {
             pulse,
             processes,
-            last_words,
+            stderr,
             written_before: 0,
             written_starting: 0,
             earlier_commands: Vec::new(),
@@ -131,22 +132,22 @@ impl Process {
         };
         // From here on a failure drops the process, and so ends it.
         let leader = start_time(pid).map(|started| (pid, started));
-        store.put_process(store::Process { leader, ..unknown }).await.map_err(not_noted)?;
+        store.put_process(store::Process { leader, ..unknown }).await.map_err(not_stored)?;
         Ok(process)
     }
 
-    /// Nobody waits until it has been read.
+    /// Queues a line for the program's stdin.
     pub(super) fn write(&self, line: String) {
-        // One that does not listen any more says so elsewhere, by its end.
+        // A program that does not read any more is about to exit.
         let _ = self.input.as_ref().map(|it| it.send(line));
     }
 
-    /// What was written before still gets there.
+    /// Closes stdin after what was queued.
     pub(super) fn close_input(&mut self) {
         self.input = None;
     }
 
-    /// After [`Heard::Exited`] there is nothing.
+    /// Returns the next output. There is none after [`Heard::Exited`].
     pub(super) async fn next(&mut self) -> Heard {
         loop {
             if let Some(heard) = self.heard.pop_front() {
@@ -172,24 +173,24 @@ impl Process {
         self.heard.extend(heard);
     }
 
-    /// What runs in the background now is no business of the next run's.
+    /// Notes that commands which run now, and stderr so far, belong to earlier runs.
     pub(super) fn begin_run(&mut self) {
         self.earlier_commands = self.processes.commands();
-        self.written_before = self.last_words.written();
+        self.written_before = self.stderr.written();
     }
 
     /// Marks the end of the start: stderr lines up to here are not shown as reasons of a later failure.
     pub(super) fn mark_started(&mut self) {
-        self.written_starting = self.last_words.written();
+        self.written_starting = self.stderr.written();
     }
 
-    /// What it has written to its stderr in this run, once. Of one that lives, how it started is no news.
-    pub(super) fn take_last_words(&mut self, lives: bool) -> String {
-        let before = std::mem::replace(&mut self.written_before, self.last_words.written());
-        self.last_words.since(if lives { before.max(self.written_starting) } else { before })
+    /// Takes what was written to stderr in this run; for a living program without what it wrote while starting.
+    pub(super) fn take_stderr(&mut self, lives: bool) -> String {
+        let before = std::mem::replace(&mut self.written_before, self.stderr.written());
+        self.stderr.since(if lives { before.max(self.written_starting) } else { before })
     }
 
-    /// The handle is done when nothing is left of the commands that it has begun in this run.
+    /// Ends the commands that the program has started in this run.
     pub(super) fn end_commands(&self) -> Leaving {
         let (processes, earlier) = (self.processes.clone(), self.earlier_commands.clone());
         tokio::spawn(async move {
@@ -198,12 +199,12 @@ impl Process {
         })
     }
 
-    /// It is to end; what it says until then is still heard.
+    /// Asks the program to end. What it writes until then is still read.
     pub(super) fn stop(&mut self) {
         self.stop = None;
     }
 
-    /// Ends it. The handle is done when nothing of it is left.
+    /// Ends the program with everything it started.
     pub(super) fn end(mut self) -> Leaving {
         self.stop();
         self.close_input();
@@ -223,44 +224,44 @@ impl Process {
     }
 }
 
-/// Looks after the program until nothing of it is left.
+/// Owner of the child process until nothing of it is left.
 struct Keeper {
     child: Child,
     processes: Processes,
     mark: Mark,
     store: Store,
-    last_words: StderrTail,
+    stderr: StderrTail,
     lines_in: mpsc::UnboundedReceiver<String>,
     lines_out: mpsc::Sender<Vec<Heard>>,
 }
 
 impl Keeper {
     async fn keep(self, stopped: oneshot::Receiver<()>) {
-        let Self { mut child, processes, mark, store, last_words, lines_in, lines_out } = self;
+        let Self { mut child, processes, mark, store, stderr, lines_in, lines_out } = self;
         let writing = tokio::spawn(write_lines(child.stdin.take(), lines_in));
-        let stderr = child.stderr.take().map(|it| tokio::spawn(last_words.listen(it)));
+        let stderr = child.stderr.take().map(|it| tokio::spawn(stderr.listen(it)));
         let mut reading = tokio::spawn(read_lines(child.stdout.take(), lines_out.clone()));
         let mut is_read = false;
         tokio::select! {
             _ = child.wait() => (),
-            // Nothing more can be learned from a program that has closed its stdout.
+            // A program that has closed its stdout is of no more use.
             _ = &mut reading => is_read = true,
             _ = stopped => (),
         }
-        // Closes its stdin, if it still reads.
+        // Closes its stdin.
         writing.abort();
         let ((), status) = tokio::join!(processes.end(), child.wait());
         // A process that nobody could find may still hold a pipe open.
-        if !is_read && timeout(LAST_WORDS, &mut reading).await.is_err() {
+        if !is_read && timeout(PIPE_TIMEOUT, &mut reading).await.is_err() {
             reading.abort();
         }
         if let Some(mut stderr) = stderr
-            && timeout(LAST_WORDS, &mut stderr).await.is_err()
+            && timeout(PIPE_TIMEOUT, &mut stderr).await.is_err()
         {
             stderr.abort();
         }
         if let Err(error) = store.remove_process(&mark.value).await {
-            tracing::warn!(%error, "the end of a program could not be noted");
+            tracing::warn!(%error, "the end of a program could not be stored");
         }
         let code = status.ok().and_then(|it| it.code());
         let _ = lines_out.send(vec![Heard::Exited(code)]).await;
@@ -285,7 +286,7 @@ async fn write_lines(stdin: Option<ChildStdin>, mut lines: mpsc::UnboundedReceiv
     let Some(mut stdin) = stdin else { return };
     while let Some(mut line) = lines.recv().await {
         line.push('\n');
-        // One that does not read any more is about to exit, and says so elsewhere.
+        // A program that does not read any more is about to exit.
         if stdin.write_all(line.as_bytes()).await.is_err() {
             return;
         }
@@ -307,12 +308,12 @@ async fn read_lines(stdout: Option<ChildStdout>, heard: mpsc::Sender<Vec<Heard>>
     }
 }
 
-/// None at the end, however it came about.
+/// Reads a piece. None at the end, whatever its reason.
 async fn read_some(pipe: &mut (impl AsyncRead + Unpin), piece: &mut [u8]) -> Option<usize> {
     pipe.read(piece).await.ok().filter(|n| *n > 0)
 }
 
-fn not_noted(error: store::AppendError) -> ErrorInfo {
+fn not_stored(error: store::AppendError) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::Storage, format!("The program was not started: {error}"))
 }
 
@@ -323,7 +324,7 @@ fn cannot_start(start: &Start, error: &std::io::Error) -> ErrorInfo {
         _ if !start.workspace.is_dir() => (
             ErrorCode::AgentExited,
             format!(
-                "The folder {workspace} is not there, so {program} cannot work in it. Make it, or start a session in another."
+                "The folder {workspace} does not exist, so {program} cannot work in it. Create it, or start a session in another folder."
             ),
         ),
         ErrorKind::NotFound => (
@@ -333,7 +334,7 @@ fn cannot_start(start: &Start, error: &std::io::Error) -> ErrorInfo {
         ErrorKind::PermissionDenied => (
             ErrorCode::AgentNotInstalled,
             format!(
-                "{program} may not be executed: {error}. Mend its permissions, or set the command of this agent."
+                "{program} may not be executed: {error}. Fix its permissions, or set the command of this agent."
             ),
         ),
         _ => (ErrorCode::AgentExited, format!("{program} cannot be started: {error}.")),
@@ -341,13 +342,13 @@ fn cannot_start(start: &Start, error: &std::io::Error) -> ErrorInfo {
     ErrorInfo::new(code, message)
 }
 
-/// Ends what programs of an earlier server have left running.
+/// Ends the processes that programs of an earlier server left running.
 pub(crate) async fn end_survivors(store: &Store) -> Result<(), store::Error> {
     let ends = store.processes()?.into_iter().map(|process| async move {
         let mark = Mark::of_agent(process.mark);
         Processes::of_earlier(process.leader, &mark).end().await;
         if let Err(error) = store.remove_process(&mark.value).await {
-            tracing::warn!(%error, "the end of a program could not be noted");
+            tracing::warn!(%error, "the end of a program could not be stored");
         }
     });
     futures_util::future::join_all(ends).await;

@@ -8,7 +8,8 @@ use std::error::Error;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use backends::{HowLost, Input, Lost, Request};
+use ::session::ResponsePart;
+use backends::{HowLost, Lost, Request};
 use reqwest::{Client, Method, redirect};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -45,30 +46,33 @@ fn make_client() -> reqwest::Result<Client> {
 /// A request on its way. Dropping it closes its connection.
 pub(super) struct RunningRequest {
     task: AbortHandle,
-    inputs: mpsc::Receiver<Input>,
+    parts: mpsc::Receiver<ResponsePart>,
 }
 
 impl RunningRequest {
     pub(super) fn start(http: &HttpClient, request: Request) -> Self {
-        let (handed_on, inputs) = mpsc::channel(1);
+        let (sender, parts) = mpsc::channel(1);
         let client = http.get();
         let task = tokio::spawn(async move {
             let ended = match client {
-                Ok(client) => exchange(&client, request, &handed_on).await,
+                Ok(client) => exchange(&client, request, &sender).await,
                 Err(lost) => Err(lost),
             };
-            let _ = handed_on.send(Input::Ended(ended)).await;
+            let _ = sender.send(ResponsePart::Ended(ended)).await;
         });
-        Self { task: task.abort_handle(), inputs }
+        Self { task: task.abort_handle(), parts }
     }
 
-    /// The next input; after [`Input::Ended`] there is none.
-    pub(super) async fn next(&mut self) -> Option<Input> {
-        self.inputs.recv().await
+    /// Returns the next part. There is none after [`ResponsePart::Ended`].
+    pub(super) async fn next(&mut self) -> ResponsePart {
+        self.parts.recv().await.unwrap_or_else(|| {
+            let message = "the request was dropped".to_owned();
+            ResponsePart::Ended(Err(Lost { how: HowLost::BrokeOff, message }))
+        })
     }
 
-    pub(super) fn try_next(&mut self) -> Option<Input> {
-        self.inputs.try_recv().ok()
+    pub(super) fn try_next(&mut self) -> Option<ResponsePart> {
+        self.parts.try_recv().ok()
     }
 }
 
@@ -81,7 +85,7 @@ impl Drop for RunningRequest {
 async fn exchange(
     client: &Client,
     request: Request,
-    handed_on: &mpsc::Sender<Input>,
+    sender: &mpsc::Sender<ResponsePart>,
 ) -> Result<(), Lost> {
     let patience = Duration::from_millis(request.patience_ms);
     let method = Method::from_bytes(request.method.as_bytes()).unwrap_or(Method::POST);
@@ -93,22 +97,23 @@ async fn exchange(
     let headers = response.headers().iter().map(|(name, value)| {
         (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
     });
-    let head = Input::Head { status: response.status().as_u16(), headers: headers.collect() };
-    // Whoever does not listen any more drops us too.
-    let _ = handed_on.send(head).await;
+    let status = response.status().as_u16();
+    let head = ResponsePart::Head { status, headers: headers.collect() };
+    // A receiver that is gone drops this task too.
+    let _ = sender.send(head).await;
     let mut waiting = Vec::new();
     loop {
         tokio::select! {
             biased;
-            Ok(room) = handed_on.reserve(), if !waiting.is_empty() => {
-                room.send(Input::Bytes(std::mem::take(&mut waiting)));
+            Ok(permit) = sender.reserve(), if !waiting.is_empty() => {
+                permit.send(ResponsePart::Bytes(std::mem::take(&mut waiting)));
             }
             chunk = within(patience, response.chunk()), if waiting.len() < WAITING_BYTES => {
                 match chunk {
                     Ok(Some(bytes)) => waiting.extend_from_slice(&bytes),
                     ended => {
                         if !waiting.is_empty() {
-                            let _ = handed_on.send(Input::Bytes(waiting)).await;
+                            let _ = sender.send(ResponsePart::Bytes(waiting)).await;
                         }
                         return ended.map(|_| ());
                     }

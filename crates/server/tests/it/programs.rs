@@ -161,7 +161,7 @@ async fn a_program_that_cannot_start_says_what_to_do() {
     server.send(elsewhere, "hello").await;
     let (code, message) = error(&last_answer(&server, elsewhere).await);
     assert_eq!(code, ErrorCode::AgentExited);
-    assert!(message.contains("is not there"), "{message}");
+    assert!(message.contains("does not exist"), "{message}");
 }
 
 /// Ended by itself, and by a signal; said nothing at all.

@@ -2,9 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-const PURE: [(&str, &[&str]); 4] = [
+const PURE: [(&str, &[&str]); 5] = [
     ("transcript", &["jiff", "schemars", "serde", "serde_json"]),
     ("backends", &["memchr", "serde", "serde_json", "transcript"]),
+    (
+        "session",
+        &["backends", "schemars", "serde", "serde_json", "thiserror", "transcript", "uuid"],
+    ),
     ("formats", &["base64", "schemars", "serde", "serde_json", "transcript"]),
     (
         "render",
@@ -24,14 +28,15 @@ const PURE: [(&str, &[&str]); 4] = [
 ];
 
 /// Crates of the workspace that each crate may depend on.
-const LAYERS: [(&str, &[&str]); 7] = [
+const LAYERS: [(&str, &[&str]); 8] = [
     ("transcript", &[]),
     ("backends", &["transcript"]),
+    ("session", &["backends", "transcript"]),
     ("formats", &["transcript"]),
     ("render", &["transcript"]),
     ("store", &["transcript"]),
     ("tools", &["backends", "transcript"]),
-    ("server", &["backends", "formats", "render", "store", "tools", "transcript"]),
+    ("server", &["backends", "formats", "render", "session", "store", "tools", "transcript"]),
 ];
 
 /// Ways to the world that a pure crate has no business with.

@@ -92,6 +92,21 @@ impl Body {
         (kept as u64 == self.bytes).then(|| format!("{}{}", self.head, self.tail()))
     }
 
+    /// Returns the text, or head and tail if the middle is not kept.
+    pub fn both_ends(&self) -> String {
+        self.whole().unwrap_or_else(|| format!("{}\n…\n{}", self.head(), self.tail()))
+    }
+
+    /// Returns at most [`BODY_EDGE`] bytes of head and of tail, with the number of bytes between them.
+    pub fn excerpt(&self) -> String {
+        let mut edges = Self::default();
+        edges.push(&self.both_ends());
+        match edges.omitted() {
+            0 => edges.both_ends(),
+            omitted => format!("{}\n[{omitted} bytes left out]\n{}", edges.head(), edges.tail()),
+        }
+    }
+
     /// Bytes between head and tail.
     pub fn omitted(&self) -> u64 {
         self.bytes - (self.head.len() + self.tail().len()) as u64

@@ -139,6 +139,18 @@ impl Call {
         self.outcome.is_none()
     }
 
+    /// Adds excerpts of the printed output to the fields of a result, as a model gets them.
+    pub fn with_output(&self, mut result: Value) -> Value {
+        if let Some(fields) = result.as_object_mut() {
+            for (name, body) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+                if !body.is_empty() {
+                    fields.insert(name.to_owned(), body.excerpt().into());
+                }
+            }
+        }
+        result
+    }
+
     pub fn waits_for_approval(&self) -> bool {
         self.is_open() && self.approval.as_ref().is_some_and(|it| it.resolved.is_none())
     }

@@ -19,7 +19,8 @@ use crate::http::extract::Input;
 use crate::http::openapi::{Operation, Takes};
 use crate::http::transfer::make_session;
 use crate::import::{files_of, with_summary};
-use crate::session::{NewSession, Refused};
+use crate::session::NewSession;
+use session::Refused;
 
 const AGENT_HEADER: &str = "x-callboard-agent";
 

@@ -16,7 +16,8 @@ use tokio::time::{Instant, Interval, interval_at};
 
 use super::message::{failure, notification, success};
 use crate::passes::{Holder, UnderWay};
-use crate::session::{OwnCall, Sessions};
+use crate::session::Sessions;
+use session::RelayedCall;
 
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 const INVALID_PARAMS: i32 = -32602;
@@ -61,7 +62,7 @@ pub(super) fn start(
     Sse::new(events).into_response()
 }
 
-fn read(sessions: &Sessions, params: &Value) -> Result<OwnCall, String> {
+fn read(sessions: &Sessions, params: &Value) -> Result<RelayedCall, String> {
     let name = params["name"].as_str().unwrap_or_default();
     if !sessions.tools().for_programs().any(|it| it.name == name) {
         return Err(format!("There is no tool {name:?}; tools/list names those there are."));
@@ -72,7 +73,7 @@ fn read(sessions: &Sessions, params: &Value) -> Result<OwnCall, String> {
     };
     let provider_call_id = CALL_ID_KEYS.iter().find_map(|it| params["_meta"][it].as_str());
     let provider_call_id = provider_call_id.map(str::to_owned);
-    Ok(OwnCall { tool_name: name.to_owned(), arguments, provider_call_id })
+    Ok(RelayedCall { tool_name: name.to_owned(), arguments, provider_call_id })
 }
 
 impl Calling {

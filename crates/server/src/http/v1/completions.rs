@@ -29,7 +29,7 @@ use crate::http::guest::{
     last_said, open_run, say, session_of, tell_decided, tell_run,
 };
 use crate::http::openapi::{Gives, Operation, Takes};
-use crate::session::Command;
+use session::Command;
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static("x-callboard-session");
 const TOOLS_HEADER: HeaderName = HeaderName::from_static("x-callboard-tools");

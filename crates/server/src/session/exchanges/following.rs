@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
+use ::session::{Outcome, answering};
 use store::{Store, Stored};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use transcript::{
-    CancelReason, ClientId, ErrorCode, ErrorInfo, ExchangeId, ExchangeState, Record, ResponseId,
-    RunMessage, RunStatus, Sender, SessionId,
+    CancelReason, ClientId, ErrorCode, ErrorInfo, ExchangeId, ExchangeState, Record, RunMessage,
+    RunStatus, Sender, SessionId,
 };
 
 use crate::live::ListChange;
 use crate::session::Shared;
-
-/// The final text, or why there is none.
-pub(crate) type Outcome = Result<String, ErrorInfo>;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Standing {
@@ -106,11 +104,6 @@ fn standing(store: &Store, asked: &SessionId, id: &ExchangeId) -> Result<Standin
         true => ExchangeState::AwaitingApproval,
         false => ExchangeState::Running,
     }))
-}
-
-/// The run that answers a question has its name, so that both sides know it before it begins.
-pub(crate) fn answering(exchange: &ExchangeId) -> ResponseId {
-    ResponseId::new(exchange.as_str())
 }
 
 /// What the asker is told of a run; none while it is open.

@@ -4,8 +4,8 @@ use tools::{SessionChoice, SessionRule};
 use transcript::{ErrorCode, ErrorInfo, SessionId};
 
 use crate::clock;
+use crate::session::NewSession;
 use crate::session::Sessions;
-use crate::session::command::NewSession;
 
 /// Where a question goes.
 pub(super) struct Target {

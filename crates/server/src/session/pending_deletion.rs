@@ -1,7 +1,7 @@
-//! Sessions that are deleted in a moment: until then that can be taken back, wherever the reader is by
-//! then, and nobody can use them.
+//! Pending deletions: the time in which a deletion can be undone, from any page. Until then nobody can use the
+//! session.
 //!
-//! Nothing of this is in the log: a server that ends meanwhile has deleted nothing.
+//! They are not in the log: a server that ends meanwhile has deleted nothing.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,12 +14,12 @@ use super::{Command, Refused, Sessions};
 use crate::live::ListChange;
 
 #[derive(Default)]
-pub(crate) struct Leaving {
-    /// Who will delete them. Held for a look-up, never across an await.
+pub(crate) struct PendingDeletions {
+    /// Tasks that will delete the sessions. Locked for a look-up, never across an await.
     waiting: Mutex<HashMap<SessionId, AbortHandle>>,
 }
 
-impl Leaving {
+impl PendingDeletions {
     pub(crate) fn contains(&self, session: &SessionId) -> bool {
         self.waiting().contains_key(session)
     }
@@ -30,7 +30,7 @@ impl Leaving {
 }
 
 impl Sessions {
-    /// Stops the agent at once; what it said stays until the time is over.
+    /// Stops the agent immediately, and deletes the session when the time is over.
     pub(crate) async fn delete_after(
         &self,
         session: &SessionId,
@@ -41,30 +41,34 @@ impl Sessions {
         let (sessions, id) = (self.clone(), session.clone());
         let deletion = tokio::spawn(async move {
             tokio::time::sleep(time).await;
-            sessions.shared.leaving.waiting().remove(&id);
+            sessions.shared.pending_deletions.waiting().remove(&id);
             if let Err(error) = sessions.ask(&id, |reply| Command::Delete { reply }).await {
                 tracing::error!(session = %id, %error, "a session could not be deleted");
-                sessions.tell_list(&id);
+                sessions.publish_line(&id);
             }
         });
-        let before = self.shared.leaving.waiting().insert(session.clone(), deletion.abort_handle());
+        let before = self
+            .shared
+            .pending_deletions
+            .waiting()
+            .insert(session.clone(), deletion.abort_handle());
         before.inspect(AbortHandle::abort);
-        self.tell_list(session);
+        self.publish_line(session);
         Ok(())
     }
 
-    /// False if it is too late, or was never asked for.
+    /// Undoes a pending deletion. Returns false if there is none.
     pub(crate) fn restore(&self, session: &SessionId) -> bool {
-        let deletion = self.shared.leaving.waiting().remove(session);
-        let is_leaving = deletion.inspect(AbortHandle::abort).is_some();
-        if is_leaving {
-            self.tell_list(session);
+        let deletion = self.shared.pending_deletions.waiting().remove(session);
+        let is_pending = deletion.inspect(AbortHandle::abort).is_some();
+        if is_pending {
+            self.publish_line(session);
         }
-        is_leaving
+        is_pending
     }
 
-    /// Lists look different now, though no record says so.
-    fn tell_list(&self, session: &SessionId) {
+    /// Publishes the session's line in the list, which has changed without a record.
+    fn publish_line(&self, session: &SessionId) {
         if let Ok(Some((summary, head))) = self.shared.store.summary(session) {
             let (id, summary) = (session.clone(), Box::new(summary));
             self.shared.hub.publish_list_change(ListChange::Changed { id, summary, head });

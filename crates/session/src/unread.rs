@@ -1,4 +1,4 @@
-//! Output of a program that makes no content: how much of it gets into the log, and how much is kept at all.
+//! Limits for program output that makes no content: how much of it is logged, and how much is kept at all.
 //!
 //! An unreadable line is a record, up to [`ONE_BY_ONE`] of a run. Later ones are counted, and a record says
 //! how many came since the last, each time that their number has doubled and when the run ends: a flood of n
@@ -7,22 +7,23 @@
 use transcript::{Event, MAX_UNRECOGNIZED};
 
 /// Raw lines of one run that made no record, in bytes. Lines with a record are bounded by the log.
-pub(super) const MAX_RAW: usize = 64 * 1024 * 1024;
+pub(crate) const MAX_RAW: usize = 64 * 1024 * 1024;
 /// Lines with a record each: the ones that the reducer keeps, and one more that stands for all later ones.
 const ONE_BY_ONE: u64 = MAX_UNRECOGNIZED as u64 + 1;
 /// Bytes of the first of many lines that the log has.
 const SAMPLE: usize = 2000;
 
 /// Counts for one run, or for the time between two.
-#[derive(Default)]
-pub(super) struct Unread {
+#[derive(Debug, Default)]
+pub(crate) struct Unread {
     seen: u64,
-    /// Lines that no record says yet, with the first of them.
+    /// Lines that are in no record yet, with the first of them.
     rest: Option<Rest>,
     raw_bytes: usize,
     has_dropped: bool,
 }
 
+#[derive(Debug)]
 struct Rest {
     source: String,
     first: String,
@@ -31,16 +32,16 @@ struct Rest {
 
 /// Outcome for a raw line that made no record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(crate) enum Keep {
     Yes,
-    /// It is the first that is dropped: that is worth a notice.
+    /// The first line that is dropped, which is worth a notice.
     NoMore,
     No,
 }
 
 impl Unread {
     /// Returns the record that is due for another unreadable line.
-    pub(super) fn take(&mut self, source: String, raw: String, lines: u64) -> Option<Event> {
+    pub(crate) fn take(&mut self, source: String, raw: String, lines: u64) -> Option<Event> {
         self.seen = self.seen.saturating_add(lines);
         if self.seen <= ONE_BY_ONE {
             return Some(Event::Unrecognized { source, raw, lines });
@@ -52,13 +53,13 @@ impl Unread {
     }
 
     /// Returns the record for what was counted and is not in the log yet.
-    pub(super) fn take_rest(&mut self) -> Option<Event> {
+    pub(crate) fn take_rest(&mut self) -> Option<Event> {
         let Rest { source, first: raw, lines } = self.rest.take()?;
         Some(Event::Unrecognized { source, raw, lines })
     }
 
     /// Decides about a raw line that made no record.
-    pub(super) fn keep(&mut self, bytes: usize) -> Keep {
+    pub(crate) fn keep(&mut self, bytes: usize) -> Keep {
         self.raw_bytes = self.raw_bytes.saturating_add(bytes);
         if self.raw_bytes <= MAX_RAW {
             return Keep::Yes;

@@ -1,26 +1,29 @@
-//! Bytes into lines, however they are cut into pieces.
+//! Splits a byte stream into lines, whatever the sizes of the pieces it arrives in.
 
-/// A line without its end; what is no UTF-8 in it is replaced.
+/// A line without its end. Bytes that are not UTF-8 are replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Line {
+pub enum Line {
+    /// The whole text.
     Whole(String),
-    /// Longer than anybody wants to read: how many bytes it had, and its beginning.
+    /// A line over the size limit.
     Overlong {
+        /// Size of the line.
         bytes: usize,
+        /// Its first [`BEGINNING`] bytes.
         beginning: String,
     },
 }
 
 impl Line {
-    /// How much of it is kept.
-    pub(super) fn bytes(&self) -> usize {
+    /// Returns how many bytes of the line are kept.
+    pub fn bytes(&self) -> usize {
         match self {
             Self::Whole(text) | Self::Overlong { beginning: text, .. } => text.len(),
         }
     }
 
-    /// As it is kept for who wants to see what the program has written.
-    pub(super) fn into_raw(self) -> String {
+    /// Returns the line as it is kept among the raw lines.
+    pub fn into_raw(self) -> String {
         match self {
             Self::Whole(text) => text,
             Self::Overlong { bytes, beginning } => {
@@ -30,25 +33,27 @@ impl Line {
     }
 }
 
-/// How much is kept of a line that is too long.
+/// Bytes that are kept of an overlong line.
 const BEGINNING: usize = 2000;
 
-/// Takes pieces and gives lines. Ends at `\n` alone: other marks of a line's end may stand in a text.
-pub(super) struct Lines {
+/// Line splitter. A line ends at `\n` alone: other line separators may stand in a text.
+#[derive(Debug)]
+pub struct Lines {
     longest: usize,
-    /// The line that has begun, up to `longest` bytes of it.
+    /// Beginning of the current line, up to `longest` bytes.
     begun: Vec<u8>,
-    /// Of the line that has begun, whether kept or not.
+    /// Size of the current line, kept or not.
     bytes: usize,
 }
 
 impl Lines {
-    pub(super) fn new(longest: usize) -> Self {
+    /// Makes a splitter for lines of up to `longest` bytes.
+    pub fn new(longest: usize) -> Self {
         Self { longest, begun: Vec::new(), bytes: 0 }
     }
 
-    /// The lines that end within this piece.
-    pub(super) fn take(&mut self, piece: &[u8]) -> Vec<Line> {
+    /// Takes a piece and returns the lines that end in it.
+    pub fn take(&mut self, piece: &[u8]) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut rest = piece;
         while let Some(end) = rest.iter().position(|it| *it == b'\n') {
@@ -60,8 +65,8 @@ impl Lines {
         lines
     }
 
-    /// What stands after the last end of a line, if anything does.
-    pub(super) fn finish(&mut self) -> Option<Line> {
+    /// Returns the text after the last line end, if there is any.
+    pub fn finish(&mut self) -> Option<Line> {
         (self.bytes > 0).then(|| self.end())
     }
 
@@ -72,7 +77,8 @@ impl Lines {
     }
 
     fn end(&mut self) -> Line {
-        let (mut line, bytes) = (std::mem::take(&mut self.begun), std::mem::take(&mut self.bytes));
+        let mut line = std::mem::take(&mut self.begun);
+        let bytes = std::mem::take(&mut self.bytes);
         if bytes > self.longest {
             line.truncate(BEGINNING);
             let beginning = String::from_utf8_lossy(&line).into_owned();
@@ -82,7 +88,7 @@ impl Lines {
     }
 }
 
-/// Copied only where something has to be replaced.
+/// Converts without a copy where nothing has to be replaced.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
@@ -90,7 +96,7 @@ fn into_text(bytes: Vec<u8>) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! However the bytes are cut, the lines are the same.
+    //! The lines do not depend on how the bytes are cut.
 
     use super::*;
 
@@ -113,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_wherever_the_bytes_are_cut() {
+    fn lines_do_not_depend_on_the_pieces() {
         check(b"", 9, &[]);
         check(b"one\ntwo\n", 9, &[whole("one"), whole("two")]);
         check(b"one\n\ntwo", 9, &[whole("one"), whole(""), whole("two")]);
@@ -122,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_counted_and_the_next_one_is_whole() {
+    fn an_overlong_line_is_counted_and_the_next_is_whole() {
         let overlong = |bytes, it: &str| Line::Overlong { bytes, beginning: it.to_owned() };
         check(b"abc\nabcd\nab\n", 3, &[whole("abc"), overlong(4, "abc"), whole("ab")]);
         check(b"abcdefgh", 3, &[overlong(8, "abc")]);

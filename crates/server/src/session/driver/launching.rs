@@ -1,0 +1,85 @@
+//! Launching the session's agent.
+
+use std::path::{Path, PathBuf};
+
+use ::session::{AgentInput, Input, Launched, LaunchedProgram};
+use backends::Launch;
+use transcript::ErrorInfo;
+
+use super::Driver;
+use crate::agents::LaunchedAgent;
+use crate::passes::Pass;
+use crate::session::from_log;
+use crate::session::process::{Heard, Process, Start};
+
+/// The agent's program.
+pub(super) struct RunningProgram {
+    pub(super) process: Process,
+    /// Lets the program call our tools, as long as it runs.
+    _pass: Option<Pass>,
+}
+
+impl RunningProgram {
+    pub(super) async fn next(&mut self) -> Input {
+        let heard = self.process.next().await;
+        self.as_input(heard)
+    }
+
+    pub(super) fn try_next(&mut self) -> Option<Input> {
+        let heard = self.process.try_next()?;
+        Some(self.as_input(heard))
+    }
+
+    fn as_input(&mut self, heard: Heard) -> Input {
+        Input::Agent(match heard {
+            Heard::Line(line) => AgentInput::Line(line),
+            Heard::Exited(code) => {
+                AgentInput::Exited { code, stderr: self.process.take_stderr(false) }
+            }
+        })
+    }
+}
+
+impl Driver {
+    pub(super) async fn launch(&mut self, workspace: PathBuf) -> Result<Launched, ErrorInfo> {
+        let agent = self.session.summary().agent.clone();
+        let is_program = self.shared.agents.is_program(&agent);
+        let pass = is_program.then(|| self.shared.passes.issue(&self.id));
+        let (launch, notice) = self.launch_settings(&workspace, pass.as_ref());
+        let is_resumed = launch.resume.is_some();
+        match self.shared.agents.launch(&agent, &launch).await? {
+            LaunchedAgent::Model(backend) => Ok(Launched { backend, program: None, notice }),
+            LaunchedAgent::Program { backend, command, environment, idle_limit } => {
+                let start = Start { command, workspace, environment };
+                let process = Process::start(&self.shared.store, start).await?;
+                self.shared.pulses.add(&self.id, &process.pulse);
+                self.program = Some(RunningProgram { process, _pass: pass });
+                let idle_limit_ms = u64::try_from(idle_limit.as_millis()).unwrap_or(u64::MAX);
+                let program = Some(LaunchedProgram { idle_limit_ms, is_resumed });
+                Ok(Launched { backend, program, notice })
+            }
+        }
+    }
+
+    /// Returns what the agent is started with, and why it cannot resume its conversation.
+    fn launch_settings(&self, workspace: &Path, pass: Option<&Pass>) -> (Launch, Option<String>) {
+        let (resume, notice) = match from_log::resume_id(self.session.summary(), workspace) {
+            Some(Err(why)) => {
+                let text = format!(
+                    "{why}, so the program starts a new one and is told what was said above."
+                );
+                (None, Some(text))
+            }
+            Some(Ok(id)) => (Some(id), None),
+            None => (None, None),
+        };
+        let launch = Launch {
+            workspace: workspace.display().to_string(),
+            resume,
+            tools: pass.map(Pass::server),
+            shipped: self.shared.agents.shipped.display().to_string(),
+            private: self.shared.approvals.private.real_folder(),
+        };
+        (launch, notice)
+    }
+}

@@ -1,0 +1,299 @@
+//! Approvals: what a person is asked about a call, and what follows from the decision.
+
+use backends::{Input, Verdict};
+use serde_json::{Map, Value};
+use transcript::{
+    AppliedGrant, ApprovalOptions, CallId, Decision, ErrorCode, ErrorInfo, Event, Millis, Scope,
+};
+
+use crate::calls::denied;
+use crate::lanes::{AgentWait, CommandWait, Owed, Question};
+use crate::run::PendingApproval;
+use crate::{
+    Answered, Approval, Asker, Effect, Judged, Lookup, ProposedCall, Refused, ReplyTo, Ruling,
+    Session,
+};
+
+/// Who decided where no person did.
+const CALLBOARD: &str = "callboard";
+
+impl Session {
+    /// The program asks whether a call of its own may run.
+    pub(crate) fn judge_question(
+        &mut self,
+        call_id: CallId,
+        can_edit: bool,
+        form: Option<Value>,
+        reason: Option<String>,
+        is_judged: bool,
+    ) {
+        let Some(run) = self.phase.run() else { return };
+        let Some(call) = run.message.call(&call_id) else {
+            self.now_do(Effect::Warn("a program asks about a call that it never reported"));
+            return self.answer_program(call_id, Verdict::Denied { feedback: None });
+        };
+        let arguments = run.arguments_of(call);
+        let asker = Asker::Program { is_judged, can_edit, has_form: form.is_some() };
+        if let Some(call) = self.propose(&call_id, arguments, asker) {
+            let question = Question { form, reason };
+            self.judge(call, |call| AgentWait::Question(call, question));
+        }
+    }
+
+    pub(crate) fn answer_question(
+        &mut self,
+        call: ProposedCall,
+        question: Question,
+        judged: Judged,
+    ) {
+        let granted = self.matching_grant(&judged);
+        match judged.ruling {
+            Ruling::Ask if granted.is_none() => self.ask_person(call, question, judged, None),
+            Ruling::Allow | Ruling::Ask => {
+                self.note_grant(&call.call_id, granted);
+                let verdict = Verdict::Allowed { arguments: None, scope: Scope::Once };
+                self.answer_program(call.call_id, verdict);
+            }
+            Ruling::Deny | Ruling::Impossible { .. } => {
+                let feedback = "The policy of this server does not allow this. Do without it.";
+                let feedback = Some(feedback.to_owned());
+                self.answer_program(call.call_id, Verdict::Denied { feedback });
+            }
+        }
+    }
+
+    /// Gives the program its answer, after all that it is owed.
+    fn answer_program(&mut self, call_id: CallId, verdict: Verdict) {
+        self.tell(Input::Decided { call_id, verdict });
+    }
+
+    /// Asks a person about a call. `asked_at` is the time of the question if the log has it already.
+    pub(crate) fn ask_person(
+        &mut self,
+        call: ProposedCall,
+        question: Question,
+        judged: Judged,
+        asked_at: Option<Millis>,
+    ) {
+        let ProposedCall { call_id, tool_name, arguments, asker, .. } = call;
+        let Judged { covers, target, .. } = judged;
+        let limit = self.settings.limits.approval_timeout_ms;
+        let asked = asked_at.unwrap_or(self.now);
+        let Some(run) = self.phase.run_mut() else { return };
+        let pending = PendingApproval {
+            tool_name,
+            arguments,
+            asker,
+            covers: covers.clone(),
+            until: limit.map(|it| asked.plus(it)),
+        };
+        run.approvals.insert(call_id.clone(), pending);
+        if asker == Asker::Callboard {
+            self.agent_lane.owed.push_back(Owed::Input(Input::ToolWaits(call_id.clone())));
+        }
+        if asked_at.is_none() {
+            let scopes = match covers {
+                Some(_) => vec![Scope::Once, Scope::Session, Scope::Always],
+                None => vec![Scope::Once],
+            };
+            let can_edit = !matches!(asker, Asker::Program { can_edit: false, .. });
+            let Question { form, reason } = question;
+            let options = ApprovalOptions { scopes, can_edit, form, covers, reason, target };
+            self.push_here(Event::ToolApprovalRequested { call_id, options });
+        }
+    }
+
+    /// Takes a person's decision. A call that is to run is judged with the arguments that were approved.
+    pub(crate) fn approve(&mut self, approval: Approval, reply: ReplyTo<()>) {
+        let pending = self.phase.run().and_then(|it| it.approvals.get(&approval.call_id));
+        let Some(pending) = pending.cloned() else {
+            return self.refuse_undecidable(approval.call_id, reply);
+        };
+        let Answered::Accepted { arguments: edited, .. } = &approval.answer else {
+            return self.reject(approval, reply);
+        };
+        if let Err(why) = check_edit(pending.asker, edited.as_deref()) {
+            return self.refuse(reply, Refused::BadArguments(why));
+        }
+        let arguments = edited.clone().unwrap_or(pending.arguments);
+        if let Some(call) = self.propose(&approval.call_id, arguments, pending.asker) {
+            self.judge_for_command(call, CommandWait::Approve { approval, reply });
+        }
+    }
+
+    fn reject(&mut self, approval: Approval, reply: ReplyTo<()>) {
+        let Approval { call_id, feedback, by, .. } = approval;
+        let pending = self.resolve(
+            &call_id,
+            Resolved { feedback: feedback.clone(), ..Resolved::new(Decision::Rejected, by) },
+        );
+        self.reply(reply, ());
+        match pending.map(|it| it.asker) {
+            Some(Asker::Program { .. }) => {
+                self.answer_program(call_id, Verdict::Denied { feedback });
+            }
+            Some(Asker::Callboard) => self.refuse_call(call_id, denied(feedback.as_deref())),
+            None => (),
+        }
+    }
+
+    /// Takes a decision whose call was judged meanwhile. Another decision may have come first.
+    pub(crate) fn accept_judged(
+        &mut self,
+        approval: Approval,
+        reply: ReplyTo<()>,
+        judged: &Judged,
+    ) {
+        let is_pending =
+            self.phase.run().is_some_and(|it| it.approvals.contains_key(&approval.call_id));
+        if !is_pending {
+            return self.refuse_undecidable(approval.call_id, reply);
+        }
+        let Answered::Accepted { scope, .. } = approval.answer else { return };
+        if let Ruling::Impossible { why, .. } = &judged.ruling {
+            return self.refuse(reply, Refused::BadArguments(why.clone()));
+        }
+        let covers = judged.covers.clone().filter(|_| scope != Scope::Once);
+        if covers.is_none() && scope != Scope::Once {
+            return self.refuse(reply, Refused::OnlyOnce);
+        }
+        if let (Scope::Always, Some(covers)) = (scope, covers.clone()) {
+            let id = self.ids.next(self.now);
+            self.after_append(Effect::StoreGrant { id, covers });
+        }
+        let by = approval.by.clone();
+        self.accept(approval, covers.clone());
+        self.reply(reply, ());
+        if let Some(covers) = covers {
+            self.accept_the_same(&AppliedGrant { scope, covers }, &by);
+        }
+    }
+
+    fn accept(&mut self, approval: Approval, covers: Option<String>) {
+        let Approval { call_id, answer, feedback, by } = approval;
+        let Answered::Accepted { scope, arguments: edited } = answer else { return };
+        let resolved = Resolved {
+            scope: Some(scope),
+            arguments: edited.clone(),
+            feedback,
+            covers,
+            ..Resolved::new(Decision::Accepted, by)
+        };
+        let Some(pending) = self.resolve(&call_id, resolved) else { return };
+        match pending.asker {
+            // A permission that the program remembers itself could not be revoked.
+            Asker::Program { .. } => {
+                let verdict = Verdict::Allowed { arguments: edited, scope: Scope::Once };
+                self.answer_program(call_id, verdict);
+            }
+            Asker::Callboard => {
+                let arguments = edited.unwrap_or(pending.arguments);
+                if let Some(call) = self.propose(&call_id, arguments, pending.asker) {
+                    self.start_call(ProposedCall { tool_name: pending.tool_name, ..call });
+                }
+            }
+        }
+    }
+
+    /// Accepts the other pending calls that a decision for more than one call covers.
+    fn accept_the_same(&mut self, granted: &AppliedGrant, by: &str) {
+        let Some(run) = self.phase.run() else { return };
+        let same =
+            run.approvals.iter().filter(|(_, it)| it.covers.as_ref() == Some(&granted.covers));
+        let same: Vec<CallId> = same.map(|(call_id, _)| call_id.clone()).collect();
+        for call_id in same {
+            self.note_grant(&call_id, Some(granted.clone()));
+            let answer = Answered::Accepted { scope: Scope::Once, arguments: None };
+            self.accept(Approval { call_id, answer, feedback: None, by: by.to_owned() }, None);
+        }
+    }
+
+    /// Logs that nobody decided in time.
+    pub(crate) fn time_out_approval(&mut self, call_id: CallId, seconds: u64) {
+        let resolved = Resolved::new(Decision::TimedOut, CALLBOARD.to_owned());
+        match self.resolve(&call_id, resolved).map(|it| it.asker) {
+            Some(Asker::Program { .. }) => self.answer_program(call_id, Verdict::TimedOut),
+            Some(Asker::Callboard) => {
+                let message = format!(
+                    "Nobody decided about this call within {seconds} seconds, so it did not run. \
+                     Nobody may be there; go on without it."
+                );
+                let error = ErrorInfo::new(ErrorCode::ApprovalTimeout, message);
+                self.refuse_call(call_id, error);
+            }
+            None => (),
+        }
+    }
+
+    /// Logs that the decision is not needed any more.
+    pub(crate) fn withdraw(&mut self, call_id: &CallId) {
+        self.resolve(call_id, Resolved::new(Decision::Withdrawn, CALLBOARD.to_owned()));
+    }
+
+    /// Logs a decision. The first one counts: later ones find nothing that is pending.
+    fn resolve(&mut self, call_id: &CallId, resolved: Resolved) -> Option<PendingApproval> {
+        let pending = self.phase.run_mut()?.approvals.remove(call_id)?;
+        let Resolved { decision, scope, arguments, feedback, covers, by } = resolved;
+        let call_id = call_id.clone();
+        self.push_here(Event::ToolApprovalResolved {
+            call_id,
+            decision,
+            scope,
+            arguments,
+            feedback,
+            covers,
+            by,
+        });
+        Some(pending)
+    }
+
+    /// Refuses a decision about a call that does not wait for one, with the reason that the log gives.
+    fn refuse_undecidable(&mut self, call_id: CallId, reply: ReplyTo<()>) {
+        let then = CommandWait::NotWaiting { call_id: call_id.clone(), caller: reply.id() };
+        match self.call_of_open_run(&call_id) {
+            Some(call) => {
+                let why = why_undecidable(&call_id, call.as_ref());
+                self.refuse(reply, why);
+            }
+            None => self.find(Lookup::Call(call_id), then),
+        }
+    }
+}
+
+/// Content of the record of a decision.
+struct Resolved {
+    decision: Decision,
+    scope: Option<Scope>,
+    arguments: Option<String>,
+    feedback: Option<String>,
+    covers: Option<String>,
+    by: String,
+}
+
+impl Resolved {
+    fn new(decision: Decision, by: String) -> Self {
+        Self { decision, scope: None, arguments: None, feedback: None, covers: None, by }
+    }
+}
+
+/// Returns why nothing can be decided about a call.
+pub(crate) fn why_undecidable(call_id: &CallId, call: Option<&transcript::Call>) -> Refused {
+    match call.and_then(|it| it.approval.as_ref()?.resolved.as_ref()) {
+        Some(resolution) => Refused::Decided { by: resolution.by.clone(), at: resolution.at },
+        None => Refused::NoCall(call_id.to_string()),
+    }
+}
+
+/// Checks edited arguments for a program. Those for our own tools are checked against the tool.
+fn check_edit(asker: Asker, edited: Option<&str>) -> Result<(), String> {
+    match (asker, edited) {
+        (Asker::Callboard, _) | (Asker::Program { .. }, None) => Ok(()),
+        (Asker::Program { can_edit: false, has_form: false, .. }, Some(_)) => {
+            Err("the program takes only a yes or a no".to_owned())
+        }
+        (Asker::Program { .. }, Some(edited)) => {
+            let parsed = serde_json::from_str::<Map<String, Value>>(edited);
+            parsed.map(drop).map_err(|error| format!("they are no JSON object: {error}"))
+        }
+    }
+}

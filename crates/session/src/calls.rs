@@ -1,0 +1,297 @@
+//! Tool calls of the agent: who runs them, whether they may run, and their one outcome.
+
+use backends::{Input, ToolOutcome};
+use transcript::{
+    Call, CallId, CallState, Decision, ErrorCode, ErrorInfo, Event, Executor, ResponseId,
+    Truncated, Validation,
+};
+
+use crate::lanes::{AgentWait, Owed, Question, WantedCall};
+use crate::machine::not_run;
+use crate::{Asker, Effect, Judged, ProposedCall, Refused, ReplyTo, Ruling, Session, ToolUpdate};
+
+/// How long a client may take to run a tool, unless approvals have a time limit.
+const CLIENT_TIMEOUT_MS: u64 = 300_000;
+
+impl Session {
+    /// Returns who runs a tool. The sender of the message runs the tools that came with it, unless one of ours
+    /// has the same name.
+    pub(crate) fn executor_of(&self, tool: &str, executor: Executor) -> Executor {
+        let is_ours = self.phase.run().is_some_and(|it| it.offered.contains(tool));
+        let mut theirs = self.journal.summary.newest_client_tools().iter();
+        if executor == Executor::Server && !is_ours && theirs.any(|it| it.name == *tool) {
+            return Executor::Client;
+        }
+        executor
+    }
+
+    /// Returns a call of the open run, to be judged with these arguments.
+    pub(crate) fn propose(
+        &self,
+        call_id: &CallId,
+        arguments: String,
+        asker: Asker,
+    ) -> Option<ProposedCall> {
+        let run = self.phase.run()?;
+        let call = run.message.call(call_id)?;
+        Some(ProposedCall {
+            call_id: call_id.clone(),
+            tool_name: call.name.clone(),
+            arguments,
+            asker,
+            workspace: run.workspace.clone(),
+        })
+    }
+
+    /// Has a call judged whose arguments are complete, before they are logged.
+    pub(crate) fn validate(&mut self, call_id: &CallId, arguments: String, event: Event) {
+        if let Some(call) = self.propose(call_id, arguments, Asker::Callboard) {
+            self.judge(call, |_| AgentWait::Validation(event));
+        }
+    }
+
+    /// Whether a person has to approve a judged call. Nobody is asked about a call that cannot run.
+    pub(crate) fn needs_person(&self, judged: &Judged) -> bool {
+        judged.ruling == Ruling::Ask && self.matching_grant(judged).is_none()
+    }
+
+    /// The agent wants a call to run. After a restart it may have been decided about already.
+    pub(crate) fn want_call(&mut self, call_id: CallId, tool_name: String, arguments: String) {
+        let Some(run) = self.phase.run() else { return };
+        let Some(call) = run.message.call(&call_id) else { return };
+        if call.executor == Executor::Client {
+            return self.wait_for_client(call_id);
+        }
+        let approval = call.approval.as_ref();
+        let resolved = approval.and_then(|it| it.resolved.as_ref());
+        let is_approved = resolved.is_some_and(|it| it.decision == Decision::Accepted);
+        if resolved.is_some() && !is_approved {
+            return self.refuse_call(call_id, denied(None));
+        }
+        let wanted = WantedCall {
+            is_approved,
+            must_ask: call.validation == Some(Validation::Pending),
+            asked_at: approval.map(|it| it.requested_at),
+        };
+        let edited = resolved.and_then(|it| it.arguments.clone());
+        let proposed = ProposedCall {
+            call_id,
+            tool_name,
+            arguments: edited.unwrap_or(arguments),
+            asker: Asker::Callboard,
+            workspace: run.workspace.clone(),
+        };
+        // The tool, the policy and the grants may have changed since the arguments were complete.
+        self.judge(proposed, |call| AgentWait::Call(call, wanted));
+    }
+
+    pub(crate) fn decide_call(&mut self, call: ProposedCall, wanted: &WantedCall, judged: Judged) {
+        let granted = self.matching_grant(&judged);
+        match judged.ruling {
+            Ruling::Impossible { error, .. } => self.refuse_call(call.call_id, error),
+            _ if wanted.is_approved => self.start_call(call),
+            Ruling::Deny => self.refuse_call(call.call_id, not_allowed()),
+            Ruling::Allow if !wanted.must_ask => self.start_call(call),
+            Ruling::Ask if granted.is_some() && !wanted.must_ask => {
+                self.note_grant(&call.call_id, granted);
+                self.start_call(call);
+            }
+            Ruling::Allow | Ruling::Ask => {
+                let question = Question { form: None, reason: None };
+                self.ask_person(call, question, judged, wanted.asked_at);
+            }
+        }
+    }
+
+    /// The client knows of the call and runs it. It may be gone for good, so there is always a time limit: the
+    /// one for approvals, if there is one.
+    fn wait_for_client(&mut self, call_id: CallId) {
+        let limit = self.client_timeout_ms();
+        let now = self.now;
+        let Some(run) = self.phase.run_mut() else { return };
+        let since = run.message.call(&call_id).and_then(|it| it.running_since);
+        run.client_calls.insert(call_id.clone(), since.unwrap_or(now).plus(limit));
+        self.agent_lane.owed.push_back(Owed::Input(Input::ToolWaits(call_id.clone())));
+        if since.is_none() {
+            self.push_here(Event::ToolRunning { call_id });
+        }
+    }
+
+    fn client_timeout_ms(&self) -> u64 {
+        self.settings.limits.approval_timeout_ms.unwrap_or(CLIENT_TIMEOUT_MS)
+    }
+
+    /// Takes a client's result. The first one counts.
+    pub(crate) fn give_result(&mut self, call_id: CallId, outcome: ToolOutcome, to: ReplyTo<()>) {
+        let run = self.phase.run_mut();
+        if run.and_then(|it| it.client_calls.remove(&call_id)).is_none() {
+            return self.refuse(to, Refused::NotAwaited(call_id.to_string()));
+        }
+        self.end_call(call_id, outcome);
+        self.reply(to, ());
+    }
+
+    pub(crate) fn start_call(&mut self, call: ProposedCall) {
+        let ProposedCall { call_id, tool_name, arguments, workspace, .. } = call;
+        let Some(run) = self.phase.run().map(|it| it.id.clone()) else { return };
+        let limit = self.settings.limits.calls_per_minute;
+        if !self.rate_limit.try_acquire(self.now, limit) {
+            let message = format!(
+                "This session has called {limit} tools within a minute, which is as many as it may. \
+                 Wait, or go on without."
+            );
+            return self.refuse_call(call_id, ErrorInfo::new(ErrorCode::RateLimitTools, message));
+        }
+        // A program may have said so already.
+        if !self.is_running(&call_id) {
+            self.push_here(Event::ToolRunning { call_id: call_id.clone() });
+        }
+        if let Some(run) = self.phase.run_mut() {
+            run.running.insert(call_id.clone());
+        }
+        self.after_append(Effect::RunTool { run, call_id, tool_name, arguments, workspace });
+    }
+
+    fn is_running(&self, call_id: &CallId) -> bool {
+        let call = self.phase.run().and_then(|run| run.message.call(call_id));
+        call.is_some_and(|it| it.state == CallState::Running)
+    }
+
+    /// Stops a call of which the caller wants no result any more.
+    pub(crate) fn stop_call(&mut self, call_id: CallId) {
+        let is_it =
+            |it: &Effect| matches!(it, Effect::RunTool { call_id: id, .. } if *id == call_id);
+        let runs = self.phase.run().is_some_and(|it| it.running.contains(&call_id));
+        if runs && !self.has_effect(is_it) {
+            return self.now_do(Effect::StopTool(call_id));
+        }
+        self.cancel_effects(is_it);
+        if let Some(run) = self.phase.run_mut() {
+            run.running.remove(&call_id);
+            self.refuse_call(call_id, interrupted());
+        }
+    }
+
+    /// Gives a call that does not run its outcome, after all that the agent is owed.
+    pub(crate) fn refuse_call(&mut self, call_id: CallId, error: ErrorInfo) {
+        if self.phase.run().is_some() {
+            self.agent_lane.owed.push_back(Owed::Refused(call_id, not_run(error)));
+            self.advance();
+        }
+    }
+
+    pub(crate) fn take_tool_update(
+        &mut self,
+        run: &ResponseId,
+        call_id: CallId,
+        update: ToolUpdate,
+    ) {
+        let is_open = self.phase.run().is_some_and(|it| it.id == *run);
+        match update {
+            ToolUpdate::Emit { reply, .. } if !is_open => self.refuse(reply, Refused::Stopping),
+            _ if !is_open => (),
+            ToolUpdate::Output { stream, offset, delta } => {
+                self.push_here(Event::ToolOutputDelta { call_id, stream, offset, delta });
+            }
+            ToolUpdate::Retry { attempt, max_attempts, error } => {
+                self.push_here(Event::ToolRetry { call_id, attempt, max_attempts, error });
+            }
+            ToolUpdate::Emit { event, reply } => {
+                self.push_here(*event);
+                self.reply(reply, ());
+            }
+            ToolUpdate::Done(outcome) => {
+                if let Some(run) = self.phase.run_mut() {
+                    run.running.remove(&call_id);
+                }
+                self.end_call(call_id, outcome);
+            }
+        }
+    }
+
+    /// Takes the outcome of a call that ran here, or was refused. The program that made a relayed call gets the
+    /// outcome; if the call is one that it reported, it also reports the result.
+    pub(crate) fn end_call(&mut self, call_id: CallId, outcome: ToolOutcome) {
+        let relayed = self.relay.end(&call_id);
+        let is_relayed = relayed.is_some();
+        if let Some(to) = relayed.flatten() {
+            self.reply(to, outcome.clone());
+        }
+        let call = self.phase.run().and_then(|run| run.message.call(&call_id));
+        match call.map(|it| it.executor) {
+            Some(Executor::Agent) => self.relay.remember(call_id, outcome),
+            Some(_) => self.log_result(call_id, outcome, is_relayed),
+            None => (),
+        }
+    }
+
+    fn log_result(&mut self, call_id: CallId, mut outcome: ToolOutcome, is_relayed: bool) {
+        let Some(call) = self.phase.run().and_then(|run| run.message.call(&call_id)) else {
+            return;
+        };
+        let has_result = outcome.ok || !outcome.result.is_null();
+        let result = Event::ToolResult {
+            call_id: call_id.clone(),
+            tool_name: call.name.clone(),
+            ok: outcome.ok,
+            result: has_result.then(|| outcome.result.clone()),
+            output: None,
+            error: outcome.error.clone(),
+            summary: None,
+            duration_ms: call.running_since.map(|since| self.now.since(since)),
+            truncated: truncated(call),
+        };
+        outcome.result = call.with_output(outcome.result);
+        self.push_here(result);
+        if !is_relayed {
+            self.tell(Input::ToolResult { call_id, outcome });
+        }
+    }
+
+    /// Ends the wait for a person or a client.
+    pub(crate) fn time_out(&mut self, call_id: CallId) {
+        let seconds = self.client_timeout_ms() / 1000;
+        let run = self.phase.run_mut();
+        if run.and_then(|it| it.client_calls.remove(&call_id)).is_some() {
+            let message = format!(
+                "The client that runs this tool gave no result within {seconds} seconds. It may be \
+                 gone; go on without it."
+            );
+            return self.refuse_call(call_id, ErrorInfo::new(ErrorCode::ToolTimeout, message));
+        }
+        self.time_out_approval(call_id, seconds);
+    }
+}
+
+pub(crate) fn interrupted() -> ErrorInfo {
+    ErrorInfo::new(ErrorCode::ToolInterrupted, "The call was stopped.")
+}
+
+pub(crate) fn not_allowed() -> ErrorInfo {
+    let message = "The policy of this server does not allow this call. Do without it.";
+    ErrorInfo::new(ErrorCode::ToolDenied, message)
+}
+
+pub(crate) fn denied(feedback: Option<&str>) -> ErrorInfo {
+    let message = match feedback {
+        Some(reason) => format!("This call was not allowed, for this reason: {reason}"),
+        None => {
+            "The user did not allow this call and gave no reason. Do not try the same again; do \
+             something else, or ask."
+                .to_owned()
+        }
+    };
+    ErrorInfo::new(ErrorCode::ToolDenied, message)
+}
+
+/// Returns how much of the output is left out where the model gets less than there is.
+fn truncated(call: &Call) -> Option<Truncated> {
+    let bodies = [&call.stdout, &call.stderr];
+    let omitted: u64 = bodies.iter().map(|it| it.omitted()).sum();
+    let total_bytes: u64 = bodies.iter().map(|it| it.bytes()).sum();
+    (omitted > 0).then(|| Truncated {
+        total_bytes,
+        total_lines: Some(bodies.iter().map(|it| it.lines()).sum()),
+        shown_bytes: total_bytes - omitted,
+    })
+}

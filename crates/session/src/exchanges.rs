@@ -1,0 +1,177 @@
+//! Exchanges: messages that the session's agent sends other agents, and those that it gets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use transcript::{
+    Direction, ErrorCode, ErrorInfo, Event, ExchangeId, ExchangeMode, Level, MessageId,
+    OpenExchange, SendMode, Sender,
+};
+
+use crate::calls::interrupted;
+use crate::command::{ExchangeOpening, Opened, answering};
+use crate::commands::StoppedBy;
+use crate::{Answer, Effect, ExchangeNews, NewMessage, Outcome, ReplyTo, Session};
+
+impl Session {
+    /// Logs a message to another agent. One that is refused is logged too, with its end.
+    pub(crate) fn open_exchange(&mut self, opening: ExchangeOpening, reply: ReplyTo<Opened>) {
+        let is_open = self.phase.run().is_some_and(|run| {
+            let call = run.message.call(&opening.call_id);
+            run.id == opening.run && call.is_some_and(|it| it.is_open())
+        });
+        if !is_open {
+            return self.reply(reply, Err(interrupted()));
+        }
+        let depth = self.journal.summary.from.as_ref().map_or(0, |it| it.depth) + 1;
+        let refused = opening.refused.or_else(|| self.check_limits(depth));
+        let ExchangeOpening { exchange_id, run, call_id, agent, asked, text, mode, .. } = opening;
+        let from = Sender {
+            session_id: self.journal.session.clone(),
+            agent: self.journal.summary.agent.clone(),
+            exchange_id: exchange_id.clone(),
+            depth,
+            is_answer: false,
+        };
+        let peer_response_id = asked.as_ref().map(|_| answering(&exchange_id));
+        let message = Event::AgentMessage {
+            exchange_id: exchange_id.clone(),
+            direction: Direction::Sent,
+            call_id: Some(call_id),
+            mode,
+            depth,
+            agent,
+            peer_session_id: asked,
+            peer_response_id,
+            text,
+        };
+        self.push(Some(&run), message);
+        let opened = match refused {
+            None => Ok(from),
+            Some(error) => {
+                self.end_exchange(&exchange_id, Err(error.clone()));
+                Err(error)
+            }
+        };
+        self.reply(reply, opened);
+    }
+
+    fn check_limits(&self, depth: u32) -> Option<ErrorInfo> {
+        let limits = &self.settings.limits;
+        let sent = self.phase.run().map_or(0, |run| run.message.exchanges().count());
+        if depth > limits.exchange_depth {
+            let message = format!(
+                "{} questions of agents have led here since a person said something, which is as many \
+                 as may. Answer with what you know.",
+                depth - 1
+            );
+            return Some(ErrorInfo::new(ErrorCode::AgentDepthLimit, message));
+        }
+        if sent >= limits.exchanges_per_run {
+            let message = format!(
+                "You have asked other agents {sent} times in this run, which is as often as you may. \
+                 Answer with what you know."
+            );
+            return Some(ErrorInfo::new(ErrorCode::ExchangeLimit, message));
+        }
+        None
+    }
+
+    /// Logs news of an open exchange. Later news of one that has ended is ignored.
+    pub(crate) fn update_exchange(&mut self, id: &ExchangeId, news: ExchangeNews) {
+        let Some(open) = self.journal.summary.open_exchanges.get(id).cloned() else { return };
+        match news {
+            ExchangeNews::Progress(state) => {
+                if open.state != Some(state) {
+                    let exchange_id = id.clone();
+                    let progress = Event::AgentProgress { exchange_id, state };
+                    self.push(open.response_id.as_ref(), progress);
+                }
+            }
+            ExchangeNews::Ended(outcome) => {
+                self.end_exchange(id, outcome.clone());
+                if open.mode == ExchangeMode::Async {
+                    self.call_back(id.clone(), open, outcome);
+                }
+            }
+        }
+    }
+
+    fn end_exchange(&mut self, id: &ExchangeId, outcome: Outcome) {
+        let Some(open) = self.journal.summary.open_exchanges.get(id).cloned() else { return };
+        let OpenExchange { response_id, agent, peer_session_id, .. } = open;
+        let peer_response_id = peer_session_id.as_ref().map(|_| answering(id));
+        let end = Event::AgentCallbackResult {
+            exchange_id: id.clone(),
+            direction: Direction::Sent,
+            agent,
+            peer_session_id,
+            peer_response_id,
+            ok: outcome.is_ok(),
+            result: outcome.as_ref().ok().map(|it| it.as_str().into()),
+            error: outcome.err(),
+        };
+        self.push(response_id.as_ref(), end);
+    }
+
+    /// Takes the reply to an asynchronous message, which starts a run of its own. The queue's limits do not
+    /// apply: the session asked for it.
+    fn call_back(&mut self, exchange_id: ExchangeId, open: OpenExchange, outcome: Outcome) {
+        let Some(session_id) = open.peer_session_id else { return };
+        let OpenExchange { agent, depth, .. } = open;
+        let from = Some(Sender { session_id, agent, exchange_id, depth, is_answer: true });
+        let text = outcome.unwrap_or_else(|error| {
+            format!("There is no answer. {} ({})", error.message, error.code)
+        });
+        let message_id = self.ids.message(self.now);
+        let mode = SendMode::Queue;
+        self.take_message(message_id, NewMessage { from, mode, ..NewMessage::of_person(text) });
+    }
+
+    /// Withdraws another agent's message: a queued one is dropped, a run that answers it is stopped.
+    pub(crate) fn abandon_exchange(&mut self, id: &ExchangeId, by: String, reply: ReplyTo<()>) {
+        if self.phase.run().is_some_and(|it| it.id == answering(id)) {
+            return self.stop_run(StoppedBy::Sender(by), reply.id(), Answer::Done);
+        }
+        if let Some(message_id) = self.queued_message_of(id) {
+            let reason = Some(format!("withdrawn by {by}"));
+            self.push(None, Event::MessageDropped { message_id, reason });
+        }
+        self.reply(reply, ());
+    }
+
+    fn queued_message_of(&self, id: &ExchangeId) -> Option<MessageId> {
+        let is_it = |from: &Sender| from.exchange_id == *id && !from.is_answer;
+        let mut queued = self.journal.queue.messages.iter();
+        queued.find(|it| it.from.as_ref().is_some_and(is_it)).map(|it| it.id.clone())
+    }
+
+    /// Logs which agents go on in the background: a person who stopped the run may think that everything has
+    /// stopped.
+    pub(crate) fn note_background_exchanges(&mut self) {
+        let open = self.journal.summary.open_exchanges.values();
+        let names: BTreeSet<&str> =
+            open.filter(|it| it.mode == ExchangeMode::Async).map(|it| it.agent.as_str()).collect();
+        if names.is_empty() {
+            return;
+        }
+        let text = format!(
+            "Still at work in the background: {}. To stop that too, stop it in its own session.",
+            Vec::from_iter(names).join(", ")
+        );
+        self.push(None, Event::Notice { level: Level::Info, text });
+    }
+
+    /// Takes up the exchanges that were open when the session was opened. A run that waited for a reply is gone,
+    /// and so is its exchange.
+    pub(crate) fn take_up_exchanges(&mut self, were_open: BTreeMap<ExchangeId, OpenExchange>) {
+        for (id, exchange) in self.journal.summary.open_exchanges.clone() {
+            if exchange.mode == ExchangeMode::Sync {
+                let message = "The run that asked is gone.";
+                self.end_exchange(&id, Err(ErrorInfo::new(ErrorCode::AgentCancelled, message)));
+            }
+        }
+        if !were_open.is_empty() {
+            self.after_append(Effect::ResumeExchanges(were_open));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Grants: decisions that hold for more than one call, and how they are revoked.
+
+use transcript::{
+    AppliedGrant, Call, CallId, CallState, ErrorCode, ErrorInfo, Event, Executor, Resolution, Scope,
+};
+
+use crate::approvals::why_undecidable;
+use crate::lanes::{CommandWait, UndoGrant};
+use crate::{AnswerType, Effect, Found, Judged, Lookup, Refused, ReplyTo, Session, Undone};
+
+impl Session {
+    /// Returns the grant that allows a call which a person would have to approve otherwise.
+    pub(crate) fn matching_grant(&self, judged: &Judged) -> Option<AppliedGrant> {
+        let covers = judged.matching.clone()?;
+        if judged.ruling != crate::Ruling::Ask {
+            return None;
+        }
+        let scope = if self.journal.summary.granted.contains_key(&covers) {
+            Scope::Session
+        } else if judged.is_granted_always {
+            Scope::Always
+        } else {
+            return None;
+        };
+        Some(AppliedGrant { scope, covers })
+    }
+
+    /// Logs the grant because of which nobody was asked.
+    pub(crate) fn note_grant(&mut self, call_id: &CallId, granted: Option<AppliedGrant>) {
+        if let Some(AppliedGrant { scope, covers }) = granted {
+            self.push_here(Event::ToolGranted { call_id: call_id.clone(), scope, covers });
+        }
+    }
+
+    /// Returns the call, if it is one of the open run: its decisions may not be in the store yet. The inner
+    /// option is none if the run has no such call.
+    pub(crate) fn call_of_open_run(&self, call_id: &CallId) -> Option<Option<Call>> {
+        let run = self.phase.run()?;
+        let is_of_run = call_id.run().is_none_or(|it| it == run.id);
+        is_of_run.then(|| run.message.call(call_id).cloned())
+    }
+
+    /// Revokes what a decision allowed for more than one call, and ends the call if it has not started.
+    pub(crate) fn undo(&mut self, call_id: CallId, by: String, reply: ReplyTo<Undone>) {
+        match self.call_of_open_run(&call_id) {
+            Some(call) => self.undo_call(call_id, call, by, reply),
+            None => {
+                let lookup = Lookup::Call(call_id.clone());
+                self.find(lookup, CommandWait::Undo { call_id, by, reply });
+            }
+        }
+    }
+
+    pub(crate) fn undo_call(
+        &mut self,
+        call_id: CallId,
+        call: Option<Call>,
+        by: String,
+        reply: ReplyTo<Undone>,
+    ) {
+        let Some(call) = call else {
+            return self.refuse(reply, Refused::NoCall(call_id.to_string()));
+        };
+        // A program that was told to go ahead cannot be called back.
+        let is_queued = call.state == CallState::Queued && call.executor == Executor::Server;
+        let resolved = call.approval.and_then(|it| it.resolved);
+        let Some(Resolution { scope: Some(scope), covers: Some(covers), .. }) = resolved else {
+            return self.refuse(reply, Refused::NothingToUndo);
+        };
+        let lookup = Lookup::Grant(covers.clone());
+        let undo = UndoGrant { call_id, is_queued, scope, covers, by };
+        match scope {
+            Scope::Always => self.find(lookup, CommandWait::UndoGrant { undo, reply }),
+            Scope::Once | Scope::Session => {
+                let is_granted = self.journal.summary.granted.contains_key(&undo.covers);
+                self.undo_grant(undo, scope == Scope::Session && is_granted, reply);
+            }
+        }
+    }
+
+    pub(crate) fn undo_grant(&mut self, undo: UndoGrant, is_granted: bool, reply: ReplyTo<Undone>) {
+        let UndoGrant { call_id, is_queued: stopped, scope, covers, by } = undo;
+        if !is_granted {
+            return self.refuse(reply, Refused::NothingToUndo);
+        }
+        if stopped {
+            self.refuse_call(call_id, revoked());
+        }
+        self.revoke(scope, covers, by, reply, Undone { stopped });
+    }
+
+    pub(crate) fn revoke_session_grant(
+        &mut self,
+        id: String,
+        covers: String,
+        by: String,
+        reply: ReplyTo<()>,
+    ) {
+        if self.journal.summary.granted.contains_key(&covers) {
+            self.revoke(Scope::Session, covers, by, reply, ());
+        } else {
+            self.refuse(reply, Refused::NoGrant(id));
+        }
+    }
+
+    /// Logs that a grant is revoked, and replies once it is gone.
+    fn revoke<T: AnswerType>(
+        &mut self,
+        scope: Scope,
+        covers: String,
+        by: String,
+        reply: ReplyTo<T>,
+        value: T,
+    ) {
+        self.push(None, Event::GrantRevoked { scope, covers: covers.clone(), by });
+        match scope {
+            Scope::Always => {
+                let (to, answer) = (reply.id(), value.into_answer());
+                self.after_append(Effect::RemoveGrant { covers, to, answer });
+            }
+            Scope::Once | Scope::Session => self.reply(reply, value),
+        }
+    }
+
+    pub(crate) fn take_command_reply(&mut self, wait: CommandWait, found: Found) {
+        match (wait, found) {
+            (CommandWait::Send { message, reply }, Found::Message(known)) => {
+                self.send_once(message, known, reply);
+            }
+            (CommandWait::Continue { reply }, Found::Answer(answer)) => {
+                self.continue_after(answer, reply);
+            }
+            (CommandWait::Retry { reason, reply }, Found::Answer(answer)) => {
+                self.retry_answer(answer, reason, reply);
+            }
+            (CommandWait::Edit { named, message, reply }, Found::Message(earlier)) => {
+                self.replace_message(&named, earlier, message, reply);
+            }
+            (CommandWait::NotWaiting { call_id, caller }, Found::Call(call)) => {
+                self.refuse_id(caller, why_undecidable(&call_id, call.as_deref()));
+            }
+            (CommandWait::Undo { call_id, by, reply }, Found::Call(call)) => {
+                self.undo_call(call_id, call.map(|it| *it), by, reply);
+            }
+            (CommandWait::UndoGrant { undo, reply }, Found::Granted(is_granted)) => {
+                self.undo_grant(undo, is_granted, reply);
+            }
+            (wait, _) => {
+                let why = "the store gave another answer than was asked for".to_owned();
+                self.refuse_id(wait.caller(), Refused::Storage(why));
+            }
+        }
+    }
+}
+
+fn revoked() -> ErrorInfo {
+    let message =
+        "The user took back the permission before this call started. Ask before trying again.";
+    ErrorInfo::new(ErrorCode::ToolDenied, message)
+}

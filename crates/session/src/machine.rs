@@ -1,0 +1,402 @@
+//! The session: its state, the dispatch of inputs, and the two lists of effects.
+
+use std::sync::Arc;
+
+use backends::ToolOutcome;
+use transcript::{
+    Ending, ErrorInfo, Event, Millis, Queue, QueuedMessage, Record, ResponseId, Seq, SessionId,
+    Summary,
+};
+
+use crate::agent::Agent;
+use crate::ids::Ids;
+use crate::journal::Journal;
+use crate::lanes::{AgentLane, AgentWait, CommandLane, CommandWait};
+use crate::phase::Phase;
+use crate::rate_limit::RateLimit;
+use crate::raw_lines::RawLines;
+use crate::relay::Relay;
+use crate::run::Run;
+use crate::unread::Unread;
+use crate::{
+    AgentFacts, AgentInput, AnswerType, Effect, Found, Input, Judged, Line, Lookup, ProposedCall,
+    QueryId, RawLine, Refused, ReplyId, ReplyTo, Settings,
+};
+
+/// One session at work.
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) settings: Arc<Settings>,
+    /// Time of the current input.
+    pub(crate) now: Millis,
+    pub(crate) ids: Ids,
+    pub(crate) journal: Journal,
+    pub(crate) phase: Phase,
+    /// The agent, while it works, and between runs if it is a program.
+    pub(crate) agent: Option<Agent>,
+    pub(crate) agent_lane: AgentLane,
+    pub(crate) command_lane: CommandLane,
+    pub(crate) relay: Relay,
+    pub(crate) rate_limit: RateLimit,
+    pub(crate) raw: RawLines,
+    pub(crate) unread: Unread,
+    last_query: QueryId,
+    /// To be carried out before the next input.
+    immediate: Vec<Effect>,
+    /// To be carried out after the next append.
+    after_append: Vec<Effect>,
+}
+
+/// What is known of a session when it is opened.
+#[derive(Debug)]
+pub struct Opening {
+    /// Id of the session.
+    pub id: SessionId,
+    /// Number of the log's last record.
+    pub head: Seq,
+    /// The log's summary.
+    pub summary: Summary,
+    /// The queue.
+    pub queue: Queue,
+    /// The run that the log leaves open.
+    pub open_run: Option<OpenRun>,
+    /// Why nobody works on the open run any more.
+    pub ending: Ending,
+    /// The server's configuration.
+    pub settings: Arc<Settings>,
+    /// Random bits from which ids are made.
+    pub seed: u128,
+    /// Current time.
+    pub now: Millis,
+}
+
+/// A run that the log leaves open.
+#[derive(Debug)]
+pub struct OpenRun {
+    /// Its id.
+    pub id: ResponseId,
+    /// Its records.
+    pub records: Vec<Record>,
+    /// Whether its agent can continue it, if all it does is wait for a person.
+    pub can_continue: bool,
+}
+
+impl Opening {
+    /// Returns the opening of a session without a run and a queue, with default settings.
+    pub fn of(id: SessionId, head: Seq, summary: Summary) -> Self {
+        Self {
+            id,
+            head,
+            summary,
+            queue: Queue::default(),
+            open_run: None,
+            ending: Ending::Restarted,
+            settings: Arc::default(),
+            seed: 0,
+            now: Millis(0),
+        }
+    }
+}
+
+impl Session {
+    /// Opens a session. A run that the log leaves open is closed or continued; the effects of that come with the
+    /// first [`Input::Settle`].
+    pub fn new(opening: Opening) -> Self {
+        let Opening { id, head, summary, queue, open_run, ending, settings, seed, now } = opening;
+        let open_exchanges = summary.open_exchanges.clone();
+        let mut session = Self {
+            settings,
+            now,
+            ids: Ids::new(seed),
+            journal: Journal::new(id, head, summary, queue),
+            phase: Phase::Idle,
+            agent: None,
+            agent_lane: AgentLane::default(),
+            command_lane: CommandLane::default(),
+            relay: Relay::default(),
+            rate_limit: RateLimit::default(),
+            raw: RawLines::default(),
+            unread: Unread::default(),
+            last_query: QueryId(0),
+            immediate: Vec::new(),
+            after_append: Vec::new(),
+        };
+        if let Some(run) = open_run {
+            session.take_up_run(&run, &ending);
+        }
+        session.take_up_exchanges(open_exchanges);
+        session
+    }
+
+    /// Takes one input and returns what is to be done.
+    pub fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
+        self.now = now;
+        match input {
+            Input::Settle => return self.settle(),
+            Input::Tick => self.tick(),
+            Input::Command(command) => self.take_command(command),
+            Input::CallerGone(caller) => self.drop_caller(caller),
+            Input::Agent(AgentInput::Line(line)) if self.agent.is_none() => {
+                self.keep_late_line(line);
+            }
+            Input::Agent(input) => self.agent_lane.inputs.push_back(input),
+            Input::LateLines(lines) => lines.into_iter().for_each(|it| self.keep_late_line(it)),
+            Input::Launched { run, result } => self.take_launched(&run, result),
+            Input::History { run, result } => self.take_history(&run, result),
+            Input::Judged { query, judged } => self.take_judged(query, judged),
+            Input::Found { query, found } => self.take_found(query, found),
+            Input::Stderr { query, text } => self.take_stderr(query, &text),
+        }
+        self.advance();
+        std::mem::take(&mut self.immediate)
+    }
+
+    /// Number of the last record, committed or not.
+    pub fn head(&self) -> Seq {
+        self.journal.head
+    }
+
+    /// Summary of the log, with the records that are not committed yet.
+    pub fn summary(&self) -> &Summary {
+        &self.journal.summary
+    }
+
+    /// Whether a run is open.
+    pub fn has_run(&self) -> bool {
+        self.phase.run().is_some()
+    }
+
+    /// Whether neither a run nor a program is there, so that the session can be closed.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::Idle) && self.agent.is_none()
+    }
+
+    /// Whether the session has ended its work for good, because the server stops.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Closed)
+    }
+
+    /// Returns when the next [`Input::Tick`] is due.
+    pub fn deadline(&self) -> Option<Millis> {
+        let agent = self.agent.as_ref();
+        let all = [
+            agent.and_then(|it| it.wake_at),
+            agent.and_then(Agent::idle_until),
+            self.phase.run().and_then(Run::deadline),
+            self.relay.deadline(),
+            self.raw.due(),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    /// Gives up because the log cannot be written. Returns the effects that end the session's work; nothing
+    /// else of it may be carried out.
+    pub fn abandon(&mut self) -> Vec<Effect> {
+        self.immediate.clear();
+        self.stop_agent();
+        self.drop_run();
+        self.phase = Phase::Closed;
+        self.after_append.clear();
+        std::mem::take(&mut self.immediate)
+    }
+
+    /// Returns the append of what is pending and the effects that waited for it; if there are none, starts what
+    /// waits in the queue.
+    fn settle(&mut self) -> Vec<Effect> {
+        self.advance();
+        let mut effects = std::mem::take(&mut self.immediate);
+        effects.extend(self.journal.take_append());
+        effects.extend(self.take_raw());
+        effects.append(&mut self.after_append);
+        if effects.is_empty() && self.start_next() {
+            return self.settle();
+        }
+        effects
+    }
+
+    fn tick(&mut self) {
+        let now = self.now;
+        let is_due = |at: Option<Millis>| at.is_some_and(|it| it <= now);
+        if let Some(agent) = self.agent.as_mut().filter(|it| is_due(it.wake_at)) {
+            agent.wake_at = None;
+            self.tell(backends::Input::Wake);
+        }
+        for call_id in self.phase.run().map(|it| it.overdue(now)).unwrap_or_default() {
+            self.time_out(call_id);
+        }
+        if is_due(self.agent.as_ref().and_then(Agent::idle_until)) {
+            self.now_do(Effect::Inform("an idle program is ended"));
+            self.stop_agent();
+        }
+    }
+
+    /// Starts the answer to the newest message, or the next queued message, if no run is open. Returns whether
+    /// there was one.
+    fn start_next(&mut self) -> bool {
+        if !matches!(self.phase, Phase::Idle) {
+            return false;
+        }
+        if self.journal.summary.unanswered {
+            self.answer_message();
+            return true;
+        }
+        let Some(next) = self.journal.queue.next().cloned() else { return false };
+        let QueuedMessage { id: message_id, client_id, text, attachments, from, sent, .. } = next;
+        self.push(None, Event::MessageDequeued { message_id: message_id.clone() });
+        let role = transcript::MessageRole::User;
+        let message =
+            Event::UserMessage { message_id, client_id, role, text, attachments, from, sent };
+        self.push(None, message);
+        self.answer_message();
+        true
+    }
+
+    fn take_judged(&mut self, query: QueryId, judged: Judged) {
+        if let Some(wait) = self.agent_lane.take_waiting(query) {
+            match wait {
+                AgentWait::Validation(event) => self.log_validated(event, &judged),
+                AgentWait::Call(call, wanted) => self.decide_call(call, &wanted, judged),
+                AgentWait::Question(call, question) => self.answer_question(call, question, judged),
+                AgentWait::Relay(call) => self.decide_relayed(call, judged),
+                AgentWait::End(_) => (),
+            }
+        } else if let Some(wait) = self.command_lane.take_waiting(query) {
+            if let CommandWait::Approve { approval, reply } = wait {
+                self.accept_judged(approval, reply, &judged);
+            }
+            self.go_on_with_commands();
+        }
+    }
+
+    fn take_found(&mut self, query: QueryId, found: Result<Found, String>) {
+        let Some(wait) = self.command_lane.take_waiting(query) else { return };
+        match found {
+            Ok(found) => self.take_command_reply(wait, found),
+            Err(why) => self.refuse_id(wait.caller(), Refused::Storage(why)),
+        }
+        self.go_on_with_commands();
+    }
+
+    fn go_on_with_commands(&mut self) {
+        while !self.command_lane.is_waiting() {
+            let Some(command) = self.command_lane.held.pop_front() else { return };
+            self.handle(command);
+        }
+    }
+
+    fn take_stderr(&mut self, query: QueryId, text: &str) {
+        if let Some(AgentWait::End(mut ending)) = self.agent_lane.take_waiting(query) {
+            ending.add_last_words(text);
+            self.end_as_agent_says(ending);
+        }
+    }
+
+    fn take_raw(&mut self) -> Option<Effect> {
+        let is_due = self.raw.due().is_some_and(|it| it <= self.now);
+        if self.raw.is_empty() || (self.has_run() && !is_due) {
+            return None;
+        }
+        let RawLines { lines, unrecognized, .. } = std::mem::take(&mut self.raw);
+        Some(Effect::StoreRaw { lines, unrecognized })
+    }
+
+    /// Keeps a line of a program that is no longer interpreted.
+    pub(crate) fn keep_late_line(&mut self, line: Line) {
+        let head = self.journal.head;
+        let text = line.into_raw();
+        self.raw.add(RawLine { at: self.now, from: head.next(), to: head, text });
+    }
+
+    pub(crate) fn push(&mut self, run: Option<&ResponseId>, event: Event) {
+        self.push_at(self.now, run, event);
+    }
+
+    pub(crate) fn push_at(&mut self, at: Millis, run: Option<&ResponseId>, event: Event) {
+        let active = self.phase.run_mut().filter(|it| Some(&it.id) == run);
+        self.journal.push(at, run, event, active.map(|it| &mut it.message));
+    }
+
+    /// Logs an event of the open run, or of the session if none is open.
+    pub(crate) fn push_here(&mut self, event: Event) {
+        let run = self.phase.run().map(|it| it.id.clone());
+        self.push(run.as_ref(), event);
+    }
+
+    pub(crate) fn now_do(&mut self, effect: Effect) {
+        self.immediate.push(effect);
+    }
+
+    pub(crate) fn after_append(&mut self, effect: Effect) {
+        self.after_append.push(effect);
+    }
+
+    /// Removes effects that wait for the append.
+    pub(crate) fn cancel_effects(&mut self, is_unwanted: impl Fn(&Effect) -> bool) {
+        self.after_append.retain(|it| !is_unwanted(it));
+    }
+
+    /// Whether an effect of this kind waits for the append.
+    pub(crate) fn has_effect(&self, is_it: impl Fn(&Effect) -> bool) -> bool {
+        self.after_append.iter().any(is_it)
+    }
+
+    fn next_query(&mut self) -> QueryId {
+        self.last_query.0 += 1;
+        self.last_query
+    }
+
+    /// Has a call judged; the agent's lane waits for the judgement.
+    pub(crate) fn judge(
+        &mut self,
+        call: ProposedCall,
+        then: impl FnOnce(ProposedCall) -> AgentWait,
+    ) {
+        let query = self.next_query();
+        self.agent_lane.wait(query, then(call.clone()));
+        self.now_do(Effect::Judge { query, call });
+    }
+
+    /// Has a call judged for a command, which waits for the judgement.
+    pub(crate) fn judge_for_command(&mut self, call: ProposedCall, then: CommandWait) {
+        let query = self.next_query();
+        self.command_lane.wait(query, then);
+        self.now_do(Effect::Judge { query, call });
+    }
+
+    /// Looks something up for a command, which waits for the result.
+    pub(crate) fn find(&mut self, lookup: Lookup, then: CommandWait) {
+        let query = self.next_query();
+        self.command_lane.wait(query, then);
+        self.now_do(Effect::Find { query, lookup });
+    }
+
+    /// Takes the program's stderr; the agent's lane waits for it.
+    pub(crate) fn ask_for_stderr(&mut self, ending: backends::Ending) {
+        let query = self.next_query();
+        self.agent_lane.wait(query, AgentWait::End(ending));
+        self.now_do(Effect::TakeStderr { query });
+    }
+
+    /// Replies once everything so far is committed.
+    pub(crate) fn reply<T: AnswerType>(&mut self, to: ReplyTo<T>, value: T) {
+        let answer = Ok(value.into_answer());
+        self.after_append(Effect::Reply { to: to.id(), answer });
+    }
+
+    pub(crate) fn refuse<T>(&mut self, to: ReplyTo<T>, why: Refused) {
+        self.refuse_id(to.id(), why);
+    }
+
+    pub(crate) fn refuse_id(&mut self, to: ReplyId, why: Refused) {
+        self.after_append(Effect::Reply { to, answer: Err(why) });
+    }
+
+    pub(crate) fn facts(&self) -> AgentFacts {
+        self.settings.agents.get(&self.journal.summary.agent).cloned().unwrap_or_default()
+    }
+}
+
+/// Returns the outcome of a call that did not run.
+pub(crate) fn not_run(error: ErrorInfo) -> ToolOutcome {
+    ToolOutcome { ok: false, result: serde_json::Value::Null, error: Some(error) }
+}

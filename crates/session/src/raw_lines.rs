@@ -1,0 +1,58 @@
+//! Output lines of a program on their way to the store, which compresses many lines better than one.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use transcript::Millis;
+
+use crate::RawLine;
+
+/// Bytes that are stored without further delay.
+const ENOUGH: usize = 256 * 1024;
+/// How long a line may wait for further lines, in milliseconds.
+const MAX_WAIT_MS: u64 = 1000;
+/// Longest name of an unrecognized kind.
+const KIND_CHARS: usize = 60;
+
+/// Lines that are not stored yet.
+#[derive(Debug, Default)]
+pub(crate) struct RawLines {
+    pub(crate) lines: Vec<RawLine>,
+    /// Counts of messages that could not be read, by kind.
+    pub(crate) unrecognized: BTreeMap<String, u64>,
+    bytes: usize,
+    /// Time of the oldest line.
+    since: Option<Millis>,
+}
+
+impl RawLines {
+    pub(crate) fn add(&mut self, line: RawLine) {
+        self.since.get_or_insert(line.at);
+        self.bytes += line.text.len();
+        self.lines.push(line);
+    }
+
+    pub(crate) fn count_unrecognized(&mut self, raw: &str) {
+        *self.unrecognized.entry(kind_of(raw)).or_default() += 1;
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.unrecognized.is_empty()
+    }
+
+    /// Returns when the lines are to be stored, if there are any.
+    pub(crate) fn due(&self) -> Option<Millis> {
+        let wait = if self.bytes < ENOUGH { MAX_WAIT_MS } else { 0 };
+        self.since.map(|it| it.plus(wait))
+    }
+}
+
+/// Returns the name of a message's kind in plain letters: `system/novelty`.
+fn kind_of(raw: &str) -> String {
+    let Ok(Value::Object(fields)) = serde_json::from_str(raw) else { return "no JSON".to_owned() };
+    let words = ["type", "subtype", "method"].iter().filter_map(|it| fields.get(*it)?.as_str());
+    let kind = words.collect::<Vec<_>>().join("/");
+    let is_plain = |it: &char| it.is_ascii_alphanumeric() || "_-/.".contains(*it);
+    let kind: String = kind.chars().filter(is_plain).take(KIND_CHARS).collect();
+    if kind.is_empty() { "no type".to_owned() } else { kind }
+}

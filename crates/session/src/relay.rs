@@ -1,0 +1,236 @@
+//! Calls of Callboard's own tools by the session's program, which come over HTTP.
+//!
+//! The program also reports such a call on its stdout, before or after the request. The two are matched, so that
+//! what the tool does belongs to the call that people see.
+
+use std::collections::{HashMap, HashSet};
+
+use backends::{Effect as AgentEffect, ToolOutcome};
+use serde_json::Value;
+use transcript::{
+    Call, CallId, Decision, ErrorCode, ErrorInfo, Event, Executor, Millis, RunMessage, Validation,
+    arguments_summary,
+};
+
+use crate::calls::{interrupted, not_allowed};
+use crate::lanes::{AgentWait, Question, Work};
+use crate::machine::not_run;
+use crate::{Asker, Judged, ProposedCall, RelayedCall, ReplyId, ReplyTo, Ruling, Session};
+
+/// How long a program may take to report a call that it has made, in milliseconds.
+const REPORT_TIMEOUT_MS: u64 = 2000;
+
+/// Relayed calls of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Relay {
+    /// Calls that are not matched with a report yet.
+    unmatched: Vec<Unmatched>,
+    /// Callers that wait for the result of a matched call; none if the request was given up.
+    callers: HashMap<CallId, Option<ReplyTo<ToolOutcome>>>,
+    /// Reported calls for which a request has come.
+    matched: HashSet<CallId>,
+    /// Outcomes of calls whose end the program itself will report.
+    outcomes: HashMap<CallId, ToolOutcome>,
+}
+
+#[derive(Debug)]
+struct Unmatched {
+    call: RelayedCall,
+    reply: ReplyTo<ToolOutcome>,
+    /// When to stop waiting for the report.
+    until: Millis,
+}
+
+impl Relay {
+    /// Returns when the next call is to begin without a report.
+    pub(crate) fn deadline(&self) -> Option<Millis> {
+        self.unmatched.iter().map(|it| it.until).min()
+    }
+
+    /// Returns the caller that waits for the call, and forgets it. None if the call was not relayed.
+    pub(crate) fn end(&mut self, call_id: &CallId) -> Option<Option<ReplyTo<ToolOutcome>>> {
+        self.callers.remove(call_id)
+    }
+
+    /// Keeps the outcome of a call whose end the program will report.
+    pub(crate) fn remember(&mut self, call_id: CallId, outcome: ToolOutcome) {
+        self.outcomes.insert(call_id, outcome);
+    }
+
+    /// Restores the result as the tool gave it. The program repeats it in a form of its own.
+    pub(crate) fn restore_result(&mut self, event: &mut Event) {
+        let Event::ToolResult { call_id, ok, result, error, .. } = event else { return };
+        let ours = self.outcomes.remove(call_id).filter(|it| it.ok == *ok);
+        let Some(outcome) = ours else { return };
+        *result = (!outcome.result.is_null()).then_some(outcome.result);
+        *error = outcome.error;
+    }
+
+    /// Returns the reported call that a request is about: the one that it names, else the oldest one that does
+    /// the same.
+    fn find_match(
+        &self,
+        call: &RelayedCall,
+        message: &RunMessage,
+        arguments_of: impl Fn(&Call) -> String,
+    ) -> Option<CallId> {
+        let is_same = |it: &&Call| match &call.provider_call_id {
+            Some(id) => it.provider_call_id.as_ref() == Some(id),
+            None => it.arguments_done && are_same_arguments(&arguments_of(it), &call.arguments),
+        };
+        let is_open = |it: &&Call| {
+            it.is_open() && it.executor == Executor::Agent && !self.matched.contains(&it.id)
+        };
+        let mut calls = message.calls().filter(|it| it.name == call.tool_name);
+        calls.find(|it| is_open(it) && is_same(it)).map(|it| it.id.clone())
+    }
+
+    /// Takes the callers of all relayed calls.
+    fn take_callers(&mut self) -> Vec<ReplyTo<ToolOutcome>> {
+        let Self { unmatched, callers, .. } = std::mem::take(self);
+        unmatched.into_iter().map(|it| it.reply).chain(callers.into_values().flatten()).collect()
+    }
+}
+
+/// Compares reported arguments with those of a request. An empty text counts as an empty object.
+fn are_same_arguments(reported: &str, requested: &Value) -> bool {
+    let reported = if reported.trim().is_empty() { "{}" } else { reported };
+    serde_json::from_str::<Value>(reported).is_ok_and(|it| it == *requested)
+}
+
+impl Session {
+    pub(crate) fn relay_call(&mut self, call: RelayedCall, reply: ReplyTo<ToolOutcome>) {
+        let until = self.now.plus(REPORT_TIMEOUT_MS);
+        self.relay.unmatched.push(Unmatched { call, reply, until });
+    }
+
+    /// Begins the first relayed call that is matched, or that waited long enough for a report. Returns whether
+    /// there was one.
+    pub(crate) fn begin_relayed_call(&mut self) -> bool {
+        for idx in 0..self.relay.unmatched.len() {
+            let is_overdue = self.relay.unmatched[idx].until <= self.now;
+            let mut found = self.find_match(idx);
+            if is_overdue && found.is_none() {
+                // The program may have reported it under another id.
+                self.relay.unmatched[idx].call.provider_call_id = None;
+                found = self.find_match(idx);
+            }
+            if found.is_some() || is_overdue {
+                let Unmatched { call, reply, .. } = self.relay.unmatched.remove(idx);
+                match found {
+                    Some(call_id) => self.judge_relayed(call_id, call, reply),
+                    None => self.begin_unreported(call, reply),
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    fn find_match(&self, idx: usize) -> Option<CallId> {
+        let run = self.phase.run()?;
+        let call = &self.relay.unmatched[idx].call;
+        self.relay.find_match(call, &run.message, |it| run.arguments_of(it))
+    }
+
+    /// Begins a call that the program does not report, such as one of a script that it runs. It gets a block of
+    /// its own.
+    fn begin_unreported(&mut self, call: RelayedCall, reply: ReplyTo<ToolOutcome>) {
+        let Some(run) = self.phase.run() else {
+            let message = "The conversation waits for no answer now, so nothing can be done in it. Call \
+                           this while you answer a message.";
+            return self.reply(reply, not_run(ErrorInfo::new(ErrorCode::ToolError, message)));
+        };
+        let n_calls = run.message.calls().count();
+        let call_id = CallId::new(format!("{}.own{n_calls}", run.id));
+        let arguments = call.arguments.to_string();
+        let start = Event::ToolCallStart {
+            call_id: call_id.clone(),
+            provider_call_id: None,
+            tool_name: call.tool_name.clone(),
+            arguments: Some(arguments.clone()),
+            parent_call_id: None,
+            executor: Executor::Server,
+        };
+        let done = Event::ToolArgumentsDone {
+            call_id: call_id.clone(),
+            summary: arguments_summary(&arguments),
+            arguments,
+            incomplete: false,
+            validation: Validation::NotRequired,
+            provider_data: None,
+        };
+        self.push_here(start);
+        let work = &mut self.agent_lane.work;
+        work.push_back(Work::Effect(AgentEffect::Emit(done)));
+        work.push_back(Work::Relay { call_id, call, reply });
+    }
+
+    /// Has a relayed call judged.
+    pub(crate) fn judge_relayed(
+        &mut self,
+        call_id: CallId,
+        call: RelayedCall,
+        reply: ReplyTo<ToolOutcome>,
+    ) {
+        let Some(run) = self.phase.run() else {
+            return self.reply(reply, not_run(interrupted()));
+        };
+        let proposed = ProposedCall {
+            call_id: call_id.clone(),
+            tool_name: call.tool_name,
+            arguments: call.arguments.to_string(),
+            asker: Asker::Callboard,
+            workspace: run.workspace.clone(),
+        };
+        self.relay.matched.insert(call_id.clone());
+        self.relay.callers.insert(call_id, Some(reply));
+        self.judge(proposed, AgentWait::Relay);
+    }
+
+    /// Runs a relayed call as the policy says, unless a person has approved it for the program already.
+    pub(crate) fn decide_relayed(&mut self, call: ProposedCall, judged: Judged) {
+        let reported = self.phase.run().and_then(|it| it.message.call(&call.call_id));
+        let resolved = reported.and_then(|it| it.approval.as_ref()?.resolved.as_ref());
+        let is_approved = resolved.is_some_and(|it| it.decision == Decision::Accepted);
+        if !self.relay.callers.contains_key(&call.call_id) {
+            return;
+        }
+        let granted = self.matching_grant(&judged);
+        match judged.ruling {
+            _ if is_approved => self.start_call(call),
+            // Running it gives the program the error.
+            Ruling::Allow | Ruling::Impossible { .. } => self.start_call(call),
+            Ruling::Deny => self.refuse_call(call.call_id, not_allowed()),
+            Ruling::Ask if granted.is_some() => {
+                self.note_grant(&call.call_id, granted);
+                self.start_call(call);
+            }
+            Ruling::Ask => {
+                let question = Question { form: None, reason: None };
+                self.ask_person(call, question, judged, None);
+            }
+        }
+    }
+
+    /// Gives up relayed calls for which nobody waits any more.
+    pub(crate) fn drop_caller(&mut self, caller: ReplyId) {
+        self.relay.unmatched.retain(|it| it.reply.id() != caller);
+        let is_it =
+            |it: &Option<ReplyTo<ToolOutcome>>| it.as_ref().is_some_and(|it| it.id() == caller);
+        let given_up = self.relay.callers.iter_mut().find(|(_, it)| is_it(it));
+        if let Some((call_id, waiting)) = given_up {
+            let call_id = call_id.clone();
+            *waiting = None;
+            self.withdraw(&call_id);
+            self.stop_call(call_id);
+        }
+    }
+
+    /// Ends all relayed calls, because nothing is done for the run any more.
+    pub(crate) fn stop_relay(&mut self) {
+        for caller in self.relay.take_callers() {
+            self.reply(caller, not_run(interrupted()));
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Tests of the session machine: laws over all orders of events, and examples.
+
+mod agents;
+mod examples;
+mod interleavings;
+mod laws;
+mod world;

@@ -1,0 +1,110 @@
+//! Laws that hold after any order of events.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use transcript::{CallId, Event, MessageId, Queue, Summary};
+
+use super::world::World;
+
+/// Checks everything that must hold at any time, on the committed log.
+pub(super) fn check_always(world: &World) {
+    check_order(world);
+    check_messages(world);
+    for (call_id, times) in &world.started {
+        assert!(*times <= 1, "the tool of {call_id} was started {times} times");
+    }
+}
+
+/// Checks what must hold when nothing is left to do: everything that began has one end, and every caller has a
+/// reply.
+pub(super) fn check_at_rest(world: &World) {
+    check_always(world);
+    if !world.is_deleted {
+        for run in world.runs() {
+            assert!(!run.is_open(), "run {} is open", run.id);
+            for call in run.calls() {
+                assert!(!call.is_open(), "call {} is open", call.id);
+                assert!(!call.waits_for_approval(), "call {} waits", call.id);
+            }
+        }
+        check_derived(world);
+    }
+    for caller in 1..=world.n_commands() {
+        assert!(world.has_reply(caller), "caller {caller} has no reply");
+    }
+    assert!(world.running.is_empty(), "tools run: {:?}", world.running);
+}
+
+/// Every run has one start and at most one end, in this order, and everything of it stands in between; every call
+/// one start and at most one result; every approval one request and at most one decision.
+fn check_order(world: &World) {
+    let mut open_run = None;
+    let mut ended = BTreeSet::new();
+    let mut results: BTreeMap<&CallId, usize> = BTreeMap::new();
+    let mut asked: BTreeSet<&CallId> = BTreeSet::new();
+    for record in &world.log {
+        let run = record.response_id.as_ref();
+        if let Some(run) = run {
+            assert!(!ended.contains(run), "{:?} after the end of its run", record.event);
+        }
+        match &record.event {
+            Event::RunStart { .. } => {
+                assert_eq!(open_run, None, "a run begins within a run");
+                open_run = run;
+            }
+            Event::RunFinish { .. } => {
+                assert_eq!(open_run, run, "a run ends that is not open");
+                ended.extend(open_run.take());
+            }
+            Event::ToolResult { call_id, .. } => {
+                let n = results.entry(call_id).or_default();
+                *n += 1;
+                assert_eq!(*n, 1, "{call_id} has two results");
+            }
+            Event::ToolApprovalRequested { call_id, .. } => {
+                assert!(asked.insert(call_id), "{call_id} is asked about twice");
+            }
+            Event::ToolApprovalResolved { call_id, .. } => {
+                assert!(asked.remove(call_id), "{call_id} is decided about twice, or unasked");
+            }
+            Event::ToolRunning { call_id } => {
+                assert!(!results.contains_key(call_id), "{call_id} runs after its result");
+                assert!(!asked.contains(call_id), "{call_id} runs before the decision");
+            }
+            _ => (),
+        }
+    }
+}
+
+/// Every accepted message is said, dropped or queued, and never said twice.
+fn check_messages(world: &World) {
+    let mut queued: BTreeSet<&MessageId> = BTreeSet::new();
+    let mut said: BTreeSet<&MessageId> = BTreeSet::new();
+    for record in &world.log {
+        match &record.event {
+            Event::MessageQueued { message_id, .. } => {
+                queued.insert(message_id);
+            }
+            Event::MessageDequeued { message_id } | Event::MessageDropped { message_id, .. } => {
+                assert!(queued.remove(message_id), "{message_id} left the queue twice");
+            }
+            Event::UserMessage { message_id, .. } => {
+                assert!(said.insert(message_id), "{message_id} is said twice");
+            }
+            _ => (),
+        }
+    }
+}
+
+/// What the machine knows is what the log says.
+fn check_derived(world: &World) {
+    let mut summary = Summary::default();
+    let mut queue = Queue::default();
+    for record in &world.log {
+        summary.apply(record);
+        queue.apply(record);
+    }
+    assert_eq!(world.session.summary(), &summary);
+    assert_eq!(world.session.head().0, world.log.len() as u64);
+    assert_eq!(world.session.journal.queue, queue);
+}
