@@ -1,4 +1,4 @@
-//! The pool that draws: pages, messages, exports and bodies are read and rendered on blocking threads.
+//! The pool that draws: pages, messages, exports and bodies are rendered on blocking threads.
 //!
 //! The threads that serve requests do nothing that takes CPU time. Only a few draw at a time, so that many large
 //! pages need the memory of a few. A request whose client has gone while it waits is never drawn; one that is
@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Draws that run at the same time where there are fewer cores: a large page must not hold up every other.
 const MIN_DRAWS: usize = 2;
@@ -25,12 +25,22 @@ impl Default for DrawPool {
 }
 
 impl DrawPool {
+    /// Waits for a permit. To be acquired before the data is read, so that only a few callers hold data.
+    pub(crate) async fn permit(&self) -> DrawPermit {
+        // The semaphore is never closed; without a permit it would be slower, not wrong.
+        DrawPermit(Arc::clone(&self.permits).acquire_owned().await.ok().map(Arc::new))
+    }
+}
+
+/// The right to read and draw something large.
+pub(crate) struct DrawPermit(Option<Arc<OwnedSemaphorePermit>>);
+
+impl DrawPermit {
     pub(crate) async fn draw<T: Send + 'static>(
         &self,
         draw: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        // The semaphore is never closed; without a permit it would be slower, not wrong.
-        let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
+        let permit = self.0.clone();
         let drawn = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             draw()
@@ -74,7 +84,7 @@ mod tests {
                     begin.send(()).unwrap();
                     held.lock().unwrap().recv().unwrap();
                 };
-                pool.draw(draw).await;
+                pool.permit().await.draw(draw).await;
             })
         };
         let abandoned: Vec<_> = (0..2).map(|_| draw()).collect();

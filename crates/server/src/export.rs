@@ -2,6 +2,7 @@
 //!
 //! From the running server, if one has the data folder; else from the folder itself.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::sync::LazyLock;
 
@@ -19,6 +20,7 @@ use transcript::{
 
 use crate::cli::ExportArgs;
 use crate::config::Config;
+use crate::draw_pool::{DrawPermit, DrawPool, in_place};
 use crate::serve::{Place, ServerFile};
 use crate::window;
 
@@ -58,62 +60,83 @@ impl Format {
 }
 
 /// The session as it was at a number of its log; none if there is no such session.
-pub(crate) fn write(
+pub(crate) async fn write(
     store: &Store,
+    permit: &DrawPermit,
     session: &SessionId,
     format: Format,
     at: Option<Seq>,
 ) -> Result<Option<String>, store::Error> {
     if format == Format::Jsonl {
-        return log(store, session, at);
+        return log(store, session, at).await;
     }
-    let Some(transcript) = window::read_all(store, session, at, Transcript::whole())? else {
-        return Ok(None);
-    };
+    let read = window::read_all(store, session, at, Transcript::whole()).await?;
+    let Some(transcript) = read else { return Ok(None) };
+    let session = session.clone();
     Ok(Some(match format {
         Format::Html => {
-            let settings = &page_settings(store)?;
-            let files = attached(store, &transcript)?;
-            let peers = peers(store, &transcript, moment(store, session, at)?)?;
-            let export = Export { session, settings, stylesheet: &STYLESHEET, files, peers };
-            render::export_html(&transcript, export)
+            let settings = page_settings(store).await?;
+            let files = attached(store, &transcript).await?;
+            let until = moment(store, &session, at).await?;
+            let peers = peers(store, &transcript, until).await?;
+            let draw = move || {
+                let (session, settings) = (&session, &settings);
+                let files = addresses(files);
+                let export = Export { session, settings, stylesheet: &STYLESHEET, files, peers };
+                render::export_html(&transcript, export)
+            };
+            permit.draw(draw).await
         }
-        Format::Md => render::export_markdown(&transcript),
+        Format::Md => permit.draw(move || render::export_markdown(&transcript)).await,
         Format::Json | Format::Jsonl => {
-            let shown = transcript.messages.iter().filter(|message| !message.superseded);
-            let messages: Vec<_> = shown.map(formats::callboard::message).collect();
-            let (summary, head) = (&transcript.summary, transcript.head);
-            let session = json!({
-                "id": session, "agent": summary.agent, "title": summary.title(), "head": head,
-                "createdAt": summary.created_at, "updatedAt": summary.updated_at,
-            });
-            json!({ "session": session, "messages": messages }).to_string()
+            permit.draw(move || messages_json(&session, &transcript)).await
         }
     }))
 }
 
-/// The attachments as addresses that hold their content. Only pictures say what they are: what else is
-/// in a file is something to keep, not to show.
-fn attached(store: &Store, transcript: &Transcript) -> Result<Files, store::Error> {
-    let said = transcript.messages.iter().filter_map(|it| match &it.content {
-        Content::User(said) => Some(&said.attachments),
-        Content::Run(_) | Content::Aside(_) => None,
+fn messages_json(session: &SessionId, transcript: &Transcript) -> String {
+    let shown = transcript.messages.iter().filter(|message| !message.superseded);
+    let messages: Vec<_> = shown.map(formats::callboard::message).collect();
+    let (summary, head) = (&transcript.summary, transcript.head);
+    let session = json!({
+        "id": session, "agent": summary.agent, "title": summary.title(), "head": head,
+        "createdAt": summary.created_at, "updatedAt": summary.updated_at,
     });
-    let mut files = Files::new();
-    for Attachment { blob, media_type, size, .. } in said.flatten() {
-        let is_small = *size <= ATTACHED_MAX && !files.contains_key(blob);
-        let Some(bytes) = is_small.then(|| store.blob(blob)).transpose()?.flatten() else {
-            continue;
-        };
-        let is_picture = render::is_picture(media_type, bytes.len() as u64);
-        let kind = if is_picture { media_type } else { "application/octet-stream" };
-        files.insert(blob.clone(), format!("data:{kind};base64,{}", BASE64_STANDARD.encode(bytes)));
+    json!({ "session": session, "messages": messages }).to_string()
+}
+
+/// The media types and contents of attachments, by their hashes.
+type Attached = HashMap<String, (String, Vec<u8>)>;
+
+/// Reads the attachments that are small enough to be in the file.
+async fn attached(store: &Store, transcript: &Transcript) -> Result<Attached, store::Error> {
+    let mut files = Attached::new();
+    for message in &transcript.messages {
+        let Content::User(said) = &message.content else { continue };
+        for Attachment { blob, media_type, size, .. } in &said.attachments {
+            if *size > ATTACHED_MAX || files.contains_key(blob) {
+                continue;
+            }
+            let bytes = store.blob(blob).await?;
+            files.extend(bytes.map(|bytes| (blob.clone(), (media_type.clone(), bytes))));
+        }
     }
     Ok(files)
 }
 
+/// The attachments as addresses that hold their content. Only pictures say what they are: what else is
+/// in a file is something to keep, not to show.
+fn addresses(attached: Attached) -> Files {
+    let address = |(blob, (media_type, bytes)): (String, (String, Vec<u8>))| {
+        let is_picture = render::is_picture(&media_type, bytes.len() as u64);
+        let kind = if is_picture { &media_type } else { "application/octet-stream" };
+        (blob, format!("data:{kind};base64,{}", BASE64_STANDARD.encode(bytes)))
+    };
+    attached.into_iter().map(address).collect()
+}
+
 /// When that record was written; none for the session as it is now.
-fn moment(
+async fn moment(
     store: &Store,
     session: &SessionId,
     at: Option<Seq>,
@@ -121,12 +144,12 @@ fn moment(
     let Some(at) = at else { return Ok(None) };
     let after = Seq(at.0.saturating_sub(1));
     let range = ReadRange { after, up_to: Some(at), limit: 1, deltas: true };
-    Ok(store.read(session, range)?.records.first().map(|it| it.at))
+    Ok(store.read(session, range).await?.records.first().map(|it| it.at))
 }
 
 /// What the agents of other sessions had answered at that moment, and what those had asked in turn.
 /// Between logs there is no other order than that of their times.
-fn peers(
+async fn peers(
     store: &Store,
     transcript: &Transcript,
     until: Option<Millis>,
@@ -140,12 +163,14 @@ fn peers(
             else {
                 continue;
             };
-            let mut other = Transcript::whole();
-            let records = store.records_of_run(session, run)?;
+            let records = store.records_of_run(session, run).await?;
             let is_there = |it: &&Stored| until.is_none_or(|until| it.at <= until);
-            let records: Vec<Record> =
-                records.iter().filter(is_there).map(Stored::record).collect();
-            other.extend(&records);
+            let other = in_place(|| {
+                let records = records.iter().filter(is_there).map(Stored::record);
+                let mut other = Transcript::whole();
+                other.extend(&records.collect::<Vec<Record>>());
+                other
+            });
             let Some(answer) = other.message(run.as_str()) else { continue };
             let known = peers.insert(exchange.id.clone(), (session.clone(), answer.clone()));
             if known.is_none() {
@@ -157,13 +182,13 @@ fn peers(
 }
 
 /// What was set; what cannot be read any more is as if it had never been set.
-pub(crate) fn page_settings(store: &Store) -> Result<Settings, store::Error> {
-    let stored = store.setting(PAGE_SETTINGS)?;
+pub(crate) async fn page_settings(store: &Store) -> Result<Settings, store::Error> {
+    let stored = store.setting(PAGE_SETTINGS).await?;
     Ok(stored.and_then(|it| serde_json::from_str(&it).ok()).unwrap_or_default())
 }
 
 /// Every record, a line each.
-fn log(
+async fn log(
     store: &Store,
     session: &SessionId,
     at: Option<Seq>,
@@ -171,16 +196,18 @@ fn log(
     let (mut lines, mut after) = (String::new(), Seq(0));
     loop {
         let range = ReadRange { after, up_to: at, limit: PAGE, deltas: true };
-        let page = store.read(session, range)?;
+        let page = store.read(session, range).await?;
         if page.head == Seq(0) {
             return Ok(None);
         }
         let Some(last) = page.records.last() else { return Ok(Some(lines)) };
         after = last.seq;
-        for line in page.records.iter().map(Stored::to_json) {
-            lines.push_str(&line);
-            lines.push('\n');
-        }
+        in_place(|| {
+            for line in page.records.iter().map(Stored::to_json) {
+                lines.push_str(&line);
+                lines.push('\n');
+            }
+        });
     }
 }
 
@@ -190,8 +217,9 @@ pub(crate) async fn run(args: ExportArgs, config: Config) -> anyhow::Result<()> 
     match Place::find(&config, "callboard export")? {
         // Held until all is printed: what is printed is what is there.
         Place::Folder(store) => {
-            check_number(at, store.head(&session)?)?;
-            print(&session, write(&store, &session, format, at.map(Seq))?)
+            check_number(at, store.head(&session).await?)?;
+            let permit = DrawPool::default().permit().await;
+            print(&session, write(&store, &permit, &session, format, at.map(Seq)).await?)
         }
         Place::Server(server) => {
             if at.is_some() {

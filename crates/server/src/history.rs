@@ -1,11 +1,14 @@
 //! What an agent must know of what was said before, made from the log.
 
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+
 use formats::openai::{self, Files, Reader};
 use serde_json::Value;
-use store::{MessageKind, MessageRow, Store, Window};
+use store::Store;
 use transcript::{Attachment, Record, SessionId, Transcript};
 
-const PAGE: usize = 50;
+use crate::draw_pool::in_place;
 
 /// How far back an agent looks.
 pub(crate) enum LookBack {
@@ -30,60 +33,62 @@ pub(crate) async fn read(
     session: &SessionId,
     look_back: LookBack,
 ) -> Result<Vec<Value>, store::Error> {
-    let session = session.clone();
-    let read = store.off_thread(move |store| {
-        let is_short = matches!(look_back, LookBack::LastMessage { .. });
-        let rows = rows(store, &session, !is_short)?;
-        let records = store.records_of(&session, &rows)?;
+    let is_short = matches!(look_back, LookBack::LastMessage { .. });
+    let records = store.history(session, is_short).await?;
+    let transcript = in_place(|| {
         let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
         let mut transcript = Transcript::whole();
         transcript.extend(&records);
-        let read = |file: &Attachment| store.blob(&file.blob).ok().flatten();
-        let with_files = Files::GoAlong { sees: true, read: &read };
-        let as_said = |files| {
-            openai::conversation(
-                &transcript,
-                &Reader { agent: "", model: None, system: None, files },
-            )
-        };
-        Ok(match look_back {
-            LookBack::LastMessage { with_files: true } => as_said(with_files),
-            LookBack::LastMessage { with_files: false } => as_said(Files::LeftOut),
-            LookBack::Anew => openai::told_anew(&as_said(with_files)),
-            LookBack::Everything { agent, model, system, sees } => {
-                let reader = Reader {
-                    agent: &agent,
-                    model: model.as_deref(),
-                    system: system.as_deref(),
-                    files: Files::GoAlong { sees, read: &read },
-                };
-                openai::history(&transcript, &reader)
-            }
-        })
+        transcript
     });
-    read.await
+    let (without_files, needed) = in_place(|| messages_without_files(&transcript, &look_back));
+    if needed.is_empty() {
+        return Ok(without_files);
+    }
+    let mut files = HashMap::new();
+    for hash in needed {
+        // A file that cannot be read is no reason to fail the run.
+        let bytes = store.blob(&hash).await.ok().flatten();
+        files.extend(bytes.map(|bytes| (hash, bytes)));
+    }
+    let read = |file: &Attachment| files.get(&file.blob).cloned();
+    Ok(in_place(|| messages(&transcript, &look_back, &read)))
 }
 
-/// Of messages that count: all, or those since something was said last.
-fn rows(
-    store: &Store,
-    session: &SessionId,
-    everything: bool,
-) -> Result<Vec<MessageRow>, store::Error> {
-    let mut rows: Vec<MessageRow> = Vec::new();
-    let mut before = None;
-    loop {
-        let mut page = store.messages(session, Window { before, limit: PAGE })?;
-        let is_last = page.len() < PAGE;
-        before = page.first().map(|row| row.first);
-        page.retain(|row| !row.superseded);
-        let is_start = |row: &MessageRow| !everything && row.kind == MessageKind::Said;
-        let said = page.iter().rposition(is_start);
-        page.drain(..said.unwrap_or(0));
-        page.append(&mut rows);
-        rows = page;
-        if said.is_some() || is_last {
-            return Ok(rows);
+/// The messages without the contents of files, and the hashes of the files that they need.
+fn messages_without_files(
+    transcript: &Transcript,
+    look_back: &LookBack,
+) -> (Vec<Value>, BTreeSet<String>) {
+    let needed = RefCell::new(BTreeSet::new());
+    let note = |file: &Attachment| {
+        needed.borrow_mut().insert(file.blob.clone());
+        None
+    };
+    let messages = messages(transcript, look_back, &note);
+    (messages, needed.into_inner())
+}
+
+type ReadFile<'a> = &'a dyn Fn(&Attachment) -> Option<Vec<u8>>;
+
+fn messages(transcript: &Transcript, look_back: &LookBack, read: ReadFile<'_>) -> Vec<Value> {
+    let conversation = |files| {
+        openai::conversation(transcript, &Reader { agent: "", model: None, system: None, files })
+    };
+    match look_back {
+        LookBack::LastMessage { with_files: true } => {
+            conversation(Files::GoAlong { sees: true, read })
+        }
+        LookBack::LastMessage { with_files: false } => conversation(Files::LeftOut),
+        LookBack::Anew => openai::told_anew(&conversation(Files::GoAlong { sees: true, read })),
+        LookBack::Everything { agent, model, system, sees } => {
+            let reader = Reader {
+                agent,
+                model: model.as_deref(),
+                system: system.as_deref(),
+                files: Files::GoAlong { sees: *sees, read },
+            };
+            openai::history(transcript, &reader)
         }
     }
 }

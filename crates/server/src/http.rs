@@ -46,6 +46,7 @@ use store::Store;
 use tokio::sync::mpsc;
 use transcript::Attachment;
 
+use crate::draw_pool::DrawPermit;
 use crate::session::{Sessions, Shared};
 use crate::views::Views;
 
@@ -76,7 +77,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(
+    pub(crate) async fn new(
         shared: Arc<Shared>,
         sessions: Sessions,
         edge: Edge,
@@ -86,7 +87,7 @@ impl App {
         let Edge { token, listen, public_url, allowed_origins, data } = edge;
         let is_secure = public_url.as_deref().is_some_and(|it| it.starts_with("https://"));
         let store = shared.store.clone();
-        let keys = keys::Keys::load(token, listen.port(), is_secure, data.clone(), store)?;
+        let keys = keys::Keys::load(token, listen.port(), is_secure, data.clone(), store).await?;
         let hosts = hosts::Hosts::new(listen, public_url.as_deref());
         let door = Arc::new(door::Door { keys, hosts, allowed_origins });
         let attempts = Arc::default();
@@ -109,10 +110,9 @@ impl App {
         &self.shared.store
     }
 
-    /// Reads and renders on a thread that serves no requests.
-    async fn draw<T: Send + 'static>(&self, draw: impl FnOnce(&Self) -> T + Send + 'static) -> T {
-        let app = self.clone();
-        self.shared.draws.draw(move || draw(&app)).await
+    /// Waits for the right to read and draw something large.
+    async fn draw_permit(&self) -> DrawPermit {
+        self.shared.draws.permit().await
     }
 
     /// Where somebody who calls us `host` finds a file. Readers take whole addresses only.

@@ -31,6 +31,7 @@ pub(crate) use self::whole::{
 };
 use crate::agents::Agents;
 use crate::clock;
+use crate::draw_pool::in_place;
 
 const PAGE: usize = 1000;
 
@@ -72,7 +73,7 @@ pub(crate) struct NewTurns {
 }
 
 /// None if the text does not say which conversation it is, or nothing was said in it yet.
-pub(crate) fn plan(
+pub(crate) async fn plan(
     store: &Store,
     agents: &Agents,
     conversation: &Conversation,
@@ -80,14 +81,15 @@ pub(crate) fn plan(
 ) -> Result<Option<Plan>, store::Error> {
     let kind = conversation.kind;
     let agent = agents.of_kind(kind).unwrap_or(kind.word());
-    let Some(imported) = conversation.read(agent) else { return Ok(None) };
+    let Some(imported) = in_place(|| conversation.read(agent)) else { return Ok(None) };
     let session = match name {
         Some(name) => Some(name),
-        None => linked_session(store, &imported.conversation)?
+        None => linked_session(store, &imported.conversation)
+            .await?
             .or_else(|| session_of(kind, &imported.conversation)),
     };
     let Some(session) = session.filter(|_| !imported.turns.is_empty()) else { return Ok(None) };
-    let (known, head) = runs(store, &session)?;
+    let (known, head) = runs(store, &session).await?;
     let ids = imported.turns.iter().map(|it| &it.id).chain(&imported.left_out);
     let ids: HashSet<&ResponseId> = ids.collect();
     if known.iter().any(|it| !ids.contains(it)) {
@@ -162,11 +164,13 @@ fn session_of(kind: ProgramKind, conversation: &str) -> Option<SessionId> {
 }
 
 /// The session that is what the program knows as this conversation, whatever it is called.
-fn linked_session(store: &Store, conversation: &str) -> Result<Option<SessionId>, store::Error> {
+async fn linked_session(
+    store: &Store,
+    conversation: &str,
+) -> Result<Option<SessionId>, store::Error> {
     let mut before = None;
     loop {
-        let cursor = before.as_ref().map(|(at, id)| (*at, id));
-        let page = store.sessions(None, PAGE, cursor)?;
+        let page = store.sessions(None, PAGE, before).await?;
         let Some((id, summary, _)) = page.last() else { return Ok(None) };
         before = Some((summary.updated_at, id.clone()));
         let is_it = |(_, summary, _): &store::Listed| {
@@ -179,11 +183,14 @@ fn linked_session(store: &Store, conversation: &str) -> Result<Option<SessionId>
 }
 
 /// The runs of a session, and its head.
-fn runs(store: &Store, session: &SessionId) -> Result<(HashSet<ResponseId>, Seq), store::Error> {
+async fn runs(
+    store: &Store,
+    session: &SessionId,
+) -> Result<(HashSet<ResponseId>, Seq), store::Error> {
     let (mut runs, mut after) = (HashSet::new(), Seq(0));
     loop {
         let range = ReadRange { after, up_to: None, limit: PAGE, deltas: false };
-        let page = store.read(session, range)?;
+        let page = store.read(session, range).await?;
         let Some(last) = page.records.last() else { return Ok((runs, page.head)) };
         after = last.seq;
         for record in page.records.iter().map(store::Stored::record) {

@@ -86,7 +86,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     let raw_days = config.raw_days;
     let server = Server::start(store, config).await?;
     // A damaged table must not keep the server from serving the rest.
-    let recovered = server.sessions.recover().unwrap_or_else(|error| {
+    let recovered = server.sessions.recover().await.unwrap_or_else(|error| {
         tracing::error!(%error, "cannot tell which sessions were left undone");
         0
     });
@@ -166,7 +166,8 @@ impl Server {
         let own_tools = OwnTools::serve(tools_listener, sessions.clone(), passes, stopping.clone());
         let serving_tools = tokio::spawn(own_tools);
         let (alive, all_gone) = mpsc::channel(1);
-        let app = App::new(Arc::clone(&shared), sessions.clone(), edge, alive, stopping.clone())?;
+        let app =
+            App::new(Arc::clone(&shared), sessions.clone(), edge, alive, stopping.clone()).await?;
         app.end_outdated_sign_ins().await;
         tokio::spawn(app.watch_secrets());
         let serving = tokio::spawn(http::serve(listener, http::router(app), stopping, all_gone));
@@ -219,7 +220,7 @@ async fn upkeep(store: Store, raw_days: u32) {
 }
 
 async fn sweep(store: &Store, raw_days: u32) {
-    store.off_thread(Store::fill_reserve).await;
+    store.fill_reserve().await;
     if let Err(error) = store.remove_sign_ins_before(oldest_sign_in(clock::now())).await {
         tracing::warn!(%error, "old sign-ins could not be removed");
     }

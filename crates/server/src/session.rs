@@ -146,9 +146,9 @@ impl Sessions {
     }
 
     /// Brings back what a stop or a crash left undone: open runs are closed, queues go on.
-    pub(crate) fn recover(&self) -> Result<usize, store::Error> {
-        let sessions = self.shared.store.needing_attention()?;
-        for session in &sessions {
+    pub(crate) async fn recover(&self) -> Result<usize, store::Error> {
+        let sessions = self.shared.store.needing_attention().await?;
+        for (session, ..) in &sessions {
             self.inbox(session);
         }
         Ok(sessions.len())
@@ -158,19 +158,21 @@ impl Sessions {
         &self.shared.tools
     }
 
-    pub(crate) fn agent_of(&self, session: &SessionId) -> Result<Option<String>, store::Error> {
-        Ok(self.shared.store.summary(session)?.map(|(summary, _)| summary.agent))
+    pub(crate) async fn agent_of(
+        &self,
+        session: &SessionId,
+    ) -> Result<Option<String>, store::Error> {
+        Ok(self.shared.store.summary(session).await?.map(|(summary, _)| summary.agent))
     }
 
     /// Agents that are answering now, in any session but this.
-    pub(crate) fn busy_agents(&self, but: &SessionId) -> Result<HashSet<String>, store::Error> {
-        let mut busy = HashSet::new();
-        for session in self.shared.store.needing_attention()? {
-            let summary = self.shared.store.summary(&session)?.map(|it| it.0);
-            let is_answering = |it: &Summary| it.open_run.is_some() && session != *but;
-            busy.extend(summary.filter(is_answering).map(|it| it.agent));
-        }
-        Ok(busy)
+    pub(crate) async fn busy_agents(
+        &self,
+        except: &SessionId,
+    ) -> Result<HashSet<String>, store::Error> {
+        let active = self.shared.store.needing_attention().await?.into_iter();
+        let busy = active.filter(|(id, summary, _)| summary.open_run.is_some() && id != except);
+        Ok(busy.map(|(_, summary, _)| summary.agent).collect())
     }
 
     /// Gives a session a command and waits for its reply.
@@ -242,7 +244,7 @@ impl Sessions {
         id: String,
         by: String,
     ) -> Result<(), Refused> {
-        let found = std::future::ready(self.shared.store.summary(session)).await;
+        let found = self.shared.store.summary(session).await;
         let found = found.map_err(|error| Refused::Storage(error.to_string()))?;
         let (summary, _) = found.ok_or(Refused::NoSession)?;
         match summary.granted.into_keys().find(|it| grant_id(it) == id) {

@@ -85,7 +85,7 @@ impl Views {
                 return joined;
             }
             // It ended meanwhile, because nobody looked any more.
-            self.shared.store.head(session)?;
+            self.shared.store.head(session).await?;
         }
     }
 
@@ -211,11 +211,11 @@ impl<'a> Drawing<'a> {
 
     async fn load(shared: &Shared, session: &SessionId) -> Result<Live, store::Error> {
         let window = store::Window { before: None, limit: render::WINDOW };
-        let (store, id) = (shared.store.clone(), session.clone());
-        let read = shared.draws.draw(move || window::read(&store, &id, window));
-        let transcript = read.await?.map(|it| it.transcript).unwrap_or_default();
+        let permit = shared.draws.permit().await;
+        let read = window::read(&shared.store, session, window).await?;
+        let transcript = read.map(|it| it.transcript).unwrap_or_default();
         let view = shared.view_of(session, &transcript.summary);
-        Ok(shared.draws.draw(move || Live::new(view, transcript)).await)
+        Ok(permit.draw(move || Live::new(view, transcript)).await)
     }
 
     /// Draws first what waits, so that the page that joins and the patches that follow meet.
@@ -278,9 +278,7 @@ impl<'a> Drawing<'a> {
         loop {
             let after = self.seen();
             let range = ReadRange { after, up_to: None, limit: READ_AT_ONCE, deltas: true };
-            let session = self.session.clone();
-            let read = self.shared.store.off_thread(move |store| store.read(&session, range));
-            let records = read.await?.records;
+            let records = self.shared.store.read(&self.session, range).await?.records;
             let is_last = records.len() < READ_AT_ONCE;
             self.waiting.extend(records.iter().map(Stored::record));
             if is_last {
@@ -318,14 +316,12 @@ impl<'a> Drawing<'a> {
 
     /// One that was given before the messages that are kept: some page may have loaded it.
     async fn read_answer(&self, run: ResponseId) -> Result<Option<Message>, store::Error> {
-        let session = self.session.clone();
-        let read = self.shared.store.off_thread(move |store| {
-            let records = store.records_of_run(&session, &run)?;
+        let records = self.shared.store.records_of_run(&self.session, &run).await?;
+        Ok(in_place(|| {
             let records: Vec<Record> = records.iter().map(Stored::record).collect();
             let transcript = Transcript::replay(&records);
-            Ok::<_, store::Error>(transcript.message(run.as_str()).cloned())
-        });
-        read.await
+            transcript.message(run.as_str()).cloned()
+        }))
     }
 
     /// Draws so many records' worth. A large patch must not hold up the other tasks of this thread.

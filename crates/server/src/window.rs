@@ -3,6 +3,8 @@
 use store::{Conversation, ReadRange, Store, Stored, Window};
 use transcript::{Record, Seq, SessionId, Transcript};
 
+use crate::draw_pool::in_place;
+
 #[derive(Clone)]
 pub(crate) struct Opened {
     pub(crate) transcript: Transcript,
@@ -15,44 +17,44 @@ pub(crate) struct Opened {
 const PAGE: usize = 1000;
 
 /// With the ends of long bodies only; none if there is no such session.
-pub(crate) fn read(
+pub(crate) async fn read(
     store: &Store,
     session: &SessionId,
     window: Window,
 ) -> Result<Option<Opened>, store::Error> {
-    let found = store.conversation(session, window)?;
-    Ok(found.map(|it| open(it, Transcript::default())))
+    let found = store.conversation(session, window).await?;
+    Ok(found.map(|it| in_place(|| open(it, Transcript::default()))))
 }
 
 /// Two windows of one moment.
-pub(crate) fn read_both(
+pub(crate) async fn read_both(
     store: &Store,
     session: &SessionId,
     windows: [Window; 2],
 ) -> Result<Option<[Opened; 2]>, store::Error> {
-    let found = store.conversations(session, windows)?;
-    Ok(found.map(|both| both.map(|it| open(it, Transcript::default()))))
+    let found = store.conversations(session, windows).await?;
+    Ok(found.map(|both| in_place(|| both.map(|it| open(it, Transcript::default())))))
 }
 
 /// With everything in it.
-pub(crate) fn read_whole(
+pub(crate) async fn read_whole(
     store: &Store,
     session: &SessionId,
     window: Window,
 ) -> Result<Option<Opened>, store::Error> {
-    let found = store.conversation(session, window)?;
-    Ok(found.map(|it| open(it, Transcript::whole())))
+    let found = store.conversation(session, window).await?;
+    Ok(found.map(|it| in_place(|| open(it, Transcript::whole()))))
 }
 
 /// The same of the session as it was at a number.
-pub(crate) fn read_whole_at(
+pub(crate) async fn read_whole_at(
     store: &Store,
     session: &SessionId,
     at: Seq,
     window: Window,
 ) -> Result<Option<Opened>, store::Error> {
-    let all = read_all(store, session, Some(at), Transcript::whole())?;
-    Ok(all.map(|it| cut(it, window)))
+    let all = read_all(store, session, Some(at), Transcript::whole()).await?;
+    Ok(all.map(|it| in_place(|| cut(it, window))))
 }
 
 /// Some of the messages that are here.
@@ -85,7 +87,7 @@ fn open(conversation: Conversation, mut transcript: Transcript) -> Opened {
 }
 
 /// The whole session, as it was at a number. None if there is no such session.
-pub(crate) fn read_all(
+pub(crate) async fn read_all(
     store: &Store,
     session: &SessionId,
     at: Option<Seq>,
@@ -94,15 +96,17 @@ pub(crate) fn read_all(
     let mut after = Seq(0);
     loop {
         let range = ReadRange { after, up_to: at, limit: PAGE, deltas: false };
-        let page = store.read(session, range)?;
+        let page = store.read(session, range).await?;
         if page.head == Seq(0) {
             return Ok(None);
         }
         let Some(last) = page.records.last() else { break };
         after = last.seq;
-        for stored in &page.records {
-            transcript.apply(&stored.record());
-        }
+        in_place(|| {
+            for stored in &page.records {
+                transcript.apply(&stored.record());
+            }
+        });
     }
     Ok(Some(transcript))
 }

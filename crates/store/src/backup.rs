@@ -21,7 +21,7 @@ impl Store {
     /// backup is whole it has another name, in the same folder.
     pub async fn backup(&self, to: &Path) -> Result<u64, Error> {
         let to = to.to_owned();
-        self.off_thread(move |store| store.write_backup(&to)).await
+        self.on_reader_thread(move |store| store.write_backup(&to)).await
     }
 
     fn write_backup(&self, to: &Path) -> Result<u64, Error> {
@@ -50,7 +50,7 @@ impl Store {
         // While this lock is held, no other process treats the file as left behind.
         file.lock()?;
         match self.check_files() {
-            Ok(()) => copy(&self.inner.readers.apart()?, part)?,
+            Ok(()) => copy(&self.readers().apart()?, part)?,
             // A new connection would open another file, or none.
             Err(_) => self.rescue(part)?,
         }

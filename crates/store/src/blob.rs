@@ -22,8 +22,10 @@ impl Store {
         self.write(move |db| put_loose(db, &value, at)).await
     }
 
-    pub fn blob(&self, hash: &str) -> Result<Option<Vec<u8>>, Error> {
-        self.inner.readers.read(|db| read(db, hash))
+    /// Returns the value with this hash.
+    pub async fn blob(&self, hash: &str) -> Result<Option<Vec<u8>>, Error> {
+        let hash = hash.to_owned();
+        self.read_db(move |db| read(db, &hash)).await
     }
 
     /// Removes blobs that were put more than a day ago and that nothing names; says how many.

@@ -1,11 +1,16 @@
 //! A page of a session: everything that is shown of it, all of one moment.
 
-use rusqlite::Connection;
-use transcript::{Queue, Seq, SessionId, Summary};
+use std::collections::VecDeque;
 
-use crate::message::{self, MessageRow, Window};
-use crate::read::{self, Stored};
-use crate::{Error, Store, session};
+use rusqlite::Connection;
+use transcript::{Queue, ResponseId, Seq, SessionId, Summary};
+
+use crate::message::{self, MessageKind, MessageRow, Window};
+use crate::read::{self, ReadRange, Stored};
+use crate::{Error, session};
+
+/// Message rows that are read at a time while looking back.
+const HISTORY_PAGE: usize = 50;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversation {
@@ -20,33 +25,78 @@ pub struct Conversation {
     pub queue: Queue,
 }
 
-impl Store {
-    /// `None` if there is no such session. Costs what its messages cost, however long the session.
-    pub fn conversation(
-        &self,
-        id: &SessionId,
-        window: Window,
-    ) -> Result<Option<Conversation>, Error> {
-        Ok(self.conversations(id, [window])?.map(|[it]| it))
-    }
+/// A run and what its page shows of the session, read at the same moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredRun {
+    /// The summary of the session.
+    pub summary: Summary,
+    /// The number of the session's last record.
+    pub head: Seq,
+    /// The records of the run. Empty if there is no such run.
+    pub records: Vec<Stored>,
+}
 
-    /// Several windows of one moment.
-    pub fn conversations<const N: usize>(
-        &self,
-        id: &SessionId,
-        windows: [Window; N],
-    ) -> Result<Option<[Conversation; N]>, Error> {
-        self.in_session(id, |db, key| {
-            let read = windows.map(|window| conversation(db, id, key, window));
-            let read: Vec<Conversation> = read.into_iter().collect::<Result<_, _>>()?;
-            Ok(read.try_into().ok())
-        })
-    }
+pub(crate) fn run(
+    db: &Connection,
+    id: &SessionId,
+    key: i64,
+    run: &ResponseId,
+) -> Result<StoredRun, Error> {
+    let (summary, head) = session::summary_and_head(db, key)?;
+    let row = message::of_kind(db, key, MessageKind::Answer, run.as_str())?;
+    Ok(StoredRun { summary, head, records: message::records(db, id, key, row.as_slice())? })
+}
 
-    /// What waits in a session. Empty if there is no such session.
-    pub fn queue(&self, id: &SessionId) -> Result<Queue, Error> {
-        self.in_session(id, |db, key| queue(db, id, key))
+pub(crate) fn records_around(
+    db: &Connection,
+    id: &SessionId,
+    key: i64,
+    at: Seq,
+) -> Result<Vec<Stored>, Error> {
+    let after = Seq(at.0.saturating_sub(1));
+    let range = ReadRange { after, up_to: None, limit: 1, deltas: true };
+    let mut records = read::read(db, id, range)?.records;
+    records.retain(|it| it.seq == at);
+    let run = records.first().map(Stored::record).filter(|it| !it.event.is_session_event());
+    let Some(run) = run.and_then(|it| it.response_id) else { return Ok(records) };
+    let row = message::of_kind(db, key, MessageKind::Answer, run.as_str())?;
+    message::records(db, id, key, row.as_slice())
+}
+
+pub(crate) fn history(
+    db: &Connection,
+    id: &SessionId,
+    key: i64,
+    from_last: bool,
+) -> Result<Vec<Stored>, Error> {
+    let mut rows = VecDeque::new();
+    let mut before = None;
+    loop {
+        let page = message::window(db, key, Window { before, limit: HISTORY_PAGE })?;
+        let is_last = page.len() < HISTORY_PAGE;
+        before = page.first().map(|row| row.first);
+        for row in page.into_iter().rev().filter(|row| !row.superseded) {
+            let is_start = from_last && row.kind == MessageKind::Said;
+            rows.push_front(row);
+            if is_start {
+                return message::records(db, id, key, rows.make_contiguous());
+            }
+        }
+        if is_last {
+            return message::records(db, id, key, rows.make_contiguous());
+        }
     }
+}
+
+pub(crate) fn windows<const N: usize>(
+    db: &Connection,
+    id: &SessionId,
+    key: i64,
+    windows: [Window; N],
+) -> Result<Option<[Conversation; N]>, Error> {
+    let read = windows.map(|window| conversation(db, id, key, window));
+    let read: Vec<Conversation> = read.into_iter().collect::<Result<_, _>>()?;
+    Ok(read.try_into().ok())
 }
 
 fn conversation(
@@ -67,8 +117,8 @@ fn conversation(
     })
 }
 
-/// What the records about it, since it was last empty, make of it.
-fn queue(db: &Connection, id: &SessionId, key: i64) -> Result<Queue, Error> {
+/// Replays the records about the queue since it was last empty.
+pub(crate) fn queue(db: &Connection, id: &SessionId, key: i64) -> Result<Queue, Error> {
     let mut queue = Queue::default();
     let Some(first) = session::queue_start(db, key)? else { return Ok(queue) };
     for stored in read::about_queue(db, id, key, first)? {

@@ -38,7 +38,7 @@ impl Store {
     /// if a reader still looks at an older state, the files follow soon after that has ended; and if
     /// clearing away fails (a full disk), the rest of what is not read any more goes later.
     pub async fn delete_session(&self, session: &SessionId) -> Result<bool, AppendError> {
-        let _place = self.place().await?;
+        let _permit = self.write_permit().await?;
         let (done, answer) = oneshot::channel();
         self.send(Job::Delete { session: session.clone(), done });
         answer.await.unwrap_or(Err(AppendError::Closed))
@@ -47,7 +47,7 @@ impl Store {
     /// Writes the whole database anew, which gives free space back and leaves nothing of what was
     /// deleted. Every append waits until it is done: some seconds for each gigabyte.
     pub async fn compact(&self) -> Result<(), AppendError> {
-        let _place = self.place().await?;
+        let _permit = self.write_permit().await?;
         let (done, answer) = oneshot::channel();
         self.send(Job::Compact { done });
         answer.await.unwrap_or(Err(AppendError::Closed)).map(drop)

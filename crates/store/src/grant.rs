@@ -1,6 +1,6 @@
 //! What people have allowed for good. What a grant covers is the caller's to know.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use transcript::Millis;
 
 use crate::{AppendError, Error, Store};
@@ -23,16 +23,14 @@ impl Store {
         .await
     }
 
-    pub fn is_granted(&self, covers: &str) -> Result<bool, Error> {
-        self.inner.readers.read(|db| {
-            let mut find = db.prepare_cached("SELECT 1 FROM grants WHERE covers = ?1")?;
-            Ok(find.query_row([covers], |_| Ok(())).optional()?.is_some())
-        })
+    pub async fn is_granted(&self, covers: &str) -> Result<bool, Error> {
+        let covers = covers.to_owned();
+        self.read_db(move |db| is_granted(db, &covers)).await
     }
 
     /// The newest, and how many there are.
-    pub fn newest_grants(&self, limit: usize) -> Result<(Vec<Grant>, i64), Error> {
-        self.inner.readers.read(|db| {
+    pub async fn newest_grants(&self, limit: usize) -> Result<(Vec<Grant>, i64), Error> {
+        self.read_db(move |db| {
             let sql = "SELECT id, covers, at FROM grants ORDER BY at DESC, id LIMIT ?1";
             let mut find = db.prepare_cached(sql)?;
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -40,15 +38,17 @@ impl Store {
             let mut count = db.prepare_cached("SELECT count(*) FROM grants")?;
             Ok((grants, count.query_row([], |row| row.get(0))?))
         })
+        .await
     }
 
     /// Oldest first.
-    pub fn grants(&self) -> Result<Vec<Grant>, Error> {
-        self.inner.readers.read(|db| {
+    pub async fn grants(&self) -> Result<Vec<Grant>, Error> {
+        self.read_db(|db| {
             let mut find =
                 db.prepare_cached("SELECT id, covers, at FROM grants ORDER BY at, id")?;
             Ok(find.query_map([], grant)?.collect::<Result<_, _>>()?)
         })
+        .await
     }
 
     /// False if there is no such grant.
@@ -70,6 +70,11 @@ impl Store {
         })
         .await
     }
+}
+
+pub(crate) fn is_granted(db: &Connection, covers: &str) -> Result<bool, Error> {
+    let mut find = db.prepare_cached("SELECT 1 FROM grants WHERE covers = ?1")?;
+    Ok(find.query_row([covers], |_| Ok(())).optional()?.is_some())
 }
 
 fn grant(row: &rusqlite::Row<'_>) -> rusqlite::Result<Grant> {

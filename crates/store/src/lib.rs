@@ -6,8 +6,9 @@
 //! in here (messages, summaries, the queue) is derived from the records, in their transaction; only
 //! the index for search is made later.
 //!
-//! [`Store::append`] is asynchronous and returns when the records are committed. Reads block for as
-//! long as SQLite takes; each is one transaction, so what it returns is consistent.
+//! All methods that use the database are asynchronous. [`Store::append`] returns when the records are
+//! committed. Each read is one transaction, so what it returns is consistent; it runs on a blocking
+//! thread, never on the caller's.
 
 mod append;
 mod backup;
@@ -33,13 +34,14 @@ mod presence;
 mod process;
 mod raw;
 mod read;
+mod reads;
 mod reserve;
 mod search;
 mod session;
 mod setting;
+mod side_write;
 mod sign_in;
 mod size;
-mod small;
 mod snippet;
 mod sql;
 mod stage;
@@ -60,10 +62,10 @@ use std::thread;
 
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use transcript::{ClientId, MessageId, Millis, Record, ResponseId, Seq, SessionId, Summary};
+use transcript::{Millis, Record, Seq, SessionId};
 
 pub use check::{Checked, check};
-pub use conversation::Conversation;
+pub use conversation::{Conversation, StoredRun};
 pub use error::{AppendError, Error, OpenError};
 pub use grant::Grant;
 pub use item::ItemKind;
@@ -84,12 +86,13 @@ use lock::Lock;
 use presence::Presence;
 use reserve::Reserve;
 use stats::Counters;
-use writer::{Append, Job, What, Write, Writer};
+use writer::{Append, Job, Write, WriteOp, Writer};
 
-/// Writes that may wait; who comes later waits to be let in.
-const WAITING_WRITES: usize = 1024;
+/// Limit of pending writes. Further callers wait for a permit.
+const PENDING_WRITES: usize = 1024;
+/// Reads at the same time: more threads would not be faster, and each costs a connection.
 const READING_THREADS: usize = 4;
-/// Searches take longer than other reads, so they have their own permits.
+/// Searches at the same time.
 const SEARCHING_THREADS: usize = 2;
 
 #[derive(Debug, Clone, Default)]
@@ -127,12 +130,12 @@ pub struct Store {
 
 struct Inner {
     jobs: Sender<Job>,
-    /// Places for waiting writes. Closed with the store.
-    places: Arc<Semaphore>,
-    /// Places for threads that read.
-    desks: Semaphore,
-    /// Permits for searches.
-    searches: Semaphore,
+    /// Permits for pending writes. Closed with the store.
+    write_permits: Arc<Semaphore>,
+    /// Permits for reads.
+    reader_permits: Arc<Semaphore>,
+    /// Permits for searches, which take longer than other reads.
+    search_permits: Arc<Semaphore>,
     readers: Readers,
     lock: Arc<Lock>,
     counters: Arc<Counters>,
@@ -169,26 +172,18 @@ impl Store {
             .spawn(|| writer.run())
             .map_err(|error| OpenError::Io { path: dir.to_owned(), error })?;
 
-        let places = Arc::new(Semaphore::new(WAITING_WRITES));
-        let readers = Readers::new(dir);
-        let desks = Semaphore::new(READING_THREADS);
-        let searches = Semaphore::new(SEARCHING_THREADS);
-        let inner =
-            Inner { jobs, places, desks, searches, readers, lock, counters, presence, reserve };
+        let inner = Inner {
+            jobs,
+            write_permits: Arc::new(Semaphore::new(PENDING_WRITES)),
+            reader_permits: Arc::new(Semaphore::new(READING_THREADS)),
+            search_permits: Arc::new(Semaphore::new(SEARCHING_THREADS)),
+            readers: Readers::new(dir),
+            lock,
+            counters,
+            presence,
+            reserve,
+        };
         Ok(Self { inner: Arc::new(inner) })
-    }
-
-    /// Reads on a thread that may wait for the disk. Only a few do so at a time, however many ask:
-    /// more threads would not be faster, and each costs a connection.
-    pub async fn off_thread<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Self) -> T + Send + 'static,
-    ) -> T {
-        // The desks are never closed; without one it would be slower, not wrong.
-        let _desk = self.inner.desks.acquire().await;
-        let store = self.clone();
-        let done = tokio::task::spawn_blocking(move || read(&store)).await;
-        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
     }
 
     /// Adds to a session's log, whose head must be `expected`; zero makes the session. When this
@@ -199,10 +194,10 @@ impl Store {
         expected: Seq,
         records: Arc<[Record]>,
     ) -> Result<(), AppendError> {
-        let _place = self.place().await?;
+        let _permit = self.write_permit().await?;
         let (done, answer) = oneshot::channel();
         let append = Append { session: session.clone(), expected, records, done };
-        self.send(Job::Write(Write { what: What::Append(append), _place }));
+        self.send(Job::Write(Write { op: WriteOp::Append(append), _permit }));
         answer.await.unwrap_or(Err(AppendError::Closed))
     }
 
@@ -216,7 +211,7 @@ impl Store {
 
     /// Writes what waits, tidies up and lets go of the folder. Every other handle is closed too.
     pub async fn close(self) {
-        self.inner.places.close();
+        self.inner.write_permits.close();
         self.inner.readers.close();
         let (done, answer) = oneshot::channel();
         self.send(Job::Close { done });
@@ -228,132 +223,19 @@ impl Store {
         Ok(self.inner.lock.set_address(address)?)
     }
 
-    /// Creates the reserve again after it was released on a full disk, if there is space. Blocks while it
-    /// writes a megabyte.
-    pub fn fill_reserve(&self) {
-        if !is_full(self.inner.readers.dir()) {
-            self.inner.reserve.fill();
-        }
+    /// Creates the reserve again after it was released on a full disk, if there is space.
+    pub async fn fill_reserve(&self) {
+        self.on_reader_thread(|store| {
+            if !is_full(store.inner.readers.dir()) {
+                store.inner.reserve.fill();
+            }
+        })
+        .await;
     }
 
     /// Fails if the open database files were removed or replaced in the data folder.
     pub fn check_files(&self) -> Result<(), Error> {
         self.inner.presence.check()
-    }
-
-    /// `None` if there is no such session.
-    pub fn head(&self, session: &SessionId) -> Result<Option<Seq>, Error> {
-        self.in_session(session, |db, key| session::head(db, key).map(Some))
-    }
-
-    /// Empty if there is no such session.
-    pub fn read(&self, session: &SessionId, range: ReadRange) -> Result<Page, Error> {
-        self.inner.readers.read(|db| read::read(db, session, range))
-    }
-
-    /// With the head of the same moment.
-    pub fn summary(&self, session: &SessionId) -> Result<Option<(Summary, Seq)>, Error> {
-        self.in_session(session, |db, key| {
-            Ok(Some((session::summary(db, key)?, session::head(db, key)?)))
-        })
-    }
-
-    /// The last changed first. `before` is the `updated_at` and id of the last one of the page
-    /// before.
-    pub fn sessions(
-        &self,
-        archived: Option<bool>,
-        limit: usize,
-        before: Option<(Millis, &SessionId)>,
-    ) -> Result<Vec<Listed>, Error> {
-        self.inner.readers.read(|db| session::list(db, archived, limit, before))
-    }
-
-    /// The session with that agent that was changed last, apart from one.
-    pub fn latest_session_of(
-        &self,
-        agent: &str,
-        but: &SessionId,
-    ) -> Result<Option<SessionId>, Error> {
-        self.inner.readers.read(|db| session::latest_of(db, agent, but))
-    }
-
-    /// Sessions with an open run, an unanswered message, a queue, or a question to another agent
-    /// that has no answer yet.
-    pub fn needing_attention(&self) -> Result<Vec<SessionId>, Error> {
-        self.inner.readers.read(|db| session::needing_attention(db))
-    }
-
-    /// Oldest first, superseded ones included.
-    pub fn messages(&self, session: &SessionId, window: Window) -> Result<Vec<MessageRow>, Error> {
-        self.in_session(session, |db, key| message::window(db, key, window))
-    }
-
-    /// The window that has the oldest `limit` messages that begin after a number.
-    pub fn window_after(
-        &self,
-        session: &SessionId,
-        after: Seq,
-        limit: usize,
-    ) -> Result<Window, Error> {
-        self.in_session(session, |db, key| message::window_after(db, key, after, limit))
-    }
-
-    pub fn message_row(&self, session: &SessionId, id: &str) -> Result<Option<MessageRow>, Error> {
-        self.in_session(session, |db, key| message::by_id(db, key, id))
-    }
-
-    /// The last message of a kind, of those that are not superseded.
-    pub fn last_of(
-        &self,
-        session: &SessionId,
-        kind: MessageKind,
-    ) -> Result<Option<MessageRow>, Error> {
-        self.in_session(session, |db, key| message::last_of(db, key, kind))
-    }
-
-    /// How many messages of a kind begin before a number, of those that are not superseded.
-    pub fn count_before(
-        &self,
-        session: &SessionId,
-        kind: MessageKind,
-        before: Seq,
-    ) -> Result<u64, Error> {
-        self.in_session(session, |db, key| message::count_before(db, key, kind, before))
-    }
-
-    /// The records of exactly these messages, in order, without deltas that later records cover.
-    pub fn records_of(
-        &self,
-        session: &SessionId,
-        rows: &[MessageRow],
-    ) -> Result<Vec<Stored>, Error> {
-        self.in_session(session, |db, key| message::records(db, session, key, rows))
-    }
-
-    /// Empty if there is no such run.
-    pub fn records_of_run(
-        &self,
-        session: &SessionId,
-        response: &ResponseId,
-    ) -> Result<Vec<Stored>, Error> {
-        self.in_session(session, |db, key| {
-            let row = message::of_kind(db, key, MessageKind::Answer, response.as_str())?;
-            message::records(db, session, key, row.as_slice())
-        })
-    }
-
-    pub fn message_of_client_id(
-        &self,
-        session: &SessionId,
-        client_id: &ClientId,
-    ) -> Result<Option<MessageId>, Error> {
-        self.in_session(session, |db, key| session::message_of_client_id(db, key, client_id))
-    }
-
-    /// Where the first message was queued of those that led to what waits now.
-    pub fn queue_start(&self, session: &SessionId) -> Result<Option<Seq>, Error> {
-        self.in_session(session, session::queue_start)
     }
 
     /// Pages written to the write-ahead log since the store was opened.
@@ -365,21 +247,9 @@ impl Store {
         self.inner.counters.stats()
     }
 
-    /// What is empty where there is no such session.
-    fn in_session<T: Default>(
-        &self,
-        session: &SessionId,
-        read: impl FnOnce(&Connection, i64) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        self.inner.readers.read(|db| match session::key(db, session)? {
-            Some(key) => read(db, key),
-            None => Ok(T::default()),
-        })
-    }
-
-    async fn place(&self) -> Result<OwnedSemaphorePermit, AppendError> {
-        let places = Arc::clone(&self.inner.places);
-        places.acquire_owned().await.map_err(|_| AppendError::Closed)
+    async fn write_permit(&self) -> Result<OwnedSemaphorePermit, AppendError> {
+        let permits = Arc::clone(&self.inner.write_permits);
+        permits.acquire_owned().await.map_err(|_| AppendError::Closed)
     }
 
     fn send(&self, job: Job) {

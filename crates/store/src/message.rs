@@ -113,6 +113,17 @@ pub(crate) fn window_after(
     Ok(found)
 }
 
+/// The window that begins with a message.
+pub(crate) fn window_from(
+    db: &Connection,
+    session: i64,
+    id: &str,
+    limit: usize,
+) -> Result<Option<Window>, Error> {
+    let Some(row) = by_id(db, session, id)? else { return Ok(None) };
+    window_after(db, session, Seq(row.first.0.saturating_sub(1)), limit).map(Some)
+}
+
 /// How many there are.
 pub(crate) fn count(db: &Connection, session: i64) -> Result<u64, Error> {
     let mut find =

@@ -38,8 +38,8 @@ impl Store {
         .await
     }
 
-    pub fn processes(&self) -> Result<Vec<Process>, Error> {
-        self.inner.readers.read(|db| {
+    pub async fn processes(&self) -> Result<Vec<Process>, Error> {
+        self.read_db(|db| {
             let mut find =
                 db.prepare_cached("SELECT mark, pid, started FROM processes ORDER BY mark")?;
             let process = |row: &rusqlite::Row<'_>| {
@@ -49,5 +49,6 @@ impl Store {
             };
             Ok(find.query_map([], process)?.collect::<Result<_, _>>()?)
         })
+        .await
     }
 }

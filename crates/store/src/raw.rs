@@ -59,13 +59,13 @@ impl Store {
     }
 
     /// Lines of higher numbers, in their order.
-    pub fn raw(
+    pub async fn raw(
         &self,
         session: &SessionId,
         after: u64,
         limit: usize,
     ) -> Result<Vec<NumberedLine>, Error> {
-        self.in_session(session, |db, key| {
+        self.read_session(session, move |db, _, key| {
             let mut find = db.prepare_cached(
                 // Batches follow each other without a gap: the first one needed is the last that begins early
                 // enough.
@@ -76,18 +76,19 @@ impl Store {
             )?;
             page(find.query(params![key, number(after)])?, limit, |it| it.number > after)
         })
+        .await
     }
 
     /// Those that the records from one to the other were made of, with what made none in between.
-    pub fn raw_of(
+    pub async fn raw_of(
         &self,
         session: &SessionId,
-        records: &RangeInclusive<Seq>,
+        records: RangeInclusive<Seq>,
         after: u64,
         limit: usize,
     ) -> Result<Vec<NumberedLine>, Error> {
         let (first, last) = (int(*records.start()), int(*records.end()));
-        self.in_session(session, |db, key| {
+        self.read_session(session, move |db, _, key| {
             // A batch may begin with a line that made no record, and so stands before the batch's first.
             let mut find = db.prepare_cached(
                 "SELECT first, lines FROM raw_lines
@@ -95,8 +96,9 @@ impl Store {
                  ORDER BY first",
             )?;
             let rows = find.query(params![key, number(after), first, last])?;
-            page(rows, limit, |it| it.number > after && it.line.is_of(records))
+            page(rows, limit, |it| it.number > after && it.line.is_of(&records))
         })
+        .await
     }
 
     /// Removes what was written before; false if there may be more.

@@ -11,6 +11,7 @@ use transcript::{Millis, Seq, SessionId};
 
 use crate::interrupt::{Interrupt, InterruptOnDrop};
 use crate::item::ItemKind;
+use crate::reads::with_permit;
 use crate::snippet::snippet;
 use crate::sql::seq;
 use crate::words::Phrases;
@@ -89,14 +90,11 @@ impl Store {
             Err(error) => tracing::warn!(%error, "the index is not up to date"),
         }
         // Searches have their own permits, so that they never block other reads.
-        let _permit = self.inner.searches.acquire().await;
         let interrupt = Arc::new(Interrupt::default());
         let _on_drop = InterruptOnDrop(Arc::clone(&interrupt));
         let store = self.clone();
-        let read =
-            move || store.inner.readers.read_until(&interrupt, |db| find(db, &words, &query));
-        let done = tokio::task::spawn_blocking(read).await;
-        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+        let read = move || store.readers().read_until(&interrupt, |db| find(db, &words, &query));
+        with_permit(&self.inner.search_permits, read).await
     }
 }
 

@@ -3,7 +3,7 @@
 //! The head is not in the row: a delta must not touch it. It is the larger of two last keys.
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use transcript::{ClientId, MessageId, Millis, Seq, SessionId, Summary};
 
 use crate::damage::is_damage;
@@ -30,6 +30,10 @@ pub(crate) fn head(db: &Connection, session: i64) -> Result<Seq, Error> {
 pub(crate) fn summary(db: &Connection, session: i64) -> Result<Summary, Error> {
     let mut find = db.prepare_cached("SELECT summary FROM sessions WHERE key = ?1")?;
     find.query_row(params![session], |row| Ok(sound_summary(db, session, row.get_ref(0)?)))?
+}
+
+pub(crate) fn summary_and_head(db: &Connection, session: i64) -> Result<(Summary, Seq), Error> {
+    Ok((summary(db, session)?, head(db, session)?))
 }
 
 /// Parses a summary, or rebuilds it from the records if it is damaged.
@@ -108,7 +112,7 @@ pub(crate) fn list(
     db: &Connection,
     archived: Option<bool>,
     limit: usize,
-    before: Option<(Millis, &SessionId)>,
+    before: Option<&(Millis, SessionId)>,
 ) -> Result<Vec<Listed>, Error> {
     let mut find = db.prepare_cached(
         "SELECT key, id, summary FROM sessions
@@ -118,7 +122,11 @@ pub(crate) fn list(
     // No id is above this character.
     let (at, id) = before.map_or((i64::MAX, "\u{10ffff}"), |(at, id)| (at.0, id.as_str()));
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = find.query(params![archived, at, id, limit])?;
+    listed(db, find.query(params![archived, at, id, limit])?)
+}
+
+/// Reads rows of key, id and summary. Damaged sessions are logged and left out.
+fn listed(db: &Connection, mut rows: Rows<'_>) -> Result<Vec<Listed>, Error> {
     let mut listed = Vec::new();
     loop {
         match rows.next() {
@@ -163,10 +171,21 @@ pub(crate) fn latest_of(
     Ok(id.map(SessionId::new))
 }
 
-pub(crate) fn needing_attention(db: &Connection) -> Result<Vec<SessionId>, Error> {
-    let mut find = db.prepare_cached("SELECT id FROM sessions WHERE attention = 1 ORDER BY key")?;
-    let rows = find.query_map([], |row| Ok(SessionId::new(row.get::<_, String>(0)?)))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+pub(crate) fn needing_attention(db: &Connection) -> Result<Vec<Listed>, Error> {
+    let mut find = db
+        .prepare_cached("SELECT key, id, summary FROM sessions WHERE attention = 1 ORDER BY key")?;
+    listed(db, find.query([])?)
+}
+
+/// The summaries of these sessions, without those that do not exist.
+pub(crate) fn summaries(db: &Connection, ids: Vec<SessionId>) -> Result<Vec<Listed>, Error> {
+    let mut found = Vec::new();
+    for id in ids {
+        let Some(key) = key(db, &id)? else { continue };
+        let (summary, head) = summary_and_head(db, key)?;
+        found.push((id, summary, head));
+    }
+    Ok(found)
 }
 
 pub(crate) fn message_of_client_id(

@@ -5,11 +5,14 @@ use rusqlite::{OptionalExtension, params};
 use crate::{AppendError, Error, Store};
 
 impl Store {
-    pub fn setting(&self, name: &str) -> Result<Option<String>, Error> {
-        self.inner.readers.read(|db| {
+    /// Returns the value of a setting.
+    pub async fn setting(&self, name: &str) -> Result<Option<String>, Error> {
+        let name = name.to_owned();
+        self.read_db(move |db| {
             let mut find = db.prepare_cached("SELECT value FROM settings WHERE name = ?1")?;
             Ok(find.query_row([name], |row| row.get(0)).optional()?)
         })
+        .await
     }
 
     pub async fn set_setting(&self, name: &str, value: &str) -> Result<(), AppendError> {

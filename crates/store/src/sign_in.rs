@@ -17,12 +17,13 @@ impl Store {
     }
 
     /// Oldest first.
-    pub fn sign_ins(&self) -> Result<Vec<([u8; 32], Millis)>, Error> {
-        self.inner.readers.read(|db| {
+    pub async fn sign_ins(&self) -> Result<Vec<([u8; 32], Millis)>, Error> {
+        self.read_db(|db| {
             let mut find = db.prepare_cached("SELECT hash, at FROM sign_ins ORDER BY at, hash")?;
             let rows = find.query_map([], |row| Ok((row.get(0)?, Millis(row.get(1)?))))?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
+        .await
     }
 
     pub async fn remove_sign_in(&self, hash: [u8; 32]) -> Result<(), AppendError> {

@@ -4,6 +4,7 @@
 use rusqlite::Connection;
 use transcript::SessionId;
 
+use crate::connection::Readers;
 use crate::{Error, Store, connection, session};
 
 /// Of one session, in bytes.
@@ -40,28 +41,34 @@ pub struct Sizes {
 
 impl Store {
     /// The largest sessions, largest first.
-    pub fn sizes(&self, limit: usize) -> Result<Vec<SessionSize>, Error> {
-        self.inner.readers.read(|db| {
+    pub async fn sizes(&self, limit: usize) -> Result<Vec<SessionSize>, Error> {
+        self.read_db(move |db| {
             let mut sizes = sizes(db, index_per_text(db)?)?;
             sizes.sort_by_key(|(_, size)| std::cmp::Reverse(size.total()));
             sizes.truncate(limit);
             sizes.into_iter().map(|(key, size)| with_title(db, key, size)).collect()
         })
+        .await
     }
 
-    pub fn total_size(&self) -> Result<Sizes, Error> {
-        let free = self.inner.readers.read(|db| {
-            let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-            Ok(number("freelist_count")? * number("page_size")?)
-        })?;
-        let dir = self.inner.readers.dir();
-        Ok(Sizes {
-            database: std::fs::metadata(connection::file(dir))?.len(),
-            // It is made with the first write.
-            wal: std::fs::metadata(connection::wal_file(dir)).map_or(0, |it| it.len()),
-            free: free.cast_unsigned(),
-        })
+    /// Returns the sizes of the database files.
+    pub async fn total_size(&self) -> Result<Sizes, Error> {
+        self.on_reader_thread(|store| total_size(store.readers())).await
     }
+}
+
+fn total_size(readers: &Readers) -> Result<Sizes, Error> {
+    let free = readers.read(|db| {
+        let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        Ok(number("freelist_count")? * number("page_size")?)
+    })?;
+    let dir = readers.dir();
+    Ok(Sizes {
+        database: std::fs::metadata(connection::file(dir))?.len(),
+        // It is made with the first write.
+        wal: std::fs::metadata(connection::wal_file(dir)).map_or(0, |it| it.len()),
+        free: free.cast_unsigned(),
+    })
 }
 
 /// Bytes of the index for each byte of the texts in it.

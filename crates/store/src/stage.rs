@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use transcript::{Record, Seq, SessionId, Summary};
 
 use crate::append::{Session, Sessions};
-use crate::writer::{Answer, Job, What, Write};
+use crate::writer::{Answer, Job, Write, WriteOp};
 use crate::{AppendError, Error, Store, session};
 
 /// A batch ends with the record that makes it this many records, or bytes of JSON. Another session
@@ -153,7 +153,7 @@ impl Store {
         if !is_numbered {
             return Err(AppendError::Misnumbered);
         }
-        self.refuse_existing(session)?;
+        self.refuse_existing(session).await?;
         let staging = Staging { store: self, ticket: next_ticket() };
         let mut start = 0;
         while start < records.len() {
@@ -165,8 +165,8 @@ impl Store {
     }
 
     /// Publishing checks this again; the early check saves the work.
-    fn refuse_existing(&self, session: &SessionId) -> Result<(), AppendError> {
-        match self.head(session) {
+    async fn refuse_existing(&self, session: &SessionId) -> Result<(), AppendError> {
+        match self.head(session).await {
             Ok(None) => Ok(()),
             Ok(Some(head)) => Err(AppendError::Conflict { head }),
             Err(error) => Err(AppendError::from(&error)),
@@ -182,10 +182,10 @@ struct Staging<'a> {
 
 impl Staging<'_> {
     async fn write(&self, step: StageStep) -> Result<(), AppendError> {
-        let _place = self.store.place().await?;
+        let _permit = self.store.write_permit().await?;
         let (done, answer) = oneshot::channel();
-        let what = What::Stage(StageWrite { ticket: self.ticket, step, done });
-        self.store.send(Job::Write(Write { what, _place }));
+        let op = WriteOp::Stage(StageWrite { ticket: self.ticket, step, done });
+        self.store.send(Job::Write(Write { op, _permit }));
         answer.await.unwrap_or(Err(AppendError::Closed))
     }
 }

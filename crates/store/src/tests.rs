@@ -44,8 +44,8 @@ fn records(session: &SessionId, events: impl IntoIterator<Item = Event>) -> Vec<
 
 const ALL: ReadRange = ReadRange { after: Seq(0), up_to: None, limit: usize::MAX, deltas: true };
 
-fn read_all(store: &Store, session: &SessionId) -> Vec<Stored> {
-    let Page { records, head } = store.read(session, ALL).unwrap();
+async fn read_all(store: &Store, session: &SessionId) -> Vec<Stored> {
+    let Page { records, head } = store.read(session, ALL).await.unwrap();
     assert_eq!(head.0, records.len() as u64);
     records
 }

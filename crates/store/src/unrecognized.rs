@@ -29,8 +29,8 @@ impl Store {
     }
 
     /// The most frequent first.
-    pub fn unrecognized(&self) -> Result<Vec<Unrecognized>, Error> {
-        self.inner.readers.read(|db| list(db))
+    pub async fn unrecognized(&self) -> Result<Vec<Unrecognized>, Error> {
+        self.read_db(list).await
     }
 }
 

@@ -19,7 +19,7 @@ use crate::checkpoint::{Checkpoints, Deleted, checkpoint, log_pages};
 use crate::lock::Lock;
 use crate::presence::Presence;
 use crate::reserve::Reserve;
-use crate::small::Small;
+use crate::side_write::SideWrite;
 use crate::stage::{StageWrite, Ticket};
 use crate::stats::Counters;
 use crate::{AppendError, Error, backup, connection, delete, fold};
@@ -67,15 +67,15 @@ pub(crate) enum Job {
 }
 
 pub(crate) struct Write {
-    pub(crate) what: What,
-    /// Among the writes that may wait. Given back when the write is answered.
-    pub(crate) _place: OwnedSemaphorePermit,
+    pub(crate) op: WriteOp,
+    /// Limits the pending writes. Released when the write is answered.
+    pub(crate) _permit: OwnedSemaphorePermit,
 }
 
-pub(crate) enum What {
+pub(crate) enum WriteOp {
     Append(Append),
     Stage(StageWrite),
-    Small(Box<dyn Small>),
+    Side(Box<dyn SideWrite>),
 }
 
 pub(crate) struct Append {
@@ -229,10 +229,10 @@ impl Writer {
         };
         for (write, outcome) in batch.into_iter().zip(outcomes) {
             // Who does not wait any more needs no answer.
-            match write.what {
-                What::Append(append) => drop(append.done.send(outcome)),
-                What::Stage(stage) => drop(stage.done.send(outcome)),
-                What::Small(small) => small.answer(outcome),
+            match write.op {
+                WriteOp::Append(append) => drop(append.done.send(outcome)),
+                WriteOp::Stage(stage) => drop(stage.done.send(outcome)),
+                WriteOp::Side(side) => side.answer(outcome),
             }
         }
     }
@@ -245,14 +245,14 @@ impl Writer {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut outcomes = Vec::with_capacity(batch.len());
         for write in batch {
-            outcomes.push(match &mut write.what {
-                What::Append(Append { session, expected, records, .. }) => {
+            outcomes.push(match &mut write.op {
+                WriteOp::Append(Append { session, expected, records, .. }) => {
                     self.sessions.append(&tx, session, *expected, records)?
                 }
-                What::Stage(StageWrite { ticket, step, .. }) => {
+                WriteOp::Stage(StageWrite { ticket, step, .. }) => {
                     self.sessions.stage(&tx, *ticket, step)?
                 }
-                What::Small(small) => Ok(small.run(&tx)?),
+                WriteOp::Side(side) => Ok(side.run(&tx)?),
             });
         }
         tx.commit()?;
@@ -264,13 +264,13 @@ impl Writer {
 
     fn forget(&mut self, batch: &[Write]) {
         for write in batch {
-            match &write.what {
-                What::Append(append) => self.sessions.forget(&append.session),
-                What::Stage(stage) => {
+            match &write.op {
+                WriteOp::Append(append) => self.sessions.forget(&append.session),
+                WriteOp::Stage(stage) => {
                     let key = self.sessions.staged.forget(stage.ticket);
                     self.deletions.extend(key.map(for_nobody));
                 }
-                What::Small(_) => (),
+                WriteOp::Side(_) => (),
             }
         }
     }
@@ -391,10 +391,10 @@ impl Writer {
 }
 
 fn n_records(write: &Write) -> usize {
-    match &write.what {
-        What::Append(append) => append.records.len(),
-        What::Stage(stage) => stage.n_records(),
-        What::Small(_) => 1,
+    match &write.op {
+        WriteOp::Append(append) => append.records.len(),
+        WriteOp::Stage(stage) => stage.n_records(),
+        WriteOp::Side(_) => 1,
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) async fn run(
             say(app.clone(), session.clone(), saying, client(reason)).await?
         }
         None => {
-            let run = last_run(&app, &session)?.ok_or_else(nothing_to_tell)?;
+            let run = last_run(&app, &session).await?.ok_or_else(nothing_to_tell)?;
             // One that has decided nothing comes back, whatever it has: it is told how things stand.
             if has_decided && run_of_calls(&calls).as_ref() == Some(&run) {
                 let client = client(Reason::GoesOn);
@@ -95,8 +95,8 @@ pub(super) async fn run(
 /// Of the newest messages, how many are looked at for a run: notices may follow it.
 const LOOK_BACK: usize = 50;
 
-fn last_run(app: &App, session: &SessionId) -> Result<Option<ResponseId>, HttpError> {
-    let rows = app.store().messages(session, Window { before: None, limit: LOOK_BACK })?;
+async fn last_run(app: &App, session: &SessionId) -> Result<Option<ResponseId>, HttpError> {
+    let rows = app.store().messages(session, Window { before: None, limit: LOOK_BACK }).await?;
     let mut runs = rows.into_iter().rev().filter(|it| it.kind == MessageKind::Answer);
     Ok(runs.find(|it| !it.superseded).map(|it| ResponseId::new(it.id)))
 }

@@ -153,7 +153,7 @@ impl GrantObject {
 }
 
 pub(super) async fn grants(State(app): State<App>) -> Result<Json<GrantList>, HttpError> {
-    let grants = app.store().grants()?.into_iter();
+    let grants = app.store().grants().await?.into_iter();
     let grants = grants.map(|it| GrantObject::new(it.id, it.covers, it.at));
     Ok(Json(GrantList { grants: grants.collect() }))
 }
@@ -173,7 +173,7 @@ pub(super) async fn session_grants(
     State(app): State<App>,
     Named(session): Named,
 ) -> Result<Json<GrantList>, HttpError> {
-    let found = app.store().summary(&session)?;
+    let found = app.store().summary(&session).await?;
     let (summary, _) = found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
     let grants = summary.granted.into_iter();
     let grants = grants.map(|(covers, at)| GrantObject::new(grant_id(&covers), covers, at));

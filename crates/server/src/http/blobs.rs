@@ -39,8 +39,7 @@ pub(super) async fn show(
     Segment(hash): Segment,
 ) -> Result<Response, HttpError> {
     let missing = || HttpError::new(RequestCode::NotFound, "there is no such file");
-    let wanted = hash.clone();
-    let blob = app.store().off_thread(move |store| store.blob(&wanted)).await?;
+    let blob = app.store().blob(&hash).await?;
     let bytes = Bytes::from(blob.ok_or_else(missing)?);
     let picture = picture_type(&bytes);
     let headers = [

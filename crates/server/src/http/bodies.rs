@@ -9,8 +9,8 @@ use axum::response::{AppendHeaders, IntoResponse, Response};
 use render::BodyKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use store::{ReadRange, Store, Stored};
-use transcript::{CallId, Message, Record, ResponseId, RunMessage, Seq, SessionId, Transcript};
+use store::{Stored, StoredRun};
+use transcript::{CallId, Record, ResponseId, RunMessage, Seq, SessionId, Transcript};
 
 use super::App;
 use super::error::{HttpError, RequestCode};
@@ -44,20 +44,18 @@ pub(super) async fn output(
     NamedCall { session, call }: NamedCall,
     Params(OutputParams { stream, from, format, download }): Params<OutputParams>,
 ) -> Result<Response, HttpError> {
-    let text = app.draw(move |app| {
-        let store = app.store();
-        if store.head(&session)?.is_none() {
-            return Err(HttpError::no_session(session.as_str()));
-        }
-        let run = run_of(&call);
-        let records = store.records_of_run(&session, &run)?;
+    let permit = app.draw_permit().await;
+    let run = run_of(&call);
+    let found = app.store().run(&session, &run).await?;
+    let StoredRun { records, .. } = found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
+    let text = permit.draw(move || {
         let records: Vec<Record> = records.iter().map(Stored::record).collect();
         let mut transcript = Transcript::whole();
         transcript.extend(&records);
         let message = transcript.message(run.as_str());
         let found = message.and_then(|it| Some((it, it.run()?.call(&call)?)));
         let (message, found) = found.ok_or_else(|| no_call(&session, &call))?;
-        Ok(match format {
+        Ok::<_, HttpError>(match format {
             Format::Text => render::whole_text(found, stream),
             Format::Html => render::whole_body(&session, message, found, stream),
         })
@@ -101,8 +99,12 @@ pub(super) async fn text(
     Named(session): Named,
     Params(TextParams { first, format, download }): Params<TextParams>,
 ) -> Result<Response, HttpError> {
-    let read = move |app: &App| {
-        let message = message_at(app.store(), &session, Seq(first))?;
+    let permit = app.draw_permit().await;
+    let records = app.store().records_around(&session, Seq(first)).await?;
+    let records = records.ok_or_else(|| HttpError::no_session(session.as_str()))?;
+    let draw = move || {
+        let records: Vec<Record> = records.iter().map(Stored::record).collect();
+        let message = Transcript::replay(&records).messages.into_iter().next();
         let message = message.filter(|it| render::text_at(it, Seq(first)).is_some());
         let message = message.ok_or_else(|| no_text(&session, first))?;
         let text = match format {
@@ -111,26 +113,7 @@ pub(super) async fn text(
         };
         Ok::<_, HttpError>(text.unwrap_or_default())
     };
-    Ok(answer_with(app.draw(read).await?, format, download))
-}
-
-/// The message that a record belongs to.
-fn message_at(store: &Store, session: &SessionId, at: Seq) -> Result<Option<Message>, HttpError> {
-    let after = Seq(at.0.saturating_sub(1));
-    let range = ReadRange { after, up_to: None, limit: 1, deltas: true };
-    let page = store.read(session, range)?;
-    if page.head == Seq(0) {
-        return Err(HttpError::no_session(session.as_str()));
-    }
-    let Some(record) = page.records.first().map(Stored::record).filter(|it| it.seq == at) else {
-        return Ok(None);
-    };
-    let records = match &record.response_id {
-        Some(run) if !record.event.is_session_event() => store.records_of_run(session, run)?,
-        _ => page.records,
-    };
-    let records: Vec<Record> = records.iter().map(Stored::record).collect();
-    Ok(Transcript::replay(&records).messages.into_iter().next())
+    Ok(answer_with(permit.draw(draw).await?, format, download))
 }
 
 fn no_text(session: &SessionId, first: u64) -> HttpError {
@@ -161,12 +144,11 @@ pub(super) async fn answer(
     NamedAnswer { session, run }: NamedAnswer,
     Params(AnswerParams { format, before, part }): Params<AnswerParams>,
 ) -> Result<Response, HttpError> {
-    let text = app.draw(move |app| {
-        let store = app.store();
-        // The number first: what is drawn may be newer, and what has changed since is put again.
-        let found = store.summary(&session)?;
-        let (summary, head) = found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
-        let records = store.records_of_run(&session, &run)?;
+    let permit = app.draw_permit().await;
+    let found = app.store().run(&session, &run).await?;
+    let StoredRun { summary, head, records } =
+        found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
+    let text = permit.draw(move || {
         let records: Vec<Record> = records.iter().map(Stored::record).collect();
         let mut transcript = Transcript::replay(&records);
         let view = app.shared.view_of(&session, &summary);

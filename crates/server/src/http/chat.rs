@@ -165,9 +165,9 @@ async fn is_said_again(
     body: &Value,
 ) -> Result<bool, HttpError> {
     if let Some(id) = &said.id {
-        return Ok(find_message(app, session, id)?.is_some());
+        return Ok(find_message(app, session, id).await?.is_some());
     }
-    if open_run(app, session)?.is_some() || !body["message"].is_null() {
+    if open_run(app, session).await?.is_some() || !body["message"].is_null() {
         return Ok(false);
     }
     let Some(last) = last_said(app, session).await? else { return Ok(false) };
@@ -183,12 +183,8 @@ async fn is_brought(
     messages: &[Value],
     before: Seq,
 ) -> Result<bool, HttpError> {
-    let session = session.clone();
-    let count = app.store().off_thread(move |store| {
-        let count = |kind| store.count_before(&session, kind, before);
-        Ok::<_, store::Error>((count(MessageKind::Said)?, count(MessageKind::Answer)?))
-    });
-    let (n_said, n_answers) = count.await?;
+    let n_said = app.store().count_before(session, MessageKind::Said, before).await?;
+    let n_answers = app.store().count_before(session, MessageKind::Answer, before).await?;
     let is_answer = |it: &Value| it["role"] == "assistant";
     let is_said = |it: &&Value| it["role"] == "user" || it["role"] == "system";
     let has_answers = messages.iter().any(is_answer);
@@ -265,7 +261,7 @@ async fn again<V: Spoken>(
     session: SessionId,
     vocabulary: V,
 ) -> Result<Option<Response>, HttpError> {
-    let Some(run) = open_run(&app, &session)? else { return Ok(None) };
+    let Some(run) = open_run(&app, &session).await? else { return Ok(None) };
     Ok(Some(tell_run(app, session, &run, vocabulary).await?.into_response()))
 }
 
@@ -280,15 +276,16 @@ async fn answer<V: Spoken>(
     let telling = match (said, trigger) {
         (None, Trigger::Submit) => go_on(app, session, decided, &known, vocabulary).await?,
         (said, Trigger::Regenerate)
-            if !is_new && !is_unheard(&app, &session, message_id.as_deref(), said.as_ref())? =>
+            if !is_new
+                && !is_unheard(&app, &session, message_id.as_deref(), said.as_ref()).await? =>
         {
             let of = match message_id.or(said.and_then(|it| it.id)) {
                 Some(id) => {
-                    Some(find_message(&app, &session, &id)?.ok_or_else(|| no_message(&id))?)
+                    Some(find_message(&app, &session, &id).await?.ok_or_else(|| no_message(&id))?)
                 }
                 None => None,
             };
-            can_rewind(&app, &session)?;
+            check_can_rewind(&app, &session).await?;
             let reason = RewindReason::Regenerate;
             let retry = |reply| Command::Retry { of, reason, reply };
             let run = app.sessions.ask(&session, retry).await?;
@@ -297,7 +294,7 @@ async fn answer<V: Spoken>(
         (Some(said), _) => {
             decide_on_the_way(&app, &session, decided).await?;
             let instead_of = match message_id.filter(|_| !is_new) {
-                Some(id) => edited(&app, &session, &id, &said)?.map(MessageId::new),
+                Some(id) => edited(&app, &session, &id, &said).await?.map(MessageId::new),
                 None => None,
             };
             let saying = Saying { said, instead_of, tools };
@@ -309,7 +306,7 @@ async fn answer<V: Spoken>(
 }
 
 /// Whether the chat ends with a message that never came here, so that there is no answer to it yet.
-fn is_unheard(
+async fn is_unheard(
     app: &App,
     session: &SessionId,
     answer: Option<&str>,
@@ -317,22 +314,22 @@ fn is_unheard(
 ) -> Result<bool, HttpError> {
     match (answer, said) {
         (None, Some(IncomingMessage { id: Some(id), .. })) => {
-            Ok(find_message(app, session, id)?.is_none())
+            Ok(find_message(app, session, id).await?.is_none())
         }
         _ => Ok(false),
     }
 }
 
 /// The message that is to be said in other words; none if this one is new.
-fn edited(
+async fn edited(
     app: &App,
     session: &SessionId,
     id: &str,
     said: &IncomingMessage,
 ) -> Result<Option<String>, HttpError> {
-    match find_message(app, session, id)? {
+    match find_message(app, session, id).await? {
         Some(earlier) => {
-            can_rewind(app, session)?;
+            check_can_rewind(app, session).await?;
             Ok(Some(earlier))
         }
         None if said.id.as_deref() == Some(id) => Ok(None),
@@ -341,17 +338,21 @@ fn edited(
 }
 
 /// By the client's name for it, or by ours.
-fn find_message(app: &App, session: &SessionId, id: &str) -> Result<Option<String>, HttpError> {
-    let of_client = app.store().message_of_client_id(session, &ClientId::new(id))?;
+async fn find_message(
+    app: &App,
+    session: &SessionId,
+    id: &str,
+) -> Result<Option<String>, HttpError> {
+    let of_client = app.store().message_of_client_id(session, &ClientId::new(id)).await?;
     if let Some(message) = of_client {
         return Ok(Some(message.to_string()));
     }
-    Ok(app.store().message_row(session, id)?.map(|row| row.id))
+    Ok(app.store().message_row(session, id).await?.map(|row| row.id))
 }
 
 /// A program has its own memory of the conversation, which nobody can cut.
-fn can_rewind(app: &App, session: &SessionId) -> Result<(), HttpError> {
-    let agent = app.sessions.agent_of(session)?.unwrap_or_default();
+async fn check_can_rewind(app: &App, session: &SessionId) -> Result<(), HttpError> {
+    let agent = app.sessions.agent_of(session).await?.unwrap_or_default();
     match app.shared.agents.program_name(&agent) {
         None => Ok(()),
         Some(program) => {

@@ -47,11 +47,11 @@ pub(super) async fn follow(
     Params(params): Params<AfterParams>,
     headers: HeaderMap,
 ) -> Result<Response, HttpError> {
-    let found = app.store().summary(&session)?;
+    let found = app.store().head(&session).await?;
     found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()?.parse().ok());
     let after = params.after.or(last).map_or(Seq(0), Seq);
-    let start = start_of_open_run(&app, &session, after)?;
+    let start = start_of_open_run(&app, &session, after).await?;
     let telling = Telling {
         stopping: app.stopping.clone(),
         feed: Feed::after(app, session, start),
@@ -70,9 +70,9 @@ pub(super) async fn follow(
 }
 
 /// A run is understood from its beginning only.
-fn start_of_open_run(app: &App, session: &SessionId, after: Seq) -> Result<Seq, HttpError> {
+async fn start_of_open_run(app: &App, session: &SessionId, after: Seq) -> Result<Seq, HttpError> {
     let window = Window { before: Some(after.next()), limit: LOOK_BACK };
-    let rows = app.store().messages(session, window)?.into_iter();
+    let rows = app.store().messages(session, window).await?.into_iter();
     let mut open = rows.filter(|it| it.kind == MessageKind::Answer && (it.open || it.last > after));
     Ok(open.next().map_or(after, |it| before(it.first)))
 }

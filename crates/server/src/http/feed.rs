@@ -87,8 +87,7 @@ impl Feed {
 
     async fn read_page(&mut self) -> Result<(), Lost> {
         let range = ReadRange { after: self.seen, up_to: None, limit: PAGE, deltas: true };
-        let session = self.session.clone();
-        let page = self.app.store().off_thread(move |store| store.read(&session, range)).await;
+        let page = self.app.store().read(&self.session, range).await;
         let page = page.map_err(|error| Lost::Storage(error.to_string()))?;
         self.is_behind = page.records.len() == PAGE;
         self.read.extend(page.records.iter().map(store::Stored::record));

@@ -87,21 +87,21 @@ pub(super) async fn say<V: Vocabulary>(
     let client_id = id.map(ClientId::new);
     let (mode, from) = (SendMode::Queue, None);
     let message = NewMessage { text, client_id, attachments, mode, from, client_tools, sent };
-    let head = app.store().summary(&session)?.map_or(Seq(0), |(_, head)| head);
+    let head = app.store().head(&session).await?.unwrap_or(Seq(0));
     let receipt = match instead_of {
         Some(earlier) => {
             app.sessions.ask(&session, |reply| Command::Edit { earlier, message, reply }).await?
         }
         None => app.sessions.send(&session, message).await?,
     };
-    let row = app.store().message_row(&session, receipt.message_id.as_str())?;
+    let row = app.store().message_row(&session, receipt.message_id.as_str()).await?;
     let after = match (row, receipt.state) {
         (Some(row), _) => before(row.first),
         (None, MessageState::Queued | MessageState::Steering) => head,
         // Sent once more, after it was taken back or went into a run.
         (None, MessageState::Started | MessageState::HandedOver) => return Err(nothing_to_tell()),
     };
-    Telling::of_answer(app, session, receipt.message_id, after, vocabulary)
+    Telling::of_answer(app, session, receipt.message_id, after, vocabulary).await
 }
 
 /// The client has decided about calls, or run them, and hears how their run goes on.
@@ -151,7 +151,7 @@ pub(super) async fn decide_on_the_way(
     session: &SessionId,
     mut decided: Vec<Decided>,
 ) -> Result<(), HttpError> {
-    let Some(run) = open_run(app, session)? else { return Ok(()) };
+    let Some(run) = open_run(app, session).await? else { return Ok(()) };
     decided.retain(|it| run_of(&CallId::new(it.call())).as_ref() == Some(&run));
     decide(app, session, decided).await.map(drop)
 }
@@ -185,7 +185,7 @@ pub(super) async fn tell_decided<V: Vocabulary>(
     vocabulary: V,
 ) -> Result<Telling<V>, HttpError> {
     let run = run_of_calls(calls).ok_or_else(nothing_to_tell)?;
-    let place = RunPlace::find(&app, &session, &run)?.ok_or_else(nothing_to_tell)?;
+    let place = RunPlace::find(&app, &session, &run).await?.ok_or_else(nothing_to_tell)?;
     Telling::of_run(app, session, place, Some(known), vocabulary).await
 }
 
@@ -201,7 +201,7 @@ pub(super) async fn tell_run<V: Vocabulary>(
     run: &ResponseId,
     vocabulary: V,
 ) -> Result<Telling<V>, HttpError> {
-    let place = RunPlace::find(&app, &session, run)?.ok_or_else(nothing_to_tell)?;
+    let place = RunPlace::find(&app, &session, run).await?.ok_or_else(nothing_to_tell)?;
     Telling::of_run(app, session, place, None, vocabulary).await
 }
 
@@ -218,12 +218,7 @@ pub(super) async fn last_said(
     app: &App,
     session: &SessionId,
 ) -> Result<Option<LastSaid>, HttpError> {
-    let session = session.clone();
-    let read = app.store().off_thread(move |store| {
-        let row = store.last_of(&session, MessageKind::Said)?;
-        store.records_of(&session, row.as_slice())
-    });
-    let records = read.await?;
+    let records = app.store().records_of_last(session, MessageKind::Said).await?;
     Ok(records.iter().map(store::Stored::record).find_map(|it| match it.event {
         Event::UserMessage { text, client_id, attachments, sent, .. } => {
             Some(LastSaid { first: it.seq, text, client_id, attachments, sent })
@@ -233,19 +228,18 @@ pub(super) async fn last_said(
 }
 
 /// What is under way.
-pub(super) fn open_run(app: &App, session: &SessionId) -> Result<Option<ResponseId>, HttpError> {
-    Ok(app.store().summary(session)?.and_then(|(summary, _)| summary.open_run))
+pub(super) async fn open_run(
+    app: &App,
+    session: &SessionId,
+) -> Result<Option<ResponseId>, HttpError> {
+    Ok(app.store().summary(session).await?.and_then(|(summary, _)| summary.open_run))
 }
 
 /// The session in which the run of a call is under way.
-pub(super) fn session_of(app: &App, call: &CallId) -> Result<Option<SessionId>, HttpError> {
+pub(super) async fn session_of(app: &App, call: &CallId) -> Result<Option<SessionId>, HttpError> {
     let Some(run) = run_of(call) else { return Ok(None) };
-    for session in app.store().needing_attention()? {
-        if open_run(app, &session)?.is_some_and(|it| it == run) {
-            return Ok(Some(session));
-        }
-    }
-    Ok(None)
+    let mut active = app.store().needing_attention().await?.into_iter();
+    Ok(active.find(|(_, summary, _)| summary.open_run.as_ref() == Some(&run)).map(|it| it.0))
 }
 
 async fn carry_out(

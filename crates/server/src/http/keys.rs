@@ -69,15 +69,15 @@ struct Revoked {
 }
 
 impl Keys {
-    pub(super) fn load(
+    pub(super) async fn load(
         token: String,
         port: u16,
         is_secure: bool,
         data: PathBuf,
         store: Store,
     ) -> Result<Self, store::Error> {
-        let sign_ins: HashMap<SignInHash, Millis> = store.sign_ins()?.into_iter().collect();
-        let secrets = store.setting(SECRETS)?;
+        let sign_ins: HashMap<SignInHash, Millis> = store.sign_ins().await?.into_iter().collect();
+        let secrets = store.setting(SECRETS).await?;
         let keys = Self {
             token,
             // Cookies know no ports: two servers on one machine must not share one.

@@ -56,7 +56,7 @@ impl Look {
                 Err(RecvError::Closed) => None,
             };
         }
-        if matches!(self.app.store().head(&session_id), Ok(None)) {
+        if matches!(self.app.store().head(&session_id).await, Ok(None)) {
             let _ = self.send(Notice::SessionDeleted { id: session_id }.to_frame()).await;
         }
     }
@@ -79,7 +79,7 @@ pub(super) async fn draw_list(
 ) {
     // First listen, then read: what changes in between comes twice.
     let mut settings = app.shared.hub.watch_settings();
-    let mut now = page_settings(app.store()).ok();
+    let mut now = page_settings(app.store()).await.ok();
     let mut drawn: Option<Element> = None;
     loop {
         if let Some(next) = read_list(&app, &part).await {
@@ -121,12 +121,9 @@ pub(super) async fn draw_list(
 
 /// None if it cannot be read now: the next change brings it.
 async fn read_list(app: &App, part: &ListPart) -> Option<Element> {
-    let (shared, part) = (app.shared.clone(), part.clone());
-    let draw = move |_: &App| {
-        Ok::<_, store::Error>(render::session_list(&listed_sessions(&shared, &part)?, None))
-    };
-    match app.draw(draw).await {
-        Ok(list) => Some(list),
+    let permit = app.draw_permit().await;
+    match listed_sessions(&app.shared, part).await {
+        Ok(list) => Some(permit.draw(move || render::session_list(&list, None)).await),
         Err(error) => {
             tracing::error!(%error, "cannot read the list of sessions");
             None

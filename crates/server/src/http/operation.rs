@@ -16,7 +16,7 @@ use super::extract::{Input, Params};
 
 pub(super) async fn metrics(State(app): State<App>) -> Result<Response, HttpError> {
     let store = app.store();
-    let text = app.shared.metrics.encode(&store.stats(), &store.unrecognized()?);
+    let text = app.shared.metrics.encode(&store.stats(), &store.unrecognized().await?);
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(CONTENT_TYPE, kind)], text).into_response())
 }
@@ -60,10 +60,8 @@ pub(super) async fn sizes(
     Params(params): Params<SizesParams>,
 ) -> Result<Json<SizesReport>, HttpError> {
     let limit = params.limit.unwrap_or(50).clamp(1, 1000);
-    let (total, sessions) = app
-        .store()
-        .off_thread(move |store| Ok::<_, store::Error>((store.total_size()?, store.sizes(limit)?)))
-        .await?;
+    let total = app.store().total_size().await?;
+    let sessions = app.store().sizes(limit).await?;
     let total = TotalSize { database: total.database, wal: total.wal, free: total.free };
     let sessions = sessions.into_iter().map(SessionSize::from).collect();
     Ok(Json(SizesReport { total, sessions }))

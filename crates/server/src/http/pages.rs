@@ -1,6 +1,7 @@
 //! The page and its files. Served complete, so that reading works without script.
 
 use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use axum::extract::State;
@@ -25,6 +26,7 @@ use super::error::{HttpError, PageError, RequestCode};
 use super::extract::{Named, Params, Segment};
 use super::openapi::{Gives, Operation};
 use super::sessions::{cursor, parse_cursor};
+use crate::draw_pool::in_place;
 use crate::export::{STYLESHEET, page_settings};
 use crate::import::ImportFormat;
 use crate::session::Shared;
@@ -66,7 +68,7 @@ pub(super) async fn home(
 ) -> Result<Html, PageError> {
     let Params(HomeParams { archived, before, q, part, session }) = params?;
     if let Some(HomePart::Grants) = part {
-        return Ok(Html::new(render::grants_page(&listed_grants(&app, session.as_deref())?)));
+        return Ok(Html::new(render::grants_page(&listed_grants(&app, session.as_deref()).await?)));
     }
     let before = before.as_deref().map(parse_cursor).transpose()?;
     let search = match q.filter(|it| !it.trim().is_empty()) {
@@ -74,28 +76,29 @@ pub(super) async fn home(
         None => None,
     };
     let list = ListPart { archived, before, ..ListPart::default() };
-    let draw = move |app: &App| {
-        if let (Some(HomePart::Found), Some(search)) = (part, &search) {
-            return Ok(Html::new(render::search_results_page(search)));
-        }
-        let mut page = PageData::load(app, &list)?;
-        page.sessions.search = search;
-        Ok(page.draw(None))
-    };
-    app.draw(draw).await
+    let permit = app.draw_permit().await;
+    if let (Some(HomePart::Found), Some(search)) = (part, &search) {
+        return Ok(Html::new(render::search_results_page(search)));
+    }
+    let mut page = PageData::load(&app, &list).await?;
+    page.sessions.search = search;
+    Ok(permit.draw(move || page.draw(None)).await)
 }
 
 /// The newest of those for all sessions, and all of the session.
-fn listed_grants(app: &App, session: Option<&str>) -> Result<Grants, store::Error> {
+async fn listed_grants(app: &App, session: Option<&str>) -> Result<Grants, store::Error> {
     let session = session.and_then(SessionId::parse);
-    let summary = session.as_ref().map(|it| app.store().summary(it)).transpose()?.flatten();
+    let summary = match &session {
+        Some(session) => app.store().summary(session).await?,
+        None => None,
+    };
     let of_session = |(covers, _): (String, Millis)| {
         let session = session.as_ref().map(SessionId::as_str).unwrap_or_default();
         let address = format!("/api/sessions/{session}/grants/{}", grant_id(&covers));
         ListedGrant { address, covers }
     };
     let granted = summary.map(|(it, _)| it.granted).unwrap_or_default();
-    let (always, n_always) = app.store().newest_grants(GRANTS)?;
+    let (always, n_always) = app.store().newest_grants(GRANTS).await?;
     let of_all = |it: store::Grant| {
         let address = format!("/api/grants/{}", it.id);
         ListedGrant { address, covers: it.covers }
@@ -110,18 +113,19 @@ fn listed_grants(app: &App, session: Option<&str>) -> Result<Grants, store::Erro
 async fn search(app: &App, words: String) -> Result<SearchResults, store::Error> {
     let query =
         Query { text: words.clone(), session: None, archived: None, limit: HITS, before: None };
-    let found = app.store().search(query).await?.hits.into_iter();
-    let hits = found.map(|hit| {
-        let summary = app.store().summary(&hit.session)?;
-        Ok(SearchHit {
-            title: summary.map(|(it, _)| it.title().to_owned()).unwrap_or_default(),
-            session: hit.session,
-            message_id: hit.message_id,
-            at: hit.at,
-            snippet: hit.snippet,
-        })
+    let found = app.store().search(query).await?.hits;
+    let sessions: HashSet<SessionId> = found.iter().map(|it| it.session.clone()).collect();
+    let summaries = app.store().summaries(sessions.into_iter().collect()).await?.into_iter();
+    let titles: HashMap<SessionId, String> =
+        summaries.map(|(id, summary, _)| (id, summary.title().to_owned())).collect();
+    let hits = found.into_iter().map(|hit| SearchHit {
+        title: titles.get(&hit.session).cloned().unwrap_or_default(),
+        session: hit.session,
+        message_id: hit.message_id,
+        at: hit.at,
+        snippet: hit.snippet,
     });
-    Ok(SearchResults { hits: hits.collect::<Result<_, store::Error>>()?, words })
+    Ok(SearchResults { hits: hits.collect(), words })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -150,63 +154,83 @@ pub(super) async fn session(
     params: Result<Params<PageParams>, HttpError>,
 ) -> Result<Html, PageError> {
     let (Named(id), Params(params)) = (named?, params?);
-    app.draw(move |app| draw_session(app, &id, &params)).await
+    let permit = app.draw_permit().await;
+    let opened = params.read(app.store(), &id).await?;
+    let opened = opened.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+    let unknown = unknown(&app, &opened.shown.transcript.summary).await?;
+    let page = match params.part {
+        Some(PagePart::Messages) => None,
+        None => Some(PageData::load(&app, &ListPart::default()).await?),
+    };
+    let draw = move || draw_session(&app.shared, &id, opened.fit(), page, params.at, unknown);
+    Ok(permit.draw(draw).await)
 }
 
-fn draw_session(app: &App, id: &SessionId, params: &PageParams) -> Result<Html, PageError> {
-    let (at, part) = (params.at, params.part);
-    let opened = params.read(app.store(), id)?;
-    let (shown, end) = opened.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+/// Draws a session's page, or without data for the page its messages alone.
+fn draw_session(
+    shared: &Shared,
+    id: &SessionId,
+    (shown, end): (Opened, Option<Opened>),
+    page: Option<PageData>,
+    at: Option<u64>,
+    unknown: Option<UnknownMessages>,
+) -> Html {
     let open = OpenSession {
-        view: app.shared.view_of(id, &shown.transcript.summary),
+        view: shared.view_of(id, &shown.transcript.summary),
         transcript: &shown.transcript,
         end: &end.as_ref().unwrap_or(&shown).transcript,
         earlier: shown.earlier.map(|it| it.0),
         later: shown.later.map(|it| it.0),
         at,
-        pulse: app.shared.pulse_of(id, &shown.transcript).filter(|_| at.is_none()),
-        unknown: unknown(app, &shown.transcript.summary)?,
+        pulse: shared.pulse_of(id, &shown.transcript).filter(|_| at.is_none()),
+        unknown,
     };
-    match part {
-        Some(PagePart::Messages) => Ok(Html::new(render::messages_page(&open))),
-        None => Ok(PageData::load(app, &ListPart::default())?.draw(Some(open))),
+    match page {
+        Some(page) => page.draw(Some(open)),
+        None => Html::new(render::messages_page(&open)),
     }
 }
 
 impl PageParams {
-    /// What is shown, and the session's end where that is something else and needed.
-    fn read(
+    /// Reads the messages to show. `None` if there is no such session.
+    async fn read(
         &self,
         store: &Store,
         session: &SessionId,
-    ) -> Result<Option<(Opened, Option<Opened>)>, store::Error> {
-        let (window, keep) = self.window(store, session)?;
+    ) -> Result<Option<ReadMessages>, store::Error> {
+        let (window, keep) = self.window(store, session).await?;
         let end = Window { before: None, limit: MESSAGES };
         if let Some(at) = self.at {
-            let past = window::read_all(store, session, Some(Seq(at)), Transcript::default())?;
-            let both =
-                |it: Transcript| (window::cut(it.clone(), window), Some(window::cut(it, end)));
-            return Ok(past.map(both).map(|it| fit(it, keep)));
+            let past = window::read_all(store, session, Some(Seq(at)), Transcript::default());
+            return Ok(past.await?.map(|past| {
+                in_place(|| ReadMessages {
+                    shown: window::cut(past.clone(), window),
+                    end: Some(window::cut(past, end)),
+                    keep,
+                })
+            }));
         }
         if window.before.is_none() || self.part.is_some() {
-            return Ok(window::read(store, session, window)?.map(|it| fit((it, None), keep)));
+            let read = window::read(store, session, window).await?;
+            return Ok(read.map(|shown| ReadMessages { shown, end: None, keep }));
         }
-        let both = window::read_both(store, session, [window, end])?;
-        Ok(both.map(|[shown, end]| fit((shown, Some(end)), keep)))
+        let both = window::read_both(store, session, [window, end]).await?;
+        Ok(both.map(|[shown, end]| ReadMessages { shown, end: Some(end), keep }))
     }
 
     /// With the end of it that is to be kept where it is too much. A place that is not there is the end.
-    fn window(&self, store: &Store, session: &SessionId) -> Result<(Window, Keep), store::Error> {
-        let message = match &self.message {
-            Some(id) => store.message_row(session, id)?,
-            None => None,
+    async fn window(
+        &self,
+        store: &Store,
+        session: &SessionId,
+    ) -> Result<(Window, Keep), store::Error> {
+        let window = match (self.after, &self.message) {
+            (Some(after), _) => Some(store.window_after(session, Seq(after), MESSAGES).await?),
+            (None, Some(message)) => store.window_from(session, message, MESSAGES).await?,
+            (None, None) => None,
         };
-        let message = message.map(|row| Seq(row.first.0.saturating_sub(1)));
-        if let Some(after) = self.after.map(Seq).or(message) {
-            let window = store.window_after(session, after, MESSAGES)?;
-            if window.limit > 0 {
-                return Ok((window, Keep::First));
-            }
+        if let Some(window) = window.filter(|it| it.limit > 0) {
+            return Ok((window, Keep::First));
         }
         Ok((Window { before: self.before.map(Seq), limit: MESSAGES }, Keep::Last))
     }
@@ -219,35 +243,46 @@ enum Keep {
     Last,
 }
 
-/// Leaves out messages beyond what a page can hold, but never the one that it is about. What stands around them
-/// is still drawn for all of them.
-fn fit((shown, end): (Opened, Option<Opened>), keep: Keep) -> (Opened, Option<Opened>) {
-    let messages = &shown.transcript.messages;
-    let mut room = PAGE_BYTES;
-    let fits = |message: &&Message| {
-        let fits = room > 0;
-        room = room.saturating_sub(render::weight(message));
-        fits
-    };
-    let n_shown = match keep {
-        Keep::First => messages.iter().take_while(fits).count(),
-        Keep::Last => messages.iter().rev().take_while(fits).count(),
-    };
-    if n_shown == messages.len() {
-        return (shown, end);
-    }
-    let mut fitting = shown.clone();
-    match keep {
-        Keep::First => {
-            fitting.transcript.messages.truncate(n_shown);
-            fitting.later = fitting.transcript.messages.last().map(|it| it.first);
+/// The messages of a page, as they were read.
+struct ReadMessages {
+    shown: Opened,
+    /// The end of the session, where the page needs it and it is not what is shown.
+    end: Option<Opened>,
+    keep: Keep,
+}
+
+impl ReadMessages {
+    /// Leaves out messages beyond what a page can hold, but never the one that it is about. What stands around them
+    /// is still drawn for all of them.
+    fn fit(self) -> (Opened, Option<Opened>) {
+        let Self { shown, end, keep } = self;
+        let messages = &shown.transcript.messages;
+        let mut room = PAGE_BYTES;
+        let fits = |message: &&Message| {
+            let fits = room > 0;
+            room = room.saturating_sub(render::weight(message));
+            fits
+        };
+        let n_shown = match keep {
+            Keep::First => messages.iter().take_while(fits).count(),
+            Keep::Last => messages.iter().rev().take_while(fits).count(),
+        };
+        if n_shown == messages.len() {
+            return (shown, end);
         }
-        Keep::Last => {
-            fitting.transcript.drop_earlier(messages.len() - n_shown);
-            fitting.earlier = fitting.transcript.messages.first().map(|it| it.first);
+        let mut fitting = shown.clone();
+        match keep {
+            Keep::First => {
+                fitting.transcript.messages.truncate(n_shown);
+                fitting.later = fitting.transcript.messages.last().map(|it| it.first);
+            }
+            Keep::Last => {
+                fitting.transcript.drop_earlier(messages.len() - n_shown);
+                fitting.earlier = fitting.transcript.messages.first().map(|it| it.first);
+            }
         }
+        (fitting, end.or(Some(shown)))
     }
-    (fitting, end.or(Some(shown)))
 }
 
 /// What every page shows.
@@ -264,10 +299,10 @@ fn listed_server(server: McpServerInfo) -> ListedServer {
 }
 
 impl PageData {
-    fn load(app: &App, part: &ListPart) -> Result<Self, store::Error> {
+    async fn load(app: &App, part: &ListPart) -> Result<Self, store::Error> {
         Ok(Self {
-            settings: page_settings(app.store())?,
-            sessions: listed_sessions(&app.shared, part)?,
+            settings: page_settings(app.store()).await?,
+            sessions: listed_sessions(&app.shared, part).await?,
             agents: app.shared.agents.listed(),
             servers: app.shared.tools.mcp().infos().into_iter().map(listed_server).collect(),
         })
@@ -282,13 +317,13 @@ impl PageData {
 }
 
 /// What the session's program has said in its version and nobody could read.
-fn unknown(app: &App, summary: &Summary) -> Result<Option<UnknownMessages>, store::Error> {
+async fn unknown(app: &App, summary: &Summary) -> Result<Option<UnknownMessages>, store::Error> {
     let linked = summary.linked.as_ref();
     let Some(version) = linked.map(|it| it.version.clone().unwrap_or_default()) else {
         return Ok(None);
     };
     let Some(name) = app.shared.agents.program_name(&summary.agent) else { return Ok(None) };
-    let all = app.store().unrecognized()?.into_iter();
+    let all = app.store().unrecognized().await?.into_iter();
     let kinds = all.filter(|it| it.agent == summary.agent && it.version == version);
     let kinds: Vec<String> = kinds.map(|it| format!("{} ({})", it.kind, it.n)).collect();
     let program = format!("{name} {version}").trim_end().to_owned();
@@ -309,24 +344,22 @@ impl Default for ListPart {
     }
 }
 
-pub(super) fn listed_sessions(
+pub(super) async fn listed_sessions(
     shared: &Shared,
     part: &ListPart,
 ) -> Result<SessionList, store::Error> {
     let ListPart { archived, before, limit } = part;
-    let before = before.as_ref().map(|(at, id)| (*at, id));
-    let listed = shared.store.sessions(Some(*archived), *limit, before)?;
+    let listed = shared.store.sessions(Some(*archived), *limit, before.clone()).await?;
     let last = listed.last().filter(|_| listed.len() == *limit);
     let more = last.map(|(id, summary, _)| {
         let archived = if *archived { "archived=true&" } else { "" };
         format!("/?{archived}before={}", cursor(id, summary))
     });
     let waits = |summary: &Summary| summary.state() == SessionState::Waiting;
-    let mut waiting = Vec::new();
-    for id in shared.store.needing_attention()? {
-        let summary = shared.store.summary(&id)?.map(|(summary, _)| summary);
-        waiting.extend(summary.filter(waits).map(|it| listed_session(shared, id, it)));
-    }
+    let attention = shared.store.needing_attention().await?.into_iter();
+    let waiting = attention.filter(|(_, summary, _)| waits(summary));
+    let mut waiting: Vec<_> =
+        waiting.map(|(id, summary, _)| listed_session(shared, id, summary)).collect();
     waiting.sort_by_key(|it| Reverse(it.updated_at));
     let others = listed.into_iter().filter(|(_, summary, _)| !waits(summary));
     let sessions = others.map(|(id, summary, _)| listed_session(shared, id, summary)).collect();

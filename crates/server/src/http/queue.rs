@@ -47,10 +47,10 @@ pub(super) async fn show(
     State(app): State<App>,
     Named(id): Named,
 ) -> Result<Json<QueueObject>, HttpError> {
-    if app.store().head(&id)?.is_none() {
+    if app.store().head(&id).await?.is_none() {
         return Err(HttpError::no_session(id.as_str()));
     }
-    let queue = app.store().queue(&id)?;
+    let queue = app.store().queue(&id).await?;
     Ok(Json(QueueObject { messages: queue.messages.into_iter().map(QueuedObject::from).collect() }))
 }
 

@@ -11,13 +11,14 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream};
 use schemars::{JsonSchema, json_schema};
 use serde::{Deserialize, Serialize};
-use store::{NumberedLine, ReadRange, Store, Stored};
+use store::{NumberedLine, Store, Stored};
 use transcript::{Millis, ResponseId, RunMessage, Seq, SessionId};
 
 use super::App;
 use super::error::HttpError;
 use super::extract::{Named, Params};
 use super::openapi::{Gives, Operation};
+use crate::draw_pool::in_place;
 
 /// Of a page; more than this is cut, not refused.
 const LIMIT: usize = 1000;
@@ -76,22 +77,21 @@ pub(super) async fn lines(
     Named(id): Named,
     Params(params): Params<RawParams>,
 ) -> Result<RawAnswer, HttpError> {
-    if app.store().head(&id)?.is_none() {
+    if app.store().head(&id).await?.is_none() {
         return Err(HttpError::no_session(id.as_str()));
     }
     let (format, limit) = (params.format, params.limit);
     let is_about_something = params.part.is_some() || params.run.is_some();
-    let wanted = app.store().off_thread(move |store| Wanted::new(store, id, &params)).await?;
+    let wanted = Wanted::new(app.store(), id, &params).await?;
     match format {
         Format::Json => {
             let limit = limit.unwrap_or(LIMIT).clamp(1, LIMIT);
-            let lines = app.store().off_thread(move |store| wanted.read(store, limit)).await?;
+            let lines = wanted.read(app.store(), limit).await?;
             Ok(RawAnswer::Page(RawPage { lines: lines.into_iter().map(RawLine::from).collect() }))
         }
         Format::Text => {
-            let (left, asked) = (limit.map_or(usize::MAX, |it| it.max(1)), wanted.clone());
-            let first = async || app.store().off_thread(move |store| asked.read(store, 1)).await;
-            if is_about_something && first().await?.is_empty() {
+            let left = limit.map_or(usize::MAX, |it| it.max(1));
+            if is_about_something && wanted.read(app.store(), 1).await?.is_empty() {
                 return Ok(RawAnswer::Text(NO_LINES.into()));
             }
             Ok(RawAnswer::Text(Body::from_stream(text(app.store().clone(), wanted, left))))
@@ -115,12 +115,16 @@ enum Records {
 }
 
 impl Wanted {
-    fn new(store: &Store, session: SessionId, params: &RawParams) -> Result<Self, store::Error> {
+    async fn new(
+        store: &Store,
+        session: SessionId,
+        params: &RawParams,
+    ) -> Result<Self, store::Error> {
         let records = match (params.seq, params.part, &params.run) {
             (Some(seq), _, _) => Records::Within(Seq(seq)..=Seq(seq)),
-            (None, Some(first), _) => of_part(store, &session, Seq(first))?,
+            (None, Some(first), _) => of_part(store, &session, Seq(first)).await?,
             (None, None, Some(run)) => {
-                let records = store.records_of_run(&session, run)?;
+                let records = store.records_of_run(&session, run).await?;
                 let ends = records.first().zip(records.last());
                 let seq = |it| Stored::record(it).seq;
                 ends.map_or(Records::None, |(first, last)| Records::Within(seq(first)..=seq(last)))
@@ -130,25 +134,28 @@ impl Wanted {
         Ok(Self { session, after: params.after, records })
     }
 
-    fn read(&self, store: &Store, limit: usize) -> Result<Vec<NumberedLine>, store::Error> {
+    async fn read(&self, store: &Store, limit: usize) -> Result<Vec<NumberedLine>, store::Error> {
         let Self { session, after, records } = self;
         match records {
-            Records::All => store.raw(session, *after, limit),
-            Records::Within(records) => store.raw_of(session, records, *after, limit),
+            Records::All => store.raw(session, *after, limit).await,
+            Records::Within(records) => store.raw_of(session, records.clone(), *after, limit).await,
             Records::None => Ok(Vec::new()),
         }
     }
 }
 
 /// From the part's first record to the one that closed it: what is decided about it later is no word of it.
-fn of_part(store: &Store, session: &SessionId, first: Seq) -> Result<Records, store::Error> {
-    let range =
-        ReadRange { after: Seq(first.0.saturating_sub(1)), up_to: None, limit: 1, deltas: true };
-    let run = store.read(session, range)?.records.into_iter().find_map(|it| it.response_id);
-    let Some(run) = run else { return Ok(Records::None) };
+async fn of_part(store: &Store, session: &SessionId, first: Seq) -> Result<Records, store::Error> {
+    let records = store.records_around(session, first).await?.unwrap_or_default();
+    Ok(in_place(|| records_of_part(&records, first)))
+}
+
+fn records_of_part(records: &[Stored], first: Seq) -> Records {
+    let run = records.iter().find_map(|it| it.response_id.clone());
+    let Some(run) = run else { return Records::None };
     let mut answer = RunMessage::replay(&run, []);
     let mut last = None;
-    for record in store.records_of_run(session, &run)?.iter().map(Stored::record) {
+    for record in records.iter().map(Stored::record) {
         let part = |answer: &RunMessage| answer.parts.iter().rposition(|it| it.first == first);
         let is_over = part(&answer).is_some_and(|it| !answer.parts[it].is_open());
         answer.apply(&record);
@@ -157,7 +164,7 @@ fn of_part(store: &Store, session: &SessionId, first: Seq) -> Result<Records, st
             last = Some(record.seq);
         }
     }
-    Ok(last.map_or(Records::None, |last| Records::Within(first..=last)))
+    last.map_or(Records::None, |last| Records::Within(first..=last))
 }
 
 /// Page after page until all is told: a reader cannot see that a text has been cut.
@@ -170,8 +177,7 @@ fn text(
         if left == 0 {
             return Ok(None);
         }
-        let (asked, limit) = (wanted.clone(), left.min(LIMIT));
-        let lines = store.off_thread(move |store| asked.read(store, limit)).await?;
+        let lines = wanted.read(&store, left.min(LIMIT)).await?;
         let Some(last) = lines.last() else { return Ok(None) };
         wanted.after = last.number;
         let left = left.saturating_sub(lines.len());

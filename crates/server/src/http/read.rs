@@ -51,17 +51,18 @@ pub(super) async fn events(
         limit: params.limit.unwrap_or(LIMIT).clamp(1, LIMIT),
         deltas: params.deltas,
     };
-    let write = move |app: &App| {
-        let page = app.store().read(&id, range)?;
-        if page.head == Seq(0) {
-            return Err(HttpError::no_session(id.as_str()));
-        }
+    let permit = app.draw_permit().await;
+    let page = app.store().read(&id, range).await?;
+    if page.head == Seq(0) {
+        return Err(HttpError::no_session(id.as_str()));
+    }
+    let write = move || {
         // Bodies are JSON already: they are put together, not read and written again.
         let events: Vec<String> = page.records.iter().map(Stored::to_json).collect();
         let body = format!(r#"{{"events":[{}],"head":{}}}"#, events.join(","), page.head);
-        Ok(Written::new(body))
+        Written::new(body)
     };
-    app.draw(write).await
+    Ok(permit.draw(write).await)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -133,33 +134,33 @@ pub(super) async fn messages(
     headers: HeaderMap,
 ) -> Result<Written<MessagesPage>, HttpError> {
     let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default().to_owned();
-    app.draw(move |app| write_messages(app, &id, &params, &host)).await
+    let permit = app.draw_permit().await;
+    let limit = params.limit.unwrap_or(100).clamp(1, LIMIT);
+    let window = Window { before: params.before.map(Seq), limit };
+    let at = params.at.map(Seq);
+    let found = match params.format {
+        Format::UiV4 => read_counted(app.store(), &id, at, window).await,
+        _ => read_page(app.store(), &id, at, window).await,
+    };
+    let found = found?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+    Ok(permit.draw(move || write_messages(&app, found, &params, &host)).await)
 }
 
 fn write_messages(
     app: &App,
-    id: &SessionId,
+    found: Opened,
     params: &MessagesParams,
     host: &str,
-) -> Result<Written<MessagesPage>, HttpError> {
+) -> Written<MessagesPage> {
     let file_url = |file: &Attachment| app.file_url(host, file);
-    let limit = params.limit.unwrap_or(100).clamp(1, LIMIT);
-    let window = Window { before: params.before.map(Seq), limit };
-    let format = params.format;
-    let at = params.at.map(Seq);
-    let found = match format {
-        Format::UiV4 => read_counted(app.store(), id, at, window),
-        _ => read_page(app.store(), id, at, window),
-    };
-    let found = found?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
     let Opened { mut transcript, earlier: next, .. } = found;
     transcript.messages.retain(|message| !message.superseded);
     let mut messages = in_words(&transcript, params, &file_url);
-    let newest_first = params.order.map_or(format == Format::UiV4, |it| it == Order::Desc);
+    let newest_first = params.order.map_or(params.format == Format::UiV4, |it| it == Order::Desc);
     if newest_first {
         messages.reverse();
     }
-    Ok(Written::of(&MessagesPage { messages, next }))
+    Written::of(&MessagesPage { messages, next })
 }
 
 fn in_words(
@@ -220,20 +221,20 @@ fn foreign(messages: impl IntoIterator<Item = Value>) -> Vec<ShownMessage> {
     fields.map(ShownMessage::Foreign).collect()
 }
 
-fn read_page(
+async fn read_page(
     store: &Store,
     session: &SessionId,
     at: Option<Seq>,
     window: Window,
 ) -> Result<Option<Opened>, store::Error> {
     match at {
-        Some(at) => window::read_whole_at(store, session, at, window),
-        None => window::read_whole(store, session, window),
+        Some(at) => window::read_whole_at(store, session, at, window).await,
+        None => window::read_whole(store, session, window).await,
     }
 }
 
 /// A page of that many messages that count, see [`formats::ui_v4::page_start`].
-fn read_counted(
+async fn read_counted(
     store: &Store,
     session: &SessionId,
     at: Option<Seq>,
@@ -242,7 +243,7 @@ fn read_counted(
     let mut n_read = window.limit;
     loop {
         let wider = Window { before: window.before, limit: n_read };
-        let Some(mut found) = read_page(store, session, at, wider)? else { return Ok(None) };
+        let Some(mut found) = read_page(store, session, at, wider).await? else { return Ok(None) };
         let shown: Vec<&Message> =
             found.transcript.messages.iter().filter(|it| !it.superseded).collect();
         let start = formats::ui_v4::page_start(&shown, window.limit);

@@ -104,8 +104,7 @@ pub(super) async fn list(
 ) -> Result<Json<SessionList>, HttpError> {
     let limit = params.limit.unwrap_or(100).clamp(1, LIST_LIMIT);
     let before = params.before.as_deref().map(parse_cursor).transpose()?;
-    let before = before.as_ref().map(|(at, id)| (*at, id));
-    let listed = app.store().sessions(params.archived, limit, before)?;
+    let listed = app.store().sessions(params.archived, limit, before).await?;
     let next = (listed.len() == limit).then(|| listed.last()).flatten();
     let next = next.map(|(id, summary, _)| cursor(id, summary));
     let sessions = listed
@@ -155,7 +154,7 @@ pub(super) async fn create(
     let title = title.filter(|it| !it.trim().is_empty());
     let session = NewSession { id: id.clone(), agent, title, workspace };
     app.sessions.create(session).await?;
-    session_object(&app, id).map(Created)
+    session_object(&app, id).await.map(Created)
 }
 
 fn existing_folder(own: &Path, named: &str) -> Result<String, HttpError> {
@@ -171,7 +170,7 @@ pub(super) async fn show(
     State(app): State<App>,
     Named(id): Named,
 ) -> Result<Json<SessionObject>, HttpError> {
-    session_object(&app, id).map(Json)
+    session_object(&app, id).await.map(Json)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -190,7 +189,7 @@ pub(super) async fn update(
 ) -> Result<Json<SessionObject>, HttpError> {
     let workspace = match workspace {
         Some(named) => {
-            let agent = app.sessions.agent_of(&id)?;
+            let agent = app.sessions.agent_of(&id).await?;
             let agent = agent.ok_or_else(|| HttpError::no_session(id.as_str()))?;
             Some(existing_folder(&app.shared.agents.workspace(&agent), &named)?)
         }
@@ -198,11 +197,11 @@ pub(super) async fn update(
     };
     let patch = SessionPatch { title, archived, workspace };
     app.sessions.ask(&id, |reply| Command::Update { patch, reply }).await?;
-    session_object(&app, id).map(Json)
+    session_object(&app, id).await.map(Json)
 }
 
-pub(super) fn session_object(app: &App, id: SessionId) -> Result<SessionObject, HttpError> {
-    let found = app.store().summary(&id)?;
+pub(super) async fn session_object(app: &App, id: SessionId) -> Result<SessionObject, HttpError> {
+    let found = app.store().summary(&id).await?;
     let (summary, head) = found.ok_or_else(|| HttpError::no_session(id.as_str()))?;
     let program = app.shared.pulses.of(&id).map(|it| ProgramObject::from(&*it));
     Ok(SessionObject { program, ..SessionObject::new(id, &summary, head) })
@@ -236,8 +235,8 @@ pub(super) async fn restore(
     State(app): State<App>,
     Named(id): Named,
 ) -> Result<Json<SessionObject>, HttpError> {
-    let session = session_object(&app, id.clone())?;
-    if !app.sessions.restore(&id) {
+    let session = session_object(&app, id.clone()).await?;
+    if !app.sessions.restore(&id).await {
         let message = "the session is not about to be deleted; what is gone cannot be had back";
         return Err(HttpError::new(RequestCode::NothingToDo, message));
     }
@@ -268,7 +267,7 @@ impl SendInput {
     ) -> Result<Receipt, HttpError> {
         let earlier = match self.replaces.take() {
             // Said twice, it is one message, and what it replaces is replaced already.
-            Some(earlier) if !self.is_known(app, session)? => earlier,
+            Some(earlier) if !self.is_known(app, session).await? => earlier,
             _ => {
                 let message = self.into_message(app).await?;
                 return Ok(app.sessions.send(session, message).await?);
@@ -282,9 +281,9 @@ impl SendInput {
         Ok(app.sessions.ask(session, edit).await?)
     }
 
-    fn is_known(&self, app: &App, session: &SessionId) -> Result<bool, store::Error> {
+    async fn is_known(&self, app: &App, session: &SessionId) -> Result<bool, store::Error> {
         let Some(client_id) = &self.client_id else { return Ok(false) };
-        Ok(app.store().message_of_client_id(session, client_id)?.is_some())
+        Ok(app.store().message_of_client_id(session, client_id).await?.is_some())
     }
 
     async fn into_message(self, app: &App) -> Result<NewMessage, HttpError> {
@@ -306,13 +305,8 @@ async fn as_sent(
     session: &SessionId,
     message: &MessageId,
 ) -> Result<Option<SentForm>, HttpError> {
-    let (session, message) = (session.clone(), message.clone());
-    let read = app.store().off_thread(move |store| {
-        let row = store.message_row(&session, message.as_str())?;
-        let said = row.filter(|it| it.kind == MessageKind::Said);
-        store.records_of(&session, said.as_slice())
-    });
-    let records = read.await?;
+    let said = MessageKind::Said;
+    let records = app.store().records_of_message(session, said, message.as_str()).await?;
     Ok(records.iter().find_map(|it| match it.record().event {
         Event::UserMessage { sent, .. } => sent,
         _ => None,
@@ -322,8 +316,7 @@ async fn as_sent(
 /// A message names only files that are there.
 async fn check_attachments(app: &App, attachments: &[Attachment]) -> Result<(), HttpError> {
     for Attachment { blob, name, size, .. } in attachments {
-        let hash = blob.clone();
-        let found = app.store().off_thread(move |store| store.blob(&hash)).await?;
+        let found = app.store().blob(blob).await?;
         if found.is_none_or(|bytes| bytes.len() as u64 != *size) {
             let message =
                 format!("attachment {name:?}: POST it to /api/blobs first, and give its size");

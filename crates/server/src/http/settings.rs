@@ -11,7 +11,7 @@ use super::extract::Input;
 use crate::export::{PAGE_SETTINGS, page_settings};
 
 pub(super) async fn show(State(app): State<App>) -> Result<Json<Settings>, HttpError> {
-    Ok(Json(page_settings(app.store())?))
+    Ok(Json(page_settings(app.store()).await?))
 }
 
 /// Some of the settings.
@@ -23,7 +23,7 @@ pub(super) async fn update(
     State(app): State<App>,
     Input(SettingsPatch(changes)): Input<SettingsPatch>,
 ) -> Result<Json<Settings>, HttpError> {
-    let mut fields = serde_json::to_value(page_settings(app.store())?).unwrap_or_default();
+    let mut fields = serde_json::to_value(page_settings(app.store()).await?).unwrap_or_default();
     if let Some(fields) = fields.as_object_mut() {
         fields.extend(changes);
     }

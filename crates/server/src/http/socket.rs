@@ -165,12 +165,12 @@ impl Connection {
             }
             ClientFrame::Subscribe { session_id, after, view: ViewKind::Html, .. } => {
                 let id = session_id.unwrap_or_default();
-                let result = self.look(&id, Seq(after));
+                let result = self.look(&id, Seq(after)).await;
                 (id, result)
             }
             ClientFrame::Subscribe { session_id, after, deltas, .. } => {
                 let id = session_id.unwrap_or_default();
-                let result = self.subscribe(&id, Seq(after), deltas.is_set());
+                let result = self.subscribe(&id, Seq(after), deltas.is_set()).await;
                 (id, result)
             }
             ClientFrame::EditMessage { session_id, message_id, text, client_id, attachments } => {
@@ -254,14 +254,14 @@ impl Connection {
     }
 
     /// `subscribed` comes before the first record. A second subscription replaces the first.
-    fn subscribe(
+    async fn subscribe(
         &mut self,
         session: &str,
         seen: Seq,
         deltas: bool,
     ) -> Result<Option<Notice>, HttpError> {
         let id = parse(session)?;
-        let head = self.app.store().head(&id)?;
+        let head = self.app.store().head(&id).await?;
         let head = head.ok_or_else(|| HttpError::no_session(session))?;
         if seen > head {
             let message = format!("the log ends at {head}: subscribe again from the start");
@@ -275,9 +275,9 @@ impl Connection {
     }
 
     /// The same for a page, which gets patches.
-    fn look(&mut self, session: &str, seen: Seq) -> Result<Option<Notice>, HttpError> {
+    async fn look(&mut self, session: &str, seen: Seq) -> Result<Option<Notice>, HttpError> {
         let id = parse(session)?;
-        let head = self.app.store().head(&id)?;
+        let head = self.app.store().head(&id).await?;
         let head = head.ok_or_else(|| HttpError::no_session(session))?;
         let look = Look { app: self.app.clone(), session: id.clone(), outbox: self.outbox.clone() };
         let task = self.watches.spawn(look.run(seen));

@@ -16,11 +16,11 @@ use crate::password;
 const OURS: &str = "127.0.0.1:4520";
 
 /// The router on a fresh store, in a folder that goes with it.
-fn door_to(data: &tempfile::TempDir) -> Router {
-    router(app_in(data))
+async fn door_to(data: &tempfile::TempDir) -> Router {
+    router(app_in(data).await)
 }
 
-fn app_in(data: &tempfile::TempDir) -> App {
+async fn app_in(data: &tempfile::TempDir) -> App {
     let shared = Shared::in_folder(data.path());
     let edge = Edge {
         token: "the token".to_owned(),
@@ -32,7 +32,7 @@ fn app_in(data: &tempfile::TempDir) -> App {
     let sessions = Sessions::new(Arc::clone(&shared));
     let (alive, _) = mpsc::channel(1);
     let (_, stopping) = tokio::sync::watch::channel(false);
-    App::new(shared, sessions, edge, alive, stopping).unwrap()
+    App::new(shared, sessions, edge, alive, stopping).await.unwrap()
 }
 
 const METHODS: [Method; 8] = [
@@ -49,7 +49,7 @@ const METHODS: [Method; 8] = [
 #[tokio::test]
 async fn no_route_is_open_but_healthz() {
     let data = tempfile::tempdir().unwrap();
-    let router = door_to(&data);
+    let router = door_to(&data).await;
     let paths = routes().into_iter().map(|route| route.path).chain(["/nothing", "/api/%2e%2e/x"]);
     let mut knocked = 0;
     for path in paths {
@@ -85,7 +85,7 @@ async fn no_route_is_open_but_healthz() {
 #[tokio::test]
 async fn what_is_refused_under_v1_is_refused_in_the_words_of_openai() {
     let data = tempfile::tempdir().unwrap();
-    let router = door_to(&data);
+    let router = door_to(&data).await;
     let paths = ["/v1/models", "/v1/models/nobody", "/v1/chat/completions", "/v1/nothing", "/v1/"];
     let keys = ["Bearer the token", "Bearer another"];
     for (path, method) in paths.iter().flat_map(|path| METHODS.map(|method| (path, method))) {
@@ -112,7 +112,7 @@ async fn what_is_refused_under_v1_is_refused_in_the_words_of_openai() {
 #[tokio::test]
 async fn the_document_has_every_method_of_every_route_and_no_other() {
     let data = tempfile::tempdir().unwrap();
-    let router = door_to(&data);
+    let router = door_to(&data).await;
     let document = openapi::document();
     let paths = document["paths"].as_object().unwrap();
     assert!(paths.len() > 20);
@@ -150,7 +150,7 @@ fn a_name_in_the_document_means_one_thing() {
 #[tokio::test]
 async fn a_friend_may_read_with_the_token_and_nobody_else() {
     let data = tempfile::tempdir().unwrap();
-    let router = door_to(&data);
+    let router = door_to(&data).await;
     let ask = async |origin: &str| {
         let request = Request::get("/api/agents").header(HOST, OURS).header(ORIGIN, origin);
         let request = request.header(AUTHORIZATION, "Bearer the token").body(Body::empty());
@@ -180,7 +180,7 @@ async fn a_friend_may_read_with_the_token_and_nobody_else() {
 #[tokio::test]
 async fn every_answer_says_how_it_may_be_used() {
     let data = tempfile::tempdir().unwrap();
-    let router = door_to(&data);
+    let router = door_to(&data).await;
     for (path, key) in [("/", true), ("/", false), ("/api/agents", true), ("/nothing", true)] {
         let mut request = Request::get(path).header(HOST, OURS);
         if key {
@@ -202,7 +202,7 @@ async fn every_answer_says_how_it_may_be_used() {
 #[tokio::test]
 async fn a_file_that_is_too_large_is_told_its_limit() {
     let data = tempfile::tempdir().unwrap();
-    let router = door_to(&data);
+    let router = door_to(&data).await;
     for announced in [true, false] {
         let request = Request::post("/api/blobs").header(HOST, OURS);
         let request = request.header(AUTHORIZATION, "Bearer the token");
@@ -223,7 +223,7 @@ async fn a_file_that_is_too_large_is_told_its_limit() {
 #[tokio::test(start_paused = true)]
 async fn a_refused_body_is_read_for_a_limited_time() {
     let data = tempfile::tempdir().unwrap();
-    let router = door_to(&data);
+    let router = door_to(&data).await;
     for announced in [true, false] {
         let mut request = Request::post("/api/blobs").header(HOST, OURS);
         request = request.header(AUTHORIZATION, "Bearer the token");
@@ -248,7 +248,7 @@ async fn a_refused_body_is_read_for_a_limited_time() {
 #[tokio::test]
 async fn a_password_changed_during_its_check_signs_nobody_in() {
     let data = tempfile::tempdir().unwrap();
-    let app = app_in(&data);
+    let app = app_in(&data).await;
     let (router, desk) = (router(app.clone()), Arc::clone(&app.attempts.desk));
     for new_password in [None, Some("another horse")] {
         password::set(data.path(), "correct horse").unwrap();

@@ -40,9 +40,8 @@ pub(super) async fn export(
     Named(id): Named,
     Params(ExportParams { format, at }): Params<ExportParams>,
 ) -> Result<Response, HttpError> {
-    let session = id.clone();
-    let write = move |app: &App| export::write(app.store(), &session, format, at.map(Seq));
-    let text = app.draw(write).await?;
+    let permit = app.draw_permit().await;
+    let text = export::write(app.store(), &permit, &id, format, at.map(Seq)).await?;
     let text = text.ok_or_else(|| HttpError::no_session(id.as_str()))?;
     let kind = match format {
         Format::Html => "text/html; charset=utf-8",
@@ -151,7 +150,7 @@ async fn import_whole(app: &App, whole: Whole) -> Result<ImportedObject, HttpErr
         Err(error) if error.code == RequestCode::SessionExists && is_named_by_content => 0,
         Err(error) => return Err(error),
     };
-    let session = session_object(app, session)?;
+    let session = session_object(app, session).await?;
     Ok(ImportedObject { session, added_turns, goes_on_here: false })
 }
 
@@ -161,7 +160,8 @@ async fn import_conversation(
     name: Option<SessionId>,
 ) -> Result<ImportedObject, HttpError> {
     let (session, added_turns, goes_on_here) = loop {
-        let plan = import::plan(app.store(), &app.shared.agents, conversation, name.clone())?;
+        let plan =
+            import::plan(app.store(), &app.shared.agents, conversation, name.clone()).await?;
         let plan = plan.ok_or_else(|| {
             HttpError::invalid("the file is no such conversation, or nothing has ended in it yet")
         })?;
@@ -182,7 +182,7 @@ async fn import_conversation(
             Err(refused) => return Err(refused.into()),
         }
     };
-    let session = session_object(app, session)?;
+    let session = session_object(app, session).await?;
     Ok(ImportedObject { session, added_turns, goes_on_here })
 }
 

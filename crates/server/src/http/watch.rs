@@ -60,9 +60,7 @@ impl Watch {
             let Ok(place) = self.outbox.clone().reserve_owned().await else { return Ok(Err(Gone)) };
             let limit = PAGE;
             let range = ReadRange { after: self.seen, up_to: None, limit, deltas: self.deltas };
-            let session = self.session.clone();
-            let page =
-                self.app.store().off_thread(move |store| store.read(&session, range)).await?;
+            let page = self.app.store().read(&self.session, range).await?;
             let is_last = page.records.len() < PAGE;
             let last = page.records.last().map_or(self.seen, |record| record.seq);
             // What the last page does not show is covered by what was sent.

@@ -147,7 +147,7 @@ async fn into_folder(
     conversation: &Conversation,
     config: &Config,
 ) -> anyhow::Result<String> {
-    Ok(match plan(store, &config.agents, conversation, None)? {
+    Ok(match plan(store, &config.agents, conversation, None).await? {
         None => bail!("it does not say which conversation it is"),
         Some(Plan::Nothing { session }) => format!("{session}: nothing new"),
         Some(Plan::GoesOnHere { session }) => format!("{session}: goes on here, nothing added"),

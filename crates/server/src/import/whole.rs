@@ -240,7 +240,7 @@ pub(crate) async fn attach(store: &Store, file: &File) -> Result<Attachment, Not
         }
         (None, Some((_, hash))) => {
             let (blob, wanted) = (hash.to_owned(), hash.to_owned());
-            let found = store.off_thread(move |store| store.blob(&wanted)).await?;
+            let found = store.blob(&wanted).await?;
             let missing = || NotImported::Bad(format!("there is no file {hash:?}"));
             (blob, found.ok_or_else(missing)?.len() as u64)
         }

@@ -128,9 +128,9 @@ impl Driver {
     async fn open(id: &SessionId, sessions: &Sessions, ending: &Ending) -> Result<Self, Refused> {
         let shared = &sessions.shared;
         let failed = |error: store::Error| Refused::Storage(error.to_string());
-        let found = std::future::ready(shared.store.summary(id)).await.map_err(failed)?;
+        let found = shared.store.summary(id).await.map_err(failed)?;
         let (summary, head) = found.ok_or(Refused::NoSession)?;
-        let queue = std::future::ready(shared.store.queue(id)).await.map_err(failed)?;
+        let queue = shared.store.queue(id).await.map_err(failed)?;
         let mut open_run = None;
         if let Some(run) = &summary.open_run {
             // A run that this process began was counted when it began.
@@ -138,7 +138,7 @@ impl Driver {
                 shared.metrics.found_open_run();
             }
             let stored =
-                std::future::ready(shared.store.records_of_run(id, run)).await.map_err(failed)?;
+                shared.store.records_of_run(id, run).await.map_err(failed)?;
             let records: Vec<Record> = stored.iter().map(store::Stored::record).collect();
             let agent = &summary.agent;
             // A program has lost its place in its own work.

@@ -129,7 +129,7 @@ impl Sessions {
         let exchange_id = clock::new_exchange_id();
         let rule = self.shared.exchanges.limits.session;
         let choice = choice.unwrap_or(SessionChoice::By(rule));
-        let target = self.find_target(&asker, &agent, choice);
+        let target = self.find_target(&asker, &agent, choice).await;
         let asked = target.as_ref().ok().map(|it| it.session.clone());
         let followed = target.and_then(|target| {
             let edge = Edge { asker: asker.clone(), asked: target.session.clone(), mode };
@@ -155,7 +155,10 @@ impl Sessions {
             }
         };
         let (Target { session: asked, is_new }, followed) = followed?;
-        let new = is_new.then(|| self.new_session(&asker, asked.clone(), &agent));
+        let new = match is_new {
+            true => Some(self.new_session(&asker, asked.clone(), &agent).await),
+            false => None,
+        };
         Ok(Opened { question: Question { asked, text, from }, new, followed })
     }
 
@@ -313,7 +316,9 @@ impl Sessions {
                 }
                 continue;
             }
-            let Some((followed, question)) = self.take_up(&asker, &id, exchange) else { continue };
+            let Some((followed, question)) = self.take_up(&asker, &id, exchange).await else {
+                continue;
+            };
             let following = self.hand_over(&question, None).await;
             // One that is deleted ends what it was asked. So this one has never been there.
             if matches!(following, Err(Refused::NoSession)) {
@@ -328,7 +333,7 @@ impl Sessions {
     }
 
     /// None if somebody follows it.
-    fn take_up(
+    async fn take_up(
         &self,
         asker: &SessionId,
         id: &ExchangeId,
@@ -338,7 +343,7 @@ impl Sessions {
         let edge = Edge { asker: asker.clone(), asked: asked.clone(), mode: open.mode };
         let followed = self.shared.exchanges.follow(&self.shared, id, edge).ok()?;
         let run = open.response_id?;
-        let records = self.shared.store.records_of_run(asker, &run).ok()?;
+        let records = self.shared.store.records_of_run(asker, &run).await.ok()?;
         let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
         let answer = RunMessage::replay(&run, &records);
         let text = answer.exchanges().find(|it| it.id == *id).map(|it| it.text.clone())?;

@@ -44,7 +44,7 @@ impl Sessions {
             sessions.shared.pending_deletions.waiting().remove(&id);
             if let Err(error) = sessions.ask(&id, |reply| Command::Delete { reply }).await {
                 tracing::error!(session = %id, %error, "a session could not be deleted");
-                sessions.publish_line(&id);
+                sessions.publish_line(&id).await;
             }
         });
         let before = self
@@ -53,23 +53,23 @@ impl Sessions {
             .waiting()
             .insert(session.clone(), deletion.abort_handle());
         before.inspect(AbortHandle::abort);
-        self.publish_line(session);
+        self.publish_line(session).await;
         Ok(())
     }
 
     /// Undoes a pending deletion. Returns false if there is none.
-    pub(crate) fn restore(&self, session: &SessionId) -> bool {
+    pub(crate) async fn restore(&self, session: &SessionId) -> bool {
         let deletion = self.shared.pending_deletions.waiting().remove(session);
         let is_pending = deletion.inspect(AbortHandle::abort).is_some();
         if is_pending {
-            self.publish_line(session);
+            self.publish_line(session).await;
         }
         is_pending
     }
 
     /// Publishes the session's line in the list, which has changed without a record.
-    fn publish_line(&self, session: &SessionId) {
-        if let Ok(Some((summary, head))) = self.shared.store.summary(session) {
+    async fn publish_line(&self, session: &SessionId) {
+        if let Ok(Some((summary, head))) = self.shared.store.summary(session).await {
             let (id, summary) = (session.clone(), Box::new(summary));
             self.shared.hub.publish_list_change(ListChange::Changed { id, summary, head });
         }

@@ -55,7 +55,7 @@ async fn a_damaged_record_is_named_and_the_rest_is_read() {
             std::fs::copy(connection::file(dir.path()), connection::file(copy.path())).unwrap();
             let n_changed = change(copy.path(), way, seq as u64);
             let store = open(copy.path());
-            let read = stored_json(&read_all(&store, &id));
+            let read = stored_json(&read_all(&store, &id).await);
             for (idx, (read, written)) in read.iter().zip(json(&log)).enumerate() {
                 if n_changed == 0 || idx + 1 != seq {
                     assert_eq!(*read, written, "{way}");
@@ -70,7 +70,11 @@ async fn a_damaged_record_is_named_and_the_rest_is_read() {
                 let text = value["text"].as_str().unwrap();
                 assert!(text.contains(&format!("Record {seq} of session s is damaged")), "{text}");
             }
-            store.conversation(&id, crate::Window { before: None, limit: 9 }).unwrap().unwrap();
+            store
+                .conversation(&id, crate::Window { before: None, limit: 9 })
+                .await
+                .unwrap()
+                .unwrap();
             store.close().await;
             let found = check(copy.path(), LONG);
             let is_named =
@@ -98,14 +102,14 @@ async fn damaged_deltas_leave_the_rest() {
         db.execute(&format!("UPDATE {table}"), []).unwrap();
         drop(db);
         let store = open(dir.path());
-        let read = read_all(&store, &id);
+        let read = read_all(&store, &id).await;
         assert_eq!(read.len(), log.records.len());
         for (read, written) in read.iter().zip(&log.records) {
             assert_eq!(read.seq, written.seq);
             let is_sound = read.to_json() == written.to_json();
             assert!(is_sound || read.body.contains("is damaged"), "{}", read.body);
         }
-        store.read(&id, crate::ReadRange { deltas: false, ..ALL }).unwrap();
+        store.read(&id, crate::ReadRange { deltas: false, ..ALL }).await.unwrap();
     }
 }
 
@@ -115,16 +119,16 @@ async fn a_damaged_summary_is_made_again() {
         let dir = TempDir::new().unwrap();
         fill(dir.path()).await;
         let store = open(dir.path());
-        let before = store.sessions(None, 9, None).unwrap();
+        let before = store.sessions(None, 9, None).await.unwrap();
         store.close().await;
         let db = Connection::open(connection::file(dir.path())).unwrap();
         let sql = format!("UPDATE OR IGNORE sessions SET summary = {way} WHERE id = 's'");
         db.execute(&sql, []).unwrap();
         drop(db);
         let store = open(dir.path());
-        assert_eq!(store.sessions(None, 9, None).unwrap(), before, "{way}");
+        assert_eq!(store.sessions(None, 9, None).await.unwrap(), before, "{way}");
         append(&store, &turns(&session("other"), 1, 2)).await.unwrap();
-        assert!(store.summary(&session("s")).unwrap().is_some());
+        assert!(store.summary(&session("s")).await.unwrap().is_some());
     }
 }
 
@@ -151,8 +155,8 @@ async fn a_damaged_page_is_told_with_its_file() {
             }
         };
         for result in [
-            store.sessions(None, 9, None).map(drop),
-            store.read(&session("s"), ALL).map(|page| {
+            store.sessions(None, 9, None).await.map(drop),
+            store.read(&session("s"), ALL).await.map(|page| {
                 page.records
                     .iter()
                     .for_each(|it| drop(serde_json::from_str::<Value>(&it.to_json()).unwrap()));
@@ -222,14 +226,14 @@ async fn files_that_are_gone_are_noticed() {
         let saved = home.path().join("saved");
         std::fs::create_dir(&saved).unwrap();
         store.backup(&connection::file(&saved)).await.unwrap();
-        assert_eq!(stored_json(&read_all(&open(&saved), &id)), json(&log[..6]), "{way}");
+        assert_eq!(stored_json(&read_all(&open(&saved), &id).await), json(&log[..6]), "{way}");
         // And goes on if it is put back.
         let moved = dir.with_extension("moved");
         if moved.exists() {
             std::fs::remove_dir(&dir).unwrap();
             std::fs::rename(moved, &dir).unwrap();
             append(&store, &log[6..]).await.unwrap();
-            assert_eq!(stored_json(&read_all(&store, &id)), json(&log), "{way}");
+            assert_eq!(stored_json(&read_all(&store, &id).await), json(&log), "{way}");
         }
     }
 }

@@ -62,13 +62,13 @@ async fn check_others(logs: &[Vec<Step>], is_indexed: bool) {
     let key = key_of(dir.path(), &ids[1]);
     assert!(store.delete_session(&ids[1]).await.unwrap());
     assert_eq!(answers(&store, others).await, before);
-    assert_eq!(store.head(&ids[1]).unwrap(), None);
+    assert_eq!(store.head(&ids[1]).await.unwrap(), None);
     assert_nothing_left(dir.path(), key);
 
     // Its name is free.
     let log = records(&ids[1], [notice("new")]);
     append(&store, &log).await.unwrap();
-    assert_eq!(stored_json(&read_all(&store, &ids[1])), json(&log));
+    assert_eq!(stored_json(&read_all(&store, &ids[1]).await), json(&log));
     assert_eq!(answers(&store, others).await, before);
 }
 
@@ -76,10 +76,10 @@ async fn check_others(logs: &[Vec<Step>], is_indexed: bool) {
 async fn answers(store: &Store, ids: [&SessionId; 2]) -> Vec<String> {
     let mut answers = Vec::new();
     for id in ids {
-        answers.extend(stored_json(&read_all(store, id)));
-        let rows = store.messages(id, Window { before: None, limit: usize::MAX }).unwrap();
-        answers.push(format!("{rows:?} {:?}", store.summary(id).unwrap()));
-        answers.push(format!("{:?}", store.queue_start(id).unwrap()));
+        answers.extend(stored_json(&read_all(store, id).await));
+        let rows = store.messages(id, Window { before: None, limit: usize::MAX }).await.unwrap();
+        answers.push(format!("{rows:?} {:?}", store.summary(id).await.unwrap()));
+        answers.push(format!("{:?}", store.queue_start(id).await.unwrap()));
         for word in ["a", "s", "r", "e", "n"] {
             let (session, limit) = (Some(id.clone()), usize::MAX);
             let query = Query { text: word.into(), session, limit, ..Query::default() };
@@ -136,7 +136,7 @@ async fn check_files(turns: &[(bool, usize, u8)]) {
     store.catch_up().await.unwrap();
     assert!(store.delete_session(&session("gone")).await.unwrap());
     assert_eq!(files_with_mark(dir.path()), Vec::<String>::new());
-    assert_eq!(stored_json(&read_all(&store, &session("kept"))), json(&logs[0].records));
+    assert_eq!(stored_json(&read_all(&store, &session("kept")).await), json(&logs[0].records));
     drop(store);
 }
 
@@ -182,7 +182,7 @@ async fn who_reads_an_older_state_delays_only_the_files() {
     assert_eq!(count().unwrap(), 1);
 
     assert!(store.delete_session(&id).await.unwrap());
-    assert_eq!(store.head(&id).unwrap(), None);
+    assert_eq!(store.head(&id).await.unwrap(), None);
     assert_eq!(count().unwrap(), 1);
     assert!(!files_with_mark(dir.path()).is_empty());
     drop(snapshot);
@@ -211,8 +211,8 @@ async fn a_long_session_goes_while_others_are_written() {
     let (deleted, ()) = tokio::join!(store.delete_session(&gone), writing);
     assert!(deleted.unwrap());
     assert_nothing_left(dir.path(), key);
-    assert_eq!(stored_json(&read_all(&store, &gone)), json(&long[..3]));
-    assert_eq!(stored_json(&read_all(&store, &other)), json(&short));
+    assert_eq!(stored_json(&read_all(&store, &gone).await), json(&long[..3]));
+    assert_eq!(stored_json(&read_all(&store, &other).await), json(&short));
 }
 
 /// As if the process had ended after the first step.
@@ -228,7 +228,7 @@ async fn a_deletion_that_was_interrupted_is_finished_later() {
     drop(db);
 
     let store = open(dir.path());
-    assert_eq!(store.head(&id).unwrap(), None);
+    assert_eq!(store.head(&id).await.unwrap(), None);
     append(&store, &records(&id, [notice("new")])).await.unwrap();
     // The next one to be cleared away is the oldest.
     assert!(store.delete_session(&id).await.unwrap());
@@ -242,7 +242,7 @@ async fn a_blob_stays_while_it_is_named_or_new() {
     let store = open(dir.path());
     let (one, two) = (session("one"), session("two"));
     let put = async |value: &str, at| store.put_blob(value.into(), Millis(at)).await.unwrap();
-    let has = |hash: &str| store.blob(hash).unwrap().is_some();
+    let has = async |hash: &str| store.blob(hash).await.unwrap().is_some();
 
     let (named, shared, again) =
         (put("named", 0).await, put("shared", 0).await, put("again", 0).await);
@@ -252,22 +252,22 @@ async fn a_blob_stays_while_it_is_named_or_new() {
     put("again", 5).await;
 
     assert_eq!(store.sweep_blobs(Millis(DAY)).await.unwrap(), 0);
-    assert!(has(&loose));
+    assert!(has(&loose).await);
     assert_eq!(store.sweep_blobs(Millis(DAY + 1)).await.unwrap(), 1);
-    assert!(!has(&loose) && has(&named) && has(&shared) && has(&again));
+    assert!(!has(&loose).await && has(&named).await && has(&shared).await && has(&again).await);
 
     assert!(store.delete_session(&one).await.unwrap());
-    assert!(!has(&named) && has(&shared) && has(&again));
+    assert!(!has(&named).await && has(&shared).await && has(&again).await);
     assert_eq!(store.sweep_blobs(Millis(DAY + 6)).await.unwrap(), 1);
-    assert!(has(&shared) && !has(&again));
+    assert!(has(&shared).await && !has(&again).await);
     assert!(store.delete_session(&two).await.unwrap());
-    assert!(!has(&shared));
+    assert!(!has(&shared).await);
 
     // Named once, put once: nothing of it waits any more.
     let sent = put("sent", 0).await;
     append(&store, &[said(&one, &[&sent])]).await.unwrap();
     assert!(store.delete_session(&one).await.unwrap());
-    assert!(!has(&sent));
+    assert!(!has(&sent).await);
 }
 
 #[tokio::test]
@@ -293,9 +293,9 @@ async fn what_a_tool_gave_stays_with_its_session() {
     };
     append(&store, &records(&id, [event])).await.unwrap();
     assert_eq!(store.sweep_blobs(Millis(2 * DAY)).await.unwrap(), 0);
-    assert!(store.blob(&hash).unwrap().is_some());
+    assert!(store.blob(&hash).await.unwrap().is_some());
     assert!(store.delete_session(&id).await.unwrap());
-    assert!(store.blob(&hash).unwrap().is_none());
+    assert!(store.blob(&hash).await.unwrap().is_none());
 }
 
 /// Without compacting, which would do so as well.

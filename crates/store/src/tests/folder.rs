@@ -38,8 +38,8 @@ async fn a_closed_store_says_so() {
     append(&store, &log(&id, &["a"])).await.unwrap();
     store.close().await;
     assert_eq!(append(&other, &log(&id, &["a"])).await, Err(AppendError::Closed));
-    assert!(matches!(other.head(&id), Err(Error::Closed)));
-    assert_eq!(open(dir.path()).head(&id).unwrap(), Some(Seq(1)));
+    assert!(matches!(other.head(&id).await, Err(Error::Closed)));
+    assert_eq!(open(dir.path()).head(&id).await.unwrap(), Some(Seq(1)));
 }
 
 #[tokio::test]
@@ -74,11 +74,11 @@ async fn equal_values_are_kept_once() {
     let large = "é\"".repeat(20_000);
     let log = log(&id, &[&large, "small", &large]);
     append(&store, &log).await.unwrap();
-    assert_eq!(stored_json(&read_all(&store, &id)), json(&log));
+    assert_eq!(stored_json(&read_all(&store, &id).await), json(&log));
     let hash = store.put_blob(b"picture".to_vec(), Millis(1)).await.unwrap();
     assert_eq!(store.put_blob(b"picture".to_vec(), Millis(1)).await.unwrap(), hash);
-    assert_eq!(store.blob(&hash).unwrap().as_deref(), Some(&b"picture"[..]));
-    assert_eq!(store.blob("no hash").unwrap(), None);
+    assert_eq!(store.blob(&hash).await.unwrap().as_deref(), Some(&b"picture"[..]));
+    assert_eq!(store.blob("no hash").await.unwrap(), None);
     store.close().await;
 
     let db = Connection::open(connection::file(dir.path())).unwrap();
@@ -100,7 +100,7 @@ async fn what_was_acknowledged_survives_a_crash() {
             for file in [connection::file, connection::wal_file] {
                 fs::copy(file(dir.path()), file(copy.path())).unwrap();
             }
-            assert_eq!(stored_json(&read_all(&open(copy.path()), &id)), json(&log[..=n]));
+            assert_eq!(stored_json(&read_all(&open(copy.path()), &id).await), json(&log[..=n]));
         }
     }
 }

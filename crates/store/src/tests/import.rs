@@ -22,17 +22,17 @@ async fn an_import_reads_back_as_an_append_does() {
     let log = turns(&id, 0, TURNS);
     store.import(&id, Arc::from(&*log)).await.unwrap();
     append(&plain, &log).await.unwrap();
-    assert_eq!(stored_json(&read_all(&store, &id)), json(&log));
-    assert_eq!(store.summary(&id).unwrap(), plain.summary(&id).unwrap());
+    assert_eq!(stored_json(&read_all(&store, &id).await), json(&log));
+    assert_eq!(store.summary(&id).await.unwrap(), plain.summary(&id).await.unwrap());
     let all = Window { before: None, limit: usize::MAX };
-    assert_eq!(store.messages(&id, all).unwrap(), plain.messages(&id, all).unwrap());
+    assert_eq!(store.messages(&id, all).await.unwrap(), plain.messages(&id, all).await.unwrap());
     let query = Query { text: "answer".into(), limit: 9, ..Query::default() };
     let found = store.search(query.clone()).await.unwrap();
     assert_eq!(found, plain.search(query).await.unwrap());
 
     let next = turns(&id, TURNS, TURNS + 1);
     append(&store, &next).await.unwrap();
-    assert_eq!(store.head(&id).unwrap(), Some(next[5].seq));
+    assert_eq!(store.head(&id).await.unwrap(), Some(next[5].seq));
     let again = store.import(&id, Arc::from(&*log)).await;
     assert_eq!(again, Err(AppendError::Conflict { head: next[5].seq }));
     assert_eq!(staged_rows(dir.path()), 0);
@@ -51,7 +51,7 @@ async fn nothing_of_an_import_is_seen_before_its_end() {
             // Each is one batch, so it waits for at most one batch of the import.
             append(&store, &turns(&other, n_batches, n_batches + 1)).await.unwrap();
             n_batches += 1;
-            if store.head(&id).unwrap().is_some() {
+            if store.head(&id).await.unwrap().is_some() {
                 continue;
             }
             n_staged += usize::from(staged_rows(dir.path()) > 0);
@@ -64,7 +64,7 @@ async fn nothing_of_an_import_is_seen_before_its_end() {
         }
     }
     assert!(n_staged > 5, "{n_staged} of {n_batches}");
-    assert_eq!(stored_json(&read_all(&store, &id)), json(&log));
+    assert_eq!(stored_json(&read_all(&store, &id).await), json(&log));
     assert_eq!(staged_rows(dir.path()), 0);
 }
 
@@ -85,7 +85,7 @@ async fn an_import_that_is_dropped_leaves_nothing() {
         assert_unseen(&store, &id).await;
     }
     store.import(&id, turns(&id, 0, TURNS).into()).await.unwrap();
-    assert_eq!(read_all(&store, &id).len(), 6 * TURNS);
+    assert_eq!(read_all(&store, &id).await.len(), 6 * TURNS);
     store.close().await;
     assert_eq!(leftovers(dir.path()), 0);
 }
@@ -97,7 +97,7 @@ async fn of_two_imports_with_one_name_one_wins() {
     let long = || store.import(&id, turns(&id, 0, TURNS).into());
     let (one, other) = tokio::join!(long(), long());
     assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
-    assert_eq!(read_all(&store, &id).len(), 6 * TURNS);
+    assert_eq!(read_all(&store, &id).await.len(), 6 * TURNS);
     store.close().await;
     assert_eq!(leftovers(dir.path()), 0);
 }
@@ -113,9 +113,9 @@ fn is_over(import: std::pin::Pin<&mut impl Future<Output = Result<(), AppendErro
 }
 
 async fn assert_unseen(store: &Store, id: &SessionId) {
-    assert_eq!(store.head(id).unwrap(), None);
-    assert_eq!(store.summary(id).unwrap(), None);
-    assert!(store.sessions(None, 99, None).unwrap().iter().all(|it| it.0 != *id));
+    assert_eq!(store.head(id).await.unwrap(), None);
+    assert_eq!(store.summary(id).await.unwrap(), None);
+    assert!(store.sessions(None, 99, None).await.unwrap().iter().all(|it| it.0 != *id));
     let query = Query { text: "question".into(), limit: 99, ..Query::default() };
     let found = store.search(query).await.unwrap();
     assert!(found.hits.iter().all(|it| it.session != *id));
@@ -129,7 +129,7 @@ async fn assert_gone_after_crash(dir: &Path, id: &SessionId, other: &SessionId) 
     }
     let store = open(copy.path());
     assert_unseen(&store, id).await;
-    assert!(store.head(other).unwrap().is_some());
+    assert!(store.head(other).await.unwrap().is_some());
     // Closing waits for what is left of deleted sessions.
     store.close().await;
     assert_eq!(leftovers(copy.path()), 0);
@@ -159,5 +159,5 @@ async fn a_log_that_is_not_numbered_is_refused() {
     let mut log = turns(&id, 0, 3);
     log[7].seq = Seq(99);
     assert_eq!(store.import(&id, log.into()).await, Err(AppendError::Misnumbered));
-    assert_eq!(store.head(&id).unwrap(), None);
+    assert_eq!(store.head(&id).await.unwrap(), None);
 }

@@ -39,21 +39,21 @@ pub(super) async fn check(steps: &[Step], points: &[(prop::sample::Index, usize)
     append(&plain, &records).await.unwrap();
 
     for store in [&plain, &store] {
-        assert_eq!(stored_json(&read_all(store, &id)), json(&records));
+        assert_eq!(stored_json(&read_all(store, &id).await), json(&records));
         for (point, limit) in points {
-            check_reads(store, &id, &records, point.index(records.len() + 1), *limit);
+            check_reads(store, &id, &records, point.index(records.len() + 1), *limit).await;
         }
-        check_derived(store, &id, &records);
+        check_derived(store, &id, &records).await;
     }
-    assert_eq!(rows(&store, &id), rows(&plain, &id));
+    assert_eq!(rows(&store, &id).await, rows(&plain, &id).await);
 
     // And once more with all that can be folded.
     while store.fold(3).await.unwrap() > 0 {}
     for (point, limit) in points {
-        check_reads(&store, &id, &records, point.index(records.len() + 1), *limit);
+        check_reads(&store, &id, &records, point.index(records.len() + 1), *limit).await;
     }
-    check_derived(&store, &id, &records);
-    assert_eq!(rows(&store, &id), rows(&plain, &id));
+    check_derived(&store, &id, &records).await;
+    assert_eq!(rows(&store, &id).await, rows(&plain, &id).await);
 }
 
 /// Does what the steps say, in the order in which they say it.
@@ -84,7 +84,13 @@ async fn live(
 }
 
 /// From `point` on, and up to `point`; page by page.
-fn check_reads(store: &Store, id: &SessionId, records: &[Record], point: usize, limit: usize) {
+async fn check_reads(
+    store: &Store,
+    id: &SessionId,
+    records: &[Record],
+    point: usize,
+    limit: usize,
+) {
     let at = Seq(point as u64);
     for (after, up_to) in
         [(Seq(0), None), (at, None), (Seq(0), Some(at)), (Seq(at.0 / 2), Some(at))]
@@ -94,18 +100,18 @@ fn check_reads(store: &Store, id: &SessionId, records: &[Record], point: usize, 
 
         let every: Vec<_> = json(prefix).into_iter().filter(is_after).collect();
         let range = ReadRange { after, up_to, limit, deltas: true };
-        assert_eq!(read_pages(store, id, range), every);
+        assert_eq!(read_pages(store, id, range).await, every);
 
         let few: Vec<_> = without_covered(prefix).into_iter().filter(is_after).collect();
         let range = ReadRange { deltas: false, ..range };
-        assert_eq!(read_pages(store, id, range), few);
+        assert_eq!(read_pages(store, id, range).await, few);
     }
 }
 
-fn read_pages(store: &Store, id: &SessionId, mut range: ReadRange) -> Vec<String> {
+async fn read_pages(store: &Store, id: &SessionId, mut range: ReadRange) -> Vec<String> {
     let mut all = Vec::new();
     loop {
-        let page = store.read(id, range).unwrap();
+        let page = store.read(id, range).await.unwrap();
         assert!(page.records.len() <= range.limit);
         let Some(last) = page.records.last() else { return all };
         range.after = last.seq;
@@ -114,18 +120,18 @@ fn read_pages(store: &Store, id: &SessionId, mut range: ReadRange) -> Vec<String
 }
 
 /// What is looked up, against the records themselves.
-fn check_derived(store: &Store, id: &SessionId, records: &[Record]) {
+async fn check_derived(store: &Store, id: &SessionId, records: &[Record]) {
     let mut summary = Summary::default();
     for record in records {
         summary.apply(record);
     }
     let head = Seq(records.len() as u64);
-    assert_eq!(store.summary(id).unwrap(), Some((summary, head)));
-    assert_eq!(store.head(id).unwrap(), Some(head));
-    check_client_ids(store, id, records);
-    assert_eq!(store.queue(id).unwrap(), Transcript::replay(records).queue);
+    assert_eq!(store.summary(id).await.unwrap(), Some((summary, head)));
+    assert_eq!(store.head(id).await.unwrap(), Some(head));
+    check_client_ids(store, id, records).await;
+    assert_eq!(store.queue(id).await.unwrap(), Transcript::replay(records).queue);
 
-    let rows = rows(store, id);
+    let rows = rows(store, id).await;
     assert!(rows.is_sorted_by_key(|it| it.first));
     assert!(rows.iter().zip(1..).all(|(row, number)| row.number == number));
     let shown: Vec<(String, Record)> = without_covered(records)
@@ -135,24 +141,24 @@ fn check_derived(store: &Store, id: &SessionId, records: &[Record]) {
     for rows in rows.chunks(2).chain([&rows[..]]) {
         let of_rows = shown.iter().filter(|(_, record)| rows.iter().any(|it| is_of(it, record)));
         let expected: Vec<_> = of_rows.map(|(json, _)| json.clone()).collect();
-        assert_eq!(stored_json(&store.records_of(id, rows).unwrap()), expected);
+        assert_eq!(stored_json(&store.records_of(id, rows).await.unwrap()), expected);
     }
     for row in rows.iter().filter(|it| it.kind == MessageKind::Answer) {
-        let run = store.records_of_run(id, &ResponseId::new(row.id.as_str())).unwrap();
-        assert_eq!(run, store.records_of(id, std::slice::from_ref(row)).unwrap());
+        let run = store.records_of_run(id, &ResponseId::new(row.id.as_str())).await.unwrap();
+        assert_eq!(run, store.records_of(id, std::slice::from_ref(row)).await.unwrap());
     }
     let before = rows.last().map(|it| it.first);
-    let window = store.messages(id, Window { before, limit: 2 }).unwrap();
+    let window = store.messages(id, Window { before, limit: 2 }).await.unwrap();
     let older = &rows[..rows.len().saturating_sub(1)];
     assert_eq!(window, older[older.len().saturating_sub(2)..]);
     for (idx, row) in rows.iter().enumerate() {
         let later = &rows[idx + 1..];
-        let window = store.window_after(id, row.first, 2).unwrap();
-        assert_eq!(store.messages(id, window).unwrap(), later[..later.len().min(2)]);
+        let window = store.window_after(id, row.first, 2).await.unwrap();
+        assert_eq!(store.messages(id, window).await.unwrap(), later[..later.len().min(2)]);
     }
 }
 
-fn check_client_ids(store: &Store, id: &SessionId, records: &[Record]) {
+async fn check_client_ids(store: &Store, id: &SessionId, records: &[Record]) {
     let mut last = HashMap::new();
     for record in records {
         if let Event::UserMessage { message_id, client_id: Some(client), .. }
@@ -163,13 +169,13 @@ fn check_client_ids(store: &Store, id: &SessionId, records: &[Record]) {
     }
     for n in 0..4 {
         let client = ClientId::new(format!("k{n}"));
-        let found = store.message_of_client_id(id, &client).unwrap();
+        let found = store.message_of_client_id(id, &client).await.unwrap();
         assert_eq!(found.as_ref(), last.get(&client));
     }
 }
 
-fn rows(store: &Store, id: &SessionId) -> Vec<MessageRow> {
-    store.messages(id, Window { before: None, limit: usize::MAX }).unwrap()
+async fn rows(store: &Store, id: &SessionId) -> Vec<MessageRow> {
+    store.messages(id, Window { before: None, limit: usize::MAX }).await.unwrap()
 }
 
 fn is_of(row: &MessageRow, record: &Record) -> bool {
@@ -203,7 +209,8 @@ async fn covered_deltas_are_left_out_and_output_is_complete() {
     append(&store, &log.records).await.unwrap();
 
     for _ in 0..2 {
-        let read = store.read(&id, ReadRange { deltas: false, ..super::ALL }).unwrap().records;
+        let read =
+            store.read(&id, ReadRange { deltas: false, ..super::ALL }).await.unwrap().records;
         let events: Vec<Event> = read.iter().map(|it| it.record().event).collect();
         let [created, output, done, result, late] = &events[..] else { panic!("{events:?}") };
         assert!(matches!(created, Event::SessionCreated { .. }));

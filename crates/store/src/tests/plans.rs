@@ -118,16 +118,23 @@ fn is_scan(line: &str) -> bool {
 async fn use_everything(store: &Store) {
     let id = session("s");
     append(store, &turns(&id, 0, 30)).await.unwrap();
-    store.sessions(None, 5, None).unwrap();
-    store.needing_attention().unwrap();
-    store.latest_session_of("demo", &session("other")).unwrap();
-    store.message_row(&id, "m3").unwrap();
-    store.last_of(&id, MessageKind::Said).unwrap();
-    store.count_before(&id, MessageKind::Said, Seq(20)).unwrap();
-    store.window_after(&id, Seq(3), 4).unwrap();
-    store.conversation(&id, Window { before: None, limit: 4 }).unwrap();
-    store.records_of_run(&id, &ResponseId::new("r3")).unwrap();
-    store.queue(&id).unwrap();
+    store.sessions(None, 5, None).await.unwrap();
+    store.needing_attention().await.unwrap();
+    store.summaries(vec![id.clone(), session("none")]).await.unwrap();
+    store.latest_session_of("demo", &session("other")).await.unwrap();
+    store.message_row(&id, "m3").await.unwrap();
+    store.last_of(&id, MessageKind::Said).await.unwrap();
+    store.count_before(&id, MessageKind::Said, Seq(20)).await.unwrap();
+    store.window_after(&id, Seq(3), 4).await.unwrap();
+    store.conversation(&id, Window { before: None, limit: 4 }).await.unwrap();
+    store.records_of_run(&id, &ResponseId::new("r3")).await.unwrap();
+    store.records_of_last(&id, MessageKind::Said).await.unwrap();
+    store.records_around(&id, Seq(4)).await.unwrap();
+    store.window_from(&id, "m3", 4).await.unwrap();
+    store.history(&id, true).await.unwrap();
+    store.history(&id, false).await.unwrap();
+    store.run(&id, &ResponseId::new("r3")).await.unwrap();
+    store.queue(&id).await.unwrap();
     let line = crate::RawLine {
         at: transcript::Millis(1),
         from: Seq(1),
@@ -135,8 +142,8 @@ async fn use_everything(store: &Store) {
         text: "line".to_owned(),
     };
     store.add_raw(&id, vec![line]).await.unwrap();
-    store.raw(&id, 0, 5).unwrap();
-    store.raw_of(&id, &(Seq(1)..=Seq(5)), 0, 5).unwrap();
+    store.raw(&id, 0, 5).await.unwrap();
+    store.raw_of(&id, Seq(1)..=Seq(5), 0, 5).await.unwrap();
     store.import(&session("whole"), turns(&session("whole"), 0, 300).into()).await.unwrap();
     store.delete_session(&id).await.unwrap();
 }
@@ -175,7 +182,7 @@ fn a_page_of_a_folded_stream_costs_a_page() {
             let range =
                 ReadRange { after: Seq(after as u64), up_to: None, limit: 100, deltas: true };
             let before = all_steps();
-            let page = store.read(&id, range).unwrap().records;
+            let page = runtime.block_on(store.read(&id, range)).unwrap().records;
             steps.push(all_steps() - before);
             assert_eq!(stored_json(&page), json(&log[after..after + 100]));
         }
@@ -204,9 +211,9 @@ async fn a_long_row_of_an_earlier_version_is_split() {
     drop(db);
 
     let store = open(dir.path());
-    assert_eq!(stored_json(&read_all(&store, &id)), json(&log));
+    assert_eq!(stored_json(&read_all(&store, &id).await), json(&log));
     while store.fold(9).await.unwrap() > 0 {}
-    assert_eq!(stored_json(&read_all(&store, &id)), json(&log));
+    assert_eq!(stored_json(&read_all(&store, &id).await), json(&log));
     store.close().await;
     let db = Connection::open(connection::file(dir.path())).unwrap();
     let stream = StreamRow::named(&db, 1, "text:p").unwrap().unwrap();

@@ -46,7 +46,7 @@ async fn lines_come_back_as_they_were_put() {
             let mut found: Vec<NumberedLine> = Vec::new();
             loop {
                 let after = found.last().map_or(0, |it| it.number);
-                let next = store.raw(&id, after, page).unwrap();
+                let next = store.raw(&id, after, page).await.unwrap();
                 if next.is_empty() {
                     break;
                 }
@@ -57,20 +57,20 @@ async fn lines_come_back_as_they_were_put() {
             assert!(found.iter().zip(1..).all(|(it, n)| it.number == n));
         }
         for n in 1..=20 {
-            let made = store.raw_of(&id, &(Seq(n)..=Seq(n)), 0, 9).unwrap();
+            let made = store.raw_of(&id, Seq(n)..=Seq(n), 0, 9).await.unwrap();
             let expected = usize::from(!n.is_multiple_of(3));
             assert_eq!(made.len(), expected, "record {n} with {batch} a batch");
             assert!(made.iter().all(|it| it.number == n));
         }
-        assert_eq!(store.raw_of(&id, &(Seq(21)..=Seq(21)), 0, 9).unwrap(), []);
+        assert_eq!(store.raw_of(&id, Seq(21)..=Seq(21), 0, 9).await.unwrap(), []);
         for (first, last) in (1..=20).flat_map(|it| (it..=20).map(move |last| (it, last))) {
             let records = Seq(first)..=Seq(last);
-            let found = store.raw_of(&id, &records, 0, 100).unwrap();
+            let found = store.raw_of(&id, records.clone(), 0, 100).await.unwrap();
             let found: Vec<u64> = found.iter().map(|it| it.number).collect();
             let made_any = |it: &u64| !it.is_multiple_of(3);
             let expected = (first..=last).filter(|it| made_any(it) || *it > first);
             assert_eq!(found, expected.collect::<Vec<_>>(), "{records:?} with {batch} a batch");
-            let rest = store.raw_of(&id, &records, first, 2).unwrap();
+            let rest = store.raw_of(&id, records.clone(), first, 2).await.unwrap();
             assert!(rest.len() <= 2 && rest.iter().all(|it| it.number > first));
         }
     }
@@ -87,14 +87,18 @@ async fn lines_go_with_their_time_and_with_their_session() {
         }
     }
     assert!(store.sweep_raw(Millis(3)).await.unwrap());
-    assert_eq!(store.raw(&one, 0, 9).unwrap().first().unwrap().number, 3, "older ones are gone");
+    assert_eq!(
+        store.raw(&one, 0, 9).await.unwrap().first().unwrap().number,
+        3,
+        "older ones are gone"
+    );
     store.add_raw(&one, lines(1)).await.unwrap();
-    assert_eq!(store.raw(&one, 5, 9).unwrap()[0].number, 6, "numbers are not used again");
+    assert_eq!(store.raw(&one, 5, 9).await.unwrap()[0].number, 6, "numbers are not used again");
     store.delete_session(&one).await.unwrap();
-    assert_eq!(store.raw(&one, 0, 9).unwrap(), []);
-    assert_eq!(store.raw(&two, 0, 9).unwrap().len(), 3);
+    assert_eq!(store.raw(&one, 0, 9).await.unwrap(), []);
+    assert_eq!(store.raw(&two, 0, 9).await.unwrap().len(), 3);
     store.add_raw(&one, lines(1)).await.unwrap();
-    assert_eq!(store.raw(&one, 0, 9).unwrap(), [], "there is no such session");
+    assert_eq!(store.raw(&one, 0, 9).await.unwrap(), [], "there is no such session");
 }
 
 #[tokio::test]
@@ -108,9 +112,9 @@ async fn processes_are_known_until_they_are_gone() {
     store.close().await;
     let store = open(dir.path());
     let known = [process("a", Some((7, u64::MAX))), process("b", None)];
-    assert_eq!(store.processes().unwrap(), known);
+    assert_eq!(store.processes().await.unwrap(), known);
     store.remove_process("a").await.unwrap();
-    assert_eq!(store.processes().unwrap(), known[1..]);
+    assert_eq!(store.processes().await.unwrap(), known[1..]);
 }
 
 #[tokio::test]
@@ -127,20 +131,20 @@ async fn what_is_not_understood_is_counted_by_kind() {
     let found = |kind: &str, n| of("1", kind, n);
     store.count_unrecognized(vec![found("x", 2), found("y", 1)]).await.unwrap();
     store.count_unrecognized(vec![found("y", 4)]).await.unwrap();
-    assert_eq!(store.unrecognized().unwrap(), [found("y", 5), found("x", 2)]);
+    assert_eq!(store.unrecognized().await.unwrap(), [found("y", 5), found("x", 2)]);
     assert_eq!(unrecognized_in(dir.path()).unwrap().len(), 2, "also while the store is open");
     let many = (0..2000).map(|n| found(&format!("k{n}"), 1)).collect();
     store.count_unrecognized(many).await.unwrap();
-    let rows = store.unrecognized().unwrap();
+    let rows = store.unrecognized().await.unwrap();
     assert_eq!(rows.len(), 51, "names from outside cannot fill the store");
     assert_eq!(rows[0], found("other", 1952));
     store.count_unrecognized(vec![found("y", 1), of("2", "y", 1)]).await.unwrap();
-    let rows = store.unrecognized().unwrap();
+    let rows = store.unrecognized().await.unwrap();
     let counted = [found("y", 6), of("2", "y", 1)];
     assert!(counted.iter().all(|it| rows.contains(it)), "what is known is counted on: {rows:?}");
     let many = (0..2000).map(|n| of(&n.to_string(), "x", 1)).collect();
     store.count_unrecognized(many).await.unwrap();
-    let rows = store.unrecognized().unwrap();
+    let rows = store.unrecognized().await.unwrap();
     assert_eq!(rows.len(), 501, "nor can versions");
     assert_eq!(rows.iter().map(|it| it.n).sum::<u64>(), 4009, "nothing is lost");
 }

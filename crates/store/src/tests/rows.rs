@@ -18,13 +18,13 @@ async fn an_append_that_expects_another_head_writes_nothing() {
     let (store, id) = (open(dir.path()), session("s"));
     let log = records(&id, [created(), said("m1"), said("m2")]);
     assert_eq!(append(&store, &log[1..]).await, Err(AppendError::Conflict { head: Seq(0) }));
-    assert_eq!(store.head(&id).unwrap(), None);
+    assert_eq!(store.head(&id).await.unwrap(), None);
 
     append(&store, &log[..2]).await.unwrap();
     assert_eq!(append(&store, &log[..2]).await, Err(AppendError::Conflict { head: Seq(2) }));
     let gap = store.append(&id, Seq(2), Arc::from(&log[..1])).await;
     assert_eq!(gap, Err(AppendError::Misnumbered));
-    assert_eq!(stored_json(&read_all(&store, &id)), json(&log[..2]));
+    assert_eq!(stored_json(&read_all(&store, &id).await), json(&log[..2]));
 }
 
 #[tokio::test]
@@ -38,8 +38,8 @@ async fn sessions_do_not_disturb_each_other() {
         let (a, b) = tokio::join!(append(&store, a), append(&store, b));
         a.and(b).unwrap();
     }
-    assert_eq!(stored_json(&read_all(&store, &one)), json(&log_one));
-    assert_eq!(stored_json(&read_all(&store, &two)), json(&log_two));
+    assert_eq!(stored_json(&read_all(&store, &one).await), json(&log_one));
+    assert_eq!(stored_json(&read_all(&store, &two).await), json(&log_two));
 }
 
 #[tokio::test]
@@ -55,11 +55,11 @@ async fn a_failed_write_fails_whole_and_the_next_is_tried() {
     other.execute_batch(trigger).unwrap();
     let failed = append(&store, &log[1..]).await;
     assert!(matches!(failed, Err(AppendError::Storage(_))), "{failed:?}");
-    assert_eq!(stored_json(&read_all(&store, &id)), json(&log[..1]));
+    assert_eq!(stored_json(&read_all(&store, &id).await), json(&log[..1]));
 
     other.execute_batch("DROP TRIGGER full").unwrap();
     append(&store, &log[1..]).await.unwrap();
-    assert_eq!(stored_json(&read_all(&store, &id)), json(&log));
+    assert_eq!(stored_json(&read_all(&store, &id).await), json(&log));
 }
 
 /// The rows go in well; it is the commit that fails.
@@ -78,11 +78,11 @@ async fn a_failed_commit_is_a_failed_append() {
     other.execute_batch(trap).unwrap();
     let failed = append(&store, &log[1..]).await;
     assert!(matches!(failed, Err(AppendError::Storage(_))), "{failed:?}");
-    assert_eq!(stored_json(&read_all(&store, &id)), json(&log[..1]));
+    assert_eq!(stored_json(&read_all(&store, &id).await), json(&log[..1]));
 
     other.execute_batch("DROP TRIGGER trap").unwrap();
     append(&store, &log[1..]).await.unwrap();
-    assert_eq!(stored_json(&read_all(&store, &id)), json(&log));
+    assert_eq!(stored_json(&read_all(&store, &id).await), json(&log));
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn messages_have_their_place() {
     }
     append(&store, &log).await.unwrap();
 
-    let rows = store.messages(&id, Window { before: None, limit: 10 }).unwrap();
+    let rows = store.messages(&id, Window { before: None, limit: 10 }).await.unwrap();
     let short: Vec<_> = rows
         .iter()
         .map(|it| (it.id.as_str(), it.kind, it.first.0, it.last.0, it.open, it.superseded))
@@ -128,10 +128,10 @@ async fn messages_have_their_place() {
             ("m2", MessageKind::Said, 12, 12, false, false),
         ]
     );
-    assert_eq!(store.message_row(&id, "n8").unwrap().as_ref(), Some(&rows[2]));
+    assert_eq!(store.message_row(&id, "n8").await.unwrap().as_ref(), Some(&rows[2]));
     let window = Window { before: Some(Seq(8)), limit: 1 };
-    assert_eq!(store.messages(&id, window).unwrap(), rows[1..2]);
-    let of_run = store.records_of_run(&id, &ResponseId::new("r1")).unwrap();
+    assert_eq!(store.messages(&id, window).await.unwrap(), rows[1..2]);
+    let of_run = store.records_of_run(&id, &ResponseId::new("r1")).await.unwrap();
     assert_eq!(of_run.iter().map(|it| it.seq.0).collect::<Vec<_>>(), [3, 4, 6, 7]);
 }
 
@@ -154,7 +154,7 @@ async fn the_queue_starts_where_it_was_last_empty() {
     let log = records(&id, steps.iter().map(|it| it.0.clone()));
     for (record, (_, start)) in log.chunks(1).zip(&steps) {
         append(&store, record).await.unwrap();
-        assert_eq!(store.queue_start(&id).unwrap(), start.map(Seq), "{record:?}");
+        assert_eq!(store.queue_start(&id).await.unwrap(), start.map(Seq), "{record:?}");
     }
 }
 
@@ -170,7 +170,7 @@ async fn what_waits_is_found_without_what_was_said_since() {
     let steps: Vec<String> = steps.map(Result::unwrap).collect();
     let [step] = &steps[..] else { panic!("{steps:?}") };
     assert!(step.contains("records_about_queue (session=? AND seq>?)"), "{step}");
-    assert_eq!(store.queue(&id).unwrap().messages.len(), 1);
+    assert_eq!(store.queue(&id).await.unwrap().messages.len(), 1);
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn a_message_that_was_moved_keeps_its_place_when_others_have_gone() {
         Event::MessageDequeued { message_id: MessageId::new("m1") },
     ];
     append(&store, &records(&id, events)).await.unwrap();
-    let queue = store.queue(&id).unwrap();
+    let queue = store.queue(&id).await.unwrap();
     let waiting: Vec<&str> = queue.messages.iter().map(|it| it.id.as_str()).collect();
     assert_eq!(waiting, ["m3", "m2"]);
 }
@@ -207,7 +207,7 @@ async fn a_session_needs_attention_while_something_is_open() {
     for (record, (_, expected)) in log.chunks_mut(1).zip(&steps) {
         record[0].response_id = Some(ResponseId::new("r1"));
         append(&store, record).await.unwrap();
-        assert_eq!(!store.needing_attention().unwrap().is_empty(), *expected, "{record:?}");
+        assert_eq!(!store.needing_attention().await.unwrap().is_empty(), *expected, "{record:?}");
     }
 }
 
@@ -221,15 +221,15 @@ async fn sessions_are_listed_by_their_last_change() {
         log.iter_mut().for_each(|it| it.at = Millis(at));
         append(&store, &log).await.unwrap();
     }
-    let names = |archived, limit, before| {
-        let listed = store.sessions(archived, limit, before).unwrap();
+    let names = async |archived, limit, before| {
+        let listed = store.sessions(archived, limit, before).await.unwrap();
         listed.iter().map(|it| it.0.to_string()).collect::<Vec<_>>().concat()
     };
-    assert_eq!(names(None, 9, None), "bcad");
-    assert_eq!(names(Some(false), 2, None), "ca");
-    assert_eq!(names(Some(true), 9, None), "b");
-    assert_eq!(names(None, 9, Some((Millis(3), &session("c")))), "ad");
-    assert_eq!(store.sessions(None, 1, None).unwrap()[0].2, Seq(2));
+    assert_eq!(names(None, 9, None).await, "bcad");
+    assert_eq!(names(Some(false), 2, None).await, "ca");
+    assert_eq!(names(Some(true), 9, None).await, "b");
+    assert_eq!(names(None, 9, Some((Millis(3), session("c")))).await, "ad");
+    assert_eq!(store.sessions(None, 1, None).await.unwrap()[0].2, Seq(2));
 }
 
 /// Counted in pages: a lone delta costs the same, however long the session.
@@ -336,12 +336,14 @@ async fn what_is_superseded_is_neither_the_last_nor_counted() {
         Event::HistoryRewound { before_message_id: "m2".to_owned(), reason: RewindReason::Edit };
     let log = records(&id, [created(), said("m1"), said("m2"), rewound, said("m3")]);
     append(&store, &log).await.unwrap();
-    let last = store.last_of(&id, MessageKind::Said).unwrap().unwrap();
+    let last = store.last_of(&id, MessageKind::Said).await.unwrap().unwrap();
     assert_eq!((last.id.as_str(), last.first), ("m3", Seq(5)));
-    assert!(store.last_of(&id, MessageKind::Answer).unwrap().is_none());
-    let counts = (1..=6).map(|it| store.count_before(&id, MessageKind::Said, Seq(it)).unwrap());
-    assert_eq!(counts.collect::<Vec<_>>(), [0, 0, 1, 1, 1, 2]);
-    assert_eq!(store.count_before(&id, MessageKind::Answer, Seq(6)).unwrap(), 0);
+    assert!(store.last_of(&id, MessageKind::Answer).await.unwrap().is_none());
+    for (before, expected) in (1..).zip([0, 0, 1, 1, 1, 2]) {
+        let count = store.count_before(&id, MessageKind::Said, Seq(before)).await.unwrap();
+        assert_eq!(count, expected, "before {before}");
+    }
+    assert_eq!(store.count_before(&id, MessageKind::Answer, Seq(6)).await.unwrap(), 0);
 }
 
 /// However many there are, what leaves the store makes the same answer.
@@ -368,11 +370,15 @@ async fn unrecognized_records_of_a_run_are_folded_and_make_the_same_answer() {
     }
     append(&store, &log).await.unwrap();
 
-    let of_run = store.records_of_run(&id, &run).unwrap();
+    let of_run = store.records_of_run(&id, &run).await.unwrap();
     assert!(of_run.len() < 1 + 80 + MAX_UNRECOGNIZED + 3, "{} records", of_run.len());
     let of_run: Vec<Record> = of_run.iter().map(Stored::record).collect();
     let answer = |records: &[Record]| Transcript::replay(records).message("r1").cloned();
     assert_eq!(answer(&of_run), answer(&log[2..]));
     let range = ReadRange { after: Seq(0), up_to: None, limit: 1000, deltas: false };
-    assert_eq!(store.read(&id, range).unwrap().records.len(), log.len(), "the log has them all");
+    assert_eq!(
+        store.read(&id, range).await.unwrap().records.len(),
+        log.len(),
+        "the log has them all"
+    );
 }

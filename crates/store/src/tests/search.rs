@@ -330,14 +330,16 @@ async fn searches_and_other_reads_do_not_wait_for_each_other() {
     append(&store, &records(&id, [notice("pear")])).await.unwrap();
     let guard = std::time::Duration::from_secs(60);
 
-    let reads = store.inner.desks.acquire_many(crate::READING_THREADS as u32).await.unwrap();
+    let reads =
+        store.inner.reader_permits.acquire_many(crate::READING_THREADS as u32).await.unwrap();
     let found = tokio::time::timeout(guard, find(&store, "pear")).await;
     assert_eq!(found.expect("a search needs no permit of other reads").len(), 1);
     drop(reads);
 
-    let _searches = store.inner.searches.acquire_many(crate::SEARCHING_THREADS as u32).await;
-    let head = store.off_thread(move |store| store.head(&id));
-    let head = tokio::time::timeout(guard, head).await.expect("a read needs no permit of searches");
+    let _searches = store.inner.search_permits.acquire_many(crate::SEARCHING_THREADS as u32).await;
+    let head = tokio::time::timeout(guard, store.head(&id))
+        .await
+        .expect("a read needs no permit of searches");
     assert_eq!(head.unwrap(), Some(Seq(1)));
 }
 

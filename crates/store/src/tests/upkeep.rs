@@ -46,7 +46,7 @@ async fn a_first_database_is_migrated_with_all_that_is_in_it() {
 
     let store = open(old_dir.path());
     for (id, log) in [&one, &two].into_iter().zip(&logs) {
-        assert_eq!(stored_json(&read_all(&store, id)), json(log));
+        assert_eq!(stored_json(&read_all(&store, id).await), json(log));
     }
     let query = Query { text: "pear".into(), limit: 9, ..Query::default() };
     assert_eq!(store.search(query).await.unwrap().hits.len(), 2);
@@ -56,7 +56,7 @@ async fn a_first_database_is_migrated_with_all_that_is_in_it() {
         db.query_row("SELECT count(*) FROM blobs", [], |row| row.get::<_, i64>(0)).unwrap()
     };
     assert!(store.delete_session(&one).await.unwrap());
-    assert_eq!(stored_json(&read_all(&store, &two)), json(&logs[1]));
+    assert_eq!(stored_json(&read_all(&store, &two).await), json(&logs[1]));
     assert_eq!(n_blobs(), 1);
     assert!(store.delete_session(&two).await.unwrap());
     assert_eq!(n_blobs(), 0);
@@ -70,14 +70,15 @@ async fn sign_ins_come_and_go() {
     for (n, at) in [(1, 10), (2, 20), (3, 30), (1, 25)] {
         store.add_sign_in(hash(n), Millis(at)).await.unwrap();
     }
-    let known =
-        || -> Vec<_> { store.sign_ins().unwrap().iter().map(|it| (it.0[31], it.1.0)).collect() };
-    assert_eq!(known(), [(2, 20), (1, 25), (3, 30)]);
+    let known = async || -> Vec<_> {
+        store.sign_ins().await.unwrap().iter().map(|it| (it.0[31], it.1.0)).collect()
+    };
+    assert_eq!(known().await, [(2, 20), (1, 25), (3, 30)]);
     store.remove_sign_in(hash(3)).await.unwrap();
     store.remove_sign_in(hash(9)).await.unwrap();
-    assert_eq!(known(), [(2, 20), (1, 25)]);
+    assert_eq!(known().await, [(2, 20), (1, 25)]);
     store.remove_sign_ins_before(Millis(25)).await.unwrap();
-    assert_eq!(known(), [(1, 25)]);
+    assert_eq!(known().await, [(1, 25)]);
 
     let other = Connection::open(connection::file(dir.path())).unwrap();
     let trigger =
@@ -87,7 +88,7 @@ async fn sign_ins_come_and_go() {
     assert!(matches!(failed, Err(AppendError::Storage(_))), "{failed:?}");
     drop(other);
     store.close().await;
-    assert_eq!(open(dir.path()).sign_ins().unwrap(), [(hash(1), Millis(25))]);
+    assert_eq!(open(dir.path()).sign_ins().await.unwrap(), [(hash(1), Millis(25))]);
 }
 
 #[tokio::test]
@@ -100,7 +101,7 @@ async fn sizes_tell_what_takes_the_space() {
     append(&store, &log(&large, &[&random, "y"])).await.unwrap();
     append(&store, &records(&streamed, (0..100).map(|_| delta(&"z".repeat(100))))).await.unwrap();
 
-    let sizes = store.sizes(9).unwrap();
+    let sizes = store.sizes(9).await.unwrap();
     let names: Vec<_> = sizes.iter().map(|it| it.session.as_str()).collect();
     assert_eq!(names, ["large", "streamed", "small"]);
     assert!(sizes[0].blobs > 100_000 && sizes[0].records < 1000, "{sizes:?}");
@@ -109,10 +110,10 @@ async fn sizes_tell_what_takes_the_space() {
     assert_eq!(sizes[2].title, "New session");
 
     store.catch_up().await.unwrap();
-    let sizes = store.sizes(1).unwrap();
+    let sizes = store.sizes(1).await.unwrap();
     assert!(sizes.len() == 1 && sizes[0].index > random.len() as u64, "{sizes:?}");
 
-    let whole = store.total_size().unwrap();
+    let whole = store.total_size().await.unwrap();
     assert!(whole.database + whole.wal > sizes[0].total() && whole.free == 0, "{whole:?}");
 }
 
@@ -123,10 +124,10 @@ async fn free_space_is_told_and_given_back() {
     let random = random();
     store.put_blob(random.clone().into_bytes(), Millis(0)).await.unwrap();
     assert_eq!(store.sweep_blobs(Millis(i64::MAX)).await.unwrap(), 1);
-    let loose = store.total_size().unwrap();
+    let loose = store.total_size().await.unwrap();
     assert!(loose.free > random.len() as u64 / 3 && loose.wal > 0, "{loose:?}");
     store.compact().await.unwrap();
-    let compact = store.total_size().unwrap();
+    let compact = store.total_size().await.unwrap();
     assert_eq!((compact.free, compact.wal), (0, 0));
     assert!(compact.database < loose.free, "{compact:?}");
 }
@@ -155,10 +156,10 @@ async fn a_backup_is_a_prefix_of_every_log() {
 
     let copied = open(copy.path());
     for (id, log) in ids.iter().zip(&logs) {
-        let read = stored_json(&read_all(&copied, id));
+        let read = stored_json(&read_all(&copied, id).await);
         assert!(read.len() >= 1000);
         assert_eq!(read, json(&log[..read.len()]));
-        assert_eq!(stored_json(&read_all(&store, id)), json(log));
+        assert_eq!(stored_json(&read_all(&store, id).await), json(log));
     }
 }
 

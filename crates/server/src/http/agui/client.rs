@@ -54,7 +54,7 @@ impl Vocabulary for Client {
                 }
             }
             Reason::ComesBack => {
-                let earlier = self.earlier(self.place(&run)?).await?;
+                let earlier = self.earlier(self.place(&run).await?).await?;
                 returning = Some(Returning { known: self.known.clone(), earlier });
             }
         }
@@ -76,18 +76,16 @@ const LOOK_BACK: usize = 10;
 
 impl Client {
     /// Where the run begins.
-    fn place(&self, run: &ResponseId) -> Result<Seq, HttpError> {
-        let place = RunPlace::find(&self.app, &self.session, run)?;
+    async fn place(&self, run: &ResponseId) -> Result<Seq, HttpError> {
+        let place = RunPlace::find(&self.app, &self.session, run).await?;
         Ok(place.map_or(Seq(0), |it| it.after()))
     }
 
     /// All messages before the run, if the client does not have them. The last two tell.
     async fn unknown(&self, run: &ResponseId) -> Result<Option<Vec<Value>>, HttpError> {
-        let up_to = self.place(run)?;
+        let up_to = self.place(run).await?;
         let window = Window { before: Some(up_to.next()), limit: LOOK_BACK };
-        let session = self.session.clone();
-        let read =
-            self.app.store().off_thread(move |store| window::read_whole(store, &session, window));
+        let read = window::read_whole(self.app.store(), &self.session, window);
         let found = read.await?.map(|it| self.in_words(&it.transcript)).unwrap_or_default();
         let ends: Vec<Option<&str>> =
             found.iter().rev().take(2).map(|it| it["id"].as_str()).collect();
@@ -97,10 +95,8 @@ impl Client {
     }
 
     async fn earlier(&self, up_to: Seq) -> Result<Vec<Value>, HttpError> {
-        let session = self.session.clone();
-        let read = self.app.store().off_thread(move |store| {
-            window::read_all(store, &session, Some(up_to), Transcript::whole())
-        });
+        let read =
+            window::read_all(self.app.store(), &self.session, Some(up_to), Transcript::whole());
         Ok(read.await?.map(|it| self.in_words(&it)).unwrap_or_default())
     }
 

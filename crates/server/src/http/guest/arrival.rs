@@ -91,7 +91,7 @@ pub(in crate::http) async fn welcome(
             HttpError::invalid(format!("the conversation's `id` {id:?} {why}"))
         })?,
     };
-    if is_known(app, &session, arrival.agent)? {
+    if is_known(app, &session, arrival.agent).await? {
         return Ok((session, false));
     }
     if !arrival.says {
@@ -111,12 +111,12 @@ pub(in crate::http) async fn welcome(
 }
 
 /// Whether there is such a session. A session stays with its agent.
-pub(in crate::http) fn is_known(
+pub(in crate::http) async fn is_known(
     app: &App,
     session: &SessionId,
     agent: Option<&str>,
 ) -> Result<bool, HttpError> {
-    match (app.store().summary(session)?, agent) {
+    match (app.store().summary(session).await?, agent) {
         (None, _) => Ok(false),
         (Some((summary, _)), Some(agent)) if *agent != summary.agent => {
             Err(HttpError::invalid(format!(

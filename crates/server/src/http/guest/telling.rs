@@ -111,14 +111,14 @@ impl<V: Spoken> IntoResponse for Telling<V> {
 
 impl<V: Vocabulary> Telling<V> {
     /// The answer to a message that was said, or will be, after that number.
-    pub(in crate::http) fn of_answer(
+    pub(in crate::http) async fn of_answer(
         app: App,
         session: SessionId,
         message: MessageId,
         after: Seq,
         vocabulary: V,
     ) -> Result<Self, HttpError> {
-        let is_held = is_held(&app, &session, &message)?;
+        let is_held = is_held(&app, &session, &message).await?;
         let subject = Subject::AnswerTo { message, is_said: false };
         let mut telling = Self::new(app, session, after, subject, vocabulary);
         if is_held {
@@ -229,7 +229,7 @@ impl<V: Vocabulary> Telling<V> {
                 return Ok(self.fail("The message was taken back before it was answered."));
             }
             (Event::QueueHeld { .. } | Event::MessageQueued { held: true, .. }, _)
-                if is_held(&self.app, &self.session, message)? =>
+                if is_held(&self.app, &self.session, message).await? =>
             {
                 return Ok(self.fail_as_held());
             }
@@ -252,7 +252,7 @@ impl<V: Vocabulary> Telling<V> {
 
     /// The message went into a run that is under way, so that is the answer to it.
     async fn begin_earlier(&mut self, run: &ResponseId) -> Result<(), HttpError> {
-        if let Some(RunPlace { id, after }) = RunPlace::find(&self.app, &self.session, run)? {
+        if let Some(RunPlace { id, after }) = RunPlace::find(&self.app, &self.session, run).await? {
             self.subject = Subject::Run(self.vocabulary.voice(id).await?);
             self.feed = Feed::after(self.app.clone(), self.session.clone(), after);
         }
@@ -286,20 +286,20 @@ impl RunPlace {
         self.after
     }
 
-    pub(in crate::http) fn find(
+    pub(in crate::http) async fn find(
         app: &App,
         session: &SessionId,
         run: &ResponseId,
     ) -> Result<Option<Self>, HttpError> {
-        let row = app.store().message_row(session, run.as_str())?;
+        let row = app.store().message_row(session, run.as_str()).await?;
         let row = row.filter(|it| it.kind == MessageKind::Answer);
         Ok(row.map(|it| Self { id: run.clone(), after: before(it.first) }))
     }
 }
 
 /// Whether it is so now; what the log says of before may be over.
-fn is_held(app: &App, session: &SessionId, message: &MessageId) -> Result<bool, HttpError> {
-    let queue = app.store().queue(session)?;
+async fn is_held(app: &App, session: &SessionId, message: &MessageId) -> Result<bool, HttpError> {
+    let queue = app.store().queue(session).await?;
     Ok(queue.messages.iter().any(|it| it.id == *message && it.held))
 }
 

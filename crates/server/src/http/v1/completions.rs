@@ -205,7 +205,9 @@ async fn name_of(
     let mut sent = Vec::new();
     if let Attempt::Again = attempt {
         sent.extend(last_said(app, session).await?.and_then(|it| it.client_id));
-        sent.extend(app.store().queue(session)?.messages.into_iter().filter_map(|it| it.client_id));
+        sent.extend(
+            app.store().queue(session).await?.messages.into_iter().filter_map(|it| it.client_id),
+        );
     }
     let known = sent.iter().rev().find(|it| it.as_str().starts_with(&prefix));
     Ok(known.map_or_else(|| format!("{prefix}{}", clock::new_message_id()), ToString::to_string))
@@ -235,7 +237,7 @@ async fn enter(app: &App, request: &Request, named: Option<SessionId>) -> Result
     }
     let session = named.unwrap_or_else(clock::new_session_id);
     let chosen = Some(agent).filter(|_| request.model != DEFAULT);
-    if !archived && is_known(app, &session, chosen).map_err(|it| it.about("model"))? {
+    if !archived && is_known(app, &session, chosen).await.map_err(|it| it.about("model"))? {
         return Ok(Place::Known(session));
     }
     let tools: &[_] = if request.said.is_none() { &request.tools } else { &[] };
@@ -250,8 +252,8 @@ async fn enter(app: &App, request: &Request, named: Option<SessionId>) -> Result
 /// itself stands in no message of the client's. Who says more than that begins anew, and the run is over.
 async fn take_up(app: &App, request: &Request, agent: &str) -> Result<Option<Place>, HttpError> {
     let Some(Decided::Output { call, .. }) = request.results.first() else { return Ok(None) };
-    let Some(session) = session_of(app, &CallId::new(call))? else { return Ok(None) };
-    if app.sessions.agent_of(&session)?.is_none_or(|it| it != agent) {
+    let Some(session) = session_of(app, &CallId::new(call)).await? else { return Ok(None) };
+    if app.sessions.agent_of(&session).await?.is_none_or(|it| it != agent) {
         return Ok(None);
     }
     if request.said.is_some() {
@@ -296,9 +298,9 @@ async fn answer<V: Vocabulary>(
 
 /// A message would wait for as long as the run does, which waits for the client.
 async fn check_answers(app: &App, session: &SessionId) -> Result<(), HttpError> {
-    let Some(run) = open_run(app, session)? else { return Ok(()) };
+    let Some(run) = open_run(app, session).await? else { return Ok(()) };
     let told = tell_run(app.clone(), session.clone(), &run, AtOnce(Options::default())).await?;
-    if !told.has_ended() || open_run(app, session)? != Some(run) {
+    if !told.has_ended() || open_run(app, session).await? != Some(run) {
         return Ok(());
     }
     let message = "the agent waits for what came of its calls; send that, as messages of the role \

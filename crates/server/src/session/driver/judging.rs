@@ -19,7 +19,7 @@ impl Driver {
             judged.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
         if let Some(covers) = judged.matching.clone() {
             // A grant that cannot be read is none.
-            let granted = std::future::ready(self.shared.store.is_granted(&covers)).await;
+            let granted = self.shared.store.is_granted(&covers).await;
             judged.is_granted_always = granted.unwrap_or(false);
         }
         judged

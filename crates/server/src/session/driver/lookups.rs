@@ -14,10 +14,10 @@ impl Driver {
         let (store, id) = (&self.shared.store, &self.id);
         Ok(match lookup {
             Lookup::MessageOfClient(key) => {
-                Found::Message(std::future::ready(store.message_of_client_id(id, &key)).await?)
+                Found::Message(store.message_of_client_id(id, &key).await?)
             }
             Lookup::MessageOfPerson(named) => {
-                let row = std::future::ready(store.message_row(id, named.as_str())).await?;
+                let row = store.message_row(id, named.as_str()).await?;
                 let is_said = |it: &MessageRow| it.kind == MessageKind::Said && !it.superseded;
                 Found::Message(row.filter(is_said).map(|it| MessageId::new(it.id)))
             }
@@ -26,13 +26,13 @@ impl Driver {
             Lookup::Call(call_id) => {
                 // The id of a call begins with that of its run.
                 let run = call_id.run().unwrap_or_else(|| ResponseId::new(call_id.as_str()));
-                let stored = std::future::ready(store.records_of_run(id, &run)).await?;
+                let stored = store.records_of_run(id, &run).await?;
                 let records: Vec<Record> = stored.iter().map(store::Stored::record).collect();
                 let message = RunMessage::replay(&run, &records);
                 Found::Call(message.call(&call_id).cloned().map(Box::new))
             }
             Lookup::Grant(covers) => {
-                Found::Granted(std::future::ready(store.is_granted(&covers)).await?)
+                Found::Granted(store.is_granted(&covers).await?)
             }
         })
     }
@@ -41,7 +41,7 @@ impl Driver {
 /// Returns the answer that the history ends with, if it ends with one.
 async fn last_answer(store: &Store, id: &SessionId) -> Result<Option<String>, store::Error> {
     let window = Window { before: None, limit: ROWS_READ };
-    let mut rows = std::future::ready(store.messages(id, window)).await?.into_iter();
+    let mut rows = store.messages(id, window).await?.into_iter();
     let last = rows.rfind(|it| it.kind != MessageKind::Aside);
     Ok(last.filter(is_answer).filter(|it| !it.superseded).map(|it| it.id))
 }
@@ -52,14 +52,14 @@ async fn answer_at(
     id: &SessionId,
     named: &str,
 ) -> Result<Option<String>, store::Error> {
-    let Some(named) = std::future::ready(store.message_row(id, named)).await? else {
+    let Some(named) = store.message_row(id, named).await? else {
         return Ok(None);
     };
     if named.kind == MessageKind::Answer {
         return Ok(Some(named).filter(|it| !it.superseded).map(|it| it.id));
     }
-    let window = std::future::ready(store.window_after(id, named.first, ROWS_READ)).await?;
-    let rows = std::future::ready(store.messages(id, window)).await?.into_iter();
+    let window = store.window_after(id, named.first, ROWS_READ).await?;
+    let rows = store.messages(id, window).await?.into_iter();
     let mut counting = rows.filter(|it| !it.superseded && it.first > named.first);
     Ok(counting.find(|it| it.kind != MessageKind::Aside).filter(is_answer).map(|it| it.id))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::session::{Outcome, answering};
-use store::{Store, Stored};
+use store::{Store, Stored, StoredRun};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use transcript::{
@@ -11,6 +11,7 @@ use transcript::{
     RunStatus, Sender, SessionId,
 };
 
+use crate::draw_pool::in_place;
 use crate::live::ListChange;
 use crate::session::Shared;
 
@@ -71,38 +72,46 @@ impl Following {
     }
 
     async fn read(&self) -> Result<Standing, store::Error> {
-        let (asked, id) = (self.asked.clone(), self.id.clone());
-        self.shared.store.off_thread(move |store| standing(store, &asked, &id)).await
+        standing(&self.shared.store, &self.asked, &self.id).await
     }
 }
 
 /// Each look is later than the one before, and a message goes from the queue to its run at once: what
 /// is in neither is gone.
-fn standing(store: &Store, asked: &SessionId, id: &ExchangeId) -> Result<Standing, store::Error> {
+async fn standing(
+    store: &Store,
+    asked: &SessionId,
+    id: &ExchangeId,
+) -> Result<Standing, store::Error> {
     let ended = |message| Standing::Ended(Err(ErrorInfo::new(ErrorCode::AgentCancelled, message)));
-    if store.head(asked)?.is_none() {
+    if store.head(asked).await?.is_none() {
         return Ok(ended("The session that was asked has been deleted."));
     }
-    if store.message_of_client_id(asked, &ClientId::new(id.as_str()))?.is_none() {
+    if store.message_of_client_id(asked, &ClientId::new(id.as_str())).await?.is_none() {
         return Ok(Standing::Unknown);
     }
     let is_it = |from: &Sender| from.exchange_id == *id && !from.is_answer;
-    if store.queue(asked)?.messages.iter().filter_map(|it| it.from.as_ref()).any(is_it) {
+    if store.queue(asked).await?.messages.iter().filter_map(|it| it.from.as_ref()).any(is_it) {
         return Ok(Standing::Open(ExchangeState::Queued));
     }
     let run = answering(id);
-    let records = store.records_of_run(asked, &run)?;
+    let Some(StoredRun { summary, records, .. }) = store.run(asked, &run).await? else {
+        return Ok(ended("The session that was asked has been deleted."));
+    };
     if records.is_empty() {
         return Ok(ended("The message was taken out of the queue before it was answered."));
     }
-    let records: Vec<Record> = records.iter().map(Stored::record).collect();
-    if let Some(outcome) = outcome(&RunMessage::replay(&run, &records)) {
+    let answer = in_place(|| {
+        let records: Vec<Record> = records.iter().map(Stored::record).collect();
+        RunMessage::replay(&run, &records)
+    });
+    if let Some(outcome) = outcome(&answer) {
         return Ok(Standing::Ended(outcome));
     }
-    let summary = store.summary(asked)?.map(|(summary, _)| summary);
-    Ok(Standing::Open(match summary.is_some_and(|it| it.waits_for_person()) {
-        true => ExchangeState::AwaitingApproval,
-        false => ExchangeState::Running,
+    Ok(Standing::Open(if summary.waits_for_person() {
+        ExchangeState::AwaitingApproval
+    } else {
+        ExchangeState::Running
     }))
 }
 

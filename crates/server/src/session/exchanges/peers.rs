@@ -11,8 +11,8 @@ use crate::session::Sessions;
 impl Peers for Sessions {
     fn list<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Peer>, ErrorInfo>> {
         Box::pin(async move {
-            let caller = self.agent_of(session).map_err(unreadable)?;
-            let busy = self.busy_agents(session).map_err(unreadable)?;
+            let caller = self.agent_of(session).await.map_err(unreadable)?;
+            let busy = self.busy_agents(session).await.map_err(unreadable)?;
             let peer = |AgentInfo { id, kind, description, problem, .. }: AgentInfo| Peer {
                 is_busy: busy.contains(&id),
                 is_caller: caller.as_ref() == Some(&id),

@@ -16,32 +16,35 @@ pub(super) struct Target {
 
 impl Sessions {
     /// Looks, and changes nothing.
-    pub(super) fn find_target(
+    pub(super) async fn find_target(
         &self,
         asker: &SessionId,
         agent: &str,
         choice: SessionChoice,
     ) -> Result<Target, ErrorInfo> {
-        let asking = self.agent_of(asker).map_err(unreadable)?.unwrap_or_default();
+        let asking = self.agent_of(asker).await.map_err(unreadable)?.unwrap_or_default();
         self.shared.agents.check(agent)?;
         if !self.shared.agents.may_ask(&asking, agent) {
             let message = format!("You may not send messages to '{agent}'. Ask another agent.");
             return Err(ErrorInfo::new(ErrorCode::AgentForbidden, message));
         }
-        let latest = || self.shared.store.latest_session_of(agent, asker).map_err(unreadable);
+        let latest =
+            async || self.shared.store.latest_session_of(agent, asker).await.map_err(unreadable);
         let new = || Target { session: clock::new_session_id(), is_new: true };
         let known = |session| Target { session, is_new: false };
         match choice {
             SessionChoice::By(SessionRule::New) => Ok(new()),
-            SessionChoice::By(SessionRule::LatestOrNew) => Ok(latest()?.map_or_else(new, known)),
-            SessionChoice::By(SessionRule::Latest) => latest()?.map(known).ok_or_else(|| {
+            SessionChoice::By(SessionRule::LatestOrNew) => {
+                Ok(latest().await?.map_or_else(new, known))
+            }
+            SessionChoice::By(SessionRule::Latest) => latest().await?.map(known).ok_or_else(|| {
                 invalid(format!("'{agent}' has no session yet. Ask with \"session\": \"new\"."))
             }),
             SessionChoice::This(id) if id == *asker => {
                 let message = "This is your own session. Ask with \"session\": \"new\".";
                 Err(ErrorInfo::new(ErrorCode::AgentSelf, message))
             }
-            SessionChoice::This(id) => match self.agent_of(&id).map_err(unreadable)? {
+            SessionChoice::This(id) => match self.agent_of(&id).await.map_err(unreadable)? {
                 Some(owner) if owner == agent => Ok(known(id)),
                 Some(owner) => Err(invalid(format!("The session {id} is one of '{owner}'."))),
                 None => Err(invalid(format!("There is no session {id}."))),
@@ -50,8 +53,13 @@ impl Sessions {
     }
 
     /// In the folder that the asker's own session names, so that both work on the same files.
-    pub(super) fn new_session(&self, asker: &SessionId, id: SessionId, agent: &str) -> NewSession {
-        let summary = self.shared.store.summary(asker).ok().flatten();
+    pub(super) async fn new_session(
+        &self,
+        asker: &SessionId,
+        id: SessionId,
+        agent: &str,
+    ) -> NewSession {
+        let summary = self.shared.store.summary(asker).await.ok().flatten();
         let workspace = summary.and_then(|(summary, _)| summary.workspace().map(str::to_owned));
         NewSession { id, agent: agent.to_owned(), title: None, workspace }
     }
