@@ -12,9 +12,9 @@ use transcript::{
     ClientId, Event, MessageId, Record, ResponseId, Seq, SessionId, SteerState, Summary,
 };
 
-use crate::index::Behind;
+use crate::connection::{int, seq};
+use crate::index::Backlog;
 use crate::message::{self, MessageKind};
-use crate::sql::{int, seq};
 use crate::stage::Staged;
 use crate::stream::{self, StreamRow};
 use crate::{AppendError, Error, blob, body, damage, session};
@@ -26,7 +26,7 @@ const REMEMBERED: usize = 1024;
 pub(crate) struct Sessions {
     remembered: HashMap<SessionId, Session>,
     /// May name sessions without need: a batch that failed has added to it too.
-    pub(crate) behind: Behind,
+    pub(crate) backlog: Backlog,
     /// By the transaction that is under way.
     pub(crate) written: Written,
     pub(crate) staged: Staged,
@@ -71,7 +71,7 @@ impl Sessions {
             }
         };
         if session.append(db, records)? {
-            self.behind.add(session.key);
+            self.backlog.add(session.key);
         }
         self.written.records += records.len() as u64;
         self.written.bytes += session.take_bytes();

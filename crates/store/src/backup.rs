@@ -17,8 +17,8 @@ use crate::{Error, Store, lock};
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
 impl Store {
-    /// Gives the size of the file, in bytes. One that is there already stays as it is. Until the
-    /// backup is whole it has another name, in the same folder.
+    /// Writes a backup of the whole store to a new file and returns its size in bytes. Fails if the
+    /// file exists. Until the backup is complete it has another name in the same folder.
     pub async fn backup(&self, to: &Path) -> Result<u64, Error> {
         let to = to.to_owned();
         self.on_reader_thread(move |store| store.write_backup(&to)).await

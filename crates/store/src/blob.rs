@@ -1,4 +1,4 @@
-//! Values kept by what they are: equal ones once, compressed.
+//! Content-addressed blobs, deduplicated and compressed.
 //!
 //! A blob stays while a session names it, and for a day after it was put, so that there is time to
 //! name it. One row is kept for each time it was put: whoever names it uses up one of them, and
@@ -16,25 +16,26 @@ const ZSTD_LEVEL: i32 = 3;
 const PATIENCE: i64 = 24 * 60 * 60 * 1000;
 
 impl Store {
-    /// Keeps a value; gives its hash in hexadecimal. Equal values are kept once. Unless a record
-    /// names it, it may be swept away a day later.
+    /// Stores a value and returns its hash in hexadecimal. Equal values are stored once. A value that
+    /// no record names is removed by [`Store::sweep_blobs`] a day later.
     pub async fn put_blob(&self, value: Vec<u8>, at: Millis) -> Result<String, AppendError> {
         self.write(move |db| put_loose(db, &value, at)).await
     }
 
-    /// Returns the value with this hash.
+    /// Returns the value with a hash. `None` if there is none.
     pub async fn blob(&self, hash: &str) -> Result<Option<Vec<u8>>, Error> {
         let hash = hash.to_owned();
         self.read_db(move |db| read(db, &hash)).await
     }
 
-    /// Removes blobs that were put more than a day ago and that nothing names; says how many.
+    /// Removes the blobs that were put more than a day ago and that no record names. Returns their
+    /// number.
     pub async fn sweep_blobs(&self, now: Millis) -> Result<usize, AppendError> {
         self.write(move |db| sweep(db, now)).await
     }
 }
 
-/// Gives the hash, in hexadecimal.
+/// Stores a value and returns its hash in hexadecimal.
 pub(crate) fn put(db: &Connection, value: &[u8]) -> Result<String, Error> {
     let hash = blake3::hash(value);
     let mut exists = db.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1")?;
@@ -59,7 +60,7 @@ pub(crate) fn read(db: &Connection, hash: &str) -> Result<Option<Vec<u8>>, Error
     }
 }
 
-/// From now on the session names this blob; false if it did so before, or if it is no hash.
+/// Notes that the session names a blob. Returns false if it did before, or if the text is no hash.
 pub(crate) fn add_use(db: &Connection, session: i64, hash: &str) -> Result<bool, Error> {
     let Ok(hash) = blake3::Hash::from_hex(hash) else { return Ok(false) };
     let mut insert =
@@ -67,7 +68,7 @@ pub(crate) fn add_use(db: &Connection, session: i64, hash: &str) -> Result<bool,
     Ok(insert.execute(params![session, hash.as_bytes()])? > 0)
 }
 
-/// The same for what a message has attached or a tool has given, which was put before.
+/// Notes that the session names the attachments of a message or the files of a result.
 pub(crate) fn add_attached(db: &Connection, session: i64, event: &Event) -> Result<(), Error> {
     for Attachment { blob, .. } in &*attachments(event) {
         if add_use(db, session, blob)? {
@@ -81,7 +82,7 @@ pub(crate) fn add_attached(db: &Connection, session: i64, event: &Event) -> Resu
     Ok(())
 }
 
-/// Removes a blob that nobody names and nobody has put of late; says whether it did.
+/// Removes a blob that no session names and that was not put recently. Returns whether it did.
 pub(crate) fn remove_unnamed(db: &Connection, hash: &[u8]) -> Result<bool, Error> {
     let mut delete = db.prepare_cached(
         "DELETE FROM blobs WHERE hash = ?1

@@ -14,6 +14,7 @@ use crate::{Error, body, connection};
 /// Maximum number of problems that are reported.
 const NAMED: usize = 20;
 
+/// The result of [`check`].
 #[derive(Debug, Default)]
 pub struct Checked {
     /// Descriptions of the damage, for people.
@@ -22,7 +23,8 @@ pub struct Checked {
     pub is_complete: bool,
 }
 
-/// Checks every page and every record, within a time limit. Without a database there are no problems.
+/// Checks every page and every record of the database in a data folder, within a time limit. Without a
+/// database there are no problems. Blocks; to be used without a runtime.
 pub fn check(dir: &Path, within: Duration) -> Checked {
     let file = connection::file(dir);
     if !file.exists() {
@@ -64,7 +66,7 @@ fn within_time(
     let _ = watchdog.join();
     match done {
         Err(Error::Db(error))
-            if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) =>
+            if error.0.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) =>
         {
             Err(Error::Interrupted)
         }
@@ -104,7 +106,7 @@ fn look_at_records(db: &Connection, problems: &mut Vec<String>) -> Result<(), Er
             Err(error) if error.is_damage() => error.to_string(),
             Err(error) => return Err(error),
         };
-        let seq: Seq = row.get(0).map(crate::sql::seq)?;
+        let seq: Seq = row.get(0).map(connection::seq)?;
         let session: String = row.get(6).or_else(|error| match is_damage(&error) {
             true => Ok("(damaged)".to_owned()),
             false => Err(error),

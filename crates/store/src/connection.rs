@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction};
+use transcript::Seq;
 
 use crate::interrupt::Interrupt;
 use crate::{Error, OpenError, Sync, lock};
@@ -219,4 +220,14 @@ fn migrate(db: &mut Connection) -> Result<(), OpenError> {
 
 fn version(db: &Connection) -> Result<i64, rusqlite::Error> {
     db.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Returns a number for SQLite, whose integers are signed. A number that no log can reach becomes the
+/// largest one.
+pub(crate) fn int(seq: Seq) -> i64 {
+    i64::try_from(seq.0).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn seq(int: i64) -> Seq {
+    Seq(u64::try_from(int).unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! A page of a session: everything that is shown of it, all of one moment.
+//! Combined reads: everything that a page shows, read at the same moment.
 
 use std::collections::VecDeque;
 
@@ -12,16 +12,20 @@ use crate::{Error, session};
 /// Message rows that are read at a time while looking back.
 const HISTORY_PAGE: usize = 50;
 
+/// A window of messages with everything that is shown of them, read at the same moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversation {
+    /// Summary of the session.
     pub summary: Summary,
+    /// Number of the last record of the session.
     pub head: Seq,
-    /// Oldest first, superseded ones included.
+    /// The messages, oldest first, including superseded ones.
     pub rows: Vec<MessageRow>,
     /// Of those messages.
     pub records: Vec<Stored>,
-    /// Of all messages of the session.
+    /// Number of messages of the session.
     pub count: u64,
+    /// Messages that are queued.
     pub queue: Queue,
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct KeptRecord {
 /// Reads a row with the columns seq, at, response, body, cuts, sum. Fails if it is damaged.
 pub(crate) fn checked(row: &Row<'_>) -> Result<KeptRecord, Error> {
     let kept = Kept { body: row.get(3)?, cuts: row.get(4)? };
-    let (seq, at) = (crate::sql::seq(row.get(0)?), Millis(row.get(1)?));
+    let (seq, at) = (crate::connection::seq(row.get(0)?), Millis(row.get(1)?));
     let response: Option<String> = row.get(2)?;
     let written: Option<i64> = row.get(5)?;
     if written.is_some_and(|it| it != sum(seq, at, response.as_deref(), &kept)) {
@@ -67,7 +67,7 @@ impl Error {
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Self::Damaged(_) | Self::Corrupt { .. } => true,
-            Self::Db(error) => is_damage(error),
+            Self::Db(error) => is_damage(&error.0),
             Self::Io(_) | Self::Exists(_) | Self::Interrupted | Self::Lost(_) | Self::Closed => {
                 false
             }

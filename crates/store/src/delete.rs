@@ -1,4 +1,4 @@
-//! Deleting a session: at once for every reader, then row by row.
+//! Deletion of sessions: immediately for every reader, then row by row.
 //!
 //! One transaction takes the session away and notes that rows of it are left. Those go in bounded
 //! steps, between other writes; a crash in between only delays them. The writer overwrites what it
@@ -19,7 +19,7 @@ use crate::{AppendError, Error, Store, blob, index, session};
 const ROWS_AT_ONCE: usize = 1000;
 const BLOBS_AT_ONCE: usize = 16;
 
-/// Tables with rows of a session, and what tells these rows apart.
+/// Tables with rows of a session, and the column that identifies a row.
 pub(crate) const TABLES: [(&str, &str); 8] = [
     ("records", "seq"),
     ("deltas", "seq"),
@@ -32,11 +32,11 @@ pub(crate) const TABLES: [(&str, &str); 8] = [
 ];
 
 impl Store {
-    /// False if there is no such session. When this returns, nothing of it can be read: no record,
-    /// no word of the index, no blob that nobody else names. In a store of up to 16 MiB its bytes
-    /// are gone from the files as well, in a larger one after [`Store::compact`] at the latest. Only
-    /// if a reader still looks at an older state, the files follow soon after that has ended; and if
-    /// clearing away fails (a full disk), the rest of what is not read any more goes later.
+    /// Deletes a session and returns whether it existed. Afterwards nothing of it can be read: no
+    /// record, no search result, no blob that only it names. In a store of up to 16 MiB its bytes are
+    /// removed from the files as well, in a larger one by [`Store::compact`] at the latest. If a reader
+    /// still uses an older state, or if the removal fails (for example on a full disk), the bytes are
+    /// removed later.
     pub async fn delete_session(&self, session: &SessionId) -> Result<bool, AppendError> {
         let _permit = self.write_permit().await?;
         let (done, answer) = oneshot::channel();
@@ -44,8 +44,8 @@ impl Store {
         answer.await.unwrap_or(Err(AppendError::Closed))
     }
 
-    /// Writes the whole database anew, which gives free space back and leaves nothing of what was
-    /// deleted. Every append waits until it is done: some seconds for each gigabyte.
+    /// Rewrites the database, which frees unused space and removes all remains of deleted data. Every
+    /// append waits meanwhile: some seconds per gigabyte.
     pub async fn compact(&self) -> Result<(), AppendError> {
         let _permit = self.write_permit().await?;
         let (done, answer) = oneshot::channel();
@@ -54,7 +54,7 @@ impl Store {
     }
 }
 
-/// Takes the session away; gives its key, if there was such a session.
+/// Removes the row of a session, which hides it. Returns its key. `None` if there is no such session.
 pub(crate) fn begin(db: &Connection, id: &SessionId) -> Result<Option<i64>, Error> {
     let Some(key) = session::key(db, id)? else { return Ok(None) };
     db.prepare_cached("INSERT INTO deleted (session) VALUES (?1)")?.execute(params![key])?;
@@ -74,7 +74,7 @@ pub(crate) fn all(db: &Connection) -> Result<Vec<i64>, Error> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Deletes a bounded number of its rows; true if none is left.
+/// Deletes a bounded number of its rows. Returns true if none is left.
 pub(crate) fn step(db: &Connection, session: i64) -> Result<bool, Error> {
     if index::remove_some(db, session)? > 0 {
         return Ok(false);

@@ -1,6 +1,6 @@
-//! What can go wrong, by who asks: opening, appending, and everything else.
+//! Errors of opening, of writing, and of everything else.
 //!
-//! All wording for people is here, and says what to do where something can be done.
+//! All messages for users are here, with what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,80 +10,155 @@ use transcript::Seq;
 
 use crate::Holder;
 
+/// Error of [`Store::open`](crate::Store::open).
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
+    /// Another process has locked the folder.
     #[error("the data folder {} is in use by {by}; stop that, or choose another folder", dir.display())]
-    Held { dir: PathBuf, by: Holder },
+    Held {
+        /// The folder.
+        dir: PathBuf,
+        /// The other process.
+        by: Holder,
+    },
+    /// The schema is newer than this version.
     #[error(
         "the data was written by a newer version (schema {found}, this version knows up to {known}); \
          use that version, or another data folder"
     )]
-    TooNew { found: i64, known: i64 },
+    TooNew {
+        /// Version of the schema.
+        found: i64,
+        /// Newest version that this program knows.
+        known: i64,
+    },
+    /// The file system failed.
     #[error("cannot use {}: {error}", path.display())]
-    Io { path: PathBuf, error: io::Error },
+    Io {
+        /// The path that was used.
+        path: PathBuf,
+        /// The failure.
+        error: io::Error,
+    },
+    /// The database file is damaged.
     #[error("{}", corrupt(file, error))]
-    Corrupt { file: PathBuf, error: rusqlite::Error },
+    Corrupt {
+        /// The database file.
+        file: PathBuf,
+        /// The failure.
+        error: DatabaseError,
+    },
+    /// The database is empty although the folder was in use.
     #[error(
         "{} is empty, but {} shows that the folder was in use: restore a backup in its place, or remove it \
          to begin without sessions",
         file.display(), other.display()
     )]
-    Emptied { file: PathBuf, other: PathBuf },
+    Emptied {
+        /// The database file.
+        file: PathBuf,
+        /// A file that shows the use of the folder.
+        other: PathBuf,
+    },
+    /// The disk is full.
     #[error("no space is left in {}: free some, and start again", dir.display())]
-    NoSpace { dir: PathBuf },
+    NoSpace {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// The database failed.
     #[error("cannot open the database: {0}")]
-    Db(#[from] rusqlite::Error),
+    Db(DatabaseError),
 }
 
+/// Error of a write.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
-    /// Somebody else has written, or the caller was mistaken. Nothing was written.
+    /// The head is not the expected one, because another writer was first or the caller was wrong.
+    /// Nothing was written.
     #[error("the log is at {head}, not where this append expected it")]
-    Conflict { head: Seq },
-    /// The caller's mistake: the records are not numbered from the expected head on, or name
-    /// another session.
+    Conflict {
+        /// Number of the last record.
+        head: Seq,
+    },
+    /// The records are not numbered from the expected head on, or name another session.
     #[error("the records do not continue the log they are appended to")]
     Misnumbered,
+    /// The disk is full.
     #[error("no space is left in the data folder; free some, and the next message is stored again")]
     NoSpace,
+    /// A database file was removed or replaced.
     #[error("{}", lost(.0))]
     Lost(PathBuf),
+    /// The database failed.
     #[error("the log could not be written: {0}")]
     Storage(String),
+    /// The store is closed.
     #[error("the store is closed")]
     Closed,
 }
 
+/// Error of a read or of maintenance.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The database failed.
     #[error("the database could not be used: {0}")]
-    Db(#[from] rusqlite::Error),
+    Db(DatabaseError),
+    /// The data is damaged.
     #[error("the data is damaged: {0}")]
     Damaged(String),
+    /// The database file is damaged.
     #[error("{}", corrupt(file, error))]
-    Corrupt { file: PathBuf, error: rusqlite::Error },
+    Corrupt {
+        /// The database file.
+        file: PathBuf,
+        /// The failure.
+        error: DatabaseError,
+    },
+    /// The file system failed.
     #[error("the file system failed: {0}")]
     Io(#[from] io::Error),
+    /// The file to write exists.
     #[error("{} exists already; choose another name, or remove it", .0.display())]
     Exists(PathBuf),
+    /// The read was cancelled.
     #[error("the read was cancelled")]
     Interrupted,
+    /// A database file was removed or replaced.
     #[error("{}", lost(.0))]
     Lost(PathBuf),
+    /// The store is closed.
     #[error("the store is closed")]
     Closed,
+}
+
+/// Failure of the embedded database.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct DatabaseError(pub(crate) rusqlite::Error);
+
+impl From<rusqlite::Error> for OpenError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Db(DatabaseError(error))
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Db(DatabaseError(error))
+    }
 }
 
 impl Error {
     /// Returns whether the disk is full.
     pub(crate) fn is_full(&self) -> bool {
-        matches!(self, Self::Db(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull))
+        matches!(self, Self::Db(error) if error.0.sqlite_error_code() == Some(ErrorCode::DiskFull))
     }
 
     /// Adds the file's name to an error about a damaged database.
     pub(crate) fn in_file(self, file: impl FnOnce() -> PathBuf) -> Self {
         match self {
-            Self::Db(error) if is_corrupt(&error) => Self::Corrupt { file: file(), error },
+            Self::Db(error) if is_corrupt(&error.0) => Self::Corrupt { file: file(), error },
             error => error,
         }
     }
@@ -93,7 +168,7 @@ impl OpenError {
     /// Adds the file's name to an error about a damaged database.
     pub(crate) fn in_file(self, file: impl FnOnce() -> PathBuf) -> Self {
         match self {
-            Self::Db(error) if is_corrupt(&error) => Self::Corrupt { file: file(), error },
+            Self::Db(error) if is_corrupt(&error.0) => Self::Corrupt { file: file(), error },
             error => error,
         }
     }
@@ -120,7 +195,7 @@ impl From<&Error> for AppendError {
     }
 }
 
-fn corrupt(file: &Path, error: &rusqlite::Error) -> String {
+fn corrupt(file: &Path, error: &DatabaseError) -> String {
     format!(
         "{} is damaged ({error}): stop the server, copy the folder, see what `callboard doctor` finds, and \
          restore a backup",

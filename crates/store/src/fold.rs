@@ -7,7 +7,7 @@
 use rusqlite::types::Null;
 use rusqlite::{Connection, ToSql, params};
 
-use crate::sql::int;
+use crate::connection::int;
 use crate::stream::{Delta, StreamRow};
 use crate::{Error, blob, pack};
 

@@ -1,19 +1,23 @@
-//! What people have allowed for good. What a grant covers is the caller's to know.
+//! Grants: what users have always allowed.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use transcript::Millis;
 
 use crate::{AppendError, Error, Store};
 
+/// A stored "always allow". The caller knows what its scope means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
+    /// Identifier for removing the grant.
     pub id: String,
+    /// Scope of the grant.
     pub covers: String,
+    /// Time of the decision.
     pub at: Millis,
 }
 
 impl Store {
-    /// What is granted already stays as it was granted first.
+    /// Stores a grant, unless its scope is already granted.
     pub async fn add_grant(&self, grant: Grant) -> Result<(), AppendError> {
         self.write(move |db| {
             db.prepare_cached("INSERT OR IGNORE INTO grants (id, covers, at) VALUES (?1, ?2, ?3)")?
@@ -23,12 +27,13 @@ impl Store {
         .await
     }
 
+    /// Returns whether a scope is granted.
     pub async fn is_granted(&self, covers: &str) -> Result<bool, Error> {
         let covers = covers.to_owned();
         self.read_db(move |db| is_granted(db, &covers)).await
     }
 
-    /// The newest, and how many there are.
+    /// Returns the newest grants and the number of all grants.
     pub async fn newest_grants(&self, limit: usize) -> Result<(Vec<Grant>, i64), Error> {
         self.read_db(move |db| {
             let sql = "SELECT id, covers, at FROM grants ORDER BY at DESC, id LIMIT ?1";
@@ -41,7 +46,7 @@ impl Store {
         .await
     }
 
-    /// Oldest first.
+    /// Returns all grants, oldest first.
     pub async fn grants(&self) -> Result<Vec<Grant>, Error> {
         self.read_db(|db| {
             let mut find =
@@ -51,7 +56,7 @@ impl Store {
         .await
     }
 
-    /// False if there is no such grant.
+    /// Removes a grant by its id and returns whether it existed.
     pub async fn remove_grant(&self, id: &str) -> Result<bool, AppendError> {
         let id = id.to_owned();
         self.write(move |db| {
@@ -61,7 +66,7 @@ impl Store {
         .await
     }
 
-    /// False if there is no such grant.
+    /// Removes the grant of a scope and returns whether it existed.
     pub async fn remove_grant_of(&self, covers: &str) -> Result<bool, AppendError> {
         let covers = covers.to_owned();
         self.write(move |db| {

@@ -1,7 +1,7 @@
 //! The index: which records are in it, and how the others get there.
 //!
-//! It is made from the records, some time after they were written: the writer goes on with it when
-//! nothing waits, and when a search asks. A session's items are complete up to its row in
+//! It is made from the records after they were written: by the writer when it is idle, and before a
+//! search. A session's items are complete up to its row in
 //! `indexed`, and there are none beyond it.
 
 use std::collections::BTreeSet;
@@ -11,23 +11,23 @@ use tokio::sync::oneshot;
 use transcript::{ResponseId, Seq, event_from_body};
 
 use crate::body;
+use crate::connection::{int, seq};
 use crate::damage::checked;
-use crate::item::{self, At, Item};
-use crate::sql::{int, seq};
+use crate::item::{self, Item, RecordPlace};
 use crate::writer::Job;
 use crate::{Error, Store};
 
 /// A batch ends with the record that makes it this many records or bytes.
 const RECORDS_AT_ONCE: usize = 1000;
 const BYTES_AT_ONCE: usize = 256 * 1024;
-/// Fewer than are added at once: to forget a word for good takes some twenty times as long.
+/// Less than is added in one batch: removing a word takes about twenty times as long.
 const BYTES_REMOVED_AT_ONCE: usize = 16 * 1024;
-/// What an item costs that has next to no text.
+/// Cost of an item without text.
 const BYTES_PER_ITEM: usize = 256;
 
 impl Store {
-    /// Brings the index to where the log is now. Others may write between its batches; each is
-    /// larger than what can be written meanwhile, so this comes to an end.
+    /// Indexes all records. Writes may come between the batches; each batch is larger than what can be
+    /// written meanwhile, so this ends.
     pub(crate) async fn catch_up(&self) -> Result<(), Error> {
         loop {
             let (done, answer) = oneshot::channel();
@@ -41,13 +41,13 @@ impl Store {
 
 /// The sessions with records that are not in the index.
 #[derive(Default)]
-pub(crate) struct Behind {
+pub(crate) struct Backlog {
     sessions: BTreeSet<i64>,
-    /// Whether those of earlier times are among them.
+    /// Whether the sessions that were behind before the start are included.
     is_complete: bool,
 }
 
-impl Behind {
+impl Backlog {
     pub(crate) fn add(&mut self, session: i64) {
         self.sessions.insert(session);
     }
@@ -61,12 +61,12 @@ impl Behind {
         Ok(!self.sessions.is_empty())
     }
 
-    /// One batch; gives the sessions that are no longer behind.
+    /// Indexes one batch and returns the sessions that are complete.
     pub(crate) fn index_some(&self, db: &Connection) -> Result<Vec<i64>, Error> {
-        let mut room = Room { records: RECORDS_AT_ONCE, bytes: BYTES_AT_ONCE };
+        let mut budget = BatchBudget { records: RECORDS_AT_ONCE, bytes: BYTES_AT_ONCE };
         let mut done = Vec::new();
         for &session in &self.sessions {
-            if !index_session(db, session, &mut room)? {
+            if !index_session(db, session, &mut budget)? {
                 break;
             }
             done.push(session);
@@ -74,7 +74,7 @@ impl Behind {
         Ok(done)
     }
 
-    /// To be called when that batch is committed.
+    /// To be called when the batch is committed.
     pub(crate) fn remove(&mut self, done: Vec<i64>) {
         for session in done {
             self.sessions.remove(&session);
@@ -82,7 +82,7 @@ impl Behind {
     }
 }
 
-/// Removes some items of a session from its end; says how many.
+/// Removes some items of a session from its end and returns their number.
 pub(crate) fn remove_some(db: &Connection, session: i64) -> Result<usize, Error> {
     let (mut n_items, mut n_bytes) = (0, 0);
     while n_bytes < BYTES_REMOVED_AT_ONCE {
@@ -103,7 +103,7 @@ pub(crate) fn remove_some(db: &Connection, session: i64) -> Result<usize, Error>
     Ok(n_items)
 }
 
-/// Its key, and the size of its text.
+/// Returns the key of the last item and the size of its text.
 fn last_item(db: &Connection, session: i64) -> Result<Option<(i64, i64)>, Error> {
     let mut find = db.prepare_cached(
         "SELECT key, octet_length(text) FROM items WHERE session = ?1
@@ -112,13 +112,13 @@ fn last_item(db: &Connection, session: i64) -> Result<Option<(i64, i64)>, Error>
     Ok(find.query_row(params![session], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
 }
 
-/// What a batch can still take.
-struct Room {
+/// Records and bytes that still fit into a batch.
+struct BatchBudget {
     records: usize,
     bytes: usize,
 }
 
-impl Room {
+impl BatchBudget {
     fn is_left(&self) -> bool {
         self.records > 0 && self.bytes > 0
     }
@@ -134,8 +134,8 @@ fn all_behind(db: &Connection) -> Result<Vec<i64>, Error> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// False if there was not enough room for all that is behind.
-fn index_session(db: &Connection, session: i64, room: &mut Room) -> Result<bool, Error> {
+/// Returns false if the budget was used up first.
+fn index_session(db: &Connection, session: i64, budget: &mut BatchBudget) -> Result<bool, Error> {
     // A session that is gone gets nothing new, though its records may still be there.
     let Some(start) = indexed(db, session)? else { return Ok(true) };
     let mut find = db.prepare_cached(
@@ -146,12 +146,12 @@ fn index_session(db: &Connection, session: i64, room: &mut Room) -> Result<bool,
     let mut end = start;
     let mut is_done = true;
     while let Some(row) = rows.next()? {
-        if !room.is_left() {
+        if !budget.is_left() {
             is_done = false;
             break;
         }
-        room.records -= 1;
-        room.bytes = room.bytes.saturating_sub(index_record(db, session, row)?);
+        budget.records -= 1;
+        budget.bytes = budget.bytes.saturating_sub(index_record(db, session, row)?);
         end = seq(row.get(0)?);
     }
     if end > start {
@@ -161,7 +161,7 @@ fn index_session(db: &Connection, session: i64, room: &mut Room) -> Result<bool,
     Ok(is_done)
 }
 
-/// Up to where the session is in the index; `None` if there is no such session.
+/// Returns the number up to which a session is indexed. `None` if there is no such session.
 fn indexed(db: &Connection, session: i64) -> Result<Option<Seq>, Error> {
     let mut find = db.prepare_cached(
         "SELECT ifnull(indexed.seq, 0) FROM sessions LEFT JOIN indexed ON indexed.session = key
@@ -170,11 +170,11 @@ fn indexed(db: &Connection, session: i64) -> Result<Option<Seq>, Error> {
     Ok(find.query_row(params![session], |row| row.get(0)).optional()?.map(seq))
 }
 
-/// Says how many bytes of text it has.
+/// Indexes a record and returns the size of its texts in bytes.
 fn index_record(db: &Connection, session: i64, row: &Row<'_>) -> Result<usize, Error> {
     let seq = seq(row.get(0)?);
     let response = row.get::<_, Option<String>>(2).unwrap_or_default().map(ResponseId::new);
-    let at = At { session, seq, response: response.as_ref() };
+    let at = RecordPlace { session, seq, response: response.as_ref() };
     let items = match items_of(db, at, row) {
         Ok(items) => items,
         // It stays damaged: to stop here would be to stop for ever.
@@ -190,12 +190,12 @@ fn index_record(db: &Connection, session: i64, row: &Row<'_>) -> Result<usize, E
     Ok(items.iter().map(|it| it.text.len()).sum())
 }
 
-fn items_of(db: &Connection, at: At<'_>, row: &Row<'_>) -> Result<Vec<Item>, Error> {
+fn items_of(db: &Connection, at: RecordPlace<'_>, row: &Row<'_>) -> Result<Vec<Item>, Error> {
     let body = body::restore(db, checked(row)?.kept)?;
     item::items(db, at, &event_from_body(&body))
 }
 
-fn insert(db: &Connection, at: At<'_>, moment: i64, item: &Item) -> Result<(), Error> {
+fn insert(db: &Connection, at: RecordPlace<'_>, moment: i64, item: &Item) -> Result<(), Error> {
     db.prepare_cached(
         "INSERT INTO items (session, seq, at, kind, message, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?

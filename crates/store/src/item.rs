@@ -1,4 +1,4 @@
-//! What can be found: the texts of a record, each with its kind and the message it belongs to.
+//! The texts of a record that search finds, each with its kind and the message it belongs to.
 //!
 //! Items are a function of the log up to their record, so it does not matter when they are made.
 
@@ -9,7 +9,7 @@ use transcript::{
     stream::StreamKey,
 };
 
-use crate::sql::int;
+use crate::connection::int;
 use crate::stream::{self, StreamRow};
 use crate::{Error, snippet};
 
@@ -18,21 +18,29 @@ const LONGEST: usize = 1024 * 1024;
 /// How many records may lie between a call's start and its arguments, for its name to be found.
 const NAME_WITHIN: usize = 1000;
 
+/// Kind of a text that search finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ItemKind {
+    /// Title of a session.
     Title,
+    /// Message that a user or an agent sent.
     Message,
+    /// Text of a run.
     Text,
+    /// Thinking of a run.
     Thinking,
-    /// With the tool's name.
+    /// Tool name and arguments of a call.
     Arguments,
+    /// Result of a call.
     Result,
+    /// Output of a call.
     Output,
+    /// Notice to the user.
     Notice,
 }
 
 impl ItemKind {
-    /// As it is kept, and as a program would write it.
+    /// Returns the name of the kind in the database and in the API.
     pub fn word(self) -> &'static str {
         match self {
             Self::Title => "title",
@@ -66,22 +74,30 @@ pub(crate) struct Item {
     pub(crate) text: String,
 }
 
-/// Where a record stands.
+/// Session, number and run of a record.
 #[derive(Clone, Copy)]
-pub(crate) struct At<'a> {
+pub(crate) struct RecordPlace<'a> {
     pub(crate) session: i64,
     pub(crate) seq: Seq,
     pub(crate) response: Option<&'a ResponseId>,
 }
 
-pub(crate) fn items(db: &Connection, at: At<'_>, event: &Event) -> Result<Vec<Item>, Error> {
+pub(crate) fn items(
+    db: &Connection,
+    at: RecordPlace<'_>,
+    event: &Event,
+) -> Result<Vec<Item>, Error> {
     let mut found = texts(db, at, event)?;
     found.retain(|(_, text)| !text.trim().is_empty());
     let item = |(kind, text)| Item { kind, message: message(at, event), text: searchable(text) };
     Ok(found.into_iter().map(item).collect())
 }
 
-fn texts(db: &Connection, at: At<'_>, event: &Event) -> Result<Vec<(ItemKind, String)>, Error> {
+fn texts(
+    db: &Connection,
+    at: RecordPlace<'_>,
+    event: &Event,
+) -> Result<Vec<(ItemKind, String)>, Error> {
     Ok(match event {
         Event::SessionCreated { title: Some(title), .. }
         | Event::SessionUpdated { title: Some(title), .. } => {
@@ -117,7 +133,7 @@ fn texts(db: &Connection, at: At<'_>, event: &Event) -> Result<Vec<(ItemKind, St
 }
 
 /// The id of the message that shows the record, if one does.
-fn message(at: At<'_>, event: &Event) -> Option<String> {
+fn message(at: RecordPlace<'_>, event: &Event) -> Option<String> {
     match event {
         Event::UserMessage { message_id, .. } => Some(message_id.to_string()),
         event if event.is_session_event() => None,
@@ -134,7 +150,7 @@ fn searchable(mut text: String) -> String {
 }
 
 /// Empty if the call's start is not there, or too far away.
-fn tool_name(db: &Connection, at: At<'_>, call: &CallId) -> Result<String, Error> {
+fn tool_name(db: &Connection, at: RecordPlace<'_>, call: &CallId) -> Result<String, Error> {
     let mut find = db.prepare_cached(&format!(
         "SELECT body FROM records WHERE session = ?1 AND seq < ?2
          ORDER BY seq DESC LIMIT {NAME_WITHIN}"
@@ -156,7 +172,7 @@ fn tool_name(db: &Connection, at: At<'_>, call: &CallId) -> Result<String, Error
 }
 
 /// What the streams gave that this record has closed.
-fn output_of(db: &Connection, at: At<'_>, call: &CallId) -> Result<String, Error> {
+fn output_of(db: &Connection, at: RecordPlace<'_>, call: &CallId) -> Result<String, Error> {
     let mut output = String::new();
     for stream in [OutputStream::Stdout, OutputStream::Stderr] {
         let name = stream::name(&StreamKey::Output(call.clone(), stream));

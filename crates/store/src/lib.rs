@@ -6,9 +6,35 @@
 //! in here (messages, summaries, the queue) is derived from the records, in their transaction; only
 //! the index for search is made later.
 //!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use store::{Options, ReadRange, Store};
+//! use transcript::{Event, Level, Millis, Record, Seq, SessionId};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path();
+//! let store = Store::open(folder, Options::default())?;
+//! let session = SessionId::new("first");
+//! let event = Event::Notice { level: Level::Info, text: "Hello".to_owned() };
+//! let records = Arc::from([Record::new(Seq(1), Millis(0), session.clone(), None, event)]);
+//! store.append(&session, Seq(0), records).await?;
+//!
+//! let range = ReadRange { after: Seq(0), up_to: None, limit: 100, deltas: true };
+//! let page = store.read(&session, range).await?;
+//! assert_eq!(page.head, Seq(1));
+//! store.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! All methods that use the database are asynchronous. [`Store::append`] returns when the records are
 //! committed. Each read is one transaction, so what it returns is consistent; it runs on a blocking
 //! thread, never on the caller's.
+
+#![warn(missing_docs)]
 
 mod append;
 mod backup;
@@ -38,12 +64,10 @@ mod reads;
 mod reserve;
 mod search;
 mod session;
-mod setting;
 mod side_write;
 mod sign_in;
 mod size;
 mod snippet;
-mod sql;
 mod stage;
 mod stats;
 mod stream;
@@ -66,7 +90,7 @@ use transcript::{Millis, Record, Seq, SessionId};
 
 pub use check::{Checked, check};
 pub use conversation::{Conversation, StoredRun};
-pub use error::{AppendError, Error, OpenError};
+pub use error::{AppendError, DatabaseError, Error, OpenError};
 pub use grant::Grant;
 pub use item::ItemKind;
 pub use lock::{Holder, holder_of};
@@ -95,22 +119,24 @@ const READING_THREADS: usize = 4;
 /// Searches at the same time.
 const SEARCHING_THREADS: usize = 2;
 
+/// Options of [`Store::open`].
 #[derive(Debug, Clone, Default)]
 pub struct Options {
+    /// Durability of a commit.
     pub sync: Sync,
-    /// What a second opener is told, such as `callboard serve`.
+    /// Command that is shown to a process that finds the folder in use, such as `callboard serve`.
     pub holder: String,
-    /// Now; it is told as well.
+    /// Current time, which is shown as well.
     pub since: Millis,
 }
 
-/// What a committed record survives.
+/// Failures that a committed record survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sync {
-    /// The loss of power.
+    /// Power loss.
     #[default]
     Full,
-    /// The end of the process; a loss of power may take the last moments.
+    /// The end of the process. The last moments before a power loss may be lost.
     Normal,
 }
 
@@ -123,6 +149,7 @@ impl Sync {
     }
 }
 
+/// Handle of an open store. Clones share it.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -144,7 +171,8 @@ struct Inner {
 }
 
 impl Store {
-    /// Opens the data folder or makes it, takes its lock, and migrates what is in it.
+    /// Opens a data folder or creates it, locks it, and migrates its database. Blocks; to be called
+    /// once, at the start.
     pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
         make_folder(dir)?;
         let lock = Arc::new(Lock::take(dir, options.holder, options.since)?);
@@ -186,8 +214,8 @@ impl Store {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Adds to a session's log, whose head must be `expected`; zero makes the session. When this
-    /// returns, all of the records are committed or none is.
+    /// Appends records to a session's log whose head is `expected`. Zero creates the session. When this
+    /// returns, either all of the records are committed or none is.
     pub async fn append(
         &self,
         session: &SessionId,
@@ -201,15 +229,16 @@ impl Store {
         answer.await.unwrap_or(Err(AppendError::Closed))
     }
 
-    /// Folds up to that many closed streams, fewer if they are long; says how many. The store also
-    /// does this by itself when nothing is written.
+    /// Folds up to `max_streams` closed streams, fewer if they are long, and returns their number. The
+    /// store also folds when nothing is written.
     pub async fn fold(&self, max_streams: usize) -> Result<usize, Error> {
         let (done, answer) = oneshot::channel();
         self.send(Job::Fold { max_streams, done });
         answer.await.unwrap_or(Err(Error::Closed))
     }
 
-    /// Writes what waits, tidies up and lets go of the folder. Every other handle is closed too.
+    /// Writes the pending records, runs a final checkpoint and releases the folder. Closes all handles
+    /// of the store.
     pub async fn close(self) {
         self.inner.write_permits.close();
         self.inner.readers.close();
@@ -218,7 +247,7 @@ impl Store {
         let _ = answer.await;
     }
 
-    /// Writes into the lock file where this process can be reached.
+    /// Writes the address of this process to the lock file.
     pub fn set_address(&self, address: &str) -> Result<(), Error> {
         Ok(self.inner.lock.set_address(address)?)
     }
@@ -238,11 +267,12 @@ impl Store {
         self.inner.presence.check()
     }
 
-    /// Pages written to the write-ahead log since the store was opened.
+    /// Returns the number of pages written to the write-ahead log since the store was opened.
     pub fn pages_written(&self) -> u64 {
         self.inner.counters.pages()
     }
 
+    /// Returns the counters since the store was opened.
     pub fn stats(&self) -> Stats {
         self.inner.counters.stats()
     }

@@ -1,4 +1,4 @@
-//! Who writes to the data folder: a locked file that says so.
+//! The lock of the data folder: a locked file that names the process.
 //!
 //! The lock is the operating system's and goes with the process, so a crash leaves none behind. What
 //! the file says is for people and for programs that look for a running server.
@@ -16,13 +16,17 @@ use crate::OpenError;
 
 const FILE: &str = "callboard.lock";
 
-/// What a lock file says about the process that holds it.
+/// Process that has locked a data folder, as its lock file names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Holder {
+    /// Process id. Zero if the file could not be read.
     pub pid: u32,
+    /// Command of the process.
     pub command: String,
+    /// Time when it opened the folder.
     pub since: Millis,
+    /// Address at which the process can be reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
 }
@@ -41,7 +45,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Who uses a data folder, if somebody does. Changes nothing.
+/// Returns the process that has locked a data folder. Changes nothing.
 pub fn holder_of(dir: &Path) -> Option<Holder> {
     let path = dir.join(FILE);
     let file = File::open(&path).ok()?;

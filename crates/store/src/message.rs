@@ -1,4 +1,4 @@
-//! Where each message stands in the log, so that a page of messages is read from those records alone.
+//! The place of each message in the log, so that a page of messages is read from those records alone.
 //!
 //! Lookups by id name their index: without statistics SQLite takes the primary key for as good, and
 //! goes through all messages of the session.
@@ -6,39 +6,46 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use transcript::{Event, Record, ResponseId, Seq, SessionId, event_from_body};
 
+use crate::connection::{int, seq};
 use crate::read::{Span, Stored};
-use crate::sql::{int, seq};
 use crate::{Error, session};
 
+/// Place of a message in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageRow {
-    /// 1, 2, 3, ... in order of appearance.
+    /// Number of the message in order of appearance: 1, 2, 3, ...
     pub number: u64,
-    /// A message id, a response id, or `n{seq}` of an aside.
+    /// Message id, id of the run, or `n{seq}` for an aside.
     pub id: String,
+    /// Kind of the message.
     pub kind: MessageKind,
+    /// Number of its first record.
     pub first: Seq,
-    /// Of its records that are not deltas.
+    /// Number of its last record that is not a delta.
     pub last: Seq,
-    /// A run that has not finished.
+    /// Whether it is a run that has not finished.
     pub open: bool,
+    /// Whether an edit or a retry has replaced it.
     pub superseded: bool,
 }
 
+/// Kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageKind {
-    /// By a person or another agent.
+    /// Sent by a user or another agent.
     Said,
     /// A run.
     Answer,
-    /// A record that belongs to no run and yet is shown.
+    /// A record that belongs to no run but is shown.
     Aside,
 }
 
 /// The newest `limit` messages that begin before a number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Window {
+    /// The number. `None` for the end of the session.
     pub before: Option<Seq>,
+    /// Maximum number of messages.
     pub limit: usize,
 }
 
@@ -90,8 +97,7 @@ pub(crate) fn window(
     Ok(rows)
 }
 
-/// The window that has the oldest `limit` messages that begin after a number. It has the same messages
-/// for ever: later ones do not move it.
+/// The window with the oldest `limit` messages that begin after a number. Later messages do not change it.
 pub(crate) fn window_after(
     db: &Connection,
     session: i64,
@@ -124,7 +130,7 @@ pub(crate) fn window_from(
     window_after(db, session, Seq(row.first.0.saturating_sub(1)), limit).map(Some)
 }
 
-/// How many there are.
+/// Number of messages.
 pub(crate) fn count(db: &Connection, session: i64) -> Result<u64, Error> {
     let mut find =
         db.prepare_cached("SELECT ifnull(max(number), 0) FROM messages WHERE session = ?1")?;
@@ -153,7 +159,7 @@ pub(crate) fn of_kind(
     Ok(find.query_row(params![session, id, kind.word()], MessageRow::from_row).optional()?)
 }
 
-/// The last of a kind that counts.
+/// The last message of a kind that is not superseded.
 pub(crate) fn last_of(
     db: &Connection,
     session: i64,
@@ -166,7 +172,7 @@ pub(crate) fn last_of(
     Ok(find.query_row(params![session, kind.word()], MessageRow::from_row).optional()?)
 }
 
-/// How many of a kind that count begin before a number.
+/// Number of messages of a kind that begin before a number and are not superseded.
 pub(crate) fn count_before(
     db: &Connection,
     session: i64,
@@ -182,7 +188,7 @@ pub(crate) fn count_before(
     Ok(count.cast_unsigned())
 }
 
-/// Adds a row; gives its number.
+/// Adds a row and returns its number.
 pub(crate) fn insert(
     db: &Connection,
     session: i64,
@@ -216,7 +222,7 @@ pub(crate) fn extend(
     Ok(())
 }
 
-/// That message and all later ones; none, if there is no such message.
+/// Marks a message and all later ones as superseded.
 pub(crate) fn supersede(db: &Connection, session: i64, from_id: &str) -> Result<(), Error> {
     db.prepare_cached(
         "UPDATE messages SET superseded = 1 WHERE session = ?1 AND number >=

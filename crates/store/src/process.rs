@@ -1,21 +1,21 @@
-//! Programs that were started, so that a starting server can end what an earlier one left running.
+//! Processes that were started, so that a server can end those that a crash has left running.
 
 use rusqlite::params;
 
 use crate::{AppendError, Error, Store};
 
-/// A program of an agent.
+/// Process of an agent, for cleaning up after a crash of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// In the environment of all its processes.
+    /// Mark in the environment of the process and its children.
     pub mark: String,
-    /// Its number and when it was started, in the system's own count. None if nobody knows whether it
-    /// was started at all.
+    /// Process id, and start time in the system's own count. `None` if it is not known whether the
+    /// process was started.
     pub leader: Option<(u32, u64)>,
 }
 
 impl Store {
-    /// To be called before the program is started, and again when its leader is known.
+    /// Stores a process. To be called before it is started, and again when its leader is known.
     pub async fn put_process(&self, process: Process) -> Result<(), AppendError> {
         self.write(move |db| {
             let (pid, started) = process.leader.unzip();
@@ -28,7 +28,7 @@ impl Store {
         .await
     }
 
-    /// Nothing of it is left.
+    /// Removes a process that has ended with all of its children.
     pub async fn remove_process(&self, mark: &str) -> Result<(), AppendError> {
         let mark = mark.to_owned();
         self.write(move |db| {
@@ -38,6 +38,7 @@ impl Store {
         .await
     }
 
+    /// Returns the processes that were not removed.
     pub async fn processes(&self) -> Result<Vec<Process>, Error> {
         self.read_db(|db| {
             let mut find =

@@ -1,4 +1,4 @@
-//! What programs have written, word for word, beside the log.
+//! Raw output of programs, beside the log.
 //!
 //! Lines come in batches and are compressed together: neighbours are much alike. Each says which
 //! records were made of it. They are kept for some time and then removed; the log does not need them.
@@ -8,16 +8,19 @@ use std::ops::RangeInclusive;
 use rusqlite::{Connection, OptionalExtension, Rows, params};
 use transcript::{Millis, Seq, SessionId};
 
-use crate::sql::{int, seq};
+use crate::connection::{int, seq};
 use crate::{AppendError, Error, Store, blob, session};
 
-/// A line without its end.
+/// Line of a program's output, without the line end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawLine {
+    /// Time when the line was read.
     pub at: Millis,
-    /// The records that were made of it; `to` is before `from` if none was.
+    /// Number of the first record that was made of the line.
     pub from: Seq,
+    /// Number of the last such record. Less than `from` if there is none.
     pub to: Seq,
+    /// Content of the line.
     pub text: String,
 }
 
@@ -31,10 +34,12 @@ impl RawLine {
     }
 }
 
-/// With its number in the session: 1, 2, 3, ...
+/// Raw line with its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberedLine {
+    /// Number of the line in its session: 1, 2, 3, ...
     pub number: u64,
+    /// The line.
     pub line: RawLine,
 }
 
@@ -44,7 +49,7 @@ const PAGE_BYTES: usize = 4 * 1024 * 1024;
 const SWEPT_AT_ONCE: usize = 1000;
 
 impl Store {
-    /// Nothing, if there is no such session (any more).
+    /// Stores the next lines of a session. Does nothing if the session does not exist.
     pub async fn add_raw(
         &self,
         session: &SessionId,
@@ -58,7 +63,7 @@ impl Store {
         .await
     }
 
-    /// Lines of higher numbers, in their order.
+    /// Returns the lines after a number, in order.
     pub async fn raw(
         &self,
         session: &SessionId,
@@ -79,7 +84,8 @@ impl Store {
         .await
     }
 
-    /// Those that the records from one to the other were made of, with what made none in between.
+    /// Returns the lines after a number that a range of records was made of, including lines between
+    /// them that made no record.
     pub async fn raw_of(
         &self,
         session: &SessionId,
@@ -101,7 +107,7 @@ impl Store {
         .await
     }
 
-    /// Removes what was written before; false if there may be more.
+    /// Removes lines that were read before a time. Returns false if there may be more.
     pub async fn sweep_raw(&self, before: Millis) -> Result<bool, AppendError> {
         self.write(move |db| {
             let removed = db

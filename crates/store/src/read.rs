@@ -9,47 +9,58 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use transcript::{Millis, Record, ResponseId, Seq, SessionId, event_from_body, to_json};
 
 use crate::body::{self, Kept};
+use crate::connection::{int, seq};
 use crate::damage::{KeptRecord, checked, is_damage, is_object, stand_in};
 use crate::fold_unrecognized::FoldUnrecognized;
-use crate::sql::{int, seq};
 use crate::stream::{Delta, StreamRow};
 use crate::{Error, session};
 
+/// Range of a log to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadRange {
+    /// Records with higher numbers are read.
     pub after: Seq,
-    /// Read the log as it was at this number.
+    /// Reads the log as it was at this number.
     pub up_to: Option<Seq>,
-    /// How many records to return at most.
+    /// Maximum number of records.
     pub limit: usize,
-    /// Every record as it was appended. Otherwise deltas that a closing record covers are left out,
-    /// and those of closed output are merged.
+    /// Whether to return every record as it was appended. Otherwise deltas that a closing record covers
+    /// are left out, and those of closed output are merged.
     pub deltas: bool,
 }
 
+/// Records of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
+    /// The records, in order.
     pub records: Vec<Stored>,
-    /// Of the session, at the moment of reading; zero if there is no such session.
+    /// Number of the last record of the session at the moment of reading. Zero if there is no such
+    /// session.
     pub head: Seq,
 }
 
-/// A record with its body as it was written.
+/// Record with its body as it was appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
+    /// Number of the record.
     pub seq: Seq,
+    /// Time of the record.
     pub at: Millis,
+    /// Session of the record.
     pub session_id: SessionId,
+    /// Run of the record.
     pub response_id: Option<ResponseId>,
+    /// JSON of the event.
     pub body: String,
 }
 
 impl Stored {
+    /// Returns the JSON of the record.
     pub fn to_json(&self) -> String {
         to_json(self.seq, self.at, &self.session_id, self.response_id.as_ref(), &self.body)
     }
 
-    /// Typed. Fields that this version does not know are in `body` alone.
+    /// Parses the record. Fields that this version does not know remain in `body` alone.
     pub fn record(&self) -> Record {
         let (session, response) = (self.session_id.clone(), self.response_id.clone());
         Record::new(self.seq, self.at, session, response, event_from_body(&self.body))

@@ -9,50 +9,60 @@ use std::sync::Arc;
 use rusqlite::{Connection, Row, params};
 use transcript::{Millis, Seq, SessionId};
 
+use crate::connection::seq;
 use crate::interrupt::{Interrupt, InterruptOnDrop};
 use crate::item::ItemKind;
 use crate::reads::with_permit;
 use crate::snippet::snippet;
-use crate::sql::seq;
 use crate::words::Phrases;
 use crate::{Error, Store};
 
 /// Words beyond these are not looked for.
 const WORDS: usize = 32;
 
+/// Query of a search.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Query {
-    /// An item has all of these words, the last of them perhaps as the beginning of a longer one.
+    /// Words that a result has all of. The last one may be the beginning of a longer word.
     pub text: String,
-    /// In this session alone.
+    /// Restricts the search to a session.
     pub session: Option<SessionId>,
+    /// Restricts the search to sessions that are archived, or are not.
     pub archived: Option<bool>,
+    /// Maximum number of results.
     pub limit: usize,
-    /// Where the page before ended.
+    /// End of the previous page.
     pub before: Option<Cursor>,
 }
 
+/// Page of search results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// The most relevant first; of equal ones the newest.
+    /// The results, most relevant first, and of equally relevant ones the newest first.
     pub hits: Vec<Hit>,
-    /// `None` if this is all.
+    /// Start of the next page. `None` if there is none.
     pub next: Option<Cursor>,
 }
 
+/// Search result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
+    /// Session of the result.
     pub session: SessionId,
+    /// Number of the record.
     pub seq: Seq,
+    /// Time of the record.
     pub at: Millis,
-    /// The message that shows it; a title is in none.
+    /// Message that shows the text. `None` for a title.
     pub message_id: Option<String>,
+    /// Kind of the text.
     pub kind: ItemKind,
-    /// Pieces of the text around the matches, and which of them are matches.
+    /// Pieces of the text around the matches, each with whether it is a match.
     pub snippet: Vec<(String, bool)>,
 }
 
-/// A place in what was found. What is written between two pages may move hits from one to the other.
+/// Position in search results. Records that are written between two pages may move a result from one to
+/// the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cursor {
     score: f64,
@@ -67,7 +77,7 @@ impl fmt::Display for Cursor {
 }
 
 impl Cursor {
-    /// Reads what [`Cursor`] writes as text.
+    /// Parses the text form of a cursor.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('_');
         let score = f64::from_bits(u64::from_str_radix(parts.next()?, 16).ok()?);
@@ -77,7 +87,8 @@ impl Cursor {
 }
 
 impl Store {
-    /// Cancelled when dropped.
+    /// Searches all texts. The index is brought up to date first. Dropping the future cancels the
+    /// search.
     pub async fn search(&self, query: Query) -> Result<Found, Error> {
         let words: Vec<String> = words(&query.text).map(str::to_owned).collect();
         if words.is_empty() {

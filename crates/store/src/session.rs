@@ -1,4 +1,4 @@
-//! The row of a session: its summary, and what is looked up by it.
+//! The row of a session: its summary, and lookups by session.
 //!
 //! The head is not in the row: a delta must not touch it. It is the larger of two last keys.
 
@@ -6,11 +6,11 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use transcript::{ClientId, MessageId, Millis, Seq, SessionId, Summary};
 
+use crate::connection::seq;
 use crate::damage::is_damage;
-use crate::sql::seq;
 use crate::{Error, read};
 
-/// A session, its summary and its head.
+/// Session, its summary and its head.
 pub type Listed = (SessionId, Summary, Seq);
 
 pub(crate) fn key(db: &Connection, id: &SessionId) -> Result<Option<i64>, Error> {
@@ -52,7 +52,7 @@ fn sound_summary(db: &Connection, session: i64, json: ValueRef<'_>) -> Result<Su
     Ok(summary)
 }
 
-/// Makes the row; gives its key.
+/// Creates the row of a session and returns its key.
 pub(crate) fn insert(db: &Connection, id: &SessionId, summary: &Summary) -> Result<i64, Error> {
     db.prepare_cached(
         // Not the key of a deleted session: rows of that may be left.
@@ -154,7 +154,7 @@ fn listed_row(db: &Connection, row: &Row<'_>) -> Result<Listed, Error> {
     Ok((id, sound_summary(db, key, row.get_ref(2)?)?, head(db, key)?))
 }
 
-/// That was changed last, of those that are not archived.
+/// The session of an agent that was changed last, of those that are not archived.
 pub(crate) fn latest_of(
     db: &Connection,
     agent: &str,

@@ -1,12 +1,33 @@
-//! Who is signed in: hashes of their tokens, and since when. Whose they are is the caller's to know.
+//! Settings, and sign-ins: hashes of their tokens, and their times.
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 use transcript::Millis;
 
 use crate::{AppendError, Error, Store};
 
 impl Store {
-    /// One that is there already gets the new time.
+    /// Returns the value of a setting.
+    pub async fn setting(&self, name: &str) -> Result<Option<String>, Error> {
+        let name = name.to_owned();
+        self.read_db(move |db| {
+            let mut find = db.prepare_cached("SELECT value FROM settings WHERE name = ?1")?;
+            Ok(find.query_row([name], |row| row.get(0)).optional()?)
+        })
+        .await
+    }
+
+    /// Stores the value of a setting. The caller knows what it means.
+    pub async fn set_setting(&self, name: &str, value: &str) -> Result<(), AppendError> {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        self.write(move |db| {
+            db.prepare_cached("INSERT OR REPLACE INTO settings (name, value) VALUES (?1, ?2)")?
+                .execute(params![name, value])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Stores a sign-in by the hash of its token. An existing one gets the new time.
     pub async fn add_sign_in(&self, hash: [u8; 32], at: Millis) -> Result<(), AppendError> {
         self.write(move |db| {
             db.prepare_cached("INSERT OR REPLACE INTO sign_ins (hash, at) VALUES (?1, ?2)")?
@@ -16,7 +37,7 @@ impl Store {
         .await
     }
 
-    /// Oldest first.
+    /// Returns the hashes and times of all sign-ins, oldest first.
     pub async fn sign_ins(&self) -> Result<Vec<([u8; 32], Millis)>, Error> {
         self.read_db(|db| {
             let mut find = db.prepare_cached("SELECT hash, at FROM sign_ins ORDER BY at, hash")?;
@@ -26,6 +47,7 @@ impl Store {
         .await
     }
 
+    /// Removes a sign-in.
     pub async fn remove_sign_in(&self, hash: [u8; 32]) -> Result<(), AppendError> {
         self.write(move |db| {
             db.prepare_cached("DELETE FROM sign_ins WHERE hash = ?1")?.execute(params![hash])?;
@@ -34,6 +56,7 @@ impl Store {
         .await
     }
 
+    /// Removes the sign-ins before a time.
     pub async fn remove_sign_ins_before(&self, at: Millis) -> Result<(), AppendError> {
         self.write(move |db| {
             db.prepare_cached("DELETE FROM sign_ins WHERE at < ?1")?.execute(params![at.0])?;

@@ -1,4 +1,4 @@
-//! What takes how much space. Approximate: contents are added up, not the pages they lie in; and it
+//! Disk usage. Approximate: contents are added up, not the pages they lie in; and it
 //! costs a look at every row.
 
 use rusqlite::Connection;
@@ -7,40 +7,45 @@ use transcript::SessionId;
 use crate::connection::Readers;
 use crate::{Error, Store, connection, session};
 
-/// Of one session, in bytes.
+/// Approximate size of a session in the store, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSize {
+    /// The session.
     pub session: SessionId,
+    /// Title of the session.
     pub title: String,
+    /// Records that are not deltas.
     pub records: u64,
-    /// Of streams, folded or not.
+    /// Streams, folded or not.
     pub deltas: u64,
-    /// As kept, compressed. One that several sessions name counts for each.
+    /// Compressed blobs. A blob that several sessions name counts for each.
     pub blobs: u64,
-    /// What search keeps: the texts, and a share of the index in proportion to them.
+    /// Texts for search, and a share of the index in proportion to them.
     pub index: u64,
-    /// What programs have written, as kept.
+    /// Compressed raw output of programs.
     pub raw: u64,
 }
 
 impl SessionSize {
+    /// Returns the sum.
     pub fn total(&self) -> u64 {
         self.records + self.deltas + self.blobs + self.index + self.raw
     }
 }
 
-/// Of the whole store, in bytes.
+/// Sizes of the database files, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
+    /// The database.
     pub database: u64,
     /// The write-ahead log.
     pub wal: u64,
-    /// Within the database, to be used again before it grows.
+    /// Free space within the database, which is used before the file grows.
     pub free: u64,
 }
 
 impl Store {
-    /// The largest sessions, largest first.
+    /// Returns the sizes of the largest sessions, largest first.
     pub async fn sizes(&self, limit: usize) -> Result<Vec<SessionSize>, Error> {
         self.read_db(move |db| {
             let mut sizes = sizes(db, index_per_text(db)?)?;

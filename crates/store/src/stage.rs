@@ -118,7 +118,7 @@ impl Sessions {
             return Ok(Err(AppendError::Conflict { head: session::head(db, key)? }));
         }
         session::insert_staged(db, staged.key, id, &staged.summary)?;
-        self.behind.add(staged.key);
+        self.backlog.add(staged.key);
         *is_published = true;
         Ok(Ok(()))
     }
@@ -137,9 +137,9 @@ fn begin(db: &Connection) -> Result<Session, Error> {
 }
 
 impl Store {
-    /// Creates a session from a complete log, which begins with record 1. Other sessions can be
-    /// written meanwhile. The session is invisible until all records are committed. If this fails,
-    /// is dropped, or the process dies, all its rows are deleted.
+    /// Creates a session from a complete log, which begins with record 1. Other sessions can be written
+    /// meanwhile. The session is invisible until all records are committed. If the import fails or is
+    /// dropped, or the process dies, all its rows are deleted.
     pub async fn import(
         &self,
         session: &SessionId,

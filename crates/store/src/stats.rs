@@ -1,4 +1,4 @@
-//! Numbers for who watches the store: counted by the writer, read at any time, never locked.
+//! Counters: written by the writer thread, read at any time without a lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,26 +6,29 @@ use std::time::Duration;
 /// Upper bounds of the histogram's buckets, in seconds. One more counts what is above all of them.
 const BOUNDS: [f64; 11] = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 
-/// Since the store was opened.
+/// Counters since the store was opened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stats {
+    /// Number of records written.
     pub records_written: u64,
-    /// Of the records' bodies; of deltas, their texts.
+    /// Bytes of the records' bodies, and of the texts of deltas.
     pub bytes_written: u64,
-    /// Transactions that somebody waited for: not those that fold, index or clear.
+    /// Number of transactions that a caller waited for: not those that fold, index or delete.
     pub commits: u64,
-    /// To the write-ahead log, by every transaction.
+    /// Number of pages that all transactions wrote to the write-ahead log.
     pub pages_written: u64,
-    /// From the start of such a transaction to the end of its commit.
+    /// Durations of the transactions that a caller waited for.
     pub commit_seconds: Histogram,
 }
 
+/// Cumulative histogram.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Histogram {
-    /// An upper bound, and how many were not above it; bounds rise.
+    /// Upper bounds, rising, each with the number of values up to it.
     pub buckets: Vec<(f64, u64)>,
-    /// All, those above the last bound included.
+    /// Number of all values.
     pub count: u64,
+    /// Sum of all values.
     pub sum: f64,
 }
 

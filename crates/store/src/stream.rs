@@ -13,8 +13,8 @@ use transcript::{
     Event, Millis, OutputStream, Record, ResponseId, Seq, SessionId, event_from_body,
 };
 
+use crate::connection::{int, seq};
 use crate::read::{Stored, record_at};
-use crate::sql::{int, seq};
 use crate::{Error, blob, pack};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,4 @@
-//! How often a program has said something that we could not read: a new version of it that says more
-//! than we know shows here first.
+//! Counts of program messages that Callboard does not know. New program versions show here first.
 
 use std::path::Path;
 
@@ -7,12 +6,16 @@ use rusqlite::{Connection, OpenFlags, params};
 
 use crate::{AppendError, Error, Store, connection};
 
+/// Number of messages of a kind that a program sent and Callboard does not know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unrecognized {
+    /// Agent of the program.
     pub agent: String,
+    /// Version of the program.
     pub version: String,
-    /// What the program calls it.
+    /// The program's name of the kind.
     pub kind: String,
+    /// Number of messages.
     pub n: u64,
 }
 
@@ -23,18 +26,19 @@ const MAX_ROWS: i64 = 500;
 const OTHER: &str = "other";
 
 impl Store {
-    /// Adds to what was counted before.
+    /// Adds to the stored counts.
     pub async fn count_unrecognized(&self, found: Vec<Unrecognized>) -> Result<(), AppendError> {
         self.write(move |db| found.iter().try_for_each(|it| add(db, it))).await
     }
 
-    /// The most frequent first.
+    /// Returns the stored counts, largest first.
     pub async fn unrecognized(&self) -> Result<Vec<Unrecognized>, Error> {
         self.read_db(list).await
     }
 }
 
-/// The same from a folder that nobody, or somebody else, has opened; empty if there is none yet.
+/// Returns the stored counts of a data folder that may be in use. Empty if there is no database.
+/// Blocks; to be used without a runtime.
 pub fn unrecognized_in(dir: &Path) -> Result<Vec<Unrecognized>, Error> {
     let file = connection::file(dir);
     if !file.exists() {

@@ -29,7 +29,7 @@ const RECORDS_AT_ONCE: usize = 4096;
 const STREAMS_AT_ONCE: usize = 16;
 /// A database up to this size is compacted after each deletion. It takes a fraction of a second.
 const COMPACTED_AT_ONCE: i64 = 16 * 1024 * 1024;
-/// How long nothing must have happened before what can wait is done.
+/// Idle time before maintenance begins.
 const QUIET: Duration = Duration::from_millis(250);
 
 pub(crate) type Answer<T> = oneshot::Sender<T>;
@@ -95,14 +95,14 @@ pub(crate) struct Writer {
     pub(crate) counters: Arc<Counters>,
     pub(crate) presence: Arc<Presence>,
     pub(crate) reserve: Arc<Reserve>,
-    /// Sessions that are gone, and who waits until nothing is left of them.
+    /// Deleted sessions with rows left, and the callers to answer when the rows are removed.
     pub(crate) deletions: Vec<(i64, Deleted)>,
-    /// In the write-ahead log after the last commit.
+    /// Pages in the write-ahead log after the last commit.
     pub(crate) log_pages: u64,
 }
 
 impl Writer {
-    /// Returns when asked to close, or when nobody is left who could ask for anything.
+    /// Returns when the store is closed, or when its last handle is dropped.
     pub(crate) fn run(mut self) {
         let mut done = None;
         self.take_up_deletions();
@@ -142,11 +142,11 @@ impl Writer {
             }
             // Where there is never a quiet moment, deletions come to their end too.
             if !self.deletions.is_empty() {
-                self.clear_for_those_who_wait();
+                self.flush_deletions();
             }
         }
         while !self.deletions.is_empty() {
-            self.clear_for_those_who_wait();
+            self.flush_deletions();
         }
         self.close();
         if let Some(done) = done {
@@ -167,7 +167,7 @@ impl Writer {
             match self.jobs.try_recv() {
                 Ok(job) => return Some(job),
                 Err(TryRecvError::Disconnected) => return None,
-                Err(TryRecvError::Empty) => self.clear_for_those_who_wait(),
+                Err(TryRecvError::Empty) => self.flush_deletions(),
             }
         }
         match self.jobs.recv_timeout(QUIET) {
@@ -186,7 +186,7 @@ impl Writer {
                 Ok(false) => break,
                 Ok(true) => (),
                 Err(error) => {
-                    tracing::warn!(%error, "what could wait was not done; tried again later");
+                    tracing::warn!(%error, "deferred maintenance failed; will retry");
                     break;
                 }
             }
@@ -195,12 +195,12 @@ impl Writer {
         self.jobs.recv().ok()
     }
 
-    /// One batch of what can wait; false if there is nothing.
+    /// Does one batch of maintenance. Returns false if there is nothing to do.
     fn tidy(&mut self) -> Result<bool, Error> {
         Ok(self.clear_some()? || self.fold(STREAMS_AT_ONCE)? > 0 || self.index_some()?)
     }
 
-    /// What waits behind this, up to the first job that is no write.
+    /// Collects the pending writes behind this one, up to the first job that is not a write.
     fn batch(&self, first: Write) -> (Vec<Write>, Option<Job>) {
         let mut n_records = n_records(&first);
         let mut batch = vec![first];
@@ -228,7 +228,7 @@ impl Writer {
             }
         };
         for (write, outcome) in batch.into_iter().zip(outcomes) {
-            // Who does not wait any more needs no answer.
+            // A caller that is gone needs no answer.
             match write.op {
                 WriteOp::Append(append) => drop(append.done.send(outcome)),
                 WriteOp::Stage(stage) => drop(stage.done.send(outcome)),
@@ -284,13 +284,13 @@ impl Writer {
     }
 
     fn index_some(&mut self) -> Result<bool, Error> {
-        if !self.sessions.behind.load_backlog(&self.db)? {
+        if !self.sessions.backlog.load_backlog(&self.db)? {
             return Ok(false);
         }
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let done = self.sessions.behind.index_some(&tx)?;
+        let done = self.sessions.backlog.index_some(&tx)?;
         tx.commit()?;
-        self.sessions.behind.remove(done);
+        self.sessions.backlog.remove(done);
         self.count_pages();
         Ok(true)
     }
@@ -325,7 +325,7 @@ impl Writer {
         is_released || is_moved
     }
 
-    fn clear_for_those_who_wait(&mut self) {
+    fn flush_deletions(&mut self) {
         let cleared = match self.clear_some() {
             Err(error) if error.is_full() && self.make_room() => self.clear_some(),
             cleared => cleared,
@@ -333,9 +333,9 @@ impl Writer {
         match cleared {
             Ok(true) => (),
             Ok(false) => self.checkpoints.cut(self.deletions.drain(..).map(|it| it.1).collect()),
-            // It is gone for every reader: whoever waits must not take it for a failure.
+            // No reader can see the session any more, so the callers must not take this for a failure.
             Err(error) => {
-                tracing::warn!(%error, "a deleted session was not cleared away; tried again later");
+                tracing::warn!(%error, "the rows of a deleted session could not be removed; will retry");
                 for (_, done) in self.deletions.drain(..) {
                     let _ = done.send(Ok(true));
                 }
@@ -343,7 +343,7 @@ impl Writer {
         }
     }
 
-    /// One step of clearing away what is left of deleted sessions; false if nothing is.
+    /// Removes some rows of deleted sessions. Returns false if none is left.
     fn clear_some(&mut self) -> Result<bool, Error> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let Some(session) = delete::next(&tx, &self.sessions.staged)? else { return Ok(false) };
@@ -363,7 +363,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// Writes the database anew: what is free in it, and in each of its pages, is gone.
+    /// Rewrites the database without the free space in it and in each of its pages.
     fn compact(&mut self) -> Result<(), Error> {
         self.db.execute_batch("VACUUM")?;
         self.count_pages();

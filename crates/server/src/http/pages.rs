@@ -77,9 +77,13 @@ pub(super) async fn home(
     };
     let list = ListPart { archived, before, ..ListPart::default() };
     let permit = app.draw_permit().await;
-    if let (Some(HomePart::Found), Some(search)) = (part, &search) {
-        return Ok(Html::new(render::search_results_page(search)));
-    }
+    let search = match (part, search) {
+        (Some(HomePart::Found), Some(found)) => {
+            let draw = move || Html::new(render::search_results_page(&found));
+            return Ok(permit.draw(draw).await);
+        }
+        (_, search) => search,
+    };
     let mut page = PageData::load(&app, &list).await?;
     page.sessions.search = search;
     Ok(permit.draw(move || page.draw(None)).await)

@@ -29,6 +29,7 @@ use super::NewSession;
 use super::Sessions;
 use crate::clock;
 use ::session::{Command, ExchangeNews, ExchangeOpening, NewMessage, Outcome, Refused};
+use crate::draw_pool::in_place;
 
 pub(crate) use followed::Exchanges;
 
@@ -344,8 +345,10 @@ impl Sessions {
         let followed = self.shared.exchanges.follow(&self.shared, id, edge).ok()?;
         let run = open.response_id?;
         let records = self.shared.store.records_of_run(asker, &run).await.ok()?;
-        let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
-        let answer = RunMessage::replay(&run, &records);
+        let answer = in_place(|| {
+            let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
+            RunMessage::replay(&run, &records)
+        });
         let text = answer.exchanges().find(|it| it.id == *id).map(|it| it.text.clone())?;
         let from = Sender {
             session_id: asker.clone(),
