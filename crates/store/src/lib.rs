@@ -36,45 +36,15 @@
 
 #![warn(missing_docs)]
 
-mod append;
-mod backup;
-mod blob;
-mod body;
-mod check;
-mod checkpoint;
-mod connection;
-mod conversation;
-mod damage;
-mod delete;
 mod error;
-mod fold;
-mod fold_unrecognized;
-mod grant;
-mod index;
-mod interrupt;
-mod item;
-mod lock;
-mod message;
-mod pack;
-mod presence;
-mod process;
-mod raw;
-mod read;
+mod files;
+mod log;
+mod meta;
 mod reads;
-mod reserve;
 mod search;
-mod session;
 mod side_write;
-mod sign_in;
-mod size;
-mod snippet;
-mod stage;
-mod stats;
-mod stream;
 #[cfg(test)]
 mod tests;
-mod unrecognized;
-mod words;
 mod writer;
 
 use std::fs::DirBuilder;
@@ -88,28 +58,28 @@ use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use transcript::{Millis, Record, Seq, SessionId};
 
-pub use check::{Checked, check};
-pub use conversation::{Conversation, StoredRun};
 pub use error::{AppendError, DatabaseError, Error, OpenError};
-pub use grant::Grant;
-pub use item::ItemKind;
-pub use lock::{Holder, holder_of};
-pub use message::{MessageKind, MessageRow, Window};
-pub use process::Process;
-pub use raw::{NumberedLine, RawLine};
-pub use read::{Page, ReadRange, Stored};
-pub use search::{Cursor, Found, Hit, Query};
-pub use session::Listed;
-pub use size::{SessionSize, Sizes};
-pub use stats::{Histogram, Stats};
-pub use unrecognized::{Unrecognized, unrecognized_in};
+pub use files::check::{Checked, check};
+pub use files::lock::{Holder, holder_of};
+pub use log::conversation::{Conversation, StoredRun};
+pub use log::message::{MessageKind, MessageRow, Window};
+pub use log::raw::{NumberedLine, RawLine};
+pub use log::read::{Page, ReadRange, Stored};
+pub use log::session::Listed;
+pub use meta::grant::Grant;
+pub use meta::process::Process;
+pub use meta::size::{SessionSize, Sizes};
+pub use meta::stats::{Histogram, Stats};
+pub use meta::unrecognized::{Unrecognized, unrecognized_in};
+pub use search::item::ItemKind;
+pub use search::query::{Cursor, Found, Hit, Query};
 
-use checkpoint::Checkpoints;
-use connection::Readers;
-use lock::Lock;
-use presence::Presence;
-use reserve::Reserve;
-use stats::Counters;
+use files::checkpoint::Checkpoints;
+use files::connection::Readers;
+use files::lock::Lock;
+use files::presence::Presence;
+use files::reserve::Reserve;
+use meta::stats::Counters;
 use writer::{Append, Job, Write, WriteOp, Writer};
 
 /// Limit of pending writes. Further callers wait for a permit.
@@ -176,7 +146,7 @@ impl Store {
     pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
         make_folder(dir)?;
         let lock = Arc::new(Lock::take(dir, options.holder, options.since)?);
-        backup::remove_dead_parts(dir);
+        files::backup::remove_dead_parts(dir);
         let reserve = Arc::new(Reserve::of(dir));
         let db = open_writer(dir, options.sync, &reserve)?;
         let checkpoints = Checkpoints::start(dir, options.sync)?;
@@ -184,10 +154,10 @@ impl Store {
         let presence = Arc::new(Presence::of(dir));
         let (jobs, waiting) = channel();
         let writer = Writer {
-            log_pages: checkpoint::log_pages(&db)?,
+            log_pages: files::checkpoint::log_pages(&db)?,
             db,
             jobs: waiting,
-            sessions: append::Sessions::default(),
+            sessions: log::append::Sessions::default(),
             checkpoints,
             lock: Arc::clone(&lock),
             counters: Arc::clone(&counters),
@@ -291,8 +261,8 @@ impl Store {
 /// Opens the database for writing. On a full disk the WAL index, or a migration, gets the space of the
 /// reserve.
 fn open_writer(dir: &Path, sync: Sync, reserve: &Reserve) -> Result<Connection, OpenError> {
-    let opened = match connection::writer(dir, sync) {
-        Err(_) if is_full(dir) && reserve.release() => connection::writer(dir, sync),
+    let opened = match files::connection::writer(dir, sync) {
+        Err(_) if is_full(dir) && reserve.release() => files::connection::writer(dir, sync),
         opened => {
             if !is_full(dir) {
                 reserve.fill();
@@ -304,7 +274,7 @@ fn open_writer(dir: &Path, sync: Sync, reserve: &Reserve) -> Result<Connection, 
         OpenError::Db(_) | OpenError::Io { .. } if is_full(dir) => {
             OpenError::NoSpace { dir: dir.to_owned() }
         }
-        error => error.in_file(|| connection::file(dir)),
+        error => error.in_file(|| files::connection::file(dir)),
     })
 }
 

@@ -6,12 +6,10 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 use transcript::{ClientId, MessageId, Millis, Queue, ResponseId, Seq, SessionId, Summary};
 
-use crate::connection::Readers;
-use crate::conversation::{self, Conversation, StoredRun};
-use crate::{
-    Error, Listed, MessageKind, MessageRow, Page, ReadRange, Store, Stored, Window, message, read,
-    session,
-};
+use crate::files::connection::Readers;
+use crate::log::conversation::{self, Conversation, StoredRun};
+use crate::log::{message, read, session};
+use crate::{Error, Listed, MessageKind, MessageRow, Page, ReadRange, Store, Stored, Window};
 
 impl Store {
     /// Returns the number of the last record. `None` if there is no such session.

@@ -14,15 +14,17 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use transcript::{Record, Seq, SessionId};
 
-use crate::append::{Sessions, Written};
-use crate::checkpoint::{Checkpoints, Deleted, checkpoint, log_pages};
-use crate::lock::Lock;
-use crate::presence::Presence;
-use crate::reserve::Reserve;
+use crate::files::checkpoint::{Checkpoints, Deleted, checkpoint, log_pages};
+use crate::files::lock::Lock;
+use crate::files::presence::Presence;
+use crate::files::reserve::Reserve;
+use crate::files::{backup, connection};
+use crate::log::append::{Sessions, Written};
+use crate::log::stage::{StageWrite, Ticket};
+use crate::log::{delete, fold};
+use crate::meta::stats::Counters;
 use crate::side_write::SideWrite;
-use crate::stage::{StageWrite, Ticket};
-use crate::stats::Counters;
-use crate::{AppendError, Error, backup, connection, delete, fold};
+use crate::{AppendError, Error};
 
 /// A batch ends with the append that makes it this many records.
 const RECORDS_AT_ONCE: usize = 4096;

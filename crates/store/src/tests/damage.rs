@@ -11,7 +11,8 @@ use transcript::{Event, Record, Seq};
 use super::log::{Log, Step, steps};
 use super::plans::turns;
 use super::{ALL, append, json, open, read_all, records, session, stored_json};
-use crate::{AppendError, Error, OpenError, Options, Store, check, connection};
+use crate::files::connection;
+use crate::{AppendError, Error, OpenError, Options, Store, check};
 
 const LONG: Duration = Duration::from_secs(600);
 

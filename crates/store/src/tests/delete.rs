@@ -11,7 +11,8 @@ use transcript::{Attachment, CallId, Event, Level, MessageId, Millis, Record, Se
 
 use super::log::{Log, Step, steps};
 use super::{append, json, open, read_all, records, session, stored_json};
-use crate::{Query, Store, Window, connection};
+use crate::files::connection;
+use crate::{Query, Store, Window};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 /// In every text of a session that is deleted, and nowhere else.
@@ -224,7 +225,7 @@ async fn a_deletion_that_was_interrupted_is_finished_later() {
     store.close().await;
     let key = key_of(dir.path(), &id);
     let db = Connection::open(connection::file(dir.path())).unwrap();
-    crate::delete::begin(&db, &id).unwrap();
+    crate::log::delete::begin(&db, &id).unwrap();
     drop(db);
 
     let store = open(dir.path());

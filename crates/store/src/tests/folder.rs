@@ -7,7 +7,8 @@ use tempfile::TempDir;
 use transcript::{Event, Level, Millis, Record, Seq};
 
 use super::{append, json, open, read_all, records, session, stored_json};
-use crate::{AppendError, Error, OpenError, Options, Store, connection};
+use crate::files::connection;
+use crate::{AppendError, Error, OpenError, Options, Store};
 
 #[tokio::test]
 async fn a_second_opener_is_told_who_is_there() {

@@ -11,7 +11,9 @@ use transcript::{Record, Seq, SessionId};
 
 use super::plans::turns;
 use super::{append, json, open, read_all, session, stored_json};
-use crate::{AppendError, Query, Store, Window, connection, delete};
+use crate::files::connection;
+use crate::log::delete;
+use crate::{AppendError, Query, Store, Window};
 
 const TURNS: usize = 1500;
 

@@ -15,8 +15,10 @@ use transcript::{
 
 use super::log::{Step, steps};
 use super::{append, json, laws, open, read_all, records, search, session, stored_json};
-use crate::stream::StreamRow;
-use crate::{MessageKind, ReadRange, Store, Window, connection, pack};
+use crate::files::connection;
+use crate::log::pack;
+use crate::log::stream::StreamRow;
+use crate::{MessageKind, ReadRange, Store, Window};
 
 /// The statements that ran on watched connections of this process, and the steps that each took.
 static SEEN: Mutex<BTreeMap<String, i32>> = Mutex::new(BTreeMap::new());

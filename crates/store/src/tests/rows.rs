@@ -10,7 +10,9 @@ use transcript::{
 };
 
 use super::{append, json, open, read_all, records, session, stored_json};
-use crate::{AppendError, MessageKind, ReadRange, Stored, Window, connection, read};
+use crate::files::connection;
+use crate::log::read;
+use crate::{AppendError, MessageKind, ReadRange, Stored, Window};
 
 #[tokio::test]
 async fn an_append_that_expects_another_head_writes_nothing() {

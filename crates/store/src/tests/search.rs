@@ -14,7 +14,8 @@ use transcript::{
 
 use super::log::{Log, Step, steps};
 use super::{append, open, records, session};
-use crate::{Cursor, Found, Hit, ItemKind, Query, Store, connection};
+use crate::files::connection;
+use crate::{Cursor, Found, Hit, ItemKind, Query, Store};
 
 proptest! {
     #![proptest_config(ProptestConfig {
@@ -281,7 +282,7 @@ async fn letters_are_folded_as_the_index_folds_them() {
     let mut different = Vec::new();
     for (term, doc) in terms {
         let letter = letters[doc as usize - 1];
-        if term != format!("x{}z", crate::words::fold(letter)) {
+        if term != format!("x{}z", crate::search::words::fold(letter)) {
             different.push((letter, term));
         }
     }
@@ -345,7 +346,7 @@ async fn searches_and_other_reads_do_not_wait_for_each_other() {
 
 #[test]
 fn a_read_ends_with_its_caller() {
-    use crate::interrupt::{Interrupt, InterruptOnDrop};
+    use crate::search::interrupt::{Interrupt, InterruptOnDrop};
     let dir = TempDir::new().unwrap();
     let store = open(dir.path());
     let interrupt = std::sync::Arc::new(Interrupt::default());

@@ -8,8 +8,9 @@ use tempfile::TempDir;
 use transcript::{Event, Level, Millis, PartId, Record, SessionId};
 
 use super::{append, json, open, read_all, records, session, stored_json};
-use crate::stats::{Counters, Histogram};
-use crate::{AppendError, Error, Query, connection};
+use crate::files::connection;
+use crate::meta::stats::{Counters, Histogram};
+use crate::{AppendError, Error, Query};
 
 const FIRST_TABLES: &str = "sessions records blobs streams deltas messages client_ids queue";
 
@@ -27,7 +28,7 @@ async fn a_first_database_is_migrated_with_all_that_is_in_it() {
 
     // The same rows, in the tables of then.
     let db = Connection::open(connection::file(old_dir.path())).unwrap();
-    db.execute_batch(include_str!("../schema.sql")).unwrap();
+    db.execute_batch(include_str!("../files/schema.sql")).unwrap();
     let from = connection::file(dir.path());
     db.execute("ATTACH ?1 AS new", [from.to_str().unwrap()]).unwrap();
     for table in FIRST_TABLES.split(' ') {

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::words::{Match, Phrases};
+use crate::search::words::{Match, Phrases};
 
 /// Of a snippet, in bytes: all of it at most, and before the first match.
 const LENGTH: usize = 200;

@@ -12,9 +12,11 @@ use rusqlite::{Connection, params};
 use tokio::sync::oneshot;
 use transcript::SessionId;
 
-use crate::stage::Staged;
+use crate::log::stage::Staged;
+use crate::log::{blob, session};
+use crate::search::index;
 use crate::writer::Job;
-use crate::{AppendError, Error, Store, blob, index, session};
+use crate::{AppendError, Error, Store};
 
 const ROWS_AT_ONCE: usize = 1000;
 const BLOBS_AT_ONCE: usize = 16;

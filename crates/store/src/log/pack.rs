@@ -6,7 +6,7 @@
 
 use transcript::{Millis, Seq};
 
-use crate::stream::Delta;
+use crate::log::stream::Delta;
 
 pub(crate) fn pack(first: Seq, deltas: &[Delta]) -> Vec<u8> {
     let mut packed = Vec::new();

@@ -8,8 +8,10 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use transcript::Seq;
 
-use crate::damage::{checked, is_damage, is_object};
-use crate::{Error, body, connection};
+use crate::Error;
+use crate::files::connection;
+use crate::log::body;
+use crate::log::damage::{checked, is_damage, is_object};
 
 /// Maximum number of problems that are reported.
 const NAMED: usize = 20;

@@ -10,10 +10,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio::sync::oneshot;
 use transcript::{ResponseId, Seq, event_from_body};
 
-use crate::body;
-use crate::connection::{int, seq};
-use crate::damage::checked;
-use crate::item::{self, Item, RecordPlace};
+use crate::files::connection::{int, seq};
+use crate::log::body;
+use crate::log::damage::checked;
+use crate::search::item::{self, Item, RecordPlace};
 use crate::writer::Job;
 use crate::{Error, Store};
 

@@ -8,8 +8,9 @@ use std::ops::RangeInclusive;
 use rusqlite::{Connection, OptionalExtension, Rows, params};
 use transcript::{Millis, Seq, SessionId};
 
-use crate::connection::{int, seq};
-use crate::{AppendError, Error, Store, blob, session};
+use crate::files::connection::{int, seq};
+use crate::log::{blob, session};
+use crate::{AppendError, Error, Store};
 
 /// Line of a program's output, without the line end.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,10 @@
 use rusqlite::Connection;
 use transcript::SessionId;
 
-use crate::connection::Readers;
-use crate::{Error, Store, connection, session};
+use crate::files::connection;
+use crate::files::connection::Readers;
+use crate::log::session;
+use crate::{Error, Store};
 
 /// Approximate size of a session in the store, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,12 +12,13 @@ use transcript::{
     ClientId, Event, MessageId, Record, ResponseId, Seq, SessionId, SteerState, Summary,
 };
 
-use crate::connection::{int, seq};
-use crate::index::Backlog;
-use crate::message::{self, MessageKind};
-use crate::stage::Staged;
-use crate::stream::{self, StreamRow};
-use crate::{AppendError, Error, blob, body, damage, session};
+use crate::files::connection::{int, seq};
+use crate::log::message::{self, MessageKind};
+use crate::log::stage::Staged;
+use crate::log::stream::{self, StreamRow};
+use crate::log::{blob, body, damage, session};
+use crate::search::index::Backlog;
+use crate::{AppendError, Error};
 
 /// Above this many sessions all are forgotten, which costs a few lookups.
 const REMEMBERED: usize = 1024;

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use crate::files::connection;
 use crate::writer::Answer;
-use crate::{AppendError, OpenError, Sync, connection};
+use crate::{AppendError, OpenError, Sync};
 
 /// Pages that the log may grow by before a checkpoint is asked for.
 const EVERY: u64 = 1000;

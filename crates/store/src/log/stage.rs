@@ -14,9 +14,10 @@ use rusqlite::{Connection, params};
 use tokio::sync::oneshot;
 use transcript::{Record, Seq, SessionId, Summary};
 
-use crate::append::{Session, Sessions};
+use crate::log::append::{Session, Sessions};
+use crate::log::session;
 use crate::writer::{Answer, Job, Write, WriteOp};
-use crate::{AppendError, Error, Store, session};
+use crate::{AppendError, Error, Store};
 
 /// A batch ends with the record that makes it this many records, or bytes of JSON. Another session
 /// waits for one batch at most.

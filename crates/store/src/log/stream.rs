@@ -13,9 +13,10 @@ use transcript::{
     Event, Millis, OutputStream, Record, ResponseId, Seq, SessionId, event_from_body,
 };
 
-use crate::connection::{int, seq};
-use crate::read::{Stored, record_at};
-use crate::{Error, blob, pack};
+use crate::Error;
+use crate::files::connection::{int, seq};
+use crate::log::read::{Stored, record_at};
+use crate::log::{blob, pack};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Delta {

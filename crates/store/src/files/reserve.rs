@@ -5,7 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::lock;
+use crate::files::lock;
 
 const FILE: &str = "callboard.reserve";
 /// Enough for the WAL index and for several steps of a deletion.

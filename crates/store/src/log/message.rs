@@ -6,9 +6,10 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use transcript::{Event, Record, ResponseId, Seq, SessionId, event_from_body};
 
-use crate::connection::{int, seq};
-use crate::read::{Span, Stored};
-use crate::{Error, session};
+use crate::Error;
+use crate::files::connection::{int, seq};
+use crate::log::read::{Span, Stored};
+use crate::log::session;
 
 /// Place of a message in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]

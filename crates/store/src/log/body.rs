@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 use serde_json::value::RawValue;
 
-use crate::{Error, blob};
+use crate::Error;
+use crate::log::blob;
 
 /// Values whose JSON is longer than this are kept as blobs.
 const LARGE: usize = 32 * 1024;

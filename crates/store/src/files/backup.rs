@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use crate::files::lock;
 use crate::writer::Job;
-use crate::{Error, Store, lock};
+use crate::{Error, Store};
 
 /// The first bytes of a SQLite file.
 const MAGIC: &[u8] = b"SQLite format 3\0";

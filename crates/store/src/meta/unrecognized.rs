@@ -4,7 +4,8 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, params};
 
-use crate::{AppendError, Error, Store, connection};
+use crate::files::connection;
+use crate::{AppendError, Error, Store};
 
 /// Number of messages of a kind that a program sent and Callboard does not know.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,8 +8,9 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, Transaction};
 use transcript::Seq;
 
-use crate::interrupt::Interrupt;
-use crate::{Error, OpenError, Sync, lock};
+use crate::files::lock;
+use crate::search::interrupt::Interrupt;
+use crate::{Error, OpenError, Sync};
 
 const FILE: &str = "callboard.db";
 /// Written by a server after the store is open.

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{Error, connection};
+use crate::Error;
+use crate::files::connection;
 
 pub(crate) struct Presence {
     database: Known,

@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use transcript::{Millis, Record, ResponseId, Seq, SessionId, event_from_body, to_json};
 
-use crate::body::{self, Kept};
-use crate::connection::{int, seq};
-use crate::damage::{KeptRecord, checked, is_damage, is_object, stand_in};
-use crate::fold_unrecognized::FoldUnrecognized;
-use crate::stream::{Delta, StreamRow};
-use crate::{Error, session};
+use crate::Error;
+use crate::files::connection::{int, seq};
+use crate::log::body::{self, Kept};
+use crate::log::damage::{KeptRecord, checked, is_damage, is_object, stand_in};
+use crate::log::fold_unrecognized::FoldUnrecognized;
+use crate::log::session;
+use crate::log::stream::{Delta, StreamRow};
 
 /// Range of a log to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

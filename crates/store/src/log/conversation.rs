@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use rusqlite::Connection;
 use transcript::{Queue, ResponseId, Seq, SessionId, Summary};
 
-use crate::message::{self, MessageKind, MessageRow, Window};
-use crate::read::{self, ReadRange, Stored};
-use crate::{Error, session};
+use crate::Error;
+use crate::log::message::{self, MessageKind, MessageRow, Window};
+use crate::log::read::{self, ReadRange, Stored};
+use crate::log::session;
 
 /// Message rows that are read at a time while looking back.
 const HISTORY_PAGE: usize = 50;

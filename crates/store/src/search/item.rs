@@ -9,9 +9,10 @@ use transcript::{
     stream::StreamKey,
 };
 
-use crate::connection::int;
-use crate::stream::{self, StreamRow};
-use crate::{Error, snippet};
+use crate::Error;
+use crate::files::connection::int;
+use crate::log::stream::{self, StreamRow};
+use crate::search::snippet;
 
 /// More of a text is not searched.
 const LONGEST: usize = 1024 * 1024;

@@ -6,9 +6,10 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use transcript::{ClientId, MessageId, Millis, Seq, SessionId, Summary};
 
-use crate::connection::seq;
-use crate::damage::is_damage;
-use crate::{Error, read};
+use crate::Error;
+use crate::files::connection::seq;
+use crate::log::damage::is_damage;
+use crate::log::read;
 
 /// Session, its summary and its head.
 pub type Listed = (SessionId, Summary, Seq);

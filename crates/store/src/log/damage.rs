@@ -7,9 +7,9 @@ use rusqlite::Row;
 use transcript::{Event, Level, Millis, Record, ResponseId, Seq, SessionId};
 
 use crate::Error;
-use crate::body::Kept;
 use crate::error::is_corrupt;
-use crate::read::Stored;
+use crate::log::body::Kept;
+use crate::log::read::Stored;
 
 /// Returns the checksum of a record's columns.
 pub(crate) fn sum(seq: Seq, at: Millis, response: Option<&str>, kept: &Kept) -> i64 {
@@ -37,7 +37,7 @@ pub(crate) struct KeptRecord {
 /// Reads a row with the columns seq, at, response, body, cuts, sum. Fails if it is damaged.
 pub(crate) fn checked(row: &Row<'_>) -> Result<KeptRecord, Error> {
     let kept = Kept { body: row.get(3)?, cuts: row.get(4)? };
-    let (seq, at) = (crate::connection::seq(row.get(0)?), Millis(row.get(1)?));
+    let (seq, at) = (crate::files::connection::seq(row.get(0)?), Millis(row.get(1)?));
     let response: Option<String> = row.get(2)?;
     let written: Option<i64> = row.get(5)?;
     if written.is_some_and(|it| it != sum(seq, at, response.as_deref(), &kept)) {

@@ -7,9 +7,10 @@
 use rusqlite::types::Null;
 use rusqlite::{Connection, ToSql, params};
 
-use crate::connection::int;
-use crate::stream::{Delta, StreamRow};
-use crate::{Error, blob, pack};
+use crate::Error;
+use crate::files::connection::int;
+use crate::log::stream::{Delta, StreamRow};
+use crate::log::{blob, pack};
 
 /// A batch ends with the segment or the short stream that makes it this many rows. Small in tests, so that
 /// short random logs have long streams.
