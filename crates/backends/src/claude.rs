@@ -105,6 +105,7 @@ impl Backend for Claude {
             Input::Start { response_id, history } => {
                 self.process.run_begins();
                 let run = self.run.insert(Run::new(response_id, &self.process));
+                run.set_now(now);
                 run.start(&history);
                 self.carry_out()
             }
@@ -125,8 +126,11 @@ impl Claude {
             let run = self.run.insert(Run::new(id, &self.process));
             run.begin_by_itself();
         }
+        if let Some(run) = &mut self.run {
+            run.set_now(now);
+        }
         match (&mut self.run, line) {
-            (Some(run), Some(line)) => run.hear(now, line, raw, &mut self.process),
+            (Some(run), Some(line)) => run.hear(line, raw, &mut self.process),
             (Some(run), None) => run.hear_nonsense(raw),
             (None, Some(Line::Request(request))) => return vec![answer_for_nobody(request)],
             (None, _) => (),
@@ -142,11 +146,12 @@ impl Claude {
                 _ => Vec::new(),
             };
         };
+        run.set_now(now);
         match input {
-            Input::Decided { call_id, verdict } => run.decided(now, &call_id, verdict),
+            Input::Decided { call_id, verdict } => run.decided(&call_id, verdict),
             Input::Steer { message_id, message } => run.steer(message_id, &message),
-            Input::Interrupt => run.interrupt(now, &mut self.process),
-            Input::Wake => run.wake(now, &mut self.process),
+            Input::Interrupt => run.interrupt(&mut self.process),
+            Input::Wake => run.wake(&mut self.process),
             Input::Exited(exit) => run.exited(self.process.called(), &exit),
             // What only the server or a model service says; lines and starts do not get here.
             Input::Start { .. }

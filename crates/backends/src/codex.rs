@@ -166,6 +166,9 @@ impl Codex {
 impl Backend for Codex {
     fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
         self.now = now;
+        if let Some(run) = &mut self.run {
+            run.out.set_now(now);
+        }
         match input {
             Input::Start { response_id, history } => {
                 self.start(response_id, wire::prompt(&history));
@@ -193,7 +196,7 @@ impl Backend for Codex {
             | Input::Ended(_) => (),
         }
         let mut effects = std::mem::take(&mut self.effects);
-        effects.extend(self.run.iter_mut().flat_map(|it| it.telling.take_effects()));
+        effects.extend(self.run.iter_mut().flat_map(|it| it.out.take_effects()));
         effects
     }
 }
@@ -208,7 +211,7 @@ impl Codex {
         let mut run = Run::new(response_id, &self.launch.workspace);
         run.prompt = Some(prompt);
         if let Some(event) = self.untold.take() {
-            run.telling.emit(event);
+            run.out.emit(event);
         }
         self.run = Some(run);
         self.advance();
@@ -256,7 +259,7 @@ impl Codex {
         let until = self.now.plus(PATIENCE_MS);
         run.deadline = Some(until);
         run.cancel_questions();
-        run.telling.push(Effect::WakeAt(until));
+        run.out.push(Effect::WakeAt(until));
         self.interrupt_turn();
     }
 
@@ -310,7 +313,7 @@ impl Codex {
             self.request("turn/steer", &params, Sent::Correction { name });
         }
         if let Some(run) = &mut self.run {
-            run.decided(self.now, call_id, verdict);
+            run.decided(call_id, verdict);
         }
     }
 
@@ -318,7 +321,7 @@ impl Codex {
         let Some(run) = &mut self.run else { return };
         let Some(deadline) = run.deadline else { return };
         if self.now < deadline {
-            return run.telling.push(Effect::WakeAt(deadline));
+            return run.out.push(Effect::WakeAt(deadline));
         }
         // Agents that do not heed a stop live in the program, and end with it.
         let defies_stop = run.is_interrupted && run.has_agents_at_work();
@@ -349,8 +352,8 @@ impl Codex {
 
     fn complete(&mut self) {
         if let Some(run) = &mut self.run {
-            run.outer.finish_step(None, &mut run.telling);
-            run.release_all(self.now);
+            run.outer.finish_step(None, &mut run.out);
+            run.release_all();
         }
         self.end(RunStatus::Completed, None);
     }
@@ -367,19 +370,19 @@ impl Codex {
         // would have said so.
         if status != RunStatus::Completed || self.echoes_ids {
             for (message_id, _) in std::mem::take(&mut run.handed_over) {
-                run.telling.push(Effect::CannotSteer(message_id));
+                run.out.push(Effect::CannotSteer(message_id));
             }
         }
         for sent in self.sent.values_mut() {
             if let Sent::Steer { message_id, .. } = sent {
-                run.telling.push(Effect::CannotSteer(message_id.clone()));
+                run.out.push(Effect::CannotSteer(message_id.clone()));
                 *sent = Sent::Other;
             }
         }
         self.forget_unanswered();
-        run.telling.emit(turn::last_word(status));
+        turn::emit_stop(status, &mut run.out);
         let usage = run.usage();
-        self.effects.extend(run.telling.take_effects());
+        self.effects.extend(run.out.take_effects());
         self.effects.push(Effect::End(Ending { status, error, usage, cost: None }));
     }
 }
@@ -392,7 +395,7 @@ impl Codex {
             return;
         }
         if let Some(run) = &mut self.run {
-            run.leave_behind(self.now);
+            run.leave_behind();
         }
         let message: Value = serde_json::from_str(&self.surrogates.mend(line)).unwrap_or_default();
         if message["method"].is_null() || !self.buffer_if_early(&message, line) {
@@ -444,7 +447,7 @@ impl Codex {
                     error.message
                 );
                 if let Some(run) = &mut self.run {
-                    run.telling.notice(Level::Error, why);
+                    run.out.notice(Level::Error, why);
                 }
                 self.open_thread(None);
             }
@@ -462,7 +465,7 @@ impl Codex {
                     error.message
                 );
                 if let Some(run) = &mut self.run {
-                    run.telling.notice(Level::Error, text);
+                    run.out.notice(Level::Error, text);
                 }
             }
             (Sent::Correction { .. }, None) | (Sent::Other, _) => (),
@@ -480,8 +483,8 @@ impl Codex {
             let text = format!(
                 "The app-server of this Codex does not know {method}, so `codex exec` is used instead."
             );
-            run.telling.notice(Level::Info, text);
-            self.effects.extend(run.telling.take_effects());
+            run.out.notice(Level::Info, text);
+            self.effects.extend(run.out.take_effects());
             self.effects.push(Effect::Outdated);
         } else {
             self.effects.push(Effect::Quit);
@@ -507,7 +510,7 @@ impl Codex {
             version: self.version.clone().or_else(|| text(&thread["cliVersion"])),
         };
         match &mut self.run {
-            Some(run) => run.telling.emit(linked),
+            Some(run) => run.out.emit(linked),
             None => self.untold = Some(linked),
         }
         self.advance();
@@ -530,7 +533,6 @@ impl Codex {
     /// A request of Codex: a person answers it, or nobody can.
     fn asked(&mut self, method: &str, id: &Value, params: &Value, line: &str) {
         let is_ours = self.is_of_thread(params);
-        let now = self.now;
         let agent = params["threadId"].as_str().filter(|_| !is_ours);
         let is_of_turn = agent.is_some() || self.is_of_turn(params);
         let kind = Kind::of(method, params);
@@ -538,7 +540,7 @@ impl Codex {
             (Some(run), Some(kind)) if is_of_turn && !run.is_interrupted => {
                 match run.is_about_ended(agent, kind, params) {
                     true => return self.push(Effect::Write(wire::answer(id, &kind.refusal()))),
-                    false => run.asked(now, agent, (method, params), id),
+                    false => run.asked(agent, (method, params), id),
                 }
             }
             // What it is about was stopped, so nobody is to decide about it.
@@ -555,7 +557,7 @@ impl Codex {
 
     fn unrecognized(&mut self, line: &str) {
         if let Some(run) = &mut self.run {
-            run.telling.unrecognized(line);
+            run.out.unrecognized(line);
         }
     }
 
@@ -564,7 +566,7 @@ impl Codex {
             if state == SteerState::HandedOver {
                 run.handed_over.push((message_id.clone(), text.clone()));
             }
-            run.telling.emit(Event::MessageSteered { message_id, text, state });
+            run.out.emit(Event::MessageSteered { message_id, text, state });
         }
     }
 
@@ -590,7 +592,7 @@ impl Codex {
 
     fn push(&mut self, effect: Effect) {
         match &mut self.run {
-            Some(run) => run.telling.push(effect),
+            Some(run) => run.out.push(effect),
             None => self.effects.push(effect),
         }
     }

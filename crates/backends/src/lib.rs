@@ -42,6 +42,7 @@ mod abandoned;
 pub mod claude;
 pub mod codex;
 mod demo;
+mod emitter;
 mod ending;
 pub mod import;
 mod last_words;
@@ -54,7 +55,6 @@ mod program_kind;
 mod recent;
 mod resume_id;
 mod surrogates;
-mod telling;
 
 use std::fmt;
 use std::sync::Arc;

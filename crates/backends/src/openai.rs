@@ -6,6 +6,7 @@
 
 mod calls;
 mod decoder;
+mod emitter;
 mod failure;
 mod finish_reason;
 mod limits;
@@ -14,7 +15,6 @@ mod reasoning_details;
 mod request;
 mod retry;
 mod settings;
-mod telling;
 mod template;
 mod think_tags;
 mod wire;
@@ -32,11 +32,11 @@ use transcript::{
 };
 
 pub use self::decoder::{Decoder, FinishedCall, Outcome, Said, ServiceError};
+use self::emitter::ModelEmitter;
 use self::failure::Failure;
 pub use self::finish_reason::FinishReason;
 use self::limits::{Decision, Progress};
 pub use self::settings::{Limits, Settings};
-use self::telling::Telling;
 use crate::{Backend, Effect, Ending, Input, Lost, Request, open_calls};
 
 /// How much of an error's body is read.
@@ -72,7 +72,7 @@ impl Backend for OpenAi {
         }
         let Some(run) = &mut self.run else { return Vec::new() };
         run.on(now, input, &self.tools);
-        let effects = std::mem::take(&mut run.effects);
+        let effects = run.emitter.out.take_effects();
         if let Some(Effect::End(_)) = effects.last() {
             self.run = None;
         }
@@ -85,10 +85,9 @@ struct Run {
     settings: Arc<Settings>,
     response_id: ResponseId,
     progress: Progress,
-    telling: Telling,
+    emitter: ModelEmitter,
     steers: Steers,
     phase: Phase,
-    effects: Vec<Effect>,
 }
 
 /// Messages for the run that is under way. The log is where the model reads them.
@@ -147,12 +146,11 @@ impl Run {
     fn new(settings: Arc<Settings>, response_id: ResponseId, now: Millis) -> Self {
         Self {
             settings,
-            telling: Telling::new(response_id.clone()),
+            emitter: ModelEmitter::new(response_id.clone()),
             response_id,
             progress: Progress::new(now),
             steers: Steers::default(),
             phase: Phase::Reading,
-            effects: Vec::new(),
         }
     }
 
@@ -161,7 +159,7 @@ impl Run {
         let last_step = answer.steps.last().and_then(|it| it.finished.as_ref());
         Self {
             settings,
-            telling: Telling::resumed(answer),
+            emitter: ModelEmitter::resumed(answer),
             response_id: answer.id.clone(),
             progress: Progress::resumed(answer),
             steers: Steers::default(),
@@ -171,7 +169,6 @@ impl Run {
                 elsewhere: Vec::new(),
                 cut_off: last_step.is_some_and(|it| it.reason == FinishReason::Length.as_str()),
             },
-            effects: Vec::new(),
         }
     }
 
@@ -212,14 +209,14 @@ impl Run {
             return;
         }
         let index = self.progress.start_step();
-        self.telling.start_step();
-        self.emit(Event::StepStart { index, parent_call_id: None });
+        self.emitter.start_step();
+        self.emitter.out.start_step(index, None);
         let request = request::chat(&self.settings, history, tools);
         self.send(request, 1);
     }
 
     fn send(&mut self, request: Request, number: u32) {
-        self.effects.push(Effect::Request(request.clone()));
+        self.emitter.out.push(Effect::Request(request.clone()));
         self.phase = Phase::Asking(Box::new(Attempt {
             number,
             request,
@@ -266,7 +263,7 @@ impl Run {
     fn tell(&mut self, said: Vec<Said>) {
         let mut has_said = false;
         for it in said {
-            has_said |= self.telling.tell(it, &mut self.effects);
+            has_said |= self.emitter.emit(it);
         }
         if let Phase::Asking(attempt) = &mut self.phase {
             attempt.has_said |= has_said;
@@ -331,26 +328,22 @@ impl Run {
             reason => reason.unwrap_or(FinishReason::Other),
         };
         if finish_reason.is_none() {
-            self.notice(
+            self.emitter.out.notice(
+                Level::Info,
                 "The model service did not say why the answer ended; it may be incomplete.",
             );
         }
         let is_cut_off = reason == FinishReason::Length;
-        let ready = self.telling.finish_calls(&outcome, is_cut_off, &mut self.effects);
-        self.emit(Event::StepFinish {
-            index: self.progress.steps - 1,
-            finish_reason: reason.as_str().to_owned(),
-            usage,
-            cost: None,
-            parent_call_id: None,
-        });
+        let ready = self.emitter.finish_calls(&outcome, is_cut_off);
+        let index = self.progress.steps - 1;
+        self.emitter.out.finish_step(index, reason.as_str(), (usage, None), None);
         self.progress.add_usage(usage);
         if calls.is_empty() {
             return self.decide(limits::without_calls(reason));
         }
         let (allowed, refused) = self.progress.take_calls(&self.settings.limits, ready);
         for call in &refused {
-            self.telling.refuse_for_limit(call, &mut self.effects);
+            self.emitter.refuse_for_limit(call);
         }
         let waiting = allowed.into_iter().map(|it| it.run()).collect();
         let (running, elsewhere) = (Vec::new(), Vec::new());
@@ -367,7 +360,7 @@ impl Run {
             if let Effect::RunTool { call_id, .. } = &effect {
                 running.push(call_id.clone());
             }
-            self.effects.push(effect);
+            self.emitter.out.push(effect);
         }
         if running.is_empty() && elsewhere.is_empty() {
             let decision = match *cut_off {
@@ -401,7 +394,7 @@ impl Run {
         if should_continue {
             self.phase = Phase::Reading;
             self.hand_over();
-            self.effects.push(Effect::ReadHistory);
+            self.emitter.out.push(Effect::ReadHistory);
         } else {
             self.end(RunStatus::Completed, None);
         }
@@ -423,14 +416,17 @@ impl Run {
         if number > retries {
             return self.fail(Decision::stop("retry_limit", "RetryLimit"), failure.error);
         }
-        self.telling.start_step();
-        self.notice(&format!(
-            "{} Trying again in {} (attempt {} of {}).",
-            failure.error.message,
-            retry::in_seconds(wait),
-            number + 1,
-            retries + 1,
-        ));
+        self.emitter.start_step();
+        self.emitter.out.notice(
+            Level::Info,
+            format!(
+                "{} Trying again in {} (attempt {} of {}).",
+                failure.error.message,
+                retry::in_seconds(wait),
+                number + 1,
+                retries + 1,
+            ),
+        );
         let until = now.plus(wait);
         self.phase = Phase::Pausing { until, request, attempt: number + 1 };
         self.wake_at_latest(Some(until));
@@ -476,26 +472,18 @@ impl Run {
         self.phase = Phase::Ended;
         let Steers { waiting, handed_over } = std::mem::take(&mut self.steers);
         let unseen = handed_over.into_iter().chain(waiting);
-        self.effects.extend(unseen.map(|it| Effect::CannotSteer(it.message_id)));
-        self.effects.push(Effect::End(Ending {
-            status,
-            error,
-            usage: self.progress.usage,
-            cost: None,
-        }));
+        self.emitter.out.extend(unseen.map(|it| Effect::CannotSteer(it.message_id)));
+        let usage = self.progress.usage;
+        self.emitter.out.end_run(Ending { status, error, usage, cost: None });
     }
 
     fn wake_at_latest(&mut self, at: Option<Millis>) {
         let deadline = self.progress.deadline(&self.settings.limits);
-        self.effects.extend(at.into_iter().chain(deadline).min().map(Effect::WakeAt));
-    }
-
-    fn notice(&mut self, text: &str) {
-        self.emit(Event::Notice { level: Level::Info, text: text.to_owned() });
+        self.emitter.out.extend(at.into_iter().chain(deadline).min().map(Effect::WakeAt));
     }
 
     fn emit(&mut self, event: Event) {
-        self.effects.push(Effect::Emit(event));
+        self.emitter.out.emit(event);
     }
 }
 

@@ -30,14 +30,18 @@ mod wire;
 
 use std::sync::Arc;
 
-use transcript::{Event, Level, Millis, ResponseId};
+use transcript::{Event, Millis, ResponseId};
 
 use self::command::Prompt;
 pub use self::program::{EXTENSION, EXTENSION_FILE, Settings, VERSION, program, version_in};
 use self::run::Run;
 use self::wire::{Line, Response};
+use crate::emitter::Emitter;
 use crate::surrogates::Surrogates;
 use crate::{Backend, Effect, Input, Launch};
+
+/// The `source` of lines that could not be read.
+const SOURCE: &str = "pi";
 
 #[derive(Debug)]
 pub struct Pi {
@@ -47,7 +51,7 @@ pub struct Pi {
     /// For the next run that Pi starts by itself.
     spare: Option<ResponseId>,
     run: Option<Run>,
-    out: Out,
+    out: Emitter,
     surrogates: Surrogates,
 }
 
@@ -71,30 +75,25 @@ enum Guard {
     Missing,
 }
 
-/// What is to be done, and the commands that were given numbers.
-#[derive(Debug, Default)]
-struct Out {
-    effects: Vec<Effect>,
-    commands: u64,
-}
-
 impl Pi {
     pub fn new(settings: Arc<Settings>, launch: &Launch) -> Self {
         let (workspace, version) = (launch.workspace.clone(), settings.version.clone());
         let known = launch.resume.as_ref().map(ToString::to_string);
         let guard = if settings.asks() { Guard::Awaited } else { Guard::Settled };
+        let mut out = Emitter::new(SOURCE);
+        command::send("state", command::get_state, &mut out);
         Self {
             settings,
             guard,
             conversation: Conversation { workspace, version, known, id: None },
             spare: None,
             run: None,
-            out: Out::default(),
+            out,
             surrogates: Surrogates::default(),
         }
     }
 
-    fn hear(&mut self, now: Millis, text: &str) {
+    fn hear(&mut self, text: &str) {
         let line = Line::read(&self.surrogates.mend(text));
         self.note_guard(line.as_ref());
         match &line {
@@ -113,7 +112,7 @@ impl Pi {
             (Some(_), Some(Line::Response(Response { id: None, success: false, .. }))) => {
                 self.out.unrecognized(text.to_owned());
             }
-            (Some(run), Some(line)) => run.hear(now, line, &mut self.out),
+            (Some(run), Some(line)) => run.hear(line, &mut self.out),
             (Some(_), None) => self.out.unrecognized(text.to_owned()),
             // Nobody is there to answer; who asks would wait for ever.
             (None, Some(Line::Dialog(dialog))) => dialog.decline(&mut self.out),
@@ -134,7 +133,7 @@ impl Pi {
 
     /// The run has its prompt as soon as the extension is there, and its end if it is not.
     fn tell_guard(&mut self) {
-        let is_over = matches!(self.out.effects.last(), Some(Effect::End(_)));
+        let is_over = matches!(self.out.last(), Some(Effect::End(_)));
         let Some(run) = self.run.as_mut().filter(|_| !is_over) else { return };
         match self.guard {
             Guard::Awaited => (),
@@ -145,37 +144,37 @@ impl Pi {
 
     fn begin_by_itself(&mut self) {
         if let Some(id) = self.spare.take() {
-            self.out.effects.push(Effect::Begin);
-            self.run = Some(Run::by_itself(id, Arc::clone(&self.settings)));
+            self.out.push(Effect::Begin);
+            self.out.begin_run(id);
+            self.run = Some(Run::by_itself(Arc::clone(&self.settings)));
         }
     }
 }
 
 impl Backend for Pi {
     fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
-        if self.out.commands == 0 {
-            self.out.command("state", command::get_state);
-        }
+        self.out.set_now(now);
         match (input, &mut self.run) {
             (Input::Start { response_id, history }, _) => {
                 let prompt = Prompt::newest(&history);
                 let settings = Arc::clone(&self.settings);
-                self.run = Some(Run::prompted(response_id, settings, prompt));
+                self.out.begin_run(response_id);
+                self.run = Some(Run::prompted(settings, prompt));
                 self.tell_guard();
             }
             (Input::Spare(id), _) => self.spare = Some(id),
-            (Input::Line(line), _) => self.hear(now, &line),
+            (Input::Line(line), _) => self.hear(&line),
             (Input::Steer { message_id, message }, Some(run)) => {
                 run.steer(message_id, &message, &mut self.out);
             }
             (Input::Steer { message_id, .. }, None) => {
-                self.out.effects.push(Effect::CannotSteer(message_id));
+                self.out.push(Effect::CannotSteer(message_id));
             }
             (Input::Decided { call_id, verdict }, Some(run)) => {
-                run.decided(now, &call_id, &verdict, &mut self.out);
+                run.decided(&call_id, &verdict, &mut self.out);
             }
-            (Input::Interrupt, Some(run)) => run.interrupt(now, &mut self.out),
-            (Input::Wake, Some(run)) => run.wake(now, &mut self.out),
+            (Input::Interrupt, Some(run)) => run.interrupt(&mut self.out),
+            (Input::Wake, Some(run)) => run.wake(&mut self.out),
             (Input::Exited(exit), Some(run)) => {
                 run.exited(&exit, self.conversation.known.is_some(), &mut self.out);
             }
@@ -193,7 +192,7 @@ impl Backend for Pi {
                 _,
             ) => (),
         }
-        let effects = std::mem::take(&mut self.out.effects);
+        let effects = self.out.take_effects();
         if let Some(Effect::End(_)) = effects.last() {
             self.run = None;
         }
@@ -202,7 +201,7 @@ impl Backend for Pi {
 }
 
 impl Conversation {
-    fn link(&mut self, out: &mut Out) {
+    fn link(&mut self, out: &mut Emitter) {
         if self.id == self.known {
             return;
         }
@@ -214,31 +213,5 @@ impl Conversation {
                 version: self.version.clone(),
             });
         }
-    }
-}
-
-impl Out {
-    fn emit(&mut self, event: Event) {
-        self.effects.push(Effect::Emit(event));
-    }
-
-    fn unrecognized(&mut self, raw: String) {
-        self.emit(Event::Unrecognized { source: "pi".to_owned(), raw, lines: 1 });
-    }
-
-    fn notice(&mut self, level: Level, text: impl Into<String>) {
-        self.emit(Event::Notice { level, text: text.into() });
-    }
-
-    fn write(&mut self, line: String) {
-        self.effects.push(Effect::Write(line));
-    }
-
-    /// Gives the command, and the id that its response will have.
-    fn command(&mut self, name: &str, write: impl FnOnce(&str) -> String) -> String {
-        self.commands += 1;
-        let id = format!("{name}-{}", self.commands);
-        self.write(write(&id));
-        id
     }
 }

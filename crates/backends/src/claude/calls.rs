@@ -9,15 +9,14 @@ use std::collections::HashMap;
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use transcript::{CallId, ErrorCode, ErrorInfo, Event, Executor, Millis, OutputStream, Validation};
+use transcript::{CallId, ErrorCode, ErrorInfo, Event, Executor, Millis};
 
 use super::outcome::Outcome;
 use super::wire::TaskEnd;
 use crate::abandoned::{MOST_OPEN, abandoned};
-use crate::arguments_summary;
+use crate::emitter::Emitter;
 use crate::own_tools::plain_name;
 use crate::recent::Recent;
-use crate::telling::Telling;
 
 #[derive(Debug)]
 pub(super) struct Calls {
@@ -83,21 +82,13 @@ impl Calls {
         provider_id: &str,
         name: &str,
         parent: Option<&CallId>,
-        telling: &mut Telling,
+        out: &mut Emitter,
     ) {
         if self.open.contains_key(provider_id) {
             return;
         }
         let name = plain_name(name);
-        let id = telling.next_call();
-        telling.emit(Event::ToolCallStart {
-            call_id: id.clone(),
-            provider_call_id: Some(provider_id.to_owned()),
-            tool_name: name.to_owned(),
-            arguments: None,
-            parent_call_id: parent.cloned(),
-            executor: Executor::Agent,
-        });
+        let id = out.start_call(Some(provider_id.to_owned()), name, parent, Executor::Agent);
         self.started += 1;
         let call = Call {
             id,
@@ -112,29 +103,18 @@ impl Calls {
         self.open.insert(provider_id.to_owned(), call);
     }
 
-    pub(super) fn grow_arguments(
-        &mut self,
-        provider_id: &str,
-        delta: String,
-        telling: &mut Telling,
-    ) {
+    pub(super) fn grow_arguments(&mut self, provider_id: &str, delta: String, out: &mut Emitter) {
         let Some(call) = self.open.get_mut(provider_id) else { return };
         if let Arguments::Coming(text) = &mut call.arguments
             && !delta.is_empty()
         {
             text.push_str(&delta);
-            telling.emit(Event::ToolArgumentsDelta { call_id: call.id.clone(), delta });
+            out.arguments_delta(&call.id, delta);
         }
     }
 
     /// `input` is what the program understood; the model's own text stands where it says the same.
-    pub(super) fn finish_arguments(
-        &mut self,
-        provider_id: &str,
-        input: &Value,
-        now: Millis,
-        telling: &mut Telling,
-    ) {
+    pub(super) fn finish_arguments(&mut self, provider_id: &str, input: &Value, out: &mut Emitter) {
         let Some(call) = self.open.get_mut(provider_id) else { return };
         let Arguments::Coming(text) = &mut call.arguments else { return };
         let text = std::mem::take(text);
@@ -145,39 +125,33 @@ impl Calls {
             Value::Null => "{}".to_owned(),
             input => input.to_string(),
         };
-        call.end_arguments(arguments, false, now, telling);
+        call.end_arguments(arguments, false, out);
     }
 
     /// No more of the message that made the call will come. `is_whole`: nothing of the call is missing.
-    pub(super) fn message_ended(
-        &mut self,
-        provider_id: &str,
-        is_whole: bool,
-        now: Millis,
-        telling: &mut Telling,
-    ) {
+    pub(super) fn message_ended(&mut self, provider_id: &str, is_whole: bool, out: &mut Emitter) {
         let Some(call) = self.open.get_mut(provider_id) else { return };
         match &mut call.arguments {
-            Arguments::Done => call.run(now, telling),
+            Arguments::Done => call.run(out),
             Arguments::Coming(text) if is_whole && is_whole_json(text) => {
                 let text = Some(std::mem::take(text)).filter(|it| !it.is_empty());
-                call.end_arguments(text.unwrap_or_else(|| "{}".to_owned()), false, now, telling);
-                call.run(now, telling);
+                call.end_arguments(text.unwrap_or_else(|| "{}".to_owned()), false, out);
+                call.run(out);
             }
             Arguments::Coming(text) => {
                 let text = std::mem::take(text);
-                call.end_arguments(text, true, now, telling);
+                call.end_arguments(text, true, out);
                 let why = "The message broke off before the call was complete; nothing ran.";
                 let error = ErrorInfo::new(ErrorCode::ToolInterrupted, why);
-                self.end(provider_id, now, Outcome::failed(error), telling);
+                self.end(provider_id, Outcome::failed(error), out);
             }
         }
     }
 
     /// The program says that it runs.
-    pub(super) fn run(&mut self, provider_id: &str, now: Millis, telling: &mut Telling) {
+    pub(super) fn run(&mut self, provider_id: &str, out: &mut Emitter) {
         if let Some(call) = self.open.get_mut(provider_id) {
-            call.run(now, telling);
+            call.run(out);
         }
     }
 
@@ -200,10 +174,10 @@ impl Calls {
     }
 
     /// Somebody agreed.
-    pub(super) fn allow(&mut self, provider_id: &str, now: Millis, telling: &mut Telling) {
+    pub(super) fn allow(&mut self, provider_id: &str, out: &mut Emitter) {
         if let Some(call) = self.open.get_mut(provider_id) {
             call.phase = Phase::Ready { since: None };
-            call.run(now, telling);
+            call.run(out);
         }
     }
 
@@ -222,16 +196,10 @@ impl Calls {
     }
 
     /// The model has its result; what it does has only begun.
-    pub(super) fn launch(
-        &mut self,
-        provider_id: &str,
-        now: Millis,
-        outcome: Outcome,
-        telling: &mut Telling,
-    ) {
+    pub(super) fn launch(&mut self, provider_id: &str, outcome: Outcome, out: &mut Emitter) {
         if let Some(call) = self.open.get_mut(provider_id) {
-            call.finish_late_arguments(now, telling);
-            call.run(now, telling);
+            call.finish_late_arguments(out);
+            call.run(out);
             call.launched = Some(outcome);
         }
     }
@@ -248,9 +216,8 @@ impl Calls {
     pub(super) fn end_launched(
         &mut self,
         provider_id: &str,
-        now: Millis,
         task: Option<&TaskEnd>,
-        telling: &mut Telling,
+        out: &mut Emitter,
     ) -> bool {
         let launched = self.open.get_mut(provider_id).and_then(|it| it.launched.take());
         let Some(outcome) = launched else { return false };
@@ -258,7 +225,7 @@ impl Calls {
             Some(task) => outcome.ended(task),
             None => outcome,
         };
-        self.end(provider_id, now, outcome, telling);
+        self.end(provider_id, outcome, out);
         true
     }
 
@@ -269,30 +236,24 @@ impl Calls {
     }
 
     /// Nothing that it does later counts.
-    pub(super) fn abandon(&mut self, provider_id: &str, now: Millis, telling: &mut Telling) {
-        self.end(provider_id, now, Outcome::failed(abandoned()), telling);
+    pub(super) fn abandon(&mut self, provider_id: &str, out: &mut Emitter) {
+        self.end(provider_id, Outcome::failed(abandoned()), out);
         self.ended.forget(provider_id);
     }
 
-    pub(super) fn end(
-        &mut self,
-        provider_id: &str,
-        now: Millis,
-        outcome: Outcome,
-        telling: &mut Telling,
-    ) {
+    pub(super) fn end(&mut self, provider_id: &str, outcome: Outcome, out: &mut Emitter) {
         let Some(mut call) = self.open.remove(provider_id) else { return };
         self.ended.put(provider_id, call.id.clone());
         self.ended.left_behind();
-        call.finish_late_arguments(now, telling);
+        call.finish_late_arguments(out);
         if outcome.has_run {
-            call.run(now, telling);
+            call.run(out);
         }
         let Call { id: call_id, name: tool_name, phase, .. } = call;
         for (stream, delta) in outcome.output {
-            telling.emit(output_delta(call_id.clone(), stream, delta));
+            out.output(&call_id, stream, 0, delta);
         }
-        telling.emit(Event::ToolResult {
+        out.emit(Event::ToolResult {
             call_id,
             tool_name,
             ok: outcome.error.is_none(),
@@ -301,7 +262,7 @@ impl Calls {
             error: outcome.error,
             summary: None,
             duration_ms: match phase {
-                Phase::Running { since } => Some(now.since(since)),
+                Phase::Running { since } => Some(out.now().since(since)),
                 Phase::Ready { .. } | Phase::Asking => None,
             },
             truncated: outcome.truncated,
@@ -310,46 +271,29 @@ impl Calls {
 }
 
 impl Call {
-    fn run(&mut self, now: Millis, telling: &mut Telling) {
+    fn run(&mut self, out: &mut Emitter) {
         if let (Phase::Ready { since }, Arguments::Done) = (self.phase, &self.arguments) {
-            self.phase = Phase::Running { since: since.unwrap_or(now) };
-            telling.emit(Event::ToolRunning { call_id: self.id.clone() });
+            self.phase = Phase::Running { since: since.unwrap_or(out.now()) };
+            out.running(&self.id);
         }
     }
 
     /// A result came before they were complete: what has come is all there is.
-    fn finish_late_arguments(&mut self, now: Millis, telling: &mut Telling) {
+    fn finish_late_arguments(&mut self, out: &mut Emitter) {
         if let Arguments::Coming(text) = &mut self.arguments {
             let text = std::mem::take(text);
-            self.end_arguments(text, false, now, telling);
+            self.end_arguments(text, false, out);
         }
     }
 
-    fn end_arguments(
-        &mut self,
-        arguments: String,
-        incomplete: bool,
-        now: Millis,
-        telling: &mut Telling,
-    ) {
+    fn end_arguments(&mut self, arguments: String, incomplete: bool, out: &mut Emitter) {
         self.arguments = Arguments::Done;
-        self.phase = Phase::Ready { since: Some(now) };
-        telling.emit(Event::ToolArgumentsDone {
-            call_id: self.id.clone(),
-            summary: arguments_summary(&arguments),
-            arguments,
-            incomplete,
-            validation: Validation::NotRequired,
-            provider_data: None,
-        });
+        self.phase = Phase::Ready { since: Some(out.now()) };
+        out.finish_arguments(&self.id, arguments, incomplete, None);
     }
 }
 
 /// A call without arguments has none at all.
 fn is_whole_json(text: &str) -> bool {
     text.is_empty() || serde_json::from_str::<IgnoredAny>(text).is_ok()
-}
-
-fn output_delta(call_id: CallId, stream: OutputStream, delta: String) -> Event {
-    Event::ToolOutputDelta { call_id, stream, offset: 0, delta }
 }

@@ -2,9 +2,9 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use transcript::{CallId, Event, PartId};
+use transcript::CallId;
 
-use crate::telling::Telling;
+use crate::emitter::{Emitter, Part};
 
 #[derive(Debug)]
 pub(super) struct Piece {
@@ -65,18 +65,18 @@ pub(super) fn place_of(pieces: &[Piece], is_thinking: bool, text: &str) -> Place
     words().rfind(waits).map_or(Place::Nowhere, |(at, _)| Place::Here(at))
 }
 
-/// A text or a thought.
+/// A text or a thinking block.
 #[derive(Debug)]
 pub(super) struct Words {
     pub(super) is_thinking: bool,
-    /// There is none before there is a word to see.
-    part: Option<PartId>,
-    text: String,
-    /// Of its text, once it is closed.
+    /// Blanks that came before anything that can be seen.
+    blanks: String,
+    part: Option<Part>,
+    /// Digest of the text, once the part is closed.
     digest: Option<u64>,
     /// The finished block has come.
     is_confirmed: bool,
-    /// It was closed as something that counts for nothing.
+    /// The part was closed as discarded.
     is_discarded: bool,
 }
 
@@ -84,15 +84,15 @@ impl Words {
     pub(super) fn new(is_thinking: bool) -> Self {
         Self {
             is_thinking,
+            blanks: String::new(),
             part: None,
-            text: String::new(),
             digest: None,
             is_confirmed: false,
             is_discarded: false,
         }
     }
 
-    /// No finished block says that it stands.
+    /// Returns whether the part is shown, and no finished block has confirmed it.
     pub(super) fn is_open(&self) -> bool {
         self.part.is_some() && self.digest.is_none()
     }
@@ -102,89 +102,68 @@ impl Words {
     }
 
     fn says(&self, text: &str) -> bool {
-        self.digest.map_or(self.text == text, |it| it == digest(text))
+        let so_far = self.part.as_ref().map_or(&self.blanks, |it| &it.text);
+        self.digest.map_or(so_far == text, |it| it == digest(text))
     }
 
-    pub(super) fn grow(&mut self, delta: &str, parent: Option<&CallId>, telling: &mut Telling) {
+    pub(super) fn grow(&mut self, delta: &str, parent: Option<&CallId>, out: &mut Emitter) {
         if self.digest.is_some() || delta.is_empty() {
             return;
         }
-        self.text.push_str(delta);
-        let (part_id, delta) = match &self.part {
-            Some(part) => (part.clone(), delta.to_owned()),
-            None if self.text.trim().is_empty() => return,
-            None => (self.start(parent, telling), self.text.clone()),
-        };
-        let parent_call_id = parent.cloned();
-        telling.emit(match self.is_thinking {
-            true => Event::ThinkingDelta { part_id, parent_call_id, delta },
-            false => Event::TextDelta { part_id, parent_call_id, delta },
-        });
+        if let Some(part) = &mut self.part {
+            return part.grow(delta, out);
+        }
+        self.blanks.push_str(delta);
+        if !self.blanks.trim().is_empty() {
+            let part = self.part.insert(out.start_part(self.is_thinking, parent));
+            part.grow(std::mem::take(&mut self.blanks), out);
+        }
     }
 
-    fn start(&mut self, parent: Option<&CallId>, telling: &mut Telling) -> PartId {
-        let (part_id, parent_call_id) = (telling.next_part(), parent.cloned());
-        self.part = Some(part_id.clone());
-        telling.emit(match self.is_thinking {
-            true => Event::ThinkingStart { part_id: part_id.clone(), parent_call_id },
-            false => Event::TextStart { part_id: part_id.clone(), parent_call_id },
-        });
-        part_id
-    }
-
-    /// The finished block has come, and this is what it says. False if that was shown before.
+    /// Takes the text of the finished block. Returns false if that was shown before.
     pub(super) fn confirm(
         &mut self,
         text: String,
         parent: Option<&CallId>,
-        telling: &mut Telling,
+        out: &mut Emitter,
     ) -> bool {
         self.is_confirmed = true;
-        // It counts after all, and is said anew: what is in the log is there.
+        // The log keeps the discarded part, so the text is shown in a new one.
         if std::mem::take(&mut self.is_discarded) {
             self.part = None;
         }
-        // What was closed otherwise stays as it was shown.
+        // A part that was closed with another text stays as it was shown.
         let is_news = self.digest.is_none() || self.part.is_none();
         if is_news {
-            self.close(text, false, parent, telling);
+            self.close(text, false, parent, out);
         }
         is_news
     }
 
-    /// Nothing more of it will come. `discarded`: what comes instead says it anew.
+    /// Closes the part with the text so far. `discarded`: the model writes it again.
     pub(super) fn close_as_it_is(
         &mut self,
         discarded: bool,
         parent: Option<&CallId>,
-        telling: &mut Telling,
+        out: &mut Emitter,
     ) {
         if self.digest.is_none() {
-            let text = std::mem::take(&mut self.text);
-            self.close(text, discarded, parent, telling);
+            let text = self.part.as_mut().map_or(&mut self.blanks, |it| &mut it.text);
+            let text = std::mem::take(text);
+            self.close(text, discarded, parent, out);
         }
     }
 
-    fn close(
-        &mut self,
-        text: String,
-        discarded: bool,
-        parent: Option<&CallId>,
-        telling: &mut Telling,
-    ) {
+    fn close(&mut self, text: String, discarded: bool, parent: Option<&CallId>, out: &mut Emitter) {
         self.digest = Some(digest(&text));
         self.is_discarded = discarded;
-        self.text = String::new();
-        let part_id = match self.part.clone() {
-            Some(part_id) => part_id,
-            None if text.trim().is_empty() => return,
-            None => self.start(parent, telling),
-        };
-        let parent_call_id = parent.cloned();
-        telling.emit(match self.is_thinking {
-            true => Event::ThinkingDone { part_id, parent_call_id, text, discarded },
-            false => Event::TextDone { part_id, parent_call_id, text, phase: None, discarded },
-        });
+        self.blanks = String::new();
+        if self.part.is_none() && text.trim().is_empty() {
+            return;
+        }
+        let part = self.part.get_or_insert_with(|| out.start_part(self.is_thinking, parent));
+        part.text = text;
+        part.end(None, discarded, out);
     }
 }
 

@@ -17,11 +17,11 @@ use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TaskEnd, TurnResult
 use super::words::shortened;
 use super::{Process, SOURCE, failure, notices, stdin};
 use crate::abandoned::MOST_AGENTS;
+use crate::emitter::Emitter;
 use crate::ending::price;
 use crate::newest::newest;
 use crate::own_tools::TOOL_SERVER;
 use crate::recent::Recent;
-use crate::telling::Telling;
 use crate::{Effect, Ending, Exit, Verdict};
 
 /// How long the program may take to stop, or to go on by itself.
@@ -32,7 +32,7 @@ const AFTERTHOUGHT_MS: u64 = 1000;
 #[derive(Debug)]
 pub(super) struct Run {
     response_id: ResponseId,
-    telling: Telling,
+    out: Emitter,
     calls: Calls,
     outer: Speaker,
     /// Sub-agents, by the provider's id of the call that each works for.
@@ -69,7 +69,7 @@ impl Run {
         let commands = process.tasks.iter().filter(|it| !it.is_agent());
         Self {
             earlier_tasks: commands.map(|it| it.task_id.clone()).collect(),
-            telling: Telling::new(response_id.clone(), SOURCE),
+            out: Emitter::for_run(SOURCE, response_id.clone()),
             response_id,
             calls: Calls::default(),
             outer: Speaker::default(),
@@ -87,8 +87,12 @@ impl Run {
         }
     }
 
+    pub(super) fn set_now(&mut self, now: Millis) {
+        self.out.set_now(now);
+    }
+
     pub(super) fn take_effects(&mut self) -> Vec<Effect> {
-        self.telling.take_effects()
+        self.out.take_effects()
     }
 
     /// The calls in which somebody spoke, when the run is over.
@@ -98,66 +102,66 @@ impl Run {
 
     pub(super) fn start(&mut self, history: &[Value]) {
         let uuid = uuid_of(self.response_id.as_str());
-        self.telling.write(stdin::user(&uuid, &newest(history)));
+        self.out.write(stdin::user(&uuid, &newest(history)));
         self.unread.push(UserLine { uuid, steered: None });
         self.is_turn_running = true;
     }
 
     pub(super) fn begin_by_itself(&mut self) {
-        self.telling.push(Effect::Begin);
+        self.out.push(Effect::Begin);
     }
 
     pub(super) fn steer(&mut self, message_id: MessageId, message: &Value) {
         if self.interrupted.is_some() {
-            return self.telling.push(Effect::CannotSteer(message_id));
+            return self.out.push(Effect::CannotSteer(message_id));
         }
         // The program takes each uuid once, and a message may be handed to a later run again.
         let uuid = uuid_of(&format!("{}/{message_id}", self.response_id));
-        self.telling.write(stdin::user(&uuid, message));
+        self.out.write(stdin::user(&uuid, message));
         let steered = Steered::new(message_id, message);
-        self.telling.emit(steered.event(SteerState::HandedOver));
+        self.out.emit(steered.event(SteerState::HandedOver));
         self.unread.push(UserLine { uuid, steered: Some(steered) });
     }
 
     /// Lines that wait would begin the next turn as soon as this one has stopped, and what this run has in
     /// the background would go on, so they are taken back and stopped first.
-    pub(super) fn interrupt(&mut self, now: Millis, process: &mut Process) {
+    pub(super) fn interrupt(&mut self, process: &mut Process) {
         if self.interrupted.is_some() {
             return;
         }
         for line in &self.unread {
-            self.telling.write(stdin::take_back(&process.next_request(), &line.uuid));
+            self.out.write(stdin::take_back(&process.next_request(), &line.uuid));
         }
         let tasks = process.tasks.iter().map(|it| &it.task_id);
         let tasks: Vec<String> =
             tasks.filter(|it| !self.earlier_tasks.contains(it)).cloned().collect();
         for task in &tasks {
-            self.telling.write(stdin::stop_task(&process.next_request(), task));
+            self.out.write(stdin::stop_task(&process.next_request(), task));
         }
         let request_id = process.next_request();
-        self.telling.write(stdin::interrupt(&request_id));
+        self.out.write(stdin::interrupt(&request_id));
         let stops_tasks = !tasks.is_empty();
         self.interrupted = Some(Interrupt { request_id, stops_tasks, is_done: false });
-        self.wake_after(now, PATIENCE_MS);
+        self.wake_after(PATIENCE_MS);
     }
 
-    pub(super) fn wake(&mut self, now: Millis, process: &mut Process) {
+    pub(super) fn wake(&mut self, process: &mut Process) {
         match self.wake_at {
-            Some(at) if at > now => self.telling.push(Effect::WakeAt(at)),
+            Some(at) if at > self.out.now() => self.out.push(Effect::WakeAt(at)),
             Some(_) => match &self.interrupted {
                 None => {
                     // They would begin a turn of their own later, and are to be said again.
                     let unread = self.unread.iter().filter(|_| process.reports_lines);
                     let uuids: Vec<String> = unread.map(|it| it.uuid.clone()).collect();
                     for uuid in uuids {
-                        self.telling.write(stdin::take_back(&process.next_request(), &uuid));
+                        self.out.write(stdin::take_back(&process.next_request(), &uuid));
                         self.give_back(&uuid);
                     }
-                    self.complete(now);
+                    self.complete();
                 }
                 Some(interrupt) => {
                     let is_stuck = !interrupt.is_done;
-                    self.telling.extend(is_stuck.then_some(Effect::Quit));
+                    self.out.extend(is_stuck.then_some(Effect::Quit));
                     self.end(RunStatus::Cancelled, None);
                 }
             },
@@ -172,118 +176,119 @@ impl Run {
         }
     }
 
-    pub(super) fn decided(&mut self, now: Millis, call_id: &CallId, verdict: Verdict) {
+    pub(super) fn decided(&mut self, call_id: &CallId, verdict: Verdict) {
         let Some(question) = self.questions.take(|it| it.call_id == *call_id) else { return };
         let (line, refusal) = question.answer(verdict);
-        self.telling.write(line);
+        self.out.write(line);
         match refusal {
-            None => self.calls.allow(&question.provider_call_id, now, &mut self.telling),
+            None => self.calls.allow(&question.provider_call_id, &mut self.out),
             Some(why) => self.calls.refuse(&question.provider_call_id, why),
         }
     }
 
     pub(super) fn hear_nonsense(&mut self, raw: &str) {
-        self.telling.unrecognized(raw);
+        self.out.unrecognized(raw);
     }
 
-    pub(super) fn hear(&mut self, now: Millis, line: Line, raw: &str, process: &mut Process) {
-        self.leave_behind(now);
+    pub(super) fn hear(&mut self, line: Line, raw: &str, process: &mut Process) {
+        self.leave_behind();
         match line {
             Line::Init(init) => {
-                self.turn_begins(now, process);
+                self.turn_begins(process);
                 self.link(init, process);
             }
-            Line::Stream(stream) => self.hear_stream(now, stream, raw, process),
-            Line::Assistant(said) => self.hear_assistant(now, said, raw, process),
-            Line::User(said) => self.hear_user(now, said, raw, process),
-            Line::Result(result) => self.turn_ended(now, &result, process),
-            Line::Request(request) => self.hear_request(now, request, raw),
+            Line::Stream(stream) => self.hear_stream(stream, raw, process),
+            Line::Assistant(said) => self.hear_assistant(said, raw, process),
+            Line::User(said) => self.hear_user(said, raw, process),
+            Line::Result(result) => self.turn_ended(&result, process),
+            Line::Request(request) => self.hear_request(request, raw),
             Line::RequestCancelled(cancelled) => {
                 self.withdraw(|it| it.request_id == cancelled.request_id);
             }
-            Line::Response(it) => self.hear_response(now, &it.request_id),
-            Line::Lifecycle(it) => self.hear_lifecycle(now, &it, process),
-            Line::Background(_) => self.wait_for_turn(now, process),
+            Line::Response(it) => self.hear_response(&it.request_id),
+            Line::Lifecycle(it) => self.hear_lifecycle(&it, process),
+            Line::Background(_) => self.wait_for_turn(process),
             Line::TaskStarted(it) => {
                 let call = it.tool_use_id.unwrap_or_default();
-                self.calls.run(&call, now, &mut self.telling);
+                self.calls.run(&call, &mut self.out);
             }
-            Line::TaskUpdated(_) => self.wait_for_turn(now, process),
+            Line::TaskUpdated(_) => self.wait_for_turn(process),
             Line::TaskEnded(it) => {
-                self.task_ended(now, &it);
-                self.wait_for_turn(now, process);
+                self.task_ended(&it);
+                self.wait_for_turn(process);
             }
-            Line::Retry(it) => self.telling.notice(Level::Info, notices::of_retry(&it)),
+            Line::Retry(it) => self.out.notice(Level::Info, notices::of_retry(&it)),
             Line::Compacted(it) => {
                 self.awaits_summary = true;
-                self.telling.notice(Level::Info, notices::of_compacted(it));
+                self.out.notice(Level::Info, notices::of_compacted(it));
             }
             Line::Status(it) => {
                 if let Some(text) = notices::of_mode(&it) {
-                    self.telling.notice(Level::Info, text);
+                    self.out.notice(Level::Info, text);
                 }
                 if let Some(text) = notices::of_status(it) {
-                    self.telling.notice(Level::Error, text);
+                    self.out.notice(Level::Error, text);
                 }
             }
             Line::Limit(it) => {
-                if let Some((level, text)) = notices::of_limit(&it.rate_limit_info, now) {
-                    self.telling.notice(level, text);
+                if let Some((level, text)) = notices::of_limit(&it.rate_limit_info, self.out.now())
+                {
+                    self.out.notice(level, text);
                 }
             }
             Line::Login(it) => {
                 if let Some(text) = notices::of_login(&it) {
-                    self.telling.notice(Level::Error, text);
+                    self.out.notice(Level::Error, text);
                 }
             }
             Line::Hook(it) => {
                 if let Some(text) = notices::of_hook(&it) {
-                    self.telling.notice(Level::Error, text);
+                    self.out.notice(Level::Error, text);
                 }
             }
-            Line::Remark(it) => self.telling.notice(Level::Info, shortened(&it.content)),
-            Line::CommandOutput(it) => self.outer.say(it.content, &mut self.telling),
+            Line::Remark(it) => self.out.notice(Level::Info, shortened(&it.content)),
+            Line::CommandOutput(it) => self.outer.say(it.content, &mut self.out),
             Line::Ignored => (),
         }
     }
 
     /// What the program has begun and will never end, as it seems.
-    fn leave_behind(&mut self, now: Millis) {
+    fn leave_behind(&mut self) {
         while let Some((call, mut speaker)) = self.inner.left_behind() {
-            speaker.finish_message(now, MessageEnd::Whole, &mut self.calls, &mut self.telling);
-            self.abandon(now, &call);
+            speaker.finish_message(MessageEnd::Whole, &mut self.calls, &mut self.out);
+            self.abandon(&call);
         }
         while let Some(call) = self.calls.left_behind() {
-            self.sub_agent_ended(now, &call);
-            self.abandon(now, &call);
+            self.sub_agent_ended(&call);
+            self.abandon(&call);
         }
     }
 
-    fn abandon(&mut self, now: Millis, call: &str) {
+    fn abandon(&mut self, call: &str) {
         self.withdraw(|it| it.provider_call_id == call);
-        self.calls.abandon(call, now, &mut self.telling);
+        self.calls.abandon(call, &mut self.out);
     }
 
     /// A call that went on in the background ends here.
-    fn task_ended(&mut self, now: Millis, task: &TaskEnd) {
+    fn task_ended(&mut self, task: &TaskEnd) {
         let call = task.tool_use_id.as_deref().unwrap_or_default();
-        self.sub_agent_ended(now, call);
-        let was_open = self.calls.end_launched(call, now, Some(task), &mut self.telling);
+        self.sub_agent_ended(call);
+        let was_open = self.calls.end_launched(call, Some(task), &mut self.out);
         let is_stopped = self.interrupted.is_some();
         if let Some(text) = task.trouble().filter(|_| !was_open && !is_stopped) {
-            self.telling.notice(Level::Info, shortened(text));
+            self.out.notice(Level::Info, shortened(text));
         }
     }
 
-    fn turn_begins(&mut self, now: Millis, process: &mut Process) {
+    fn turn_begins(&mut self, process: &mut Process) {
         let begins = !std::mem::replace(&mut self.is_turn_running, true);
         match &mut self.interrupted {
             // An afterthought is not what somebody who stopped it wants.
             Some(interrupt) if begins => {
                 interrupt.request_id = process.next_request();
                 interrupt.is_done = false;
-                self.telling.write(stdin::interrupt(&interrupt.request_id));
-                self.wake_after(now, PATIENCE_MS);
+                self.out.write(stdin::interrupt(&interrupt.request_id));
+                self.wake_after(PATIENCE_MS);
             }
             Some(_) => (),
             None => self.wake_at = None,
@@ -298,7 +303,7 @@ impl Run {
             return;
         }
         process.linked = Some(init.session_id.clone());
-        self.telling.emit(Event::AgentLinked {
+        self.out.emit(Event::AgentLinked {
             cli_session_id: init.session_id,
             cwd: init.cwd,
             version: init.claude_code_version,
@@ -306,15 +311,15 @@ impl Run {
         let servers = init.mcp_servers.into_iter().flatten();
         for server in servers.filter(|it| it.status == "failed") {
             let is_ours = process.offers_tools && server.name == TOOL_SERVER;
-            self.telling.notice(Level::Error, notices::of_failed_server(&server.name, is_ours));
+            self.out.notice(Level::Error, notices::of_failed_server(&server.name, is_ours));
         }
     }
 
-    fn hear_request(&mut self, now: Millis, request: Request, raw: &str) {
+    fn hear_request(&mut self, request: Request, raw: &str) {
         let request_id = request.request_id.clone();
         let Some(about) = request.about_call() else {
-            self.telling.unrecognized(raw);
-            return self.telling.write(stdin::refuse(&request_id));
+            self.out.unrecognized(raw);
+            return self.out.write(stdin::refuse(&request_id));
         };
         if self.questions.was_answered(&request_id) {
             return;
@@ -323,10 +328,10 @@ impl Run {
         let AboutCall { tool_use_id, tool_name, input, .. } = about;
         let tool_use_id = tool_use_id
             .or_else(|| self.calls.unasked(&tool_name, &input))
-            .unwrap_or_else(|| self.telling.unused_name());
+            .unwrap_or_else(|| self.out.unused_name());
         // It may ask before it has said what it wants to call.
-        self.calls.start(&tool_use_id, &tool_name, None, &mut self.telling);
-        self.calls.finish_arguments(&tool_use_id, &input, now, &mut self.telling);
+        self.calls.start(&tool_use_id, &tool_name, None, &mut self.out);
+        self.calls.finish_arguments(&tool_use_id, &input, &mut self.out);
         let Some(call_id) = self.calls.id(&tool_use_id).cloned() else { return };
         self.calls.ask(&tool_use_id);
         let form = input.get("questions").filter(|_| tool_name == "AskUserQuestion").cloned();
@@ -334,42 +339,42 @@ impl Run {
         let provider_call_id = tool_use_id;
         if self.questions.add(Question { request_id, call_id, provider_call_id, input, has_form }) {
             let (call_id, can_edit, is_judged) = (asked, true, true);
-            self.telling.push(Effect::Ask { call_id, can_edit, form, reason, is_judged });
+            self.out.push(Effect::Ask { call_id, can_edit, form, reason, is_judged });
         }
     }
 
     fn withdraw(&mut self, is_it: impl Fn(&Question) -> bool) {
         if let Some(question) = self.questions.take(is_it) {
-            self.telling.push(Effect::Withdraw(question.call_id));
+            self.out.push(Effect::Withdraw(question.call_id));
         }
     }
 
     /// Where no turn runs, this is all that comes of an interrupt.
-    fn hear_response(&mut self, now: Millis, request_id: &str) {
+    fn hear_response(&mut self, request_id: &str) {
         let is_ours = self.interrupted.as_ref().is_some_and(|it| it.request_id == request_id);
         if is_ours && !self.is_turn_running {
-            self.stopped(now);
+            self.stopped();
         }
     }
 
-    fn stopped(&mut self, now: Millis) {
+    fn stopped(&mut self) {
         match &mut self.interrupted {
             Some(interrupt) if interrupt.stops_tasks => {
                 interrupt.is_done = true;
-                self.wake_after(now, AFTERTHOUGHT_MS);
+                self.wake_after(AFTERTHOUGHT_MS);
             }
             _ => self.end(RunStatus::Cancelled, None),
         }
     }
 
-    fn hear_lifecycle(&mut self, now: Millis, lifecycle: &Lifecycle, process: &mut Process) {
+    fn hear_lifecycle(&mut self, lifecycle: &Lifecycle, process: &mut Process) {
         let Lifecycle { command_uuid, state } = lifecycle;
         let Some(at) = self.unread.iter().position(|it| it.uuid == *command_uuid) else { return };
         match state.as_str() {
             "started" | "completed" => {
-                self.turn_begins(now, process);
+                self.turn_begins(process);
                 if let Some(steered) = self.unread.remove(at).steered {
-                    self.telling.emit(steered.event(SteerState::Seen));
+                    self.out.emit(steered.event(SteerState::Seen));
                 }
             }
             "cancelled" if self.unread[at].steered.is_some() => self.give_back(command_uuid),
@@ -385,39 +390,39 @@ impl Run {
     fn give_back(&mut self, uuid: &str) {
         let lines = self.unread.extract_if(.., |it| it.uuid == uuid);
         let steered = lines.filter_map(|it| it.steered);
-        self.telling.extend(steered.map(|it| Effect::CannotSteer(it.id)));
+        self.out.extend(steered.map(|it| Effect::CannotSteer(it.id)));
     }
 
-    fn turn_ended(&mut self, now: Millis, result: &TurnResult, process: &mut Process) {
+    fn turn_ended(&mut self, result: &TurnResult, process: &mut Process) {
         process.turn_ended(&self.calls.launched());
         self.is_turn_running = false;
         self.is_aborted = false;
-        self.outer.finish_message(now, MessageEnd::Whole, &mut self.calls, &mut self.telling);
+        self.outer.finish_message(MessageEnd::Whole, &mut self.calls, &mut self.out);
         self.add_usage(result.used());
         self.add_cost(result.cost());
         let api_error = self.api_error.take();
         let was_aborted =
             result.terminal_reason.as_deref().is_some_and(|it| it.starts_with("aborted"));
         if self.interrupted.is_some() || was_aborted {
-            return self.stopped(now);
+            return self.stopped();
         }
         let has_failed = result.is_error == Some(true) || result.subtype.starts_with("error");
         let has_visible_text = std::mem::take(&mut self.outer.has_visible_text);
         // It repeats the answer; some commands have no other.
         let words = result.result.as_ref().filter(|it| !has_visible_text && !it.trim().is_empty());
         if let Some(words) = words.filter(|_| !has_failed) {
-            self.outer.say(words.clone(), &mut self.telling);
+            self.outer.say(words.clone(), &mut self.out);
         }
         let error = has_failed.then(|| failure::of_turn(result, api_error.as_deref()));
         match (self.goes_on(process), error) {
-            (None, None) => self.complete(now),
+            (None, None) => self.complete(),
             (None, Some(error)) => self.end(RunStatus::Failed, Some(error)),
             (Some(why), error) => {
                 if let Some(error) = error {
-                    self.telling.notice(Level::Error, error.message);
+                    self.out.notice(Level::Error, error.message);
                 }
-                self.telling.emit(continuation(true, why, "Agent"));
-                self.wait_for_turn(now, process);
+                self.out.continuation(true, why, "Agent");
+                self.wait_for_turn(process);
             }
         }
     }
@@ -434,17 +439,17 @@ impl Run {
     }
 
     /// The program begins the next turn as soon as it can; if it does not, there is none.
-    fn wait_for_turn(&mut self, now: Millis, process: &Process) {
+    fn wait_for_turn(&mut self, process: &Process) {
         let is_waiting = !self.is_turn_running && self.interrupted.is_none();
         if is_waiting && !process.has_agents() && self.wake_at.is_none() {
-            self.wake_after(now, PATIENCE_MS);
+            self.wake_after(PATIENCE_MS);
         }
     }
 
-    fn wake_after(&mut self, now: Millis, ms: u64) {
-        let at = now.plus(ms);
+    fn wake_after(&mut self, ms: u64) {
+        let at = self.out.now().plus(ms);
         self.wake_at = Some(at);
-        self.telling.push(Effect::WakeAt(at));
+        self.out.push(Effect::WakeAt(at));
     }
 
     fn add_usage(&mut self, usage: Option<Usage>) {
@@ -456,10 +461,10 @@ impl Run {
         self.cost = self.cost.into_iter().chain(cost).reduce(f64::add).and_then(price);
     }
 
-    fn complete(&mut self, now: Millis) {
+    fn complete(&mut self) {
         // Nobody has said what became of them, and nothing runs any more.
         for call in self.calls.launched() {
-            self.calls.end_launched(&call, now, None, &mut self.telling);
+            self.calls.end_launched(&call, None, &mut self.out);
         }
         self.end(RunStatus::Completed, None);
     }
@@ -472,19 +477,10 @@ impl Run {
         };
         if status != RunStatus::Completed {
             let steered = self.unread.drain(..).filter_map(|it| it.steered);
-            self.telling.extend(steered.map(|it| Effect::CannotSteer(it.id)));
+            self.out.extend(steered.map(|it| Effect::CannotSteer(it.id)));
         }
-        self.telling.emit(continuation(false, stop_reason, resolved_by));
+        self.out.continuation(false, stop_reason, resolved_by);
         let (usage, cost) = (self.usage, self.cost);
-        self.telling.push(Effect::End(Ending { status, error, usage, cost }));
-    }
-}
-
-fn continuation(should_continue: bool, stop_reason: &str, resolved_by: &str) -> Event {
-    Event::Continuation {
-        should_continue,
-        stop_reason: stop_reason.to_owned(),
-        resolved_by: resolved_by.to_owned(),
-        evaluations: Vec::new(),
+        self.out.end_run(Ending { status, error, usage, cost });
     }
 }

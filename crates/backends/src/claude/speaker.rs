@@ -10,13 +10,13 @@
 
 use std::collections::VecDeque;
 
-use transcript::{CallId, Event, Millis, Usage};
+use transcript::{CallId, Usage};
 
 use super::calls::Calls;
 use super::pieces::{Piece, Place, Spoken, Words, has_call, place_of};
 use super::wire::{ApiEvent, Block, Delta, TokenCounts};
+use crate::emitter::Emitter;
 use crate::openai::FinishReason;
-use crate::telling::Telling;
 
 /// How many messages that have ended may still be spoken of.
 const REMEMBERED: usize = 32;
@@ -77,31 +77,30 @@ impl Speaker {
     /// `end` is how the message ends, if this is its end. False if there is no place for what was said.
     pub(super) fn hear(
         &mut self,
-        now: Millis,
         event: ApiEvent,
         end: MessageEnd,
         calls: &mut Calls,
-        telling: &mut Telling,
+        out: &mut Emitter,
     ) -> bool {
         match event {
             // Said again.
             ApiEvent::MessageStart { message } if self.is_saying(&message.id) => (),
             ApiEvent::MessageStart { message } => {
-                self.finish_message(now, MessageEnd::Superseded, calls, telling);
-                self.start_message(message.id, message.usage, telling);
+                self.finish_message(MessageEnd::Superseded, calls, out);
+                self.start_message(message.id, message.usage, out);
             }
             ApiEvent::ContentBlockStart { index, content_block } => {
-                self.start_block(index, content_block, calls, telling);
+                self.start_block(index, content_block, calls, out);
             }
             ApiEvent::ContentBlockDelta { index, delta } => {
-                return self.grow(index, delta, calls, telling);
+                return self.grow(index, delta, calls, out);
             }
             ApiEvent::MessageDelta { delta, usage } => self.take_counts(delta.stop_reason, usage),
             ApiEvent::MessageStop {} => match (&mut self.message, end) {
                 (Some(message), MessageEnd::BrokeOff) if message.has_open_words() => {
                     message.broke_off = true;
                 }
-                _ => self.finish_message(now, end, calls, telling),
+                _ => self.finish_message(end, calls, out),
             },
             ApiEvent::ContentBlockStop { index } => {
                 if let Some(piece) = self.piece(index) {
@@ -116,29 +115,28 @@ impl Speaker {
     /// A finished block. False if it is of a kind that we do not know.
     pub(super) fn hear_finished(
         &mut self,
-        now: Millis,
         message_id: &str,
         block: Block,
         calls: &mut Calls,
-        telling: &mut Telling,
+        out: &mut Emitter,
     ) -> bool {
         match block {
             Block::Text { text } => {
-                self.finish_words(now, message_id, (false, text), calls, telling);
+                self.finish_words(message_id, (false, text), calls, out);
             }
             Block::Thinking { thinking } => {
-                self.finish_words(now, message_id, (true, thinking), calls, telling);
+                self.finish_words(message_id, (true, thinking), calls, out);
             }
             Block::ToolUse { id, name, input } => {
                 let is_known = self.pieces_of(message_id).is_some_and(|it| has_call(it, &id));
                 if !is_known {
-                    self.open_message(now, message_id, calls, telling);
-                    self.add_call(None, &id, &name, calls, telling);
+                    self.open_message(message_id, calls, out);
+                    self.add_call(None, &id, &name, calls, out);
                 }
-                calls.finish_arguments(&id, &input, now, telling);
+                calls.finish_arguments(&id, &input, out);
                 // The end of a sub-agent's message is not heard of.
                 if self.parent.is_some() {
-                    calls.run(&id, now, telling);
+                    calls.run(&id, out);
                 }
             }
             Block::RedactedThinking {} => (),
@@ -148,19 +146,13 @@ impl Speaker {
     }
 
     /// A text that came whole, from outside of any message.
-    pub(super) fn say(&mut self, text: String, telling: &mut Telling) {
+    pub(super) fn say(&mut self, text: String, out: &mut Emitter) {
         self.has_visible_text = true;
-        Words::new(false).confirm(text, self.parent.as_ref(), telling);
+        Words::new(false).confirm(text, self.parent.as_ref(), out);
     }
 
     /// Closes what is left open of the message, and its step.
-    pub(super) fn finish_message(
-        &mut self,
-        now: Millis,
-        end: MessageEnd,
-        calls: &mut Calls,
-        telling: &mut Telling,
-    ) {
+    pub(super) fn finish_message(&mut self, end: MessageEnd, calls: &mut Calls, out: &mut Emitter) {
         let Some(mut message) = self.message.take() else { return };
         let is_superseded = matches!(end, MessageEnd::Superseded);
         let mut cut_off = match end {
@@ -175,9 +167,9 @@ impl Speaker {
                     let discarded = is_superseded && words.is_open();
                     cut_off = cut_off.or(discarded.then_some("error"));
                     self.has_visible_text |= !words.is_thinking && words.is_shown() && !discarded;
-                    words.close_as_it_is(discarded, self.parent.as_ref(), telling);
+                    words.close_as_it_is(discarded, self.parent.as_ref(), out);
                 }
-                Spoken::Call(id) => calls.message_ended(id, is_whole, now, telling),
+                Spoken::Call(id) => calls.message_ended(id, is_whole, out),
             }
         }
         let reason = match message.stop_reason.as_deref().and_then(FinishReason::parse) {
@@ -185,13 +177,12 @@ impl Speaker {
             None if message.has_calls => FinishReason::ToolCalls.as_str(),
             None => FinishReason::Stop.as_str(),
         };
-        telling.emit(Event::StepFinish {
-            index: self.steps.saturating_sub(1),
-            finish_reason: cut_off.unwrap_or(reason).to_owned(),
-            usage: message.tokens_are_final.then(|| message.tokens.usage()),
-            cost: None,
-            parent_call_id: self.parent.clone(),
-        });
+        out.finish_step(
+            self.steps.saturating_sub(1),
+            cut_off.unwrap_or(reason),
+            (message.tokens_are_final.then(|| message.tokens.usage()), None),
+            self.parent.as_ref(),
+        );
         self.ended.push_back((message.id, message.pieces));
         if self.ended.len() > REMEMBERED {
             self.ended.pop_front();
@@ -218,22 +209,15 @@ impl Speaker {
     }
 
     /// What is said next is said in that message.
-    fn open_message(
-        &mut self,
-        now: Millis,
-        message_id: &str,
-        calls: &mut Calls,
-        telling: &mut Telling,
-    ) {
+    fn open_message(&mut self, message_id: &str, calls: &mut Calls, out: &mut Emitter) {
         if !self.is_saying(message_id) {
-            self.finish_message(now, MessageEnd::Superseded, calls, telling);
-            self.start_message(message_id.to_owned(), None, telling);
+            self.finish_message(MessageEnd::Superseded, calls, out);
+            self.start_message(message_id.to_owned(), None, out);
         }
     }
 
-    fn start_message(&mut self, id: String, tokens: Option<TokenCounts>, telling: &mut Telling) {
-        let (index, parent_call_id) = (self.steps, self.parent.clone());
-        telling.emit(Event::StepStart { index, parent_call_id });
+    fn start_message(&mut self, id: String, tokens: Option<TokenCounts>, out: &mut Emitter) {
+        out.start_step(self.steps, self.parent.as_ref());
         self.steps = self.steps.saturating_add(1);
         self.message = Some(Message {
             id,
@@ -246,7 +230,7 @@ impl Speaker {
         });
     }
 
-    fn start_block(&mut self, index: u64, block: Block, calls: &mut Calls, telling: &mut Telling) {
+    fn start_block(&mut self, index: u64, block: Block, calls: &mut Calls, out: &mut Emitter) {
         let Some(message) = &mut self.message else { return };
         if message.pieces.iter().any(|it| it.index == Some(index)) {
             return;
@@ -255,13 +239,13 @@ impl Speaker {
             Block::Text { text } => (false, text),
             Block::Thinking { thinking } => (true, thinking),
             Block::ToolUse { id, name, .. } => {
-                return self.add_call(Some(index), &id, &name, calls, telling);
+                return self.add_call(Some(index), &id, &name, calls, out);
             }
             // Known by its finished block, if at all.
             Block::RedactedThinking {} | Block::ToolResult { .. } | Block::Other => return,
         };
         let mut words = Words::new(is_thinking);
-        words.grow(&text, self.parent.as_ref(), telling);
+        words.grow(&text, self.parent.as_ref(), out);
         message.pieces.push(Piece::new(Some(index), Spoken::Words(words)));
     }
 
@@ -271,17 +255,17 @@ impl Speaker {
         id: &str,
         name: &str,
         calls: &mut Calls,
-        telling: &mut Telling,
+        out: &mut Emitter,
     ) {
         let Some(message) = &mut self.message else { return };
         message.has_calls = true;
         if !has_call(&message.pieces, id) {
-            calls.start(id, name, self.parent.as_ref(), telling);
+            calls.start(id, name, self.parent.as_ref(), out);
             message.pieces.push(Piece::new(index, Spoken::Call(id.to_owned())));
         }
     }
 
-    fn grow(&mut self, index: u64, delta: Delta, calls: &mut Calls, telling: &mut Telling) -> bool {
+    fn grow(&mut self, index: u64, delta: Delta, calls: &mut Calls, out: &mut Emitter) -> bool {
         let mut pieces = self.message.iter_mut().flat_map(|it| &mut it.pieces);
         let Some(piece) = pieces.find(|it| it.index == Some(index)) else {
             // A block that we do not know is heard of when it is finished.
@@ -289,13 +273,13 @@ impl Speaker {
         };
         match (&mut piece.block, delta) {
             (Spoken::Words(words), Delta::Text { text: delta }) if !words.is_thinking => {
-                words.grow(&delta, self.parent.as_ref(), telling);
+                words.grow(&delta, self.parent.as_ref(), out);
             }
             (Spoken::Words(words), Delta::Thinking { thinking: delta }) if words.is_thinking => {
-                words.grow(&delta, self.parent.as_ref(), telling);
+                words.grow(&delta, self.parent.as_ref(), out);
             }
             (Spoken::Call(id), Delta::Input { partial_json: delta }) => {
-                calls.grow_arguments(id, delta, telling);
+                calls.grow_arguments(id, delta, out);
             }
             _ => (),
         }
@@ -304,18 +288,17 @@ impl Speaker {
 
     fn finish_words(
         &mut self,
-        now: Millis,
         message_id: &str,
         (is_thinking, text): (bool, String),
         calls: &mut Calls,
-        telling: &mut Telling,
+        out: &mut Emitter,
     ) {
         let pieces = self.pieces_of(message_id).map_or(&[][..], |it| it);
         let at = match place_of(pieces, is_thinking, &text) {
             Place::Here(at) => at,
             Place::Again => return,
             Place::Nowhere => {
-                self.open_message(now, message_id, calls, telling);
+                self.open_message(message_id, calls, out);
                 let pieces = self.message.as_mut().map(|it| &mut it.pieces);
                 let words = Spoken::Words(Words::new(is_thinking));
                 pieces.map_or(0, |it| {
@@ -330,7 +313,7 @@ impl Speaker {
         let parent = self.parent.clone();
         let piece = self.pieces_of(message_id).and_then(|it| it.get_mut(at));
         if let Some(Piece { block: Spoken::Words(words), .. }) = piece {
-            let is_news = words.confirm(text, parent.as_ref(), telling);
+            let is_news = words.confirm(text, parent.as_ref(), out);
             self.has_visible_text |= has_visible_text && (is_said || is_news);
         }
     }

@@ -4,7 +4,7 @@
 //! Agents may outlive the turn: the run ends when none is at work.
 
 use serde_json::{Value, json};
-use transcript::{CallId, ErrorCode, ErrorInfo, Level, Millis, Usage};
+use transcript::{CallId, ErrorCode, ErrorInfo, Level, Usage};
 
 use super::speaker::{Outcome, Speaker};
 use super::turn::{Run, spent, waits_for_person};
@@ -73,21 +73,21 @@ impl Run {
 
     /// An agent is at work for this turn, and no call has named it. A call that begins one names it when
     /// it is done, which may be later; else the agent gets a call of its own.
-    fn adopt(&mut self, now: Millis, thread: &str) {
+    fn adopt(&mut self, thread: &str) {
         if let Some((item, call)) = self.launching() {
             self.outer.hold(&item);
             return self.add_agent(thread, call, Home { thread: None, item });
         }
         let item = format!("agent-{thread}");
-        let Some(call) = self.outer.call(now, &item, "spawn_agent", &mut self.telling) else {
+        let Some(call) = self.outer.call(&item, "spawn_agent", &mut self.out) else {
             return;
         };
         let call = call.id.clone();
-        self.outer.set_arguments(&item, &json!({}), &mut self.telling);
-        self.outer.running(now, &item, &mut self.telling);
+        self.outer.set_arguments(&item, &json!({}), &mut self.out);
+        self.outer.running(&item, &mut self.out);
         self.outer.hold(&item);
         let outcome = Outcome { ok: true, result: None, error: None, duration_ms: None };
-        self.outer.finish_call(now, &item, outcome, &mut self.telling);
+        self.outer.finish_call(&item, outcome, &mut self.out);
         self.add_agent(thread, call, Home { thread: None, item });
     }
 
@@ -102,12 +102,12 @@ impl Run {
     }
 
     /// One that rests may be taken up again, but not after so many others.
-    pub(super) fn leave_agents_behind(&mut self, now: Millis) {
+    pub(super) fn leave_agents_behind(&mut self) {
         while self.agents.len() > MOST_AGENTS {
             let resting = self.agents.iter().position(|it| it.turn.is_none());
             let mut agent = self.agents.remove(resting.unwrap_or(0));
-            agent.speaker.finish_step(None, &mut self.telling);
-            self.abandon(now, agent.home.thread.as_deref(), &agent.home.item);
+            agent.speaker.finish_step(None, &mut self.out);
+            self.abandon(agent.home.thread.as_deref(), &agent.home.item);
         }
     }
 
@@ -116,28 +116,28 @@ impl Run {
     }
 
     /// Its turn is over, and with it the call that it worked for.
-    fn agent_rests(&mut self, now: Millis, thread: &str, turn: &Value) {
+    fn agent_rests(&mut self, thread: &str, turn: &Value) {
         let Some(agent) = self.agents.iter_mut().find(|it| it.thread == thread) else { return };
         agent.turn = None;
-        agent.speaker.finish_step(None, &mut self.telling);
+        agent.speaker.finish_step(None, &mut self.out);
         // What was stopped stays open: the end of the run says so of all that it worked for.
         if self.is_interrupted {
             return;
         }
         let (of, item) = (agent.home.thread.clone(), agent.home.item.clone());
-        if let Some((speaker, telling)) = self.voice(of.as_deref()) {
-            speaker.release(now, &item, |outcome| amend(outcome, thread, turn), telling);
+        if let Some((speaker, out)) = self.voice(of.as_deref()) {
+            speaker.release(&item, |outcome| amend(outcome, thread, turn), out);
         }
     }
 
     /// Calls whose agents have never begun.
-    pub(super) fn release_all(&mut self, now: Millis) {
+    pub(super) fn release_all(&mut self) {
         if self.is_interrupted {
             return;
         }
-        self.outer.release_all(now, &mut self.telling);
+        self.outer.release_all(&mut self.out);
         for agent in &mut self.agents {
-            agent.speaker.release_all(now, &mut self.telling);
+            agent.speaker.release_all(&mut self.out);
         }
     }
 }
@@ -159,7 +159,6 @@ fn amend(outcome: &mut Outcome, thread: &str, turn: &Value) {
 impl Codex {
     /// A notification about another thread than ours.
     pub(super) fn told_by_agent(&mut self, method: &str, params: &Value, line: &str) {
-        let now = self.now;
         let (Some(run), Some(thread)) = (&mut self.run, params["threadId"].as_str()) else {
             return;
         };
@@ -169,7 +168,7 @@ impl Codex {
             // What has another root is another conversation.
             let root = turn["rootTurnId"].as_str();
             if root.is_some() && root == run.turn.as_deref() {
-                run.adopt(now, thread);
+                run.adopt(thread);
             }
         }
         let Some(agent) = run.agents.iter_mut().find(|it| it.thread == thread) else { return };
@@ -179,21 +178,21 @@ impl Codex {
                 self.interrupt_agents();
             }
             "turn/completed" => {
-                run.agent_rests(now, thread, turn);
+                run.agent_rests(thread, turn);
                 self.end_if_idle();
             }
             "thread/status/changed" => agent.speaker.waits = waits_for_person(&params["status"]),
             "thread/tokenUsage/updated" => {
                 let spent = spent(&mut agent.used, &params["tokenUsage"]);
-                agent.speaker.model_call_ended(Some(spent), &mut run.telling);
+                agent.speaker.model_call_ended(Some(spent), &mut run.out);
             }
             "error" if params["willRetry"] != true => {
                 let error = failure::of_turn(&params["error"]);
-                run.telling.notice(Level::Error, format!("An agent of Codex's: {}", error.message));
+                run.out.notice(Level::Error, format!("An agent of Codex's: {}", error.message));
             }
             _ => {
-                if !run.told(now, Some(thread), method, params, line) {
-                    run.telling.unrecognized(line);
+                if !run.told(Some(thread), method, params, line) {
+                    run.out.unrecognized(line);
                 }
                 self.end_if_idle();
             }

@@ -9,8 +9,8 @@ use transcript::{ErrorInfo, Event, Level, Millis, ResponseId, RunStatus, Usage};
 
 use super::speaker::Speaker;
 use super::{PATIENCE_MS, SOURCE, failure, items, remarks, turn, wire};
+use crate::emitter::Emitter;
 use crate::surrogates::Surrogates;
-use crate::telling::Telling;
 use crate::{Backend, Effect, Ending, Exit, Input, Launch};
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct CodexExec {
 
 #[derive(Debug)]
 struct Run {
-    telling: Telling,
+    out: Emitter,
     speaker: Speaker,
     /// As it was told last.
     plan: Option<Value>,
@@ -53,10 +53,10 @@ impl CodexExec {
     }
 
     fn start(&mut self, response_id: ResponseId, history: &[Value]) -> Vec<Effect> {
-        let mut telling = Telling::new(response_id, SOURCE);
+        let mut out = Emitter::for_run(SOURCE, response_id);
         let speaker = Speaker::new(&self.workspace);
         if std::mem::replace(&mut self.is_used, true) {
-            self.run = Some(Run::new(telling, speaker));
+            self.run = Some(Run::new(out, speaker));
             return self.end(
                 RunStatus::Failed,
                 Some(failure::of_text("its process is over")),
@@ -64,7 +64,7 @@ impl CodexExec {
             );
         }
         if !self.is_resumed {
-            telling.notice(
+            out.notice(
                 Level::Info,
                 "Codex is driven without its app-server: its words come whole, and it does what its \
                  sandbox allows without asking.",
@@ -72,12 +72,12 @@ impl CodexExec {
         }
         let prompt = wire::prompt(history);
         if prompt.iter().any(|it| it["type"] != "text") {
-            telling.notice(Level::Error, "Codex gets no pictures without its app-server.");
+            out.notice(Level::Error, "Codex gets no pictures without its app-server.");
         }
         // What is written gets the end of its last line from the driver.
-        telling.push(Effect::Write(wire::words(&prompt)));
-        telling.push(Effect::CloseInput);
-        self.run = Some(Run::new(telling, speaker));
+        out.push(Effect::Write(wire::words(&prompt)));
+        out.push(Effect::CloseInput);
+        self.run = Some(Run::new(out, speaker));
         Vec::new()
     }
 
@@ -98,16 +98,16 @@ impl CodexExec {
     /// There is no other way to stop it.
     fn quit(&mut self) -> Vec<Effect> {
         let Some(run) = &mut self.run else { return Vec::new() };
-        run.telling.push(Effect::Quit);
+        run.out.push(Effect::Quit);
         self.end(RunStatus::Cancelled, None, None)
     }
 
-    fn wake(&mut self, now: Millis) -> Vec<Effect> {
+    fn wake(&mut self) -> Vec<Effect> {
         let Some(run) = &mut self.run else { return Vec::new() };
         match run.deadline {
-            Some(deadline) if now < deadline => run.telling.push(Effect::WakeAt(deadline)),
+            Some(deadline) if run.out.now() < deadline => run.out.push(Effect::WakeAt(deadline)),
             Some(_) => {
-                run.telling.push(Effect::Quit);
+                run.out.push(Effect::Quit);
                 return self.exited(&Exit { code: None, stderr: String::new() });
             }
             None => (),
@@ -123,31 +123,31 @@ impl CodexExec {
     ) -> Vec<Effect> {
         let Some(mut run) = self.run.take() else { return Vec::new() };
         if status == RunStatus::Completed {
-            run.speaker.finish_step(None, &mut run.telling);
+            run.speaker.finish_step(None, &mut run.out);
         }
-        run.telling.emit(turn::last_word(status));
-        run.telling.push(Effect::End(Ending { status, error, usage, cost: None }));
-        run.telling.take_effects()
+        turn::emit_stop(status, &mut run.out);
+        run.out.end_run(Ending { status, error, usage, cost: None });
+        run.out.take_effects()
     }
 
-    fn hear(&mut self, now: Millis, line: &str) {
+    fn hear(&mut self, line: &str) {
         let Some(run) = self.run.as_mut().filter(|_| !line.trim().is_empty()) else { return };
         while let Some(item) = run.speaker.left_behind() {
-            run.speaker.abandon(now, &item, &mut run.telling);
+            run.speaker.abandon(&item, &mut run.out);
         }
-        run.speaker.leave_words_behind(&mut run.telling);
+        run.speaker.leave_words_behind(&mut run.out);
         // Words come whole, so that no half waits for another.
         let said: Value =
             serde_json::from_str(&Surrogates::default().mend(line)).unwrap_or_default();
         let item = in_camel_case(&said["item"]);
         // It goes on after all, unless it says once more that it cannot.
         if let Some(error) = run.last_error.take().filter(|_| said["type"] != "turn.failed") {
-            run.telling.notice(Level::Error, error);
+            run.out.notice(Level::Error, error);
         }
         match said["type"].as_str().unwrap_or_default() {
             "thread.started" => {
                 let Some(thread) = said["thread_id"].as_str() else { return };
-                run.telling.emit(Event::AgentLinked {
+                run.out.emit(Event::AgentLinked {
                     cli_session_id: thread.to_owned(),
                     cwd: Some(self.workspace.clone()),
                     version: None,
@@ -156,37 +156,40 @@ impl CodexExec {
             "turn.started" => (),
             // Told as it is each time, like the app-server's.
             "item.started" | "item.updated" | "item.completed" if item["type"] == "todoList" => {
-                run.plan(now, &item);
+                run.plan(&item);
             }
             // Nothing else has been seen to be updated; it is told when it is complete.
             "item.updated" => (),
-            "item.started" => run.speaker.item_started(now, &item, &mut run.telling),
-            "item.completed" => run.speaker.item_completed(now, &item, line, &mut run.telling),
+            "item.started" => run.speaker.item_started(&item, &mut run.out),
+            "item.completed" => run.speaker.item_completed(&item, line, &mut run.out),
             "turn.completed" => {
                 // It is the whole conversation's, so it says nothing of a later run.
                 let usage = Some(usage(&said["usage"])).filter(|_| !self.is_resumed);
-                run.decide(now, Verdict::Completed(usage));
+                run.decide(Verdict::Completed(usage));
             }
             "turn.failed" => {
                 let message = said["error"]["message"].as_str().unwrap_or("it did not say why");
-                run.decide(now, Verdict::Failed(failure::of_text(message)));
+                run.decide(Verdict::Failed(failure::of_text(message)));
             }
             "error" => {
                 let message = said["message"].as_str().unwrap_or_default();
                 // What it gives up at is told by `turn.failed` too, if it lives to say so.
                 if message.starts_with("Reconnecting") {
-                    run.telling.notice(Level::Info, remarks::of_retry(message, None));
+                    run.out.notice(Level::Info, remarks::of_retry(message, None));
                 } else {
                     run.last_error = Some(message.to_owned());
                 }
             }
-            _ => run.telling.unrecognized(line),
+            _ => run.out.unrecognized(line),
         }
     }
 }
 
 impl Backend for CodexExec {
     fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
+        if let Some(run) = &mut self.run {
+            run.out.set_now(now);
+        }
         let mut effects = match input {
             Input::Start { response_id, history } if self.run.is_none() => {
                 self.start(response_id, &history)
@@ -196,12 +199,12 @@ impl Backend for CodexExec {
                 self.start(answer.id.clone(), &[])
             }
             Input::Line(line) => {
-                self.hear(now, &line);
+                self.hear(&line);
                 Vec::new()
             }
             Input::Steer { message_id, .. } => vec![Effect::CannotSteer(message_id)],
             Input::Interrupt => self.quit(),
-            Input::Wake => self.wake(now),
+            Input::Wake => self.wake(),
             Input::Exited(exit) => self.exited(&exit),
             Input::Start { .. }
             | Input::Resume { .. }
@@ -215,30 +218,30 @@ impl Backend for CodexExec {
             | Input::Bytes(_)
             | Input::Ended(_) => Vec::new(),
         };
-        effects.extend(self.run.iter_mut().flat_map(|it| it.telling.take_effects()));
+        effects.extend(self.run.iter_mut().flat_map(|it| it.out.take_effects()));
         effects
     }
 }
 
 impl Run {
-    fn new(telling: Telling, speaker: Speaker) -> Self {
-        Self { telling, speaker, plan: None, verdict: None, last_error: None, deadline: None }
+    fn new(out: Emitter, speaker: Speaker) -> Self {
+        Self { out, speaker, plan: None, verdict: None, last_error: None, deadline: None }
     }
 
-    fn plan(&mut self, now: Millis, item: &Value) {
+    fn plan(&mut self, item: &Value) {
         let Some((name, plan)) = items::call(item, &self.speaker.workspace) else { return };
         if self.plan.as_ref() != Some(&plan) {
-            self.speaker.whole_call(now, &name, &plan, &mut self.telling);
+            self.speaker.whole_call(&name, &plan, &mut self.out);
             self.plan = Some(plan);
         }
     }
 
     /// The process should end now; if it does not, it is ended.
-    fn decide(&mut self, now: Millis, verdict: Verdict) {
-        let until = now.plus(PATIENCE_MS);
+    fn decide(&mut self, verdict: Verdict) {
+        let until = self.out.now().plus(PATIENCE_MS);
         self.verdict = Some(verdict);
         self.deadline = Some(until);
-        self.telling.push(Effect::WakeAt(until));
+        self.out.push(Effect::WakeAt(until));
     }
 }
 

@@ -3,136 +3,123 @@
 //! `codex exec` has the same items in other letters; it comes here too.
 
 use serde_json::{Value, json};
-use transcript::{ErrorCode, ErrorInfo, Level, Millis, Phase};
+use transcript::{ErrorCode, ErrorInfo, Level, Phase};
 
 use super::speaker::{Outcome, Section, Speaker};
 use super::{command, patch};
-use crate::telling::Telling;
+use crate::emitter::Emitter;
 
 pub(super) const TEXT: Section = ("text", 0);
 
 impl Speaker {
-    pub(super) fn item_started(&mut self, now: Millis, item: &Value, telling: &mut Telling) {
+    pub(super) fn item_started(&mut self, item: &Value, out: &mut Emitter) {
         let id = item["id"].as_str().unwrap_or_default();
         self.begin_item(id);
         match item["type"].as_str().unwrap_or_default() {
             "agentMessage" | "plan" => self.start_words(id, false, phase(item)),
             "reasoning" => self.start_words(id, true, None),
-            _ => self.start_call(now, id, item, telling),
+            _ => self.start_call(id, item, out),
         }
     }
 
-    pub(super) fn item_completed(
-        &mut self,
-        now: Millis,
-        item: &Value,
-        raw: &str,
-        telling: &mut Telling,
-    ) {
+    pub(super) fn item_completed(&mut self, item: &Value, raw: &str, out: &mut Emitter) {
         let id = item["id"].as_str().unwrap_or_default();
         match item["type"].as_str().unwrap_or_default() {
             "agentMessage" | "plan" => {
                 let text = item["text"].as_str().map(str::to_owned);
-                self.finish_words(id, false, phase(item), text, telling);
+                self.finish_words(id, false, phase(item), text, out);
             }
-            "reasoning" => self.finish_words(id, true, None, thoughts(item), telling),
+            "reasoning" => self.finish_words(id, true, None, thoughts(item), out),
             // What we said comes back.
             "userMessage" => (),
             "hookPrompt" => {
                 let fragments = item["fragments"].as_array().map(Vec::as_slice).unwrap_or_default();
                 let texts: Vec<&str> =
                     fragments.iter().filter_map(|it| it["text"].as_str()).collect();
-                self.remark(id, format!("A hook told the model: {}", texts.join("\n")), telling);
+                self.remark(id, format!("A hook told the model: {}", texts.join("\n")), out);
             }
             "subAgentActivity" if item["kind"] != "started" => {
                 let word = |name: &str| item[name].as_str().unwrap_or_default();
                 let text = format!("Codex's agent {}: {}", word("agentPath"), word("kind"));
-                self.remark(id, text, telling);
+                self.remark(id, text, out);
             }
             "contextCompaction" => {
                 if self.end_item(id) {
-                    self.compacted("item", telling);
+                    self.compacted("item", out);
                 }
             }
             "enteredReviewMode" | "exitedReviewMode" | "error" => {
                 let text = item["review"].as_str().or(item["message"].as_str());
-                self.remark(id, text.unwrap_or_default(), telling);
+                self.remark(id, text.unwrap_or_default(), out);
             }
             _ => match call(item, &self.workspace) {
-                Some((name, arguments)) => self.finish(now, id, item, (&name, &arguments), telling),
-                None => telling.unrecognized(raw),
+                Some((name, arguments)) => self.finish(id, item, (&name, &arguments), out),
+                None => out.unrecognized(raw),
             },
         }
     }
 
     /// Older versions tell of it with a notification alone, newer ones with an item, or with both. `by` is
     /// the way in which it was told.
-    pub(super) fn compacted(&mut self, by: &'static str, telling: &mut Telling) {
+    pub(super) fn compacted(&mut self, by: &'static str, out: &mut Emitter) {
         let is_echo = self.compaction_told_by.take_if(|it| *it != by).is_some();
         if !is_echo {
             self.compaction_told_by = Some(by);
-            telling.notice(Level::Info, "Codex has shortened the conversation to make room.");
+            out.notice(Level::Info, "Codex has shortened the conversation to make room.");
         }
     }
 
     /// Once for each item.
-    fn remark(&mut self, id: &str, text: impl Into<String>, telling: &mut Telling) {
+    fn remark(&mut self, id: &str, text: impl Into<String>, out: &mut Emitter) {
         if self.end_item(id) {
-            telling.notice(Level::Info, text);
+            out.notice(Level::Info, text);
         }
     }
 
     /// A call that is no item: Codex tells of it only when it has been made.
-    pub(super) fn whole_call(
-        &mut self,
-        now: Millis,
-        name: &str,
-        arguments: &Value,
-        telling: &mut Telling,
-    ) {
-        let item = telling.unused_name();
-        if self.call(now, &item, name, telling).is_some() {
-            self.set_arguments(&item, arguments, telling);
+    pub(super) fn whole_call(&mut self, name: &str, arguments: &Value, out: &mut Emitter) {
+        let item = out.unused_name();
+        if self.call(&item, name, out).is_some() {
+            self.set_arguments(&item, arguments, out);
             let outcome = Outcome { ok: true, result: None, error: None, duration_ms: Some(0) };
-            self.finish_call(now, &item, outcome, telling);
+            self.finish_call(&item, outcome, out);
         }
     }
 
-    fn start_call(&mut self, now: Millis, id: &str, item: &Value, telling: &mut Telling) {
+    fn start_call(&mut self, id: &str, item: &Value, out: &mut Emitter) {
         let Some((name, arguments)) = call(item, &self.workspace) else { return };
-        if self.open_call(id).is_some() || self.call(now, id, &name, telling).is_none() {
+        if self.open_call(id).is_some() || self.call(id, &name, out).is_none() {
             return;
         }
         // A search is announced before Codex knows what for.
         if arguments["query"] != "" {
-            self.set_arguments(id, &arguments, telling);
+            self.set_arguments(id, &arguments, out);
         }
         // Codex asks about some calls only after it has told of them; one that is asked about waits.
         if !self.waits {
-            self.running(now, id, telling);
+            self.running(id, out);
         }
     }
 
     fn finish(
         &mut self,
-        now: Millis,
         id: &str,
         item: &Value,
         (name, arguments): (&str, &Value),
-        telling: &mut Telling,
+        out: &mut Emitter,
     ) {
-        if self.call(now, id, name, telling).is_none() {
+        if self.call(id, name, out).is_none() {
             return;
         }
-        self.set_arguments(id, arguments, telling);
+        self.set_arguments(id, arguments, out);
         if let Some(whole) = item["aggregatedOutput"].as_str() {
-            self.set_output(id, whole, telling);
+            self.set_output(id, whole, out);
         }
         let outcome = outcome(item);
         if outcome.ok {
-            self.running(now, id, telling);
+            self.running(id, out);
         }
-        self.finish_call(now, id, outcome, telling);
+        self.finish_call(id, outcome, out);
     }
 }
 

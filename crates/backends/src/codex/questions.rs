@@ -1,7 +1,7 @@
 //! What Codex asks while it works, and how each kind of question is answered.
 
 use serde_json::{Map, Value, json};
-use transcript::{CallId, ErrorCode, ErrorInfo, Millis, Scope};
+use transcript::{CallId, ErrorCode, ErrorInfo, Scope};
 
 use super::items::{call, fields};
 use super::speaker::{Outcome, Speaker};
@@ -169,7 +169,6 @@ impl Run {
     /// Puts a request of Codex to a person. False if it is none for people.
     pub(super) fn asked(
         &mut self,
-        now: Millis,
         agent: Option<&str>,
         (method, params): (&str, &Value),
         id: &Value,
@@ -179,17 +178,17 @@ impl Run {
         }
         let Some(kind) = Kind::of(method, params) else { return false };
         let form = kind.form(params);
-        let Some((speaker, telling)) = self.voice(agent) else { return false };
+        let Some((speaker, out)) = self.voice(agent) else { return false };
         let asked_item = asked_item(speaker, &kind, params);
         let own_item = asked_item.is_none().then(|| format!("question-{id}"));
         let item = asked_item.or_else(|| own_item.clone()).unwrap_or_default();
         let (name, arguments) = kind.as_call(method, params, &speaker.workspace);
-        let Some(call) = speaker.call(now, &item, &name, telling) else { return false };
+        let Some(call) = speaker.call(&item, &name, out) else { return false };
         call.ask();
         let call_id = call.id.clone();
-        speaker.set_arguments(&item, &arguments, telling);
+        speaker.set_arguments(&item, &arguments, out);
         let reason = params["reason"].as_str().filter(|it| !it.trim().is_empty());
-        telling.push(Effect::Ask {
+        out.push(Effect::Ask {
             call_id: call_id.clone(),
             can_edit: false,
             form,
@@ -218,13 +217,13 @@ impl Run {
     }
 
     /// Answers what Codex asked about the call.
-    pub(super) fn decided(&mut self, now: Millis, call_id: &CallId, verdict: &Verdict) {
+    pub(super) fn decided(&mut self, call_id: &CallId, verdict: &Verdict) {
         let is_meant = |it: &Question| it.call_id == *call_id;
         let Some(idx) = self.questions.iter().position(is_meant) else { return };
         let question = self.questions.remove(idx);
         let answer = question.kind.answer(verdict);
-        self.telling.write(wire::answer(&question.request_id, &answer));
-        let Some((speaker, telling)) = self.voice(question.agent.as_deref()) else { return };
+        self.out.write(wire::answer(&question.request_id, &answer));
+        let Some((speaker, out)) = self.voice(question.agent.as_deref()) else { return };
         let mut calls = speaker.open_calls().iter_mut();
         let Some(call) = calls.find(|it| it.id == *call_id) else { return };
         let item = call.item.clone();
@@ -234,9 +233,9 @@ impl Run {
         if question.own_item.is_some() {
             let result = ok.then_some(answer);
             let outcome = Outcome { ok, result, error: None, duration_ms: None };
-            speaker.finish_call(now, &item, outcome, telling);
+            speaker.finish_call(&item, outcome, out);
         } else if ok {
-            speaker.running(now, &item, telling);
+            speaker.running(&item, out);
         }
     }
 
@@ -244,14 +243,14 @@ impl Run {
     pub(super) fn cancel_questions(&mut self) {
         for question in std::mem::take(&mut self.questions) {
             let answer = question.kind.cancellation();
-            self.telling.write(wire::answer(&question.request_id, &answer));
+            self.out.write(wire::answer(&question.request_id, &answer));
             let speaker = self.voice(question.agent.as_deref()).map(|it| it.0);
             let mut calls = speaker.into_iter().flat_map(|it| it.open_calls());
             if let Some(call) = calls.find(|it| it.id == question.call_id) {
                 let why = "It was interrupted before it could run.";
                 call.refusal = Some(ErrorInfo::new(ErrorCode::ToolInterrupted, why));
             }
-            self.telling.push(Effect::Withdraw(question.call_id));
+            self.out.push(Effect::Withdraw(question.call_id));
         }
     }
 
@@ -260,22 +259,22 @@ impl Run {
         let call = self.voice(agent).and_then(|(speaker, _)| speaker.open_call(item));
         let Some(call_id) = call.map(|it| it.id.clone()) else { return };
         for question in self.questions.extract_if(.., |it| it.call_id == call_id) {
-            self.telling.push(Effect::Withdraw(question.call_id));
+            self.out.push(Effect::Withdraw(question.call_id));
         }
     }
 
     /// Codex has its answer from elsewhere, or wants none any more.
-    pub(super) fn withdraw(&mut self, now: Millis, request_id: &Value) {
+    pub(super) fn withdraw(&mut self, request_id: &Value) {
         let is_it = |it: &Question| it.request_id == *request_id;
         let Some(idx) = self.questions.iter().position(is_it) else { return };
         let question = self.questions.remove(idx);
-        self.telling.push(Effect::Withdraw(question.call_id));
+        self.out.push(Effect::Withdraw(question.call_id));
         let voice = self.voice(question.agent.as_deref());
-        if let (Some(item), Some((speaker, telling))) = (question.own_item, voice) {
+        if let (Some(item), Some((speaker, out))) = (question.own_item, voice) {
             let why = "Codex no longer asks.";
             let error = Some(ErrorInfo::new(ErrorCode::ToolInterrupted, why));
             let outcome = Outcome { ok: false, result: None, error, duration_ms: None };
-            speaker.finish_call(now, &item, outcome, telling);
+            speaker.finish_call(&item, outcome, out);
         }
     }
 }

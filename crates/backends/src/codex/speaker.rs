@@ -7,17 +7,14 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
-use transcript::{
-    CallId, ErrorInfo, Event, Executor, Millis, OutputStream, PartId, Phase, Usage, Validation,
-};
+use transcript::{CallId, ErrorInfo, Event, Executor, Millis, OutputStream, Phase, Usage};
 
 use super::output::Output;
 use crate::abandoned::{MOST_OPEN, abandoned};
-use crate::arguments_summary;
+use crate::emitter::{Emitter, Part};
 use crate::openai::FinishReason;
 use crate::own_tools::plain_name;
 use crate::recent::Recent;
-use crate::telling::Telling;
 
 #[derive(Debug)]
 pub(super) struct Speaker {
@@ -51,12 +48,18 @@ struct Step {
 #[derive(Debug)]
 struct Words {
     item: String,
-    is_thinking: bool,
     phase: Option<Phase>,
     /// None before the first letter.
-    part: Option<PartId>,
-    text: String,
+    part: Option<Part>,
     section: Section,
+}
+
+impl Words {
+    fn close(self, discarded: bool, out: &mut Emitter) {
+        if let Some(mut part) = self.part {
+            part.end(self.phase, discarded, out);
+        }
+    }
 }
 
 /// Where in a thought a delta belongs: thoughts come in sections, which a blank line divides.
@@ -144,8 +147,8 @@ impl Speaker {
     // Words
 
     /// Words are announced. Nothing is told before they come, but what they are is known from here.
-    pub(super) fn start_words(&mut self, item: &str, is_thinking: bool, phase: Option<Phase>) {
-        let words = self.words(item, is_thinking);
+    pub(super) fn start_words(&mut self, item: &str, _is_thinking: bool, phase: Option<Phase>) {
+        let words = self.words(item);
         words.phase = words.phase.or(phase);
     }
 
@@ -154,23 +157,18 @@ impl Speaker {
         item: &str,
         is_thinking: bool,
         (section, delta): (Section, &str),
-        telling: &mut Telling,
+        out: &mut Emitter,
     ) {
         if delta.is_empty() || self.has_ended(item) {
             return;
         }
-        self.open_words(item, is_thinking, telling);
-        let words = self.words(item, is_thinking);
-        let is_next_section = words.section != section && !words.text.is_empty();
+        self.open_words(item, is_thinking, out);
+        let words = self.words(item);
+        let Some(part) = &mut words.part else { return };
+        let is_next_section = words.section != section && !part.text.is_empty();
         words.section = section;
         let delta = if is_next_section { format!("\n\n{delta}") } else { delta.to_owned() };
-        words.text.push_str(&delta);
-        let Some(part_id) = words.part.clone() else { return };
-        let parent_call_id = self.parent.clone();
-        telling.emit(match is_thinking {
-            true => Event::ThinkingDelta { part_id, parent_call_id, delta },
-            false => Event::TextDelta { part_id, parent_call_id, delta },
-        });
+        part.grow(delta, out);
     }
 
     /// `text` is what Codex finally says; without a word of it, what has come stands.
@@ -180,7 +178,7 @@ impl Speaker {
         is_thinking: bool,
         phase: Option<Phase>,
         text: Option<String>,
-        telling: &mut Telling,
+        out: &mut Emitter,
     ) {
         if self.has_ended(item) {
             return;
@@ -188,93 +186,64 @@ impl Speaker {
         self.start_words(item, is_thinking, phase);
         let text = text.filter(|it| !it.is_empty());
         if text.is_some() {
-            self.open_words(item, is_thinking, telling);
+            self.open_words(item, is_thinking, out);
         }
         self.ended.insert(item);
         let Some(idx) = self.words.iter().position(|it| it.item == item) else { return };
         let mut words = self.words.remove(idx);
-        words.text = text.unwrap_or(words.text);
-        self.close_words(words, false, telling);
+        if let (Some(part), Some(text)) = (&mut words.part, text) {
+            part.text = text;
+        }
+        words.close(false, out);
     }
 
     /// The provider starts again: words that are not finished will come anew, under another id.
-    pub(super) fn discard_words(&mut self, telling: &mut Telling) {
+    pub(super) fn discard_words(&mut self, out: &mut Emitter) {
         for words in std::mem::take(&mut self.words) {
-            self.close_words(words, true, telling);
+            words.close(true, out);
         }
     }
 
-    fn words(&mut self, item: &str, is_thinking: bool) -> &mut Words {
+    fn words(&mut self, item: &str) -> &mut Words {
         let known = self.words.iter().position(|it| it.item == item);
         let idx = known.unwrap_or(self.words.len());
         if known.is_none() {
             self.words.push(Words {
                 item: item.to_owned(),
-                is_thinking,
                 phase: None,
                 part: None,
-                text: String::new(),
                 section: ("", 0),
             });
         }
         &mut self.words[idx]
     }
 
-    fn open_words(&mut self, item: &str, is_thinking: bool, telling: &mut Telling) {
-        if self.words(item, is_thinking).part.is_some() {
+    fn open_words(&mut self, item: &str, is_thinking: bool, out: &mut Emitter) {
+        if self.words(item).part.is_some() {
             return;
         }
-        self.begin_output(true, telling);
-        let part_id = telling.next_part();
-        let words = self.words(item, is_thinking);
-        words.part = Some(part_id.clone());
-        let parent_call_id = self.parent.clone();
-        telling.emit(match is_thinking {
-            true => Event::ThinkingStart { part_id, parent_call_id },
-            false => Event::TextStart { part_id, parent_call_id },
-        });
-    }
-
-    fn close_words(&self, words: Words, discarded: bool, telling: &mut Telling) {
-        let Words { is_thinking, phase, part, text, .. } = words;
-        let Some(part_id) = part else { return };
-        let parent_call_id = self.parent.clone();
-        telling.emit(match is_thinking {
-            true => Event::ThinkingDone { part_id, parent_call_id, text, discarded },
-            false => Event::TextDone { part_id, parent_call_id, text, phase, discarded },
-        });
+        self.begin_output(true, out);
+        let part = out.start_part(is_thinking, self.parent.as_ref());
+        self.words(item).part = Some(part);
     }
 
     // Calls
 
     /// The call of that item, which is begun unless it is known. None if it has ended.
-    pub(super) fn call(
-        &mut self,
-        now: Millis,
-        item: &str,
-        name: &str,
-        telling: &mut Telling,
-    ) -> Option<&mut Call> {
+    pub(super) fn call(&mut self, item: &str, name: &str, out: &mut Emitter) -> Option<&mut Call> {
         if self.has_ended(item) {
             return None;
         }
         if self.open_call(item).is_none() {
-            self.begin_output(false, telling);
-            let id = telling.next_call();
-            telling.emit(Event::ToolCallStart {
-                call_id: id.clone(),
-                provider_call_id: Some(item.to_owned()),
-                tool_name: plain_name(name).to_owned(),
-                arguments: None,
-                parent_call_id: self.parent.clone(),
-                executor: Executor::Agent,
-            });
+            self.begin_output(false, out);
+            let (provider_id, parent) = (Some(item.to_owned()), self.parent.as_ref());
+            let id = out.start_call(provider_id, plain_name(name), parent, Executor::Agent);
             self.calls.push(Call {
                 item: item.to_owned(),
                 id,
                 name: name.to_owned(),
                 arguments: None,
-                began_at: now,
+                began_at: out.now(),
                 output: Output::default(),
                 runs_since: None,
                 was_asked: false,
@@ -293,63 +262,35 @@ impl Speaker {
         &mut self.calls
     }
 
-    pub(super) fn set_arguments(&mut self, item: &str, arguments: &Value, telling: &mut Telling) {
+    pub(super) fn set_arguments(&mut self, item: &str, arguments: &Value, out: &mut Emitter) {
         let Some(call) = self.open_call(item).filter(|it| it.arguments.is_none()) else { return };
         let arguments = arguments.to_string();
         call.arguments = Some(arguments.clone());
-        let call_id = call.id.clone();
-        telling.emit(Event::ToolArgumentsDone {
-            call_id,
-            summary: arguments_summary(&arguments),
-            arguments,
-            incomplete: false,
-            validation: Validation::NotRequired,
-            provider_data: None,
-        });
+        out.finish_arguments(&call.id, arguments, false, None);
     }
 
     /// From `now`, or, where nobody was asked, from when Codex told of it.
-    pub(super) fn running(&mut self, now: Millis, item: &str, telling: &mut Telling) {
+    pub(super) fn running(&mut self, item: &str, out: &mut Emitter) {
         let Some(call) = self.open_call(item).filter(|it| it.runs_since.is_none()) else { return };
-        call.runs_since = Some(if call.was_asked { now } else { call.began_at });
-        let call_id = call.id.clone();
-        telling.emit(Event::ToolRunning { call_id });
+        call.runs_since = Some(if call.was_asked { out.now() } else { call.began_at });
+        out.running(&call.id);
     }
 
-    pub(super) fn output(&mut self, item: &str, delta: &str, telling: &mut Telling) {
+    pub(super) fn output(&mut self, item: &str, delta: &str, out: &mut Emitter) {
         let Some(call) = self.open_call(item).filter(|_| !delta.is_empty()) else { return };
-        let offset = call.output.bytes() as u64;
+        let offset = call.output.bytes();
         call.output.push(delta);
-        let (call_id, delta) = (call.id.clone(), delta.to_owned());
-        telling.emit(Event::ToolOutputDelta {
-            call_id,
-            stream: OutputStream::Stdout,
-            offset,
-            delta,
-        });
+        out.output(&call.id, OutputStream::Stdout, offset, delta.to_owned());
     }
 
     /// What has come of the output may lack pieces: mends it from where it is wrong.
-    pub(super) fn set_output(&mut self, item: &str, whole: &str, telling: &mut Telling) {
+    pub(super) fn set_output(&mut self, item: &str, whole: &str, out: &mut Emitter) {
         let Some(call) = self.open_call(item) else { return };
         let Some(same) = call.output.mend(whole) else { return };
-        let (call_id, delta) = (call.id.clone(), whole[same..].to_owned());
-        let offset = same as u64;
-        telling.emit(Event::ToolOutputDelta {
-            call_id,
-            stream: OutputStream::Stdout,
-            offset,
-            delta,
-        });
+        out.output(&call.id, OutputStream::Stdout, same, whole[same..].to_owned());
     }
 
-    pub(super) fn finish_call(
-        &mut self,
-        now: Millis,
-        item: &str,
-        outcome: Outcome,
-        telling: &mut Telling,
-    ) {
+    pub(super) fn finish_call(&mut self, item: &str, outcome: Outcome, out: &mut Emitter) {
         let Some(idx) = self.calls.iter().position(|it| it.item == item) else { return };
         if self.held.contains(item) {
             self.calls[idx].outcome = Some(outcome);
@@ -363,8 +304,8 @@ impl Speaker {
         let Outcome { ok, result, error, duration_ms } = outcome;
         // Codex says 0 also of what took longer than that.
         let duration_ms = duration_ms.filter(|it| *it > 0);
-        let duration_ms = duration_ms.or_else(|| Some(now.since(call.runs_since?)));
-        telling.emit(Event::ToolResult {
+        let duration_ms = duration_ms.or_else(|| Some(out.now().since(call.runs_since?)));
+        out.emit(Event::ToolResult {
             call_id: call.id,
             tool_name: plain_name(&call.name).to_owned(),
             ok,
@@ -385,24 +326,23 @@ impl Speaker {
     /// Nothing is done for it any more. What Codex said of it was true when it began: `amend` says what is.
     pub(super) fn release(
         &mut self,
-        now: Millis,
         item: &str,
         amend: impl FnOnce(&mut Outcome),
-        telling: &mut Telling,
+        out: &mut Emitter,
     ) {
         self.held.remove(item);
         let outcome = self.open_call(item).and_then(|it| it.outcome.take());
         if let Some(mut outcome) = outcome {
             outcome.duration_ms = None;
             amend(&mut outcome);
-            self.finish_call(now, item, outcome, telling);
+            self.finish_call(item, outcome, out);
         }
     }
 
-    pub(super) fn release_all(&mut self, now: Millis, telling: &mut Telling) {
+    pub(super) fn release_all(&mut self, out: &mut Emitter) {
         let open: Vec<String> = self.calls.iter().map(|it| it.item.clone()).collect();
         for item in open {
-            self.release(now, &item, |_| (), telling);
+            self.release(&item, |_| (), out);
         }
     }
 
@@ -412,55 +352,49 @@ impl Speaker {
     }
 
     /// Nothing that is said of it later counts.
-    pub(super) fn abandon(&mut self, now: Millis, item: &str, telling: &mut Telling) {
+    pub(super) fn abandon(&mut self, item: &str, out: &mut Emitter) {
         self.held.remove(item);
-        self.set_arguments(item, &json!({}), telling);
+        self.set_arguments(item, &json!({}), out);
         let outcome =
             Outcome { ok: false, result: None, error: Some(abandoned()), duration_ms: None };
-        self.finish_call(now, item, outcome, telling);
+        self.finish_call(item, outcome, out);
     }
 
     /// Words that were begun and are not gone on with.
-    pub(super) fn leave_words_behind(&mut self, telling: &mut Telling) {
+    pub(super) fn leave_words_behind(&mut self, out: &mut Emitter) {
         while self.words.len() > MOST_OPEN {
             let words = self.words.remove(0);
-            self.close_words(words, false, telling);
+            words.close(false, out);
         }
     }
 
     // Steps
 
     /// The model has said its last word of this step, and its calls have been run.
-    pub(super) fn model_call_ended(&mut self, usage: Option<Usage>, telling: &mut Telling) {
+    pub(super) fn model_call_ended(&mut self, usage: Option<Usage>, out: &mut Emitter) {
         self.usage = match (self.usage, usage) {
             (Some(before), Some(usage)) => Some(before.plus(usage)),
             (before, usage) => usage.or(before),
         };
-        self.finish_step(usage, telling);
+        self.finish_step(usage, out);
     }
 
-    pub(super) fn finish_step(&mut self, usage: Option<Usage>, telling: &mut Telling) {
+    pub(super) fn finish_step(&mut self, usage: Option<Usage>, out: &mut Emitter) {
         let Some(step) = self.step.take() else { return };
         let finish_reason =
             if step.has_calls { FinishReason::ToolCalls } else { FinishReason::Stop };
-        telling.emit(Event::StepFinish {
-            index: self.steps - 1,
-            finish_reason: finish_reason.as_str().to_owned(),
-            usage,
-            cost: None,
-            parent_call_id: self.parent.clone(),
-        });
+        let (index, reason) = (self.steps - 1, finish_reason.as_str());
+        out.finish_step(index, reason, (usage, None), self.parent.as_ref());
     }
 
-    fn begin_output(&mut self, is_words: bool, telling: &mut Telling) {
+    fn begin_output(&mut self, is_words: bool, out: &mut Emitter) {
         // Where Codex does not say what was used, words after a result are the next step's.
         if is_words && self.step.as_ref().is_some_and(|it| it.has_results) {
-            self.finish_step(None, telling);
+            self.finish_step(None, out);
         }
         if self.step.is_none() {
             self.step = Some(Step::default());
-            telling
-                .emit(Event::StepStart { index: self.steps, parent_call_id: self.parent.clone() });
+            out.start_step(self.steps, self.parent.as_ref());
             self.steps += 1;
         }
         if let Some(step) = &mut self.step {

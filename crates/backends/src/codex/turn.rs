@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use transcript::{
-    ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunStatus, SteerState, Usage,
-};
+use transcript::{ErrorInfo, Level, MessageId, Millis, ResponseId, RunStatus, SteerState, Usage};
 
 use super::agents::SubAgent;
 use super::items::{TEXT, fields};
@@ -13,14 +11,14 @@ use super::questions::Question;
 use super::speaker::{Call, Speaker};
 use super::{Codex, Link, PATIENCE_MS, SOURCE, Sent, failure, items, remarks, wire};
 use crate::Effect;
-use crate::telling::Telling;
+use crate::emitter::Emitter;
 
 /// How many lines may come before the turn has its name.
 const EARLY: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct Run {
-    pub(super) telling: Telling,
+    pub(super) out: Emitter,
     pub(super) outer: Speaker,
     pub(super) agents: Vec<SubAgent>,
     /// What the turn is to be started with, until it is.
@@ -48,7 +46,7 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn new(response_id: ResponseId, workspace: &str) -> Self {
         Self {
-            telling: Telling::new(response_id, SOURCE),
+            out: Emitter::for_run(SOURCE, response_id),
             outer: Speaker::new(workspace),
             agents: Vec::new(),
             prompt: None,
@@ -66,12 +64,12 @@ impl Run {
     }
 
     /// Who speaks: an agent by its thread, or Codex itself.
-    pub(super) fn voice(&mut self, agent: Option<&str>) -> Option<(&mut Speaker, &mut Telling)> {
+    pub(super) fn voice(&mut self, agent: Option<&str>) -> Option<(&mut Speaker, &mut Emitter)> {
         let speaker = match agent {
             None => &mut self.outer,
             Some(thread) => &mut self.agents.iter_mut().find(|it| it.thread == thread)?.speaker,
         };
-        Some((speaker, &mut self.telling))
+        Some((speaker, &mut self.out))
     }
 
     /// The speaker of the turn, or of an agent that it has started.
@@ -103,14 +101,14 @@ impl Run {
     }
 
     /// What Codex has begun and will never end, as it seems.
-    pub(super) fn leave_behind(&mut self, now: Millis) {
-        self.leave_agents_behind(now);
+    pub(super) fn leave_behind(&mut self) {
+        self.leave_agents_behind();
         while let Some((agent, item)) = self.left_behind() {
-            self.abandon(now, agent.as_deref(), &item);
+            self.abandon(agent.as_deref(), &item);
         }
-        self.outer.leave_words_behind(&mut self.telling);
+        self.outer.leave_words_behind(&mut self.out);
         for agent in &mut self.agents {
-            agent.speaker.leave_words_behind(&mut self.telling);
+            agent.speaker.leave_words_behind(&mut self.out);
         }
     }
 
@@ -121,17 +119,16 @@ impl Run {
         outer.or_else(|| self.agents.iter().find_map(of_agent))
     }
 
-    pub(super) fn abandon(&mut self, now: Millis, agent: Option<&str>, item: &str) {
+    pub(super) fn abandon(&mut self, agent: Option<&str>, item: &str) {
         self.withdraw_about(agent, item);
-        if let Some((speaker, telling)) = self.voice(agent) {
-            speaker.abandon(now, item, telling);
+        if let Some((speaker, out)) = self.voice(agent) {
+            speaker.abandon(item, out);
         }
     }
 
     /// Something of this turn, by its name. False if the name is unknown.
     pub(super) fn told(
         &mut self,
-        now: Millis,
         agent: Option<&str>,
         method: &str,
         params: &Value,
@@ -140,34 +137,34 @@ impl Run {
         let item = params["itemId"].as_str().unwrap_or_default();
         let delta = params["delta"].as_str().unwrap_or_default();
         let index = |name: &str| params[name].as_u64().unwrap_or(0);
-        let Some((speaker, telling)) = self.voice(agent) else { return true };
+        let Some((speaker, out)) = self.voice(agent) else { return true };
         match method {
             "item/started" => {
-                speaker.item_started(now, &params["item"], telling);
+                speaker.item_started(&params["item"], out);
                 self.begin_agents(agent, &params["item"]);
             }
             "item/completed" => {
                 let item = &params["item"];
                 self.withdraw_about(agent, item["id"].as_str().unwrap_or_default());
                 self.begin_agents(agent, item);
-                let Some((speaker, telling)) = self.voice(agent) else { return true };
-                speaker.item_completed(now, item, line, telling);
+                let Some((speaker, out)) = self.voice(agent) else { return true };
+                speaker.item_completed(item, line, out);
             }
             "item/agentMessage/delta" | "item/plan/delta" => {
-                speaker.grow(item, false, (TEXT, delta), telling);
+                speaker.grow(item, false, (TEXT, delta), out);
             }
             "item/reasoning/summaryTextDelta" => {
-                speaker.grow(item, true, (("summary", index("summaryIndex")), delta), telling);
+                speaker.grow(item, true, (("summary", index("summaryIndex")), delta), out);
             }
             "item/reasoning/textDelta" => {
-                speaker.grow(item, true, (("content", index("contentIndex")), delta), telling);
+                speaker.grow(item, true, (("content", index("contentIndex")), delta), out);
             }
             "item/commandExecution/outputDelta" | "item/fileChange/outputDelta" => {
-                speaker.output(item, delta, telling);
+                speaker.output(item, delta, out);
             }
             "item/mcpToolCall/progress" => {
                 let message = params["message"].as_str().unwrap_or_default();
-                speaker.output(item, &format!("{message}\n"), telling);
+                speaker.output(item, &format!("{message}\n"), out);
             }
             "turn/plan/updated" => {
                 let mut plan = fields(params, &["explanation", "plan"]);
@@ -176,18 +173,18 @@ impl Run {
                     // As the tool itself has it.
                     step["status"] = json!("in_progress");
                 }
-                speaker.whole_call(now, "update_plan", &plan, telling);
+                speaker.whole_call("update_plan", &plan, out);
             }
             "hook/completed" => {
                 if let Some(text) = remarks::of_hook(&params["run"]) {
-                    telling.notice(Level::Error, text);
+                    out.notice(Level::Error, text);
                 }
             }
             "item/autoApprovalReview/completed" => {
-                telling.notice(Level::Info, remarks::of_review(&params["review"]));
+                out.notice(Level::Info, remarks::of_review(&params["review"]));
             }
-            "thread/compacted" => speaker.compacted("notification", telling),
-            "serverRequest/resolved" => self.withdraw(now, &params["requestId"]),
+            "thread/compacted" => speaker.compacted("notification", out),
+            "serverRequest/resolved" => self.withdraw(&params["requestId"]),
             "error" => self.failed(agent, params),
             _ => return false,
         }
@@ -200,12 +197,12 @@ impl Run {
             self.last_error = Some(error.clone());
             return;
         }
-        if let Some((speaker, telling)) = self.voice(agent) {
-            speaker.discard_words(telling);
+        if let Some((speaker, out)) = self.voice(agent) {
+            speaker.discard_words(out);
         }
         let message = error["message"].as_str().unwrap_or("Trying again");
         let text = remarks::of_retry(message, error["additionalDetails"].as_str());
-        self.telling.notice(Level::Info, text);
+        self.out.notice(Level::Info, text);
     }
 }
 
@@ -230,14 +227,13 @@ impl Codex {
             }
             _ if !self.is_of_turn(params) => (),
             _ => {
-                let now = self.now;
                 let Some(run) = &mut self.run else { return };
                 // It is not idle after all, where it does something.
                 let is_waiting = !run.is_interrupted && run.outcome.is_none();
                 if is_waiting && method.starts_with("item/") {
                     run.deadline = None;
                 }
-                if !run.told(now, None, method, params, line) {
+                if !run.told(None, method, params, line) {
                     self.unrecognized(line);
                 }
                 self.end_if_idle();
@@ -304,8 +300,8 @@ impl Codex {
         if let Some(response_id) = self.spare.take_if(|_| !is_old) {
             let mut run = Run::new(response_id, &self.launch.workspace);
             run.turn = Some(turn.to_owned());
-            run.telling.push(Effect::Begin);
-            run.telling.extend(self.untold.take().map(Effect::Emit));
+            run.out.push(Effect::Begin);
+            run.out.extend(self.untold.take().map(Effect::Emit));
             self.run = Some(run);
         }
     }
@@ -337,8 +333,8 @@ impl Codex {
         });
         if !is_interrupted && run.has_agents_at_work() {
             run.deadline = None;
-            run.outer.finish_step(None, &mut run.telling);
-            run.telling.emit(continuation(true, "agents_at_work", "Codex"));
+            run.outer.finish_step(None, &mut run.out);
+            run.out.continuation(true, "agents_at_work", "Codex");
         }
         self.end_if_idle();
     }
@@ -370,7 +366,7 @@ impl Codex {
         let mut threads = BTreeSet::new();
         for (of, call) in run.commands() {
             threads.insert(of.unwrap_or(thread).to_owned());
-            // However it ends now, that is why.
+            // However it ends that is why.
             call.refusal = Some(items::stopped());
         }
         if threads.is_empty() {
@@ -378,7 +374,7 @@ impl Codex {
         }
         let until = self.now.plus(PATIENCE_MS);
         (run.ends_commands, run.deadline) = (true, Some(until));
-        run.telling.push(Effect::WakeAt(until));
+        run.out.push(Effect::WakeAt(until));
         for thread in threads {
             let params = json!({ "threadId": thread });
             self.request("thread/backgroundTerminals/clean", &params, Sent::Other);
@@ -395,7 +391,7 @@ impl Codex {
         }
         let is_idle = matches!(status["type"].as_str(), Some("idle" | "systemError"));
         run.deadline = is_idle.then(|| now.plus(PATIENCE_MS));
-        run.telling.extend(run.deadline.map(Effect::WakeAt));
+        run.out.extend(run.deadline.map(Effect::WakeAt));
     }
 
     /// Codex counts for the whole thread. What this call of the model has used is the difference, which
@@ -409,7 +405,7 @@ impl Codex {
         let spent = before.and_then(|before| difference(total, before));
         let spent = spent.unwrap_or_else(|| usage(&params["tokenUsage"]["last"]));
         if let Some(run) = &mut self.run {
-            run.outer.model_call_ended(Some(spent), &mut run.telling);
+            run.outer.model_call_ended(Some(spent), &mut run.out);
         }
     }
 
@@ -418,7 +414,7 @@ impl Codex {
         let name = params["name"].as_str().unwrap_or_default();
         let why = params["error"].as_str().unwrap_or("it did not say why");
         let text = format!("Codex could not start its MCP server {name}: {why}");
-        run.telling.notice(Level::Error, text);
+        run.out.notice(Level::Error, text);
     }
 
     fn warned(&mut self, method: &str, params: &Value) {
@@ -432,7 +428,7 @@ impl Codex {
                 field("fromModel")
             ),
         };
-        run.telling.notice(Level::Info, text);
+        run.out.notice(Level::Info, text);
     }
 
     fn message_seen(&mut self, item: &Value) {
@@ -447,23 +443,14 @@ impl Codex {
     }
 }
 
-/// How a run ends.
-pub(super) fn last_word(status: RunStatus) -> Event {
+/// Says why the run ends.
+pub(super) fn emit_stop(status: RunStatus, out: &mut Emitter) {
     let (stop_reason, resolved_by) = match status {
         RunStatus::Completed => ("completed", "Codex"),
         RunStatus::Failed => ("error", "ErrorPolicy"),
         RunStatus::Cancelled => ("user_requested", "UserCancel"),
     };
-    continuation(false, stop_reason, resolved_by)
-}
-
-fn continuation(should_continue: bool, stop_reason: &str, resolved_by: &str) -> Event {
-    Event::Continuation {
-        should_continue,
-        stop_reason: stop_reason.to_owned(),
-        resolved_by: resolved_by.to_owned(),
-        evaluations: Vec::new(),
-    }
+    out.continuation(false, stop_reason, resolved_by);
 }
 
 fn usage(tokens: &Value) -> Usage {

@@ -4,7 +4,7 @@
 
 use transcript::{Call, ErrorCode, Evaluation, Event, Millis, RunMessage, Usage};
 
-use super::telling::ReadyCall;
+use super::emitter::ReadyCall;
 use super::{FinishReason, Limits};
 
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::Verdict;
+use crate::emitter::Emitter;
 use crate::newest::newest;
 
 /// What is said to the model: text, and pictures as Pi wants them.
@@ -44,6 +45,13 @@ impl Prompt {
 fn image(url: &str) -> Option<Value> {
     let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     Some(json!({ "type": "image", "data": data, "mimeType": media_type }))
+}
+
+/// Writes a command, and returns the id that its response will have.
+pub(super) fn send(name: &str, command: impl FnOnce(&str) -> String, out: &mut Emitter) -> String {
+    let id = format!("{name}-{}", out.next_request());
+    out.write(command(&id));
+    id
 }
 
 /// Should Pi have begun something by itself in this moment, then it comes after that.

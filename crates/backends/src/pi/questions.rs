@@ -6,7 +6,8 @@ use transcript::{CallId, Level};
 
 use super::tools::Call;
 use super::wire::Dialog;
-use super::{Out, command, failure};
+use super::{command, failure};
+use crate::emitter::Emitter;
 use crate::{Effect, Verdict};
 
 /// The title of our own extension's dialogs.
@@ -37,7 +38,12 @@ enum Kind {
 
 impl Questions {
     /// Gives back a question that is about no call.
-    pub(super) fn hear(&mut self, dialog: Dialog, calls: &[Call], out: &mut Out) -> Option<Dialog> {
+    pub(super) fn hear(
+        &mut self,
+        dialog: Dialog,
+        calls: &[Call],
+        out: &mut Emitter,
+    ) -> Option<Dialog> {
         if !dialog.is_question() {
             dialog.show(out);
             return None;
@@ -49,15 +55,15 @@ impl Questions {
     }
 
     /// A question of its own: `call` is what it is told as.
-    pub(super) fn put(&mut self, dialog: &Dialog, call: CallId, out: &mut Out) {
+    pub(super) fn put(&mut self, dialog: &Dialog, call: CallId, out: &mut Emitter) {
         let form = dialog.form();
         let kind = if form.is_some() { Kind::Words } else { Kind::YesOrNo };
         self.ask(Question { call_id: call, dialog: dialog.id.clone(), kind }, form, out);
     }
 
-    fn ask(&mut self, question: Question, form: Option<Value>, out: &mut Out) {
+    fn ask(&mut self, question: Question, form: Option<Value>, out: &mut Emitter) {
         let is_ours = question.kind == Kind::Ours;
-        out.effects.push(Effect::Ask {
+        out.push(Effect::Ask {
             call_id: question.call_id.clone(),
             can_edit: is_ours,
             form,
@@ -69,7 +75,12 @@ impl Questions {
     }
 
     /// False if nobody asked.
-    pub(super) fn decide(&mut self, call_id: &CallId, verdict: &Verdict, out: &mut Out) -> bool {
+    pub(super) fn decide(
+        &mut self,
+        call_id: &CallId,
+        verdict: &Verdict,
+        out: &mut Emitter,
+    ) -> bool {
         let Some(Question { dialog, kind, .. }) = self.take(call_id) else { return false };
         out.write(match kind {
             Kind::Ours => command::decide(&dialog, verdict),
@@ -87,14 +98,14 @@ impl Questions {
     }
 
     /// The call is over without an answer.
-    pub(super) fn withdraw(&mut self, call_id: &CallId, out: &mut Out) {
-        out.effects.extend(self.take(call_id).map(|it| Effect::Withdraw(it.call_id)));
+    pub(super) fn withdraw(&mut self, call_id: &CallId, out: &mut Emitter) {
+        out.extend(self.take(call_id).map(|it| Effect::Withdraw(it.call_id)));
     }
 
-    pub(super) fn cancel_all(&mut self, out: &mut Out) {
+    pub(super) fn cancel_all(&mut self, out: &mut Emitter) {
         for question in self.0.drain(..) {
             out.write(command::cancel_dialog(&question.dialog));
-            out.effects.push(Effect::Withdraw(question.call_id));
+            out.push(Effect::Withdraw(question.call_id));
         }
     }
 
@@ -161,7 +172,7 @@ impl Dialog {
     }
 
     /// Nobody can be asked it.
-    pub(super) fn give_up(&self, out: &mut Out) {
+    pub(super) fn give_up(&self, out: &mut Emitter) {
         self.decline(out);
         let title = failure::shortened(&self.title);
         let text = format!(
@@ -185,14 +196,14 @@ impl Dialog {
         self.method == "setStatus" && self.status_key.as_deref() == Some(OUR_STATUS)
     }
 
-    pub(super) fn decline(&self, out: &mut Out) {
+    pub(super) fn decline(&self, out: &mut Emitter) {
         if self.is_question() {
             out.write(command::cancel_dialog(&self.id));
         }
     }
 
     /// What is for a terminal (titles, widgets) is not for us.
-    fn show(self, out: &mut Out) {
+    fn show(self, out: &mut Emitter) {
         if let ("notify", Some(message)) = (self.method.as_str(), self.message) {
             let is_error = self.notify_type.as_deref() == Some("error");
             out.notice(if is_error { Level::Error } else { Level::Info }, message);

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use transcript::{
-    CallId, ErrorCode, Event, Level, MessageId, Millis, ResponseId, RunStatus, SteerState,
-};
+use transcript::{CallId, ErrorCode, Event, Level, MessageId, Millis, RunStatus, SteerState};
 
 use super::command::{self, Prompt};
 use super::questions::Questions;
@@ -14,8 +12,9 @@ use super::tools::Ended;
 use super::wire::{
     CompactionEnd, Dialog, Execution, Line, Message, Response, ResponseData, RetryStart, ToolSaid,
 };
-use super::{Out, Settings, failure};
+use super::{Settings, failure};
 use crate::abandoned::abandoned;
+use crate::emitter::Emitter;
 use crate::{Effect, Ending, Exit, Verdict};
 
 /// How long an interrupted program has to come to its end.
@@ -74,10 +73,10 @@ struct Steer {
 }
 
 impl Run {
-    pub(super) fn by_itself(id: ResponseId, settings: Arc<Settings>) -> Self {
+    pub(super) fn by_itself(settings: Arc<Settings>) -> Self {
         Self {
             settings,
-            speaker: Speaker::new(id),
+            speaker: Speaker::default(),
             phase: Phase::Working,
             held: None,
             prompt: None,
@@ -92,62 +91,62 @@ impl Run {
         }
     }
 
-    pub(super) fn prompted(id: ResponseId, settings: Arc<Settings>, prompt: Prompt) -> Self {
-        Self { phase: Phase::Prompted, held: Some(prompt), ..Self::by_itself(id, settings) }
+    pub(super) fn prompted(settings: Arc<Settings>, prompt: Prompt) -> Self {
+        Self { phase: Phase::Prompted, held: Some(prompt), ..Self::by_itself(settings) }
     }
 
     /// Tells Pi what it was not told yet.
-    pub(super) fn prompt(&mut self, out: &mut Out) {
+    pub(super) fn prompt(&mut self, out: &mut Emitter) {
         if let Some(prompt) = self.held.take() {
-            self.prompt = Some(out.command("prompt", |id| command::prompt(id, prompt)));
+            self.prompt = Some(command::send("prompt", |id| command::prompt(id, prompt), out));
         }
     }
 
     /// Pi must do nothing.
-    pub(super) fn refuse(&mut self, out: &mut Out) {
-        self.decide("error", "ErrorPolicy", out);
-        out.effects.push(Effect::Quit);
+    pub(super) fn refuse(&mut self, out: &mut Emitter) {
+        out.continuation(false, "error", "ErrorPolicy");
+        out.push(Effect::Quit);
         self.end(RunStatus::Failed, Some(failure::unguarded()), out);
     }
 
-    pub(super) fn hear(&mut self, now: Millis, line: Line, out: &mut Out) {
+    pub(super) fn hear(&mut self, line: Line, out: &mut Emitter) {
         while let Some(call) = self.speaker.left_behind() {
             self.questions.withdraw(&call.id, out);
             call.break_off(abandoned(), out);
         }
         match line {
-            Line::Response(response) => self.answered(now, response, out),
+            Line::Response(response) => self.answered(response, out),
             Line::AgentStart => self.agent_started(out),
             Line::AgentEnd(end) => {
                 self.may_settle |= end.will_retry.is_some();
                 self.phase = Phase::Resting { asked: None };
                 self.ask_at = None;
                 if end.will_retry != Some(true) {
-                    self.rest_on(now, out);
+                    self.rest_on(out);
                 }
             }
             Line::AgentSettled(settled) => self.settled(settled.aborted, out),
             Line::MessageStart(message) => self.message_started(&message, out),
             Line::MessageUpdate(update) => self.speaker.update(&update, out),
-            Line::MessageEnd(message) => self.message_ended(now, message, out),
+            Line::MessageEnd(message) => self.message_ended(message, out),
             Line::ToolStart(Execution { tool_call_id, tool_name, args, .. }) => {
                 let call = self.speaker.call(&tool_call_id, &tool_name, out);
-                call.take_up(now, args.as_ref(), self.settings.asks(), out);
+                call.take_up(args.as_ref(), self.settings.asks(), out);
             }
             Line::ToolUpdate(Execution { tool_call_id, tool_name, args, result, .. }) => {
                 let call = self.speaker.call(&tool_call_id, &tool_name, out);
                 call.finish_arguments(args.as_ref(), out);
-                call.print(now, result.unwrap_or_default().content.text(), out);
+                call.print(result.unwrap_or_default().content.text(), out);
             }
-            Line::ToolEnd(execution) => self.tool_ended(now, execution, out),
+            Line::ToolEnd(execution) => self.tool_ended(execution, out),
             Line::RetryStart(retry) => self.retry(&retry, out),
             Line::RetryEnd(end) => {
                 if !end.success {
-                    self.rest_on(now, out);
+                    self.rest_on(out);
                 }
             }
             Line::CompactionStart(start) => self.compact(&start.reason, out),
-            Line::CompactionEnd(end) => self.compacted(now, end, out),
+            Line::CompactionEnd(end) => self.compacted(end, out),
             Line::Dialog(dialog) if self.interrupt.is_some() => dialog.decline(out),
             Line::Dialog(dialog) => self.hear_dialog(dialog, out),
             Line::ExtensionError(error) => {
@@ -159,25 +158,19 @@ impl Run {
         self.schedule(out);
     }
 
-    pub(super) fn steer(&mut self, message_id: MessageId, message: &Value, out: &mut Out) {
+    pub(super) fn steer(&mut self, message_id: MessageId, message: &Value, out: &mut Emitter) {
         let is_over = matches!(self.phase, Phase::Resting { .. }) || self.interrupt.is_some();
         if is_over || self.held.is_some() {
-            out.effects.push(Effect::CannotSteer(message_id));
+            out.push(Effect::CannotSteer(message_id));
             return;
         }
         let prompt = Prompt::of(message);
         let text = prompt.text.clone();
-        let command = out.command("steer", |id| command::steer(id, prompt));
+        let command = command::send("steer", |id| command::steer(id, prompt), out);
         self.steers.push(Steer { command, message_id, text, is_handed_over: false });
     }
 
-    pub(super) fn decided(
-        &mut self,
-        now: Millis,
-        call_id: &CallId,
-        verdict: &Verdict,
-        out: &mut Out,
-    ) {
+    pub(super) fn decided(&mut self, call_id: &CallId, verdict: &Verdict, out: &mut Emitter) {
         if !self.questions.decide(call_id, verdict, out) {
             return;
         }
@@ -185,7 +178,7 @@ impl Run {
             return;
         };
         if call.is_question {
-            return call.answered(now, verdict, out);
+            return call.answered(verdict, out);
         }
         match verdict {
             Verdict::Allowed { arguments: Some(edited), .. }
@@ -193,14 +186,14 @@ impl Run {
             {
                 call.forbid(ErrorCode::InvalidArguments);
             }
-            Verdict::Allowed { .. } => call.run(now, out),
+            Verdict::Allowed { .. } => call.run(out),
             Verdict::Denied { .. } => call.forbid(ErrorCode::ToolDenied),
             Verdict::TimedOut => call.forbid(ErrorCode::ApprovalTimeout),
         }
     }
 
     /// A question that is about no call becomes one.
-    fn hear_dialog(&mut self, dialog: Dialog, out: &mut Out) {
+    fn hear_dialog(&mut self, dialog: Dialog, out: &mut Emitter) {
         let Some(dialog) = self.questions.hear(dialog, &self.speaker.calls, out) else { return };
         let Some(asks) = dialog.asks() else { return dialog.give_up(out) };
         let name = dialog.call_name();
@@ -214,33 +207,33 @@ impl Run {
         self.questions.put(&dialog, id, out);
     }
 
-    pub(super) fn interrupt(&mut self, now: Millis, out: &mut Out) {
+    pub(super) fn interrupt(&mut self, out: &mut Emitter) {
         if self.interrupt.is_some() {
             return;
         }
-        self.interrupt = Some(now.plus(GRACE_MS));
+        self.interrupt = Some(out.now().plus(GRACE_MS));
         if self.held.is_some() {
             return self.finish(out);
         }
-        out.command("abort", command::abort);
+        command::send("abort", command::abort, out);
         self.questions.cancel_all(out);
         self.schedule(out);
     }
 
-    pub(super) fn wake(&mut self, now: Millis, out: &mut Out) {
+    pub(super) fn wake(&mut self, out: &mut Emitter) {
         self.wakes_at = None;
-        if self.interrupt.is_some_and(|deadline| deadline <= now) {
-            out.effects.push(Effect::Quit);
+        if self.interrupt.is_some_and(|deadline| deadline <= out.now()) {
+            out.push(Effect::Quit);
             return self.finish(out);
         }
-        if self.ask_at.is_some_and(|at| at <= now) {
+        if self.ask_at.is_some_and(|at| at <= out.now()) {
             self.ask(out);
         }
         self.schedule(out);
     }
 
     /// `is_kept`: Pi has a conversation to go on with.
-    pub(super) fn exited(&mut self, exit: &Exit, is_kept: bool, out: &mut Out) {
+    pub(super) fn exited(&mut self, exit: &Exit, is_kept: bool, out: &mut Emitter) {
         if !is_kept && !matches!(self.phase, Phase::Prompted) {
             let text = "Pi keeps a conversation only from its first answer on: the next message begins \
                         a new one, which knows nothing of this.";
@@ -252,19 +245,19 @@ impl Run {
             return self.finish(out);
         }
         self.speaker.keep_failed("error", out);
-        self.decide("error", "AgentExited", out);
+        out.continuation(false, "error", "AgentExited");
         self.end(RunStatus::Failed, Some(failure::exited(exit)), out);
     }
 
-    fn answered(&mut self, now: Millis, response: Response, out: &mut Out) {
+    fn answered(&mut self, response: Response, out: &mut Emitter) {
         let Some(id) = response.id.as_deref() else { return };
         let data = response.data.unwrap_or_default();
         if self.prompt.as_deref() == Some(id) {
             let error = response.error.unwrap_or_default();
-            return self.prompt_answered(now, response.success, &error, &data, out);
+            return self.prompt_answered(response.success, &error, &data, out);
         }
         if matches!(&self.phase, Phase::Resting { asked: Some(asked) } if asked == id) {
-            return self.state_answered(now, &data, out);
+            return self.state_answered(&data, out);
         }
         let Some(idx) = self.steers.iter().position(|it| it.command == id) else { return };
         if response.success {
@@ -272,17 +265,16 @@ impl Run {
             steer.is_handed_over = true;
             out.emit(steer.told(SteerState::HandedOver));
         } else {
-            out.effects.push(Effect::CannotSteer(self.steers.remove(idx).message_id));
+            out.push(Effect::CannotSteer(self.steers.remove(idx).message_id));
         }
     }
 
     fn prompt_answered(
         &mut self,
-        now: Millis,
         success: bool,
         error: &str,
         data: &ResponseData,
-        out: &mut Out,
+        out: &mut Emitter,
     ) {
         if !matches!(self.phase, Phase::Prompted) {
             return;
@@ -296,30 +288,30 @@ impl Run {
             Some("handled") => self.ask(out),
             Some(_) => (),
             // The old package does not say what it makes of it.
-            None => self.ask_at = Some(now.plus(SILENCE_MS)),
+            None => self.ask_at = Some(out.now().plus(SILENCE_MS)),
         }
     }
 
-    fn state_answered(&mut self, now: Millis, state: &ResponseData, out: &mut Out) {
+    fn state_answered(&mut self, state: &ResponseData, out: &mut Emitter) {
         if state.is_streaming || state.is_compacting || self.questions.are_open() {
             self.phase = Phase::Resting { asked: None };
-            self.ask_at = Some(now.plus(AGAIN_MS));
+            self.ask_at = Some(out.now().plus(AGAIN_MS));
         } else {
             self.finish(out);
         }
     }
 
-    fn agent_started(&mut self, out: &mut Out) {
+    fn agent_started(&mut self, out: &mut Emitter) {
         self.speaker.discard_failed(out);
         self.phase = Phase::Working;
         self.ask_at = None;
         // It may have been too early: before it had begun, there was nothing to stop.
         if self.interrupt.is_some() {
-            out.command("abort", command::abort);
+            command::send("abort", command::abort, out);
         }
     }
 
-    fn settled(&mut self, aborted: bool, out: &mut Out) {
+    fn settled(&mut self, aborted: bool, out: &mut Emitter) {
         // Of what was before the prompt.
         if matches!(self.phase, Phase::Prompted) {
             return;
@@ -331,12 +323,12 @@ impl Run {
     }
 
     /// The agent has ended, and what was to follow is over too: for good, if nothing more is said to follow.
-    fn rest_on(&mut self, now: Millis, out: &mut Out) {
+    fn rest_on(&mut self, out: &mut Emitter) {
         if !matches!(self.phase, Phase::Resting { asked: None }) {
             return;
         }
         if self.may_settle {
-            self.ask_at = Some(now.plus(SETTLE_MS));
+            self.ask_at = Some(out.now().plus(SETTLE_MS));
         } else {
             self.ask(out);
         }
@@ -350,12 +342,13 @@ impl Run {
         }
     }
 
-    fn ask(&mut self, out: &mut Out) {
+    fn ask(&mut self, out: &mut Emitter) {
         self.ask_at = None;
-        self.phase = Phase::Resting { asked: Some(out.command("state", command::get_state)) };
+        self.phase =
+            Phase::Resting { asked: Some(command::send("state", command::get_state, out)) };
     }
 
-    fn message_started(&mut self, message: &Message, out: &mut Out) {
+    fn message_started(&mut self, message: &Message, out: &mut Emitter) {
         match message.role.as_str() {
             "assistant" => self.speaker.start_message(out),
             "user" => self.user_said(&message.content.text(), out),
@@ -366,7 +359,7 @@ impl Run {
         }
     }
 
-    fn user_said(&mut self, text: &str, out: &mut Out) {
+    fn user_said(&mut self, text: &str, out: &mut Emitter) {
         let is_prompt =
             self.prompt.is_some() && !std::mem::replace(&mut self.has_said_prompt, true);
         let same = self.steers.iter().position(|it| it.is_handed_over && it.text == text);
@@ -381,7 +374,7 @@ impl Run {
         }
     }
 
-    fn message_ended(&mut self, now: Millis, message: Message, out: &mut Out) {
+    fn message_ended(&mut self, message: Message, out: &mut Emitter) {
         match message.role.as_str() {
             "assistant" => self.stop = Some(self.speaker.end_message(message, out)),
             "toolResult" => {
@@ -391,7 +384,7 @@ impl Run {
                 let Some(call) = calls.iter_mut().find(|it| is_it(&it.provider_id)) else { return };
                 let said = ToolSaid { content, details, structured_content: None };
                 let is_interrupted = self.interrupt.is_some();
-                call.end(now, Ended { said, is_error, duration_ms, is_interrupted }, out);
+                call.end(Ended { said, is_error, duration_ms, is_interrupted }, out);
             }
             "bashExecution" => {
                 let Message { command, output, .. } = message;
@@ -402,16 +395,16 @@ impl Run {
         }
     }
 
-    fn tool_ended(&mut self, now: Millis, execution: Execution, out: &mut Out) {
+    fn tool_ended(&mut self, execution: Execution, out: &mut Emitter) {
         let Execution { tool_call_id, tool_name, result, is_error, duration_ms, .. } = execution;
         let call = self.speaker.call(&tool_call_id, &tool_name, out);
         self.questions.withdraw(&call.id, out);
         let said = result.unwrap_or_default();
         let is_interrupted = self.interrupt.is_some();
-        call.end(now, Ended { said, is_error, duration_ms, is_interrupted }, out);
+        call.end(Ended { said, is_error, duration_ms, is_interrupted }, out);
     }
 
-    fn retry(&mut self, retry: &RetryStart, out: &mut Out) {
+    fn retry(&mut self, retry: &RetryStart, out: &mut Emitter) {
         self.speaker.discard_failed(out);
         self.stay();
         let RetryStart { attempt, max_attempts, .. } = *retry;
@@ -424,7 +417,7 @@ impl Run {
         out.notice(Level::Info, text);
     }
 
-    fn compact(&mut self, reason: &str, out: &mut Out) {
+    fn compact(&mut self, reason: &str, out: &mut Emitter) {
         self.stay();
         let why = match reason {
             "overflow" => "The conversation no longer fits into the model's context. ",
@@ -433,7 +426,7 @@ impl Run {
         out.notice(Level::Info, format!("{why}Pi is shortening the conversation."));
     }
 
-    fn compacted(&mut self, now: Millis, end: CompactionEnd, out: &mut Out) {
+    fn compacted(&mut self, end: CompactionEnd, out: &mut Emitter) {
         match (end.error_message, end.aborted) {
             (Some(error), _) => {
                 let why = failure::shortened(&error);
@@ -447,74 +440,65 @@ impl Run {
         if end.will_retry {
             self.stay();
         } else {
-            self.rest_on(now, out);
+            self.rest_on(out);
         }
     }
 
     /// Pi is idle, or its time is over.
-    fn finish(&mut self, out: &mut Out) {
+    fn finish(&mut self, out: &mut Emitter) {
         // The new package also calls it an error if it was stopped.
         let is_stopped = self.interrupt.is_some() || self.stop == Some(Stop::Aborted);
         self.speaker.keep_failed(if is_stopped { "cancelled" } else { "error" }, out);
         if self.interrupt.is_some() {
-            self.decide("user_requested", "UserCancel", out);
+            out.continuation(false, "user_requested", "UserCancel");
             return self.end(RunStatus::Cancelled, None, out);
         }
         match self.stop.take() {
             Some(Stop::Error(error)) => {
-                self.decide("error", "ErrorPolicy", out);
+                out.continuation(false, "error", "ErrorPolicy");
                 self.end(RunStatus::Failed, Some(failure::reported(&error)), out);
             }
             Some(Stop::Aborted) => {
-                self.decide("user_requested", "Agent", out);
+                out.continuation(false, "user_requested", "Agent");
                 self.end(RunStatus::Cancelled, None, out);
             }
             Some(Stop::Length) => {
-                self.decide("token_limit", "OutputLimit", out);
+                out.continuation(false, "token_limit", "OutputLimit");
                 self.end(RunStatus::Completed, None, out);
             }
             Some(Stop::Done | Stop::Tools | Stop::Other) => {
-                self.decide("completed", "Agent", out);
+                out.continuation(false, "completed", "Agent");
                 self.end(RunStatus::Completed, None, out);
             }
             None => {
                 out.notice(Level::Info, "Pi has taken the message and did not answer.");
-                self.decide("completed", "Agent", out);
+                out.continuation(false, "completed", "Agent");
                 self.end(RunStatus::Completed, None, out);
             }
         }
     }
 
-    fn decide(&self, stop_reason: &str, resolved_by: &str, out: &mut Out) {
-        out.emit(Event::Continuation {
-            should_continue: false,
-            stop_reason: stop_reason.to_owned(),
-            resolved_by: resolved_by.to_owned(),
-            evaluations: Vec::new(),
-        });
-    }
-
-    fn end(&mut self, status: RunStatus, error: Option<transcript::ErrorInfo>, out: &mut Out) {
+    fn end(&mut self, status: RunStatus, error: Option<transcript::ErrorInfo>, out: &mut Emitter) {
         // Pi would give them to the next prompt, and there is no way to take them back but this.
         if self.steers.iter().any(|it| it.is_handed_over) {
-            out.effects.push(Effect::Quit);
+            out.push(Effect::Quit);
         }
         // Pi would wait for the answer for ever.
         self.questions.cancel_all(out);
         let unseen = self.steers.drain(..);
-        out.effects.extend(unseen.map(|it| Effect::CannotSteer(it.message_id)));
+        out.extend(unseen.map(|it| Effect::CannotSteer(it.message_id)));
         // The sum of what the steps have used and cost is the driver's to make.
-        out.effects.push(Effect::End(Ending { status, error, usage: None, cost: None }));
+        out.end_run(Ending { status, error, usage: None, cost: None });
     }
 
-    fn schedule(&mut self, out: &mut Out) {
-        if matches!(out.effects.last(), Some(Effect::End(_))) {
+    fn schedule(&mut self, out: &mut Emitter) {
+        if matches!(out.last(), Some(Effect::End(_))) {
             return;
         }
         let next = self.interrupt.into_iter().chain(self.ask_at).min();
         if next != self.wakes_at {
             self.wakes_at = next;
-            out.effects.extend(next.map(Effect::WakeAt));
+            out.extend(next.map(Effect::WakeAt));
         }
     }
 }

@@ -7,20 +7,15 @@
 use std::collections::HashMap;
 
 use serde_json::Value;
-use transcript::{
-    CallId, ErrorCode, ErrorInfo, Event, Executor, PartId, ResponseId, Spent, Validation,
-};
+use transcript::{ErrorCode, ErrorInfo, Executor, Spent};
 
-use super::Out;
 use super::tools::Call;
 use super::wire::{Block, Message, Update, Usage};
 use crate::abandoned::MOST_OPEN;
-use crate::arguments_summary;
+use crate::emitter::{Emitter, Part};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Speaker {
-    response_id: ResponseId,
-    ids_given: u32,
     steps: u32,
     /// What the model is writing, or has failed to write.
     message: Option<Written>,
@@ -47,9 +42,7 @@ struct Failed {
 #[derive(Debug)]
 struct OpenPart {
     block: usize,
-    id: PartId,
-    is_thinking: bool,
-    text: String,
+    part: Part,
 }
 
 /// Why the model stopped.
@@ -88,19 +81,15 @@ impl Stop {
 }
 
 impl Speaker {
-    pub(super) fn new(response_id: ResponseId) -> Self {
-        Self { response_id, ids_given: 0, steps: 0, message: None, calls: Vec::new() }
-    }
-
-    pub(super) fn start_message(&mut self, out: &mut Out) {
+    pub(super) fn start_message(&mut self, out: &mut Emitter) {
         self.end_step(Stop::Other.finish_reason(), Spent::default(), false, out);
         self.calls.retain(|it| !it.has_ended);
-        out.emit(Event::StepStart { index: self.steps, parent_call_id: None });
+        out.start_step(self.steps, None);
         self.message = Some(Written::default());
         self.steps += 1;
     }
 
-    pub(super) fn update(&mut self, update: &Update, out: &mut Out) {
+    pub(super) fn update(&mut self, update: &Update, out: &mut Emitter) {
         self.ensure_message(out);
         let block = update.content_index;
         if update.grows() {
@@ -126,7 +115,7 @@ impl Speaker {
     }
 
     /// The message is whole; what it says now counts.
-    pub(super) fn end_message(&mut self, message: Message, out: &mut Out) -> Stop {
+    pub(super) fn end_message(&mut self, message: Message, out: &mut Emitter) -> Stop {
         self.ensure_message(out);
         let stop = Stop::of(&message);
         let spent = message.usage.as_ref().map(Usage::told).unwrap_or_default();
@@ -143,7 +132,7 @@ impl Speaker {
 
     /// The message that failed is written again: its last words count for nothing, and its calls will
     /// never run.
-    pub(super) fn discard_failed(&mut self, out: &mut Out) {
+    pub(super) fn discard_failed(&mut self, out: &mut Emitter) {
         let Some(failed) = self.take_failed() else { return };
         let why = "The model's answer broke off before this call could run.";
         let error = ErrorInfo::new(ErrorCode::ToolInterrupted, why);
@@ -154,14 +143,14 @@ impl Speaker {
     }
 
     /// The message that failed stays as it is.
-    pub(super) fn keep_failed(&mut self, reason: &str, out: &mut Out) {
+    pub(super) fn keep_failed(&mut self, reason: &str, out: &mut Emitter) {
         if let Some(failed) = self.take_failed() {
             self.end_step(reason, failed.spent, false, out);
         }
     }
 
     /// The call that Pi runs now; the first sign of it, where the model's message did not tell.
-    pub(super) fn call(&mut self, id: &str, name: &str, out: &mut Out) -> &mut Call {
+    pub(super) fn call(&mut self, id: &str, name: &str, out: &mut Emitter) -> &mut Call {
         let known = self.calls.iter().position(|it| it.provider_id == id);
         let idx = known.unwrap_or_else(|| self.begin_call(None, id, name, out));
         &mut self.calls[idx]
@@ -178,24 +167,20 @@ impl Speaker {
         self.message.as_mut()?.failed.take()
     }
 
-    fn ensure_message(&mut self, out: &mut Out) {
+    fn ensure_message(&mut self, out: &mut Emitter) {
         if self.message.as_ref().is_none_or(|it| it.failed.is_some()) {
             self.start_message(out);
         }
     }
 
-    fn grow(&mut self, block: usize, is_thinking: bool, delta: &str, out: &mut Out) {
-        let Some(part) = self.part(block, is_thinking, delta, out) else { return };
-        part.text.push_str(delta);
-        let (part_id, parent_call_id, delta) = (part.id.clone(), None, delta.to_owned());
-        out.emit(match is_thinking {
-            true => Event::ThinkingDelta { part_id, parent_call_id, delta },
-            false => Event::TextDelta { part_id, parent_call_id, delta },
-        });
+    fn grow(&mut self, block: usize, is_thinking: bool, delta: &str, out: &mut Emitter) {
+        if let Some(part) = self.part(block, is_thinking, delta, out) {
+            part.grow(delta, out);
+        }
     }
 
     /// `text` is the whole block. What does not go on where the closed parts end is not believed.
-    fn end_part(&mut self, block: usize, is_thinking: bool, text: Option<&str>, out: &mut Out) {
+    fn end_part(&mut self, block: usize, is_thinking: bool, text: Option<&str>, out: &mut Emitter) {
         let told = self.message.as_ref().and_then(|it| it.told.get(&block)).map_or("", |it| it);
         let Some(rest) = text.and_then(|it| it.strip_prefix(told)) else { return };
         if let Some(part) = self.part(block, is_thinking, rest, out) {
@@ -203,7 +188,7 @@ impl Speaker {
         }
     }
 
-    fn end_block(&mut self, index: usize, block: &Block, broke_off: bool, out: &mut Out) {
+    fn end_block(&mut self, index: usize, block: &Block, broke_off: bool, out: &mut Emitter) {
         match block.kind.as_str() {
             "text" => self.end_part(index, false, block.text.as_deref(), out),
             "thinking" => self.end_part(index, true, block.thinking.as_deref(), out),
@@ -225,50 +210,38 @@ impl Speaker {
         block: usize,
         is_thinking: bool,
         text: &str,
-        out: &mut Out,
-    ) -> Option<&mut OpenPart> {
+        out: &mut Emitter,
+    ) -> Option<&mut Part> {
         let message = self.message.as_mut()?;
-        let fits = |it: &OpenPart| it.block == block && it.is_thinking == is_thinking;
+        let fits = |it: &OpenPart| it.block == block && it.part.is_thinking() == is_thinking;
         if let Some(idx) = message.open.iter().position(fits) {
-            return message.open.get_mut(idx);
+            return message.open.get_mut(idx).map(|it| &mut it.part);
         }
         if text.is_empty() {
             return None;
         }
-        self.ids_given += 1;
-        let id = PartId::numbered(&self.response_id, self.ids_given);
-        let (part_id, parent_call_id) = (id.clone(), None);
-        out.emit(match is_thinking {
-            true => Event::ThinkingStart { part_id, parent_call_id },
-            false => Event::TextStart { part_id, parent_call_id },
-        });
-        let text = String::new();
-        message.open.push(OpenPart { block, id, is_thinking, text });
-        message.open.last_mut()
+        let part = out.start_part(is_thinking, None);
+        message.open.push(OpenPart { block, part });
+        message.open.last_mut().map(|it| &mut it.part)
     }
 
-    fn close_parts(&mut self, which: impl Fn(&OpenPart) -> bool, discarded: bool, out: &mut Out) {
+    fn close_parts(
+        &mut self,
+        which: impl Fn(&OpenPart) -> bool,
+        discarded: bool,
+        out: &mut Emitter,
+    ) {
         let Some(message) = &mut self.message else { return };
-        for part in message.open.extract_if(.., |it| which(it)) {
-            message.told.entry(part.block).or_default().push_str(&part.text);
-            let (part_id, parent_call_id, text) = (part.id, None, part.text);
-            out.emit(match part.is_thinking {
-                true => Event::ThinkingDone { part_id, parent_call_id, text, discarded },
-                false => Event::TextDone { part_id, parent_call_id, text, phase: None, discarded },
-            });
+        for OpenPart { block, mut part } in message.open.extract_if(.., |it| which(it)) {
+            message.told.entry(block).or_default().push_str(&part.text);
+            part.end(None, discarded, out);
         }
     }
 
-    fn end_step(&mut self, reason: &str, spent: Spent, discarded: bool, out: &mut Out) {
+    fn end_step(&mut self, reason: &str, spent: Spent, discarded: bool, out: &mut Emitter) {
         self.close_parts(|_| true, discarded, out);
         if self.message.take().is_some() {
-            out.emit(Event::StepFinish {
-                index: self.steps - 1,
-                finish_reason: reason.to_owned(),
-                usage: spent.usage,
-                cost: spent.cost,
-                parent_call_id: None,
-            });
+            out.finish_step(self.steps - 1, reason, (spent.usage, spent.cost), None);
         }
         for call in &mut self.calls {
             call.block = None;
@@ -276,7 +249,7 @@ impl Speaker {
     }
 
     /// None while the call has no name.
-    fn grow_arguments(&mut self, update: &Update, out: &mut Out) -> Option<&mut Call> {
+    fn grow_arguments(&mut self, update: &Update, out: &mut Emitter) -> Option<&mut Call> {
         let block = update.content_index;
         let known = self.calls.iter().position(|it| it.block == Some(block));
         let idx = match (known, update.call()) {
@@ -303,35 +276,31 @@ impl Speaker {
         Some(call)
     }
 
-    fn begin_call(&mut self, block: Option<usize>, id: &str, name: &str, out: &mut Out) -> usize {
+    fn begin_call(
+        &mut self,
+        block: Option<usize>,
+        id: &str,
+        name: &str,
+        out: &mut Emitter,
+    ) -> usize {
         self.close_parts(|_| true, false, out);
-        self.ids_given += 1;
-        let call_id = CallId::numbered(&self.response_id, self.ids_given);
-        out.emit(Event::ToolCallStart {
-            call_id: call_id.clone(),
-            provider_call_id: Some(id.to_owned()),
-            tool_name: name.to_owned(),
-            arguments: None,
-            parent_call_id: None,
-            executor: Executor::Agent,
-        });
+        let call_id = out.start_call(Some(id.to_owned()), name, None, Executor::Agent);
         self.calls.push(Call::new(call_id, id, name, block));
         self.calls.len() - 1
     }
 }
 
 impl Call {
-    fn grow_arguments(&mut self, delta: &str, out: &mut Out) {
+    fn grow_arguments(&mut self, delta: &str, out: &mut Emitter) {
         if self.arguments_done || delta.is_empty() {
             return;
         }
         self.arguments.push_str(delta);
-        let (call_id, delta) = (self.id.clone(), delta.to_owned());
-        out.emit(Event::ToolArgumentsDelta { call_id, delta });
+        out.arguments_delta(&self.id, delta.to_owned());
     }
 
     /// As the model wrote them, if that is what Pi read.
-    pub(super) fn finish_arguments(&mut self, read: Option<&Value>, out: &mut Out) {
+    pub(super) fn finish_arguments(&mut self, read: Option<&Value>, out: &mut Emitter) {
         let written = serde_json::from_str::<Value>(&self.arguments).ok();
         let text = match read {
             Some(read) if written.as_ref() != Some(read) => read.to_string(),
@@ -340,23 +309,16 @@ impl Call {
         self.end_arguments(text, false, out);
     }
 
-    fn end_arguments(&mut self, arguments: String, incomplete: bool, out: &mut Out) {
+    fn end_arguments(&mut self, arguments: String, incomplete: bool, out: &mut Emitter) {
         if std::mem::replace(&mut self.arguments_done, true) {
             return;
         }
         self.arguments = String::new();
-        out.emit(Event::ToolArgumentsDone {
-            call_id: self.id.clone(),
-            summary: arguments_summary(&arguments),
-            arguments,
-            incomplete,
-            validation: Validation::NotRequired,
-            provider_data: None,
-        });
+        out.finish_arguments(&self.id, arguments, incomplete, None);
     }
 
     /// Nothing more will come of it.
-    pub(super) fn break_off(&mut self, error: ErrorInfo, out: &mut Out) {
+    pub(super) fn break_off(&mut self, error: ErrorInfo, out: &mut Emitter) {
         let arguments = std::mem::take(&mut self.arguments);
         self.end_arguments(arguments, true, out);
         self.refuse(error, out);

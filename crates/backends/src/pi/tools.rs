@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 use transcript::{CallId, ErrorCode, ErrorInfo, Event, Millis, OutputStream};
 
 use super::bash::{self, Ran};
+use super::questions;
 use super::wire::{Content, Number, ToolSaid};
-use super::{Out, questions};
 use crate::Verdict;
+use crate::emitter::Emitter;
 
 #[derive(Debug)]
 pub(super) struct Call {
@@ -60,17 +61,17 @@ impl Call {
     }
 
     /// Pi has taken it up. It runs at once, unless somebody is to be asked first.
-    pub(super) fn take_up(&mut self, now: Millis, args: Option<&Value>, asks: bool, out: &mut Out) {
+    pub(super) fn take_up(&mut self, args: Option<&Value>, asks: bool, out: &mut Emitter) {
         self.finish_arguments(args, out);
         if !asks {
-            self.run(now, out);
+            self.run(out);
         }
     }
 
-    pub(super) fn run(&mut self, now: Millis, out: &mut Out) {
+    pub(super) fn run(&mut self, out: &mut Emitter) {
         if self.running_since.is_none() && !self.has_ended {
-            self.running_since = Some(now);
-            out.emit(Event::ToolRunning { call_id: self.id.clone() });
+            self.running_since = Some(out.now());
+            out.running(&self.id);
         }
     }
 
@@ -84,11 +85,11 @@ impl Call {
     }
 
     /// `text` is all that was printed so far, or the end of it.
-    pub(super) fn print(&mut self, now: Millis, text: String, out: &mut Out) {
+    pub(super) fn print(&mut self, text: String, out: &mut Emitter) {
         if self.has_ended {
             return;
         }
-        self.run(now, out);
+        self.run(out);
         // Of a long output Pi gives the end alone, which begins later each time.
         let known = match text.starts_with(&self.output) {
             true => self.output.len(),
@@ -101,21 +102,16 @@ impl Call {
         }
         self.printed = offset + delta.len();
         self.output = text;
-        out.emit(Event::ToolOutputDelta {
-            call_id: self.id.clone(),
-            stream: OutputStream::Stdout,
-            offset: offset as u64,
-            delta,
-        });
+        out.output(&self.id, OutputStream::Stdout, offset, delta);
     }
 
-    pub(super) fn end(&mut self, now: Millis, ended: Ended, out: &mut Out) {
+    pub(super) fn end(&mut self, ended: Ended, out: &mut Emitter) {
         if self.has_ended {
             return;
         }
         self.finish_arguments(None, out);
         let Ended { said, is_error, duration_ms, is_interrupted } = ended;
-        let took = || self.running_since.map(|since| now.since(since));
+        let took = || self.running_since.map(|since| out.now().since(since));
         let duration_ms = duration_ms.map(Number::whole).or_else(took);
         let ran = (self.name == "bash").then(|| Ran::of(&said, is_error)).flatten();
         let error = is_error.then(|| self.what_failed(&said, ran.as_ref(), is_interrupted));
@@ -148,14 +144,14 @@ impl Call {
     }
 
     /// It is a question, and this is what came of it.
-    pub(super) fn answered(&mut self, now: Millis, verdict: &Verdict, out: &mut Out) {
+    pub(super) fn answered(&mut self, verdict: &Verdict, out: &mut Emitter) {
         let (code, why) = match verdict {
             Verdict::Allowed { .. } => {
-                self.run(now, out);
+                self.run(out);
                 let content = Content::Text(questions::answer(verdict).unwrap_or_default());
                 let said = ToolSaid { content, ..ToolSaid::default() };
                 let (is_error, duration_ms, is_interrupted) = (false, None, false);
-                return self.end(now, Ended { said, is_error, duration_ms, is_interrupted }, out);
+                return self.end(Ended { said, is_error, duration_ms, is_interrupted }, out);
             }
             Verdict::Denied { feedback } => {
                 (ErrorCode::ToolDenied, feedback.as_deref().unwrap_or("It was not answered."))
@@ -166,21 +162,10 @@ impl Call {
     }
 
     /// A result of our own, for a call that never ran.
-    pub(super) fn refuse(&mut self, error: ErrorInfo, out: &mut Out) {
-        if std::mem::replace(&mut self.has_ended, true) {
-            return;
+    pub(super) fn refuse(&mut self, error: ErrorInfo, out: &mut Emitter) {
+        if !std::mem::replace(&mut self.has_ended, true) {
+            out.refuse_call(&self.id, &self.name, error);
         }
-        out.emit(Event::ToolResult {
-            call_id: self.id.clone(),
-            tool_name: self.name.clone(),
-            ok: false,
-            result: None,
-            output: None,
-            error: Some(error),
-            summary: None,
-            duration_ms: None,
-            truncated: None,
-        });
     }
 
     fn what_failed(&self, said: &ToolSaid, ran: Option<&Ran>, is_interrupted: bool) -> ErrorInfo {

@@ -1,7 +1,7 @@
 //! What is said within a run: by the model, by sub-agents, by tools, and in the user's name.
 
 use serde_json::Value;
-use transcript::{Level, Millis};
+use transcript::Level;
 
 use super::Run;
 use crate::claude::Process;
@@ -16,13 +16,7 @@ use crate::recent::Recent;
 const SUMMARY: &str = "This session is being continued from a previous conversation";
 
 impl Run {
-    pub(super) fn hear_stream(
-        &mut self,
-        now: Millis,
-        stream: Stream,
-        raw: &str,
-        process: &mut Process,
-    ) {
+    pub(super) fn hear_stream(&mut self, stream: Stream, raw: &str, process: &mut Process) {
         let is_stopped = self.interrupted.is_some() || self.is_aborted;
         let end = match stream.abandoned_blocks {
             None => MessageEnd::Whole,
@@ -30,7 +24,7 @@ impl Run {
             Some(_) => MessageEnd::BrokeOff,
         };
         if stream.parent_tool_use_id.is_none() && !self.is_turn_running {
-            self.turn_begins(now, process);
+            self.turn_begins(process);
         }
         let Some(speaker) = speaker(
             &mut self.outer,
@@ -40,13 +34,13 @@ impl Run {
         ) else {
             return self.hear_stranger(stream.parent_tool_use_id.as_deref(), raw, process);
         };
-        let has_place = speaker.hear(now, stream.event, end, &mut self.calls, &mut self.telling);
+        let has_place = speaker.hear(stream.event, end, &mut self.calls, &mut self.out);
         if !has_place {
-            self.telling.unrecognized(raw);
+            self.out.unrecognized(raw);
         }
     }
 
-    pub(super) fn hear_assistant(&mut self, now: Millis, said: Said, raw: &str, process: &Process) {
+    pub(super) fn hear_assistant(&mut self, said: Said, raw: &str, process: &Process) {
         let parent = said.parent_tool_use_id.as_deref();
         if parent.is_none() && said.is_api_error() {
             // The result of the turn repeats the words.
@@ -64,14 +58,14 @@ impl Run {
         let mut is_known = true;
         for block in blocks {
             let id = &said.message.id;
-            is_known &= speaker.hear_finished(now, id, block, &mut self.calls, &mut self.telling);
+            is_known &= speaker.hear_finished(id, block, &mut self.calls, &mut self.out);
         }
         if !is_known {
-            self.telling.unrecognized(raw);
+            self.out.unrecognized(raw);
         }
     }
 
-    pub(super) fn hear_user(&mut self, now: Millis, said: Said, raw: &str, process: &Process) {
+    pub(super) fn hear_user(&mut self, said: Said, raw: &str, process: &Process) {
         let parent = said.parent_tool_use_id.as_deref();
         let is_nested = parent.is_some();
         if parent.is_some_and(|it| self.calls.id(it).is_none()) {
@@ -96,7 +90,7 @@ impl Run {
                 Block::ToolResult { tool_use_id, content, is_error } => {
                     let failed = is_error == Some(true);
                     let result = (content, structured.clone());
-                    self.end_call(now, &tool_use_id, result, failed, &said.tool_result_meta);
+                    self.end_call(&tool_use_id, result, failed, &said.tool_result_meta);
                 }
                 // An echo is no news, and a sub-agent's task stands in the call's arguments.
                 _ if is_replay => (),
@@ -109,7 +103,7 @@ impl Run {
             }
         }
         if !is_known {
-            self.telling.unrecognized(raw);
+            self.out.unrecognized(raw);
         }
     }
 
@@ -117,13 +111,12 @@ impl Run {
     /// run may still have something to say, which is nothing to this one.
     fn hear_stranger(&mut self, parent: Option<&str>, raw: &str, process: &Process) {
         if !parent.is_some_and(|it| process.former_agents.contains(it)) {
-            self.telling.unrecognized(raw);
+            self.out.unrecognized(raw);
         }
     }
 
     fn end_call(
         &mut self,
-        now: Millis,
         provider_id: &str,
         (content, structured): (Value, Option<Value>),
         failed: bool,
@@ -147,15 +140,15 @@ impl Run {
         // A call that has a result needs no decision.
         self.withdraw(|it| it.provider_call_id == provider_id);
         if is_background {
-            return self.calls.launch(provider_id, now, outcome, &mut self.telling);
+            return self.calls.launch(provider_id, outcome, &mut self.out);
         }
-        self.sub_agent_ended(now, provider_id);
-        self.calls.end(provider_id, now, outcome, &mut self.telling);
+        self.sub_agent_ended(provider_id);
+        self.calls.end(provider_id, outcome, &mut self.out);
     }
 
-    pub(super) fn sub_agent_ended(&mut self, now: Millis, provider_id: &str) {
+    pub(super) fn sub_agent_ended(&mut self, provider_id: &str) {
         if let Some(mut speaker) = self.inner.forget(provider_id) {
-            speaker.finish_message(now, MessageEnd::Whole, &mut self.calls, &mut self.telling);
+            speaker.finish_message(MessageEnd::Whole, &mut self.calls, &mut self.out);
             self.inner.put(provider_id, speaker);
         }
     }
@@ -165,7 +158,7 @@ impl Run {
         let output = text.trim().strip_prefix("<local-command-stdout>");
         let output = output.and_then(|it| it.strip_suffix("</local-command-stdout>"));
         if let Some(output) = output.map(str::trim).filter(|it| !it.is_empty()) {
-            self.outer.say(output.to_owned(), &mut self.telling);
+            self.outer.say(output.to_owned(), &mut self.out);
         }
     }
 
@@ -181,7 +174,7 @@ impl Run {
     fn hear_aside(&mut self, text: &str) {
         if !text.starts_with("[Request interrupted by user") && !text.trim().is_empty() {
             let text = format!("Claude Code told the model: {}", shortened(text));
-            self.telling.notice(Level::Info, text);
+            self.out.notice(Level::Info, text);
         }
     }
 }
