@@ -37,7 +37,7 @@ use transcript::{ErrorCode, ErrorInfo, Millis, ResponseId, RunStatus};
 use self::run::Run;
 pub use self::settings::{Settings, program};
 use self::wire::{ApiEvent, Line, Task};
-use crate::recent::Recent;
+use crate::program::Recent;
 use crate::surrogates::Surrogates;
 use crate::{Backend, Effect, Ending, Input, Launch};
 

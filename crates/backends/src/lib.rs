@@ -38,22 +38,18 @@
 //!   both records, and answers with [`Input::Decided`] once, unless the backend says
 //!   [`Effect::Withdraw`] or the run ends first.
 
-mod abandoned;
 pub mod claude;
 pub mod codex;
 mod demo;
 mod emitter;
 mod ending;
 pub mod import;
-mod last_words;
-mod lenient;
-mod newest;
 pub mod openai;
-mod own_tools;
 pub mod pi;
+mod program;
 mod program_kind;
-mod recent;
 mod resume_id;
+mod steering;
 mod surrogates;
 
 use std::fmt;

@@ -21,38 +21,39 @@
 mod bash;
 mod command;
 pub(crate) mod failure;
-mod program;
 mod questions;
 mod run;
+mod settings;
 mod speaker;
 mod tools;
 mod wire;
 
 use std::sync::Arc;
 
-use transcript::{Event, Millis, ResponseId};
+use serde_json::Value;
+use transcript::{CallId, Event, MessageId, Millis};
 
 use self::command::Prompt;
-pub use self::program::{EXTENSION, EXTENSION_FILE, Settings, VERSION, program, version_in};
+use self::questions::Request;
 use self::run::Run;
+pub use self::settings::{EXTENSION, EXTENSION_FILE, Settings, VERSION, program, version_in};
 use self::wire::{Line, Response};
 use crate::emitter::Emitter;
-use crate::surrogates::Surrogates;
-use crate::{Backend, Effect, Input, Launch};
+use crate::program::{self, Context, ProgramAgent};
+use crate::{Backend, Effect, Exit, Input, Launch, Verdict};
 
-/// The `source` of lines that could not be read.
-const SOURCE: &str = "pi";
+/// A Pi process.
+#[derive(Debug)]
+pub struct Pi(ProgramAgent<Adapter>);
+
+type Cx = Context<Request>;
 
 #[derive(Debug)]
-pub struct Pi {
+struct Adapter {
     settings: Arc<Settings>,
     conversation: Conversation,
     guard: Guard,
-    /// For the next run that Pi starts by itself.
-    spare: Option<ResponseId>,
     run: Option<Run>,
-    out: Emitter,
-    surrogates: Surrogates,
 }
 
 /// Pi's own record of what was said.
@@ -80,48 +81,41 @@ impl Pi {
         let (workspace, version) = (launch.workspace.clone(), settings.version.clone());
         let known = launch.resume.as_ref().map(ToString::to_string);
         let guard = if settings.asks() { Guard::Awaited } else { Guard::Settled };
-        let mut out = Emitter::new(SOURCE);
-        command::send("state", command::get_state, &mut out);
-        Self {
-            settings,
-            guard,
-            conversation: Conversation { workspace, version, known, id: None },
-            spare: None,
-            run: None,
-            out,
-            surrogates: Surrogates::default(),
+        let conversation = Conversation { workspace, version, known, id: None };
+        let mut agent = ProgramAgent::new(Adapter { settings, conversation, guard, run: None });
+        command::send("state", command::get_state, &mut agent.cx.out);
+        Self(agent)
+    }
+}
+
+impl Backend for Pi {
+    fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
+        self.0.on(now, input)
+    }
+}
+
+impl Adapter {
+    /// The run has its prompt as soon as the extension is there, and its end if it is not.
+    fn tell_guard(&mut self, cx: &mut Cx) {
+        let Some(run) = self.run.as_mut().filter(|_| cx.is_running()) else { return };
+        match self.guard {
+            Guard::Awaited => (),
+            Guard::Settled => run.prompt(cx),
+            Guard::Missing => run.refuse(cx),
         }
     }
+}
 
-    fn hear(&mut self, text: &str) {
-        let line = Line::read(&self.surrogates.mend(text));
-        self.note_guard(line.as_ref());
-        match &line {
-            Some(Line::Response(Response { data: Some(data), .. })) => {
-                let id = data.session_id.as_ref().filter(|it| !it.is_empty());
-                self.conversation.id = id.or(self.conversation.id.as_ref()).cloned();
-            }
-            Some(Line::AgentStart) if self.run.is_none() => self.begin_by_itself(),
-            Some(Line::MessageEnd(message)) if message.role == "assistant" => {
-                self.conversation.link(&mut self.out);
-            }
-            _ => (),
-        }
-        match (&mut self.run, line) {
-            // It could not read what we wrote, and so does not know to what it answers.
-            (Some(_), Some(Line::Response(Response { id: None, success: false, .. }))) => {
-                self.out.unrecognized(text.to_owned());
-            }
-            (Some(run), Some(line)) => run.hear(line, &mut self.out),
-            (Some(_), None) => self.out.unrecognized(text.to_owned()),
-            // Nobody is there to answer; who asks would wait for ever.
-            (None, Some(Line::Dialog(dialog))) => dialog.decline(&mut self.out),
-            (None, _) => (),
-        }
-        self.tell_guard();
+impl program::Adapter for Adapter {
+    const SOURCE: &'static str = "pi";
+    type Line = Option<Line>;
+    type Request = Request;
+
+    fn read(json: &str) -> Option<Line> {
+        Line::read(json)
     }
 
-    fn note_guard(&mut self, line: Option<&Line>) {
+    fn note(&mut self, line: &Option<Line>) {
         match line {
             Some(Line::Dialog(dialog)) if dialog.is_announcement() => self.guard = Guard::Settled,
             Some(Line::Response(_) | Line::AgentStart) if self.guard == Guard::Awaited => {
@@ -129,80 +123,82 @@ impl Pi {
             }
             _ => (),
         }
-    }
-
-    /// The run has its prompt as soon as the extension is there, and its end if it is not.
-    fn tell_guard(&mut self) {
-        let is_over = matches!(self.out.last(), Some(Effect::End(_)));
-        let Some(run) = self.run.as_mut().filter(|_| !is_over) else { return };
-        match self.guard {
-            Guard::Awaited => (),
-            Guard::Settled => run.prompt(&mut self.out),
-            Guard::Missing => run.refuse(&mut self.out),
+        if let Some(Line::Response(Response { data: Some(data), .. })) = line {
+            let id = data.session_id.as_ref().filter(|it| !it.is_empty());
+            self.conversation.id = id.or(self.conversation.id.as_ref()).cloned();
         }
     }
 
-    fn begin_by_itself(&mut self) {
-        if let Some(id) = self.spare.take() {
-            self.out.push(Effect::Begin);
-            self.out.begin_run(id);
-            self.run = Some(Run::by_itself(Arc::clone(&self.settings)));
+    fn begins_run(&self, line: &Option<Line>) -> bool {
+        matches!(line, Some(Line::AgentStart))
+    }
+
+    fn begin_run(&mut self, _cx: &mut Cx) {
+        self.run = Some(Run::new(Arc::clone(&self.settings)));
+    }
+
+    fn start(&mut self, history: &[Value], cx: &mut Cx) {
+        if let Some(run) = &mut self.run {
+            run.hold(Prompt::newest(history));
+        }
+        self.tell_guard(cx);
+    }
+
+    fn hear(&mut self, line: Option<Line>, raw: &str, cx: &mut Cx) {
+        if matches!(&line, Some(Line::MessageEnd(message)) if message.role == "assistant") {
+            self.conversation.link(&mut cx.out);
+        }
+        match (&mut self.run, line) {
+            // It could not read what we wrote, and so does not know to what it answers.
+            (Some(_), None | Some(Line::Response(Response { id: None, success: false, .. }))) => {
+                cx.out.unrecognized(raw);
+            }
+            (Some(run), Some(line)) => run.hear(line, cx),
+            // Nobody is there to answer; who asks would wait for ever.
+            (None, Some(Line::Dialog(dialog))) => dialog.decline(&mut cx.out),
+            (None, _) => (),
+        }
+        self.tell_guard(cx);
+    }
+
+    fn steer(&mut self, message_id: MessageId, message: &Value, cx: &mut Cx) {
+        if let Some(run) = &mut self.run {
+            run.steer(message_id, message, cx);
         }
     }
-}
 
-impl Backend for Pi {
-    fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
-        self.out.set_now(now);
-        match (input, &mut self.run) {
-            (Input::Start { response_id, history }, _) => {
-                let prompt = Prompt::newest(&history);
-                let settings = Arc::clone(&self.settings);
-                self.out.begin_run(response_id);
-                self.run = Some(Run::prompted(settings, prompt));
-                self.tell_guard();
-            }
-            (Input::Spare(id), _) => self.spare = Some(id),
-            (Input::Line(line), _) => self.hear(&line),
-            (Input::Steer { message_id, message }, Some(run)) => {
-                run.steer(message_id, &message, &mut self.out);
-            }
-            (Input::Steer { message_id, .. }, None) => {
-                self.out.push(Effect::CannotSteer(message_id));
-            }
-            (Input::Decided { call_id, verdict }, Some(run)) => {
-                run.decided(&call_id, &verdict, &mut self.out);
-            }
-            (Input::Interrupt, Some(run)) => run.interrupt(&mut self.out),
-            (Input::Wake, Some(run)) => run.wake(&mut self.out),
-            (Input::Exited(exit), Some(run)) => {
-                run.exited(&exit, self.conversation.known.is_some(), &mut self.out);
-            }
-            (Input::Decided { .. } | Input::Interrupt | Input::Wake | Input::Exited(_), None) => (),
-            // What only models behind an API get.
-            (
-                Input::Resume { .. }
-                | Input::ToolResult { .. }
-                | Input::ToolWaits(_)
-                | Input::History(_)
-                | Input::Tools(_)
-                | Input::Head { .. }
-                | Input::Bytes(_)
-                | Input::Ended(_),
-                _,
-            ) => (),
+    fn decide(&mut self, call_id: &CallId, request: Request, verdict: Verdict, cx: &mut Cx) {
+        if let Some(run) = &mut self.run {
+            run.decide(call_id, &request, &verdict, cx);
         }
-        let effects = self.out.take_effects();
-        if let Some(Effect::End(_)) = effects.last() {
-            self.run = None;
+    }
+
+    fn interrupt(&mut self, cx: &mut Cx) {
+        if let Some(run) = &mut self.run {
+            run.interrupt(cx);
         }
-        effects
+    }
+
+    fn time_out(&mut self, cx: &mut Cx) {
+        if let Some(run) = &mut self.run {
+            run.time_out(cx);
+        }
+    }
+
+    fn exited(&mut self, exit: &Exit, cx: &mut Cx) {
+        if let Some(run) = &mut self.run {
+            run.exited(exit, self.conversation.known.is_some(), cx);
+        }
+    }
+
+    fn end_run(&mut self) {
+        self.run = None;
     }
 }
 
 impl Conversation {
     fn link(&mut self, out: &mut Emitter) {
-        if self.id == self.known {
+        if self.id == self.known || !out.is_running() {
             return;
         }
         self.known.clone_from(&self.id);

@@ -13,10 +13,10 @@ use transcript::{CallId, ErrorCode, ErrorInfo, Event, Executor, Millis};
 
 use super::outcome::Outcome;
 use super::wire::TaskEnd;
-use crate::abandoned::{MOST_OPEN, abandoned};
 use crate::emitter::Emitter;
-use crate::own_tools::plain_name;
-use crate::recent::Recent;
+use crate::program::Recent;
+use crate::program::plain_name;
+use crate::program::{MOST_OPEN, abandoned};
 
 #[derive(Debug)]
 pub(super) struct Calls {

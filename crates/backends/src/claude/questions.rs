@@ -5,7 +5,7 @@ use transcript::{CallId, ErrorCode, ErrorInfo};
 
 use super::stdin;
 use crate::Verdict;
-use crate::recent::Recent;
+use crate::program::Recent;
 
 /// Those that wait for a decision.
 #[derive(Debug)]

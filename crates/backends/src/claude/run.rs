@@ -16,12 +16,12 @@ use super::unread::{Steered, UserLine, uuid_of};
 use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TaskEnd, TurnResult};
 use super::words::shortened;
 use super::{Process, SOURCE, failure, notices, stdin};
-use crate::abandoned::MOST_AGENTS;
 use crate::emitter::Emitter;
 use crate::ending::price;
-use crate::newest::newest;
-use crate::own_tools::TOOL_SERVER;
-use crate::recent::Recent;
+use crate::program::MOST_AGENTS;
+use crate::program::Recent;
+use crate::program::TOOL_SERVER;
+use crate::program::newest;
 use crate::{Effect, Ending, Exit, Verdict};
 
 /// How long the program may take to stop, or to go on by itself.

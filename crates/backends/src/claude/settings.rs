@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::json;
 
-use crate::own_tools::{SECONDS, TOKEN_ENV, TOOL_SERVER};
+use crate::program::{SECONDS, TOKEN_ENV, TOOL_SERVER};
 use crate::{Launch, Program};
 
 #[derive(Clone)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::newest::NUDGE;
+use crate::program::NUDGE;
 
 /// Something said by a user. What becomes of it is reported under `uuid`.
 pub(super) fn user(uuid: &str, message: &Value) -> String {

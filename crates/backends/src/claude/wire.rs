@@ -13,7 +13,7 @@ use serde_json::Value;
 use transcript::Usage;
 
 use crate::ending::price;
-use crate::lenient::lenient;
+use crate::program::lenient;
 
 #[derive(Debug)]
 pub(super) enum Line {

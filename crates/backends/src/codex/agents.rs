@@ -9,7 +9,7 @@ use transcript::{CallId, ErrorCode, ErrorInfo, Level, Usage};
 use super::speaker::{Outcome, Speaker};
 use super::turn::{Run, spent, waits_for_person};
 use super::{Codex, Sent, failure};
-use crate::abandoned::MOST_AGENTS;
+use crate::program::MOST_AGENTS;
 
 #[derive(Debug)]
 pub(super) struct SubAgent {

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use transcript::{CallId, ErrorInfo, Event, Executor, Millis, OutputStream, Phase, Usage};
 
 use super::output::Output;
-use crate::abandoned::{MOST_OPEN, abandoned};
 use crate::emitter::{Emitter, Part};
 use crate::openai::FinishReason;
-use crate::own_tools::plain_name;
-use crate::recent::Recent;
+use crate::program::Recent;
+use crate::program::plain_name;
+use crate::program::{MOST_OPEN, abandoned};
 
 #[derive(Debug)]
 pub(super) struct Speaker {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Settings;
 use super::settings::thread_config;
-use crate::newest::newest;
+use crate::program::newest;
 use crate::{Launch, ResumeId};
 
 pub(super) fn request(id: u64, method: &str, params: &Value) -> String {

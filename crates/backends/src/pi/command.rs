@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Verdict;
 use crate::emitter::Emitter;
-use crate::newest::newest;
+use crate::program::newest;
 
 /// What is said to the model: text, and pictures as Pi wants them.
 #[derive(Debug)]

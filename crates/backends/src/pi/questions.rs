@@ -6,8 +6,9 @@ use transcript::{CallId, Level};
 
 use super::tools::Call;
 use super::wire::Dialog;
-use super::{command, failure};
+use super::{Cx, command, failure};
 use crate::emitter::Emitter;
+use crate::program::Ask;
 use crate::{Effect, Verdict};
 
 /// The title of our own extension's dialogs.
@@ -16,13 +17,9 @@ const OURS: &str = "callboard:tool_call";
 /// Whose status it is when our extension says that it asks.
 const OUR_STATUS: &str = "callboard";
 
-/// Those about calls that are open.
-#[derive(Debug, Default)]
-pub(super) struct Questions(Vec<Question>);
-
+/// What has to be known of a dialog to answer it.
 #[derive(Debug)]
-struct Question {
-    call_id: CallId,
+pub(super) struct Request {
     dialog: String,
     kind: Kind,
 }
@@ -36,92 +33,24 @@ enum Kind {
     Words,
 }
 
-impl Questions {
-    /// Gives back a question that is about no call.
-    pub(super) fn hear(
-        &mut self,
-        dialog: Dialog,
-        calls: &[Call],
-        out: &mut Emitter,
-    ) -> Option<Dialog> {
-        if !dialog.is_question() {
-            dialog.show(out);
-            return None;
-        }
-        let Some(call_id) = self.call_of(&dialog, calls) else { return Some(dialog) };
-        let kind = if dialog.is_ours() { Kind::Ours } else { Kind::YesOrNo };
-        self.ask(Question { call_id, dialog: dialog.id, kind }, None, out);
-        None
-    }
-
-    /// A question of its own: `call` is what it is told as.
-    pub(super) fn put(&mut self, dialog: &Dialog, call: CallId, out: &mut Emitter) {
-        let form = dialog.form();
-        let kind = if form.is_some() { Kind::Words } else { Kind::YesOrNo };
-        self.ask(Question { call_id: call, dialog: dialog.id.clone(), kind }, form, out);
-    }
-
-    fn ask(&mut self, question: Question, form: Option<Value>, out: &mut Emitter) {
-        let is_ours = question.kind == Kind::Ours;
-        out.push(Effect::Ask {
-            call_id: question.call_id.clone(),
-            can_edit: is_ours,
-            form,
-            reason: None,
-            // Our extension asks about every call.
-            is_judged: !is_ours,
-        });
-        self.0.push(question);
-    }
-
-    /// False if nobody asked.
-    pub(super) fn decide(
-        &mut self,
-        call_id: &CallId,
-        verdict: &Verdict,
-        out: &mut Emitter,
-    ) -> bool {
-        let Some(Question { dialog, kind, .. }) = self.take(call_id) else { return false };
-        out.write(match kind {
-            Kind::Ours => command::decide(&dialog, verdict),
-            Kind::YesOrNo => command::confirm(&dialog, verdict),
+impl Request {
+    pub(super) fn answer(&self, verdict: &Verdict) -> String {
+        match self.kind {
+            Kind::Ours => command::decide(&self.dialog, verdict),
+            Kind::YesOrNo => command::confirm(&self.dialog, verdict),
             Kind::Words => match answer(verdict) {
-                Some(words) => command::answer_dialog(&dialog, &words),
-                None => command::cancel_dialog(&dialog),
+                Some(words) => command::answer_dialog(&self.dialog, &words),
+                None => command::cancel_dialog(&self.dialog),
             },
-        });
-        true
-    }
-
-    pub(super) fn are_open(&self) -> bool {
-        !self.0.is_empty()
-    }
-
-    /// The call is over without an answer.
-    pub(super) fn withdraw(&mut self, call_id: &CallId, out: &mut Emitter) {
-        out.extend(self.take(call_id).map(|it| Effect::Withdraw(it.call_id)));
-    }
-
-    pub(super) fn cancel_all(&mut self, out: &mut Emitter) {
-        for question in self.0.drain(..) {
-            out.write(command::cancel_dialog(&question.dialog));
-            out.push(Effect::Withdraw(question.call_id));
         }
     }
+}
 
-    /// The call that a dialog names, if nobody was asked about it yet.
-    fn call_of(&self, dialog: &Dialog, calls: &[Call]) -> Option<CallId> {
-        let about = if dialog.is_ours() { &dialog.placeholder } else { &dialog.message };
-        let about: Value = serde_json::from_str(about.as_deref()?).ok()?;
-        let id = about.get("toolCallId")?.as_str()?;
-        let call = calls.iter().find(|it| it.provider_id == id && it.may_be_asked_about())?;
-        let is_asked = self.0.iter().any(|it| it.call_id == call.id);
-        (!is_asked).then(|| call.id.clone())
-    }
-
-    fn take(&mut self, call_id: &CallId) -> Option<Question> {
-        let idx = self.0.iter().position(|it| it.call_id == *call_id)?;
-        Some(self.0.swap_remove(idx))
+/// Cancels every dialog that is open.
+pub(super) fn cancel_all(cx: &mut Cx) {
+    for (call_id, request) in cx.approvals.take_all() {
+        cx.out.write(command::cancel_dialog(&request.dialog));
+        cx.out.push(Effect::Withdraw(call_id));
     }
 }
 
@@ -137,6 +66,42 @@ pub(super) fn answer(verdict: &Verdict) -> Option<String> {
 const ANSWER: &str = "value";
 
 impl Dialog {
+    /// Asks a person about the call that the dialog names. Returns a question that is about no call.
+    pub(super) fn ask_about_call(self, calls: &[Call], cx: &mut Cx) -> Option<Self> {
+        if !self.is_question() {
+            self.show(&mut cx.out);
+            return None;
+        }
+        let Some(call_id) = self.call_of(calls, cx) else { return Some(self) };
+        let kind = if self.is_ours() { Kind::Ours } else { Kind::YesOrNo };
+        self.ask(call_id, kind, None, cx);
+        None
+    }
+
+    /// Asks a person a question that is about no call; `call_id` is the call that shows it.
+    pub(super) fn ask_as_call(&self, call_id: CallId, cx: &mut Cx) {
+        let form = self.form();
+        let kind = if form.is_some() { Kind::Words } else { Kind::YesOrNo };
+        self.ask(call_id, kind, form, cx);
+    }
+
+    fn ask(&self, call_id: CallId, kind: Kind, form: Option<Value>, cx: &mut Cx) {
+        let is_ours = kind == Kind::Ours;
+        // Our extension asks about every call, so only dialogs of others are judged.
+        let ask = Ask { can_edit: is_ours, form, reason: None, is_judged: !is_ours };
+        let request = Request { dialog: self.id.clone(), kind };
+        cx.approvals.ask(call_id, request, ask, &mut cx.out);
+    }
+
+    /// The call that the dialog names, if nobody was asked about it yet.
+    fn call_of(&self, calls: &[Call], cx: &Cx) -> Option<CallId> {
+        let about = if self.is_ours() { &self.placeholder } else { &self.message };
+        let about: Value = serde_json::from_str(about.as_deref()?).ok()?;
+        let id = about.get("toolCallId")?.as_str()?;
+        let call = calls.iter().find(|it| it.provider_id == id && it.may_be_asked_about())?;
+        (!cx.approvals.is_asked(|it, _| *it == call.id)).then(|| call.id.clone())
+    }
+
     /// Under what it is told as a call.
     pub(super) fn call_name(&self) -> String {
         format!("dialog-{}", self.id)

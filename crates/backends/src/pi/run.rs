@@ -6,16 +6,15 @@ use serde_json::Value;
 use transcript::{CallId, ErrorCode, Event, Level, MessageId, Millis, RunStatus, SteerState};
 
 use super::command::{self, Prompt};
-use super::questions::Questions;
+use super::questions::{self, Request};
 use super::speaker::{Speaker, Stop};
 use super::tools::Ended;
 use super::wire::{
     CompactionEnd, Dialog, Execution, Line, Message, Response, ResponseData, RetryStart, ToolSaid,
 };
-use super::{Settings, failure};
-use crate::abandoned::abandoned;
-use crate::emitter::Emitter;
-use crate::{Effect, Ending, Exit, Verdict};
+use super::{Cx, Settings, failure};
+use crate::program::abandoned;
+use crate::{Effect, Exit, Verdict};
 
 /// How long an interrupted program has to come to its end.
 const GRACE_MS: u64 = 5000;
@@ -37,8 +36,6 @@ pub(super) struct Run {
     prompt: Option<String>,
     /// Pi has repeated it, as it understands it.
     has_said_prompt: bool,
-    steers: Vec<Steer>,
-    questions: Questions,
     /// Why the model stopped last.
     stop: Option<Stop>,
     /// Pi may say itself when it is done: its `agent_end` tells what follows. Not every package that tells
@@ -48,8 +45,6 @@ pub(super) struct Run {
     interrupt: Option<Millis>,
     /// When to ask whether Pi is idle.
     ask_at: Option<Millis>,
-    /// What the driver was told last.
-    wakes_at: Option<Millis>,
 }
 
 #[derive(Debug)]
@@ -63,17 +58,8 @@ enum Phase {
     },
 }
 
-/// A message that is on its way into the run.
-#[derive(Debug)]
-struct Steer {
-    command: String,
-    message_id: MessageId,
-    text: String,
-    is_handed_over: bool,
-}
-
 impl Run {
-    pub(super) fn by_itself(settings: Arc<Settings>) -> Self {
+    pub(super) fn new(settings: Arc<Settings>) -> Self {
         Self {
             settings,
             speaker: Speaker::default(),
@@ -81,104 +67,107 @@ impl Run {
             held: None,
             prompt: None,
             has_said_prompt: false,
-            steers: Vec::new(),
-            questions: Questions::default(),
             stop: None,
             may_settle: false,
             interrupt: None,
             ask_at: None,
-            wakes_at: None,
         }
     }
 
-    pub(super) fn prompted(settings: Arc<Settings>, prompt: Prompt) -> Self {
-        Self { phase: Phase::Prompted, held: Some(prompt), ..Self::by_itself(settings) }
+    /// Keeps the prompt until Pi may have it.
+    pub(super) fn hold(&mut self, prompt: Prompt) {
+        (self.phase, self.held) = (Phase::Prompted, Some(prompt));
     }
 
     /// Tells Pi what it was not told yet.
-    pub(super) fn prompt(&mut self, out: &mut Emitter) {
+    pub(super) fn prompt(&mut self, cx: &mut Cx) {
         if let Some(prompt) = self.held.take() {
-            self.prompt = Some(command::send("prompt", |id| command::prompt(id, prompt), out));
+            self.prompt =
+                Some(command::send("prompt", |id| command::prompt(id, prompt), &mut cx.out));
         }
     }
 
     /// Pi must do nothing.
-    pub(super) fn refuse(&mut self, out: &mut Emitter) {
-        out.continuation(false, "error", "ErrorPolicy");
-        out.push(Effect::Quit);
-        self.end(RunStatus::Failed, Some(failure::unguarded()), out);
+    pub(super) fn refuse(&mut self, cx: &mut Cx) {
+        cx.out.continuation(false, "error", "ErrorPolicy");
+        cx.out.push(Effect::Quit);
+        self.end(RunStatus::Failed, Some(failure::unguarded()), cx);
     }
 
-    pub(super) fn hear(&mut self, line: Line, out: &mut Emitter) {
+    pub(super) fn hear(&mut self, line: Line, cx: &mut Cx) {
         while let Some(call) = self.speaker.left_behind() {
-            self.questions.withdraw(&call.id, out);
-            call.break_off(abandoned(), out);
+            cx.approvals.withdraw(|it, _| *it == call.id, &mut cx.out);
+            call.break_off(abandoned(), &mut cx.out);
         }
         match line {
-            Line::Response(response) => self.answered(response, out),
-            Line::AgentStart => self.agent_started(out),
+            Line::Response(response) => self.answered(response, cx),
+            Line::AgentStart => self.agent_started(cx),
             Line::AgentEnd(end) => {
                 self.may_settle |= end.will_retry.is_some();
                 self.phase = Phase::Resting { asked: None };
                 self.ask_at = None;
                 if end.will_retry != Some(true) {
-                    self.rest_on(out);
+                    self.rest_on(cx);
                 }
             }
-            Line::AgentSettled(settled) => self.settled(settled.aborted, out),
-            Line::MessageStart(message) => self.message_started(&message, out),
-            Line::MessageUpdate(update) => self.speaker.update(&update, out),
-            Line::MessageEnd(message) => self.message_ended(message, out),
+            Line::AgentSettled(settled) => self.settled(settled.aborted, cx),
+            Line::MessageStart(message) => self.message_started(&message, cx),
+            Line::MessageUpdate(update) => self.speaker.update(&update, &mut cx.out),
+            Line::MessageEnd(message) => self.message_ended(message, cx),
             Line::ToolStart(Execution { tool_call_id, tool_name, args, .. }) => {
-                let call = self.speaker.call(&tool_call_id, &tool_name, out);
-                call.take_up(args.as_ref(), self.settings.asks(), out);
+                let call = self.speaker.call(&tool_call_id, &tool_name, &mut cx.out);
+                call.take_up(args.as_ref(), self.settings.asks(), &mut cx.out);
             }
             Line::ToolUpdate(Execution { tool_call_id, tool_name, args, result, .. }) => {
-                let call = self.speaker.call(&tool_call_id, &tool_name, out);
-                call.finish_arguments(args.as_ref(), out);
-                call.print(result.unwrap_or_default().content.text(), out);
+                let call = self.speaker.call(&tool_call_id, &tool_name, &mut cx.out);
+                call.finish_arguments(args.as_ref(), &mut cx.out);
+                call.print(result.unwrap_or_default().content.text(), &mut cx.out);
             }
-            Line::ToolEnd(execution) => self.tool_ended(execution, out),
-            Line::RetryStart(retry) => self.retry(&retry, out),
+            Line::ToolEnd(execution) => self.tool_ended(execution, cx),
+            Line::RetryStart(retry) => self.retry(&retry, cx),
             Line::RetryEnd(end) => {
                 if !end.success {
-                    self.rest_on(out);
+                    self.rest_on(cx);
                 }
             }
-            Line::CompactionStart(start) => self.compact(&start.reason, out),
-            Line::CompactionEnd(end) => self.compacted(end, out),
-            Line::Dialog(dialog) if self.interrupt.is_some() => dialog.decline(out),
-            Line::Dialog(dialog) => self.hear_dialog(dialog, out),
+            Line::CompactionStart(start) => self.compact(&start.reason, cx),
+            Line::CompactionEnd(end) => self.compacted(end, cx),
+            Line::Dialog(dialog) if self.interrupt.is_some() => dialog.decline(&mut cx.out),
+            Line::Dialog(dialog) => self.hear_dialog(dialog, cx),
             Line::ExtensionError(error) => {
                 let (path, why) = (error.extension_path, failure::shortened(&error.error));
-                out.notice(Level::Error, format!("Pi's extension {path} failed: {why}."));
+                cx.out.notice(Level::Error, format!("Pi's extension {path} failed: {why}."));
             }
             Line::Ignorable => (),
         }
-        self.schedule(out);
+        self.schedule(cx);
     }
 
-    pub(super) fn steer(&mut self, message_id: MessageId, message: &Value, out: &mut Emitter) {
+    pub(super) fn steer(&mut self, message_id: MessageId, message: &Value, cx: &mut Cx) {
         let is_over = matches!(self.phase, Phase::Resting { .. }) || self.interrupt.is_some();
         if is_over || self.held.is_some() {
-            out.push(Effect::CannotSteer(message_id));
+            cx.out.push(Effect::CannotSteer(message_id));
             return;
         }
         let prompt = Prompt::of(message);
         let text = prompt.text.clone();
-        let command = command::send("steer", |id| command::steer(id, prompt), out);
-        self.steers.push(Steer { command, message_id, text, is_handed_over: false });
+        let command = command::send("steer", |id| command::steer(id, prompt), &mut cx.out);
+        cx.steering.send(command, message_id, text);
     }
 
-    pub(super) fn decided(&mut self, call_id: &CallId, verdict: &Verdict, out: &mut Emitter) {
-        if !self.questions.decide(call_id, verdict, out) {
-            return;
-        }
+    pub(super) fn decide(
+        &mut self,
+        call_id: &CallId,
+        request: &Request,
+        verdict: &Verdict,
+        cx: &mut Cx,
+    ) {
+        cx.out.write(request.answer(verdict));
         let Some(call) = self.speaker.calls.iter_mut().find(|it| it.id == *call_id) else {
             return;
         };
         if call.is_question {
-            return call.answered(verdict, out);
+            return call.answered(verdict, &mut cx.out);
         }
         match verdict {
             Verdict::Allowed { arguments: Some(edited), .. }
@@ -186,132 +175,122 @@ impl Run {
             {
                 call.forbid(ErrorCode::InvalidArguments);
             }
-            Verdict::Allowed { .. } => call.run(out),
+            Verdict::Allowed { .. } => call.run(&mut cx.out),
             Verdict::Denied { .. } => call.forbid(ErrorCode::ToolDenied),
             Verdict::TimedOut => call.forbid(ErrorCode::ApprovalTimeout),
         }
     }
 
     /// A question that is about no call becomes one.
-    fn hear_dialog(&mut self, dialog: Dialog, out: &mut Emitter) {
-        let Some(dialog) = self.questions.hear(dialog, &self.speaker.calls, out) else { return };
-        let Some(asks) = dialog.asks() else { return dialog.give_up(out) };
+    fn hear_dialog(&mut self, dialog: Dialog, cx: &mut Cx) {
+        let Some(dialog) = dialog.ask_about_call(&self.speaker.calls, cx) else { return };
+        let Some(asks) = dialog.asks() else { return dialog.give_up(&mut cx.out) };
         let name = dialog.call_name();
         if self.speaker.calls.iter().any(|it| it.provider_id == name) {
             return;
         }
-        let call = self.speaker.call(&name, "elicitation", out);
+        let call = self.speaker.call(&name, "elicitation", &mut cx.out);
         call.is_question = true;
-        call.finish_arguments(Some(&asks), out);
+        call.finish_arguments(Some(&asks), &mut cx.out);
         let id = call.id.clone();
-        self.questions.put(&dialog, id, out);
+        dialog.ask_as_call(id, cx);
     }
 
-    pub(super) fn interrupt(&mut self, out: &mut Emitter) {
+    pub(super) fn interrupt(&mut self, cx: &mut Cx) {
         if self.interrupt.is_some() {
             return;
         }
-        self.interrupt = Some(out.now().plus(GRACE_MS));
+        self.interrupt = Some(cx.out.now().plus(GRACE_MS));
         if self.held.is_some() {
-            return self.finish(out);
+            return self.finish(cx);
         }
-        command::send("abort", command::abort, out);
-        self.questions.cancel_all(out);
-        self.schedule(out);
+        command::send("abort", command::abort, &mut cx.out);
+        questions::cancel_all(cx);
+        self.schedule(cx);
     }
 
-    pub(super) fn wake(&mut self, out: &mut Emitter) {
-        self.wakes_at = None;
-        if self.interrupt.is_some_and(|deadline| deadline <= out.now()) {
-            out.push(Effect::Quit);
-            return self.finish(out);
+    pub(super) fn time_out(&mut self, cx: &mut Cx) {
+        if self.interrupt.is_some_and(|deadline| deadline <= cx.out.now()) {
+            cx.out.push(Effect::Quit);
+            return self.finish(cx);
         }
-        if self.ask_at.is_some_and(|at| at <= out.now()) {
-            self.ask(out);
+        if self.ask_at.is_some_and(|at| at <= cx.out.now()) {
+            self.ask(cx);
         }
-        self.schedule(out);
+        self.schedule(cx);
     }
 
     /// `is_kept`: Pi has a conversation to go on with.
-    pub(super) fn exited(&mut self, exit: &Exit, is_kept: bool, out: &mut Emitter) {
+    pub(super) fn exited(&mut self, exit: &Exit, is_kept: bool, cx: &mut Cx) {
         if !is_kept && !matches!(self.phase, Phase::Prompted) {
             let text = "Pi keeps a conversation only from its first answer on: the next message begins \
                         a new one, which knows nothing of this.";
-            out.notice(Level::Error, text);
+            cx.out.notice(Level::Error, text);
         }
         let is_resting = matches!(self.phase, Phase::Resting { .. });
         let has_answered = is_resting && matches!(self.stop, Some(Stop::Done | Stop::Length));
         if has_answered || self.interrupt.is_some() {
-            return self.finish(out);
+            return self.finish(cx);
         }
-        self.speaker.keep_failed("error", out);
-        out.continuation(false, "error", "AgentExited");
-        self.end(RunStatus::Failed, Some(failure::exited(exit)), out);
+        self.speaker.keep_failed("error", &mut cx.out);
+        cx.out.continuation(false, "error", "AgentExited");
+        self.end(RunStatus::Failed, Some(failure::exited(exit)), cx);
     }
 
-    fn answered(&mut self, response: Response, out: &mut Emitter) {
+    fn answered(&mut self, response: Response, cx: &mut Cx) {
         let Some(id) = response.id.as_deref() else { return };
         let data = response.data.unwrap_or_default();
         if self.prompt.as_deref() == Some(id) {
             let error = response.error.unwrap_or_default();
-            return self.prompt_answered(response.success, &error, &data, out);
+            return self.prompt_answered(response.success, &error, &data, cx);
         }
         if matches!(&self.phase, Phase::Resting { asked: Some(asked) } if asked == id) {
-            return self.state_answered(&data, out);
+            return self.state_answered(&data, cx);
         }
-        let Some(idx) = self.steers.iter().position(|it| it.command == id) else { return };
         if response.success {
-            let steer = &mut self.steers[idx];
-            steer.is_handed_over = true;
-            out.emit(steer.told(SteerState::HandedOver));
+            cx.steering.hand_over(|it| it.key == id, &mut cx.out);
         } else {
-            out.push(Effect::CannotSteer(self.steers.remove(idx).message_id));
+            cx.steering.give_back(|it| it.key == id, &mut cx.out);
         }
     }
 
-    fn prompt_answered(
-        &mut self,
-        success: bool,
-        error: &str,
-        data: &ResponseData,
-        out: &mut Emitter,
-    ) {
+    fn prompt_answered(&mut self, success: bool, error: &str, data: &ResponseData, cx: &mut Cx) {
         if !matches!(self.phase, Phase::Prompted) {
             return;
         }
         if !success {
             self.stop = Some(Stop::Error(error.to_owned()));
-            return self.finish(out);
+            return self.finish(cx);
         }
         match data.disposition.as_deref() {
             // A command of an extension, which need not lead to an answer.
-            Some("handled") => self.ask(out),
+            Some("handled") => self.ask(cx),
             Some(_) => (),
             // The old package does not say what it makes of it.
-            None => self.ask_at = Some(out.now().plus(SILENCE_MS)),
+            None => self.ask_at = Some(cx.out.now().plus(SILENCE_MS)),
         }
     }
 
-    fn state_answered(&mut self, state: &ResponseData, out: &mut Emitter) {
-        if state.is_streaming || state.is_compacting || self.questions.are_open() {
+    fn state_answered(&mut self, state: &ResponseData, cx: &mut Cx) {
+        if state.is_streaming || state.is_compacting || !cx.approvals.is_empty() {
             self.phase = Phase::Resting { asked: None };
-            self.ask_at = Some(out.now().plus(AGAIN_MS));
+            self.ask_at = Some(cx.out.now().plus(AGAIN_MS));
         } else {
-            self.finish(out);
+            self.finish(cx);
         }
     }
 
-    fn agent_started(&mut self, out: &mut Emitter) {
-        self.speaker.discard_failed(out);
+    fn agent_started(&mut self, cx: &mut Cx) {
+        self.speaker.discard_failed(&mut cx.out);
         self.phase = Phase::Working;
         self.ask_at = None;
         // It may have been too early: before it had begun, there was nothing to stop.
         if self.interrupt.is_some() {
-            command::send("abort", command::abort, out);
+            command::send("abort", command::abort, &mut cx.out);
         }
     }
 
-    fn settled(&mut self, aborted: bool, out: &mut Emitter) {
+    fn settled(&mut self, aborted: bool, cx: &mut Cx) {
         // Of what was before the prompt.
         if matches!(self.phase, Phase::Prompted) {
             return;
@@ -319,18 +298,18 @@ impl Run {
         if aborted {
             self.stop = Some(Stop::Aborted);
         }
-        self.finish(out);
+        self.finish(cx);
     }
 
     /// The agent has ended, and what was to follow is over too: for good, if nothing more is said to follow.
-    fn rest_on(&mut self, out: &mut Emitter) {
+    fn rest_on(&mut self, cx: &mut Cx) {
         if !matches!(self.phase, Phase::Resting { asked: None }) {
             return;
         }
         if self.may_settle {
-            self.ask_at = Some(out.now().plus(SETTLE_MS));
+            self.ask_at = Some(cx.out.now().plus(SETTLE_MS));
         } else {
-            self.ask(out);
+            self.ask(cx);
         }
     }
 
@@ -342,41 +321,37 @@ impl Run {
         }
     }
 
-    fn ask(&mut self, out: &mut Emitter) {
+    fn ask(&mut self, cx: &mut Cx) {
         self.ask_at = None;
         self.phase =
-            Phase::Resting { asked: Some(command::send("state", command::get_state, out)) };
+            Phase::Resting { asked: Some(command::send("state", command::get_state, &mut cx.out)) };
     }
 
-    fn message_started(&mut self, message: &Message, out: &mut Emitter) {
+    fn message_started(&mut self, message: &Message, cx: &mut Cx) {
         match message.role.as_str() {
-            "assistant" => self.speaker.start_message(out),
-            "user" => self.user_said(&message.content.text(), out),
+            "assistant" => self.speaker.start_message(&mut cx.out),
+            "user" => self.user_said(&message.content.text(), cx),
             "custom" if message.display => {
-                out.notice(Level::Info, message.content.text());
+                cx.out.notice(Level::Info, message.content.text());
             }
             _ => (),
         }
     }
 
-    fn user_said(&mut self, text: &str, out: &mut Emitter) {
+    fn user_said(&mut self, text: &str, cx: &mut Cx) {
         let is_prompt =
             self.prompt.is_some() && !std::mem::replace(&mut self.has_said_prompt, true);
-        let same = self.steers.iter().position(|it| it.is_handed_over && it.text == text);
         // Pi may have put other words in its place.
-        let first = || self.steers.iter().position(|it| it.is_handed_over).filter(|_| !is_prompt);
-        match same.or_else(first) {
-            Some(idx) => out.emit(self.steers.remove(idx).told(SteerState::Seen)),
-            None if self.prompt.is_none() => {
-                out.notice(Level::Info, format!("Pi goes on: {text}"));
-            }
-            None => (),
+        let is_seen = cx.steering.see(|it| it.text == text, &mut cx.out)
+            || (!is_prompt && cx.steering.see(|_| true, &mut cx.out));
+        if !is_seen && self.prompt.is_none() {
+            cx.out.notice(Level::Info, format!("Pi goes on: {text}"));
         }
     }
 
-    fn message_ended(&mut self, message: Message, out: &mut Emitter) {
+    fn message_ended(&mut self, message: Message, cx: &mut Cx) {
         match message.role.as_str() {
-            "assistant" => self.stop = Some(self.speaker.end_message(message, out)),
+            "assistant" => self.stop = Some(self.speaker.end_message(message, &mut cx.out)),
             "toolResult" => {
                 let Message { tool_call_id, content, details, is_error, duration_ms, .. } = message;
                 let calls = &mut self.speaker.calls;
@@ -384,28 +359,28 @@ impl Run {
                 let Some(call) = calls.iter_mut().find(|it| is_it(&it.provider_id)) else { return };
                 let said = ToolSaid { content, details, structured_content: None };
                 let is_interrupted = self.interrupt.is_some();
-                call.end(Ended { said, is_error, duration_ms, is_interrupted }, out);
+                call.end(Ended { said, is_error, duration_ms, is_interrupted }, &mut cx.out);
             }
             "bashExecution" => {
                 let Message { command, output, .. } = message;
                 let (command, output) = (command.unwrap_or_default(), output.unwrap_or_default());
-                out.notice(Level::Info, format!("Pi was told to run {command}\n{output}"));
+                cx.out.notice(Level::Info, format!("Pi was told to run {command}\n{output}"));
             }
             _ => (),
         }
     }
 
-    fn tool_ended(&mut self, execution: Execution, out: &mut Emitter) {
+    fn tool_ended(&mut self, execution: Execution, cx: &mut Cx) {
         let Execution { tool_call_id, tool_name, result, is_error, duration_ms, .. } = execution;
-        let call = self.speaker.call(&tool_call_id, &tool_name, out);
-        self.questions.withdraw(&call.id, out);
+        let call = self.speaker.call(&tool_call_id, &tool_name, &mut cx.out);
+        cx.approvals.withdraw(|it, _| *it == call.id, &mut cx.out);
         let said = result.unwrap_or_default();
         let is_interrupted = self.interrupt.is_some();
-        call.end(Ended { said, is_error, duration_ms, is_interrupted }, out);
+        call.end(Ended { said, is_error, duration_ms, is_interrupted }, &mut cx.out);
     }
 
-    fn retry(&mut self, retry: &RetryStart, out: &mut Emitter) {
-        self.speaker.discard_failed(out);
+    fn retry(&mut self, retry: &RetryStart, cx: &mut Cx) {
+        self.speaker.discard_failed(&mut cx.out);
         self.stay();
         let RetryStart { attempt, max_attempts, .. } = *retry;
         let why = failure::words(&retry.error_message);
@@ -414,101 +389,89 @@ impl Run {
             "The model service failed ({why}). Pi tries again in {seconds} s (attempt {attempt} of \
              {max_attempts})."
         );
-        out.notice(Level::Info, text);
+        cx.out.notice(Level::Info, text);
     }
 
-    fn compact(&mut self, reason: &str, out: &mut Emitter) {
+    fn compact(&mut self, reason: &str, cx: &mut Cx) {
         self.stay();
         let why = match reason {
             "overflow" => "The conversation no longer fits into the model's context. ",
             _ => "",
         };
-        out.notice(Level::Info, format!("{why}Pi is shortening the conversation."));
+        cx.out.notice(Level::Info, format!("{why}Pi is shortening the conversation."));
     }
 
-    fn compacted(&mut self, end: CompactionEnd, out: &mut Emitter) {
+    fn compacted(&mut self, end: CompactionEnd, cx: &mut Cx) {
         match (end.error_message, end.aborted) {
             (Some(error), _) => {
                 let why = failure::shortened(&error);
                 // It may have tried, or only say that it will not try once more.
                 let text = format!("Pi says of shortening the conversation: {why}.");
-                out.notice(Level::Error, text);
+                cx.out.notice(Level::Error, text);
             }
-            (None, true) => out.notice(Level::Info, "Pi did not shorten the conversation."),
-            (None, false) => out.notice(Level::Info, "Pi has shortened the conversation."),
+            (None, true) => cx.out.notice(Level::Info, "Pi did not shorten the conversation."),
+            (None, false) => cx.out.notice(Level::Info, "Pi has shortened the conversation."),
         }
         if end.will_retry {
             self.stay();
         } else {
-            self.rest_on(out);
+            self.rest_on(cx);
         }
     }
 
     /// Pi is idle, or its time is over.
-    fn finish(&mut self, out: &mut Emitter) {
+    fn finish(&mut self, cx: &mut Cx) {
         // The new package also calls it an error if it was stopped.
         let is_stopped = self.interrupt.is_some() || self.stop == Some(Stop::Aborted);
-        self.speaker.keep_failed(if is_stopped { "cancelled" } else { "error" }, out);
+        self.speaker.keep_failed(if is_stopped { "cancelled" } else { "error" }, &mut cx.out);
         if self.interrupt.is_some() {
-            out.continuation(false, "user_requested", "UserCancel");
-            return self.end(RunStatus::Cancelled, None, out);
+            cx.out.continuation(false, "user_requested", "UserCancel");
+            return self.end(RunStatus::Cancelled, None, cx);
         }
         match self.stop.take() {
             Some(Stop::Error(error)) => {
-                out.continuation(false, "error", "ErrorPolicy");
-                self.end(RunStatus::Failed, Some(failure::reported(&error)), out);
+                cx.out.continuation(false, "error", "ErrorPolicy");
+                self.end(RunStatus::Failed, Some(failure::reported(&error)), cx);
             }
             Some(Stop::Aborted) => {
-                out.continuation(false, "user_requested", "Agent");
-                self.end(RunStatus::Cancelled, None, out);
+                cx.out.continuation(false, "user_requested", "Agent");
+                self.end(RunStatus::Cancelled, None, cx);
             }
             Some(Stop::Length) => {
-                out.continuation(false, "token_limit", "OutputLimit");
-                self.end(RunStatus::Completed, None, out);
+                cx.out.continuation(false, "token_limit", "OutputLimit");
+                self.end(RunStatus::Completed, None, cx);
             }
             Some(Stop::Done | Stop::Tools | Stop::Other) => {
-                out.continuation(false, "completed", "Agent");
-                self.end(RunStatus::Completed, None, out);
+                cx.out.continuation(false, "completed", "Agent");
+                self.end(RunStatus::Completed, None, cx);
             }
             None => {
-                out.notice(Level::Info, "Pi has taken the message and did not answer.");
-                out.continuation(false, "completed", "Agent");
-                self.end(RunStatus::Completed, None, out);
+                cx.out.notice(Level::Info, "Pi has taken the message and did not answer.");
+                cx.out.continuation(false, "completed", "Agent");
+                self.end(RunStatus::Completed, None, cx);
             }
         }
     }
 
-    fn end(&mut self, status: RunStatus, error: Option<transcript::ErrorInfo>, out: &mut Emitter) {
+    fn end(&mut self, status: RunStatus, error: Option<transcript::ErrorInfo>, cx: &mut Cx) {
         // Pi would give them to the next prompt, and there is no way to take them back but this.
-        if self.steers.iter().any(|it| it.is_handed_over) {
-            out.push(Effect::Quit);
+        if cx.steering.has_handed_over() {
+            cx.out.push(Effect::Quit);
         }
         // Pi would wait for the answer for ever.
-        self.questions.cancel_all(out);
-        let unseen = self.steers.drain(..);
-        out.extend(unseen.map(|it| Effect::CannotSteer(it.message_id)));
+        questions::cancel_all(cx);
+        cx.steering.give_back(|_| true, &mut cx.out);
         // The sum of what the steps have used and cost is the driver's to make.
-        out.end_run(Ending { status, error, usage: None, cost: None });
+        cx.end_run(status, error, None, None);
     }
 
-    fn schedule(&mut self, out: &mut Emitter) {
-        if matches!(out.last(), Some(Effect::End(_))) {
-            return;
-        }
+    fn schedule(&mut self, cx: &mut Cx) {
         let next = self.interrupt.into_iter().chain(self.ask_at).min();
-        if next != self.wakes_at {
-            self.wakes_at = next;
-            out.extend(next.map(Effect::WakeAt));
-        }
-    }
-}
-
-impl Steer {
-    fn told(&self, state: SteerState) -> Event {
-        Event::MessageSteered {
-            message_id: self.message_id.clone(),
-            text: self.text.clone(),
-            state,
+        if cx.is_running() && next != cx.deadline {
+            cx.deadline = None;
+            if let Some(at) = next {
+                cx.wake_at(at);
+            }
         }
     }
 }

@@ -11,8 +11,8 @@ use transcript::{ErrorCode, ErrorInfo, Executor, Spent};
 
 use super::tools::Call;
 use super::wire::{Block, Message, Update, Usage};
-use crate::abandoned::MOST_OPEN;
 use crate::emitter::{Emitter, Part};
+use crate::program::MOST_OPEN;
 
 #[derive(Debug, Default)]
 pub(super) struct Speaker {

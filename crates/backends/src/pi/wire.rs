@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use transcript::Spent;
 
 use crate::ending::price;
-use crate::lenient::lenient;
+use crate::program::lenient;
 
 #[derive(Debug)]
 pub(super) enum Line {

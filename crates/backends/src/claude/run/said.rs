@@ -10,7 +10,7 @@ use crate::claude::outcome::{Circumstances, Outcome};
 use crate::claude::speaker::{MessageEnd, Speaker};
 use crate::claude::wire::{Block, Content, Said, Stream, is_launch};
 use crate::claude::words::shortened;
-use crate::recent::Recent;
+use crate::program::Recent;
 
 /// How the summary of a compacted conversation begins.
 const SUMMARY: &str = "This session is being continued from a previous conversation";

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::own_tools::TOKEN_ENV;
+use crate::program::TOKEN_ENV;
 use crate::{Launch, Program};
 
 /// Callboard's extension for Pi. It is to be found in the folder of shipped files, under

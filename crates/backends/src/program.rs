@@ -1,0 +1,270 @@
+//! The part of a program agent that does not depend on the program: one state machine, generic over an adapter.
+//!
+//! A [`ProgramAgent`] takes the driver's inputs, keeps what every program needs ([`Context`]), and calls its
+//! [`Adapter`]. An adapter knows the program's wire format: it interprets lines, and writes them. The next
+//! program needs an adapter and nothing else.
+
+mod approvals;
+mod mcp;
+mod prompt;
+mod recent;
+mod stderr_tail;
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use transcript::{CallId, ErrorCode, ErrorInfo, MessageId, Millis, ResponseId, RunStatus, Usage};
+
+use self::approvals::Approvals;
+pub(crate) use self::approvals::Ask;
+pub(crate) use self::mcp::{SECONDS, TOKEN_ENV, TOOL_SERVER, plain_name};
+pub(crate) use self::prompt::{NUDGE, newest};
+pub(crate) use self::recent::Recent;
+use crate::emitter::Emitter;
+use crate::steering::Steering;
+use crate::surrogates::Surrogates;
+use crate::{Backend, Effect, Ending, Exit, Input, Verdict};
+
+/// How many calls, and how many texts, may be open at once. A program that begins more has abandoned the oldest.
+pub(crate) const MOST_OPEN: usize = 128;
+/// How many agents of its own a program may go back to.
+pub(crate) const MOST_AGENTS: usize = 64;
+
+/// An agent that is a CLI process.
+#[derive(Debug)]
+pub(crate) struct ProgramAgent<A: Adapter> {
+    adapter: A,
+    pub(crate) cx: Context<A::Request>,
+    surrogates: Surrogates,
+}
+
+/// Interprets the lines of one program, and writes the lines that it understands.
+///
+/// A run is open from [`Adapter::begin_run`] to [`Adapter::end_run`]. The methods `start`, `steer`, `decide`,
+/// `interrupt`, `time_out` and `exited` are called while one is.
+pub(crate) trait Adapter: fmt::Debug + Send {
+    /// The `source` of lines that cannot be read.
+    const SOURCE: &'static str;
+    /// A line, as the adapter reads it.
+    type Line;
+    /// What has to be kept of the program's request for a decision, to answer it.
+    type Request: fmt::Debug + Send;
+
+    fn read(json: &str) -> Self::Line;
+
+    /// Takes in what a line says about the process, before anything else is done with it.
+    fn note(&mut self, _line: &Self::Line) {}
+
+    /// Returns whether the program begins a run by itself with this line, if none is open.
+    fn begins_run(&self, _line: &Self::Line) -> bool {
+        false
+    }
+
+    fn begin_run(&mut self, cx: &mut Context<Self::Request>);
+
+    /// Tells the program the newest message. `history` holds chat messages, oldest first.
+    fn start(&mut self, history: &[Value], cx: &mut Context<Self::Request>);
+
+    /// Handles a line, in a run or between runs. `raw` is the line as it came.
+    fn hear(&mut self, line: Self::Line, raw: &str, cx: &mut Context<Self::Request>);
+
+    fn steer(&mut self, message_id: MessageId, _message: &Value, cx: &mut Context<Self::Request>) {
+        cx.out.push(Effect::CannotSteer(message_id));
+    }
+
+    /// Answers the program's request for a decision about a call.
+    fn decide(
+        &mut self,
+        _call_id: &CallId,
+        _request: Self::Request,
+        _verdict: Verdict,
+        _cx: &mut Context<Self::Request>,
+    ) {
+    }
+
+    fn interrupt(&mut self, cx: &mut Context<Self::Request>);
+
+    /// The deadline has passed.
+    fn time_out(&mut self, cx: &mut Context<Self::Request>);
+
+    fn exited(&mut self, exit: &Exit, cx: &mut Context<Self::Request>);
+
+    fn end_run(&mut self);
+}
+
+/// The state that every adapter needs, and the emitter of its effects. `R` is [`Adapter::Request`].
+#[derive(Debug)]
+pub(crate) struct Context<R> {
+    pub(crate) out: Emitter,
+    pub(crate) steering: Steering,
+    pub(crate) approvals: Approvals<R>,
+    /// When to call [`Adapter::time_out`].
+    pub(crate) deadline: Option<Millis>,
+    /// Id of the next run that the program begins by itself.
+    spare: Option<ResponseId>,
+    is_gone: bool,
+}
+
+impl<A: Adapter> ProgramAgent<A> {
+    pub(crate) fn new(adapter: A) -> Self {
+        let cx = Context {
+            out: Emitter::new(A::SOURCE),
+            steering: Steering::default(),
+            approvals: Approvals::default(),
+            deadline: None,
+            spare: None,
+            is_gone: false,
+        };
+        Self { adapter, cx, surrogates: Surrogates::default() }
+    }
+
+    fn begin_run(&mut self, response_id: ResponseId) {
+        self.cx.clear_run();
+        self.cx.out.begin_run(response_id);
+        self.adapter.begin_run(&mut self.cx);
+    }
+
+    fn hear(&mut self, raw: &str) {
+        let line = A::read(&self.surrogates.mend(raw));
+        self.adapter.note(&line);
+        if !self.cx.is_running()
+            && self.adapter.begins_run(&line)
+            && let Some(id) = self.cx.spare.take()
+        {
+            self.cx.out.push(Effect::Begin);
+            self.begin_run(id);
+        }
+        self.adapter.hear(line, raw, &mut self.cx);
+    }
+
+    fn wake(&mut self) {
+        match self.cx.deadline {
+            Some(at) if self.cx.out.now() < at => self.cx.out.push(Effect::WakeAt(at)),
+            Some(_) => {
+                self.cx.deadline = None;
+                self.adapter.time_out(&mut self.cx);
+            }
+            None => (),
+        }
+    }
+
+    /// Handles an input that only counts while a run is open.
+    fn tell_run(&mut self, input: Input) {
+        let (adapter, cx) = (&mut self.adapter, &mut self.cx);
+        match input {
+            Input::Steer { message_id, message } => adapter.steer(message_id, &message, cx),
+            Input::Decided { call_id, verdict } => {
+                if let Some(request) = cx.approvals.take(&call_id) {
+                    adapter.decide(&call_id, request, verdict, cx);
+                }
+            }
+            Input::Interrupt => adapter.interrupt(cx),
+            Input::Wake => self.wake(),
+            Input::Exited(exit) => adapter.exited(&exit, cx),
+            // Handled before, or meant for agents whose tools the driver runs.
+            Input::Start { .. }
+            | Input::Resume { .. }
+            | Input::Tools(_)
+            | Input::ToolResult { .. }
+            | Input::ToolWaits(_)
+            | Input::History(_)
+            | Input::Head { .. }
+            | Input::Bytes(_)
+            | Input::Ended(_)
+            | Input::Line(_)
+            | Input::Spare(_) => (),
+        }
+    }
+
+    fn take_effects(&mut self) -> Vec<Effect> {
+        let effects = self.cx.out.take_effects();
+        if effects.iter().any(|it| matches!(it, Effect::End(_) | Effect::Outdated)) {
+            self.adapter.end_run();
+            self.cx.clear_run();
+        }
+        self.cx.is_gone |= effects.iter().any(|it| matches!(it, Effect::Quit | Effect::Outdated));
+        effects
+    }
+}
+
+impl<A: Adapter> Backend for ProgramAgent<A> {
+    fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
+        self.cx.out.set_now(now);
+        let is_running = self.cx.is_running();
+        let was_gone = self.cx.is_gone;
+        self.cx.is_gone |= matches!(input, Input::Exited(_));
+        match input {
+            Input::Spare(id) => self.cx.spare = Some(id),
+            Input::Line(_) if was_gone => (),
+            Input::Line(raw) => self.hear(&raw),
+            Input::Start { response_id, history } => {
+                self.begin_run(response_id);
+                self.adapter.start(&history, &mut self.cx);
+            }
+            // A process does not survive the server, so its run cannot go on.
+            Input::Resume { answer, .. } if !is_running => {
+                self.begin_run(answer.id.clone());
+                let why = "The program was ended with the server. Send the message again to go on.";
+                let error = ErrorInfo::new(ErrorCode::AgentExited, why);
+                self.cx.end_run(RunStatus::Failed, Some(error), None, None);
+            }
+            Input::Steer { message_id, .. } if !is_running => {
+                self.cx.out.push(Effect::CannotSteer(message_id));
+            }
+            input if is_running => self.tell_run(input),
+            _ => (),
+        }
+        self.take_effects()
+    }
+}
+
+impl<R> Context<R> {
+    pub(crate) fn is_running(&self) -> bool {
+        self.out.is_running()
+    }
+
+    fn clear_run(&mut self) {
+        self.steering = Steering::default();
+        self.approvals = Approvals::default();
+        self.deadline = None;
+    }
+
+    /// Returns whether the process has ended, or is to be ended. It is not listened to any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_gone
+    }
+
+    pub(crate) fn end_run(
+        &mut self,
+        status: RunStatus,
+        error: Option<ErrorInfo>,
+        usage: Option<Usage>,
+        cost: Option<f64>,
+    ) {
+        self.out.end_run(Ending { status, error, usage, cost });
+    }
+
+    pub(crate) fn wake_at(&mut self, at: Millis) {
+        self.deadline = Some(at);
+        self.out.push(Effect::WakeAt(at));
+    }
+
+    pub(crate) fn wake_after(&mut self, ms: u64) {
+        self.wake_at(self.out.now().plus(ms));
+    }
+}
+
+/// Why a call that was abandoned has no result.
+pub(crate) fn abandoned() -> ErrorInfo {
+    let why = "Nothing more was heard of this call, while many others began.";
+    ErrorInfo::new(ErrorCode::ToolInterrupted, why)
+}
+
+/// Reads a field so that a value of another type does not make the whole line unreadable.
+pub(crate) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(from)?).ok())
+}

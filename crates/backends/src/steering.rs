@@ -1,0 +1,78 @@
+//! Messages that are handed to a run while it is active.
+
+use transcript::{Event, MessageId, SteerState};
+
+use crate::Effect;
+use crate::emitter::Emitter;
+
+/// The messages that were handed to the run and that no model has seen yet, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Steering {
+    unseen: Vec<Steered>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Steered {
+    /// Name under which the agent reports on the message; empty if it does not.
+    pub(crate) key: String,
+    pub(crate) message_id: MessageId,
+    pub(crate) text: String,
+    /// The agent has the message.
+    pub(crate) is_handed_over: bool,
+}
+
+impl Steering {
+    /// Adds a message that was sent to the agent, which has not confirmed it.
+    pub(crate) fn send(&mut self, key: impl Into<String>, message_id: MessageId, text: String) {
+        let key = key.into();
+        self.unseen.push(Steered { key, message_id, text, is_handed_over: false });
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.unseen.iter().map(|it| it.key.as_str())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.unseen.is_empty()
+    }
+
+    pub(crate) fn contains(&self, key: &str) -> bool {
+        self.keys().any(|it| it == key)
+    }
+
+    pub(crate) fn has_handed_over(&self) -> bool {
+        self.unseen.iter().any(|it| it.is_handed_over)
+    }
+
+    /// The agent has the messages that match.
+    pub(crate) fn hand_over(&mut self, is_it: impl Fn(&Steered) -> bool, out: &mut Emitter) {
+        for steered in self.unseen.iter_mut().filter(|it| !it.is_handed_over && is_it(it)) {
+            steered.is_handed_over = true;
+            out.emit(steered.event(SteerState::HandedOver));
+        }
+    }
+
+    /// A model has seen the first message that matches, of those that the agent has. Returns false if there is
+    /// none.
+    pub(crate) fn see(&mut self, is_it: impl Fn(&Steered) -> bool, out: &mut Emitter) -> bool {
+        let seen = self.unseen.iter().position(|it| it.is_handed_over && is_it(it));
+        let seen = seen.map(|at| self.unseen.remove(at));
+        if let Some(steered) = &seen {
+            out.emit(steered.event(SteerState::Seen));
+        }
+        seen.is_some()
+    }
+
+    /// Gives the messages that match back to the queue: no model will see them because of this run.
+    pub(crate) fn give_back(&mut self, is_it: impl Fn(&Steered) -> bool, out: &mut Emitter) {
+        let given_back = self.unseen.extract_if(.., |it| is_it(it));
+        out.extend(given_back.map(|it| Effect::CannotSteer(it.message_id)));
+    }
+}
+
+impl Steered {
+    fn event(&self, state: SteerState) -> Event {
+        let (message_id, text) = (self.message_id.clone(), self.text.clone());
+        Event::MessageSteered { message_id, text, state }
+    }
+}
