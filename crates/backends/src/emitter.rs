@@ -106,10 +106,6 @@ impl Emitter {
         self.requests
     }
 
-    pub(crate) fn last(&self) -> Option<&Effect> {
-        self.effects.last()
-    }
-
     pub(crate) fn notice(&mut self, level: Level, text: impl Into<String>) {
         self.emit(Event::Notice { level, text: text.into() });
     }

@@ -36,10 +36,6 @@ impl Steering {
         self.unseen.is_empty()
     }
 
-    pub(crate) fn contains(&self, key: &str) -> bool {
-        self.keys().any(|it| it == key)
-    }
-
     pub(crate) fn has_handed_over(&self) -> bool {
         self.unseen.iter().any(|it| it.is_handed_over)
     }

@@ -8,7 +8,7 @@ use transcript::{CallId, ErrorCode, ErrorInfo, Level, Usage};
 
 use super::speaker::{Outcome, Speaker};
 use super::turn::{Run, spent, waits_for_person};
-use super::{Codex, Sent, failure};
+use super::{Codex, Cx, Sent, failure};
 use crate::program::MOST_AGENTS;
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Run {
             if self.agents.iter().any(|it| it.thread == thread) {
                 continue;
             }
-            let Some((speaker, _)) = self.voice(of) else { return };
+            let Some(speaker) = self.speaker_mut(of) else { return };
             let Some(call) = speaker.open_call(id).map(|it| it.id.clone()) else { return };
             if is_start {
                 speaker.hold(id);
@@ -73,21 +73,21 @@ impl Run {
 
     /// An agent is at work for this turn, and no call has named it. A call that begins one names it when
     /// it is done, which may be later; else the agent gets a call of its own.
-    fn adopt(&mut self, thread: &str) {
+    fn adopt(&mut self, thread: &str, cx: &mut Cx) {
         if let Some((item, call)) = self.launching() {
             self.outer.hold(&item);
             return self.add_agent(thread, call, Home { thread: None, item });
         }
         let item = format!("agent-{thread}");
-        let Some(call) = self.outer.call(&item, "spawn_agent", &mut self.out) else {
+        let Some(call) = self.outer.call(&item, "spawn_agent", &mut cx.out) else {
             return;
         };
         let call = call.id.clone();
-        self.outer.set_arguments(&item, &json!({}), &mut self.out);
-        self.outer.running(&item, &mut self.out);
+        self.outer.set_arguments(&item, &json!({}), &mut cx.out);
+        self.outer.running(&item, &mut cx.out);
         self.outer.hold(&item);
         let outcome = Outcome { ok: true, result: None, error: None, duration_ms: None };
-        self.outer.finish_call(&item, outcome, &mut self.out);
+        self.outer.finish_call(&item, outcome, &mut cx.out);
         self.add_agent(thread, call, Home { thread: None, item });
     }
 
@@ -102,12 +102,12 @@ impl Run {
     }
 
     /// One that rests may be taken up again, but not after so many others.
-    pub(super) fn leave_agents_behind(&mut self) {
+    pub(super) fn leave_agents_behind(&mut self, cx: &mut Cx) {
         while self.agents.len() > MOST_AGENTS {
             let resting = self.agents.iter().position(|it| it.turn.is_none());
             let mut agent = self.agents.remove(resting.unwrap_or(0));
-            agent.speaker.finish_step(None, &mut self.out);
-            self.abandon(agent.home.thread.as_deref(), &agent.home.item);
+            agent.speaker.finish_step(None, &mut cx.out);
+            self.abandon(agent.home.thread.as_deref(), &agent.home.item, cx);
         }
     }
 
@@ -116,28 +116,28 @@ impl Run {
     }
 
     /// Its turn is over, and with it the call that it worked for.
-    fn agent_rests(&mut self, thread: &str, turn: &Value) {
+    fn agent_rests(&mut self, thread: &str, turn: &Value, cx: &mut Cx) {
         let Some(agent) = self.agents.iter_mut().find(|it| it.thread == thread) else { return };
         agent.turn = None;
-        agent.speaker.finish_step(None, &mut self.out);
+        agent.speaker.finish_step(None, &mut cx.out);
         // What was stopped stays open: the end of the run says so of all that it worked for.
         if self.is_interrupted {
             return;
         }
         let (of, item) = (agent.home.thread.clone(), agent.home.item.clone());
-        if let Some((speaker, out)) = self.voice(of.as_deref()) {
-            speaker.release(&item, |outcome| amend(outcome, thread, turn), out);
+        if let Some(speaker) = self.speaker_mut(of.as_deref()) {
+            speaker.release(&item, |outcome| amend(outcome, thread, turn), &mut cx.out);
         }
     }
 
     /// Calls whose agents have never begun.
-    pub(super) fn release_all(&mut self) {
+    pub(super) fn release_all(&mut self, cx: &mut Cx) {
         if self.is_interrupted {
             return;
         }
-        self.outer.release_all(&mut self.out);
+        self.outer.release_all(&mut cx.out);
         for agent in &mut self.agents {
-            agent.speaker.release_all(&mut self.out);
+            agent.speaker.release_all(&mut cx.out);
         }
     }
 }
@@ -158,7 +158,7 @@ fn amend(outcome: &mut Outcome, thread: &str, turn: &Value) {
 
 impl Codex {
     /// A notification about another thread than ours.
-    pub(super) fn told_by_agent(&mut self, method: &str, params: &Value, line: &str) {
+    pub(super) fn told_by_agent(&mut self, method: &str, params: &Value, line: &str, cx: &mut Cx) {
         let (Some(run), Some(thread)) = (&mut self.run, params["threadId"].as_str()) else {
             return;
         };
@@ -168,45 +168,45 @@ impl Codex {
             // What has another root is another conversation.
             let root = turn["rootTurnId"].as_str();
             if root.is_some() && root == run.turn.as_deref() {
-                run.adopt(thread);
+                run.adopt(thread, cx);
             }
         }
         let Some(agent) = run.agents.iter_mut().find(|it| it.thread == thread) else { return };
         match method {
             "turn/started" => {
                 agent.turn = turn["id"].as_str().map(str::to_owned);
-                self.interrupt_agents();
+                self.interrupt_agents(cx);
             }
             "turn/completed" => {
-                run.agent_rests(thread, turn);
-                self.end_if_idle();
+                run.agent_rests(thread, turn, cx);
+                self.end_if_idle(cx);
             }
             "thread/status/changed" => agent.speaker.waits = waits_for_person(&params["status"]),
             "thread/tokenUsage/updated" => {
                 let spent = spent(&mut agent.used, &params["tokenUsage"]);
-                agent.speaker.model_call_ended(Some(spent), &mut run.out);
+                agent.speaker.model_call_ended(Some(spent), &mut cx.out);
             }
             "error" if params["willRetry"] != true => {
                 let error = failure::of_turn(&params["error"]);
-                run.out.notice(Level::Error, format!("An agent of Codex's: {}", error.message));
+                cx.out.notice(Level::Error, format!("An agent of Codex's: {}", error.message));
             }
             _ => {
-                if !run.told(Some(thread), method, params, line) {
-                    run.out.unrecognized(line);
+                if !run.told(Some(thread), method, params, line, cx) {
+                    cx.out.unrecognized(line);
                 }
-                self.end_if_idle();
+                self.end_if_idle(cx);
             }
         }
     }
 
     /// Codex leaves the agents of an interrupted turn at work.
-    pub(super) fn interrupt_agents(&mut self) {
+    pub(super) fn interrupt_agents(&mut self, cx: &mut Cx) {
         let Some(run) = self.run.as_ref().filter(|it| it.is_interrupted) else { return };
         let at_work = run.agents.iter().filter_map(|it| Some((&it.thread, it.turn.as_ref()?)));
         let turns: Vec<Value> =
             at_work.map(|(thread, turn)| json!({ "threadId": thread, "turnId": turn })).collect();
         for params in turns {
-            self.request("turn/interrupt", &params, Sent::Other);
+            self.request("turn/interrupt", &params, Sent::Other, cx);
         }
     }
 }

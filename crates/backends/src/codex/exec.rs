@@ -5,114 +5,50 @@
 //! process, so that its conversation is saved when the next one takes it up.
 
 use serde_json::{Map, Value};
-use transcript::{ErrorInfo, Event, Level, Millis, ResponseId, RunStatus, Usage};
+use transcript::{ErrorInfo, Event, Level, RunStatus, Usage};
 
 use super::speaker::Speaker;
-use super::{PATIENCE_MS, SOURCE, failure, items, remarks, turn, wire};
-use crate::emitter::Emitter;
-use crate::surrogates::Surrogates;
-use crate::{Backend, Effect, Ending, Exit, Input, Launch};
+use super::{PATIENCE_MS, failure, items, remarks, turn, wire};
+use crate::program::{Adapter, Context};
+use crate::{Effect, Exit, Launch};
+
+type Cx = Context<()>;
 
 #[derive(Debug)]
-pub struct CodexExec {
+pub(super) struct CodexExec {
     workspace: String,
     /// The conversation began with an earlier process.
     is_resumed: bool,
-    run: Option<Run>,
     /// The prompt is written: there is no second one.
     is_used: bool,
+    run: Run,
 }
 
 #[derive(Debug)]
 struct Run {
-    out: Emitter,
     speaker: Speaker,
-    /// As it was told last.
+    /// The plan as it was emitted last.
     plan: Option<Value>,
-    verdict: Option<Verdict>,
-    /// What went wrong last, while nothing followed on it.
+    outcome: Option<Outcome>,
+    /// An error after which nothing else has come yet.
     last_error: Option<String>,
-    deadline: Option<Millis>,
 }
 
 /// How the turn ended, as Codex says.
 #[derive(Debug)]
-enum Verdict {
+enum Outcome {
     Completed(Option<Usage>),
     Failed(ErrorInfo),
 }
 
 impl CodexExec {
-    pub fn new(launch: &Launch) -> Self {
+    pub(super) fn new(launch: &Launch) -> Self {
         Self {
             workspace: launch.workspace.clone(),
             is_resumed: launch.resume.is_some(),
-            run: None,
             is_used: false,
+            run: Run::new(&launch.workspace),
         }
-    }
-
-    fn start(&mut self, response_id: ResponseId, history: &[Value]) -> Vec<Effect> {
-        let mut out = Emitter::for_run(SOURCE, response_id);
-        let speaker = Speaker::new(&self.workspace);
-        if std::mem::replace(&mut self.is_used, true) {
-            self.run = Some(Run::new(out, speaker));
-            return self.end(
-                RunStatus::Failed,
-                Some(failure::of_text("its process is over")),
-                None,
-            );
-        }
-        if !self.is_resumed {
-            out.notice(
-                Level::Info,
-                "Codex is driven without its app-server: its words come whole, and it does what its \
-                 sandbox allows without asking.",
-            );
-        }
-        let prompt = wire::prompt(history);
-        if prompt.iter().any(|it| it["type"] != "text") {
-            out.notice(Level::Error, "Codex gets no pictures without its app-server.");
-        }
-        // What is written gets the end of its last line from the driver.
-        out.push(Effect::Write(wire::words(&prompt)));
-        out.push(Effect::CloseInput);
-        self.run = Some(Run::new(out, speaker));
-        Vec::new()
-    }
-
-    fn exited(&mut self, exit: &Exit) -> Vec<Effect> {
-        let Some(run) = &mut self.run else { return Vec::new() };
-        let unsaid = run.last_error.take();
-        match run.verdict.take() {
-            Some(Verdict::Completed(usage)) => self.end(RunStatus::Completed, None, usage),
-            Some(Verdict::Failed(error)) => self.end(RunStatus::Failed, Some(error), None),
-            None => {
-                let gone = || failure::of_exit(exit, true);
-                let error = unsaid.map_or_else(gone, |it| failure::of_text(&it));
-                self.end(RunStatus::Failed, Some(error), None)
-            }
-        }
-    }
-
-    /// There is no other way to stop it.
-    fn quit(&mut self) -> Vec<Effect> {
-        let Some(run) = &mut self.run else { return Vec::new() };
-        run.out.push(Effect::Quit);
-        self.end(RunStatus::Cancelled, None, None)
-    }
-
-    fn wake(&mut self) -> Vec<Effect> {
-        let Some(run) = &mut self.run else { return Vec::new() };
-        match run.deadline {
-            Some(deadline) if run.out.now() < deadline => run.out.push(Effect::WakeAt(deadline)),
-            Some(_) => {
-                run.out.push(Effect::Quit);
-                return self.exited(&Exit { code: None, stderr: String::new() });
-            }
-            None => (),
-        }
-        Vec::new()
     }
 
     fn end(
@@ -120,34 +56,79 @@ impl CodexExec {
         status: RunStatus,
         error: Option<ErrorInfo>,
         usage: Option<Usage>,
-    ) -> Vec<Effect> {
-        let Some(mut run) = self.run.take() else { return Vec::new() };
+        cx: &mut Cx,
+    ) {
         if status == RunStatus::Completed {
-            run.speaker.finish_step(None, &mut run.out);
+            self.run.speaker.finish_step(None, &mut cx.out);
         }
-        turn::emit_stop(status, &mut run.out);
-        run.out.end_run(Ending { status, error, usage, cost: None });
-        run.out.take_effects()
+        turn::emit_stop(status, &mut cx.out);
+        cx.end_run(status, error, usage, None);
     }
 
-    fn hear(&mut self, line: &str) {
-        let Some(run) = self.run.as_mut().filter(|_| !line.trim().is_empty()) else { return };
-        while let Some(item) = run.speaker.left_behind() {
-            run.speaker.abandon(&item, &mut run.out);
+    /// The process should end now; if it does not, it is ended.
+    fn decide(&mut self, outcome: Outcome, cx: &mut Cx) {
+        self.run.outcome = Some(outcome);
+        cx.wake_after(PATIENCE_MS);
+    }
+
+    fn plan(&mut self, item: &Value, cx: &mut Cx) {
+        let Some((name, plan)) = items::call(item, &self.workspace) else { return };
+        if self.run.plan.as_ref() != Some(&plan) {
+            self.run.speaker.whole_call(&name, &plan, &mut cx.out);
+            self.run.plan = Some(plan);
         }
-        run.speaker.leave_words_behind(&mut run.out);
-        // Words come whole, so that no half waits for another.
-        let said: Value =
-            serde_json::from_str(&Surrogates::default().mend(line)).unwrap_or_default();
+    }
+}
+
+impl Adapter for CodexExec {
+    const SOURCE: &'static str = super::SOURCE;
+    type Line = Value;
+    type Request = ();
+
+    fn read(json: &str) -> Value {
+        serde_json::from_str(json).unwrap_or_default()
+    }
+
+    fn begin_run(&mut self, _cx: &mut Cx) {
+        self.run = Run::new(&self.workspace);
+    }
+
+    fn start(&mut self, history: &[Value], cx: &mut Cx) {
+        if std::mem::replace(&mut self.is_used, true) {
+            let error = failure::of_text("its process is over");
+            return self.end(RunStatus::Failed, Some(error), None, cx);
+        }
+        if !self.is_resumed {
+            cx.out.notice(
+                Level::Info,
+                "Codex is driven without its app-server: its words come whole, and it does what its \
+                 sandbox allows without asking.",
+            );
+        }
+        let prompt = wire::prompt(history);
+        if prompt.iter().any(|it| it["type"] != "text") {
+            cx.out.notice(Level::Error, "Codex gets no pictures without its app-server.");
+        }
+        // What is written gets the end of its last line from the driver.
+        cx.out.write(wire::words(&prompt));
+        cx.out.push(Effect::CloseInput);
+    }
+
+    fn hear(&mut self, said: Value, line: &str, cx: &mut Cx) {
+        if line.trim().is_empty() || !cx.is_running() {
+            return;
+        }
+        let (run, out) = (&mut self.run, &mut cx.out);
+        run.speaker.abandon_oldest(out);
         let item = in_camel_case(&said["item"]);
         // It goes on after all, unless it says once more that it cannot.
         if let Some(error) = run.last_error.take().filter(|_| said["type"] != "turn.failed") {
-            run.out.notice(Level::Error, error);
+            out.notice(Level::Error, error);
         }
         match said["type"].as_str().unwrap_or_default() {
             "thread.started" => {
                 let Some(thread) = said["thread_id"].as_str() else { return };
-                run.out.emit(Event::AgentLinked {
+                out.emit(Event::AgentLinked {
                     cli_session_id: thread.to_owned(),
                     cwd: Some(self.workspace.clone()),
                     version: None,
@@ -156,92 +137,64 @@ impl CodexExec {
             "turn.started" => (),
             // Told as it is each time, like the app-server's.
             "item.started" | "item.updated" | "item.completed" if item["type"] == "todoList" => {
-                run.plan(&item);
+                self.plan(&item, cx);
             }
             // Nothing else has been seen to be updated; it is told when it is complete.
             "item.updated" => (),
-            "item.started" => run.speaker.item_started(&item, &mut run.out),
-            "item.completed" => run.speaker.item_completed(&item, line, &mut run.out),
+            "item.started" => run.speaker.item_started(&item, out),
+            "item.completed" => run.speaker.item_completed(&item, line, out),
             "turn.completed" => {
                 // It is the whole conversation's, so it says nothing of a later run.
                 let usage = Some(usage(&said["usage"])).filter(|_| !self.is_resumed);
-                run.decide(Verdict::Completed(usage));
+                self.decide(Outcome::Completed(usage), cx);
             }
             "turn.failed" => {
                 let message = said["error"]["message"].as_str().unwrap_or("it did not say why");
-                run.decide(Verdict::Failed(failure::of_text(message)));
+                self.decide(Outcome::Failed(failure::of_text(message)), cx);
             }
             "error" => {
                 let message = said["message"].as_str().unwrap_or_default();
                 // What it gives up at is told by `turn.failed` too, if it lives to say so.
                 if message.starts_with("Reconnecting") {
-                    run.out.notice(Level::Info, remarks::of_retry(message, None));
+                    out.notice(Level::Info, remarks::of_retry(message, None));
                 } else {
                     run.last_error = Some(message.to_owned());
                 }
             }
-            _ => run.out.unrecognized(line),
+            _ => out.unrecognized(line),
         }
     }
-}
 
-impl Backend for CodexExec {
-    fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
-        if let Some(run) = &mut self.run {
-            run.out.set_now(now);
-        }
-        let mut effects = match input {
-            Input::Start { response_id, history } if self.run.is_none() => {
-                self.start(response_id, &history)
-            }
-            Input::Resume { answer, .. } if self.run.is_none() => {
-                self.is_used = true;
-                self.start(answer.id.clone(), &[])
-            }
-            Input::Line(line) => {
-                self.hear(&line);
-                Vec::new()
-            }
-            Input::Steer { message_id, .. } => vec![Effect::CannotSteer(message_id)],
-            Input::Interrupt => self.quit(),
-            Input::Wake => self.wake(),
-            Input::Exited(exit) => self.exited(&exit),
-            Input::Start { .. }
-            | Input::Resume { .. }
-            | Input::Spare(_)
-            | Input::Decided { .. }
-            | Input::ToolResult { .. }
-            | Input::ToolWaits(_)
-            | Input::History(_)
-            | Input::Tools(_)
-            | Input::Head { .. }
-            | Input::Bytes(_)
-            | Input::Ended(_) => Vec::new(),
-        };
-        effects.extend(self.run.iter_mut().flat_map(|it| it.out.take_effects()));
-        effects
+    /// There is no other way to stop it.
+    fn interrupt(&mut self, cx: &mut Cx) {
+        cx.out.push(Effect::Quit);
+        self.end(RunStatus::Cancelled, None, None, cx);
     }
+
+    fn time_out(&mut self, cx: &mut Cx) {
+        cx.out.push(Effect::Quit);
+        self.exited(&Exit { code: None, stderr: String::new() }, cx);
+    }
+
+    fn exited(&mut self, exit: &Exit, cx: &mut Cx) {
+        let unsaid = self.run.last_error.take();
+        match self.run.outcome.take() {
+            Some(Outcome::Completed(usage)) => self.end(RunStatus::Completed, None, usage, cx),
+            Some(Outcome::Failed(error)) => self.end(RunStatus::Failed, Some(error), None, cx),
+            None => {
+                let gone = || failure::of_exit(exit, true);
+                let error = unsaid.map_or_else(gone, |it| failure::of_text(&it));
+                self.end(RunStatus::Failed, Some(error), None, cx);
+            }
+        }
+    }
+
+    fn end_run(&mut self) {}
 }
 
 impl Run {
-    fn new(out: Emitter, speaker: Speaker) -> Self {
-        Self { out, speaker, plan: None, verdict: None, last_error: None, deadline: None }
-    }
-
-    fn plan(&mut self, item: &Value) {
-        let Some((name, plan)) = items::call(item, &self.speaker.workspace) else { return };
-        if self.plan.as_ref() != Some(&plan) {
-            self.speaker.whole_call(&name, &plan, &mut self.out);
-            self.plan = Some(plan);
-        }
-    }
-
-    /// The process should end now; if it does not, it is ended.
-    fn decide(&mut self, verdict: Verdict) {
-        let until = self.out.now().plus(PATIENCE_MS);
-        self.verdict = Some(verdict);
-        self.deadline = Some(until);
-        self.out.push(Effect::WakeAt(until));
+    fn new(workspace: &str) -> Self {
+        Self { speaker: Speaker::new(workspace), plan: None, outcome: None, last_error: None }
     }
 }
 

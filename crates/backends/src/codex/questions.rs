@@ -6,20 +6,20 @@ use transcript::{CallId, ErrorCode, ErrorInfo, Scope};
 use super::items::{call, fields};
 use super::speaker::{Outcome, Speaker};
 use super::turn::Run;
-use super::wire;
+use super::{Cx, wire};
+use crate::program::Ask;
 use crate::{Effect, Verdict};
 
-/// Codex waits for the answer to a request of its own.
+/// A request of Codex, which waits for the answer.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct Request {
     /// As Codex wrote it; its numbers are its own.
-    pub(super) request_id: Value,
-    pub(super) call_id: CallId,
+    id: Value,
     /// The agent that asks, if it is not Codex itself.
-    agent: Option<String>,
-    /// The call is the question itself, and ends with the answer. Under this id it is told.
-    pub(super) own_item: Option<String>,
-    pub(super) kind: Kind,
+    pub(super) agent: Option<String>,
+    /// Item under which the request is shown as a call, where it is about nothing that is one already.
+    own_item: Option<String>,
+    kind: Kind,
 }
 
 #[derive(Debug)]
@@ -172,31 +172,27 @@ impl Run {
         agent: Option<&str>,
         (method, params): (&str, &Value),
         id: &Value,
+        cx: &mut Cx,
     ) -> bool {
-        if self.questions.iter().any(|it| it.request_id == *id) {
+        if cx.approvals.is_asked(|_, it| it.id == *id) {
             return true;
         }
         let Some(kind) = Kind::of(method, params) else { return false };
         let form = kind.form(params);
-        let Some((speaker, out)) = self.voice(agent) else { return false };
+        let Some(speaker) = self.speaker_mut(agent) else { return false };
         let asked_item = asked_item(speaker, &kind, params);
         let own_item = asked_item.is_none().then(|| format!("question-{id}"));
         let item = asked_item.or_else(|| own_item.clone()).unwrap_or_default();
         let (name, arguments) = kind.as_call(method, params, &speaker.workspace);
-        let Some(call) = speaker.call(&item, &name, out) else { return false };
+        let Some(call) = speaker.call(&item, &name, &mut cx.out) else { return false };
         call.ask();
         let call_id = call.id.clone();
-        speaker.set_arguments(&item, &arguments, out);
+        speaker.set_arguments(&item, &arguments, &mut cx.out);
         let reason = params["reason"].as_str().filter(|it| !it.trim().is_empty());
-        out.push(Effect::Ask {
-            call_id: call_id.clone(),
-            can_edit: false,
-            form,
-            reason: reason.map(str::to_owned),
-            is_judged: true,
-        });
-        let (request_id, agent) = (id.clone(), agent.map(str::to_owned));
-        self.questions.push(Question { request_id, call_id, agent, own_item, kind });
+        let reason = reason.map(str::to_owned);
+        let ask = Ask { can_edit: false, form, reason, is_judged: true };
+        let (id, agent) = (id.clone(), agent.map(str::to_owned));
+        cx.approvals.ask(call_id, Request { id, agent, own_item, kind }, ask, &mut cx.out);
         true
     }
 
@@ -206,75 +202,70 @@ impl Run {
         self.speaker(agent).zip(item).is_some_and(|(speaker, item)| speaker.has_ended(item))
     }
 
-    /// Returns the name of the tool that a call asks about, and the agent whose call it is. None if Codex no
-    /// longer asks.
-    pub(super) fn asked_about(&mut self, call_id: &CallId) -> Option<(String, Option<String>)> {
-        let question = self.questions.iter().find(|it| it.call_id == *call_id)?;
-        let agent = question.agent.clone();
-        let (speaker, _) = self.voice(agent.as_deref())?;
+    /// Returns the name of the tool that the call asks about. None if the call is over.
+    pub(super) fn asked_about(&mut self, call_id: &CallId, agent: Option<&str>) -> Option<String> {
+        let speaker = self.speaker_mut(agent)?;
         let call = speaker.open_calls().iter().find(|it| it.id == *call_id)?;
-        Some((call.name.clone(), agent))
+        Some(call.name.clone())
     }
 
     /// Answers what Codex asked about the call.
-    pub(super) fn decided(&mut self, call_id: &CallId, verdict: &Verdict) {
-        let is_meant = |it: &Question| it.call_id == *call_id;
-        let Some(idx) = self.questions.iter().position(is_meant) else { return };
-        let question = self.questions.remove(idx);
-        let answer = question.kind.answer(verdict);
-        self.out.write(wire::answer(&question.request_id, &answer));
-        let Some((speaker, out)) = self.voice(question.agent.as_deref()) else { return };
+    pub(super) fn decide(
+        &mut self,
+        call_id: &CallId,
+        request: &Request,
+        verdict: &Verdict,
+        cx: &mut Cx,
+    ) {
+        let answer = request.kind.answer(verdict);
+        cx.out.write(wire::answer(&request.id, &answer));
+        let Some(speaker) = self.speaker_mut(request.agent.as_deref()) else { return };
         let mut calls = speaker.open_calls().iter_mut();
         let Some(call) = calls.find(|it| it.id == *call_id) else { return };
         let item = call.item.clone();
         let refusal = refusal(verdict);
         let ok = refusal.is_none();
         call.refusal = refusal;
-        if question.own_item.is_some() {
+        if request.own_item.is_some() {
             let result = ok.then_some(answer);
             let outcome = Outcome { ok, result, error: None, duration_ms: None };
-            speaker.finish_call(&item, outcome, out);
+            speaker.finish_call(&item, outcome, &mut cx.out);
         } else if ok {
-            speaker.running(&item, out);
+            speaker.running(&item, &mut cx.out);
         }
     }
 
-    /// All that Codex still asks is answered so that it ends.
-    pub(super) fn cancel_questions(&mut self) {
-        for question in std::mem::take(&mut self.questions) {
-            let answer = question.kind.cancellation();
-            self.out.write(wire::answer(&question.request_id, &answer));
-            let speaker = self.voice(question.agent.as_deref()).map(|it| it.0);
+    /// Answers every open request so that the turn ends.
+    pub(super) fn cancel_questions(&mut self, cx: &mut Cx) {
+        for (call_id, request) in cx.approvals.take_all() {
+            let answer = request.kind.cancellation();
+            cx.out.write(wire::answer(&request.id, &answer));
+            let speaker = self.speaker_mut(request.agent.as_deref());
             let mut calls = speaker.into_iter().flat_map(|it| it.open_calls());
-            if let Some(call) = calls.find(|it| it.id == question.call_id) {
+            if let Some(call) = calls.find(|it| it.id == call_id) {
                 let why = "It was interrupted before it could run.";
                 call.refusal = Some(ErrorInfo::new(ErrorCode::ToolInterrupted, why));
             }
-            self.out.push(Effect::Withdraw(question.call_id));
+            cx.out.push(Effect::Withdraw(call_id));
         }
     }
 
     /// The call has ended, so that nothing is left to ask about it.
-    pub(super) fn withdraw_about(&mut self, agent: Option<&str>, item: &str) {
-        let call = self.voice(agent).and_then(|(speaker, _)| speaker.open_call(item));
+    pub(super) fn withdraw_about(&mut self, agent: Option<&str>, item: &str, cx: &mut Cx) {
+        let call = self.speaker_mut(agent).and_then(|it| it.open_call(item));
         let Some(call_id) = call.map(|it| it.id.clone()) else { return };
-        for question in self.questions.extract_if(.., |it| it.call_id == call_id) {
-            self.out.push(Effect::Withdraw(question.call_id));
-        }
+        cx.approvals.withdraw(|it, _| *it == call_id, &mut cx.out);
     }
 
     /// Codex has its answer from elsewhere, or wants none any more.
-    pub(super) fn withdraw(&mut self, request_id: &Value) {
-        let is_it = |it: &Question| it.request_id == *request_id;
-        let Some(idx) = self.questions.iter().position(is_it) else { return };
-        let question = self.questions.remove(idx);
-        self.out.push(Effect::Withdraw(question.call_id));
-        let voice = self.voice(question.agent.as_deref());
-        if let (Some(item), Some((speaker, out))) = (question.own_item, voice) {
+    pub(super) fn withdraw(&mut self, request_id: &Value, cx: &mut Cx) {
+        let withdrawn = cx.approvals.withdraw(|_, it| it.id == *request_id, &mut cx.out);
+        let Some((_, Request { agent, own_item: Some(item), .. })) = withdrawn else { return };
+        if let Some(speaker) = self.speaker_mut(agent.as_deref()) {
             let why = "Codex no longer asks.";
             let error = Some(ErrorInfo::new(ErrorCode::ToolInterrupted, why));
             let outcome = Outcome { ok: false, result: None, error, duration_ms: None };
-            speaker.finish_call(&item, outcome, out);
+            speaker.finish_call(&item, outcome, &mut cx.out);
         }
     }
 }

@@ -360,6 +360,14 @@ impl Speaker {
         self.finish_call(item, outcome, out);
     }
 
+    /// Abandons what was begun longest ago, if too much is open.
+    pub(super) fn abandon_oldest(&mut self, out: &mut Emitter) {
+        while let Some(item) = self.left_behind() {
+            self.abandon(&item, out);
+        }
+        self.leave_words_behind(out);
+    }
+
     /// Words that were begun and are not gone on with.
     pub(super) fn leave_words_behind(&mut self, out: &mut Emitter) {
         while self.words.len() > MOST_OPEN {

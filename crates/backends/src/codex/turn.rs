@@ -3,14 +3,12 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use transcript::{ErrorInfo, Level, MessageId, Millis, ResponseId, RunStatus, SteerState, Usage};
+use transcript::{ErrorInfo, Level, RunStatus, Usage};
 
 use super::agents::SubAgent;
 use super::items::{TEXT, fields};
-use super::questions::Question;
 use super::speaker::{Call, Speaker};
-use super::{Codex, Link, PATIENCE_MS, SOURCE, Sent, failure, items, remarks, wire};
-use crate::Effect;
+use super::{Codex, Cx, Link, PATIENCE_MS, Sent, failure, items, remarks, wire};
 use crate::emitter::Emitter;
 
 /// How many lines may come before the turn has its name.
@@ -18,7 +16,6 @@ const EARLY: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct Run {
-    pub(super) out: Emitter,
     pub(super) outer: Speaker,
     pub(super) agents: Vec<SubAgent>,
     /// What the turn is to be started with, until it is.
@@ -30,23 +27,17 @@ pub(super) struct Run {
     /// What was said of a turn before ours had its name: messages, as read and as they came.
     early: Vec<(Value, String)>,
     pub(super) is_interrupted: bool,
-    /// When to give up waiting for the end of the turn.
-    pub(super) deadline: Option<Millis>,
     /// How the turn ended: with agents at work, it is not the end of the run.
     pub(super) outcome: Option<(RunStatus, Option<ErrorInfo>)>,
     /// Codex was told to end its commands, and has to say that they have ended.
     pub(super) ends_commands: bool,
     /// Codex will not try again; the end of the turn follows.
     pub(super) last_error: Option<Value>,
-    pub(super) questions: Vec<Question>,
-    /// Messages that Codex has and the model has not seen.
-    pub(super) handed_over: Vec<(MessageId, String)>,
 }
 
 impl Run {
-    pub(super) fn new(response_id: ResponseId, workspace: &str) -> Self {
+    pub(super) fn new(workspace: &str) -> Self {
         Self {
-            out: Emitter::for_run(SOURCE, response_id),
             outer: Speaker::new(workspace),
             agents: Vec::new(),
             prompt: None,
@@ -54,22 +45,20 @@ impl Run {
             turn: None,
             early: Vec::new(),
             is_interrupted: false,
-            deadline: None,
             outcome: None,
             ends_commands: false,
             last_error: None,
-            questions: Vec::new(),
-            handed_over: Vec::new(),
         }
     }
 
-    /// Who speaks: an agent by its thread, or Codex itself.
-    pub(super) fn voice(&mut self, agent: Option<&str>) -> Option<(&mut Speaker, &mut Emitter)> {
-        let speaker = match agent {
-            None => &mut self.outer,
-            Some(thread) => &mut self.agents.iter_mut().find(|it| it.thread == thread)?.speaker,
-        };
-        Some((speaker, &mut self.out))
+    /// The speaker of Codex itself, or of the agent with that thread.
+    pub(super) fn speaker_mut(&mut self, agent: Option<&str>) -> Option<&mut Speaker> {
+        match agent {
+            None => Some(&mut self.outer),
+            Some(thread) => {
+                Some(&mut self.agents.iter_mut().find(|it| it.thread == thread)?.speaker)
+            }
+        }
     }
 
     /// The speaker of the turn, or of an agent that it has started.
@@ -101,14 +90,14 @@ impl Run {
     }
 
     /// What Codex has begun and will never end, as it seems.
-    pub(super) fn leave_behind(&mut self) {
-        self.leave_agents_behind();
+    pub(super) fn leave_behind(&mut self, cx: &mut Cx) {
+        self.leave_agents_behind(cx);
         while let Some((agent, item)) = self.left_behind() {
-            self.abandon(agent.as_deref(), &item);
+            self.abandon(agent.as_deref(), &item, cx);
         }
-        self.outer.leave_words_behind(&mut self.out);
+        self.outer.leave_words_behind(&mut cx.out);
         for agent in &mut self.agents {
-            agent.speaker.leave_words_behind(&mut self.out);
+            agent.speaker.leave_words_behind(&mut cx.out);
         }
     }
 
@@ -119,10 +108,10 @@ impl Run {
         outer.or_else(|| self.agents.iter().find_map(of_agent))
     }
 
-    pub(super) fn abandon(&mut self, agent: Option<&str>, item: &str) {
-        self.withdraw_about(agent, item);
-        if let Some((speaker, out)) = self.voice(agent) {
-            speaker.abandon(item, out);
+    pub(super) fn abandon(&mut self, agent: Option<&str>, item: &str, cx: &mut Cx) {
+        self.withdraw_about(agent, item, cx);
+        if let Some(speaker) = self.speaker_mut(agent) {
+            speaker.abandon(item, &mut cx.out);
         }
     }
 
@@ -133,11 +122,13 @@ impl Run {
         method: &str,
         params: &Value,
         line: &str,
+        cx: &mut Cx,
     ) -> bool {
         let item = params["itemId"].as_str().unwrap_or_default();
         let delta = params["delta"].as_str().unwrap_or_default();
         let index = |name: &str| params[name].as_u64().unwrap_or(0);
-        let Some((speaker, out)) = self.voice(agent) else { return true };
+        let Some(speaker) = self.speaker_mut(agent) else { return true };
+        let out = &mut cx.out;
         match method {
             "item/started" => {
                 speaker.item_started(&params["item"], out);
@@ -145,10 +136,10 @@ impl Run {
             }
             "item/completed" => {
                 let item = &params["item"];
-                self.withdraw_about(agent, item["id"].as_str().unwrap_or_default());
+                self.withdraw_about(agent, item["id"].as_str().unwrap_or_default(), cx);
                 self.begin_agents(agent, item);
-                let Some((speaker, out)) = self.voice(agent) else { return true };
-                speaker.item_completed(item, line, out);
+                let Some(speaker) = self.speaker_mut(agent) else { return true };
+                speaker.item_completed(item, line, &mut cx.out);
             }
             "item/agentMessage/delta" | "item/plan/delta" => {
                 speaker.grow(item, false, (TEXT, delta), out);
@@ -184,46 +175,46 @@ impl Run {
                 out.notice(Level::Info, remarks::of_review(&params["review"]));
             }
             "thread/compacted" => speaker.compacted("notification", out),
-            "serverRequest/resolved" => self.withdraw(&params["requestId"]),
-            "error" => self.failed(agent, params),
+            "serverRequest/resolved" => self.withdraw(&params["requestId"], cx),
+            "error" => self.failed(agent, params, cx),
             _ => return false,
         }
         true
     }
 
-    fn failed(&mut self, agent: Option<&str>, params: &Value) {
+    fn failed(&mut self, agent: Option<&str>, params: &Value, cx: &mut Cx) {
         let error = &params["error"];
         if params["willRetry"] != true {
             self.last_error = Some(error.clone());
             return;
         }
-        if let Some((speaker, out)) = self.voice(agent) {
-            speaker.discard_words(out);
+        if let Some(speaker) = self.speaker_mut(agent) {
+            speaker.discard_words(&mut cx.out);
         }
         let message = error["message"].as_str().unwrap_or("Trying again");
         let text = remarks::of_retry(message, error["additionalDetails"].as_str());
-        self.out.notice(Level::Info, text);
+        cx.out.notice(Level::Info, text);
     }
 }
 
 impl Codex {
     /// A notification.
-    pub(super) fn told(&mut self, method: &str, params: &Value, line: &str) {
+    pub(super) fn told(&mut self, method: &str, params: &Value, line: &str, cx: &mut Cx) {
         if wire::is_silent(method) {
             return;
         }
         if !self.is_of_thread(params) {
-            return self.told_by_agent(method, params, line);
+            return self.told_by_agent(method, params, line, cx);
         }
         match method {
-            "turn/started" => self.turn_started(params),
-            "turn/completed" => self.turn_completed(params),
-            "thread/status/changed" => self.status_changed(&params["status"]),
-            "thread/tokenUsage/updated" => self.usage_updated(params),
-            "mcpServer/startupStatus/updated" => self.tool_server_changed(params),
-            "model/rerouted" | "warning" | "guardianWarning" => self.warned(method, params),
+            "turn/started" => self.turn_started(params, cx),
+            "turn/completed" => self.turn_completed(params, cx),
+            "thread/status/changed" => self.status_changed(&params["status"], cx),
+            "thread/tokenUsage/updated" => self.usage_updated(params, cx),
+            "mcpServer/startupStatus/updated" => self.tool_server_changed(params, cx),
+            "model/rerouted" | "warning" | "guardianWarning" => self.warned(method, params, cx),
             "item/completed" if params["item"]["type"] == "userMessage" => {
-                self.message_seen(&params["item"]);
+                self.message_seen(&params["item"], cx);
             }
             _ if !self.is_of_turn(params) => (),
             _ => {
@@ -231,12 +222,12 @@ impl Codex {
                 // It is not idle after all, where it does something.
                 let is_waiting = !run.is_interrupted && run.outcome.is_none();
                 if is_waiting && method.starts_with("item/") {
-                    run.deadline = None;
+                    cx.deadline = None;
                 }
-                if !run.told(None, method, params, line) {
-                    self.unrecognized(line);
+                if !run.told(None, method, params, line, cx) {
+                    cx.out.unrecognized(line);
                 }
-                self.end_if_idle();
+                self.end_if_idle(cx);
             }
         }
     }
@@ -274,42 +265,34 @@ impl Codex {
 
     /// The turn that we started gets its name from whatever tells first of its start or end. Other
     /// words may still be of the turn before, which another process may have begun.
-    pub(super) fn take_turn(&mut self, turn: &str) {
+    pub(super) fn take_turn(&mut self, turn: &str, cx: &mut Cx) {
         let is_old = self.ended_turn.as_deref() == Some(turn);
         let Some(run) = self.run.as_mut().filter(|_| !is_old) else { return };
         if run.turn.is_none() {
             run.turn = Some(turn.to_owned());
             let early = std::mem::take(&mut run.early);
-            self.interrupt_turn();
+            self.interrupt_turn(cx);
             for (message, line) in early {
-                self.take_message(&message, &line);
+                self.take_message(&message, &line, cx);
             }
         }
     }
 
-    fn turn_started(&mut self, params: &Value) {
+    fn turn_started(&mut self, params: &Value, cx: &mut Cx) {
         let Some(turn) = params["turn"]["id"].as_str() else { return };
         if let Some(run) = &mut self.run {
             // Codex goes on by itself, when its agents have.
             if run.outcome.take().is_some() {
                 run.turn = None;
             }
-            return self.take_turn(turn);
-        }
-        let is_old = self.ended_turn.as_deref() == Some(turn);
-        if let Some(response_id) = self.spare.take_if(|_| !is_old) {
-            let mut run = Run::new(response_id, &self.launch.workspace);
-            run.turn = Some(turn.to_owned());
-            run.out.push(Effect::Begin);
-            run.out.extend(self.untold.take().map(Effect::Emit));
-            self.run = Some(run);
+            self.take_turn(turn, cx);
         }
     }
 
-    fn turn_completed(&mut self, params: &Value) {
+    fn turn_completed(&mut self, params: &Value, cx: &mut Cx) {
         let turn = &params["turn"];
         let Some(id) = turn["id"].as_str() else { return };
-        self.take_turn(id);
+        self.take_turn(id, cx);
         let Some(run) = self.run.as_mut().filter(|it| it.turn.as_deref() == Some(id)) else {
             return;
         };
@@ -319,7 +302,7 @@ impl Codex {
         }
         let is_interrupted = run.is_interrupted || turn["status"] == "interrupted";
         if is_interrupted {
-            self.end_commands();
+            self.end_commands(cx);
         }
         let Some(run) = &mut self.run else { return };
         let error = run.last_error.take();
@@ -332,36 +315,36 @@ impl Codex {
             _ => (RunStatus::Completed, None),
         });
         if !is_interrupted && run.has_agents_at_work() {
-            run.deadline = None;
-            run.outer.finish_step(None, &mut run.out);
-            run.out.continuation(true, "agents_at_work", "Codex");
+            cx.deadline = None;
+            run.outer.finish_step(None, &mut cx.out);
+            cx.out.continuation(true, "agents_at_work", "Codex");
         }
-        self.end_if_idle();
+        self.end_if_idle(cx);
     }
 
     /// Ends the run if its turn has ended, and all agents have ended theirs.
-    pub(super) fn end_if_idle(&mut self) {
+    pub(super) fn end_if_idle(&mut self, cx: &mut Cx) {
         let Some(run) = self.run.as_mut().filter(|it| !it.has_agents_at_work()) else { return };
         if run.ends_commands && run.commands().next().is_some() {
             return;
         }
-        self.end_as_it_did();
+        self.end_as_it_did(cx);
     }
 
     /// Ends the run as its turn did, if that has ended.
-    pub(super) fn end_as_it_did(&mut self) {
+    pub(super) fn end_as_it_did(&mut self, cx: &mut Cx) {
         let Some(run) = &mut self.run else { return };
         match run.outcome.take() {
-            Some(_) if run.is_interrupted => self.end(RunStatus::Cancelled, None),
-            Some((RunStatus::Completed, _)) => self.complete(),
-            Some((status, error)) => self.end(status, error),
+            Some(_) if run.is_interrupted => self.end(RunStatus::Cancelled, None, cx),
+            Some((RunStatus::Completed, _)) => self.complete(cx),
+            Some((status, error)) => self.end(status, error, cx),
             None => (),
         }
     }
 
     /// Codex leaves the commands of an interrupted turn running. The run ends when it says that they have
     /// ended; one that does not is left to the driver, which ends what stays.
-    fn end_commands(&mut self) {
+    fn end_commands(&mut self, cx: &mut Cx) {
         let (Some(run), Link::Open { thread }) = (&mut self.run, &self.link) else { return };
         let mut threads = BTreeSet::new();
         for (of, call) in run.commands() {
@@ -372,31 +355,31 @@ impl Codex {
         if threads.is_empty() {
             return;
         }
-        let until = self.now.plus(PATIENCE_MS);
-        (run.ends_commands, run.deadline) = (true, Some(until));
-        run.out.push(Effect::WakeAt(until));
+        run.ends_commands = true;
+        cx.wake_after(PATIENCE_MS);
         for thread in threads {
             let params = json!({ "threadId": thread });
-            self.request("thread/backgroundTerminals/clean", &params, Sent::Other);
+            self.request("thread/backgroundTerminals/clean", &params, Sent::Other, cx);
         }
     }
 
     /// The end of a turn was seen to get lost; that the thread is idle then says so.
-    fn status_changed(&mut self, status: &Value) {
-        let now = self.now;
+    fn status_changed(&mut self, status: &Value, cx: &mut Cx) {
         let Some(run) = &mut self.run else { return };
         run.outer.waits = waits_for_person(status);
         if run.is_interrupted || run.turn.is_none() || run.outcome.is_some() {
             return;
         }
         let is_idle = matches!(status["type"].as_str(), Some("idle" | "systemError"));
-        run.deadline = is_idle.then(|| now.plus(PATIENCE_MS));
-        run.out.extend(run.deadline.map(Effect::WakeAt));
+        cx.deadline = None;
+        if is_idle {
+            cx.wake_after(PATIENCE_MS);
+        }
     }
 
     /// Codex counts for the whole thread. What this call of the model has used is the difference, which
     /// is right also where `last` is not: an answer that was cut off.
-    fn usage_updated(&mut self, params: &Value) {
+    fn usage_updated(&mut self, params: &Value, cx: &mut Cx) {
         let total = usage(&params["tokenUsage"]["total"]);
         let before = self.used.replace(total);
         if !self.is_of_turn(params) {
@@ -405,20 +388,21 @@ impl Codex {
         let spent = before.and_then(|before| difference(total, before));
         let spent = spent.unwrap_or_else(|| usage(&params["tokenUsage"]["last"]));
         if let Some(run) = &mut self.run {
-            run.outer.model_call_ended(Some(spent), &mut run.out);
+            run.outer.model_call_ended(Some(spent), &mut cx.out);
         }
     }
 
-    fn tool_server_changed(&mut self, params: &Value) {
-        let Some(run) = self.run.as_mut().filter(|_| params["status"] == "failed") else { return };
+    fn tool_server_changed(&mut self, params: &Value, cx: &mut Cx) {
+        if params["status"] != "failed" {
+            return;
+        }
         let name = params["name"].as_str().unwrap_or_default();
         let why = params["error"].as_str().unwrap_or("it did not say why");
         let text = format!("Codex could not start its MCP server {name}: {why}");
-        run.out.notice(Level::Error, text);
+        cx.out.notice(Level::Error, text);
     }
 
-    fn warned(&mut self, method: &str, params: &Value) {
-        let Some(run) = &mut self.run else { return };
+    fn warned(&mut self, method: &str, params: &Value, cx: &mut Cx) {
         let field = |name: &str| params[name].as_str().unwrap_or_default();
         let text = match method {
             "warning" | "guardianWarning" => field("message").to_owned(),
@@ -428,18 +412,13 @@ impl Codex {
                 field("fromModel")
             ),
         };
-        run.out.notice(Level::Info, text);
+        cx.out.notice(Level::Info, text);
     }
 
-    fn message_seen(&mut self, item: &Value) {
-        let Some(run) = &mut self.run else { return };
+    fn message_seen(&mut self, item: &Value, cx: &mut Cx) {
         let client_id = item["clientId"].as_str().unwrap_or_default();
-        let is_it = |(id, _): &(MessageId, String)| id.as_str() == client_id;
         self.echoes_ids |= !client_id.is_empty();
-        if let Some(idx) = run.handed_over.iter().position(is_it) {
-            let (message_id, text) = run.handed_over.remove(idx);
-            self.steered(message_id, text, SteerState::Seen);
-        }
+        cx.steering.see(|it| it.message_id.as_str() == client_id, &mut cx.out);
     }
 }
 

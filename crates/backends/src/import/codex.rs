@@ -18,7 +18,7 @@ use self::items::{Output, called_item, fields, in_camel_case, live_item, texts};
 use super::pictures::spoken;
 use super::retelling::{About, Said};
 use super::{Imported, Kept, ProgramKind, Retelling, Tail, lines, moment, owned, silent, words};
-use crate::codex::{Codex, Settings};
+use crate::codex::{self, Settings};
 use crate::{Backend, Launch};
 
 pub(super) fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
@@ -342,5 +342,5 @@ impl Reader {
 fn backend(workspace: Option<&str>) -> Box<dyn Backend> {
     let workspace = workspace.unwrap_or_default().to_owned();
     let launch = Launch { workspace, ..Launch::default() };
-    Box::new(Codex::new(Arc::new(Settings::default()), &launch))
+    codex::backend(Arc::new(Settings::default()), &launch)
 }

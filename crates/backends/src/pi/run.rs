@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use transcript::{CallId, ErrorCode, Event, Level, MessageId, Millis, RunStatus, SteerState};
+use transcript::{CallId, ErrorCode, Level, MessageId, Millis, RunStatus};
 
 use super::command::{self, Prompt};
 use super::questions::{self, Request};
