@@ -26,37 +26,36 @@ mod run;
 mod settings;
 mod speaker;
 mod stdin;
-mod unread;
 mod wire;
 mod words;
 
 use std::sync::Arc;
 
-use transcript::{ErrorCode, ErrorInfo, Millis, ResponseId, RunStatus};
+use serde_json::Value;
+use transcript::{CallId, ErrorCode, ErrorInfo, MessageId, Millis, RunStatus};
 
+use self::questions::Request;
 use self::run::Run;
 pub use self::settings::{Settings, program};
 use self::wire::{ApiEvent, Line, Task};
-use crate::program::Recent;
-use crate::surrogates::Surrogates;
-use crate::{Backend, Effect, Ending, Input, Launch};
+use crate::program::{self, Context, ProgramAgent, Recent};
+use crate::{Backend, Effect, Exit, Input, Launch, Verdict};
 
-/// Whose words they are that nobody could read.
-const SOURCE: &str = "claude";
 /// Who has ended says little after it, and soon.
 const FORMER_AGENTS: usize = 32;
 /// How many agents may be at work in a program that does not list them.
 const UNLISTED: usize = 32;
 
+/// A Claude Code process.
 #[derive(Debug)]
-pub struct Claude {
+pub struct Claude(ProgramAgent<Adapter>);
+
+type Cx = Context<Request>;
+
+#[derive(Debug)]
+struct Adapter {
     process: Process,
-    run: Option<Run>,
-    /// For a turn that the program begins by itself.
-    spare: Option<ResponseId>,
-    /// The process has ended, or is to be ended: nothing it says counts any more.
-    is_gone: bool,
-    surrogates: Surrogates,
+    run: Run,
 }
 
 /// What is true of the process, from one run to the next.
@@ -72,7 +71,6 @@ struct Process {
     tasks: Vec<Task>,
     /// It says so itself. Of others, only what they tell of each agent is known.
     lists_tasks: bool,
-    requests_made: u32,
     /// The calls of earlier runs in which somebody spoke, by the program's ids.
     former_agents: Recent,
 }
@@ -86,100 +84,84 @@ impl Claude {
             reports_lines: false,
             tasks: Vec::new(),
             lists_tasks: false,
-            requests_made: 0,
             former_agents: Recent::keeping(FORMER_AGENTS),
         };
-        let surrogates = Surrogates::default();
-        Self { process, run: None, spare: None, is_gone: false, surrogates }
+        let run = Run::new(&process);
+        Self(ProgramAgent::new(Adapter { process, run }))
     }
 }
 
 impl Backend for Claude {
     fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
-        match input {
-            Input::Spare(id) => {
-                self.spare = Some(id);
-                Vec::new()
-            }
-            Input::Start { .. } if self.is_gone => vec![ended_before()],
-            Input::Start { response_id, history } => {
-                self.process.run_begins();
-                let run = self.run.insert(Run::new(response_id, &self.process));
-                run.set_now(now);
-                run.start(&history);
-                self.carry_out()
-            }
-            Input::Line(_) if self.is_gone => Vec::new(),
-            Input::Line(raw) => self.hear(now, &raw),
-            input => self.tell_run(now, input),
-        }
+        self.0.on(now, input)
     }
 }
 
-impl Claude {
-    fn hear(&mut self, now: Millis, raw: &str) -> Vec<Effect> {
-        let line = wire::read(&self.surrogates.mend(raw));
+impl program::Adapter for Adapter {
+    const SOURCE: &'static str = "claude";
+    type Line = Option<Line>;
+    type Request = Request;
+
+    fn read(json: &str) -> Option<Line> {
+        wire::read(json)
+    }
+
+    fn note(&mut self, line: &Option<Line>) {
         self.process.note(line.as_ref());
-        let begins = self.run.is_none() && line.as_ref().is_some_and(begins_turn);
-        if begins && let Some(id) = self.spare.take() {
-            self.process.run_begins();
-            let run = self.run.insert(Run::new(id, &self.process));
-            run.begin_by_itself();
-        }
-        if let Some(run) = &mut self.run {
-            run.set_now(now);
-        }
-        match (&mut self.run, line) {
-            (Some(run), Some(line)) => run.hear(line, raw, &mut self.process),
-            (Some(run), None) => run.hear_nonsense(raw),
-            (None, Some(Line::Request(request))) => return vec![answer_for_nobody(request)],
-            (None, _) => (),
-        }
-        self.carry_out()
     }
 
-    fn tell_run(&mut self, now: Millis, input: Input) -> Vec<Effect> {
-        self.is_gone |= matches!(input, Input::Exited(_));
-        let Some(run) = &mut self.run else {
-            return match input {
-                Input::Steer { message_id, .. } => vec![Effect::CannotSteer(message_id)],
-                _ => Vec::new(),
-            };
-        };
-        run.set_now(now);
-        match input {
-            Input::Decided { call_id, verdict } => run.decided(&call_id, verdict),
-            Input::Steer { message_id, message } => run.steer(message_id, &message),
-            Input::Interrupt => run.interrupt(&mut self.process),
-            Input::Wake => run.wake(&mut self.process),
-            Input::Exited(exit) => run.exited(self.process.called(), &exit),
-            // What only the server or a model service says; lines and starts do not get here.
-            Input::Start { .. }
-            | Input::Resume { .. }
-            | Input::ToolResult { .. }
-            | Input::ToolWaits(_)
-            | Input::History(_)
-            | Input::Tools(_)
-            | Input::Head { .. }
-            | Input::Bytes(_)
-            | Input::Ended(_)
-            | Input::Line(_)
-            | Input::Spare(_) => (),
-        }
-        self.carry_out()
+    fn begins_run(&self, line: &Option<Line>) -> bool {
+        line.as_ref().is_some_and(begins_turn)
     }
 
-    fn carry_out(&mut self) -> Vec<Effect> {
-        let Some(run) = &mut self.run else { return Vec::new() };
-        let effects = run.take_effects();
-        if let Some(Effect::End(_)) = effects.last() {
-            for agent in run.take_agents() {
-                self.process.former_agents.insert(&agent);
-            }
-            self.run = None;
-            self.is_gone |= effects.contains(&Effect::Quit);
+    fn begin_run(&mut self, _cx: &mut Cx) {
+        self.process.run_begins();
+        self.run = Run::new(&self.process);
+    }
+
+    fn start(&mut self, history: &[Value], cx: &mut Cx) {
+        if cx.is_gone() {
+            let why = "Claude Code had ended before the run began. Send the message again.";
+            let error = ErrorInfo::new(ErrorCode::AgentExited, why);
+            return cx.end_run(RunStatus::Failed, Some(error), None, None);
         }
-        effects
+        self.run.start(history, cx);
+    }
+
+    fn hear(&mut self, line: Option<Line>, raw: &str, cx: &mut Cx) {
+        match line {
+            Some(line) if cx.is_running() => self.run.hear(line, raw, &mut self.process, cx),
+            None => cx.out.unrecognized(raw),
+            Some(Line::Request(request)) => cx.out.write(answer_for_nobody(request)),
+            Some(_) => (),
+        }
+    }
+
+    fn steer(&mut self, message_id: MessageId, message: &Value, cx: &mut Cx) {
+        self.run.steer(message_id, message, cx);
+    }
+
+    fn decide(&mut self, _call_id: &CallId, request: Request, verdict: Verdict, cx: &mut Cx) {
+        self.run.decide(&request, verdict, cx);
+    }
+
+    fn interrupt(&mut self, cx: &mut Cx) {
+        self.run.interrupt(&mut self.process, cx);
+    }
+
+    fn time_out(&mut self, cx: &mut Cx) {
+        self.run.time_out(&self.process, cx);
+    }
+
+    fn exited(&mut self, exit: &Exit, cx: &mut Cx) {
+        self.run.exited(self.process.called(), exit, cx);
+    }
+
+    fn end_run(&mut self) {
+        let run = std::mem::replace(&mut self.run, Run::new(&self.process));
+        for agent in run.into_agents() {
+            self.process.former_agents.insert(&agent);
+        }
     }
 }
 
@@ -239,11 +221,6 @@ impl Process {
     fn has_agents(&self) -> bool {
         self.tasks.iter().any(Task::is_agent)
     }
-
-    fn next_request(&mut self) -> String {
-        self.requests_made = self.requests_made.wrapping_add(1);
-        format!("callboard-{}", self.requests_made)
-    }
 }
 
 fn begins_turn(line: &Line) -> bool {
@@ -257,16 +234,10 @@ fn begins_turn(line: &Line) -> bool {
 }
 
 /// The program waits for an answer also when there is no run in which anybody could be asked.
-fn answer_for_nobody(request: wire::Request) -> Effect {
+fn answer_for_nobody(request: wire::Request) -> String {
     let id = request.request_id.clone();
-    Effect::Write(match request.about_call() {
+    match request.about_call() {
         Some(_) => stdin::deny(&id, "Nobody is there to decide about this call. Do without it."),
         None => stdin::refuse(&id),
-    })
-}
-
-fn ended_before() -> Effect {
-    let why = "Claude Code had ended before the run began. Send the message again.";
-    let error = Some(ErrorInfo::new(ErrorCode::AgentExited, why));
-    Effect::End(Ending { status: RunStatus::Failed, error, usage: None, cost: None })
+    }
 }

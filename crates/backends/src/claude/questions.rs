@@ -1,73 +1,31 @@
-//! What the program wants to know before a call runs, and what it is told.
+//! Requests for a decision about a call, and the answers to them.
 
 use serde_json::{Map, Value};
-use transcript::{CallId, ErrorCode, ErrorInfo};
+use transcript::{ErrorCode, ErrorInfo};
 
 use super::stdin;
 use crate::Verdict;
-use crate::program::Recent;
 
-/// Those that wait for a decision.
+/// A request of the program, which waits for the answer.
 #[derive(Debug)]
-pub(super) struct Questions {
-    open: Vec<Question>,
-    /// The program's ids of those that have had their answer, or need none.
-    answered: Recent,
-}
-
-#[derive(Debug)]
-pub(super) struct Question {
-    pub(super) request_id: String,
-    pub(super) call_id: CallId,
+pub(super) struct Request {
+    pub(super) id: String,
     pub(super) provider_call_id: String,
-    /// What the call would run with.
+    /// Arguments with which the call would run.
     pub(super) input: Value,
     /// It takes answers, which go into the input.
     pub(super) has_form: bool,
 }
 
-/// Who asks again asks soon.
-const ANSWERED: usize = 64;
+/// The program repeats a request soon, or not at all.
+pub(super) const ANSWERED: usize = 64;
 
-impl Default for Questions {
-    fn default() -> Self {
-        Self { open: Vec::new(), answered: Recent::keeping(ANSWERED) }
-    }
-}
-
-impl Questions {
-    /// False if the same was asked before: then the answer goes to whoever asked last.
-    pub(super) fn add(&mut self, question: Question) -> bool {
-        match self.open.iter_mut().find(|it| it.call_id == question.call_id) {
-            Some(known) => {
-                *known = question;
-                false
-            }
-            None => {
-                self.open.push(question);
-                true
-            }
-        }
-    }
-
-    pub(super) fn take(&mut self, is_it: impl Fn(&Question) -> bool) -> Option<Question> {
-        let at = self.open.iter().position(is_it)?;
-        let question = self.open.remove(at);
-        self.answered.insert(&question.request_id);
-        Some(question)
-    }
-
-    pub(super) fn was_answered(&self, request_id: &str) -> bool {
-        self.answered.contains(request_id)
-    }
-}
-
-impl Question {
+impl Request {
     /// The line that answers it, and the reason if the call must not run.
     pub(super) fn answer(&self, verdict: Verdict) -> (String, Option<ErrorInfo>) {
         match self.allowed_input(verdict) {
-            Ok(input) => (stdin::allow(&self.request_id, &input), None),
-            Err(refusal) => (stdin::deny(&self.request_id, &refusal.message), Some(refusal)),
+            Ok(input) => (stdin::allow(&self.id, &input), None),
+            Err(refusal) => (stdin::deny(&self.id, &refusal.message), Some(refusal)),
         }
     }
 

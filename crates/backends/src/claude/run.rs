@@ -5,24 +5,20 @@ mod said;
 use std::ops::Add;
 
 use serde_json::Value;
-use transcript::{
-    CallId, ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunStatus, SteerState, Usage,
-};
+use transcript::{ErrorInfo, Event, Level, MessageId, RunStatus, Usage};
 
 use super::calls::Calls;
-use super::questions::{Question, Questions};
+use super::questions::{ANSWERED, Request};
 use super::speaker::{MessageEnd, Speaker};
-use super::unread::{Steered, UserLine, uuid_of};
-use super::wire::{AboutCall, Init, Lifecycle, Line, Request, TaskEnd, TurnResult};
+use super::stdin::uuid_of;
+use super::wire::{self, AboutCall, Init, Lifecycle, Line, TaskEnd, TurnResult};
 use super::words::shortened;
-use super::{Process, SOURCE, failure, notices, stdin};
+use super::{Cx, Process, failure, notices, stdin};
 use crate::emitter::Emitter;
 use crate::ending::price;
-use crate::program::MOST_AGENTS;
-use crate::program::Recent;
-use crate::program::TOOL_SERVER;
-use crate::program::newest;
-use crate::{Effect, Ending, Exit, Verdict};
+use crate::program::{Ask, MOST_AGENTS, Recent, TOOL_SERVER, newest};
+use crate::steering::Steered;
+use crate::{Effect, Exit, Verdict};
 
 /// How long the program may take to stop, or to go on by itself.
 const PATIENCE_MS: u64 = 5000;
@@ -31,21 +27,20 @@ const AFTERTHOUGHT_MS: u64 = 1000;
 
 #[derive(Debug)]
 pub(super) struct Run {
-    response_id: ResponseId,
-    out: Emitter,
     calls: Calls,
     outer: Speaker,
     /// Sub-agents, by the provider's id of the call that each works for.
     inner: Recent<Speaker>,
-    questions: Questions,
-    unread: Vec<UserLine>,
+    /// Ids of the requests that were answered or withdrawn: the program may send one again.
+    answered: Recent,
+    /// Line that began the run, by its uuid, until the program has looked at it.
+    prompt: Option<String>,
     is_turn_running: bool,
     /// Commands that earlier runs have left in the background.
     earlier_tasks: Vec<String>,
     interrupted: Option<Interrupt>,
     /// The program says that what it says was stopped.
     is_aborted: bool,
-    wake_at: Option<Millis>,
     /// The conversation was compacted, and its summary has not come.
     awaits_summary: bool,
     /// The program's word for what went wrong with its model service.
@@ -65,21 +60,18 @@ struct Interrupt {
 }
 
 impl Run {
-    pub(super) fn new(response_id: ResponseId, process: &Process) -> Self {
+    pub(super) fn new(process: &Process) -> Self {
         let commands = process.tasks.iter().filter(|it| !it.is_agent());
         Self {
             earlier_tasks: commands.map(|it| it.task_id.clone()).collect(),
-            out: Emitter::for_run(SOURCE, response_id.clone()),
-            response_id,
             calls: Calls::default(),
             outer: Speaker::default(),
             inner: Recent::keeping(MOST_AGENTS),
-            questions: Questions::default(),
-            unread: Vec::new(),
+            answered: Recent::keeping(ANSWERED),
+            prompt: None,
             is_turn_running: false,
             interrupted: None,
             is_aborted: false,
-            wake_at: None,
             awaits_summary: false,
             api_error: None,
             usage: None,
@@ -87,223 +79,211 @@ impl Run {
         }
     }
 
-    pub(super) fn set_now(&mut self, now: Millis) {
-        self.out.set_now(now);
-    }
-
-    pub(super) fn take_effects(&mut self) -> Vec<Effect> {
-        self.out.take_effects()
-    }
-
     /// The calls in which somebody spoke, when the run is over.
-    pub(super) fn take_agents(&mut self) -> impl Iterator<Item = String> {
-        std::mem::take(&mut self.inner).into_names()
+    pub(super) fn into_agents(self) -> impl Iterator<Item = String> {
+        self.inner.into_names()
     }
 
-    pub(super) fn start(&mut self, history: &[Value]) {
-        let uuid = uuid_of(self.response_id.as_str());
-        self.out.write(stdin::user(&uuid, &newest(history)));
-        self.unread.push(UserLine { uuid, steered: None });
+    pub(super) fn start(&mut self, history: &[Value], cx: &mut Cx) {
+        let uuid = uuid_of(cx.out.response_id().as_str());
+        cx.out.write(stdin::user(&uuid, &newest(history)));
+        self.prompt = Some(uuid);
         self.is_turn_running = true;
     }
 
-    pub(super) fn begin_by_itself(&mut self) {
-        self.out.push(Effect::Begin);
-    }
-
-    pub(super) fn steer(&mut self, message_id: MessageId, message: &Value) {
+    pub(super) fn steer(&mut self, message_id: MessageId, message: &Value, cx: &mut Cx) {
         if self.interrupted.is_some() {
-            return self.out.push(Effect::CannotSteer(message_id));
+            return cx.out.push(Effect::CannotSteer(message_id));
         }
         // The program takes each uuid once, and a message may be handed to a later run again.
-        let uuid = uuid_of(&format!("{}/{message_id}", self.response_id));
-        self.out.write(stdin::user(&uuid, message));
-        let steered = Steered::new(message_id, message);
-        self.out.emit(steered.event(SteerState::HandedOver));
-        self.unread.push(UserLine { uuid, steered: Some(steered) });
+        let uuid = uuid_of(&format!("{}/{message_id}", cx.out.response_id()));
+        cx.out.write(stdin::user(&uuid, message));
+        cx.steering.send(uuid, message_id, stdin::text_of(message));
+        cx.steering.hand_over(|_| true, &mut cx.out);
+    }
+
+    /// Asks the program to give back the lines that it has not looked at.
+    fn take_back_unread(&self, cx: &mut Cx) {
+        let unread: Vec<String> = self
+            .prompt
+            .iter()
+            .map(String::as_str)
+            .chain(cx.steering.keys())
+            .map(str::to_owned)
+            .collect();
+        for uuid in unread {
+            let id = next_request(&mut cx.out);
+            cx.out.write(stdin::take_back(&id, &uuid));
+        }
     }
 
     /// Lines that wait would begin the next turn as soon as this one has stopped, and what this run has in
     /// the background would go on, so they are taken back and stopped first.
-    pub(super) fn interrupt(&mut self, process: &mut Process) {
+    pub(super) fn interrupt(&mut self, process: &mut Process, cx: &mut Cx) {
         if self.interrupted.is_some() {
             return;
         }
-        for line in &self.unread {
-            self.out.write(stdin::take_back(&process.next_request(), &line.uuid));
-        }
+        self.take_back_unread(cx);
         let tasks = process.tasks.iter().map(|it| &it.task_id);
         let tasks: Vec<String> =
             tasks.filter(|it| !self.earlier_tasks.contains(it)).cloned().collect();
         for task in &tasks {
-            self.out.write(stdin::stop_task(&process.next_request(), task));
+            let id = next_request(&mut cx.out);
+            cx.out.write(stdin::stop_task(&id, task));
         }
-        let request_id = process.next_request();
-        self.out.write(stdin::interrupt(&request_id));
+        let request_id = next_request(&mut cx.out);
+        cx.out.write(stdin::interrupt(&request_id));
         let stops_tasks = !tasks.is_empty();
         self.interrupted = Some(Interrupt { request_id, stops_tasks, is_done: false });
-        self.wake_after(PATIENCE_MS);
+        cx.wake_after(PATIENCE_MS);
     }
 
-    pub(super) fn wake(&mut self, process: &mut Process) {
-        match self.wake_at {
-            Some(at) if at > self.out.now() => self.out.push(Effect::WakeAt(at)),
-            Some(_) => match &self.interrupted {
-                None => {
-                    // They would begin a turn of their own later, and are to be said again.
-                    let unread = self.unread.iter().filter(|_| process.reports_lines);
-                    let uuids: Vec<String> = unread.map(|it| it.uuid.clone()).collect();
-                    for uuid in uuids {
-                        self.out.write(stdin::take_back(&process.next_request(), &uuid));
-                        self.give_back(&uuid);
-                    }
-                    self.complete();
-                }
-                Some(interrupt) => {
-                    let is_stuck = !interrupt.is_done;
-                    self.out.extend(is_stuck.then_some(Effect::Quit));
-                    self.end(RunStatus::Cancelled, None);
-                }
-            },
-            None => (),
+    pub(super) fn time_out(&mut self, process: &Process, cx: &mut Cx) {
+        let Some(interrupt) = &self.interrupted else {
+            // They would begin a turn of their own later, and are to be said again.
+            if process.reports_lines {
+                self.take_back_unread(cx);
+                self.prompt = None;
+                cx.steering.give_back(|_| true, &mut cx.out);
+            }
+            return self.complete(cx);
+        };
+        if !interrupt.is_done {
+            cx.out.push(Effect::Quit);
         }
+        self.end(RunStatus::Cancelled, None, cx);
     }
 
-    pub(super) fn exited(&mut self, who: &str, exit: &Exit) {
+    pub(super) fn exited(&mut self, who: &str, exit: &Exit, cx: &mut Cx) {
         match self.interrupted {
-            Some(_) => self.end(RunStatus::Cancelled, None),
-            None => self.end(RunStatus::Failed, Some(failure::exited(who, exit))),
+            Some(_) => self.end(RunStatus::Cancelled, None, cx),
+            None => self.end(RunStatus::Failed, Some(failure::exited(who, exit)), cx),
         }
     }
 
-    pub(super) fn decided(&mut self, call_id: &CallId, verdict: Verdict) {
-        let Some(question) = self.questions.take(|it| it.call_id == *call_id) else { return };
-        let (line, refusal) = question.answer(verdict);
-        self.out.write(line);
+    pub(super) fn decide(&mut self, request: &Request, verdict: Verdict, cx: &mut Cx) {
+        self.answered.insert(&request.id);
+        let (line, refusal) = request.answer(verdict);
+        cx.out.write(line);
         match refusal {
-            None => self.calls.allow(&question.provider_call_id, &mut self.out),
-            Some(why) => self.calls.refuse(&question.provider_call_id, why),
+            None => self.calls.allow(&request.provider_call_id, &mut cx.out),
+            Some(why) => self.calls.refuse(&request.provider_call_id, why),
         }
     }
 
-    pub(super) fn hear_nonsense(&mut self, raw: &str) {
-        self.out.unrecognized(raw);
-    }
-
-    pub(super) fn hear(&mut self, line: Line, raw: &str, process: &mut Process) {
-        self.leave_behind();
+    pub(super) fn hear(&mut self, line: Line, raw: &str, process: &mut Process, cx: &mut Cx) {
+        self.leave_behind(cx);
         match line {
             Line::Init(init) => {
-                self.turn_begins(process);
-                self.link(init, process);
+                self.turn_begins(process, cx);
+                self.link(init, process, cx);
             }
-            Line::Stream(stream) => self.hear_stream(stream, raw, process),
-            Line::Assistant(said) => self.hear_assistant(said, raw, process),
-            Line::User(said) => self.hear_user(said, raw, process),
-            Line::Result(result) => self.turn_ended(&result, process),
-            Line::Request(request) => self.hear_request(request, raw),
+            Line::Stream(stream) => self.hear_stream(stream, raw, process, cx),
+            Line::Assistant(said) => self.hear_assistant(said, raw, process, cx),
+            Line::User(said) => self.hear_user(said, raw, process, cx),
+            Line::Result(result) => self.turn_ended(&result, process, cx),
+            Line::Request(request) => self.hear_request(request, raw, cx),
             Line::RequestCancelled(cancelled) => {
-                self.withdraw(|it| it.request_id == cancelled.request_id);
+                self.withdraw(|it| it.id == cancelled.request_id, cx);
             }
-            Line::Response(it) => self.hear_response(&it.request_id),
-            Line::Lifecycle(it) => self.hear_lifecycle(&it, process),
-            Line::Background(_) => self.wait_for_turn(process),
+            Line::Response(it) => self.hear_response(&it.request_id, cx),
+            Line::Lifecycle(it) => self.hear_lifecycle(&it, process, cx),
+            Line::Background(_) => self.wait_for_turn(process, cx),
             Line::TaskStarted(it) => {
                 let call = it.tool_use_id.unwrap_or_default();
-                self.calls.run(&call, &mut self.out);
+                self.calls.run(&call, &mut cx.out);
             }
-            Line::TaskUpdated(_) => self.wait_for_turn(process),
+            Line::TaskUpdated(_) => self.wait_for_turn(process, cx),
             Line::TaskEnded(it) => {
-                self.task_ended(&it);
-                self.wait_for_turn(process);
+                self.task_ended(&it, cx);
+                self.wait_for_turn(process, cx);
             }
-            Line::Retry(it) => self.out.notice(Level::Info, notices::of_retry(&it)),
+            Line::Retry(it) => cx.out.notice(Level::Info, notices::of_retry(&it)),
             Line::Compacted(it) => {
                 self.awaits_summary = true;
-                self.out.notice(Level::Info, notices::of_compacted(it));
+                cx.out.notice(Level::Info, notices::of_compacted(it));
             }
             Line::Status(it) => {
                 if let Some(text) = notices::of_mode(&it) {
-                    self.out.notice(Level::Info, text);
+                    cx.out.notice(Level::Info, text);
                 }
                 if let Some(text) = notices::of_status(it) {
-                    self.out.notice(Level::Error, text);
+                    cx.out.notice(Level::Error, text);
                 }
             }
             Line::Limit(it) => {
-                if let Some((level, text)) = notices::of_limit(&it.rate_limit_info, self.out.now())
-                {
-                    self.out.notice(level, text);
+                if let Some((level, text)) = notices::of_limit(&it.rate_limit_info, cx.out.now()) {
+                    cx.out.notice(level, text);
                 }
             }
             Line::Login(it) => {
                 if let Some(text) = notices::of_login(&it) {
-                    self.out.notice(Level::Error, text);
+                    cx.out.notice(Level::Error, text);
                 }
             }
             Line::Hook(it) => {
                 if let Some(text) = notices::of_hook(&it) {
-                    self.out.notice(Level::Error, text);
+                    cx.out.notice(Level::Error, text);
                 }
             }
-            Line::Remark(it) => self.out.notice(Level::Info, shortened(&it.content)),
-            Line::CommandOutput(it) => self.outer.say(it.content, &mut self.out),
+            Line::Remark(it) => cx.out.notice(Level::Info, shortened(&it.content)),
+            Line::CommandOutput(it) => self.outer.say(it.content, &mut cx.out),
             Line::Ignored => (),
         }
     }
 
     /// What the program has begun and will never end, as it seems.
-    fn leave_behind(&mut self) {
+    fn leave_behind(&mut self, cx: &mut Cx) {
         while let Some((call, mut speaker)) = self.inner.left_behind() {
-            speaker.finish_message(MessageEnd::Whole, &mut self.calls, &mut self.out);
-            self.abandon(&call);
+            speaker.finish_message(MessageEnd::Whole, &mut self.calls, &mut cx.out);
+            self.abandon(&call, cx);
         }
         while let Some(call) = self.calls.left_behind() {
-            self.sub_agent_ended(&call);
-            self.abandon(&call);
+            self.sub_agent_ended(&call, cx);
+            self.abandon(&call, cx);
         }
     }
 
-    fn abandon(&mut self, call: &str) {
-        self.withdraw(|it| it.provider_call_id == call);
-        self.calls.abandon(call, &mut self.out);
+    fn abandon(&mut self, call: &str, cx: &mut Cx) {
+        self.withdraw(|it| it.provider_call_id == call, cx);
+        self.calls.abandon(call, &mut cx.out);
     }
 
     /// A call that went on in the background ends here.
-    fn task_ended(&mut self, task: &TaskEnd) {
+    fn task_ended(&mut self, task: &TaskEnd, cx: &mut Cx) {
         let call = task.tool_use_id.as_deref().unwrap_or_default();
-        self.sub_agent_ended(call);
-        let was_open = self.calls.end_launched(call, Some(task), &mut self.out);
+        self.sub_agent_ended(call, cx);
+        let was_open = self.calls.end_launched(call, Some(task), &mut cx.out);
         let is_stopped = self.interrupted.is_some();
         if let Some(text) = task.trouble().filter(|_| !was_open && !is_stopped) {
-            self.out.notice(Level::Info, shortened(text));
+            cx.out.notice(Level::Info, shortened(text));
         }
     }
 
-    fn turn_begins(&mut self, process: &mut Process) {
+    fn turn_begins(&mut self, process: &mut Process, cx: &mut Cx) {
         let begins = !std::mem::replace(&mut self.is_turn_running, true);
         match &mut self.interrupted {
             // An afterthought is not what somebody who stopped it wants.
             Some(interrupt) if begins => {
-                interrupt.request_id = process.next_request();
+                interrupt.request_id = next_request(&mut cx.out);
                 interrupt.is_done = false;
-                self.out.write(stdin::interrupt(&interrupt.request_id));
-                self.wake_after(PATIENCE_MS);
+                cx.out.write(stdin::interrupt(&interrupt.request_id));
+                cx.wake_after(PATIENCE_MS);
             }
             Some(_) => (),
-            None => self.wake_at = None,
+            None => cx.deadline = None,
         }
         if !process.reports_lines {
-            self.unread.retain(|it| it.steered.is_some());
+            self.prompt = None;
         }
     }
 
-    fn link(&mut self, init: Init, process: &mut Process) {
+    fn link(&mut self, init: Init, process: &mut Process, cx: &mut Cx) {
         if process.linked.as_ref() == Some(&init.session_id) {
             return;
         }
         process.linked = Some(init.session_id.clone());
-        self.out.emit(Event::AgentLinked {
+        cx.out.emit(Event::AgentLinked {
             cli_session_id: init.session_id,
             cwd: init.cwd,
             version: init.claude_code_version,
@@ -311,127 +291,125 @@ impl Run {
         let servers = init.mcp_servers.into_iter().flatten();
         for server in servers.filter(|it| it.status == "failed") {
             let is_ours = process.offers_tools && server.name == TOOL_SERVER;
-            self.out.notice(Level::Error, notices::of_failed_server(&server.name, is_ours));
+            cx.out.notice(Level::Error, notices::of_failed_server(&server.name, is_ours));
         }
     }
 
-    fn hear_request(&mut self, request: Request, raw: &str) {
+    fn hear_request(&mut self, request: wire::Request, raw: &str, cx: &mut Cx) {
         let request_id = request.request_id.clone();
         let Some(about) = request.about_call() else {
-            self.out.unrecognized(raw);
-            return self.out.write(stdin::refuse(&request_id));
+            cx.out.unrecognized(raw);
+            return cx.out.write(stdin::refuse(&request_id));
         };
-        if self.questions.was_answered(&request_id) {
+        if self.answered.contains(&request_id) {
             return;
         }
         let reason = about.reason().map(|it| shortened(&it));
         let AboutCall { tool_use_id, tool_name, input, .. } = about;
         let tool_use_id = tool_use_id
             .or_else(|| self.calls.unasked(&tool_name, &input))
-            .unwrap_or_else(|| self.out.unused_name());
+            .unwrap_or_else(|| cx.out.unused_name());
         // It may ask before it has said what it wants to call.
-        self.calls.start(&tool_use_id, &tool_name, None, &mut self.out);
-        self.calls.finish_arguments(&tool_use_id, &input, &mut self.out);
+        self.calls.start(&tool_use_id, &tool_name, None, &mut cx.out);
+        self.calls.finish_arguments(&tool_use_id, &input, &mut cx.out);
         let Some(call_id) = self.calls.id(&tool_use_id).cloned() else { return };
         self.calls.ask(&tool_use_id);
         let form = input.get("questions").filter(|_| tool_name == "AskUserQuestion").cloned();
-        let (asked, has_form) = (call_id.clone(), form.is_some());
-        let provider_call_id = tool_use_id;
-        if self.questions.add(Question { request_id, call_id, provider_call_id, input, has_form }) {
-            let (call_id, can_edit, is_judged) = (asked, true, true);
-            self.out.push(Effect::Ask { call_id, can_edit, form, reason, is_judged });
-        }
+        let (id, provider_call_id, has_form) = (request_id, tool_use_id, form.is_some());
+        let ask = Ask { can_edit: true, form, reason, is_judged: true };
+        cx.approvals.ask(
+            call_id,
+            Request { id, provider_call_id, input, has_form },
+            ask,
+            &mut cx.out,
+        );
     }
 
-    fn withdraw(&mut self, is_it: impl Fn(&Question) -> bool) {
-        if let Some(question) = self.questions.take(is_it) {
-            self.out.push(Effect::Withdraw(question.call_id));
+    fn withdraw(&mut self, is_it: impl Fn(&Request) -> bool, cx: &mut Cx) {
+        if let Some((_, request)) = cx.approvals.withdraw(|_, it| is_it(it), &mut cx.out) {
+            self.answered.insert(&request.id);
         }
     }
 
     /// Where no turn runs, this is all that comes of an interrupt.
-    fn hear_response(&mut self, request_id: &str) {
+    fn hear_response(&mut self, request_id: &str, cx: &mut Cx) {
         let is_ours = self.interrupted.as_ref().is_some_and(|it| it.request_id == request_id);
         if is_ours && !self.is_turn_running {
-            self.stopped();
+            self.stopped(cx);
         }
     }
 
-    fn stopped(&mut self) {
+    fn stopped(&mut self, cx: &mut Cx) {
         match &mut self.interrupted {
             Some(interrupt) if interrupt.stops_tasks => {
                 interrupt.is_done = true;
-                self.wake_after(AFTERTHOUGHT_MS);
+                cx.wake_after(AFTERTHOUGHT_MS);
             }
-            _ => self.end(RunStatus::Cancelled, None),
+            _ => self.end(RunStatus::Cancelled, None, cx),
         }
     }
 
-    fn hear_lifecycle(&mut self, lifecycle: &Lifecycle, process: &mut Process) {
+    fn hear_lifecycle(&mut self, lifecycle: &Lifecycle, process: &mut Process, cx: &mut Cx) {
         let Lifecycle { command_uuid, state } = lifecycle;
-        let Some(at) = self.unread.iter().position(|it| it.uuid == *command_uuid) else { return };
+        let is_prompt = self.prompt.as_ref() == Some(command_uuid);
+        if !is_prompt && !cx.steering.keys().any(|it| it == command_uuid) {
+            return;
+        }
+        let is_it = |it: &Steered| it.key == *command_uuid;
         match state.as_str() {
             "started" | "completed" => {
-                self.turn_begins(process);
-                if let Some(steered) = self.unread.remove(at).steered {
-                    self.out.emit(steered.event(SteerState::Seen));
-                }
+                self.turn_begins(process, cx);
+                self.prompt.take_if(|_| is_prompt);
+                cx.steering.see(is_it, &mut cx.out);
             }
-            "cancelled" if self.unread[at].steered.is_some() => self.give_back(command_uuid),
-            "cancelled" => {
-                self.unread.remove(at);
+            "cancelled" if is_prompt => {
+                self.prompt = None;
                 self.is_turn_running = false;
             }
+            "cancelled" => cx.steering.give_back(is_it, &mut cx.out),
             _ => (),
         }
     }
 
-    /// No model has seen the message, and none will because of this run.
-    fn give_back(&mut self, uuid: &str) {
-        let lines = self.unread.extract_if(.., |it| it.uuid == uuid);
-        let steered = lines.filter_map(|it| it.steered);
-        self.out.extend(steered.map(|it| Effect::CannotSteer(it.id)));
-    }
-
-    fn turn_ended(&mut self, result: &TurnResult, process: &mut Process) {
+    fn turn_ended(&mut self, result: &TurnResult, process: &mut Process, cx: &mut Cx) {
         process.turn_ended(&self.calls.launched());
         self.is_turn_running = false;
         self.is_aborted = false;
-        self.outer.finish_message(MessageEnd::Whole, &mut self.calls, &mut self.out);
+        self.outer.finish_message(MessageEnd::Whole, &mut self.calls, &mut cx.out);
         self.add_usage(result.used());
         self.add_cost(result.cost());
         let api_error = self.api_error.take();
         let was_aborted =
             result.terminal_reason.as_deref().is_some_and(|it| it.starts_with("aborted"));
         if self.interrupted.is_some() || was_aborted {
-            return self.stopped();
+            return self.stopped(cx);
         }
         let has_failed = result.is_error == Some(true) || result.subtype.starts_with("error");
         let has_visible_text = std::mem::take(&mut self.outer.has_visible_text);
         // It repeats the answer; some commands have no other.
         let words = result.result.as_ref().filter(|it| !has_visible_text && !it.trim().is_empty());
         if let Some(words) = words.filter(|_| !has_failed) {
-            self.outer.say(words.clone(), &mut self.out);
+            self.outer.say(words.clone(), &mut cx.out);
         }
         let error = has_failed.then(|| failure::of_turn(result, api_error.as_deref()));
-        match (self.goes_on(process), error) {
-            (None, None) => self.complete(),
-            (None, Some(error)) => self.end(RunStatus::Failed, Some(error)),
+        match (self.goes_on(process, cx), error) {
+            (None, None) => self.complete(cx),
+            (None, Some(error)) => self.end(RunStatus::Failed, Some(error), cx),
             (Some(why), error) => {
                 if let Some(error) = error {
-                    self.out.notice(Level::Error, error.message);
+                    cx.out.notice(Level::Error, error.message);
                 }
-                self.out.continuation(true, why, "Agent");
-                self.wait_for_turn(process);
+                cx.out.continuation(true, why, "Agent");
+                self.wait_for_turn(process, cx);
             }
         }
     }
 
     /// Why the program will begin another turn by itself.
-    fn goes_on(&self, process: &Process) -> Option<&'static str> {
+    fn goes_on(&self, process: &Process, cx: &Cx) -> Option<&'static str> {
         if process.has_agents() {
             Some("agents_at_work")
-        } else if process.reports_lines && !self.unread.is_empty() {
+        } else if process.reports_lines && (self.prompt.is_some() || !cx.steering.is_empty()) {
             Some("message_waits")
         } else {
             None
@@ -439,17 +417,11 @@ impl Run {
     }
 
     /// The program begins the next turn as soon as it can; if it does not, there is none.
-    fn wait_for_turn(&mut self, process: &Process) {
+    fn wait_for_turn(&mut self, process: &Process, cx: &mut Cx) {
         let is_waiting = !self.is_turn_running && self.interrupted.is_none();
-        if is_waiting && !process.has_agents() && self.wake_at.is_none() {
-            self.wake_after(PATIENCE_MS);
+        if is_waiting && !process.has_agents() && cx.deadline.is_none() {
+            cx.wake_after(PATIENCE_MS);
         }
-    }
-
-    fn wake_after(&mut self, ms: u64) {
-        let at = self.out.now().plus(ms);
-        self.wake_at = Some(at);
-        self.out.push(Effect::WakeAt(at));
     }
 
     fn add_usage(&mut self, usage: Option<Usage>) {
@@ -461,26 +433,28 @@ impl Run {
         self.cost = self.cost.into_iter().chain(cost).reduce(f64::add).and_then(price);
     }
 
-    fn complete(&mut self) {
+    fn complete(&mut self, cx: &mut Cx) {
         // Nobody has said what became of them, and nothing runs any more.
         for call in self.calls.launched() {
-            self.calls.end_launched(&call, None, &mut self.out);
+            self.calls.end_launched(&call, None, &mut cx.out);
         }
-        self.end(RunStatus::Completed, None);
+        self.end(RunStatus::Completed, None, cx);
     }
 
-    fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>) {
+    fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>, cx: &mut Cx) {
         let (stop_reason, resolved_by) = match status {
             RunStatus::Completed => ("completed", "Agent"),
             RunStatus::Failed => ("error", "ErrorPolicy"),
             RunStatus::Cancelled => ("user_requested", "UserCancel"),
         };
         if status != RunStatus::Completed {
-            let steered = self.unread.drain(..).filter_map(|it| it.steered);
-            self.out.extend(steered.map(|it| Effect::CannotSteer(it.id)));
+            cx.steering.give_back(|_| true, &mut cx.out);
         }
-        self.out.continuation(false, stop_reason, resolved_by);
-        let (usage, cost) = (self.usage, self.cost);
-        self.out.end_run(Ending { status, error, usage, cost });
+        cx.out.continuation(false, stop_reason, resolved_by);
+        cx.end_run(status, error, self.usage, self.cost);
     }
+}
+
+fn next_request(out: &mut Emitter) -> String {
+    format!("callboard-{}", out.next_request())
 }

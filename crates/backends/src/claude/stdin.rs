@@ -93,3 +93,13 @@ fn piece(piece: &Value) -> Option<Value> {
 fn text_piece(text: String) -> Value {
     json!({ "type": "text", "text": text })
 }
+
+/// The program wants uuids, and reports under them; the same id gives the same one (FNV-1a).
+pub(super) fn uuid_of(id: &str) -> String {
+    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    let hash = id.bytes().fold(BASIS, |hash, it| (hash ^ u128::from(it)).wrapping_mul(PRIME));
+    let hex = format!("{hash:032x}");
+    // Version 8 is for uuids that are made in a way of one's own.
+    format!("{}-{}-8{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
+}
