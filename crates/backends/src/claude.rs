@@ -1,33 +1,33 @@
-//! Claude Code, as a process that is told and asked in lines of JSON (`stream-json` both ways).
+//! Claude Code, as a process that reads and writes lines of JSON (`stream-json` both ways).
 //!
-//! What a reader needs to know of its protocol:
+//! Properties of the protocol:
 //!
-//! - A `user` line begins a turn; one that comes while a turn runs is read at the next opportunity
-//!   within it, or begins the next. `command_lifecycle` says what became of a line, by its uuid.
-//! - A turn begins with `system/init`, which names the conversation, and ends with `result`. Agents
-//!   in the background outlive it, and when one has finished the program begins a turn by itself: the
-//!   run goes on until a `result` comes and no agent is at work.
-//! - What the model says comes as its service sent it (`stream_event`), and each block once more,
-//!   finished, as `assistant`. What came of a call is a `user` line. Lines of a sub-agent name the
-//!   call that it works for.
-//! - Each side can ask the other (`control_request`, answered by `control_response`). The program
-//!   asks whether a call may run, and waits; we ask it to stop.
+//! - A `user` line begins a turn; one that comes while a turn runs is read at the next opportunity within it,
+//!   or begins the next. `command_lifecycle` reports the fate of a line, by its uuid.
+//! - A turn begins with `system/init`, which names the conversation, and ends with `result`. Agents in the
+//!   background outlive it, and when one has finished the program begins a turn by itself: the run goes on
+//!   until a `result` comes and no agent is at work.
+//! - The model's messages come as its service sent them (`stream_event`), and each block once more, finished,
+//!   as `assistant`. The result of a call is a `user` line. Lines of a sub-agent name the call that it works
+//!   for.
+//! - Each side can send requests to the other (`control_request`, answered by `control_response`). The
+//!   program asks whether a call may run, and waits; we ask it to stop.
 //!
-//! What is said to be the user's but was not typed by one (the program tells the model to go on, or
-//! that it was stopped) is no message of anybody's here.
+//! Lines in the user's name that no user has typed (the program asks the model to continue, or reports that
+//! it was stopped) are not shown as messages.
 
+mod author;
+mod blocks;
 mod calls;
 mod failure;
 mod notices;
 mod outcome;
-mod pieces;
 mod questions;
 mod run;
 mod settings;
-mod speaker;
 mod stdin;
+mod text;
 mod wire;
-mod words;
 
 use std::sync::Arc;
 
@@ -41,9 +41,9 @@ use self::wire::{ApiEvent, Line, Task};
 use crate::program::{self, Context, ProgramAgent, Recent};
 use crate::{Backend, Effect, Exit, Input, Launch, Verdict};
 
-/// Who has ended says little after it, and soon.
+/// Number of ended agents that are remembered: an agent that has ended sends little after that, and soon.
 const FORMER_AGENTS: usize = 32;
-/// How many agents may be at work in a program that does not list them.
+/// Number of agents that may be at work in a program that does not list them.
 const UNLISTED: usize = 32;
 
 /// A Claude Code process.
@@ -58,24 +58,25 @@ struct Adapter {
     run: Run,
 }
 
-/// What is true of the process, from one run to the next.
+/// State of the process, kept from one run to the next.
 #[derive(Debug)]
 struct Process {
     command: String,
     offers_tools: bool,
     /// The conversation that the log knows of.
     linked: Option<String>,
-    /// It says what becomes of our lines.
+    /// The program reports what it did with each of our lines.
     reports_lines: bool,
-    /// What goes on in the background.
+    /// Agents and commands in the background.
     tasks: Vec<Task>,
-    /// It says so itself. Of others, only what they tell of each agent is known.
+    /// The program lists its tasks itself. Otherwise only its reports on each agent are known.
     lists_tasks: bool,
-    /// The calls of earlier runs in which somebody spoke, by the program's ids.
+    /// Calls of earlier runs that had a sub-agent, by the program's ids.
     former_agents: Recent,
 }
 
 impl Claude {
+    /// Creates the agent for a process that [`program`] described.
     pub fn new(settings: Arc<Settings>, launch: &Launch) -> Self {
         let process = Process {
             command: settings.command.first().cloned().unwrap_or_default(),
@@ -128,9 +129,9 @@ impl program::Adapter for Adapter {
         self.run.start(history, cx);
     }
 
-    fn hear(&mut self, line: Option<Line>, raw: &str, cx: &mut Cx) {
+    fn handle_line(&mut self, line: Option<Line>, raw: &str, cx: &mut Cx) {
         match line {
-            Some(line) if cx.is_running() => self.run.hear(line, raw, &mut self.process, cx),
+            Some(line) if cx.is_running() => self.run.handle_line(line, raw, &mut self.process, cx),
             None => cx.out.unrecognized(raw),
             Some(Line::Request(request)) => cx.out.write(answer_for_nobody(request)),
             Some(_) => (),
@@ -166,7 +167,7 @@ impl program::Adapter for Adapter {
 }
 
 impl Process {
-    /// What people know it as. Where it never spoke, it may be something else that was started.
+    /// Name of the program for people: its command, if it has never identified itself as Claude Code.
     fn called(&self) -> &str {
         if self.linked.is_some() { "Claude Code" } else { &self.command }
     }

@@ -1,31 +1,31 @@
 //! Codex CLI, driven by `codex app-server`: JSON-RPC by lines, without the `jsonrpc` field.
 //!
-//! We ask `initialize`, then `thread/start` or `thread/resume` for the conversation, then `turn/start`
-//! for each run, and the turn is told in notifications until `turn/completed`. A turn is made of items
-//! (`item/started`, deltas, `item/completed`); what completes is authoritative. Codex asks us too, for
-//! approvals, with requests whose numbers are its own. What to know:
+//! We send `initialize`, then `thread/start` or `thread/resume` for the conversation, then `turn/start` for
+//! each run, and the turn is reported in notifications until `turn/completed`. A turn is made of items
+//! (`item/started`, deltas, `item/completed`); the completed form is authoritative. Codex sends requests too,
+//! for approvals, with numbers of its own. Properties of the protocol:
 //!
-//! - Everything has a thread and a turn. Threads of agents that the turn has begun speak within it; what
-//!   belongs to others is not ours: a command that was interrupted may end long after its run.
+//! - Everything has a thread and a turn. Threads of agents that the turn has begun belong to it; others do
+//!   not: a command that was interrupted may end long after its run.
 //! - Responses and notifications may come in any order relative to each other.
-//! - An interrupted turn completes nothing that is open, and its commands go on until they are ended.
-//! - Where the connection to the model breaks, texts begin anew under new ids.
+//! - An interrupted turn completes nothing that is open, and its commands run on until they are ended.
+//! - Where the connection to the model breaks, texts begin again under new ids.
 //! - The first chunk of a command's output may be missing until it completes.
 //!
-//! Where there is no app-server, [`CodexExec`] makes do with `codex exec`. [`backend`] chooses.
+//! Where there is no app-server, `codex exec` is used. [`backend`] chooses.
 
 mod agents;
+mod author;
 mod command;
 mod exec;
 mod failure;
 mod help;
 mod items;
+mod notices;
 mod output;
 mod patch;
 mod questions;
-mod remarks;
 mod settings;
-mod speaker;
 mod turn;
 mod wire;
 
@@ -45,10 +45,10 @@ use crate::{Backend, Effect, Exit, Launch, ResumeId, Verdict};
 
 /// The `source` of lines that cannot be read.
 const SOURCE: &str = "codex";
-/// How long Codex may take to end a turn that was interrupted, or that it seems to have left.
+/// Time that Codex has to end a turn that was interrupted, or that it seems to have left.
 const PATIENCE_MS: u64 = 5000;
 
-/// How many of our requests may stay without a response when a run is over.
+/// Number of our requests that may stay without a response after a run.
 const UNANSWERED: usize = 32;
 
 /// The agent for a process that [`program`] described.
@@ -68,20 +68,20 @@ struct Codex {
     link: Link,
     /// Our requests that have no response yet.
     sent: BTreeMap<u64, Sent>,
-    /// What runs, as it says itself.
+    /// Version of the running program, as it reports itself.
     version: Option<String>,
-    /// What was opened while no run could tell it.
+    /// Link to a conversation that was opened while no run was open.
     untold: Option<Event>,
     run: Option<Run>,
     /// The turn of the run before.
     ended_turn: Option<String>,
     /// Codex says by our ids which messages the model has seen.
     echoes_ids: bool,
-    /// What the thread has used in all. None where an earlier process began to count.
+    /// Usage of the whole thread. `None` where an earlier process began to count.
     used: Option<Usage>,
 }
 
-/// How far we are with Codex.
+/// Progress of the connection with Codex.
 #[derive(Debug)]
 enum Link {
     New,
@@ -99,16 +99,16 @@ enum Sent {
     },
     StartTurn,
     Steer,
-    /// What somebody said of the call of that name, instead of allowing it.
+    /// A person's reason for a refusal, as a message to the model. `name` is the refused tool.
     Correction {
         name: String,
     },
-    /// Whatever the answer, nothing follows from it.
+    /// Nothing follows from the response.
     Other,
 }
 
 impl Sent {
-    /// Without which nothing works.
+    /// Method of a request without which nothing works.
     fn method(&self) -> Option<&'static str> {
         match self {
             Self::Initialize => Some("initialize"),
@@ -172,15 +172,15 @@ impl Adapter for Codex {
         self.advance(cx);
     }
 
-    fn hear(&mut self, message: Value, line: &str, cx: &mut Cx) {
+    fn handle_line(&mut self, message: Value, line: &str, cx: &mut Cx) {
         if line.trim().is_empty() {
             return;
         }
         if let Some(run) = &mut self.run {
-            run.leave_behind(cx);
+            run.abandon_excess(cx);
         }
         if message["method"].is_null() || !self.buffer_if_early(&message, line) {
-            self.take_message(&message, line, cx);
+            self.handle_message(&message, line, cx);
         }
     }
 
@@ -202,8 +202,9 @@ impl Adapter for Codex {
     /// Codex takes no reason with a refusal, so the model gets it as a message.
     fn decide(&mut self, call_id: &CallId, request: Request, verdict: Verdict, cx: &mut Cx) {
         let agent = request.agent.as_deref();
-        let asked = self.run.as_mut().and_then(|it| it.asked_about(call_id, agent));
-        // Before the answer: once it is answered, Codex asks the model, which is to hear this then.
+        let asked = self.run.as_mut().and_then(|it| it.asked_tool(call_id, agent));
+        // Before the answer: once it is answered, Codex calls the model, which should have the reason by
+        // then.
         if let Verdict::Denied { feedback: Some(feedback) } = &verdict
             && let Some(name) = asked
             && let Some((thread, turn)) = self.turn_of(agent)
@@ -241,7 +242,7 @@ impl Adapter for Codex {
             cx.out.push(Effect::Quit);
             return self.end(RunStatus::Cancelled, None, cx);
         }
-        // It has been idle all that time: that its turn is over is a word that got lost.
+        // It has been idle all that time: the report of the turn's end was lost.
         match run.last_error.take() {
             Some(error) => self.fail(failure::of_turn(&error), cx),
             None => self.complete(cx),
@@ -297,7 +298,7 @@ impl Codex {
         self.request(method, &params, Sent::OpenThread { resumes: resume.is_some() }, cx);
     }
 
-    /// As soon as the turn is known.
+    /// Interrupts the turn, as soon as its id is known.
     fn interrupt_turn(&mut self, cx: &mut Cx) {
         let Some(run) = self.run.as_ref().filter(|it| it.is_interrupted) else { return };
         let (Some(turn), Link::Open { thread }) = (&run.turn, &self.link) else { return };
@@ -332,8 +333,8 @@ impl Codex {
     fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>, cx: &mut Cx) {
         let Some(mut run) = self.run.take() else { return };
         self.ended_turn = run.turn.take().or(self.ended_turn.take());
-        // What a turn that breaks off had not read, it forgets. One that is complete has read all, unless it
-        // would have said so.
+        // A turn that breaks off forgets the messages that it had not read. A complete turn has read all,
+        // unless Codex reports what was read.
         if status != RunStatus::Completed || self.echoes_ids {
             cx.steering.give_back(|it| it.is_handed_over, &mut cx.out);
         }
@@ -347,19 +348,19 @@ impl Codex {
 // Lines
 
 impl Codex {
-    fn take_message(&mut self, message: &Value, line: &str, cx: &mut Cx) {
+    fn handle_message(&mut self, message: &Value, line: &str, cx: &mut Cx) {
         let (id, params) = (&message["id"], &message["params"]);
         match (message["method"].as_str(), id) {
-            (Some(method), Value::Null) => self.told(method, params, line, cx),
-            (Some(method), id) => self.asked(method, id, params, line, cx),
+            (Some(method), Value::Null) => self.handle_notification(method, params, line, cx),
+            (Some(method), id) => self.handle_request(method, id, params, line, cx),
             (None, id) => match id.as_u64().and_then(|it| Some((it, self.sent.remove(&it)?))) {
-                Some((id, sent)) => self.answered(id, sent, message, cx),
+                Some((id, sent)) => self.handle_response(id, sent, message, cx),
                 None => cx.out.unrecognized(line),
             },
         }
     }
 
-    fn answered(&mut self, id: u64, sent: Sent, message: &Value, cx: &mut Cx) {
+    fn handle_response(&mut self, id: u64, sent: Sent, message: &Value, cx: &mut Cx) {
         let error = message.get("error").filter(|it| !it.is_null());
         if let Some(method) = sent.method().filter(|it| error.is_some_and(|e| is_unknown(it, e))) {
             return self.outdated(method, cx);
@@ -376,7 +377,7 @@ impl Codex {
                 cx.out.push(Effect::Quit);
                 self.fail(error, cx);
             }
-            (Sent::OpenThread { resumes }, None) => self.opened(result, resumes, cx),
+            (Sent::OpenThread { resumes }, None) => self.thread_opened(result, resumes, cx),
             (Sent::OpenThread { resumes }, Some(error))
                 if !resumes || error.code == ErrorCode::AgentBusy =>
             {
@@ -411,7 +412,7 @@ impl Codex {
         }
     }
 
-    /// It has an app-server, of another time.
+    /// The app-server is of a version that cannot be driven.
     fn outdated(&mut self, method: &str, cx: &mut Cx) {
         if self.run.as_ref().is_some_and(|it| it.is_interrupted) {
             cx.out.push(Effect::Quit);
@@ -428,7 +429,7 @@ impl Codex {
         cx.out.abandon_run();
     }
 
-    fn opened(&mut self, result: &Value, resumes: bool, cx: &mut Cx) {
+    fn thread_opened(&mut self, result: &Value, resumes: bool, cx: &mut Cx) {
         let thread = &result["thread"];
         let Some(id) = thread["id"].as_str() else {
             self.link = Link::Initialized;
@@ -468,8 +469,15 @@ impl Codex {
         }
     }
 
-    /// A request of Codex: a person answers it, or nobody can.
-    fn asked(&mut self, method: &str, id: &Value, params: &Value, line: &str, cx: &mut Cx) {
+    /// Handles a request of Codex, by asking a person or by refusing it.
+    fn handle_request(
+        &mut self,
+        method: &str,
+        id: &Value,
+        params: &Value,
+        line: &str,
+        cx: &mut Cx,
+    ) {
         let is_ours = self.is_of_thread(params);
         let agent = params["threadId"].as_str().filter(|_| !is_ours);
         let is_of_turn = agent.is_some() || self.is_of_turn(params);
@@ -478,10 +486,10 @@ impl Codex {
             (Some(run), Some(kind)) if is_of_turn && !run.is_interrupted => {
                 match run.is_about_ended(agent, kind, params) {
                     true => return cx.out.write(wire::answer(id, &kind.refusal())),
-                    false => run.asked(agent, (method, params), id, cx),
+                    false => run.ask(agent, (method, params), id, cx),
                 }
             }
-            // What it is about was stopped, so nobody is to decide about it.
+            // The subject of the request was stopped, so there is nothing to decide.
             (_, Some(kind)) => {
                 return cx.out.write(wire::answer(id, &kind.cancellation()));
             }
@@ -500,8 +508,8 @@ impl Codex {
         id
     }
 
-    /// After a run ends, only responses to our requests can still arrive. Of those that nobody waits for, the
-    /// oldest are forgotten.
+    /// After a run ends, only responses to our requests can still arrive. The oldest that nothing depends on
+    /// are forgotten.
     fn forget_unanswered(&mut self) {
         let too_many = self.sent.len().saturating_sub(UNANSWERED);
         let of_no_use = |it: &Sent| {

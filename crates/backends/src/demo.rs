@@ -1,8 +1,7 @@
 //! The demo agent: built in, needs no key and no network, and uses the server's real tools.
 //!
-//! It is rule-based and deterministic. Like a model it works from the chat history alone: a run
-//! that broke off goes on with a new value of [`Demo`], because everything that was done stands in
-//! the history.
+//! It is rule-based and deterministic. Like a model it works from the chat history alone: a new value of
+//! [`Demo`] continues a run that broke off, because the history holds everything that was done.
 
 mod answer;
 mod beats;
@@ -28,6 +27,7 @@ use self::history::count_words;
 use self::plan::{Plan, Purpose, Step};
 use crate::{Backend, Effect, Ending, Input, ToolOutcome, ids_given, open_calls};
 
+/// The built-in demo agent.
 #[derive(Debug)]
 pub struct Demo {
     pace: Pace,
@@ -36,6 +36,7 @@ pub struct Demo {
 }
 
 impl Demo {
+    /// Creates the agent for one run.
     pub fn new(pace: Pace) -> Self {
         Self { pace, run: None }
     }
@@ -55,7 +56,7 @@ impl Backend for Demo {
             }
             (Input::Wake, Some(run)) => run.beats.wake(),
             (Input::Interrupt, Some(run)) => run.interrupt(),
-            // It makes its plan once.
+            // The plan is made once.
             (Input::Steer { message_id, .. }, _) => return vec![Effect::CannotSteer(message_id)],
             // Nothing else was asked for.
             _ => (),
@@ -89,12 +90,12 @@ struct Run {
     usage: Tally,
 }
 
-/// Words instead of tokens: close enough for a demo, and the same every time.
+/// Counts words instead of tokens: close enough for a demo, and the same every time.
 #[derive(Debug, Default)]
 struct Tally {
-    /// What a model would have been sent for the step that is open.
+    /// Input of the open step.
     heard: u64,
-    /// What it has said in that step.
+    /// Output of the open step.
     said: u64,
     /// Results that came in that step: the next one is sent them.
     returned: u64,
@@ -118,8 +119,7 @@ impl Run {
         }
     }
 
-    /// What is done stands in the history; what is not and was called already is called again under
-    /// its name.
+    /// Continues a run: finished calls are in the history, and open ones are called again under their ids.
     fn resumed(answer: &RunMessage, history: &[Value], pace: Pace) -> Self {
         let mut run = Self::new(answer.id.clone(), history, pace);
         run.must_say_it_goes_on = false;
@@ -143,7 +143,7 @@ impl Run {
         self.plan.tasks[task].outcome = Some(outcome);
     }
 
-    /// What is open stays open: the driver closes it.
+    /// Open parts stay open: the driver closes them.
     fn interrupt(&mut self) {
         self.beats = Beats::new(Pace::Instant);
         self.waiting.clear();

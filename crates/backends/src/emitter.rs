@@ -131,7 +131,7 @@ impl Emitter {
         self.is_running = false;
     }
 
-    /// Gives up the run without an end: another backend continues it.
+    /// Gives up the run without an end, because another backend continues it.
     pub(crate) fn abandon_run(&mut self) {
         self.is_running = false;
     }

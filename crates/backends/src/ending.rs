@@ -1,19 +1,23 @@
-//! How a run ended: as its agent says it, and as the log is to say it.
+//! The end of a run: as the agent reports it, and as the log records it.
 
 use transcript::{ErrorCode, ErrorInfo, RunMessage, RunStatus, Spent, Usage};
 
+/// The end of a run, as its agent reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
+    /// Status of the run.
     pub status: RunStatus,
+    /// Reason of a failure.
     pub error: Option<ErrorInfo>,
+    /// Usage of the whole run, if the agent counts it; otherwise the steps are added up.
     pub usage: Option<Usage>,
-    /// In US dollars, of the whole run.
+    /// Cost of the whole run in US dollars.
     pub cost: Option<f64>,
 }
 
 impl Ending {
-    /// What the driver closes `answer` with. Once somebody has asked to stop, the run is cancelled,
-    /// whatever the agent says of its end.
+    /// Returns the ending that the driver closes `answer` with. A run that a person asked to stop is
+    /// cancelled, whatever the agent reports.
     pub fn of(self, answer: &RunMessage) -> transcript::Ending {
         let Self { status, error, usage, cost } = self;
         let spent = Spent { usage, cost };
@@ -30,10 +34,10 @@ impl Ending {
     }
 }
 
-/// Nobody charges less; what stands behind it comes from adding up.
+/// Prices are rounded to this fraction of a dollar: smaller digits come from adding floating-point numbers.
 const PARTS_OF_A_DOLLAR: f64 = 1e12;
 
-/// What a program says that something has cost. It says nothing where it does not know the price.
+/// Normalises a cost that a program reports. Returns `None` for a price that is unknown.
 pub(crate) fn price(dollars: f64) -> Option<f64> {
     let rounded = (dollars * PARTS_OF_A_DOLLAR).round() / PARTS_OF_A_DOLLAR;
     (rounded.is_finite() && rounded > 0.0).then_some(rounded)

@@ -1,12 +1,12 @@
-//! Conversations that Claude Code, Codex and Pi have kept on disk, read as records.
+//! Conversations that Claude Code, Codex and Pi keep on disk, read as records.
 //!
-//! A file is not interpreted a second time: it is *retold* ([`Retelling`]) to the state machine that
-//! hears the running program, in the words that the program would have used. So an imported answer is
-//! the answer that would have been seen live, up to what the program has not written down.
+//! A file is replayed ([`Replay`]): the state machine for the running program gets the lines that the program
+//! would have written. An imported answer is therefore the answer that would have been seen live, up to what
+//! the program has not written down.
 //!
-//! The files only grow, and so does what is read from them: what a file's beginning gives is the
-//! beginning of what the file gives. Ids come from the program's ids. Reading again after the program
-//! has gone on therefore gives the same turns and some more, and [`Turn::id`] tells which are known.
+//! The files only grow, and so does the result: the beginning of a file gives the beginning of its turns. Ids
+//! come from the program's ids. Reading again after the program has continued therefore gives the same turns
+//! and some more, and [`Turn::id`] identifies the known ones.
 //!
 //! No file is an error. A line that cannot be read is kept as `unrecognized`.
 
@@ -15,70 +15,79 @@ mod claude;
 mod codex;
 mod pi;
 mod pictures;
-mod retelling;
+mod replay;
 mod silent;
 
 use serde_json::Value;
 pub use transcript::Entry;
 use transcript::{Millis, ResponseId};
 
-use self::retelling::Retelling;
+use self::replay::Replay;
 use crate::ProgramKind;
 use crate::surrogates::Surrogates;
 
-/// What the program has kept of one conversation.
+/// A conversation as the program keeps it on disk.
 #[derive(Debug, Clone, Copy)]
 pub struct Kept<'a> {
+    /// The program.
     pub kind: ProgramKind,
+    /// Content of the file.
     pub text: &'a str,
     /// Claude Code keeps sub-agents and large results in a folder beside the file.
     pub side_files: &'a [SideFile],
-    /// What the agent is called here.
+    /// Id of the agent in Callboard.
     pub agent: &'a str,
 }
 
+/// A file that belongs to a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SideFile {
-    /// With the folders that it is in.
+    /// Path of the file, relative to the folder beside the conversation's file.
     pub name: String,
+    /// Content of the file.
     pub text: String,
 }
 
-/// What to do with a turn that the file shows no end of.
+/// Treatment of a last turn without an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
-    /// It stays open.
+    /// The turn stays open.
     Open,
-    /// It may still be going on, and will be read when it has ended. Where the model had the last word
-    /// and wanted nothing more, it has.
+    /// The turn may still be going on, and is read when it has ended. A turn whose last entry is an answer of
+    /// the model without calls counts as ended.
     LeaveOut,
     /// Nothing more will come: it broke off.
     Close,
 }
 
+/// A conversation that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
     /// The program's own id, with which it can go on.
     pub conversation: String,
+    /// Folder in which the program worked.
     pub cwd: Option<String>,
     /// The program's.
     pub version: Option<String>,
+    /// Turns in order.
     pub turns: Vec<Turn>,
     /// A turn that may still be going on, with [`Tail::LeaveOut`].
     pub left_out: Option<ResponseId>,
-    /// What was said after the last turn, to no turn yet.
+    /// Entries after the last turn, which belong to no turn yet.
     pub rest: Vec<Entry>,
 }
 
 /// A run, with the message that it answers and what was noted since the run before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
+    /// Id of the run.
     pub id: ResponseId,
+    /// Records of the turn in order.
     pub entries: Vec<Entry>,
 }
 
-/// Which program wrote a file, by its name and how it begins. None for files of others, and for those
-/// that belong to another file.
+/// Detects the program that wrote a file, by its name and its first lines. Returns `None` for other files,
+/// and for those that belong to another file.
 pub fn detect(name: &str, head: &str) -> Option<ProgramKind> {
     let is_sub_agent = name.rsplit(['/', '\\']).next().is_some_and(|it| it.starts_with("agent-"));
     if is_sub_agent {
@@ -98,7 +107,7 @@ pub fn detect(name: &str, head: &str) -> Option<ProgramKind> {
     })
 }
 
-/// None if the file does not say which conversation it is.
+/// Reads a conversation. Returns `None` if the file does not name its conversation.
 pub fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
     match kept.kind {
         ProgramKind::Claude => claude::read(kept, tail),
@@ -107,7 +116,8 @@ pub fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
     }
 }
 
-/// The lines that can be read, and those that cannot. A last one without its end is being written.
+/// Parses every line; the error is the line as it came. A last line without its end is still being written
+/// and left out.
 fn lines(text: &str) -> impl Iterator<Item = Result<Value, &str>> {
     let lines = text.split_inclusive('\n').filter(|it| !it.trim().is_empty());
     lines.filter_map(|line| {
@@ -119,7 +129,7 @@ fn lines(text: &str) -> impl Iterator<Item = Result<Value, &str>> {
 
 /// Files are of whole lines: a half of a letter has no other half in the next.
 fn parse(line: &str) -> Option<Value> {
-    serde_json::from_str(&Surrogates::default().mend(line)).ok()
+    serde_json::from_str(&Surrogates::default().repair(line)).ok()
 }
 
 fn moment(value: &Value) -> Option<Millis> {
@@ -130,8 +140,7 @@ fn owned(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// The words of a content: a text, or blocks of which some are texts. What cannot be said in words is
-/// named.
+/// Returns the text of a content: a text, or blocks of which some are texts. Other blocks are named.
 fn words(content: &Value) -> String {
     let of_block = |block: &Value| match block["text"].as_str() {
         Some(text) => Some(text.to_owned()),

@@ -1,7 +1,19 @@
-//! What each agent says and wants, as state machines without I/O.
+//! Backends: state machines without I/O that interpret the agents.
 //!
-//! A [`Backend`] is told what happened and answers with what to do. It reads no clock, draws no
-//! random number and cannot fail: what goes wrong ends the run, as an [`Effect`] like any other.
+//! A [`Backend`] gets inputs and returns effects. It reads no clock, draws no random number and cannot fail:
+//! a failure ends the run, as an [`Effect`] like any other.
+//!
+//! ```
+//! use backends::{Backend, Demo, Effect, Input, Pace};
+//! use transcript::{Event, Millis, ResponseId};
+//!
+//! let mut demo = Demo::new(Pace::Instant);
+//! let history = vec![serde_json::json!({ "role": "user", "content": "Hello" })];
+//! let start = Input::Start { response_id: ResponseId::new("run-1"), history };
+//! let effects = demo.on(Millis(0), start);
+//! assert!(matches!(effects.first(), Some(Effect::Emit(Event::StepStart { .. }))));
+//! assert!(matches!(effects.last(), Some(Effect::End(_))));
+//! ```
 //!
 //! # The contract with the driver
 //!
@@ -9,34 +21,36 @@
 //!   it gives the next input.
 //! - A run begins with [`Input::Start`] or [`Input::Resume`] and ends with [`Effect::End`], which is
 //!   the last effect of its answer.
-//! - `now` is the only time there is. A [`Effect::WakeAt`] replaces the one before it.
+//! - `now` is the only clock. A [`Effect::WakeAt`] replaces the one before it.
 //! - Every [`Effect::RunTool`] gets exactly one [`Input::ToolResult`], and every
 //!   [`Effect::ReadHistory`] one [`Input::History`], unless the run ends first.
 //! - An [`Effect::Request`] is answered by [`Input::Head`], any number of [`Input::Bytes`] and one
 //!   [`Input::Ended`]; by `Ended` alone if it never got that far. A new request, and the end of the
-//!   run, cut the one before off, and nothing more is heard of it.
-//! - To an agent whose tools the driver runs, [`Input::Tools`] comes before every `Start`, `Resume` and
-//!   `History`: the tools there are may change between two steps.
+//!   run, cancel the one before.
+//! - An agent whose tools the driver runs gets [`Input::Tools`] before every `Start`, `Resume` and
+//!   `History`: the tools may change between two steps.
 //! - The driver writes `run_start`, `run_finish`, and for the calls that it runs the approval,
 //!   `tool_running`, `tool_retry`, `tool_output_delta` and `tool_result`; it decides about their
 //!   `validation`. The backend emits everything else.
 //! - A run may end while a step, a part or a call is open. The driver closes what is open.
 //! - Ids of parts and calls are `{responseId}.{n}`, counted by the backend.
 //!
-//! How long a value lives is where the two families differ. `openai` and `demo` live for one run:
-//! nothing is called after its end. The command-line agents live as long as their process:
+//! The two families differ in how long a value lives. `openai` and `demo` live for one run:
+//! nothing is called after its end. Program agents live as long as their process:
 //!
-//! - The driver starts the process (what to run: [`Program`]) and then makes the value. Every line of
-//!   stdout is an [`Input::Line`]; [`Effect::Write`] puts one on stdin. [`Input::Exited`] is the last
-//!   input there is.
-//! - Between runs the value is idle and still hears lines. Each `Start` begins the next run.
+//! - The driver starts the process (see [`Program`]) and then makes the value. Every line of
+//!   stdout is an [`Input::Line`]; [`Effect::Write`] writes one to stdin. [`Input::Exited`] is the last
+//!   input.
+//! - Between runs the value is idle and still gets lines. Each `Start` begins the next run.
 //! - An agent may go on by itself: [`Effect::Begin`] starts a run under the id that [`Input::Spare`]
 //!   gave in advance. The driver gives a new spare id after each `Begin`, and the first one before
 //!   anything else.
 //! - The program runs its tools itself, so the backend emits all of `tool_*` but the approvals. For
-//!   those it says [`Effect::Ask`]; the driver looks at the policy, asks a person if it has to, writes
-//!   both records, and answers with [`Input::Decided`] once, unless the backend says
+//!   those it returns [`Effect::Ask`]; the driver applies the policy, asks a person if necessary, writes
+//!   both records, and answers with [`Input::Decided`] once, unless the backend returns
 //!   [`Effect::Withdraw`] or the run ends first.
+
+#![warn(missing_docs)]
 
 pub mod claude;
 pub mod codex;
@@ -72,39 +86,51 @@ pub use crate::surrogates::replace_lone_surrogates;
 
 /// An agent, seen from the server.
 pub trait Backend: fmt::Debug + Send {
+    /// Takes an input at the time `now`, and returns its effects in order.
     fn on(&mut self, now: Millis, input: Input) -> Vec<Effect>;
 }
 
-/// What happened.
+/// An event that the driver reports to a backend.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// `history` holds OpenAI chat messages, oldest first. What stands after the last user message
     /// was said and done by an earlier run that broke off.
     Start {
+        /// Id of the run.
         response_id: ResponseId,
+        /// The conversation, with the message to answer at its end.
         history: Vec<Value>,
     },
-    /// Instead of [`Input::Start`]: the run began before the server was started anew, and all that is
-    /// open of it are calls without a result, which are to be run. `answer` holds what was done.
+    /// Continues a run that began before the server was restarted, in place of [`Input::Start`]. `answer` is
+    /// the run so far; its calls without a result are to be run.
     Resume {
+        /// The run so far.
         answer: Box<RunMessage>,
+        /// The conversation as in [`Input::Start`].
         history: Vec<Value>,
     },
-    /// What may be called from now on, as the OpenAI API wants it: `{"type": "function", ...}`.
+    /// Tools that may be called from now on, in the form of the OpenAI API: `{"type": "function", ...}`.
     Tools(Vec<Value>),
+    /// The result of a call that the driver ran.
     ToolResult {
+        /// The call.
         call_id: CallId,
+        /// Its result.
         outcome: ToolOutcome,
     },
-    /// Before a call does anything, a person or a client has to: it takes nobody's place meanwhile.
+    /// A call waits for a person or a client before it does anything, and does not count as running
+    /// meanwhile.
     ToolWaits(CallId),
-    /// As in [`Input::Start`], with all that this run has done by now.
+    /// The conversation as in [`Input::Start`], including this run so far.
     History(Vec<Value>),
     /// An HTTP response begins. Names of headers are in small letters.
     Head {
+        /// Status code.
         status: u16,
+        /// Headers in order.
         headers: Vec<(String, String)>,
     },
+    /// Bytes of the response's body, cut anywhere.
     Bytes(Vec<u8>),
     /// All bytes have come, or the connection was lost.
     Ended(Result<(), Lost>),
@@ -112,50 +138,61 @@ pub enum Input {
     Line(String),
     /// The id of the next run that the agent starts by itself.
     Spare(ResponseId),
+    /// The decision that an [`Effect::Ask`] asked for.
     Decided {
+        /// The call.
         call_id: CallId,
+        /// The decision.
         verdict: Verdict,
     },
-    /// To be handed to the run that is active. Answered with a `message_steered` when the agent has
-    /// it and another one when the model has, or with [`Effect::CannotSteer`]: at once, when the run
-    /// ends before its next step, or when the agent has given it back.
+    /// A message for the active run. Answered with a `message_steered` when the agent has it and another one
+    /// when the model has, or with [`Effect::CannotSteer`]: immediately, when the run ends before its next
+    /// step, or when the agent has given it back.
     Steer {
+        /// Id of the message.
         message_id: MessageId,
-        /// As in [`Input::Start`], one message.
+        /// One chat message, as in [`Input::Start`].
         message: Value,
     },
     /// The process is gone, for whatever reason.
     Exited(Exit),
-    /// Somebody wants the run to stop.
+    /// A request to stop the run.
     Interrupt,
     /// The moment of the last [`Effect::WakeAt`] has come.
     Wake,
 }
 
-/// How a tool call ended. `error` says why when `ok` is false.
+/// Result of a tool call. `error` is the reason when `ok` is false.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutcome {
+    /// Whether the call succeeded.
     pub ok: bool,
+    /// Result for the model.
     pub result: Value,
+    /// Reason of a failure.
     pub error: Option<ErrorInfo>,
 }
 
-/// What was decided about a call that the agent asked for.
+/// Decision about a call that the agent asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// `arguments` where a person changed them: raw text.
     Allowed {
+        /// Arguments that a person edited, as raw text.
         arguments: Option<String>,
+        /// How long the permission lasts.
         scope: Scope,
     },
+    /// A person or the policy refused the call.
     Denied {
+        /// The person's reason.
         feedback: Option<String>,
     },
-    /// Nobody decided in time.
+    /// No decision came in time.
     TimedOut,
 }
 
-/// How a process ended.
+/// End of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
     /// `None`: a signal ended it.
@@ -164,50 +201,62 @@ pub struct Exit {
     pub stderr: String,
 }
 
-/// Why nothing more comes.
+/// Reason for which a response ends early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
+    /// Kind of the failure.
     pub how: HowLost,
-    /// For a person to read.
+    /// Description for a person.
     pub message: String,
 }
 
+/// Kind of a failed connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HowLost {
+    /// No connection was made.
     NeverConnected,
+    /// Nothing came for too long.
     TimedOut,
+    /// The connection was lost.
     BrokeOff,
 }
 
-/// What to do.
+/// A command of a backend to the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
+    /// Appends an event to the log, for the open run.
     Emit(Event),
     /// `arguments` is the raw text, as the agent wrote it.
     RunTool {
+        /// The call.
         call_id: CallId,
+        /// Name of the tool.
         tool_name: String,
+        /// Raw text of the arguments.
         arguments: String,
     },
+    /// Reads the conversation, answered by [`Input::History`].
     ReadHistory,
+    /// Sends an HTTP request.
     Request(Request),
     /// A line for the program's stdin, without its end.
     Write(String),
     /// Nothing more will be written: the program's stdin ends here. Some begin only then.
     CloseInput,
-    /// A run begins that nobody asked for, under the spare id.
+    /// Begins a run under the spare id: the agent goes on by itself.
     Begin,
     /// The program wants to know whether the call, whose arguments are in the log, may run.
     Ask {
+        /// The call.
         call_id: CallId,
-        /// It can be told to run with other arguments.
+        /// The call can be run with other arguments.
         can_edit: bool,
         /// Questions to a person instead of a yes or no; their answers are the edited arguments.
         form: Option<Value>,
-        /// Why, in the program's words.
+        /// Reason that the program gives.
         reason: Option<String>,
-        /// The program would have let a harmless call pass by itself. What looks harmless from here may run
-        /// elsewhere, or with more rights than the program has told.
+        /// The program would let a harmless call pass by itself, so the driver must not judge by the
+        /// arguments alone: the call may run elsewhere, or with more rights than the program has reported.
         is_judged: bool,
     },
     /// The program asks no longer.
@@ -215,7 +264,9 @@ pub enum Effect {
     /// The message has to wait for the next run, also if it was handed over: no model has seen it, and
     /// none will because of this run.
     CannotSteer(MessageId),
+    /// Asks for an [`Input::Wake`] at this time.
     WakeAt(Millis),
+    /// Ends the run.
     End(Ending),
     /// The program is of no more use and is to be ended; a new one will be started when needed.
     Quit,
@@ -229,13 +280,16 @@ pub enum Effect {
 /// what else it inherits is the driver's business.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
+    /// The program and its arguments.
     pub command: Vec<String>,
+    /// Environment variables to add.
     pub env: Vec<(String, String)>,
 }
 
-/// What a program is started with, beside its configuration.
+/// Values that a program is started with, beside its configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Launch {
+    /// The folder in which the agent works.
     pub workspace: String,
     /// The program's own conversation to resume.
     pub resume: Option<ResumeId>,
@@ -243,14 +297,16 @@ pub struct Launch {
     pub tools: Option<ToolServer>,
     /// A folder that holds the files which Callboard ships for its agents.
     pub shipped: String,
-    /// Callboard's own folder. A program that can be told so asks before it reads or writes there.
+    /// Callboard's own folder. A program that can be configured so asks before it reads or writes there.
     pub private: Option<String>,
 }
 
 /// An MCP server over streamable HTTP.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ToolServer {
+    /// Address of the server.
     pub url: String,
+    /// Bearer token.
     pub token: String,
 }
 
@@ -264,11 +320,15 @@ impl fmt::Debug for ToolServer {
 /// An HTTP request with a JSON body.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Request {
+    /// HTTP method.
     pub method: &'static str,
+    /// Address.
     pub url: String,
+    /// Headers in order; may hold keys.
     pub headers: Vec<(String, String)>,
+    /// JSON body.
     pub body: Arc<str>,
-    /// How long nothing may come before the connection counts as lost.
+    /// Time without data after which the connection counts as lost.
     pub patience_ms: u64,
 }
 
@@ -279,7 +339,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// How many ids a run has given to its parts and calls.
+/// Number of ids that a run has given to its parts and calls.
 fn ids_given(answer: &RunMessage) -> u32 {
     let ids = answer.parts.iter().filter_map(|part| match &part.kind {
         PartKind::Text(text) => Some(text.id.as_str()),

@@ -1,8 +1,8 @@
 //! Any model behind an OpenAI-compatible chat-completions API; the server runs its tools.
 //!
-//! One value is one run: ask the model, run the calls it wants, ask again with their results, until
-//! it wants none or a limit is reached. Each step's request is made from the conversation as the log
-//! has it at that moment, so the loop knows nothing that the log does not say.
+//! One value is one run: ask the model, run the calls it wants, ask again with their results, until it wants
+//! none or a limit is reached. Each step's request is made from the conversation as the log has it at that
+//! moment, so the loop has no state that the log lacks.
 
 mod calls;
 mod decoder;
@@ -26,10 +26,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde_json::Value;
-use transcript::{
-    CallId, ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunMessage, RunStatus,
-    SteerState,
-};
+use transcript::{CallId, ErrorInfo, Event, Level, Millis, ResponseId, RunMessage, RunStatus};
 
 pub use self::decoder::{Decoder, FinishedCall, Outcome, Said, ServiceError};
 use self::emitter::ModelEmitter;
@@ -37,11 +34,13 @@ use self::failure::Failure;
 pub use self::finish_reason::FinishReason;
 use self::limits::{Decision, Progress};
 pub use self::settings::{Limits, Settings};
+use crate::steering::Steering;
 use crate::{Backend, Effect, Ending, Input, Lost, Request, open_calls};
 
-/// How much of an error's body is read.
+/// Number of bytes of an error's body that are read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 
+/// An agent that is a model behind an API.
 #[derive(Debug)]
 pub struct OpenAi {
     settings: Arc<Settings>,
@@ -51,6 +50,7 @@ pub struct OpenAi {
 }
 
 impl OpenAi {
+    /// Creates the agent for one run.
     pub fn new(settings: Arc<Settings>) -> Self {
         Self { settings, tools: Vec::new(), run: None }
     }
@@ -86,23 +86,8 @@ struct Run {
     response_id: ResponseId,
     progress: Progress,
     emitter: ModelEmitter,
-    steers: Steers,
+    steering: Steering,
     phase: Phase,
-}
-
-/// Messages for the run that is under way. The log is where the model reads them.
-#[derive(Debug, Default)]
-struct Steers {
-    /// For the next step.
-    waiting: Vec<Steer>,
-    /// In the conversation that this step is asked with; nothing of its answer has come.
-    handed_over: Vec<Steer>,
-}
-
-#[derive(Debug)]
-struct Steer {
-    message_id: MessageId,
-    text: String,
 }
 
 #[derive(Debug)]
@@ -119,7 +104,7 @@ enum Phase {
     Tools {
         waiting: VecDeque<Effect>,
         running: Vec<CallId>,
-        /// Those that wait for a person or a client.
+        /// Calls that wait for a person or a client.
         elsewhere: Vec<CallId>,
         /// The model ran out of room before it had written all its calls.
         cut_off: bool,
@@ -130,7 +115,7 @@ enum Phase {
 /// One request, from when it is sent until it has been answered.
 #[derive(Debug)]
 struct Attempt {
-    /// From 1.
+    /// Counts from 1.
     number: u32,
     request: Request,
     /// Zero until the head has come.
@@ -149,12 +134,12 @@ impl Run {
             emitter: ModelEmitter::new(response_id.clone()),
             response_id,
             progress: Progress::new(now),
-            steers: Steers::default(),
+            steering: Steering::default(),
             phase: Phase::Reading,
         }
     }
 
-    /// As it was when its calls were handed over: the conversation is read before the next step anyway.
+    /// Continues at the calls: the conversation is read before the next step anyway.
     fn resumed(settings: Arc<Settings>, answer: &RunMessage) -> Self {
         let last_step = answer.steps.last().and_then(|it| it.finished.as_ref());
         Self {
@@ -162,7 +147,7 @@ impl Run {
             emitter: ModelEmitter::resumed(answer),
             response_id: answer.id.clone(),
             progress: Progress::resumed(answer),
-            steers: Steers::default(),
+            steering: Steering::default(),
             phase: Phase::Tools {
                 waiting: open_calls(answer).collect(),
                 running: Vec::new(),
@@ -189,8 +174,8 @@ impl Run {
             Input::Interrupt => self.interrupt(),
             Input::Steer { message_id, message } => {
                 let text = message["content"].as_str().unwrap_or_default().to_owned();
-                self.steers.waiting.push(Steer { message_id, text });
-                // What is being read now includes it.
+                self.steering.send("", message_id, text);
+                // The conversation that is being read includes it.
                 if let Phase::Reading = self.phase {
                     self.hand_over();
                 }
@@ -238,7 +223,7 @@ impl Run {
         }
         let said = attempt.decoder.feed(bytes);
         let is_over = attempt.decoder.is_over();
-        self.tell(said);
+        self.emit_all(said);
         if is_over {
             self.answered(now, None);
         }
@@ -260,7 +245,7 @@ impl Run {
         }
     }
 
-    fn tell(&mut self, said: Vec<Said>) {
+    fn emit_all(&mut self, said: Vec<Said>) {
         let mut has_said = false;
         for it in said {
             has_said |= self.emitter.emit(it);
@@ -275,24 +260,19 @@ impl Run {
 
     /// Calls have their results by now, so this is the only place where a conversation can take it.
     fn hand_over(&mut self) {
-        for steer in std::mem::take(&mut self.steers.waiting) {
-            self.emit(steer.told(SteerState::HandedOver));
-            self.steers.handed_over.push(steer);
-        }
+        self.steering.hand_over(|_| true, &mut self.emitter.out);
     }
 
-    /// The model has begun to answer what it was asked.
+    /// The model has begun to answer the conversation that holds them.
     fn saw_messages(&mut self) {
-        for steer in std::mem::take(&mut self.steers.handed_over) {
-            self.emit(steer.told(SteerState::Seen));
-        }
+        while self.steering.see(|_| true, &mut self.emitter.out) {}
     }
 
     /// The answer is complete, or nothing more of it comes.
     fn answered(&mut self, now: Millis, lost: Option<Lost>) {
         let Phase::Asking(attempt) = &mut self.phase else { return };
         let (said, outcome) = attempt.decoder.finish();
-        self.tell(said);
+        self.emit_all(said);
         match self.what_failed(&outcome, lost) {
             Some(failure) => self.give_up_or_retry(now, failure),
             None => self.finish_step(now, outcome),
@@ -321,7 +301,7 @@ impl Run {
         let Outcome { finish_reason, usage, .. } = outcome;
         let calls = &outcome.calls;
         let reason = match finish_reason {
-            // Whatever the word, calls are calls.
+            // Calls are calls, whatever the reason says.
             None | Some(FinishReason::Stop | FinishReason::Other) if !calls.is_empty() => {
                 FinishReason::ToolCalls
             }
@@ -351,8 +331,8 @@ impl Run {
         self.run_tools(now);
     }
 
-    /// Calls of one step run side by side, as many at a time as may. Others may take as long as they
-    /// like, so those that wait for them hold up none.
+    /// Runs the calls of one step in parallel, up to the limit. Calls that wait for a person or a client do
+    /// not count, as they may take long.
     fn run_tools(&mut self, now: Millis) {
         let Phase::Tools { waiting, running, elsewhere, cut_off } = &mut self.phase else { return };
         while running.len() < self.settings.parallel_tools.max(1) {
@@ -453,11 +433,11 @@ impl Run {
         }
     }
 
-    /// What was held back is said, what is open stays open: the driver closes it.
+    /// Emits what was held back. Open parts stay open: the driver closes them.
     fn interrupt(&mut self) {
         if let Phase::Asking(attempt) = &mut self.phase {
             let (said, _) = attempt.decoder.finish();
-            self.tell(said);
+            self.emit_all(said);
         }
         self.emit(Decision::stop("user_requested", "UserCancel").into_event());
         self.end(RunStatus::Cancelled, None);
@@ -470,9 +450,7 @@ impl Run {
 
     fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>) {
         self.phase = Phase::Ended;
-        let Steers { waiting, handed_over } = std::mem::take(&mut self.steers);
-        let unseen = handed_over.into_iter().chain(waiting);
-        self.emitter.out.extend(unseen.map(|it| Effect::CannotSteer(it.message_id)));
+        self.steering.give_back(|_| true, &mut self.emitter.out);
         let usage = self.progress.usage;
         self.emitter.out.end_run(Ending { status, error, usage, cost: None });
     }
@@ -484,13 +462,6 @@ impl Run {
 
     fn emit(&mut self, event: Event) {
         self.emitter.out.emit(event);
-    }
-}
-
-impl Steer {
-    fn told(&self, state: SteerState) -> Event {
-        let Self { message_id, text } = self;
-        Event::MessageSteered { message_id: message_id.clone(), text: text.clone(), state }
     }
 }
 

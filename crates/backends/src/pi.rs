@@ -1,30 +1,28 @@
 //! Pi, a command-line agent: `pi --mode rpc`, of the old package and of the new one.
 //!
-//! Commands go in and events come out, one JSON object a line. A *prompt* starts Pi's agent: it calls
-//! the model, runs the tools that the model wants, and calls it again (`agent_start`, then for each
-//! call of the model its message and its tools' executions, then `agent_end`). What to know:
+//! Commands go in and events come out, one JSON object a line. A *prompt* starts Pi's agent: it calls the
+//! model, runs the tools that the model wants, and calls it again (`agent_start`, then for each call of the
+//! model its message and its tools' executions, then `agent_end`). Properties of the protocol:
 //!
-//! - Words come as deltas and then whole. A tool's output comes cumulatively, a tool's result three
-//!   times.
-//! - `agent_end` need not be the end: Pi may try again, or shorten the conversation first. The new
-//!   package says `agent_settled` when it is done. The old one says nothing, so it is asked
-//!   (`get_state`), as is any that lets us wait: whatever goes on by itself has been announced before the
-//!   answer comes.
-//! - Pi asks nobody before it runs a tool. Our extension (`extension.ts`) does, through a dialog that
-//!   Pi passes on to us. While a dialog is open, `abort` does nothing: it has to be cancelled too.
-//! - The extension says that it is there before Pi reads its first command. A Pi that answers one without
-//!   that would ask about nothing: it gets nothing to do, and is ended.
-//! - A conversation is on disk, and can be gone on with, once the model has answered in it.
+//! - Text comes as deltas and then whole. A tool's output comes cumulatively, a tool's result three times.
+//! - `agent_end` need not be the end: Pi may try again, or compact the conversation first. The new package
+//!   sends `agent_settled` when it is done. The old one does not, so it is asked (`get_state`), as is any
+//!   that leaves us waiting: what continues by itself has been announced before the answer comes.
+//! - Pi has no approvals. Our extension (`extension.ts`) asks for them, through a dialog that Pi passes on to
+//!   us. While a dialog is open, `abort` does nothing: the dialog has to be cancelled too.
+//! - The extension announces itself before Pi reads its first command. A Pi that answers a command without
+//!   that would run every tool without asking: it gets no prompt, and is ended.
+//! - A conversation is on disk, and can be resumed, once the model has answered in it.
 //!
-//! The two packages are not told apart by their version, but by what they say.
+//! The two packages are distinguished by their messages, not by their version.
 
+mod author;
 mod bash;
 mod command;
 pub(crate) mod failure;
 mod questions;
 mod run;
 mod settings;
-mod speaker;
 mod tools;
 mod wire;
 
@@ -53,7 +51,7 @@ struct Adapter {
     settings: Arc<Settings>,
     conversation: Conversation,
     guard: Guard,
-    run: Option<Run>,
+    run: Run,
 }
 
 /// Pi's own record of what was said.
@@ -61,28 +59,30 @@ struct Adapter {
 struct Conversation {
     workspace: String,
     version: Option<String>,
-    /// What was handed over to go on with, and then what was told to be gone on with.
+    /// Id that the log has: of the conversation to resume, then of the one that was linked.
     known: Option<String>,
     id: Option<String>,
 }
 
-/// Whether somebody is asked before Pi runs a tool.
+/// State of the extension that asks before Pi runs a tool.
 #[derive(Debug, PartialEq, Eq)]
 enum Guard {
-    /// Our extension has not been heard of yet, and Pi has answered nothing.
+    /// Pi has answered nothing, and the extension has not announced itself.
     Awaited,
-    /// It is there, or nobody is to be asked.
+    /// The extension is loaded, or no approval is needed.
     Settled,
     Missing,
 }
 
 impl Pi {
+    /// Creates the agent for a process that [`program`] described.
     pub fn new(settings: Arc<Settings>, launch: &Launch) -> Self {
         let (workspace, version) = (launch.workspace.clone(), settings.version.clone());
         let known = launch.resume.as_ref().map(ToString::to_string);
         let guard = if settings.asks() { Guard::Awaited } else { Guard::Settled };
         let conversation = Conversation { workspace, version, known, id: None };
-        let mut agent = ProgramAgent::new(Adapter { settings, conversation, guard, run: None });
+        let run = Run::new(Arc::clone(&settings));
+        let mut agent = ProgramAgent::new(Adapter { settings, conversation, guard, run });
         command::send("state", command::get_state, &mut agent.cx.out);
         Self(agent)
     }
@@ -96,12 +96,12 @@ impl Backend for Pi {
 
 impl Adapter {
     /// The run has its prompt as soon as the extension is there, and its end if it is not.
-    fn tell_guard(&mut self, cx: &mut Cx) {
-        let Some(run) = self.run.as_mut().filter(|_| cx.is_running()) else { return };
+    fn apply_guard(&mut self, cx: &mut Cx) {
         match self.guard {
+            _ if !cx.is_running() => (),
             Guard::Awaited => (),
-            Guard::Settled => run.prompt(cx),
-            Guard::Missing => run.refuse(cx),
+            Guard::Settled => self.run.prompt(cx),
+            Guard::Missing => self.run.refuse(cx),
         }
     }
 }
@@ -133,66 +133,50 @@ impl program::Adapter for Adapter {
         matches!(line, Some(Line::AgentStart))
     }
 
-    fn begin_run(&mut self, _cx: &mut Cx) {
-        self.run = Some(Run::new(Arc::clone(&self.settings)));
-    }
-
     fn start(&mut self, history: &[Value], cx: &mut Cx) {
-        if let Some(run) = &mut self.run {
-            run.hold(Prompt::newest(history));
-        }
-        self.tell_guard(cx);
+        self.run.hold(Prompt::newest(history));
+        self.apply_guard(cx);
     }
 
-    fn hear(&mut self, line: Option<Line>, raw: &str, cx: &mut Cx) {
+    fn handle_line(&mut self, line: Option<Line>, raw: &str, cx: &mut Cx) {
         if matches!(&line, Some(Line::MessageEnd(message)) if message.role == "assistant") {
             self.conversation.link(&mut cx.out);
         }
-        match (&mut self.run, line) {
-            // It could not read what we wrote, and so does not know to what it answers.
-            (Some(_), None | Some(Line::Response(Response { id: None, success: false, .. }))) => {
+        match line {
+            // Pi could not read the command, and so does not know what it answers.
+            None | Some(Line::Response(Response { id: None, success: false, .. })) => {
                 cx.out.unrecognized(raw);
             }
-            (Some(run), Some(line)) => run.hear(line, cx),
-            // Nobody is there to answer; who asks would wait for ever.
-            (None, Some(Line::Dialog(dialog))) => dialog.decline(&mut cx.out),
-            (None, _) => (),
+            Some(line) if cx.is_running() => self.run.handle_line(line, cx),
+            // Without a run there is nobody to ask, and Pi would wait forever.
+            Some(Line::Dialog(dialog)) => dialog.decline(&mut cx.out),
+            Some(_) => (),
         }
-        self.tell_guard(cx);
+        self.apply_guard(cx);
     }
 
     fn steer(&mut self, message_id: MessageId, message: &Value, cx: &mut Cx) {
-        if let Some(run) = &mut self.run {
-            run.steer(message_id, message, cx);
-        }
+        self.run.steer(message_id, message, cx);
     }
 
     fn decide(&mut self, call_id: &CallId, request: Request, verdict: Verdict, cx: &mut Cx) {
-        if let Some(run) = &mut self.run {
-            run.decide(call_id, &request, &verdict, cx);
-        }
+        self.run.decide(call_id, &request, &verdict, cx);
     }
 
     fn interrupt(&mut self, cx: &mut Cx) {
-        if let Some(run) = &mut self.run {
-            run.interrupt(cx);
-        }
+        self.run.interrupt(cx);
     }
 
     fn time_out(&mut self, cx: &mut Cx) {
-        if let Some(run) = &mut self.run {
-            run.time_out(cx);
-        }
+        self.run.time_out(cx);
     }
 
     fn exited(&mut self, exit: &Exit, cx: &mut Cx) {
-        if let Some(run) = &mut self.run {
-            run.exited(exit, self.conversation.known.is_some(), cx);
-        }
+        self.run.exited(exit, self.conversation.known.is_some(), cx);
     }
 
     fn end_run(&mut self) {
-        self.run = None;
+        self.run = Run::new(Arc::clone(&self.settings));
     }
 }
 

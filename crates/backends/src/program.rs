@@ -27,9 +27,10 @@ use crate::steering::Steering;
 use crate::surrogates::Surrogates;
 use crate::{Backend, Effect, Ending, Exit, Input, Verdict};
 
-/// How many calls, and how many texts, may be open at once. A program that begins more has abandoned the oldest.
+/// Number of calls, and of texts, that may be open at a time. A program that begins more has abandoned the
+/// oldest.
 pub(crate) const MOST_OPEN: usize = 128;
-/// How many agents of its own a program may go back to.
+/// Number of its own agents that a program may go back to.
 pub(crate) const MOST_AGENTS: usize = 64;
 
 /// An agent that is a CLI process.
@@ -49,7 +50,7 @@ pub(crate) trait Adapter: fmt::Debug + Send {
     const SOURCE: &'static str;
     /// A line, as the adapter reads it.
     type Line;
-    /// What has to be kept of the program's request for a decision, to answer it.
+    /// State that is kept of the program's request for a decision, to answer it.
     type Request: fmt::Debug + Send;
 
     fn read(json: &str) -> Self::Line;
@@ -62,13 +63,14 @@ pub(crate) trait Adapter: fmt::Debug + Send {
         false
     }
 
-    fn begin_run(&mut self, cx: &mut Context<Self::Request>);
+    /// Called when a run has begun, before anything else of it.
+    fn begin_run(&mut self, _cx: &mut Context<Self::Request>) {}
 
-    /// Tells the program the newest message. `history` holds chat messages, oldest first.
+    /// Sends the newest message to the program. `history` holds chat messages, oldest first.
     fn start(&mut self, history: &[Value], cx: &mut Context<Self::Request>);
 
     /// Handles a line, in a run or between runs. `raw` is the line as it came.
-    fn hear(&mut self, line: Self::Line, raw: &str, cx: &mut Context<Self::Request>);
+    fn handle_line(&mut self, line: Self::Line, raw: &str, cx: &mut Context<Self::Request>);
 
     fn steer(&mut self, message_id: MessageId, _message: &Value, cx: &mut Context<Self::Request>) {
         cx.out.push(Effect::CannotSteer(message_id));
@@ -91,6 +93,7 @@ pub(crate) trait Adapter: fmt::Debug + Send {
 
     fn exited(&mut self, exit: &Exit, cx: &mut Context<Self::Request>);
 
+    /// Called when a run has ended, or was given up: its state is to be dropped.
     fn end_run(&mut self);
 }
 
@@ -100,7 +103,7 @@ pub(crate) struct Context<R> {
     pub(crate) out: Emitter,
     pub(crate) steering: Steering,
     pub(crate) approvals: Approvals<R>,
-    /// When to call [`Adapter::time_out`].
+    /// Time at which [`Adapter::time_out`] is called.
     pub(crate) deadline: Option<Millis>,
     /// Id of the next run that the program begins by itself.
     spare: Option<ResponseId>,
@@ -121,13 +124,16 @@ impl<A: Adapter> ProgramAgent<A> {
     }
 
     fn begin_run(&mut self, response_id: ResponseId) {
+        if self.cx.is_running() {
+            self.adapter.end_run();
+        }
         self.cx.clear_run();
         self.cx.out.begin_run(response_id);
         self.adapter.begin_run(&mut self.cx);
     }
 
-    fn hear(&mut self, raw: &str) {
-        let line = A::read(&self.surrogates.mend(raw));
+    fn handle_line(&mut self, raw: &str) {
+        let line = A::read(&self.surrogates.repair(raw));
         self.adapter.note(&line);
         if !self.cx.is_running()
             && self.adapter.begins_run(&line)
@@ -136,7 +142,7 @@ impl<A: Adapter> ProgramAgent<A> {
             self.cx.out.push(Effect::Begin);
             self.begin_run(id);
         }
-        self.adapter.hear(line, raw, &mut self.cx);
+        self.adapter.handle_line(line, raw, &mut self.cx);
     }
 
     fn wake(&mut self) {
@@ -151,7 +157,7 @@ impl<A: Adapter> ProgramAgent<A> {
     }
 
     /// Handles an input that only counts while a run is open.
-    fn tell_run(&mut self, input: Input) {
+    fn handle_in_run(&mut self, input: Input) {
         let (adapter, cx) = (&mut self.adapter, &mut self.cx);
         match input {
             Input::Steer { message_id, message } => adapter.steer(message_id, &message, cx),
@@ -198,7 +204,7 @@ impl<A: Adapter> Backend for ProgramAgent<A> {
         match input {
             Input::Spare(id) => self.cx.spare = Some(id),
             Input::Line(_) if was_gone => (),
-            Input::Line(raw) => self.hear(&raw),
+            Input::Line(raw) => self.handle_line(&raw),
             Input::Start { response_id, history } => {
                 self.begin_run(response_id);
                 self.adapter.start(&history, &mut self.cx);
@@ -213,7 +219,7 @@ impl<A: Adapter> Backend for ProgramAgent<A> {
             Input::Steer { message_id, .. } if !is_running => {
                 self.cx.out.push(Effect::CannotSteer(message_id));
             }
-            input if is_running => self.tell_run(input),
+            input if is_running => self.handle_in_run(input),
             _ => (),
         }
         self.take_effects()
@@ -256,7 +262,7 @@ impl<R> Context<R> {
     }
 }
 
-/// Why a call that was abandoned has no result.
+/// The error of a call that was abandoned.
 pub(crate) fn abandoned() -> ErrorInfo {
     let why = "Nothing more was heard of this call, while many others began.";
     ErrorInfo::new(ErrorCode::ToolInterrupted, why)

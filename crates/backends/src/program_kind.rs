@@ -3,12 +3,16 @@
 /// A closed set: the next program is a variant here and a folder beside this file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProgramKind {
+    /// Anthropic's CLI.
     Claude,
+    /// OpenAI's CLI.
     Codex,
+    /// The CLI of the Pi project.
     Pi,
 }
 
 impl ProgramKind {
+    /// All programs.
     pub const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::Pi];
 
     /// Its kind in the configuration, and its command.
@@ -20,6 +24,7 @@ impl ProgramKind {
         }
     }
 
+    /// Name of the program for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Claude => "Claude Code",

@@ -1,8 +1,8 @@
 //! The id of a program's own conversation, checked before it can reach a command line.
 //!
-//! Ids come from logs, and logs can be imported: whatever stands in one is untrusted text. Claude Code,
-//! Codex and Pi all name their conversations by UUIDs, so a UUID is the only accepted shape. It cannot be
-//! read as an option, a path, a thread name or, by Pi, as the prefix of another conversation's id.
+//! Ids come from logs, and logs can be imported, so an id is untrusted text. Claude Code, Codex and Pi all
+//! name their conversations by UUIDs, so a UUID is the only accepted shape. It cannot be read as an option, a
+//! path, a thread name or, by Pi, as the prefix of another conversation's id.
 
 use std::fmt;
 
@@ -20,6 +20,7 @@ impl ResumeId {
         is_uuid.then(|| Self(id.to_owned()))
     }
 
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -48,8 +48,8 @@ impl Steering {
         }
     }
 
-    /// A model has seen the first message that matches, of those that the agent has. Returns false if there is
-    /// none.
+    /// Marks the first message that matches, of those that the agent has, as seen by a model. Returns false
+    /// if there is none.
     pub(crate) fn see(&mut self, is_it: impl Fn(&Steered) -> bool, out: &mut Emitter) -> bool {
         let seen = self.unseen.iter().position(|it| it.is_handed_over && is_it(it));
         let seen = seen.map(|at| self.unseen.remove(at));

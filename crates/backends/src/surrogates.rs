@@ -1,5 +1,6 @@
-//! Letters that were cut in two: JSON writes those outside the basic plane as two escapes, and a service or
-//! a program that counts as JavaScript does may send the first half in one event and the second in the next.
+//! Surrogate pairs that were cut in two: JSON writes characters outside the basic plane as two escapes, and a
+//! service or a program that counts in UTF-16 may send the first half in one event and the second in the
+//! next.
 
 use std::borrow::Cow;
 
@@ -13,29 +14,29 @@ const ESCAPE: usize = r"\uXXXX".len();
 const UNKNOWN: &str = r"\ufffd";
 
 impl Surrogates {
-    /// The event with whole letters alone. A half at the end of a string waits for the next event, and
-    /// whatever half is left without another becomes the sign for a letter that nobody knows.
-    pub(crate) fn mend<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
-        self.mend_up_to(json, false)
+    /// Returns the event without lone surrogates. A first half at the end of a string is kept for the next
+    /// event; any other lone half becomes U+FFFD.
+    pub(crate) fn repair<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
+        self.repair_to_end(json, false)
     }
 
     /// `is_all`: no other half will come.
-    fn mend_up_to<'a>(&mut self, json: &'a str, is_all: bool) -> Cow<'a, str> {
+    fn repair_to_end<'a>(&mut self, json: &'a str, is_all: bool) -> Cow<'a, str> {
         let mut waiting = self.first_half.take();
         if !json.contains(r"\u") {
             return Cow::Borrowed(json);
         }
-        let mut mended = String::with_capacity(json.len() + ESCAPE);
+        let mut repaired = String::with_capacity(json.len() + ESCAPE);
         let mut rest = json;
         while let Some(at) = rest.find('\\') {
             let (before, escape) = rest.split_at(at);
-            mended.push_str(before);
+            repaired.push_str(before);
             let (half, size) = match Half::of(escape) {
                 Some(half) => (half, ESCAPE),
                 // A backslash and what it stands before.
                 None => {
                     let size = 1 + escape[1..].chars().next().map_or(0, char::len_utf8);
-                    mended.push_str(&escape[..size]);
+                    repaired.push_str(&escape[..size]);
                     rest = &escape[size..];
                     continue;
                 }
@@ -44,28 +45,28 @@ impl Surrogates {
             rest = after;
             match half {
                 Half::First if Half::of(after) == Some(Half::Second) => {
-                    mended.push_str(this);
-                    mended.push_str(&after[..ESCAPE]);
+                    repaired.push_str(this);
+                    repaired.push_str(&after[..ESCAPE]);
                     rest = &after[ESCAPE..];
                 }
                 Half::First if after.starts_with('"') && !is_all => {
                     self.first_half = Some(this.to_owned())
                 }
-                Half::Second if mended.ends_with('"') && waiting.is_some() => {
-                    mended.push_str(&waiting.take().unwrap_or_default());
-                    mended.push_str(this);
+                Half::Second if repaired.ends_with('"') && waiting.is_some() => {
+                    repaired.push_str(&waiting.take().unwrap_or_default());
+                    repaired.push_str(this);
                 }
-                _ => mended.push_str(UNKNOWN),
+                _ => repaired.push_str(UNKNOWN),
             }
         }
-        mended.push_str(rest);
-        Cow::Owned(mended)
+        repaired.push_str(rest);
+        Cow::Owned(repaired)
     }
 }
 
 /// The JSON with U+FFFD in place of every half of a letter that has no other half.
 pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
-    Surrogates::default().mend_up_to(json, true)
+    Surrogates::default().repair_to_end(json, true)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +76,7 @@ enum Half {
 }
 
 impl Half {
-    /// What the text begins with.
+    /// The half that the text begins with.
     fn of(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(r"\u")?.get(..4)?;
         match u16::from_str_radix(digits, 16).ok()? {
@@ -95,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// As JavaScript writes a string that may end within a letter.
+    /// Writes a string, which may end within a surrogate pair, as JavaScript does.
     fn written(units: &[u16]) -> String {
         let letters = char::decode_utf16(units.iter().copied()).map(|letter| match letter {
             Ok(letter) if letter.len_utf16() == 2 => {
@@ -120,7 +121,7 @@ mod tests {
             for size in cuts.iter().cycle().take(units.len()) {
                 let (piece, after) = rest.split_at((*size).min(rest.len()));
                 rest = after;
-                let event: Value = serde_json::from_str(&surrogates.mend(&written(piece))).unwrap();
+                let event: Value = serde_json::from_str(&surrogates.repair(&written(piece))).unwrap();
                 prop_assert_eq!(&event["a"], r"\ud83d", "an escaped backslash begins no letter");
                 said.push_str(event["text"].as_str().unwrap());
             }
@@ -130,16 +131,19 @@ mod tests {
         #[test]
         fn whatever_comes_is_no_panic(text in r#"[\\u"dD8c0-9é🙂]{0,40}"#) {
             let mut surrogates = Surrogates::default();
-            surrogates.mend(&text);
-            surrogates.mend(&text);
+            surrogates.repair(&text);
+            surrogates.repair(&text);
         }
     }
 
     #[test]
     fn a_half_that_stays_alone_costs_one_letter() {
         let mut surrogates = Surrogates::default();
-        assert_eq!(surrogates.mend(r#"["\udc00 a \ud800 b \ud83d"]"#), r#"["\ufffd a \ufffd b "]"#);
-        assert_eq!(surrogates.mend(r#"["c"]"#), r#"["c"]"#);
-        assert_eq!(surrogates.mend(r#"["\ude42"]"#), r#"["\ufffd"]"#);
+        assert_eq!(
+            surrogates.repair(r#"["\udc00 a \ud800 b \ud83d"]"#),
+            r#"["\ufffd a \ufffd b "]"#
+        );
+        assert_eq!(surrogates.repair(r#"["c"]"#), r#"["c"]"#);
+        assert_eq!(surrogates.repair(r#"["\ude42"]"#), r#"["\ufffd"]"#);
     }
 }

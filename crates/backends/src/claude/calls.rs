@@ -1,9 +1,9 @@
 //! The calls of a run, by the ids that the model service gave them.
 //!
-//! The program says neither when a call begins to run nor that it will ask about one. It asks soon
-//! after a call's block is finished, while the rest of the message comes, so that a call of a message
-//! that has ended, and that was not asked about, counts as running. How long it ran is counted from when
-//! its block was finished, which is when the program starts it.
+//! The program reports neither when a call begins to run nor that it will ask about one. It asks soon after a
+//! call's block is finished, while the rest of the message comes, so a call of a message that has ended, and
+//! that was not asked about, counts as running. Its duration is counted from when its block was finished,
+//! which is when the program starts it.
 
 use std::collections::HashMap;
 
@@ -22,11 +22,11 @@ use crate::program::{MOST_OPEN, abandoned};
 pub(super) struct Calls {
     open: HashMap<String, Call>,
     started: usize,
-    /// Those that have ended: a sub-agent may speak within a call that has had its result.
+    /// Calls that have ended: a sub-agent may write within a call that has its result.
     ended: Recent<CallId>,
 }
 
-/// After so many others nothing is heard of a call that has ended.
+/// Number of ended calls that are remembered. Later ones are not referred to any more.
 const ENDED: usize = 128;
 
 impl Default for Calls {
@@ -38,16 +38,16 @@ impl Default for Calls {
 #[derive(Debug)]
 struct Call {
     id: CallId,
-    /// How many there were before it.
+    /// Number of calls before it.
     number: usize,
     name: String,
     arguments: Arguments,
-    /// What the program understood of them.
+    /// The arguments as the program read them.
     input: Option<Value>,
     phase: Phase,
-    /// Why somebody said that it must not run.
+    /// Reason for which a person refused the call.
     refusal: Option<ErrorInfo>,
-    /// It goes on in the background, and this is what the model was told of it.
+    /// The result that the model got for a call that continues in the background.
     launched: Option<Outcome>,
 }
 
@@ -59,7 +59,7 @@ enum Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Phase {
-    /// Since when it could run, unless somebody had to agree first.
+    /// `since`: when the call could run. `None` while a person has to agree first.
     Ready {
         since: Option<Millis>,
     },
@@ -173,7 +173,7 @@ impl Calls {
         }
     }
 
-    /// Somebody agreed.
+    /// A person allowed the call.
     pub(super) fn allow(&mut self, provider_id: &str, out: &mut Emitter) {
         if let Some(call) = self.open.get_mut(provider_id) {
             call.phase = Phase::Ready { since: None };
@@ -204,7 +204,7 @@ impl Calls {
         }
     }
 
-    /// By the provider's ids.
+    /// Calls that continue in the background, by the provider's ids.
     pub(super) fn launched(&self) -> Vec<String> {
         let launched = self.open.iter().filter(|(_, it)| it.launched.is_some());
         let mut ids: Vec<String> = launched.map(|(id, _)| id.clone()).collect();
@@ -212,7 +212,7 @@ impl Calls {
         ids
     }
 
-    /// What was launched has ended, as `task` says. False if nothing was.
+    /// Ends a call that continued in the background, as `task` reports. Returns false if it did not.
     pub(super) fn end_launched(
         &mut self,
         provider_id: &str,
@@ -230,7 +230,7 @@ impl Calls {
     }
 
     /// The oldest one, if too many are open: by the provider's id.
-    pub(super) fn left_behind(&self) -> Option<String> {
+    pub(super) fn oldest_excess(&self) -> Option<String> {
         let oldest = self.open.iter().filter(|_| self.open.len() > MOST_OPEN);
         oldest.min_by_key(|(_, it)| it.number).map(|(id, _)| id.clone())
     }
@@ -244,7 +244,7 @@ impl Calls {
     pub(super) fn end(&mut self, provider_id: &str, outcome: Outcome, out: &mut Emitter) {
         let Some(mut call) = self.open.remove(provider_id) else { return };
         self.ended.put(provider_id, call.id.clone());
-        self.ended.left_behind();
+        self.ended.take_excess();
         call.finish_late_arguments(out);
         if outcome.has_run {
             call.run(out);

@@ -1,12 +1,12 @@
-//! What can go wrong with the program, in words that say what to do about it.
+//! Errors of the program, explained with what to do about them.
 
 use transcript::{ErrorCode, ErrorInfo};
 
+use super::text::shortened;
 use super::wire::TurnResult;
-use super::words::shortened;
 use crate::Exit;
 
-/// A turn that ended badly. `kind` is the program's own word for what its model service said.
+/// Explains a turn that failed. `kind` is the program's word for the error of its model service.
 pub(super) fn of_turn(result: &TurnResult, kind: Option<&str>) -> ErrorInfo {
     let errors = result.errors.iter().flatten().map(String::as_str);
     let said = match &result.result {
@@ -72,12 +72,12 @@ pub(super) fn of_turn(result: &TurnResult, kind: Option<&str>) -> ErrorInfo {
 /// The process ended while a run was open.
 pub(super) fn exited(who: &str, exit: &Exit) -> ErrorInfo {
     let how = exit.how();
-    let message = match exit.last_words().as_str() {
+    let message = match exit.stderr_tail().as_str() {
         "" => format!(
             "{who} ended in the middle of the run ({how}) and did not say why. Send the \
              message again to go on."
         ),
-        last_words => format!("{who} ended in the middle of the run ({how}): {last_words}"),
+        stderr_tail => format!("{who} ended in the middle of the run ({how}): {stderr_tail}"),
     };
     ErrorInfo::new(ErrorCode::AgentExited, message)
 }

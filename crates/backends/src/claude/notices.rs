@@ -1,9 +1,9 @@
-//! What the program does on the way, in words for the user.
+//! Notices about what the program reports beside the conversation.
 
 use transcript::{Level, Millis};
 
+use super::text::shortened;
 use super::wire::{Compacted, Hook, LimitInfo, Login, Retry, Status};
-use super::words::shortened;
 
 pub(super) fn of_retry(retry: &Retry) -> String {
     let status = retry.error_status.map(|it| it.to_string());
@@ -25,20 +25,20 @@ pub(super) fn of_compacted(compacted: Compacted) -> String {
     format!("Claude Code compacted the conversation{}.", sizes.unwrap_or_default())
 }
 
-/// None while all is well.
+/// Returns `None` unless the compaction failed.
 pub(super) fn of_status(status: Status) -> Option<String> {
     status.compact_result.filter(|it| it != "success")?;
     let why = status.compact_error.unwrap_or_else(|| "it did not say why".to_owned());
     Some(format!("Claude Code could not compact the conversation ({why})."))
 }
 
-/// From now on it asks about more, or less.
+/// The permission mode has changed.
 pub(super) fn of_mode(status: &Status) -> Option<String> {
     let mode = status.permission_mode.as_ref()?;
     Some(format!("Claude Code's permission mode is {mode} now."))
 }
 
-/// None while there is enough left.
+/// Returns `None` while enough is left.
 pub(super) fn of_limit(limit: &LimitInfo, now: Millis) -> Option<(Level, String)> {
     let (level, what) = match limit.status.as_deref()? {
         "allowed_warning" => (Level::Info, "is nearly used up"),
@@ -54,7 +54,7 @@ pub(super) fn of_limit(limit: &LimitInfo, now: Millis) -> Option<(Level, String)
     Some((level, format!("What the account allows {what}.{}", when.unwrap_or_default())))
 }
 
-/// None unless something went wrong.
+/// Returns `None` unless the login failed.
 pub(super) fn of_login(login: &Login) -> Option<String> {
     let why = login.error.as_deref().filter(|it| !it.trim().is_empty())?;
     let said = login.output.as_deref().unwrap_or_default().join("\n");
@@ -62,7 +62,7 @@ pub(super) fn of_login(login: &Login) -> Option<String> {
     Some(shortened(text.trim()))
 }
 
-/// None if it did its work.
+/// Returns `None` unless the hook failed.
 pub(super) fn of_hook(hook: &Hook) -> Option<String> {
     let has_failed =
         hook.outcome.as_deref() == Some("error") || hook.exit_code.is_some_and(|it| it != 0);

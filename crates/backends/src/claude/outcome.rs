@@ -1,14 +1,14 @@
-//! What came of a call: the program's result, in the form in which the log keeps it.
+//! The outcome of a call: the program's result, in the form in which the log keeps it.
 //!
-//! The result comes twice: as the text that the model gets, and as an object that says the same in
-//! fields. The object is kept where there is one, without what the arguments or the output say
-//! already: an edit's patch, a file that was read.
+//! The result comes twice: as the text that the model gets, and as an object with the same in fields. The
+//! object is kept where there is one, without what the arguments or the output hold already: an edit's patch,
+//! a file that was read.
 
 use serde_json::{Map, Value, json};
 use transcript::{ErrorCode, ErrorInfo, OutputStream, Truncated};
 
+use super::text::{shortened, text_of};
 use super::wire::TaskEnd;
-use super::words::{shortened, text_of};
 
 const NO_OUTPUT: &str = "(Bash completed with no output)";
 
@@ -22,19 +22,19 @@ pub(super) struct Outcome {
     pub(super) truncated: Option<Truncated>,
 }
 
-/// Where the program tells more than that a call failed.
+/// The context in which a call failed.
 #[derive(Debug)]
 pub(super) struct Circumstances<'a> {
     pub(super) tool_name: &'a str,
-    /// What somebody had against it.
+    /// The refusal by a person.
     pub(super) refusal: Option<&'a ErrorInfo>,
-    /// Somebody wanted the run to stop.
+    /// A person asked to stop the run.
     pub(super) is_stopped: bool,
     /// The program's own remarks on the call, if any.
     pub(super) meta: Option<&'a Value>,
 }
 
-/// What is too much for the model is kept in a file, and it gets the beginning.
+/// Size of a result of which the model got only the beginning; the program keeps the whole in a file.
 fn truncated(content: &Value, structured: Option<&Value>) -> Option<Truncated> {
     let total_bytes = structured?.get("persistedOutputSize")?.as_u64()?;
     let shown_bytes = text_of(content).len() as u64;
@@ -42,7 +42,7 @@ fn truncated(content: &Value, structured: Option<&Value>) -> Option<Truncated> {
 }
 
 impl Outcome {
-    /// It never ran, or nobody knows what it did.
+    /// The call never ran, or what it did is unknown.
     pub(super) fn failed(error: ErrorInfo) -> Self {
         Self {
             has_run: false,
@@ -65,7 +65,7 @@ impl Outcome {
                 if fields.contains_key("interrupted") {
                     fields.retain(|name, value| name != "noOutputExpected" && !is_blank(value));
                 }
-                // Words beside a picture are in no field.
+                // Text beside a picture is in no field.
                 if fields.get("type").is_some_and(|it| it == "image") {
                     let words = Some(text_of(&content)).filter(|it| !it.is_empty());
                     fields.extend(words.map(|it| ("text".to_owned(), it.into())));
@@ -76,7 +76,7 @@ impl Outcome {
                     _ => Some(plain(content)),
                 }
             }
-            // Of the commands of sub-agents there is only the text.
+            // A sub-agent's command has only the text.
             None if tool_name == "Bash" && is_print(&content) => {
                 output.push((OutputStream::Stdout, text_of(&content)));
                 None
@@ -86,7 +86,7 @@ impl Outcome {
         Self { has_run: true, output, result, error: None, truncated }
     }
 
-    /// Of what was launched, and has ended now.
+    /// Adds how a background call ended to the result of its launch.
     pub(super) fn ended(mut self, task: &TaskEnd) -> Self {
         let status = task.status.as_deref().unwrap_or("completed");
         if let Some(Value::Object(fields)) = &mut self.result {
@@ -122,7 +122,7 @@ impl Outcome {
         outcome
     }
 
-    /// It ran, and this is what the program says of it.
+    /// The outcome of a call that ran and failed; `text` is the program's report.
     fn of_failure(tool_name: &str, text: &str) -> Self {
         if tool_name == "Bash"
             && let Some((code, printed)) = exit_code(text)
@@ -152,7 +152,7 @@ impl Outcome {
 }
 
 impl Circumstances<'_> {
-    /// None if it ran.
+    /// Returns `None` if the call ran.
     fn why_not_run(&self, text: &str) -> Option<ErrorInfo> {
         let Some(kind) = self.meta.and_then(|it| it.get("non_execution_kind")?.as_str()) else {
             return self.why_refused(text);
@@ -162,13 +162,13 @@ impl Circumstances<'_> {
         }
         let was_decided = self.meta.is_some_and(|it| it.get("permission_decision").is_some());
         Some(match kind {
-            // The program's words for a stop are meant for the model and miss the point.
+            // The program's text about a stop is meant for the model.
             "user-rejected" if !was_decided => interrupted(),
             _ => ErrorInfo::new(ErrorCode::ToolDenied, shortened(text)),
         })
     }
 
-    /// Versions without remarks tell it in words alone: those that we gave, or their own.
+    /// Versions without metadata report a refusal as text: the text that we gave, or their own.
     fn why_refused(&self, text: &str) -> Option<ErrorInfo> {
         if self.meta.is_some() {
             return None;
@@ -183,7 +183,7 @@ impl Circumstances<'_> {
     }
 }
 
-/// How the program begins what it says of a call that its own rules forbid.
+/// Returns whether the text is the program's report of a call that its own rules forbid.
 fn is_refusal(text: &str) -> bool {
     text.starts_with("Permission to use ") && text.contains("has been denied")
         || text.starts_with("Claude requested permissions to ")
@@ -198,7 +198,7 @@ fn interrupted() -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolInterrupted, "Tool call was interrupted by the user")
 }
 
-/// What was printed stands in the log as output.
+/// Takes out the fields that go to the log as output.
 fn take_output(fields: &mut Map<String, Value>) -> Vec<(OutputStream, String)> {
     let mut output = Vec::new();
     for (name, stream) in [("stdout", OutputStream::Stdout), ("stderr", OutputStream::Stderr)] {
@@ -240,7 +240,7 @@ fn plain(content: Value) -> Value {
     }
 }
 
-/// How the program begins the text of a command that failed: `Exit code 3`.
+/// Splits the text of a command that failed, which begins with `Exit code 3`.
 fn exit_code(text: &str) -> Option<(i64, &str)> {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     Some((first.strip_prefix("Exit code ")?.parse().ok()?, rest))

@@ -13,7 +13,7 @@ pub(super) struct Request {
     pub(super) provider_call_id: String,
     /// Arguments with which the call would run.
     pub(super) input: Value,
-    /// It takes answers, which go into the input.
+    /// The request takes answers, which go into the input.
     pub(super) has_form: bool,
 }
 
@@ -43,7 +43,7 @@ impl Request {
             {
                 Ok(Value::Object(answers)) if self.has_form => Ok(self.answered(answers)),
                 Ok(edited @ Value::Object(_)) => Ok(edited),
-                // What somebody changed for a reason must not run as it was.
+                // Arguments that a person edited must not run unedited.
                 _ => denied("The arguments were edited into something that is no JSON object."),
             },
             Verdict::Denied { feedback: Some(feedback) } => denied(&feedback),

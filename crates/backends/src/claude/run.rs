@@ -1,18 +1,18 @@
-//! One run: the turns from a message, or from when the program went on by itself, until it is idle.
+//! One run: the turns from a message, or from when the program continued by itself, until it is idle.
 
-mod said;
+mod messages;
 
 use std::ops::Add;
 
 use serde_json::Value;
 use transcript::{ErrorInfo, Event, Level, MessageId, RunStatus, Usage};
 
+use super::author::{Author, MessageEnd};
 use super::calls::Calls;
 use super::questions::{ANSWERED, Request};
-use super::speaker::{MessageEnd, Speaker};
 use super::stdin::uuid_of;
+use super::text::shortened;
 use super::wire::{self, AboutCall, Init, Lifecycle, Line, TaskEnd, TurnResult};
-use super::words::shortened;
 use super::{Cx, Process, failure, notices, stdin};
 use crate::emitter::Emitter;
 use crate::ending::price;
@@ -20,17 +20,17 @@ use crate::program::{Ask, MOST_AGENTS, Recent, TOOL_SERVER, newest};
 use crate::steering::Steered;
 use crate::{Effect, Exit, Verdict};
 
-/// How long the program may take to stop, or to go on by itself.
+/// Time that the program has to stop, or to begin a turn by itself.
 const PATIENCE_MS: u64 = 5000;
-/// How long it may take to tell the model of tasks that were stopped, which is a turn of its own.
+/// Time that the program has to report stopped tasks to the model, which is a turn of its own.
 const AFTERTHOUGHT_MS: u64 = 1000;
 
 #[derive(Debug)]
 pub(super) struct Run {
     calls: Calls,
-    outer: Speaker,
+    outer: Author,
     /// Sub-agents, by the provider's id of the call that each works for.
-    inner: Recent<Speaker>,
+    inner: Recent<Author>,
     /// Ids of the requests that were answered or withdrawn: the program may send one again.
     answered: Recent,
     /// Line that began the run, by its uuid, until the program has looked at it.
@@ -43,17 +43,17 @@ pub(super) struct Run {
     is_aborted: bool,
     /// The conversation was compacted, and its summary has not come.
     awaits_summary: bool,
-    /// The program's word for what went wrong with its model service.
+    /// The program's word for the error of its model service.
     api_error: Option<String>,
     usage: Option<Usage>,
     cost: Option<f64>,
 }
 
-/// Somebody wants the run to stop.
+/// A request to stop the run.
 #[derive(Debug)]
 struct Interrupt {
     request_id: String,
-    /// Something went on in the background, and the program will tell the model that it was stopped.
+    /// Background tasks are stopped too; the program will report that to the model.
     stops_tasks: bool,
     /// The program has said that nothing runs.
     is_done: bool,
@@ -65,7 +65,7 @@ impl Run {
         Self {
             earlier_tasks: commands.map(|it| it.task_id.clone()).collect(),
             calls: Calls::default(),
-            outer: Speaker::default(),
+            outer: Author::default(),
             inner: Recent::keeping(MOST_AGENTS),
             answered: Recent::keeping(ANSWERED),
             prompt: None,
@@ -79,7 +79,7 @@ impl Run {
         }
     }
 
-    /// The calls in which somebody spoke, when the run is over.
+    /// Calls that had a sub-agent.
     pub(super) fn into_agents(self) -> impl Iterator<Item = String> {
         self.inner.into_names()
     }
@@ -140,7 +140,7 @@ impl Run {
 
     pub(super) fn time_out(&mut self, process: &Process, cx: &mut Cx) {
         let Some(interrupt) = &self.interrupted else {
-            // They would begin a turn of their own later, and are to be said again.
+            // The program would begin a turn with them later; they go to the next run instead.
             if process.reports_lines {
                 self.take_back_unread(cx);
                 self.prompt = None;
@@ -171,23 +171,29 @@ impl Run {
         }
     }
 
-    pub(super) fn hear(&mut self, line: Line, raw: &str, process: &mut Process, cx: &mut Cx) {
-        self.leave_behind(cx);
+    pub(super) fn handle_line(
+        &mut self,
+        line: Line,
+        raw: &str,
+        process: &mut Process,
+        cx: &mut Cx,
+    ) {
+        self.abandon_oldest(cx);
         match line {
             Line::Init(init) => {
                 self.turn_begins(process, cx);
                 self.link(init, process, cx);
             }
-            Line::Stream(stream) => self.hear_stream(stream, raw, process, cx),
-            Line::Assistant(said) => self.hear_assistant(said, raw, process, cx),
-            Line::User(said) => self.hear_user(said, raw, process, cx),
+            Line::Stream(stream) => self.handle_stream(stream, raw, process, cx),
+            Line::Assistant(said) => self.handle_assistant(said, raw, process, cx),
+            Line::User(said) => self.handle_user(said, raw, process, cx),
             Line::Result(result) => self.turn_ended(&result, process, cx),
-            Line::Request(request) => self.hear_request(request, raw, cx),
+            Line::Request(request) => self.handle_request(request, raw, cx),
             Line::RequestCancelled(cancelled) => {
                 self.withdraw(|it| it.id == cancelled.request_id, cx);
             }
-            Line::Response(it) => self.hear_response(&it.request_id, cx),
-            Line::Lifecycle(it) => self.hear_lifecycle(&it, process, cx),
+            Line::Response(it) => self.handle_response(&it.request_id, cx),
+            Line::Lifecycle(it) => self.handle_lifecycle(&it, process, cx),
             Line::Background(_) => self.wait_for_turn(process, cx),
             Line::TaskStarted(it) => {
                 let call = it.tool_use_id.unwrap_or_default();
@@ -227,18 +233,18 @@ impl Run {
                 }
             }
             Line::Remark(it) => cx.out.notice(Level::Info, shortened(&it.content)),
-            Line::CommandOutput(it) => self.outer.say(it.content, &mut cx.out),
+            Line::CommandOutput(it) => self.outer.emit_text(it.content, &mut cx.out),
             Line::Ignored => (),
         }
     }
 
-    /// What the program has begun and will never end, as it seems.
-    fn leave_behind(&mut self, cx: &mut Cx) {
-        while let Some((call, mut speaker)) = self.inner.left_behind() {
-            speaker.finish_message(MessageEnd::Whole, &mut self.calls, &mut cx.out);
+    /// Closes what the program began longest ago, if too much is open.
+    fn abandon_oldest(&mut self, cx: &mut Cx) {
+        while let Some((call, mut author)) = self.inner.take_excess() {
+            author.finish_message(MessageEnd::Whole, &mut self.calls, &mut cx.out);
             self.abandon(&call, cx);
         }
-        while let Some(call) = self.calls.left_behind() {
+        while let Some(call) = self.calls.oldest_excess() {
             self.sub_agent_ended(&call, cx);
             self.abandon(&call, cx);
         }
@@ -263,7 +269,7 @@ impl Run {
     fn turn_begins(&mut self, process: &mut Process, cx: &mut Cx) {
         let begins = !std::mem::replace(&mut self.is_turn_running, true);
         match &mut self.interrupted {
-            // An afterthought is not what somebody who stopped it wants.
+            // A person who stopped the run does not want the turn that reports it.
             Some(interrupt) if begins => {
                 interrupt.request_id = next_request(&mut cx.out);
                 interrupt.is_done = false;
@@ -295,7 +301,7 @@ impl Run {
         }
     }
 
-    fn hear_request(&mut self, request: wire::Request, raw: &str, cx: &mut Cx) {
+    fn handle_request(&mut self, request: wire::Request, raw: &str, cx: &mut Cx) {
         let request_id = request.request_id.clone();
         let Some(about) = request.about_call() else {
             cx.out.unrecognized(raw);
@@ -309,7 +315,7 @@ impl Run {
         let tool_use_id = tool_use_id
             .or_else(|| self.calls.unasked(&tool_name, &input))
             .unwrap_or_else(|| cx.out.unused_name());
-        // It may ask before it has said what it wants to call.
+        // The request may come before the call.
         self.calls.start(&tool_use_id, &tool_name, None, &mut cx.out);
         self.calls.finish_arguments(&tool_use_id, &input, &mut cx.out);
         let Some(call_id) = self.calls.id(&tool_use_id).cloned() else { return };
@@ -331,8 +337,8 @@ impl Run {
         }
     }
 
-    /// Where no turn runs, this is all that comes of an interrupt.
-    fn hear_response(&mut self, request_id: &str, cx: &mut Cx) {
+    /// The only sign that an interrupt was received, if no turn runs.
+    fn handle_response(&mut self, request_id: &str, cx: &mut Cx) {
         let is_ours = self.interrupted.as_ref().is_some_and(|it| it.request_id == request_id);
         if is_ours && !self.is_turn_running {
             self.stopped(cx);
@@ -349,7 +355,7 @@ impl Run {
         }
     }
 
-    fn hear_lifecycle(&mut self, lifecycle: &Lifecycle, process: &mut Process, cx: &mut Cx) {
+    fn handle_lifecycle(&mut self, lifecycle: &Lifecycle, process: &mut Process, cx: &mut Cx) {
         let Lifecycle { command_uuid, state } = lifecycle;
         let is_prompt = self.prompt.as_ref() == Some(command_uuid);
         if !is_prompt && !cx.steering.keys().any(|it| it == command_uuid) {
@@ -386,10 +392,10 @@ impl Run {
         }
         let has_failed = result.is_error == Some(true) || result.subtype.starts_with("error");
         let has_visible_text = std::mem::take(&mut self.outer.has_visible_text);
-        // It repeats the answer; some commands have no other.
+        // The result repeats the answer; some commands have no other.
         let words = result.result.as_ref().filter(|it| !has_visible_text && !it.trim().is_empty());
         if let Some(words) = words.filter(|_| !has_failed) {
-            self.outer.say(words.clone(), &mut cx.out);
+            self.outer.emit_text(words.clone(), &mut cx.out);
         }
         let error = has_failed.then(|| failure::of_turn(result, api_error.as_deref()));
         match (self.goes_on(process, cx), error) {
@@ -405,7 +411,7 @@ impl Run {
         }
     }
 
-    /// Why the program will begin another turn by itself.
+    /// Reason for which the program will begin another turn by itself.
     fn goes_on(&self, process: &Process, cx: &Cx) -> Option<&'static str> {
         if process.has_agents() {
             Some("agents_at_work")
@@ -434,7 +440,7 @@ impl Run {
     }
 
     fn complete(&mut self, cx: &mut Cx) {
-        // Nobody has said what became of them, and nothing runs any more.
+        // Nothing runs any more, and no end was reported.
         for call in self.calls.launched() {
             self.calls.end_launched(&call, None, &mut cx.out);
         }

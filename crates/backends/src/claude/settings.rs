@@ -1,4 +1,4 @@
-//! What an agent of this kind is told by its configuration, and the command line that follows.
+//! Configuration of an agent of this kind, and the command line that follows from it.
 
 use std::fmt;
 
@@ -7,15 +7,18 @@ use serde_json::json;
 use crate::program::{SECONDS, TOKEN_ENV, TOOL_SERVER};
 use crate::{Launch, Program};
 
+/// Configuration of a Claude Code agent.
 #[derive(Clone)]
 pub struct Settings {
     /// The program, with arguments of its own that come first.
     pub command: Vec<String>,
     /// Further arguments, which come last and so win over ours.
     pub args: Vec<String>,
+    /// The model; without one, the program's own choice.
     pub model: Option<String>,
+    /// Environment variables to add; may hold keys.
     pub env: Vec<(String, String)>,
-    /// `ask`, `auto` (never ask), or a word of the program's own.
+    /// `ask`, `auto` (never ask), or one of the program's own modes.
     pub permission_mode: String,
     /// Comes after the program's own system prompt.
     pub system: Option<String>,
@@ -34,7 +37,7 @@ impl Default for Settings {
     }
 }
 
-/// Without the environment, which may hold keys.
+/// Omits the environment, which may hold keys.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
@@ -45,7 +48,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// What to run.
+/// Builds the command line and the environment.
 pub fn program(settings: &Settings, launch: &Launch) -> Program {
     let (mut command, mut env) = (settings.command.clone(), settings.env.clone());
     let mut add = |words: &[&str]| command.extend(words.iter().map(|&it| it.to_owned()));
@@ -58,7 +61,7 @@ pub fn program(settings: &Settings, launch: &Launch) -> Program {
             // The program puts the variable's value there.
             "headers": { "Authorization": format!("Bearer ${{{TOKEN_ENV}}}") },
             "timeout": SECONDS * 1000,
-            // Else the model would have to search for the tools before it can see them.
+            // Otherwise the model would have to search for the tools before it can see them.
             "alwaysLoad": true,
         });
         add(&["--mcp-config", &json!({ "mcpServers": { TOOL_SERVER: server } }).to_string()]);

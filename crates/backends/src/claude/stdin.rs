@@ -40,12 +40,12 @@ pub(super) fn refuse(request_id: &str) -> String {
     json!({ "type": "control_response", "response": response }).to_string()
 }
 
-/// The words of a chat message.
+/// Returns the text of a chat message.
 pub(super) fn text_of(message: &Value) -> String {
     match message.get("content") {
         Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(pieces)) => {
-            let texts = pieces.iter().filter_map(|it| it.get("text")?.as_str());
+        Some(Value::Array(blocks)) => {
+            let texts = blocks.iter().filter_map(|it| it.get("text")?.as_str());
             texts.collect::<Vec<_>>().join("\n\n")
         }
         _ => String::new(),
@@ -61,10 +61,10 @@ fn answer(request_id: &str, response: Value) -> String {
     json!({ "type": "control_response", "response": response }).to_string()
 }
 
-/// From pieces of an OpenAI chat message to those that the program takes.
+/// Converts the content of an OpenAI chat message for the program.
 fn content(message: &Value) -> Vec<Value> {
     let mut content: Vec<Value> = match message.get("content") {
-        Some(Value::Array(pieces)) => pieces.iter().filter_map(piece).collect(),
+        Some(Value::Array(blocks)) => blocks.iter().filter_map(state).collect(),
         _ => {
             Some(text_of(message)).filter(|it| !it.is_empty()).map(text_piece).into_iter().collect()
         }
@@ -75,11 +75,11 @@ fn content(message: &Value) -> Vec<Value> {
     content
 }
 
-fn piece(piece: &Value) -> Option<Value> {
-    if let Some(text) = piece.get("text").and_then(Value::as_str) {
+fn state(state: &Value) -> Option<Value> {
+    if let Some(text) = state.get("text").and_then(Value::as_str) {
         return Some(text_piece(text.to_owned()));
     }
-    let url = piece.get("image_url")?.get("url")?.as_str()?;
+    let url = state.get("image_url")?.get("url")?.as_str()?;
     let data = url.strip_prefix("data:").and_then(|it| it.split_once(";base64,"));
     let source = match data {
         Some((media_type, data)) => {

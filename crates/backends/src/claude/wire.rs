@@ -1,8 +1,8 @@
-//! The lines that the program writes, as far as they mean something to us.
+//! The lines that the program writes, as far as they are used.
 //!
-//! The program gains kinds of lines and fields with every release. What stands beside the point is
-//! read leniently, so that a change there costs nothing else; a line of an unknown kind, or one that
-//! misses what makes it what it is, is not read at all, and the caller keeps it as it came.
+//! The program gains kinds of lines and fields with every release. Optional fields are read leniently, so
+//! that a change there costs nothing else; a line of an unknown kind, or without its required fields, is not
+//! read at all, and the caller keeps it as it came.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -25,21 +25,21 @@ pub(super) enum Line {
     Login(Login),
     Hook(Hook),
     Compacted(Compacted),
-    /// The program tells the user something.
+    /// A text for the user.
     Remark(Remark),
-    /// What a command of the program's own, such as `/context`, has to say.
+    /// Output of one of the program's own commands, such as `/context`.
     CommandOutput(Remark),
     Background(Background),
     TaskStarted(TaskStart),
     TaskUpdated(TaskUpdate),
     TaskEnded(TaskEnd),
     Stream(Stream),
-    Assistant(Said),
-    User(Said),
+    Assistant(MessageLine),
+    User(MessageLine),
     Lifecycle(Lifecycle),
     /// The program asks us something and waits for the answer.
     Request(Request),
-    /// It waits no longer.
+    /// The program no longer waits.
     RequestCancelled(RequestCancelled),
     /// The answer to a request of ours.
     Response(Response),
@@ -49,7 +49,7 @@ pub(super) enum Line {
     Ignored,
 }
 
-/// None for what we cannot read.
+/// Returns `None` for a line that cannot be read.
 pub(super) fn read(line: &str) -> Option<Line> {
     let head: Head<'_> = serde_json::from_str(line).ok()?;
     match (&*head.kind, head.subtype.as_deref()) {
@@ -138,7 +138,7 @@ pub(super) struct Status {
     pub(super) compact_error: Option<String>,
 }
 
-/// How much of what a subscription allows is used.
+/// Usage of what a subscription allows.
 #[derive(Debug, Deserialize)]
 pub(super) struct Limit {
     pub(super) rate_limit_info: LimitInfo,
@@ -148,7 +148,7 @@ pub(super) struct Limit {
 pub(super) struct LimitInfo {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) status: Option<String>,
-    /// In seconds since 1970.
+    /// Seconds since 1970.
     #[serde(default, rename = "resetsAt", deserialize_with = "lenient")]
     pub(super) resets_at: Option<i64>,
 }
@@ -284,7 +284,7 @@ pub(super) struct TaskEnd {
 }
 
 impl TaskEnd {
-    /// What a person should know of it: an agent that has finished has said so itself.
+    /// Text for a person about a task that failed; an agent that finished has reported so itself.
     pub(super) fn trouble(&self) -> Option<&str> {
         let is_well = self.status.as_deref().is_none_or(|it| it == "completed");
         self.summary.as_deref().filter(|it| !is_well && !it.trim().is_empty())
@@ -301,7 +301,7 @@ pub(super) struct Stream {
     pub(super) abandoned_blocks: Option<IgnoredAny>,
 }
 
-/// As the model service sent it.
+/// An event of the model service, as it sent it.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ApiEvent {
@@ -372,9 +372,9 @@ pub(super) struct OutputDetails {
     pub(super) thinking_tokens: Option<u64>,
 }
 
-/// A finished block of the model's, or what came of a call, or words put into the user's mouth.
+/// A finished block of the model, the result of a call, or text in the user's name.
 #[derive(Debug, Deserialize)]
-pub(super) struct Said {
+pub(super) struct MessageLine {
     pub(super) message: SaidMessage,
     #[serde(default)]
     pub(super) parent_tool_use_id: Option<String>,
@@ -386,7 +386,7 @@ pub(super) struct Said {
     pub(super) is_synthetic: Option<bool>,
     #[serde(default, rename = "isReplay", deserialize_with = "lenient")]
     pub(super) is_replay: Option<bool>,
-    /// Somebody stopped it, we or a signal.
+    /// The message was stopped, by us or by a signal.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) aborted: Option<bool>,
     #[serde(default, deserialize_with = "lenient")]
@@ -395,8 +395,8 @@ pub(super) struct Said {
     pub(super) error: Option<String>,
 }
 
-impl Said {
-    /// No model has said it: it tells why none did.
+impl MessageLine {
+    /// Returns whether the message is the program's report of an error of its model service.
     pub(super) fn is_api_error(&self) -> bool {
         let is_synthetic = self.message.model.as_deref() == Some("<synthetic>");
         self.is_api_error_message == Some(true) || (is_synthetic && self.error.is_some())
@@ -413,7 +413,7 @@ impl Said {
     }
 }
 
-/// What a call has given, if it goes on in the background.
+/// Returns whether the result is that of a call that continues in the background.
 pub(super) fn is_launch(structured: Option<&Value>) -> bool {
     structured.is_some_and(|it| it.get("isAsync") == Some(&Value::Bool(true)))
 }
@@ -443,7 +443,7 @@ pub(super) enum Block {
     Thinking {
         thinking: String,
     },
-    /// For nobody to read.
+    /// Encrypted; not shown.
     RedactedThinking {},
     ToolUse {
         id: String,
@@ -462,7 +462,7 @@ pub(super) enum Block {
     Other,
 }
 
-/// What became of a line of ours.
+/// The fate of one of our lines.
 #[derive(Debug, Deserialize)]
 pub(super) struct Lifecycle {
     pub(super) command_uuid: String,
@@ -477,7 +477,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Whether a call may run; None if it is about something else.
+    /// The request for a decision about a call; `None` if it is about something else.
     pub(super) fn about_call(self) -> Option<AboutCall> {
         let is_about_call = self.request.get("subtype")? == "can_use_tool";
         let about: AboutCall = serde_json::from_value(self.request).ok()?;
@@ -493,16 +493,16 @@ pub(super) struct AboutCall {
     pub(super) tool_name: String,
     #[serde(default)]
     pub(super) input: Value,
-    /// Why it asks, where the call itself does not say it.
+    /// Reason for the request, where the call itself does not give it.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) decision_reason: Option<String>,
-    /// What it may not reach without being allowed to.
+    /// A path that needs permission.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) blocked_path: Option<String>,
 }
 
 impl AboutCall {
-    /// Why it asks, as far as it says so. A path that is an argument says nothing new.
+    /// Reason for the request, if given. A path that is an argument adds nothing.
     pub(super) fn reason(&self) -> Option<String> {
         let is_argument = |path: &str| {
             let arguments = self.input.as_object().into_iter().flatten();
@@ -551,12 +551,12 @@ pub(super) struct TurnResult {
     pub(super) api_error_status: Option<u16>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) usage: Option<TokenCounts>,
-    /// By model, with those of agents that it began.
+    /// Usage by model, including that of sub-agents.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) model_usage_since_last_result: Option<HashMap<String, ModelUsage>>,
 }
 
-/// What one model was used for.
+/// Usage of one model.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ModelUsage {
@@ -577,8 +577,8 @@ impl TurnResult {
         all.filter(|it| it.total_tokens > 0).or_else(|| self.usage.map(TokenCounts::usage))
     }
 
-    /// What the turn has cost. `total_cost_usd` would also count what was before it, in this process and
-    /// in those that had the conversation before.
+    /// Cost of the turn. `total_cost_usd` also counts earlier turns, in this process and in those that had
+    /// the conversation before.
     pub(super) fn cost(&self) -> Option<f64> {
         let models = self.model_usage_since_last_result.as_ref()?;
         price(models.values().map(|it| it.cost_usd.unwrap_or_default()).sum())

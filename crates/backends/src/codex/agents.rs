@@ -1,30 +1,31 @@
-//! Agents that Codex begins for a turn: threads of their own, which speak within the call that began them.
+//! Agents that Codex begins for a turn: threads of their own, whose messages belong to the call that began
+//! them.
 //!
-//! That call is done as soon as its agent has begun; here it runs for as long as the agent is at work.
+//! Codex ends that call as soon as its agent has begun; here it runs for as long as the agent is at work.
 //! Agents may outlive the turn: the run ends when none is at work.
 
 use serde_json::{Value, json};
 use transcript::{CallId, ErrorCode, ErrorInfo, Level, Usage};
 
-use super::speaker::{Outcome, Speaker};
-use super::turn::{Run, spent, waits_for_person};
+use super::author::{Author, Outcome};
+use super::turn::{Run, awaits_person, spent};
 use super::{Codex, Cx, Sent, failure};
 use crate::program::MOST_AGENTS;
 
 #[derive(Debug)]
 pub(super) struct SubAgent {
     pub(super) thread: String,
-    /// None while it is idle.
+    /// `None` while the agent is idle.
     pub(super) turn: Option<String>,
-    pub(super) speaker: Speaker,
+    pub(super) author: Author,
     used: Usage,
     home: Home,
 }
 
-/// The call within which an agent speaks.
+/// The call that an agent works for.
 #[derive(Debug)]
 struct Home {
-    /// Whose call it is, if it is another agent's.
+    /// Thread of the agent that made the call, if it was not Codex itself.
     thread: Option<String>,
     item: String,
 }
@@ -51,10 +52,10 @@ impl Run {
             if self.agents.iter().any(|it| it.thread == thread) {
                 continue;
             }
-            let Some(speaker) = self.speaker_mut(of) else { return };
-            let Some(call) = speaker.open_call(id).map(|it| it.id.clone()) else { return };
+            let Some(author) = self.author_mut(of) else { return };
+            let Some(call) = author.open_call(id).map(|it| it.id.clone()) else { return };
             if is_start {
-                speaker.hold(id);
+                author.hold(id);
             }
             let home = Home { thread: of.map(str::to_owned), item: id.to_owned() };
             self.add_agent(thread, call, home);
@@ -65,7 +66,7 @@ impl Run {
         self.agents.push(SubAgent {
             thread: thread.to_owned(),
             turn: None,
-            speaker: Speaker::within(call, &self.outer.workspace),
+            author: Author::within(call, &self.outer.workspace),
             used: Usage::default(),
             home,
         });
@@ -102,11 +103,11 @@ impl Run {
     }
 
     /// One that rests may be taken up again, but not after so many others.
-    pub(super) fn leave_agents_behind(&mut self, cx: &mut Cx) {
+    pub(super) fn drop_excess_agents(&mut self, cx: &mut Cx) {
         while self.agents.len() > MOST_AGENTS {
             let resting = self.agents.iter().position(|it| it.turn.is_none());
             let mut agent = self.agents.remove(resting.unwrap_or(0));
-            agent.speaker.finish_step(None, &mut cx.out);
+            agent.author.finish_step(None, &mut cx.out);
             self.abandon(agent.home.thread.as_deref(), &agent.home.item, cx);
         }
     }
@@ -119,14 +120,14 @@ impl Run {
     fn agent_rests(&mut self, thread: &str, turn: &Value, cx: &mut Cx) {
         let Some(agent) = self.agents.iter_mut().find(|it| it.thread == thread) else { return };
         agent.turn = None;
-        agent.speaker.finish_step(None, &mut cx.out);
-        // What was stopped stays open: the end of the run says so of all that it worked for.
+        agent.author.finish_step(None, &mut cx.out);
+        // Calls of a stopped run stay open: the end of the run closes them.
         if self.is_interrupted {
             return;
         }
         let (of, item) = (agent.home.thread.clone(), agent.home.item.clone());
-        if let Some(speaker) = self.speaker_mut(of.as_deref()) {
-            speaker.release(&item, |outcome| amend(outcome, thread, turn), &mut cx.out);
+        if let Some(author) = self.author_mut(of.as_deref()) {
+            author.release(&item, |outcome| amend(outcome, thread, turn), &mut cx.out);
         }
     }
 
@@ -137,12 +138,12 @@ impl Run {
         }
         self.outer.release_all(&mut cx.out);
         for agent in &mut self.agents {
-            agent.speaker.release_all(&mut cx.out);
+            agent.author.release_all(&mut cx.out);
         }
     }
 }
 
-/// How the agent's turn ended is how the call did.
+/// Gives the call the outcome of the agent's turn.
 fn amend(outcome: &mut Outcome, thread: &str, turn: &Value) {
     if let Some(state) = outcome.result.as_mut().and_then(|it| it.get_mut(thread)?.as_object_mut())
     {
@@ -158,14 +159,20 @@ fn amend(outcome: &mut Outcome, thread: &str, turn: &Value) {
 
 impl Codex {
     /// A notification about another thread than ours.
-    pub(super) fn told_by_agent(&mut self, method: &str, params: &Value, line: &str, cx: &mut Cx) {
+    pub(super) fn handle_agent_notification(
+        &mut self,
+        method: &str,
+        params: &Value,
+        line: &str,
+        cx: &mut Cx,
+    ) {
         let (Some(run), Some(thread)) = (&mut self.run, params["threadId"].as_str()) else {
             return;
         };
         let turn = &params["turn"];
         let is_known = run.agents.iter().any(|it| it.thread == thread);
         if method == "turn/started" && !is_known {
-            // What has another root is another conversation.
+            // A turn with another root belongs to another conversation.
             let root = turn["rootTurnId"].as_str();
             if root.is_some() && root == run.turn.as_deref() {
                 run.adopt(thread, cx);
@@ -181,17 +188,19 @@ impl Codex {
                 run.agent_rests(thread, turn, cx);
                 self.end_if_idle(cx);
             }
-            "thread/status/changed" => agent.speaker.waits = waits_for_person(&params["status"]),
+            "thread/status/changed" => {
+                agent.author.awaits_decision = awaits_person(&params["status"])
+            }
             "thread/tokenUsage/updated" => {
                 let spent = spent(&mut agent.used, &params["tokenUsage"]);
-                agent.speaker.model_call_ended(Some(spent), &mut cx.out);
+                agent.author.model_call_ended(Some(spent), &mut cx.out);
             }
             "error" if params["willRetry"] != true => {
                 let error = failure::of_turn(&params["error"]);
                 cx.out.notice(Level::Error, format!("An agent of Codex's: {}", error.message));
             }
             _ => {
-                if !run.told(Some(thread), method, params, line, cx) {
+                if !run.handle_notification(Some(thread), method, params, line, cx) {
                     cx.out.unrecognized(line);
                 }
                 self.end_if_idle(cx);

@@ -1,5 +1,5 @@
-//! Codex runs `git status` as `/bin/bash -lc 'git status'`. People, and rules about commands, want
-//! what is inside.
+//! Unwraps shell commands: Codex runs `git status` as `/bin/bash -lc 'git status'`. People, and rules about
+//! commands, want the script inside.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ fn inner(command: &str) -> Option<String> {
     one_word(quoted)
 }
 
-/// What the shell makes of the text, if that is one word and depends on nothing but the text.
+/// Returns the shell's reading of the text, if that is one word and depends on nothing but the text.
 fn one_word(text: &str) -> Option<String> {
     let mut word = String::new();
     let mut letters = text.chars();

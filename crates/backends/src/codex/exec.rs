@@ -1,14 +1,14 @@
-//! Codex where its app-server is missing or too old: `codex exec --json`, one process for each run.
+//! Codex without a usable app-server: `codex exec --json`, one process for each run.
 //!
-//! The prompt is all of stdin; the answer is whole items, then `turn.completed` or `turn.failed`, and
-//! the process ends. It cannot be asked to stop or to listen, and never asks. The run ends with the
-//! process, so that its conversation is saved when the next one takes it up.
+//! The prompt is all of stdin; the answer is complete items, then `turn.completed` or `turn.failed`, and the
+//! process ends. It takes no requests to stop and no further messages, and never asks for approval. The run
+//! ends with the process, so that its conversation is saved before the next one resumes it.
 
 use serde_json::{Map, Value};
 use transcript::{ErrorInfo, Event, Level, RunStatus, Usage};
 
-use super::speaker::Speaker;
-use super::{PATIENCE_MS, failure, items, remarks, turn, wire};
+use super::author::Author;
+use super::{PATIENCE_MS, failure, items, notices, turn, wire};
 use crate::program::{Adapter, Context};
 use crate::{Effect, Exit, Launch};
 
@@ -26,7 +26,7 @@ pub(super) struct CodexExec {
 
 #[derive(Debug)]
 struct Run {
-    speaker: Speaker,
+    author: Author,
     /// The plan as it was emitted last.
     plan: Option<Value>,
     outcome: Option<Outcome>,
@@ -34,7 +34,7 @@ struct Run {
     last_error: Option<String>,
 }
 
-/// How the turn ended, as Codex says.
+/// The end of the turn, as Codex reports it.
 #[derive(Debug)]
 enum Outcome {
     Completed(Option<Usage>),
@@ -59,7 +59,7 @@ impl CodexExec {
         cx: &mut Cx,
     ) {
         if status == RunStatus::Completed {
-            self.run.speaker.finish_step(None, &mut cx.out);
+            self.run.author.finish_step(None, &mut cx.out);
         }
         turn::emit_stop(status, &mut cx.out);
         cx.end_run(status, error, usage, None);
@@ -74,7 +74,7 @@ impl CodexExec {
     fn plan(&mut self, item: &Value, cx: &mut Cx) {
         let Some((name, plan)) = items::call(item, &self.workspace) else { return };
         if self.run.plan.as_ref() != Some(&plan) {
-            self.run.speaker.whole_call(&name, &plan, &mut cx.out);
+            self.run.author.whole_call(&name, &plan, &mut cx.out);
             self.run.plan = Some(plan);
         }
     }
@@ -87,10 +87,6 @@ impl Adapter for CodexExec {
 
     fn read(json: &str) -> Value {
         serde_json::from_str(json).unwrap_or_default()
-    }
-
-    fn begin_run(&mut self, _cx: &mut Cx) {
-        self.run = Run::new(&self.workspace);
     }
 
     fn start(&mut self, history: &[Value], cx: &mut Cx) {
@@ -109,19 +105,19 @@ impl Adapter for CodexExec {
         if prompt.iter().any(|it| it["type"] != "text") {
             cx.out.notice(Level::Error, "Codex gets no pictures without its app-server.");
         }
-        // What is written gets the end of its last line from the driver.
+        // The driver adds the end of the last line.
         cx.out.write(wire::words(&prompt));
         cx.out.push(Effect::CloseInput);
     }
 
-    fn hear(&mut self, said: Value, line: &str, cx: &mut Cx) {
+    fn handle_line(&mut self, said: Value, line: &str, cx: &mut Cx) {
         if line.trim().is_empty() || !cx.is_running() {
             return;
         }
         let (run, out) = (&mut self.run, &mut cx.out);
-        run.speaker.abandon_oldest(out);
+        run.author.abandon_oldest(out);
         let item = in_camel_case(&said["item"]);
-        // It goes on after all, unless it says once more that it cannot.
+        // The turn continues after all, unless its failure follows.
         if let Some(error) = run.last_error.take().filter(|_| said["type"] != "turn.failed") {
             out.notice(Level::Error, error);
         }
@@ -135,16 +131,16 @@ impl Adapter for CodexExec {
                 });
             }
             "turn.started" => (),
-            // Told as it is each time, like the app-server's.
+            // Emitted as it is each time, like the app-server's.
             "item.started" | "item.updated" | "item.completed" if item["type"] == "todoList" => {
                 self.plan(&item, cx);
             }
-            // Nothing else has been seen to be updated; it is told when it is complete.
+            // No other item has been seen to be updated; it is emitted when it is complete.
             "item.updated" => (),
-            "item.started" => run.speaker.item_started(&item, out),
-            "item.completed" => run.speaker.item_completed(&item, line, out),
+            "item.started" => run.author.item_started(&item, out),
+            "item.completed" => run.author.item_completed(&item, line, out),
             "turn.completed" => {
-                // It is the whole conversation's, so it says nothing of a later run.
+                // It counts the whole conversation, which is not the usage of a later run.
                 let usage = Some(usage(&said["usage"])).filter(|_| !self.is_resumed);
                 self.decide(Outcome::Completed(usage), cx);
             }
@@ -154,9 +150,9 @@ impl Adapter for CodexExec {
             }
             "error" => {
                 let message = said["message"].as_str().unwrap_or_default();
-                // What it gives up at is told by `turn.failed` too, if it lives to say so.
+                // An error that ends the turn is repeated in `turn.failed`, if the process lives that long.
                 if message.starts_with("Reconnecting") {
-                    out.notice(Level::Info, remarks::of_retry(message, None));
+                    out.notice(Level::Info, notices::of_retry(message, None));
                 } else {
                     run.last_error = Some(message.to_owned());
                 }
@@ -189,12 +185,14 @@ impl Adapter for CodexExec {
         }
     }
 
-    fn end_run(&mut self) {}
+    fn end_run(&mut self) {
+        self.run = Run::new(&self.workspace);
+    }
 }
 
 impl Run {
     fn new(workspace: &str) -> Self {
-        Self { speaker: Speaker::new(workspace), plan: None, outcome: None, last_error: None }
+        Self { author: Author::new(workspace), plan: None, outcome: None, last_error: None }
     }
 }
 

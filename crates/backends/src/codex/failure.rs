@@ -1,12 +1,12 @@
-//! What can go wrong in Codex, in words that say what to do about it.
+//! Errors of Codex, explained with what to do about them.
 
 use serde_json::Value;
 use transcript::{ErrorCode, ErrorInfo};
 
 use crate::Exit;
 
-/// An error of a turn: `{message, codexErrorInfo, additionalDetails}`. `codexErrorInfo` is a word, or
-/// an object with one word as its key.
+/// Explains an error of a turn: `{message, codexErrorInfo, additionalDetails}`. `codexErrorInfo` is a string,
+/// or an object with one key.
 pub(super) fn of_turn(error: &Value) -> ErrorInfo {
     let info = &error["codexErrorInfo"];
     let (word, details) = match info.as_object().and_then(|it| it.iter().next()) {
@@ -22,7 +22,7 @@ pub(super) fn of_turn(error: &Value) -> ErrorInfo {
     of(word, status, &said)
 }
 
-/// What `codex exec` and JSON-RPC say: words alone.
+/// Explains an error of `codex exec` or of JSON-RPC, which is text alone.
 pub(super) fn of_text(message: &str) -> ErrorInfo {
     let said = innermost(message);
     let status = status_in(&said);
@@ -31,10 +31,10 @@ pub(super) fn of_text(message: &str) -> ErrorInfo {
 
 /// The process is gone in the middle of a run. `had_spoken`: it had answered at least once.
 pub(super) fn of_exit(exit: &Exit, had_spoken: bool) -> ErrorInfo {
-    let (how, last_words) = (exit.how(), exit.last_words());
+    let (how, stderr_tail) = (exit.how(), exit.stderr_tail());
     let mut message = format!("Codex ended in the middle of its work ({how}).");
-    if !last_words.is_empty() {
-        message += &format!(" Its last words: {last_words}");
+    if !stderr_tail.is_empty() {
+        message += &format!(" Its last words: {stderr_tail}");
     }
     if !had_spoken {
         message += " If 'codex app-server' does not work in a terminal either, update Codex.";

@@ -1,10 +1,10 @@
-//! Whether an installed Codex has an app-server that we can talk to, by what its help says.
+//! Detects from its help whether an installed Codex has an app-server that can be driven.
 //!
-//! Asking for help starts nothing and writes nothing. A Codex that knows no such command takes it for a
-//! prompt and helps with `codex`, or refuses. One whose app-server has no commands of its own is from
-//! before threads and turns.
+//! Asking for help starts nothing and writes nothing. A Codex without the command takes it for a prompt and
+//! prints the help of `codex`, or refuses. One whose app-server has no commands of its own is older than
+//! threads and turns.
 
-/// What comes after the command.
+/// Arguments that print the help of the app-server.
 pub const HELP: [&str; 2] = ["app-server", "--help"];
 
 /// `help` is what it wrote to stdout.

@@ -1,23 +1,23 @@
-//! Codex's items, told: words, calls, and what is neither.
+//! Codex's items: texts, calls, and notices.
 //!
-//! `codex exec` has the same items in other letters; it comes here too.
+//! `codex exec` has the same items in snake case, which are converted before they come here.
 
 use serde_json::{Value, json};
 use transcript::{ErrorCode, ErrorInfo, Level, Phase};
 
-use super::speaker::{Outcome, Section, Speaker};
+use super::author::{Author, Outcome, Section};
 use super::{command, patch};
 use crate::emitter::Emitter;
 
 pub(super) const TEXT: Section = ("text", 0);
 
-impl Speaker {
+impl Author {
     pub(super) fn item_started(&mut self, item: &Value, out: &mut Emitter) {
         let id = item["id"].as_str().unwrap_or_default();
         self.begin_item(id);
         match item["type"].as_str().unwrap_or_default() {
-            "agentMessage" | "plan" => self.start_words(id, false, phase(item)),
-            "reasoning" => self.start_words(id, true, None),
+            "agentMessage" | "plan" => self.start_text(id, phase(item)),
+            "reasoning" => self.start_text(id, None),
             _ => self.start_call(id, item, out),
         }
     }
@@ -27,21 +27,21 @@ impl Speaker {
         match item["type"].as_str().unwrap_or_default() {
             "agentMessage" | "plan" => {
                 let text = item["text"].as_str().map(str::to_owned);
-                self.finish_words(id, false, phase(item), text, out);
+                self.finish_text(id, false, phase(item), text, out);
             }
-            "reasoning" => self.finish_words(id, true, None, thoughts(item), out),
-            // What we said comes back.
+            "reasoning" => self.finish_text(id, true, None, thoughts(item), out),
+            // An echo of our own message.
             "userMessage" => (),
             "hookPrompt" => {
                 let fragments = item["fragments"].as_array().map(Vec::as_slice).unwrap_or_default();
                 let texts: Vec<&str> =
                     fragments.iter().filter_map(|it| it["text"].as_str()).collect();
-                self.remark(id, format!("A hook told the model: {}", texts.join("\n")), out);
+                self.notice_once(id, format!("A hook told the model: {}", texts.join("\n")), out);
             }
             "subAgentActivity" if item["kind"] != "started" => {
                 let word = |name: &str| item[name].as_str().unwrap_or_default();
                 let text = format!("Codex's agent {}: {}", word("agentPath"), word("kind"));
-                self.remark(id, text, out);
+                self.notice_once(id, text, out);
             }
             "contextCompaction" => {
                 if self.end_item(id) {
@@ -50,7 +50,7 @@ impl Speaker {
             }
             "enteredReviewMode" | "exitedReviewMode" | "error" => {
                 let text = item["review"].as_str().or(item["message"].as_str());
-                self.remark(id, text.unwrap_or_default(), out);
+                self.notice_once(id, text.unwrap_or_default(), out);
             }
             _ => match call(item, &self.workspace) {
                 Some((name, arguments)) => self.finish(id, item, (&name, &arguments), out),
@@ -59,8 +59,8 @@ impl Speaker {
         }
     }
 
-    /// Older versions tell of it with a notification alone, newer ones with an item, or with both. `by` is
-    /// the way in which it was told.
+    /// Shows a compaction. Older versions report it with a notification, newer ones with an item, or with
+    /// both; `by` is the kind of report.
     pub(super) fn compacted(&mut self, by: &'static str, out: &mut Emitter) {
         let is_echo = self.compaction_told_by.take_if(|it| *it != by).is_some();
         if !is_echo {
@@ -70,13 +70,13 @@ impl Speaker {
     }
 
     /// Once for each item.
-    fn remark(&mut self, id: &str, text: impl Into<String>, out: &mut Emitter) {
+    fn notice_once(&mut self, id: &str, text: impl Into<String>, out: &mut Emitter) {
         if self.end_item(id) {
             out.notice(Level::Info, text);
         }
     }
 
-    /// A call that is no item: Codex tells of it only when it has been made.
+    /// Emits a complete call that is no item: Codex reports it when it is over.
     pub(super) fn whole_call(&mut self, name: &str, arguments: &Value, out: &mut Emitter) {
         let item = out.unused_name();
         if self.call(&item, name, out).is_some() {
@@ -95,8 +95,8 @@ impl Speaker {
         if arguments["query"] != "" {
             self.set_arguments(id, &arguments, out);
         }
-        // Codex asks about some calls only after it has told of them; one that is asked about waits.
-        if !self.waits {
+        // Codex asks about some calls after it has announced them; such a call does not run yet.
+        if !self.awaits_decision {
             self.running(id, out);
         }
     }
@@ -158,7 +158,7 @@ pub(super) fn call(item: &Value, workspace: &str) -> Option<(String, Value)> {
     Some((name, arguments))
 }
 
-/// Those of the fields that are given.
+/// Returns the fields that are present.
 pub(super) fn fields(of: &Value, names: &[&str]) -> Value {
     let given = names.iter().filter(|it| !of[**it].is_null());
     Value::Object(given.map(|it| ((*it).to_owned(), of[*it].clone())).collect())
@@ -168,8 +168,8 @@ fn given(item: &Value) -> Value {
     if item["arguments"].is_null() { json!({}) } else { item["arguments"].clone() }
 }
 
-/// The path where it is one file, so that people see it at once, and the patch; `codex exec` says only
-/// which files it changes.
+/// Arguments of a patch. A single file has its path first, where people see it; `codex exec` reports only the
+/// names of the changed files.
 fn patch_arguments(changes: &Value) -> Value {
     let files = changes.as_array().map(Vec::as_slice).unwrap_or_default();
     let has_patch = files.iter().any(|it| it["diff"].is_string());
@@ -183,7 +183,7 @@ fn patch_arguments(changes: &Value) -> Value {
     }
 }
 
-/// As `update_plan` has it.
+/// A plan in the form of `update_plan`.
 fn todo_list(items: &Value) -> Vec<Value> {
     let items = items.as_array().map(Vec::as_slice).unwrap_or_default();
     let status = |it: &Value| if it["completed"] == true { "completed" } else { "pending" };
@@ -207,7 +207,7 @@ fn result(item: &Value) -> Option<Value> {
     let result = match item["type"].as_str()? {
         "commandExecution" if item["exitCode"].is_null() => Value::Null,
         "commandExecution" => json!({ "exitCode": item["exitCode"] }),
-        // What would have been is in the arguments.
+        // The refused changes are in the arguments.
         "fileChange" if item["status"] == "declined" => Value::Null,
         "fileChange" => json!({ "changes": item["changes"] }),
         "mcpToolCall" => item["result"].clone(),
@@ -240,7 +240,7 @@ fn what_failed(item: &Value, status: &str) -> ErrorInfo {
     }
 }
 
-/// Of a command that did not end by itself.
+/// The error of a command that was stopped.
 pub(super) fn stopped() -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolInterrupted, "The command was stopped.")
 }

@@ -1,7 +1,7 @@
-//! What a command has printed, as far as it has to be remembered to see whether Codex's last word about
-//! it says the same: its beginning, its length and a sum of all.
+//! The output of a command, as far as it is needed to compare it with Codex's final report: its beginning,
+//! its length and a checksum.
 
-/// How much of the beginning is kept.
+/// Number of bytes of the beginning that are kept.
 const KEPT: usize = 64 * 1024;
 
 #[derive(Debug, Default)]
@@ -25,8 +25,9 @@ impl Output {
         self.sum.add(delta);
     }
 
-    /// From where on `whole` is news, in whole letters; none if it says nothing new.
-    pub(super) fn mend(&mut self, whole: &str) -> Option<usize> {
+    /// Takes the whole output. Returns the offset from which it differs from the output so far, at a
+    /// character boundary; `None` if it is the same.
+    pub(super) fn replace(&mut self, whole: &str) -> Option<usize> {
         let mut sum = Sum::default();
         let begins_so = whole.get(..self.bytes).is_some_and(|it| {
             sum.add(it);
@@ -43,7 +44,7 @@ impl Output {
     }
 }
 
-/// FNV-1a: nobody has to be kept from making two texts with the same one.
+/// FNV-1a: collisions made on purpose do no harm.
 #[derive(Debug, PartialEq)]
 struct Sum(u128);
 
@@ -60,7 +61,7 @@ impl Sum {
     }
 }
 
-/// How many bytes two texts have in common at their start, in whole letters.
+/// Number of bytes that two texts have in common at their start, up to a character boundary.
 fn shared_start(a: &str, b: &str) -> usize {
     let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     (0..=same).rev().find(|it| b.is_char_boundary(*it)).unwrap_or(0)
@@ -70,18 +71,18 @@ fn shared_start(a: &str, b: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// What a reader has who takes each piece at its place.
+    /// Applies every delta at its offset.
     fn read(pieces: &[&str], whole: &str) -> String {
         let (mut output, mut read) = (Output::default(), String::new());
         for piece in pieces {
             output.push(piece);
             read.push_str(piece);
         }
-        if let Some(from) = output.mend(whole) {
+        if let Some(from) = output.replace(whole) {
             read.truncate(from);
             read.push_str(&whole[from..]);
         }
-        assert_eq!(output.mend(whole), None, "it says the same");
+        assert_eq!(output.replace(whole), None, "it says the same");
         read
     }
 

@@ -1,10 +1,10 @@
-//! What Codex asks while it works, and how each kind of question is answered.
+//! Codex's requests to a person, and the answer to each kind.
 
 use serde_json::{Map, Value, json};
 use transcript::{CallId, ErrorCode, ErrorInfo, Scope};
 
+use super::author::{Author, Outcome};
 use super::items::{call, fields};
-use super::speaker::{Outcome, Speaker};
 use super::turn::Run;
 use super::{Cx, wire};
 use crate::program::Ask;
@@ -13,7 +13,7 @@ use crate::{Effect, Verdict};
 /// A request of Codex, which waits for the answer.
 #[derive(Debug)]
 pub(super) struct Request {
-    /// As Codex wrote it; its numbers are its own.
+    /// Id of the request, as Codex wrote it; its numbers are its own.
     id: Value,
     /// The agent that asks, if it is not Codex itself.
     pub(super) agent: Option<String>,
@@ -26,7 +26,7 @@ pub(super) struct Request {
 pub(super) enum Kind {
     /// A command or a patch.
     Action,
-    /// Whether a command that runs may reach a host: another question than whether it may run.
+    /// Access of a running command to a host, which is asked about apart from the command.
     Network,
     McpTool {
         /// Codex offers to remember the answer.
@@ -43,7 +43,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// None if the request is none that a person could answer.
+    /// Returns `None` for a request that no person can answer.
     pub(super) fn of(method: &str, params: &Value) -> Option<Self> {
         Some(match method {
             "item/commandExecution/requestApproval"
@@ -167,7 +167,7 @@ impl Kind {
 
 impl Run {
     /// Puts a request of Codex to a person. False if it is none for people.
-    pub(super) fn asked(
+    pub(super) fn ask(
         &mut self,
         agent: Option<&str>,
         (method, params): (&str, &Value),
@@ -179,15 +179,15 @@ impl Run {
         }
         let Some(kind) = Kind::of(method, params) else { return false };
         let form = kind.form(params);
-        let Some(speaker) = self.speaker_mut(agent) else { return false };
-        let asked_item = asked_item(speaker, &kind, params);
+        let Some(author) = self.author_mut(agent) else { return false };
+        let asked_item = asked_item(author, &kind, params);
         let own_item = asked_item.is_none().then(|| format!("question-{id}"));
         let item = asked_item.or_else(|| own_item.clone()).unwrap_or_default();
-        let (name, arguments) = kind.as_call(method, params, &speaker.workspace);
-        let Some(call) = speaker.call(&item, &name, &mut cx.out) else { return false };
+        let (name, arguments) = kind.as_call(method, params, &author.workspace);
+        let Some(call) = author.call(&item, &name, &mut cx.out) else { return false };
         call.ask();
         let call_id = call.id.clone();
-        speaker.set_arguments(&item, &arguments, &mut cx.out);
+        author.set_arguments(&item, &arguments, &mut cx.out);
         let reason = params["reason"].as_str().filter(|it| !it.trim().is_empty());
         let reason = reason.map(str::to_owned);
         let ask = Ask { can_edit: false, form, reason, is_judged: true };
@@ -196,16 +196,16 @@ impl Run {
         true
     }
 
-    /// Whether the command or the patch that it asks about has ended.
+    /// Returns whether the command or the patch that the request is about has ended.
     pub(super) fn is_about_ended(&self, agent: Option<&str>, kind: &Kind, params: &Value) -> bool {
         let item = params["itemId"].as_str().filter(|_| matches!(kind, Kind::Action));
-        self.speaker(agent).zip(item).is_some_and(|(speaker, item)| speaker.has_ended(item))
+        self.author(agent).zip(item).is_some_and(|(author, item)| author.has_ended(item))
     }
 
     /// Returns the name of the tool that the call asks about. None if the call is over.
-    pub(super) fn asked_about(&mut self, call_id: &CallId, agent: Option<&str>) -> Option<String> {
-        let speaker = self.speaker_mut(agent)?;
-        let call = speaker.open_calls().iter().find(|it| it.id == *call_id)?;
+    pub(super) fn asked_tool(&mut self, call_id: &CallId, agent: Option<&str>) -> Option<String> {
+        let author = self.author_mut(agent)?;
+        let call = author.open_calls().iter().find(|it| it.id == *call_id)?;
         Some(call.name.clone())
     }
 
@@ -219,8 +219,8 @@ impl Run {
     ) {
         let answer = request.kind.answer(verdict);
         cx.out.write(wire::answer(&request.id, &answer));
-        let Some(speaker) = self.speaker_mut(request.agent.as_deref()) else { return };
-        let mut calls = speaker.open_calls().iter_mut();
+        let Some(author) = self.author_mut(request.agent.as_deref()) else { return };
+        let mut calls = author.open_calls().iter_mut();
         let Some(call) = calls.find(|it| it.id == *call_id) else { return };
         let item = call.item.clone();
         let refusal = refusal(verdict);
@@ -229,9 +229,9 @@ impl Run {
         if request.own_item.is_some() {
             let result = ok.then_some(answer);
             let outcome = Outcome { ok, result, error: None, duration_ms: None };
-            speaker.finish_call(&item, outcome, &mut cx.out);
+            author.finish_call(&item, outcome, &mut cx.out);
         } else if ok {
-            speaker.running(&item, &mut cx.out);
+            author.running(&item, &mut cx.out);
         }
     }
 
@@ -240,8 +240,8 @@ impl Run {
         for (call_id, request) in cx.approvals.take_all() {
             let answer = request.kind.cancellation();
             cx.out.write(wire::answer(&request.id, &answer));
-            let speaker = self.speaker_mut(request.agent.as_deref());
-            let mut calls = speaker.into_iter().flat_map(|it| it.open_calls());
+            let author = self.author_mut(request.agent.as_deref());
+            let mut calls = author.into_iter().flat_map(|it| it.open_calls());
             if let Some(call) = calls.find(|it| it.id == call_id) {
                 let why = "It was interrupted before it could run.";
                 call.refusal = Some(ErrorInfo::new(ErrorCode::ToolInterrupted, why));
@@ -252,7 +252,7 @@ impl Run {
 
     /// The call has ended, so that nothing is left to ask about it.
     pub(super) fn withdraw_about(&mut self, agent: Option<&str>, item: &str, cx: &mut Cx) {
-        let call = self.speaker_mut(agent).and_then(|it| it.open_call(item));
+        let call = self.author_mut(agent).and_then(|it| it.open_call(item));
         let Some(call_id) = call.map(|it| it.id.clone()) else { return };
         cx.approvals.withdraw(|it, _| *it == call_id, &mut cx.out);
     }
@@ -261,18 +261,18 @@ impl Run {
     pub(super) fn withdraw(&mut self, request_id: &Value, cx: &mut Cx) {
         let withdrawn = cx.approvals.withdraw(|_, it| it.id == *request_id, &mut cx.out);
         let Some((_, Request { agent, own_item: Some(item), .. })) = withdrawn else { return };
-        if let Some(speaker) = self.speaker_mut(agent.as_deref()) {
+        if let Some(author) = self.author_mut(agent.as_deref()) {
             let why = "Codex no longer asks.";
             let error = Some(ErrorInfo::new(ErrorCode::ToolInterrupted, why));
             let outcome = Outcome { ok: false, result: None, error, duration_ms: None };
-            speaker.finish_call(&item, outcome, &mut cx.out);
+            author.finish_call(&item, outcome, &mut cx.out);
         }
     }
 }
 
 /// The open call that the question is about. One that was asked about before has had its answer.
-fn asked_item(speaker: &mut Speaker, kind: &Kind, params: &Value) -> Option<String> {
-    let calls = speaker.open_calls();
+fn asked_item(author: &mut Author, kind: &Kind, params: &Value) -> Option<String> {
+    let calls = author.open_calls();
     let found = match kind {
         // More than the call itself: it is a question of its own, which shows all of it.
         Kind::Action
@@ -298,7 +298,7 @@ fn asked_item(speaker: &mut Speaker, kind: &Kind, params: &Value) -> Option<Stri
     found.map(|it| it.item.clone())
 }
 
-/// Why the call did not run.
+/// The error of a call that was refused.
 fn refusal(verdict: &Verdict) -> Option<ErrorInfo> {
     let (code, message) = match verdict {
         Verdict::Allowed { .. } => return None,
@@ -326,7 +326,7 @@ fn answers(arguments: Option<&str>) -> Map<String, Value> {
     answers.as_object().cloned().unwrap_or_default()
 }
 
-/// Answers may be given by a question's id or by its words, one or several.
+/// Maps answers to the ids of their questions. They may be given by id or by text, one or several.
 fn by_question(questions: &Value, answers: &Map<String, Value>) -> Map<String, Value> {
     let questions = questions.as_array().map(Vec::as_slice).unwrap_or_default();
     let mut by_id = Map::new();

@@ -1,4 +1,4 @@
-//! What an agent of this kind is told by its configuration, and the command line that comes of it.
+//! Configuration of an agent of this kind, and the command line that follows from it.
 
 use std::fmt;
 
@@ -7,17 +7,20 @@ use serde_json::{Value, json};
 use crate::program::{SECONDS, TOKEN_ENV, TOOL_SERVER};
 use crate::{Launch, Program};
 
+/// Configuration of a Codex agent.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The program, with arguments that come before all others.
     pub command: Vec<String>,
     /// Further arguments, for instance `-c`, `key=value`.
     pub args: Vec<String>,
+    /// Environment variables to add; may hold keys.
     pub env: Vec<(String, String)>,
+    /// The model; without one, the program's own choice.
     pub model: Option<String>,
-    /// `ask`, `auto`, or one of Codex's own words for an approval policy or a sandbox.
+    /// `ask`, `auto`, or one of Codex's own names for an approval policy or a sandbox.
     pub permission_mode: String,
-    /// Whether to drive `codex app-server`; without it, `codex exec`.
+    /// Drives `codex app-server`; without it, `codex exec`.
     pub app_server: bool,
 }
 
@@ -34,7 +37,7 @@ impl Default for Settings {
     }
 }
 
-/// Without arguments and environment, which may hold keys.
+/// Omits arguments and environment, which may hold keys.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
@@ -45,7 +48,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// What Codex asks about, and what its commands can reach unasked.
+/// The approval policy, and the sandbox of commands that run without approval.
 #[derive(Debug)]
 pub(super) struct Permissions<'a> {
     pub(super) approval_policy: &'a str,

@@ -1,4 +1,4 @@
-//! A turn, as its notifications tell it: one run of ours.
+//! A turn of Codex, which is one run, and its notifications.
 
 use std::collections::BTreeSet;
 
@@ -6,30 +6,30 @@ use serde_json::{Value, json};
 use transcript::{ErrorInfo, Level, RunStatus, Usage};
 
 use super::agents::SubAgent;
+use super::author::{Author, Call};
 use super::items::{TEXT, fields};
-use super::speaker::{Call, Speaker};
-use super::{Codex, Cx, Link, PATIENCE_MS, Sent, failure, items, remarks, wire};
+use super::{Codex, Cx, Link, PATIENCE_MS, Sent, failure, items, notices, wire};
 use crate::emitter::Emitter;
 
-/// How many lines may come before the turn has its name.
+/// Number of lines that may come before the id of the turn.
 const EARLY: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct Run {
-    pub(super) outer: Speaker,
+    pub(super) outer: Author,
     pub(super) agents: Vec<SubAgent>,
-    /// What the turn is to be started with, until it is.
+    /// Input of the turn, until it is started.
     pub(super) prompt: Option<Vec<Value>>,
     /// Our request that starts the turn.
     pub(super) start_request: Option<u64>,
-    /// None until Codex has named it.
+    /// `None` until Codex has given the id.
     pub(super) turn: Option<String>,
-    /// What was said of a turn before ours had its name: messages, as read and as they came.
+    /// Messages about a turn that came before our turn had its id, parsed and as they came.
     early: Vec<(Value, String)>,
     pub(super) is_interrupted: bool,
-    /// How the turn ended: with agents at work, it is not the end of the run.
+    /// The end of the turn: while agents are at work, it is not the end of the run.
     pub(super) outcome: Option<(RunStatus, Option<ErrorInfo>)>,
-    /// Codex was told to end its commands, and has to say that they have ended.
+    /// Codex was asked to end its commands, and has to report their ends.
     pub(super) ends_commands: bool,
     /// Codex will not try again; the end of the turn follows.
     pub(super) last_error: Option<Value>,
@@ -38,7 +38,7 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn new(workspace: &str) -> Self {
         Self {
-            outer: Speaker::new(workspace),
+            outer: Author::new(workspace),
             agents: Vec::new(),
             prompt: None,
             start_request: None,
@@ -52,27 +52,27 @@ impl Run {
     }
 
     /// The speaker of Codex itself, or of the agent with that thread.
-    pub(super) fn speaker_mut(&mut self, agent: Option<&str>) -> Option<&mut Speaker> {
+    pub(super) fn author_mut(&mut self, agent: Option<&str>) -> Option<&mut Author> {
         match agent {
             None => Some(&mut self.outer),
             Some(thread) => {
-                Some(&mut self.agents.iter_mut().find(|it| it.thread == thread)?.speaker)
+                Some(&mut self.agents.iter_mut().find(|it| it.thread == thread)?.author)
             }
         }
     }
 
     /// The speaker of the turn, or of an agent that it has started.
-    pub(super) fn speaker(&self, agent: Option<&str>) -> Option<&Speaker> {
+    pub(super) fn author(&self, agent: Option<&str>) -> Option<&Author> {
         match agent {
             None => Some(&self.outer),
-            Some(thread) => Some(&self.agents.iter().find(|it| it.thread == thread)?.speaker),
+            Some(thread) => Some(&self.agents.iter().find(|it| it.thread == thread)?.author),
         }
     }
 
     /// Commands that run, with the threads in which they do. None is the turn's own.
     fn commands(&mut self) -> impl Iterator<Item = (Option<&str>, &mut Call)> {
         let agents = self.agents.iter_mut();
-        let agents = agents.map(|it| (Some(it.thread.as_str()), &mut it.speaker));
+        let agents = agents.map(|it| (Some(it.thread.as_str()), &mut it.author));
         let all = std::iter::once((None, &mut self.outer)).chain(agents);
         let calls =
             all.flat_map(|(thread, it)| it.open_calls().iter_mut().map(move |it| (thread, it)));
@@ -83,40 +83,40 @@ impl Run {
         self.agents.iter().find(|it| it.thread == thread)?.turn.as_deref()
     }
 
-    /// What all of them have used.
+    /// Usage of Codex itself and of its agents.
     pub(super) fn usage(&self) -> Option<Usage> {
-        let agents = self.agents.iter().filter_map(|it| it.speaker.usage());
+        let agents = self.agents.iter().filter_map(|it| it.author.usage());
         self.outer.usage().into_iter().chain(agents).reduce(Usage::plus)
     }
 
-    /// What Codex has begun and will never end, as it seems.
-    pub(super) fn leave_behind(&mut self, cx: &mut Cx) {
-        self.leave_agents_behind(cx);
-        while let Some((agent, item)) = self.left_behind() {
+    /// Closes what Codex began longest ago, if too much is open.
+    pub(super) fn abandon_excess(&mut self, cx: &mut Cx) {
+        self.drop_excess_agents(cx);
+        while let Some((agent, item)) = self.oldest_excess() {
             self.abandon(agent.as_deref(), &item, cx);
         }
-        self.outer.leave_words_behind(&mut cx.out);
+        self.outer.close_excess_texts(&mut cx.out);
         for agent in &mut self.agents {
-            agent.speaker.leave_words_behind(&mut cx.out);
+            agent.author.close_excess_texts(&mut cx.out);
         }
     }
 
     /// A call, by its item, and the agent whose it is.
-    fn left_behind(&self) -> Option<(Option<String>, String)> {
-        let of_agent = |it: &SubAgent| Some((Some(it.thread.clone()), it.speaker.left_behind()?));
-        let outer = self.outer.left_behind().map(|it| (None, it));
+    fn oldest_excess(&self) -> Option<(Option<String>, String)> {
+        let of_agent = |it: &SubAgent| Some((Some(it.thread.clone()), it.author.oldest_excess()?));
+        let outer = self.outer.oldest_excess().map(|it| (None, it));
         outer.or_else(|| self.agents.iter().find_map(of_agent))
     }
 
     pub(super) fn abandon(&mut self, agent: Option<&str>, item: &str, cx: &mut Cx) {
         self.withdraw_about(agent, item, cx);
-        if let Some(speaker) = self.speaker_mut(agent) {
-            speaker.abandon(item, &mut cx.out);
+        if let Some(author) = self.author_mut(agent) {
+            author.abandon(item, &mut cx.out);
         }
     }
 
     /// Something of this turn, by its name. False if the name is unknown.
-    pub(super) fn told(
+    pub(super) fn handle_notification(
         &mut self,
         agent: Option<&str>,
         method: &str,
@@ -127,84 +127,90 @@ impl Run {
         let item = params["itemId"].as_str().unwrap_or_default();
         let delta = params["delta"].as_str().unwrap_or_default();
         let index = |name: &str| params[name].as_u64().unwrap_or(0);
-        let Some(speaker) = self.speaker_mut(agent) else { return true };
+        let Some(author) = self.author_mut(agent) else { return true };
         let out = &mut cx.out;
         match method {
             "item/started" => {
-                speaker.item_started(&params["item"], out);
+                author.item_started(&params["item"], out);
                 self.begin_agents(agent, &params["item"]);
             }
             "item/completed" => {
                 let item = &params["item"];
                 self.withdraw_about(agent, item["id"].as_str().unwrap_or_default(), cx);
                 self.begin_agents(agent, item);
-                let Some(speaker) = self.speaker_mut(agent) else { return true };
-                speaker.item_completed(item, line, &mut cx.out);
+                let Some(author) = self.author_mut(agent) else { return true };
+                author.item_completed(item, line, &mut cx.out);
             }
             "item/agentMessage/delta" | "item/plan/delta" => {
-                speaker.grow(item, false, (TEXT, delta), out);
+                author.grow(item, false, (TEXT, delta), out);
             }
             "item/reasoning/summaryTextDelta" => {
-                speaker.grow(item, true, (("summary", index("summaryIndex")), delta), out);
+                author.grow(item, true, (("summary", index("summaryIndex")), delta), out);
             }
             "item/reasoning/textDelta" => {
-                speaker.grow(item, true, (("content", index("contentIndex")), delta), out);
+                author.grow(item, true, (("content", index("contentIndex")), delta), out);
             }
             "item/commandExecution/outputDelta" | "item/fileChange/outputDelta" => {
-                speaker.output(item, delta, out);
+                author.output(item, delta, out);
             }
             "item/mcpToolCall/progress" => {
                 let message = params["message"].as_str().unwrap_or_default();
-                speaker.output(item, &format!("{message}\n"), out);
+                author.output(item, &format!("{message}\n"), out);
             }
             "turn/plan/updated" => {
                 let mut plan = fields(params, &["explanation", "plan"]);
                 let steps = plan["plan"].as_array_mut().into_iter().flatten();
                 for step in steps.filter(|it| it["status"] == "inProgress") {
-                    // As the tool itself has it.
+                    // The spelling of the tool itself.
                     step["status"] = json!("in_progress");
                 }
-                speaker.whole_call("update_plan", &plan, out);
+                author.whole_call("update_plan", &plan, out);
             }
             "hook/completed" => {
-                if let Some(text) = remarks::of_hook(&params["run"]) {
+                if let Some(text) = notices::of_hook(&params["run"]) {
                     out.notice(Level::Error, text);
                 }
             }
             "item/autoApprovalReview/completed" => {
-                out.notice(Level::Info, remarks::of_review(&params["review"]));
+                out.notice(Level::Info, notices::of_review(&params["review"]));
             }
-            "thread/compacted" => speaker.compacted("notification", out),
+            "thread/compacted" => author.compacted("notification", out),
             "serverRequest/resolved" => self.withdraw(&params["requestId"], cx),
-            "error" => self.failed(agent, params, cx),
+            "error" => self.handle_error(agent, params, cx),
             _ => return false,
         }
         true
     }
 
-    fn failed(&mut self, agent: Option<&str>, params: &Value, cx: &mut Cx) {
+    fn handle_error(&mut self, agent: Option<&str>, params: &Value, cx: &mut Cx) {
         let error = &params["error"];
         if params["willRetry"] != true {
             self.last_error = Some(error.clone());
             return;
         }
-        if let Some(speaker) = self.speaker_mut(agent) {
-            speaker.discard_words(&mut cx.out);
+        if let Some(author) = self.author_mut(agent) {
+            author.discard_texts(&mut cx.out);
         }
         let message = error["message"].as_str().unwrap_or("Trying again");
-        let text = remarks::of_retry(message, error["additionalDetails"].as_str());
+        let text = notices::of_retry(message, error["additionalDetails"].as_str());
         cx.out.notice(Level::Info, text);
     }
 }
 
 impl Codex {
     /// A notification.
-    pub(super) fn told(&mut self, method: &str, params: &Value, line: &str, cx: &mut Cx) {
+    pub(super) fn handle_notification(
+        &mut self,
+        method: &str,
+        params: &Value,
+        line: &str,
+        cx: &mut Cx,
+    ) {
         if wire::is_silent(method) {
             return;
         }
         if !self.is_of_thread(params) {
-            return self.told_by_agent(method, params, line, cx);
+            return self.handle_agent_notification(method, params, line, cx);
         }
         match method {
             "turn/started" => self.turn_started(params, cx),
@@ -219,12 +225,12 @@ impl Codex {
             _ if !self.is_of_turn(params) => (),
             _ => {
                 let Some(run) = &mut self.run else { return };
-                // It is not idle after all, where it does something.
+                // Activity shows that it is not idle.
                 let is_waiting = !run.is_interrupted && run.outcome.is_none();
                 if is_waiting && method.starts_with("item/") {
                     cx.deadline = None;
                 }
-                if !run.told(None, method, params, line, cx) {
+                if !run.handle_notification(None, method, params, line, cx) {
                     cx.out.unrecognized(line);
                 }
                 self.end_if_idle(cx);
@@ -252,7 +258,7 @@ impl Codex {
         match (params["threadId"].as_str(), &self.link) {
             (None, _) => true,
             (Some(of), Link::Open { thread }) => of == thread,
-            // The conversation that is being opened has begun to speak before it has a name.
+            // The conversation that is being opened sends notifications before the response that names it.
             (Some(_), Link::Opening) => true,
             (Some(_), _) => false,
         }
@@ -263,8 +269,8 @@ impl Codex {
         self.run.as_ref().is_some_and(|it| of.is_none() || it.turn.as_deref() == of)
     }
 
-    /// The turn that we started gets its name from whatever tells first of its start or end. Other
-    /// words may still be of the turn before, which another process may have begun.
+    /// Takes the id of our turn from the first report of its start or end. Other messages may belong to an
+    /// earlier turn, which another process may have begun.
     pub(super) fn take_turn(&mut self, turn: &str, cx: &mut Cx) {
         let is_old = self.ended_turn.as_deref() == Some(turn);
         let Some(run) = self.run.as_mut().filter(|_| !is_old) else { return };
@@ -273,7 +279,7 @@ impl Codex {
             let early = std::mem::take(&mut run.early);
             self.interrupt_turn(cx);
             for (message, line) in early {
-                self.take_message(&message, &line, cx);
+                self.handle_message(&message, &line, cx);
             }
         }
     }
@@ -366,7 +372,7 @@ impl Codex {
     /// The end of a turn was seen to get lost; that the thread is idle then says so.
     fn status_changed(&mut self, status: &Value, cx: &mut Cx) {
         let Some(run) = &mut self.run else { return };
-        run.outer.waits = waits_for_person(status);
+        run.outer.awaits_decision = awaits_person(status);
         if run.is_interrupted || run.turn.is_none() || run.outcome.is_some() {
             return;
         }
@@ -443,20 +449,20 @@ fn usage(tokens: &Value) -> Usage {
     }
 }
 
-/// What a call of the model has used; `before` is what its thread had used until then.
+/// Usage of one call of the model; `before` is the usage of its thread until then.
 pub(super) fn spent(before: &mut Usage, tokens: &Value) -> Usage {
     let total = usage(&tokens["total"]);
     let spent = difference(total, std::mem::replace(before, total));
     spent.unwrap_or_else(|| usage(&tokens["last"]))
 }
 
-/// What begins now does not run yet.
-pub(super) fn waits_for_person(status: &Value) -> bool {
+/// Returns whether a thread waits for a person, so that what begins now does not run yet.
+pub(super) fn awaits_person(status: &Value) -> bool {
     let flags = status["activeFlags"].as_array().map(Vec::as_slice).unwrap_or_default();
     flags.iter().any(|it| it == "waitingOnApproval")
 }
 
-/// None if it is none: the count has begun anew.
+/// Returns `None` if the count has started again.
 fn difference(after: Usage, before: Usage) -> Option<Usage> {
     let part = |after: Option<u64>, before: Option<u64>| match after {
         Some(after) => after.checked_sub(before.unwrap_or(0)).map(Some),

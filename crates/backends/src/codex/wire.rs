@@ -1,4 +1,4 @@
-//! The lines that we write, and which of Codex's lines say nothing to us.
+//! The lines that we write, and the names of notifications that are not shown.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub(super) fn initialize() -> Value {
             "title": "Callboard",
             "version": env!("CARGO_PKG_VERSION"),
         },
-        // For ending the commands of a turn that was interrupted.
+        // Needed to end the commands of an interrupted turn.
         "capabilities": { "experimentalApi": true, "requestAttestation": false },
     })
 }
@@ -27,7 +27,7 @@ pub(super) fn initialized() -> String {
     json!({ "method": "initialized" }).to_string()
 }
 
-/// For `thread/start`; with a thread, for `thread/resume`.
+/// Parameters of `thread/start`; with a thread, of `thread/resume`.
 pub(super) fn open_thread(
     settings: &Settings,
     launch: &Launch,
@@ -52,7 +52,7 @@ pub(super) fn open_thread(
     params
 }
 
-/// Of a user agent, `client/0.166.0 (system) ...`.
+/// Version in a user agent, `client/0.166.0 (system) ...`.
 pub(super) fn version(user_agent: &str) -> Option<String> {
     let version = user_agent.split_once('/')?.1.split_whitespace().next()?;
     version.starts_with(|it: char| it.is_ascii_digit()).then(|| version.to_owned())
@@ -68,7 +68,7 @@ pub(super) fn refusal(request_id: &Value) -> String {
     json!({ "id": request_id, "error": { "code": -32601, "message": message } }).to_string()
 }
 
-/// What is new, as Codex takes it.
+/// The newest message, as Codex takes it.
 pub(super) fn prompt(history: &[Value]) -> Vec<Value> {
     input(&newest(history))
 }
@@ -86,7 +86,7 @@ pub(super) fn text(words: &str) -> Value {
     json!({ "type": "text", "text": words, "text_elements": [] })
 }
 
-/// The words of an input.
+/// Returns the text of an input.
 pub(super) fn words(input: &[Value]) -> String {
     let words: Vec<&str> = input.iter().filter_map(|it| it["text"].as_str()).collect();
     words.join("\n\n")
@@ -100,8 +100,8 @@ fn piece(piece: &Value) -> Option<Value> {
     Some(json!({ "type": "image", "url": url }))
 }
 
-/// Codex says this too. It is about its own housekeeping, about what we do not use, or is told otherwise as
-/// well. Each is named: what a later Codex says beside it is shown.
+/// Returns whether a notification is known and not shown: it is about Codex's own state, about features that
+/// are not used, or repeats something. Each is named, so that new ones are shown.
 pub(super) fn is_silent(method: &str) -> bool {
     const NAMES: &[&str] = &[
         "account/gatewayOAuth/changed",

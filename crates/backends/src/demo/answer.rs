@@ -1,6 +1,6 @@
-//! The final answer: what the tools really said, in words.
+//! The final answer: the tools' results as sentences.
 //!
-//! Results may have any shape. What has not the expected one is shown as it is.
+//! Results may have any shape. One of an unexpected shape is shown as it is.
 
 use serde_json::Value;
 

@@ -10,12 +10,12 @@ use transcript::{CallId, Event, Executor, Millis, PartId, Validation};
 use super::call::Call;
 use crate::{Effect, arguments_summary};
 
-/// How fast the demo agent talks.
+/// Speed of the demo agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// About as fast as a model.
     Natural,
-    /// As fast as the tools allow.
+    /// Without pauses.
     Instant,
 }
 
@@ -102,7 +102,7 @@ impl Beats {
         });
     }
 
-    /// Text that somebody else must close.
+    /// Begins a text that the driver must close.
     pub(super) fn open_text(&mut self, part_id: &PartId, text: &str) {
         let part_id = || part_id.clone();
         self.event(Event::TextStart { part_id: part_id(), parent_call_id: None });
@@ -154,7 +154,7 @@ impl Beats {
 const ARGUMENTS_DELTA_CHARS: usize = 6;
 const LONGEST_WORD_CHARS: usize = 24;
 
-/// Each word with the space behind it; very long words in pieces.
+/// Splits into words, each with the space behind it; very long words are cut.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut is_space_before = true;

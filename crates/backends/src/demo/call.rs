@@ -31,7 +31,7 @@ pub(super) enum Call {
         text: String,
         in_background: bool,
     },
-    /// Of whoever sends the message.
+    /// A tool of the client that sends the message.
     ClientTool {
         name: String,
         arguments: Value,
@@ -81,7 +81,7 @@ impl Call {
     }
 }
 
-/// As a regular expression that fits this text and no other.
+/// Returns a regular expression that matches this text alone.
 fn literally(text: &str) -> String {
     const SIGNS: &str = r"\.+*?()|[]{}^$";
     let escaped =

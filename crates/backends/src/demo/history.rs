@@ -1,7 +1,6 @@
-//! What the demo agent reads out of the chat history: the question, and what was done about it
-//! before an earlier run broke off.
+//! Reads the question out of the chat history, and what was done about it before an earlier run broke off.
 //!
-//! The history may have any shape: what cannot be read is skipped.
+//! The history may have any shape: unreadable entries are skipped.
 
 use serde_json::Value;
 use transcript::{ErrorCode, ErrorInfo};

@@ -1,4 +1,4 @@
-//! From a question to steps: what to call when, and what was called already.
+//! Turns a question into steps: the calls to make, and those that were made already.
 
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ pub(super) struct Step {
 
 #[derive(Debug)]
 pub(super) enum Purpose {
-    /// Indexes into [`Plan::tasks`]. All of them run at once.
+    /// Indexes into [`Plan::tasks`], which run in parallel.
     RunTools(Vec<usize>),
     Answer,
     /// Fail as a model service would.
@@ -53,7 +53,7 @@ pub(super) fn plan(history: History) -> Plan {
                 let task = plan.tasks.len();
                 plan.tasks.push(Task { call: call.clone(), outcome });
                 if is_done {
-                    // What led to the call was thought in the earlier run.
+                    // The earlier run has shown the thoughts that led to the call.
                     thoughts.clear();
                 } else if !thoughts.is_empty() || !joins(&mut plan.steps, &plan.tasks, task) {
                     let thoughts = std::mem::take(&mut thoughts);
@@ -105,7 +105,7 @@ fn take(done: &mut Vec<Done>, call: &Call) -> Option<ToolOutcome> {
     Some(done.remove(idx).outcome)
 }
 
-/// Adjacent questions for the time are asked at once.
+/// Questions for the time that follow each other are one step.
 fn joins(steps: &mut VecDeque<Step>, tasks: &[Task], task: usize) -> bool {
     let Some(Step { purpose: Purpose::RunTools(group), .. }) = steps.back_mut() else {
         return false;

@@ -1,4 +1,4 @@
-//! The words of the demo agent, apart from what it makes of results.
+//! The fixed texts of the demo agent.
 
 use super::call::Call;
 
@@ -34,7 +34,7 @@ I have no model behind me, only rules, but the tools I use are real. Try one of 
 
 You can ask for several things at once, such as `list the files, then read README.md`.";
 
-/// What a model says before it calls tools. `step` counts from 1.
+/// Returns the text before a step's calls. `step` counts from 1.
 pub(super) fn commentary(calls: &[Call], step: u32) -> String {
     let opening = if step == 1 { "Let me" } else { "Next, let me" };
     match calls {

@@ -1,13 +1,13 @@
-//! A message cut into clauses, and each clause into words. What is quoted is one word.
+//! Splits a message into clauses, and each clause into words. Quoted text is one word.
 
-/// How a clause hangs on the one before it.
+/// Connection of a clause with the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Joint {
-    /// After "and" or a comma: it may be a part of the same, as in "about cats and dogs".
+    /// After "and" or a comma: the clause may continue the list, as in "about cats and dogs".
     And,
-    /// After "then": it may be one more of the same, as in "read a.txt, then b.txt".
+    /// After "then": the clause may have the same verb, as in "read a.txt, then b.txt".
     Then,
-    /// After a full stop, a semicolon or a new line: something new.
+    /// After a full stop, a semicolon or a new line: a new sentence.
     Stop,
 }
 
@@ -19,13 +19,13 @@ pub(super) struct Clause {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Word {
-    /// As it was written, without quotes and the punctuation around it.
+    /// The text as written, without quotes and the punctuation around it.
     pub(super) text: String,
     pub(super) quoted: bool,
 }
 
 impl Word {
-    /// What is quoted is never one of the words we know: it is meant literally.
+    /// Returns whether the token is a known keyword. Quoted text never is.
     pub(super) fn is(&self, known: &[&str]) -> bool {
         !self.quoted && known.iter().any(|it| it.eq_ignore_ascii_case(&self.text))
     }
@@ -104,7 +104,7 @@ fn quoted<'a>(tokens: &mut Vec<Token>, rest: &'a str) -> Option<&'a str> {
 const STOPS: &[char] = &['.', '?', '!'];
 const CLOSERS: &[char] = &[')', ']', ':'];
 
-/// A word up to the next space. Dots inside it belong to it, and so do `.` and `..` as paths.
+/// Reads up to the next space. Dots inside belong to the token, and so do `.` and `..` as paths.
 fn bare<'a>(tokens: &mut Vec<Token>, rest: &'a str) -> &'a str {
     let end = rest.find(|c: char| c.is_whitespace() || c == ',' || c == ';').unwrap_or(rest.len());
     let (written, after) = rest.split_at(end);

@@ -1,5 +1,5 @@
-//! What a message asks the demo agent for. Rules and nothing else: the same message always gives
-//! the same wishes.
+//! Turns a message into wishes of the demo agent, by rules alone: the same message always gives the same
+//! wishes.
 
 use serde_json::json;
 use transcript::AgentAttribution;
@@ -38,7 +38,7 @@ pub(super) enum Wish {
 /// A run must end some time, whatever is pasted into it.
 pub(super) const MAX_WISHES: usize = 20;
 
-/// Empty for a message without a word in it.
+/// Returns the wishes of a message; none for one without a word.
 pub(super) fn understand(message: &str) -> Vec<Wish> {
     let message = match AgentAttribution::parse(message) {
         Some(AgentAttribution { agent, text, is_answer: true }) => {

@@ -1,6 +1,6 @@
-//! Which messages of a person's the newest one follows.
+//! The branch of messages that leads to the newest one.
 //!
-//! Programs keep a conversation as a tree: whoever goes back and says something else begins a branch.
+//! Programs keep a conversation as a tree: a person who goes back and writes another message begins a branch.
 //! In the log that is a conversation that was rewound.
 
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 #[derive(Default)]
 pub(super) struct Branch {
     parents: HashMap<String, Option<String>>,
-    /// From the first to the newest.
+    /// Messages, oldest first.
     messages: Vec<String>,
 }
 
@@ -17,8 +17,8 @@ impl Branch {
         self.parents.insert(id.to_owned(), parent.map(str::to_owned));
     }
 
-    /// A message of a person's, which was added. The message that it takes the place of, with all that
-    /// follow; none if it follows the newest, or if nobody knows what it follows.
+    /// Adds a person's message. Returns the message that it replaces, along with all that follow; `None` if
+    /// it follows the newest, or if its predecessor is unknown.
     pub(super) fn say(&mut self, id: &str) -> Option<String> {
         let kept = self.kept(id).unwrap_or(self.messages.len());
         let replaced = self.messages.get(kept).cloned();
@@ -27,12 +27,12 @@ impl Branch {
         replaced
     }
 
-    /// Nobody has gone back before saying this.
+    /// Returns whether the message follows the newest one, so that nothing was rewound.
     pub(super) fn follows_newest(&self, id: &str) -> bool {
         self.kept(id).is_none_or(|it| it == self.messages.len())
     }
 
-    /// How many of the messages come before this one.
+    /// Number of messages before this one.
     fn kept(&self, id: &str) -> Option<usize> {
         let mut at = self.parents.get(id)?;
         // A broken file may go round in circles.

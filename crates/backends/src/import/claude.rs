@@ -1,9 +1,9 @@
 //! Claude Code's `projects/<folder>/<conversation>.jsonl`.
 //!
-//! A line is a block of the model's, what came of a call, or something said in the user's name, nearly
-//! as on stdout. What the file lacks is where a turn ends: the next message shows it, or a mark that it
-//! was interrupted, or an error of the service; else a turn rests when the model wants nothing more,
-//! and may yet go on. Sub-agents are in files of their own, and are put in by the time of their lines.
+//! A line is a block of the model, the result of a call, or a message in the user's name, nearly as on
+//! stdout. The file does not mark where a turn ends: the next message shows it, or a mark that it was
+//! interrupted, or an error of the service; otherwise a turn rests after an answer without calls, and may
+//! still continue. Sub-agents are in files of their own, and are merged by the time of their lines.
 
 mod beside;
 
@@ -16,8 +16,8 @@ use transcript::{Attachment, Event, Millis, RewindReason};
 use self::beside::Beside;
 use super::branch::Branch;
 use super::pictures::spoken;
-use super::retelling::{About, Said};
-use super::{Imported, Kept, ProgramKind, Retelling, Tail, lines, moment, owned, silent, words};
+use super::replay::{About, Prompt};
+use super::{Imported, Kept, ProgramKind, Replay, Tail, lines, moment, owned, silent, words};
 use crate::claude::{Claude, Settings};
 use crate::{Backend, Launch};
 
@@ -28,31 +28,31 @@ pub(super) fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
     for line in lines(kept.text) {
         match line {
             Ok(line) => reader.hear(&line),
-            Err(line) => reader.told.unrecognized(line),
+            Err(line) => reader.replay.unrecognized(line),
         }
     }
     reader.finish(tail)
 }
 
 struct Reader<'a> {
-    told: Retelling,
+    replay: Replay,
     branch: Branch,
     conversation: Option<String>,
     cwd: Option<String>,
     version: Option<String>,
     beside: Beside<'a>,
-    /// When each call was made.
+    /// Times at which the calls were made.
     calls: HashMap<String, Millis>,
     /// Sub-agents in the background.
     agents: BTreeSet<String>,
-    /// The model has said its last word, as far as the file goes.
+    /// The last entry so far is an answer of the model without calls.
     is_resting: bool,
 }
 
 impl<'a> Reader<'a> {
     fn new(kept: &Kept<'a>) -> Self {
         Self {
-            told: Retelling::new(ProgramKind::Claude, kept.agent, backend()),
+            replay: Replay::new(ProgramKind::Claude, kept.agent, backend()),
             branch: Branch::default(),
             conversation: None,
             cwd: None,
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
     }
 
     fn hear(&mut self, line: &Value) {
-        let at = moment(&line["timestamp"]).unwrap_or(self.told.last_at());
+        let at = moment(&line["timestamp"]).unwrap_or(self.replay.last_at());
         for (field, name) in [
             (&mut self.conversation, "sessionId"),
             (&mut self.cwd, "cwd"),
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
             *field = field.take().or_else(|| owned(&line[name]));
         }
         let parent = line["parentUuid"].as_str().or(line["logicalParentUuid"].as_str());
-        // Where nothing is said to come before, nobody knows: a summary may stand for it.
+        // The predecessor is unknown if none is given: a summary may take its place.
         if let (Some(id), Some(_)) = (line["uuid"].as_str(), parent) {
             self.branch.add(id, parent);
         }
@@ -87,10 +87,10 @@ impl<'a> Reader<'a> {
             Some(kind) if silent::OF_CLAUDE.contains(&kind) => (),
             Some("custom-title") => {
                 let title = owned(&line["customTitle"]);
-                self.told.rename(at, title);
+                self.replay.rename(at, title);
             }
             Some("attachment") => self.hear_attachment(at, line),
-            _ => self.told.unrecognized(&line.to_string()),
+            _ => self.replay.unrecognized(&line.to_string()),
         }
     }
 
@@ -99,10 +99,10 @@ impl<'a> Reader<'a> {
         let attachment = &line["attachment"];
         let mode = attachment["commandMode"].as_str().unwrap_or("prompt");
         let (text, pictures) = spoken(&attachment["prompt"]);
-        if attachment["type"] == "queued_command" && mode == "prompt" && self.told.is_open() {
+        if attachment["type"] == "queued_command" && mode == "prompt" && self.replay.is_open() {
             let id = owned(&line["uuid"]).unwrap_or_else(|| format!("at-{}", at.0));
             self.is_resting = false;
-            self.told.steer(at, Said { id, text, pictures, model: None });
+            self.replay.steer(at, Prompt { id, text, pictures, model: None });
         }
     }
 
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
             match line["type"].as_str() {
                 Some("assistant") => self.hear_assistant(at, &line, Some(&call)),
                 Some("user") => self.hear_user(at, &line, Some(&call)),
-                // What the program keeps for itself, and what it keeps of the whole conversation as well.
+                // Lines for the program's own use, and repetitions.
                 _ => (),
             }
         }
@@ -121,14 +121,14 @@ impl<'a> Reader<'a> {
     fn hear_assistant(&mut self, at: Millis, line: &Value, inside: Option<&str>) {
         let message = &line["message"];
         let is_error = line["isApiErrorMessage"] == true;
-        // What the program says in the model's place, such as after a crash, is for the model.
+        // Messages that the program writes in the model's place, such as after a crash, are for the model.
         if message["model"] == "<synthetic>" && !is_error {
             return;
         }
         if inside.is_none() {
             self.begin_by_itself(at, line);
         }
-        self.told.tell(
+        self.replay.feed_line(
             at,
             &json!({
                 "type": "assistant", "message": message, "parent_tool_use_id": inside,
@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
         }
         let delta = json!({ "stop_reason": message["stop_reason"] });
         let event = json!({ "type": "message_delta", "delta": delta, "usage": message["usage"] });
-        self.told.tell(
+        self.replay.feed_line(
             at,
             &json!({ "type": "stream_event", "event": event, "parent_tool_use_id": inside }),
         );
@@ -197,11 +197,11 @@ impl<'a> Reader<'a> {
             it if it.starts_with(INTERRUPTED) => self.interrupted(at, content),
             it if it.starts_with("<task-notification>") => self.agent_ended(at, line, it),
             it if it.starts_with("<local-command-stdout>") => self.hear_command_output(at, content),
-            it if it.starts_with("<bash-") => self.told.notice(at, strip_tags(it)),
+            it if it.starts_with("<bash-") => self.replay.notice(at, strip_tags(it)),
             it if is_for_model && line["turnCompanion"] == true && !it.starts_with('<') => {
                 self.is_resting = false;
                 let content = json!([{ "type": "text", "text": it }]);
-                self.told.tell(at, &user(&content));
+                self.replay.feed_line(at, &user(&content));
             }
             _ if is_for_model => (),
             it => self.said(at, line, command(it).unwrap_or_else(|| it.to_owned()), pictures),
@@ -214,9 +214,9 @@ impl<'a> Reader<'a> {
         let id = owned(&line["uuid"]).unwrap_or_else(|| format!("at-{}", at.0));
         if let Some(before_message_id) = self.branch.say(&id) {
             let reason = RewindReason::Edit;
-            self.told.note(at, Event::HistoryRewound { before_message_id, reason });
+            self.replay.note(at, Event::HistoryRewound { before_message_id, reason });
         }
-        self.told.start(at, Said { id, text, pictures, model: None });
+        self.replay.start(at, Prompt { id, text, pictures, model: None });
         self.tell_init(at);
     }
 
@@ -234,7 +234,7 @@ impl<'a> Reader<'a> {
         for id in ids.iter().filter(|_| denial.is_null()) {
             let since = self.calls.get(*id).copied().unwrap_or(at);
             let running = json!({ "type": "system", "subtype": "task_started", "tool_use_id": id });
-            self.told.tell(since, &running);
+            self.replay.feed_line(since, &running);
         }
         let meta = |id: &&str| {
             json!({
@@ -250,7 +250,7 @@ impl<'a> Reader<'a> {
             let metas = ids.iter().map(meta).map(without_nulls);
             told["tool_result_meta"] = metas.collect();
         }
-        self.told.tell(at, &told);
+        self.replay.feed_line(at, &told);
         let result = &line["toolUseResult"];
         if let Some(agent) = result["agentId"].as_str().filter(|_| result["isAsync"] == true) {
             self.agents.insert(agent.to_owned());
@@ -259,7 +259,7 @@ impl<'a> Reader<'a> {
     }
 
     fn interrupted(&mut self, at: Millis, content: &Value) {
-        self.told.tell(at, &user(content));
+        self.replay.feed_line(at, &user(content));
         self.end_turn(
             at,
             &json!({
@@ -269,14 +269,14 @@ impl<'a> Reader<'a> {
         );
     }
 
-    /// The program tells the model of it, which is a turn of its own unless one is under way.
+    /// The program reports the agent's end to the model, in a turn of its own unless one is open.
     fn agent_ended(&mut self, at: Millis, line: &Value, text: &str) {
         let call = between(text, "<tool-use-id>", "</tool-use-id>").unwrap_or_default();
         let ended =
             json!({ "type": "system", "subtype": "task_notification", "tool_use_id": call });
-        self.told.tell(at, &ended);
+        self.replay.feed_line(at, &ended);
         if std::mem::take(&mut self.is_resting) {
-            self.told.tell(at, &succeeded());
+            self.replay.feed_line(at, &succeeded());
         }
         self.agents.remove(between(text, "<task-id>", "</task-id>").unwrap_or_default());
         self.tell_agents(at);
@@ -284,12 +284,12 @@ impl<'a> Reader<'a> {
         self.tell_init(at);
     }
 
-    /// What a command of the program's own has to say is all the answer there is.
+    /// The output of one of the program's own commands is the whole answer.
     fn hear_command_output(&mut self, at: Millis, content: &Value) {
-        if self.told.is_open() {
+        if self.replay.is_open() {
             let mut echo = user(content);
             echo["isReplay"] = json!(true);
-            self.told.tell(at, &echo);
+            self.replay.feed_line(at, &echo);
             self.end_turn(at, &succeeded());
         }
     }
@@ -302,36 +302,36 @@ impl<'a> Reader<'a> {
                     "max_retries": line["maxRetries"], "retry_delay_ms": line["retryInMs"],
                     "error_status": line["error"]["status"],
                 });
-                self.told.tell(at, &without_nulls(retry));
+                self.replay.feed_line(at, &without_nulls(retry));
             }
-            Some("compact_boundary") if self.told.is_open() && !self.is_resting => {
+            Some("compact_boundary") if self.replay.is_open() && !self.is_resting => {
                 let counts = &line["compactMetadata"];
                 let counts = json!({ "pre_tokens": counts["preTokens"], "post_tokens": counts["postTokens"] });
                 let told = json!({
                     "type": "system", "subtype": "compact_boundary", "compact_metadata": counts,
                 });
-                self.told.tell(at, &told);
+                self.replay.feed_line(at, &told);
             }
             Some("compact_boundary") => {
                 self.close_turn();
-                self.told.notice(at, "Claude Code has shortened the conversation.");
+                self.replay.notice(at, "Claude Code has shortened the conversation.");
             }
             Some("informational" | "local_command") => {
                 let said = strip_tags(line["content"].as_str().unwrap_or_default());
                 if !said.is_empty() {
-                    self.told.notice(at, said);
+                    self.replay.notice(at, said);
                 }
             }
             Some(subtype) if silent::OF_CLAUDES_SYSTEM.contains(&subtype) => (),
-            _ => self.told.unrecognized(&line.to_string()),
+            _ => self.replay.unrecognized(&line.to_string()),
         }
     }
 
     /// A run that no message began, if there is none.
     fn begin_by_itself(&mut self, at: Millis, line: &Value) {
-        if !self.told.is_open() {
+        if !self.replay.is_open() {
             let id = line["uuid"].as_str().unwrap_or_default();
-            self.told.offer(at, id);
+            self.replay.offer(at, id);
             self.tell_init(at);
         }
     }
@@ -341,7 +341,7 @@ impl<'a> Reader<'a> {
             "type": "system", "subtype": "init", "session_id": self.conversation,
             "cwd": self.cwd, "claude_code_version": self.version,
         });
-        self.told.tell(at, &init);
+        self.replay.feed_line(at, &init);
     }
 
     fn tell_agents(&mut self, at: Millis) {
@@ -349,17 +349,17 @@ impl<'a> Reader<'a> {
         let tasks: Vec<Value> = self.agents.iter().map(agent).collect();
         let told =
             json!({ "type": "system", "subtype": "background_tasks_changed", "tasks": tasks });
-        self.told.tell(at, &told);
+        self.replay.feed_line(at, &told);
     }
 
     /// The turn has ended when something was said last, or it broke off then.
     fn close_turn(&mut self) {
-        let at = self.told.last_at();
+        let at = self.replay.last_at();
         if self.is_resting {
             self.end_turn(at, &succeeded());
         }
-        if self.told.is_open() {
-            self.told.break_off(at, backend());
+        if self.replay.is_open() {
+            self.replay.break_off(at, backend());
         }
     }
 
@@ -369,7 +369,7 @@ impl<'a> Reader<'a> {
             self.agents.clear();
             self.tell_agents(at);
         }
-        self.told.tell(at, result);
+        self.replay.feed_line(at, result);
     }
 
     fn finish(mut self, tail: Tail) -> Option<Imported> {
@@ -380,7 +380,7 @@ impl<'a> Reader<'a> {
             Tail::Open | Tail::LeaveOut => (),
         }
         let (conversation, cwd, version) = (self.conversation?, self.cwd, self.version);
-        Some(self.told.finish(tail, About { conversation, cwd, version }))
+        Some(self.replay.finish(tail, About { conversation, cwd, version }))
     }
 }
 
@@ -396,7 +396,7 @@ fn user(content: &Value) -> Value {
     json!({ "type": "user", "message": { "role": "user", "content": content } })
 }
 
-/// What the user typed: `/compact keep the names`.
+/// The command as the user typed it: `/compact keep the names`.
 fn command(text: &str) -> Option<String> {
     let name = between(text, "<command-name>", "</command-name>")?;
     let arguments = between(text, "<command-args>", "</command-args>").unwrap_or_default();

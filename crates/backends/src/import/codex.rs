@@ -1,9 +1,9 @@
 //! Codex's `sessions/<date>/rollout-<time>-<thread>.jsonl`.
 //!
-//! The file holds what the model service was sent and what it said (`response_item`), and what happened
-//! (`event_msg`). Most of it is there twice: an item that has completed is told when it completes, and
-//! what the service said is told only where no item came of it, as in files of older versions. Turns
-//! begin and end in so many words.
+//! The file holds the messages to and from the model service (`response_item`), and events (`event_msg`).
+//! Most of it is there twice: an item that has completed is shown when it completes, and a message of the
+//! service is shown only where it has no item, as in files of older versions. The beginning and end of a turn
+//! are events of their own.
 
 mod items;
 
@@ -16,8 +16,8 @@ use transcript::Millis;
 use self::items::{Output, called_item, fields, in_camel_case, live_item, texts};
 
 use super::pictures::spoken;
-use super::retelling::{About, Said};
-use super::{Imported, Kept, ProgramKind, Retelling, Tail, lines, moment, owned, silent, words};
+use super::replay::{About, Prompt};
+use super::{Imported, Kept, ProgramKind, Replay, Tail, lines, moment, owned, silent, words};
 use crate::codex::{self, Settings};
 use crate::{Backend, Launch};
 
@@ -26,28 +26,28 @@ pub(super) fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
     for line in lines(kept.text) {
         match line {
             Ok(line) => reader.hear(&line),
-            Err(line) => reader.told.unrecognized(line),
+            Err(line) => reader.replay.unrecognized(line),
         }
     }
     reader.finish(tail)
 }
 
 struct Reader {
-    told: Retelling,
+    replay: Replay,
     thread: Option<String>,
     cwd: Option<String>,
     version: Option<String>,
     model: Option<String>,
     turn: Option<String>,
-    /// What is still said of these is not of the open one.
+    /// Turns that have ended: later lines about them do not belong to the open turn.
     ended_turns: HashSet<String>,
     /// Calls of the model of which nothing more is known, as items.
     called: HashMap<String, Value>,
-    /// The file has items, which tell what people said too.
+    /// The file has items, which also hold the messages of people.
     has_items: bool,
-    /// It says where turns begin and end.
+    /// The file says where turns begin and end.
     has_turns: bool,
-    /// The model had the last word.
+    /// The last entry so far is an answer of the model without calls.
     is_resting: bool,
     n_lines: u64,
 }
@@ -55,7 +55,7 @@ struct Reader {
 impl Reader {
     fn new(kept: &Kept<'_>) -> Self {
         Self {
-            told: Retelling::new(ProgramKind::Codex, kept.agent, backend(None)),
+            replay: Replay::new(ProgramKind::Codex, kept.agent, backend(None)),
             thread: None,
             cwd: None,
             version: None,
@@ -72,7 +72,7 @@ impl Reader {
 
     fn hear(&mut self, line: &Value) {
         self.n_lines += 1;
-        let at = moment(&line["timestamp"]).unwrap_or(self.told.last_at());
+        let at = moment(&line["timestamp"]).unwrap_or(self.replay.last_at());
         let payload = &line["payload"];
         match line["type"].as_str() {
             Some("session_meta") => self.hear_meta(payload),
@@ -80,10 +80,10 @@ impl Reader {
             Some("event_msg") => self.hear_event(at, payload),
             Some("response_item") => self.hear_response_item(at, payload),
             Some("compacted") => {
-                self.told.notice(at, "Codex has shortened the conversation to make room.");
+                self.replay.notice(at, "Codex has shortened the conversation to make room.");
             }
             Some(kind) if silent::OF_CODEX.contains(&kind) => (),
-            _ => self.told.unrecognized(&line.to_string()),
+            _ => self.replay.unrecognized(&line.to_string()),
         }
     }
 
@@ -94,7 +94,7 @@ impl Reader {
             self.thread = owned(&meta["id"]);
             self.cwd = owned(&meta["cwd"]);
             self.version = owned(&meta["cli_version"]);
-            self.told.replace_backend(backend(self.cwd.as_deref()));
+            self.replay.replace_backend(backend(self.cwd.as_deref()));
         }
     }
 
@@ -122,7 +122,7 @@ impl Reader {
                 let info = &event["info"];
                 let (total, last) = (&info["total_token_usage"], &info["last_token_usage"]);
                 let usage = json!({ "total": in_camel_case(total), "last": in_camel_case(last) });
-                self.tell(at, "thread/tokenUsage/updated", json!({ "tokenUsage": usage }));
+                self.feed_line(at, "thread/tokenUsage/updated", json!({ "tokenUsage": usage }));
             }
             Some("task_complete") => {
                 let error = in_camel_case(&event["error"]);
@@ -132,13 +132,13 @@ impl Reader {
             Some("turn_aborted") => self.end_turn(at, &json!({ "status": "interrupted" })),
             Some("error") => {
                 let error = in_camel_case(&fields(event, &["message", "codex_error_info"]));
-                self.tell(at, "error", json!({ "error": error, "willRetry": false }));
+                self.feed_line(at, "error", json!({ "error": error, "willRetry": false }));
             }
             Some("warning") => {
-                self.told.notice(at, event["message"].as_str().unwrap_or_default());
+                self.replay.notice(at, event["message"].as_str().unwrap_or_default());
             }
             Some(kind) if silent::OF_CODEXS_EVENTS.contains(&kind) => (),
-            _ => self.told.unrecognized(&event.to_string()),
+            _ => self.replay.unrecognized(&event.to_string()),
         }
     }
 
@@ -149,7 +149,7 @@ impl Reader {
             return self.said(at, id.to_owned(), &item["content"]);
         }
         let Some(item) = live_item(item) else {
-            return self.told.unrecognized(&event.to_string());
+            return self.replay.unrecognized(&event.to_string());
         };
         self.called.remove(id);
         self.complete(at, &item);
@@ -178,7 +178,7 @@ impl Reader {
             Some("function_call_output" | "custom_tool_call_output") => {
                 self.hear_output(at, item);
             }
-            // Where there are items, they tell of it.
+            // Files with items have an item for it.
             Some("web_search_call" | "image_generation_call") if self.has_items => (),
             Some("web_search_call") => self.hear_words(
                 at,
@@ -196,14 +196,14 @@ impl Reader {
                     "status": item["status"],
                 }),
             ),
-            // What people have said is told apart; the rest is for the model.
+            // Messages of people have events of their own; the rest is for the model.
             Some("message") => (),
             Some(kind) if silent::OF_CODEXS_ITEMS.contains(&kind) => (),
-            _ => self.told.unrecognized(&item.to_string()),
+            _ => self.replay.unrecognized(&item.to_string()),
         }
     }
 
-    /// What an item has said already is told once, as the running program's repetitions are.
+    /// Emits a text unless an item has held it already, as the running program repeats itself too.
     fn hear_words(&mut self, at: Millis, item: &Value, mut told: Value) {
         let id = owned(&item["id"]).unwrap_or_else(|| format!("line-{}", self.n_lines));
         told["id"] = json!(id);
@@ -217,21 +217,21 @@ impl Reader {
         item["status"] = json!("inProgress");
         self.is_resting = false;
         self.begin_by_itself(at);
-        // Whether anything else comes of a call is seen when it does: there may be no such tool.
+        // Other calls are shown when they have an output: there may be no such tool.
         if item["type"] == "commandExecution" {
             // A person may have to agree first.
             let status = json!({ "type": "active", "activeFlags": ["waitingOnApproval"] });
-            self.tell(at, "thread/status/changed", json!({ "status": status }));
-            self.tell(at, "item/started", json!({ "item": item }));
+            self.feed_line(at, "thread/status/changed", json!({ "status": status }));
+            self.feed_line(at, "item/started", json!({ "item": item }));
         }
         self.called.insert(id.to_owned(), item);
     }
 
-    /// Where an item has completed, it has said all of this.
+    /// An item that has completed holds all of this.
     fn hear_output(&mut self, at: Millis, output: &Value) {
         let id = output["call_id"].as_str().unwrap_or_default();
         let Some(mut item) = self.called.remove(id) else { return };
-        // What was interrupted is ended with its turn.
+        // A call that was interrupted ends with its turn.
         if let Some(output) = Output::read(&words(&output["output"])) {
             output.put_into(&mut item);
             self.complete(at, &item);
@@ -241,7 +241,7 @@ impl Reader {
     fn complete(&mut self, at: Millis, item: &Value) {
         self.begin_by_itself(at);
         self.is_resting = item["type"] == "agentMessage";
-        self.tell(at, "item/completed", json!({ "item": item }));
+        self.feed_line(at, "item/completed", json!({ "item": item }));
     }
 
     fn said(&mut self, at: Millis, id: String, content: &Value) {
@@ -249,28 +249,28 @@ impl Reader {
             self.close_turn();
         }
         let (text, pictures) = spoken(content);
-        let said = Said { id, text, pictures, model: self.model.clone() };
-        if self.told.is_open() {
-            return self.told.steer(at, said);
+        let said = Prompt { id, text, pictures, model: self.model.clone() };
+        if self.replay.is_open() {
+            return self.replay.steer(at, said);
         }
-        self.told.start(at, said);
+        self.replay.start(at, said);
         self.answer(at);
     }
 
-    /// A turn that no message began, if there is none: Codex was told to shorten the conversation.
+    /// Begins a turn without a message, if none is open: the user asked Codex for a compaction.
     fn begin_by_itself(&mut self, at: Millis) {
-        if !self.told.is_open() {
+        if !self.replay.is_open() {
             let turn = self.turn();
-            self.told.offer(at, &turn);
+            self.replay.offer(at, &turn);
             let started = json!({ "turn": { "id": turn, "status": "inProgress" } });
-            self.tell(at, "turn/started", started);
+            self.feed_line(at, "turn/started", started);
         }
     }
 
-    /// What Codex answers to our requests.
+    /// Answers the requests of the backend as Codex would.
     fn answer(&mut self, at: Millis) {
         loop {
-            let requests = self.told.take_written();
+            let requests = self.replay.take_written();
             if requests.is_empty() {
                 return;
             }
@@ -284,14 +284,14 @@ impl Reader {
                     Some("turn/start") => json!({ "turn": { "id": self.turn() } }),
                     _ => continue,
                 };
-                self.told.tell(at, &json!({ "id": request["id"], "result": result }));
+                self.replay.feed_line(at, &json!({ "id": request["id"], "result": result }));
             }
         }
     }
 
-    fn tell(&mut self, at: Millis, method: &str, params: Value) {
-        self.told.tell(at, &json!({ "method": method, "params": params }));
-        self.told.take_written();
+    fn feed_line(&mut self, at: Millis, method: &str, params: Value) {
+        self.replay.feed_line(at, &json!({ "method": method, "params": params }));
+        self.replay.take_written();
     }
 
     /// The open turn's name. Older versions have none.
@@ -308,21 +308,21 @@ impl Reader {
         turn["id"] = json!(self.turn());
         self.called.clear();
         self.is_resting = false;
-        self.tell(at, "turn/completed", json!({ "turn": turn }));
+        self.feed_line(at, "turn/completed", json!({ "turn": turn }));
         // The end of its commands, which is not kept.
-        self.told.wait_in_vain(at);
+        self.replay.time_out(at);
         self.ended_turns.extend(self.turn.take());
     }
 
     /// The file does not say that the turn has ended. Older versions never do.
     fn close_turn(&mut self) {
-        let at = self.told.last_at();
+        let at = self.replay.last_at();
         if self.is_resting && !self.has_turns {
             self.end_turn(at, &json!({ "status": "completed" }));
         }
-        if self.told.is_open() {
+        if self.replay.is_open() {
             self.called.clear();
-            self.told.break_off(at, backend(self.cwd.as_deref()));
+            self.replay.break_off(at, backend(self.cwd.as_deref()));
         }
     }
 
@@ -334,11 +334,11 @@ impl Reader {
             Tail::Open | Tail::LeaveOut => (),
         }
         let (conversation, cwd, version) = (self.thread?, self.cwd, self.version);
-        Some(self.told.finish(tail, About { conversation, cwd, version }))
+        Some(self.replay.finish(tail, About { conversation, cwd, version }))
     }
 }
 
-/// Where a command runs is said only if it is not the workspace.
+/// The folder of a command is shown only if it is not the workspace.
 fn backend(workspace: Option<&str>) -> Box<dyn Backend> {
     let workspace = workspace.unwrap_or_default().to_owned();
     let launch = Launch { workspace, ..Launch::default() };

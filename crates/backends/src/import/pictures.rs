@@ -1,12 +1,12 @@
-//! Pictures in what a person has said. A pure reader keeps no files: an attachment names its picture by
-//! an address that holds it, `data:image/png;base64,...`, until whoever imports it has kept it.
+//! Pictures in a person's messages. A pure reader keeps no files: an attachment names its picture by a data
+//! address, `data:image/png;base64,...`, until the importer has stored it.
 
 use serde_json::Value;
 use transcript::Attachment;
 
 use super::words;
 
-/// The words of a content, and its pictures as far as they are in it.
+/// Returns the text of a content and the pictures that it embeds.
 pub(super) fn spoken(content: &Value) -> (String, Vec<Attachment>) {
     let Value::Array(blocks) = content else { return (words(content), Vec::new()) };
     let (mut pictures, mut rest) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! What files hold and nobody wants to see. Each is named: what a later version writes beside it is shown.
+//! Entries of the files that are not shown. Each is named, so that entries of later versions are shown.
 
 /// Prompts, requests, counts and switches that Claude Code keeps for itself.
 pub(super) const OF_CLAUDE: &[&str] = &[
@@ -28,7 +28,7 @@ pub(super) const OF_CLAUDE: &[&str] = &[
     "worktree-state",
 ];
 
-/// Of its `system` lines.
+/// Claude Code's `system` lines that are not shown.
 pub(super) const OF_CLAUDES_SYSTEM: &[&str] = &[
     "agents_killed",
     "api_metrics",
@@ -44,7 +44,7 @@ pub(super) const OF_CLAUDES_SYSTEM: &[&str] = &[
 /// Codex's own state, and what it has counted.
 pub(super) const OF_CODEX: &[&str] = &["token_usage_record", "world_state"];
 
-/// Events of Codex that its items, or what the service said, tell as well.
+/// Codex's events that its items, or the model service's messages, repeat.
 pub(super) const OF_CODEXS_EVENTS: &[&str] = &[
     "agent_message",
     "agent_reasoning",
@@ -66,14 +66,14 @@ pub(super) const OF_CODEXS_EVENTS: &[&str] = &[
     // One that counts nothing.
     "token_count",
     "turn_diff",
-    // Where there are items.
+    // Files with these have items too.
     "user_message",
     "view_image_tool_call",
     "web_search_begin",
     "web_search_end",
 ];
 
-/// What the model service was sent beside the conversation.
+/// Codex's items that the model service got beside the conversation.
 pub(super) const OF_CODEXS_ITEMS: &[&str] =
     &["additional_tools", "compaction", "ghost_snapshot", "tool_search_call", "tool_search_output"];
 
@@ -88,6 +88,6 @@ pub(super) const OF_PI: &[&str] = &[
     "thinking_level_change",
 ];
 
-/// Whose messages are for the model alone.
+/// Roles of Pi's messages that are for the model alone.
 pub(super) const OF_PIS_ROLES: &[&str] =
     &["branchSummary", "compactionSummary", "custom", "system"];

@@ -1,11 +1,11 @@
-//! Tool calls put together from their pieces, whatever the provider makes of indexes, ids and names.
+//! Assembles tool calls from fragments, for every provider's use of indexes, ids and names.
 //!
-//! A piece belongs to the call of its index, else of its id, else to the last call. It begins a
-//! call of its own where a name says so and what is there already is complete. The first id and the
-//! first name stand. Costs the same for a piece however long the arguments are.
+//! A fragment belongs to the call of its index, else of its id, else to the last call. It begins a call of
+//! its own if it has a name and the call so far is complete. The first id and the first name stand. The cost
+//! of a fragment does not depend on the length of the arguments.
 //!
-//! Calls are told in the order of their indexes: one that comes too early is held back until those before
-//! it have begun, or until something else is said.
+//! Calls are emitted in the order of their indexes: one that comes too early is held back until those before
+//! it have begun, or until something else comes.
 
 /// Bytes of arguments after which a call is no longer held back for one with a lower index: the service
 /// numbers its calls differently.
@@ -13,7 +13,7 @@ const HELD_MAX: usize = 4096;
 
 /// A piece of a call, as it came.
 #[derive(Debug, Default)]
-pub(super) struct Piece<'a> {
+pub(super) struct Fragment<'a> {
     pub(super) index: Option<u64>,
     pub(super) id: &'a str,
     pub(super) name: &'a str,
@@ -22,9 +22,9 @@ pub(super) struct Piece<'a> {
     pub(super) position: usize,
 }
 
-/// What a piece did.
+/// Effect of a fragment.
 #[derive(Debug, PartialEq)]
-pub(super) enum News {
+pub(super) enum CallUpdate {
     /// A call is known by its name.
     Started(usize),
     Grown(usize, String),
@@ -32,10 +32,10 @@ pub(super) enum News {
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    /// In the order in which they came.
+    /// Calls in the order in which they came.
     pub(super) calls: Vec<Call>,
-    /// The same in the order in which they were told.
-    told: Vec<usize>,
+    /// Indexes into `calls`, in the order in which the calls were emitted.
+    emitted: Vec<usize>,
     /// The index that the next call should have.
     next_index: u64,
     /// Text came after the last piece: a name begins another call.
@@ -48,122 +48,127 @@ pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) arguments: String,
-    /// What the provider wants back with the call.
+    /// Data that the provider wants back with the call.
     pub(super) extra: Option<serde_json::Value>,
     json: JsonEnd,
     /// Nothing will be added to its name.
     is_named: bool,
     /// Its position among the emitted calls.
     number: Option<usize>,
-    /// How much of the arguments has been told; nothing before the call is known by its name.
-    told: Option<usize>,
+    /// Number of bytes of the arguments that were emitted; `None` before the call has its name.
+    emitted: Option<usize>,
 }
 
 impl Calls {
-    /// Gives the call's number, unless the piece repeats what is there.
-    pub(super) fn add(&mut self, piece: &Piece<'_>, tell: &mut Vec<News>) -> Option<usize> {
-        let idx = match self.find(piece) {
-            Some(idx) if self.calls[idx].is_repeated_by(piece) => return None,
-            Some(idx) if !self.begins_another(&self.calls[idx], piece) => idx,
-            _ => self.begin(piece, tell),
+    /// Returns the call's index, unless the fragment repeats what is there.
+    pub(super) fn add(
+        &mut self,
+        fragment: &Fragment<'_>,
+        update: &mut Vec<CallUpdate>,
+    ) -> Option<usize> {
+        let idx = match self.find(fragment) {
+            Some(idx) if self.calls[idx].is_repeated_by(fragment) => return None,
+            Some(idx) if !self.begins_another(&self.calls[idx], fragment) => idx,
+            _ => self.begin(fragment, update),
         };
         self.interrupted = false;
-        self.calls[idx].add(piece);
-        self.tell(idx, tell);
+        self.calls[idx].add(fragment);
+        self.update(idx, update);
         Some(idx)
     }
 
     /// Something else came: whatever name a call has by now is its name.
-    pub(super) fn interrupt(&mut self, tell: &mut Vec<News>) {
+    pub(super) fn interrupt(&mut self, update: &mut Vec<CallUpdate>) {
         self.interrupted = true;
-        self.settle_names(tell);
-        self.tell_held(|call| call.is_named, tell);
+        self.settle_names(update);
+        self.update_held(|call| call.is_named, update);
     }
 
-    /// The end: calls that never got a name are told too.
-    pub(super) fn finish(&mut self, tell: &mut Vec<News>) {
-        self.tell_held(|_| true, tell);
+    /// Ends the answer: calls that never got a name are emitted too.
+    pub(super) fn finish(&mut self, update: &mut Vec<CallUpdate>) {
+        self.update_held(|_| true, update);
         for idx in 0..self.calls.len() {
-            self.tell_now(idx, tell);
+            self.update_now(idx, update);
         }
     }
 
     /// An id that the provider gave to two calls names only the first.
     pub(super) fn provider_id(&self, idx: usize) -> Option<&str> {
         let id = self.calls[idx].id.as_str();
-        let mut before = self.told.iter().take_while(|it| **it != idx);
+        let mut before = self.emitted.iter().take_while(|it| **it != idx);
         let is_taken = before.any(|&it| self.calls[it].id == id);
         (!id.is_empty() && !is_taken).then_some(id)
     }
 
-    /// From zero, in the order in which they were told.
+    /// Returns the call's position among the emitted calls, from zero.
     pub(super) fn number(&self, idx: usize) -> usize {
         self.calls[idx].number.unwrap_or_default()
     }
 
     pub(super) fn in_order(&self) -> impl Iterator<Item = &Call> {
-        self.told.iter().map(|&idx| &self.calls[idx])
+        self.emitted.iter().map(|&idx| &self.calls[idx])
     }
 
-    fn find(&self, piece: &Piece<'_>) -> Option<usize> {
+    fn find(&self, fragment: &Fragment<'_>) -> Option<usize> {
         let last = |wanted: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(wanted);
-        if piece.index.is_some() {
-            return last(&|call| call.index == piece.index);
+        if fragment.index.is_some() {
+            return last(&|call| call.index == fragment.index);
         }
-        if let Some(idx) = last(&|call| !piece.id.is_empty() && call.id == piece.id) {
+        if let Some(idx) = last(&|call| !fragment.id.is_empty() && call.id == fragment.id) {
             return Some(idx);
         }
-        // In one list each entry is a call; and so is a name under an id not seen before.
-        let is_new = piece.position > 0 || (!piece.id.is_empty() && !piece.name.is_empty());
+        // Each entry of one list is a call; a name under a new id begins one too.
+        let is_new =
+            fragment.position > 0 || (!fragment.id.is_empty() && !fragment.name.is_empty());
         (!is_new).then(|| self.calls.len().checked_sub(1)).flatten()
     }
 
-    fn begins_another(&self, call: &Call, piece: &Piece<'_>) -> bool {
-        if piece.name.is_empty() {
+    fn begins_another(&self, call: &Call, fragment: &Fragment<'_>) -> bool {
+        if fragment.name.is_empty() {
             return false;
         }
-        let id_is_new = !piece.id.is_empty() && !call.id.is_empty() && piece.id != call.id;
-        let name_is_new = !call.name.is_empty() && piece.name != call.name;
+        let id_is_new = !fragment.id.is_empty() && !call.id.is_empty() && fragment.id != call.id;
+        let name_is_new = !call.name.is_empty() && fragment.name != call.name;
         let is_complete = call.json.is_complete();
         (name_is_new && (is_complete || id_is_new))
-            || (is_complete && piece.arguments.trim_start().starts_with('{'))
+            || (is_complete && fragment.arguments.trim_start().starts_with('{'))
             || (self.interrupted && (id_is_new || name_is_new))
     }
 
-    fn begin(&mut self, piece: &Piece<'_>, tell: &mut Vec<News>) -> usize {
-        self.settle_names(tell);
-        self.calls.push(Call { index: piece.index, ..Call::default() });
+    fn begin(&mut self, fragment: &Fragment<'_>, update: &mut Vec<CallUpdate>) -> usize {
+        self.settle_names(update);
+        self.calls.push(Call { index: fragment.index, ..Call::default() });
         self.calls.len() - 1
     }
 
     /// A name may come in pieces, so it is settled only by arguments or by what comes after it.
-    fn tell(&mut self, idx: usize, tell: &mut Vec<News>) {
+    fn update(&mut self, idx: usize, update: &mut Vec<CallUpdate>) {
         let call = &mut self.calls[idx];
         call.is_named |= !call.name.is_empty() && !call.arguments.is_empty();
-        self.tell_in_order(idx, tell);
+        self.update_in_order(idx, update);
     }
 
-    fn settle_names(&mut self, tell: &mut Vec<News>) {
+    fn settle_names(&mut self, update: &mut Vec<CallUpdate>) {
         // Earlier ones were settled when the last began.
         if let Some(idx) = self.calls.len().checked_sub(1)
             && !self.calls[idx].name.is_empty()
         {
             self.calls[idx].is_named = true;
-            self.tell_in_order(idx, tell);
+            self.update_in_order(idx, update);
         }
     }
 
     /// Emits a call, and the calls held back for it, unless one with a lower index is still missing.
-    fn tell_in_order(&mut self, idx: usize, tell: &mut Vec<News>) {
+    fn update_in_order(&mut self, idx: usize, update: &mut Vec<CallUpdate>) {
         if !self.may_begin(idx) {
             return;
         }
-        self.tell_now(idx, tell);
-        while self.told.len() < self.calls.len() {
+        self.update_now(idx, update);
+        while self.emitted.len() < self.calls.len() {
             let held = (0..self.calls.len()).filter(|&it| self.calls[it].number.is_none());
             let next = held.filter(|&it| self.may_begin(it)).min_by_key(|&it| self.calls[it].index);
             let Some(next) = next else { return };
-            self.tell_now(next, tell);
+            self.update_now(next, update);
         }
     }
 
@@ -173,21 +178,21 @@ impl Calls {
         number.is_some() || (*is_named && is_next)
     }
 
-    fn tell_held(&mut self, wanted: impl Fn(&Call) -> bool, tell: &mut Vec<News>) {
+    fn update_held(&mut self, wanted: impl Fn(&Call) -> bool, update: &mut Vec<CallUpdate>) {
         let held = |it: &usize| self.calls[*it].number.is_none() && wanted(&self.calls[*it]);
         let mut held: Vec<usize> = (0..self.calls.len()).filter(held).collect();
         held.sort_by_key(|&it| self.calls[it].index);
-        held.into_iter().for_each(|it| self.tell_now(it, tell));
+        held.into_iter().for_each(|it| self.update_now(it, update));
     }
 
-    fn tell_now(&mut self, idx: usize, tell: &mut Vec<News>) {
+    fn update_now(&mut self, idx: usize, update: &mut Vec<CallUpdate>) {
         let call = &mut self.calls[idx];
         if call.number.is_none() {
-            call.number = Some(self.told.len());
-            self.told.push(idx);
+            call.number = Some(self.emitted.len());
+            self.emitted.push(idx);
             self.next_index = self.next_index.max(call.index.map_or(0, |it| it.saturating_add(1)));
         }
-        call.tell(idx, tell);
+        call.update(idx, update);
     }
 }
 
@@ -196,37 +201,37 @@ impl Call {
         self.json.is_complete() || self.arguments.trim().is_empty()
     }
 
-    fn add(&mut self, piece: &Piece<'_>) {
+    fn add(&mut self, fragment: &Fragment<'_>) {
         if self.id.is_empty() {
-            piece.id.clone_into(&mut self.id);
+            fragment.id.clone_into(&mut self.id);
         }
-        let may_grow = self.told.is_none() && self.arguments.is_empty();
-        if self.name.is_empty() || (may_grow && self.name != piece.name) {
-            self.name.push_str(piece.name);
+        let may_grow = self.emitted.is_none() && self.arguments.is_empty();
+        if self.name.is_empty() || (may_grow && self.name != fragment.name) {
+            self.name.push_str(fragment.name);
         }
-        self.arguments.push_str(piece.arguments);
-        self.json.feed(piece.arguments);
+        self.arguments.push_str(fragment.arguments);
+        self.json.feed(fragment.arguments);
     }
 
     /// Some send the whole call again once it has been streamed.
-    fn is_repeated_by(&self, piece: &Piece<'_>) -> bool {
-        let same_id = piece.id == self.id || (piece.id.is_empty() && !self.id.is_empty());
+    fn is_repeated_by(&self, fragment: &Fragment<'_>) -> bool {
+        let same_id = fragment.id == self.id || (fragment.id.is_empty() && !self.id.is_empty());
         same_id
             && !self.id.is_empty()
-            && piece.name == self.name
+            && fragment.name == self.name
             && self.json.is_complete()
-            && piece.arguments == self.arguments
+            && fragment.arguments == self.arguments
     }
 
-    fn tell(&mut self, idx: usize, tell: &mut Vec<News>) {
-        if self.told.is_none() {
-            tell.push(News::Started(idx));
+    fn update(&mut self, idx: usize, update: &mut Vec<CallUpdate>) {
+        if self.emitted.is_none() {
+            update.push(CallUpdate::Started(idx));
         }
-        let told = self.told.unwrap_or(0);
-        if told < self.arguments.len() {
-            tell.push(News::Grown(idx, self.arguments[told..].to_owned()));
+        let emitted = self.emitted.unwrap_or(0);
+        if emitted < self.arguments.len() {
+            update.push(CallUpdate::Grown(idx, self.arguments[emitted..].to_owned()));
         }
-        self.told = Some(self.arguments.len());
+        self.emitted = Some(self.arguments.len());
     }
 }
 

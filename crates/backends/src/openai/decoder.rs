@@ -1,8 +1,8 @@
-//! The bytes of a chat completion, in any chunking, to what the model said.
+//! Decodes the bytes of a chat completion, in any chunking.
 //!
-//! One decoder for all providers: server-sent events with whatever framing, or one JSON document
-//! where the server does not stream. What it cannot read it hands on as it is and goes on. What it
-//! says does not depend on how the bytes were cut, and no piece costs more because much came before.
+//! One decoder for all providers: server-sent events with any framing, or one JSON document where the server
+//! does not stream. Unreadable parts are handed on as they are. The result does not depend on how the bytes
+//! were cut, and no chunk costs more because much came before.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use transcript::Usage;
 
-use super::calls::{Calls, News, Piece};
+use super::calls::{CallUpdate, Calls, Fragment};
 use super::finish_reason::FinishReason;
 use super::lines::{Lines, MAX_LINE};
 use super::reasoning_details::ReasoningDetails;
@@ -19,62 +19,77 @@ use super::think_tags::{Kind, ThinkTags};
 use super::wire::{self, CallDelta, Choice, Chunk, Delta, FirstChoice, Function};
 use crate::surrogates::Surrogates;
 
-/// How much of something unreadable is kept.
+/// Number of bytes of something unreadable that are kept.
 const MAX_UNREADABLE: usize = 4096;
 
-/// A piece of an answer. Calls are numbered from zero in the order in which they are told: that of their
-/// indexes, where the service gives them.
+/// A delta of an answer. Calls are numbered from zero in the order in which they are emitted, which is that
+/// of their indexes where the service gives them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
+    /// A part of the text.
     Text(String),
+    /// A part of the thinking.
     Thinking(String),
     /// A call's name is known; its arguments follow.
     Call {
+        /// Number of the call.
         call: usize,
+        /// Name of the tool.
         name: String,
+        /// Id that the service gave the call.
         provider_call_id: Option<String>,
     },
+    /// A part of a call's arguments.
     Arguments {
+        /// Number of the call.
         call: usize,
+        /// Raw text.
         delta: String,
     },
+    /// Something that could not be read, as it came.
     Unreadable(String),
 }
 
-/// What there is to say once everything has come.
+/// Result of an answer that is complete.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// As the service said; none if it said nothing.
+    /// The reason that the service gave; `None` if it gave none.
     pub finish_reason: Option<FinishReason>,
     /// The service itself marked the end.
     pub is_marked_done: bool,
     /// Anything of an answer was there, be it only its end.
     pub has_answer: bool,
+    /// Usage that the service reported.
     pub usage: Option<Usage>,
+    /// Error that the service reported.
     pub error: Option<ServiceError>,
+    /// Calls in the order of their numbers.
     pub calls: Vec<FinishedCall>,
-    /// To be sent back with the message that makes the calls.
+    /// Data to send back with the message that makes the calls.
     pub reasoning_details: Option<Value>,
 }
 
+/// A call with all of its arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinishedCall {
     /// `{}` where there were none.
     pub arguments: String,
     /// The arguments are as long as they were meant to be.
     pub is_complete: bool,
-    /// To be sent back with the call.
+    /// Data to send back with the call.
     pub extra_content: Option<Value>,
 }
 
-/// An error that the service reported in words of its own.
+/// An error that the service reported.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServiceError {
+    /// The service's text.
     pub message: String,
     /// Codes and types, in small letters: what a program may branch on.
     pub codes: Vec<String>,
 }
 
+/// Decodes one answer.
 #[derive(Debug, Default)]
 pub struct Decoder {
     form: Form,
@@ -105,6 +120,7 @@ enum Form {
 }
 
 impl Decoder {
+    /// Takes bytes of the response, and returns the deltas in them.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Said> {
         let mut bytes = bytes;
         if matches!(self.form, Form::Unknown) {
@@ -220,14 +236,14 @@ impl Decoder {
             Err(_) => self.event(document),
         };
         if is_read {
-            // It could not be read unless all of it had come.
+            // It is only readable if all of it has come.
             self.outcome.is_marked_done = true;
         } else {
             self.unreadable(document);
         }
     }
 
-    /// False if this is no JSON.
+    /// Returns false if this is no JSON.
     fn event(&mut self, json: &[u8]) -> bool {
         let is_ordinary = self.pending.is_empty() && !self.is_error_event;
         if let Some(text) = self.template.text_of(json).filter(|_| is_ordinary) {
@@ -239,7 +255,7 @@ impl Decoder {
             Ok(json) => Cow::Borrowed(json),
             Err(_) => String::from_utf8_lossy(json),
         };
-        let json = self.surrogates.mend(&json);
+        let json = self.surrogates.repair(&json);
         let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(&json) else { return false };
         if !self.pending.is_empty() {
             let pending = std::mem::take(&mut self.pending);
@@ -266,7 +282,7 @@ impl Decoder {
             self.has_deltas = true;
             self.delta(delta);
         } else if let Some(message) = choice.message.filter(|_| !self.has_deltas) {
-            // After deltas it would only repeat them.
+            // After deltas the message only repeats them.
             let message = serde_json::from_str::<Delta<'_>>(message.get());
             message.iter().for_each(|message| self.delta(message));
         }
@@ -291,10 +307,10 @@ impl Decoder {
         for (position, call) in delta.tool_calls.iter().flatten().enumerate() {
             self.call(call, position);
         }
-        // As it was before there were several calls.
+        // The form from before there were several calls.
         let function = delta.function_call.and_then(|it| serde_json::from_str(it.get()).ok());
         if function.is_some() {
-            self.piece(&Piece::default(), function.as_ref(), None);
+            self.piece(&Fragment::default(), function.as_ref(), None);
         }
     }
 
@@ -309,15 +325,20 @@ impl Decoder {
 
     fn call(&mut self, call: &CallDelta<'_>, position: usize) {
         let piece =
-            Piece { index: call.index.0, id: call.id.0.trim(), position, ..Piece::default() };
+            Fragment { index: call.index.0, id: call.id.0.trim(), position, ..Fragment::default() };
         self.piece(&piece, call.function.as_ref(), call.extra_content);
     }
 
-    fn piece(&mut self, at: &Piece<'_>, function: Option<&Function<'_>>, extra: Option<&RawValue>) {
+    fn piece(
+        &mut self,
+        at: &Fragment<'_>,
+        function: Option<&Function<'_>>,
+        extra: Option<&RawValue>,
+    ) {
         self.flush_text();
         let arguments = function.map(Function::arguments_text).unwrap_or_default();
         let name = function.map_or("", |it| it.name.0.trim());
-        let piece = Piece { name, arguments: &arguments, ..*at };
+        let piece = Fragment { name, arguments: &arguments, ..*at };
         let mut news = Vec::new();
         let idx = self.calls.add(&piece, &mut news);
         let extra = extra.and_then(|it| serde_json::from_str(it.get()).ok());
@@ -341,22 +362,24 @@ impl Decoder {
         });
     }
 
-    /// What might have become a tag did not: something else follows.
+    /// Emits text that was held back as a possible tag.
     fn flush_text(&mut self) {
         let mut tags = std::mem::take(&mut self.think_tags);
         tags.finish(|kind, text| self.say(kind, text));
         self.think_tags = tags;
     }
 
-    fn tell(&mut self, news: Vec<News>) {
+    fn tell(&mut self, news: Vec<CallUpdate>) {
         for it in news {
             self.said.push(match it {
-                News::Started(idx) => Said::Call {
+                CallUpdate::Started(idx) => Said::Call {
                     call: self.calls.number(idx),
                     name: self.calls.calls[idx].name.clone(),
                     provider_call_id: self.calls.provider_id(idx).map(str::to_owned),
                 },
-                News::Grown(idx, delta) => Said::Arguments { call: self.calls.number(idx), delta },
+                CallUpdate::Grown(idx, delta) => {
+                    Said::Arguments { call: self.calls.number(idx), delta }
+                }
             });
         }
     }
@@ -400,7 +423,7 @@ fn field(line: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// An error in whatever form: an object, an object within one, a string, plain words.
+/// Reads an error in any form: an object, an object within one, a string, plain text.
 pub(super) fn read_error(text: &[u8]) -> ServiceError {
     let text = String::from_utf8_lossy(&text[..text.len().min(MAX_UNREADABLE * 4)]);
     let Ok(json) = serde_json::from_str::<Value>(&text) else {

@@ -13,7 +13,7 @@ const SOURCE: &str = "openai";
 pub(super) struct ModelEmitter {
     pub(super) out: Emitter,
     open: Option<Part>,
-    /// Blanks that came before any word: emitted with the first word, or not at all.
+    /// Blanks before the first word: emitted with it, or not at all.
     blanks: String,
     /// Calls of the current step.
     calls: Vec<StartedCall>,
@@ -145,8 +145,8 @@ impl ModelEmitter {
     }
 }
 
-/// What the provider wants back: within the call, and within the message that makes it, with whose
-/// first call it is kept.
+/// Data that the provider wants back: with the call, and with the message that makes it, which is kept with
+/// the message's first call.
 fn provider_data(call: &FinishedCall, reasoning_details: Option<&Value>) -> Option<Value> {
     let mut data = Map::new();
     if let Some(extra) = &call.extra_content {

@@ -1,4 +1,4 @@
-//! What can go wrong between us and a model service, in words that say what to do about it.
+//! Errors between us and a model service, explained with what to do about them.
 
 use transcript::{ErrorCode, ErrorInfo, Millis};
 
@@ -11,11 +11,11 @@ pub(super) struct Failure {
     pub(super) error: ErrorInfo,
     /// The same request may succeed later.
     pub(super) may_pass: bool,
-    /// How long the service asks us to wait.
+    /// Time that the service asks us to wait.
     pub(super) wait_ms: Option<u64>,
 }
 
-/// What an error is about, as far as that can be told.
+/// Subject of an error, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Cause {
     Key,
@@ -95,7 +95,7 @@ impl Failure {
         Self::because(settings, Cause::Busy, said)
     }
 
-    /// With how long the service wanted us to wait, where that is why we give up.
+    /// Adds the time that the service wanted us to wait, where that is the reason to give up.
     pub(super) fn after(self, waits: Option<u64>) -> ErrorInfo {
         let mut error = self.error;
         if let Some(waits) = waits {
@@ -187,7 +187,7 @@ fn cause(status: u16, error: &ServiceError) -> Cause {
     }
 }
 
-/// In seconds, or as a moment.
+/// Reads the header in both forms: seconds, or a date.
 fn wait_ms(headers: &[(String, String)], now: Millis) -> Option<u64> {
     if let Some(ms) = header(headers, "retry-after-ms").and_then(|it| it.trim().parse().ok()) {
         return Some(ms);

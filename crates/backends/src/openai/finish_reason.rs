@@ -1,18 +1,24 @@
-//! Why a model stopped, in one vocabulary for all providers.
+//! Reasons for which a model stops, in one vocabulary for all providers.
 
+/// Reason for which the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FinishReason {
+    /// The answer is complete.
     Stop,
+    /// The limit of output tokens was reached.
     Length,
+    /// The model wants calls to be run.
     ToolCalls,
+    /// The service withheld the answer.
     ContentFilter,
+    /// The service failed.
     Error,
-    /// A word we do not know, or none at all.
+    /// An unknown reason, or none.
     Other,
 }
 
 impl FinishReason {
-    /// None for what some send while the answer is still going on.
+    /// Returns `None` for values that some services send before the end.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         let word = word.trim().to_ascii_lowercase();
         Some(match word.as_str() {
@@ -49,6 +55,7 @@ impl FinishReason {
         })
     }
 
+    /// Name of the reason in the log.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",

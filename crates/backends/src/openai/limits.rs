@@ -1,4 +1,4 @@
-//! Whether a run goes on: what it has used up, and what it may.
+//! Decides whether a run goes on, by its usage and its limits.
 //!
 //! All of it can be counted from the run's own records.
 
@@ -31,7 +31,7 @@ impl Progress {
         Self { started_at, steps: 0, tool_calls: 0, usage: None, has_refused_calls: false }
     }
 
-    /// What the records of a run say that it has used.
+    /// Counts the records of a run.
     pub(super) fn resumed(answer: &RunMessage) -> Self {
         let is_over_limit = |call: &&Call| {
             let error = call.outcome.as_ref().and_then(|it| it.error.as_ref());
@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    /// Gives the step's index.
+    /// Returns the step's index.
     pub(super) fn start_step(&mut self) -> u32 {
         self.steps += 1;
         self.steps - 1
@@ -61,7 +61,7 @@ impl Progress {
         };
     }
 
-    /// Those that may still run, and those that are too many.
+    /// Splits calls into those that may run and those over the limit.
     pub(super) fn take_calls(
         &mut self,
         limits: &Limits,
@@ -119,7 +119,7 @@ impl Progress {
 /// A limit that was looked at.
 #[derive(Debug)]
 struct Limit {
-    /// As a reason to stop, and as who decided.
+    /// Names as a reason to stop, and as the deciding criterion.
     names: (&'static str, &'static str),
     is_reached: bool,
     reason: String,

@@ -1,6 +1,6 @@
-//! Bytes, cut anywhere, to lines. Ends with CR, LF or both, as server-sent events allow.
+//! Splits bytes, cut anywhere, into lines. Ends with CR, LF or both, as server-sent events allow.
 //!
-//! A line that lies within one piece of input is handed out where it is, without a copy.
+//! A line that lies within one chunk is handed out where it is, without a copy.
 
 use memchr::memchr2;
 

@@ -1,6 +1,6 @@
-//! OpenRouter's account of a model's reasoning, parts of it encrypted, put together from its pieces.
+//! OpenRouter's record of a model's reasoning, parts of it encrypted, assembled from its fragments.
 //!
-//! It has to go back as it came, or some models refuse to go on after their calls.
+//! It has to be sent back unchanged, or some models refuse to continue after their calls.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! The request that a step begins with: a function of the settings, the conversation and the tools.
+//! Builds a step's request from the settings, the conversation and the tools.
 
 use serde_json::{Map, Value, json};
 

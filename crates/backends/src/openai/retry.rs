@@ -1,14 +1,14 @@
-//! How long to wait before asking again: longer each time, and not all at the same moment.
+//! Pauses between retries: exponential backoff with jitter.
 
 use transcript::ResponseId;
 
 const FIRST_PAUSE_MS: u64 = 500;
-/// Whoever asks us to wait longer gets no second request from this run.
+/// A service that asks for a longer pause gets no second request from this run.
 pub(super) const MAX_PAUSE_MS: u64 = 120_000;
 const LONGEST_OWN_PAUSE_MS: u64 = 30_000;
 
-/// After the attempt of that number, from 1. Between half and all of twice the pause before; the
-/// run's id, which is random enough, says where.
+/// Returns the pause after an attempt, counted from 1: between half and all of a limit that doubles each
+/// time. The run's id serves as the random seed.
 pub(super) fn pause_ms(run: &ResponseId, attempt: u32) -> u64 {
     let doublings = attempt.saturating_sub(1).min(16);
     let longest = (FIRST_PAUSE_MS << doublings).min(LONGEST_OWN_PAUSE_MS);
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn neither_runs_nor_attempts_wait_alike() {
-        // From the seventh on, all may be equally long.
+        // From the seventh on, the limit is the same.
         let pause =
             |run: u32, attempt: u32| pause_ms(&ResponseId::new(format!("run-{run}")), attempt);
         let runs: HashSet<u64> = (0..100).map(|it| pause(it, 8)).collect();

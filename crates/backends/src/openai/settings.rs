@@ -1,39 +1,49 @@
-//! What an agent of this kind is told by its configuration.
+//! Configuration of an agent of this kind.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
+/// Configuration of a model agent.
 pub struct Settings {
-    /// Up to and without `/chat/completions`.
+    /// Base of the address, without `/chat/completions`.
     pub base_url: String,
+    /// Name of the model.
     pub model: String,
+    /// Key of the service.
     pub api_key: Option<String>,
-    /// Where the key comes from, for messages.
+    /// Variable that holds the key, for messages.
     pub api_key_env: Option<String>,
+    /// Headers to add; may hold keys.
     pub headers: Vec<(String, String)>,
     /// Further keys of the request, which win over ours.
     pub body: Map<String, Value>,
     /// Keys that the service does not take.
     pub omit: Vec<String>,
+    /// Limits of a run.
     pub limits: Limits,
+    /// Number of calls that run in parallel.
     pub parallel_tools: usize,
-    /// How often to ask again when the service cannot answer.
+    /// Number of retries when the service cannot answer.
     pub retries: u32,
-    /// How long the service may say nothing.
+    /// Time that the service may stay silent.
     pub patience_ms: u64,
 }
 
-/// How far one run may go. None is no limit.
+/// Limits of one run. `None` is no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
+    /// Number of steps.
     pub steps: Option<u32>,
+    /// Number of tokens, input and output.
     pub tokens: Option<u64>,
+    /// Duration in seconds.
     pub seconds: Option<u64>,
+    /// Number of tool calls.
     pub tool_calls: Option<u32>,
 }
 
-/// Without the key and the headers, which may hold keys.
+/// Omits the key and the headers, which may hold keys.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
@@ -45,7 +55,7 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// Takes secrets out of words that came from outside, which may repeat what we sent.
+    /// Removes secrets from text that came from outside, which may repeat what we sent.
     pub(super) fn without_secrets(&self, text: &str) -> String {
         let secrets = self.api_key.iter().chain(self.headers.iter().map(|(_, value)| value));
         let long_enough = secrets.filter(|it| it.len() >= 8);

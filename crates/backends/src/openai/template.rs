@@ -1,5 +1,5 @@
-//! The chunks of an answer differ in little but their text. One that differs from the last in its
-//! text alone need not be read: what it says stands between the same beginning and the same end.
+//! Skips parsing: the chunks of an answer differ in little but their text. The text of a chunk that begins
+//! and ends like the one before is cut out without reading the rest.
 
 #[derive(Debug, Default)]
 pub(super) struct Template {

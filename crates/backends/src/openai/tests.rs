@@ -46,7 +46,7 @@ struct Stage {
     log: Vec<(Millis, Event)>,
     /// Calls that were handed over and have no result.
     open: VecDeque<CallId>,
-    /// Everything but events, in words.
+    /// Effects other than events, as text.
     asked: Vec<String>,
     requests: Vec<Value>,
     wake_at: Option<Millis>,
@@ -511,7 +511,7 @@ fn after_the_first_word_nothing_is_asked_again() {
         end(&mut stage);
         assert_eq!(stage.requests.len(), 1);
         errors += &(stage.error() + "\n");
-        // The same before the first word is tried again.
+        // The same failure before the first word is tried again.
         let mut stage = Stage::start(settings());
         stage.head(200, &[]);
         end(&mut stage);
@@ -564,7 +564,7 @@ fn it_can_be_stopped_at_any_moment() {
     }
 }
 
-/// What comes at the wrong time is ignored.
+/// Inputs at the wrong time are ignored.
 #[test]
 fn late_inputs_change_nothing() {
     let mut stage = Stage::start(settings());

@@ -1,7 +1,7 @@
 //! Thinking that a model writes into its text, between `<think>` and `</think>`.
 //!
-//! Counts only where the text begins with the tag: an answer may speak about the tag itself. What
-//! might be the beginning of a tag is held back until it is decided, and nothing else is.
+//! Counts only where the text begins with the tag: an answer may be about the tag itself. Text that may be
+//! the beginning of a tag is held back until it is decided.
 
 /// Opening and closing tags that models use.
 const TAGS: [(&str, &str); 3] =
@@ -26,7 +26,7 @@ enum State {
     Answer,
 }
 
-/// What a piece of text turned out to be.
+/// Kind of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Kind {
     Text,
@@ -42,7 +42,7 @@ impl ThinkTags {
         while self.advance(&mut take) {}
     }
 
-    /// What was held back was no tag after all.
+    /// Emits the text that was held back as a possible tag.
     pub(super) fn finish(&mut self, mut take: impl FnMut(Kind, &str)) {
         let held = std::mem::take(&mut self.held);
         let kind = match self.state {
@@ -101,7 +101,7 @@ impl ThinkTags {
     }
 }
 
-/// Where an ending begins that may be the beginning of `tag`.
+/// Position at the end of the text from which it may be the beginning of `tag`.
 fn undecided_from(text: &str, tag: &str) -> usize {
     let longest = tag.len().min(text.len());
     let ending = (1..=longest).rev().find(|&n| text.as_bytes().ends_with(&tag.as_bytes()[..n]));

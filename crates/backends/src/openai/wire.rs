@@ -1,8 +1,8 @@
 //! The JSON of a chat completion, streamed or whole, as far as it is read.
 //!
-//! Strings are borrowed from the input. Where providers disagree about a field's type it is read
-//! leniently or kept raw, so that one odd field never costs the rest of a chunk. What is rare is kept
-//! raw too: a chunk is moved a few times, and should be small.
+//! Strings are borrowed from the input. Where providers disagree about a field's type it is read leniently or
+//! kept raw, so that one odd field never costs the rest of a chunk. Rare fields are kept raw too: a chunk is
+//! moved a few times, and should be small.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -31,7 +31,7 @@ pub(super) struct Choice<'a> {
     index: Index,
     #[serde(borrow, default)]
     pub(super) delta: Option<Delta<'a>>,
-    /// In place of `delta` where the answer came whole.
+    /// Sent in place of `delta` where the answer comes whole.
     #[serde(borrow, default)]
     pub(super) message: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -73,7 +73,7 @@ pub(super) struct CallDelta<'a> {
     pub(super) id: Text<'a>,
     #[serde(borrow, default)]
     pub(super) function: Option<Function<'a>>,
-    /// To be sent back with the call, unchanged.
+    /// Data to send back with the call, unchanged.
     #[serde(borrow, default)]
     pub(super) extra_content: Option<&'a RawValue>,
 }
@@ -115,7 +115,7 @@ impl Chunk<'_> {
 }
 
 impl Delta<'_> {
-    /// The same reasoning may stand in several fields at once; the first that has some counts.
+    /// The same reasoning may be in several fields; the first that has some counts.
     pub(super) fn reasoning_text(&self) -> Cow<'_, str> {
         let fields = [&self.reasoning_content, &self.reasoning, &self.thinking];
         if let Some(field) = fields.into_iter().find(|it| !it.0.is_empty()) {
@@ -201,7 +201,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// What a message says: a string, or a list of pieces.
+/// Content of a message: a string, or a list of blocks.
 #[derive(Debug, Default)]
 pub(super) struct Content<'a> {
     pub(super) text: Cow<'a, str>,
@@ -231,7 +231,7 @@ impl Content<'_> {
     }
 }
 
-/// Whatever stands there, as far as anybody wants to know.
+/// Any value; only its kind matters.
 #[derive(Debug)]
 enum Any<'a> {
     Text(Cow<'a, str>),

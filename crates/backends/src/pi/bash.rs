@@ -1,28 +1,28 @@
-//! What became of a command: what it printed, apart from what Pi's `bash` tool adds for the model.
+//! The outcome of a command: its output, apart from the text that Pi's `bash` tool adds for the model.
 
 use transcript::Truncated;
 
-use super::wire::ToolSaid;
+use super::wire::ToolOutput;
 
 #[derive(Debug)]
-pub(super) struct Ran {
+pub(super) struct CommandOutcome {
     pub(super) output: String,
     pub(super) exit_code: Option<i64>,
-    /// What Pi says of a command that did not end well: `Command aborted`.
+    /// Pi's note on a command that failed: `Command aborted`.
     pub(super) note: Option<String>,
     pub(super) truncated: Option<Truncated>,
     /// The file that has all of it, where it is cut.
     pub(super) kept_at: Option<String>,
 }
 
-impl Ran {
-    /// None if there was no command: the tool only says what is wrong.
-    pub(super) fn of(said: &ToolSaid, is_error: bool) -> Option<Self> {
+impl CommandOutcome {
+    /// Returns `None` if there was no command, only an error of the tool.
+    pub(super) fn of(said: &ToolOutput, is_error: bool) -> Option<Self> {
         let text = said.content.text();
         let (text, note) = if is_error { without_note(&text) } else { (text.as_str(), None) };
         let structured = said.structured_content.as_ref();
-        let told = structured.and_then(|it| it["exit_code"].as_i64());
-        let exit_code = match (told, note) {
+        let emitted = structured.and_then(|it| it["exit_code"].as_i64());
+        let exit_code = match (emitted, note) {
             (Some(code), _) => Some(code),
             (None, Some(note)) => exit_code(note),
             (None, None) if is_error => return None,
@@ -39,7 +39,7 @@ impl Ran {
 }
 
 /// A tool may say that it shows only a part.
-pub(super) fn truncated(said: &ToolSaid) -> Option<Truncated> {
+pub(super) fn truncated(said: &ToolOutput) -> Option<Truncated> {
     let truncation = said.details.as_ref()?.get("truncation")?;
     let number = |name: &str| truncation.get(name)?.as_u64();
     let is_cut = truncation.get("truncated")?.as_bool()?;

@@ -1,4 +1,4 @@
-//! What Pi is told: one JSON object a line.
+//! The commands that Pi takes: one JSON object a line.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use crate::Verdict;
 use crate::emitter::Emitter;
 use crate::program::newest;
 
-/// What is said to the model: text, and pictures as Pi wants them.
+/// Input for the model: text, and pictures in Pi's form.
 #[derive(Debug)]
 pub(super) struct Prompt {
     pub(super) text: String,
@@ -14,12 +14,12 @@ pub(super) struct Prompt {
 }
 
 impl Prompt {
-    /// What is new.
+    /// Builds the prompt from the newest message.
     pub(super) fn newest(history: &[Value]) -> Self {
         Self::of(&newest(history))
     }
 
-    /// Of an OpenAI chat message.
+    /// Converts an OpenAI chat message.
     pub(super) fn of(message: &Value) -> Self {
         let content = &message["content"];
         let pieces = content.as_array().map_or(&[][..], Vec::as_slice);
@@ -41,7 +41,7 @@ impl Prompt {
     }
 }
 
-/// Of a `data:` address; Pi fetches nothing.
+/// Converts a `data:` address; Pi fetches nothing.
 fn image(url: &str) -> Option<Value> {
     let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     Some(json!({ "type": "image", "data": data, "mimeType": media_type }))
@@ -77,18 +77,18 @@ pub(super) fn cancel_dialog(id: &str) -> String {
     json!({ "type": "extension_ui_response", "id": id, "cancelled": true }).to_string()
 }
 
-/// To a dialog that wants words.
+/// Answers a dialog that wants text.
 pub(super) fn answer_dialog(id: &str, words: &str) -> String {
     json!({ "type": "extension_ui_response", "id": id, "value": words }).to_string()
 }
 
-/// To a dialog that only knows yes and no.
+/// Answers a dialog that wants yes or no.
 pub(super) fn confirm(id: &str, verdict: &Verdict) -> String {
     let allowed = matches!(verdict, Verdict::Allowed { .. });
     json!({ "type": "extension_ui_response", "id": id, "confirmed": allowed }).to_string()
 }
 
-/// To a question of our own extension.
+/// Answers a request of our own extension.
 pub(super) fn decide(id: &str, verdict: &Verdict) -> String {
     let decision = match verdict {
         Verdict::Allowed { arguments: None, .. } => json!({ "allow": true }),

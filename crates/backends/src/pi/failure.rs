@@ -1,17 +1,17 @@
-//! What goes wrong with Pi and with the model service behind it, in words that say what to do.
+//! Errors of Pi and of the model service behind it, explained with what to do about them.
 
 use serde_json::Value;
 use transcript::{ErrorCode, ErrorInfo};
 
 use crate::Exit;
 
-/// Of what Pi reports.
+/// Explains an error that Pi reports.
 pub(super) fn reported(message: &str) -> ErrorInfo {
     let (status, _) = split(message);
     explained(cause(status, &message.to_ascii_lowercase()), &words(message))
 }
 
-/// What a person can read of it.
+/// Returns the readable part of an error.
 pub(crate) fn words(message: &str) -> String {
     let (status, body) = split(message);
     let json: Value = serde_json::from_str(body).unwrap_or_default();
@@ -24,7 +24,7 @@ pub(crate) fn words(message: &str) -> String {
     }
 }
 
-/// A status and the service's JSON, one of them, or just words.
+/// Splits an error into a status and the service's JSON, of which either may be missing.
 fn split(message: &str) -> (Option<u16>, &str) {
     let message = message.trim();
     let (first, rest) = message.split_once(' ').unwrap_or((message, ""));
@@ -34,7 +34,7 @@ fn split(message: &str) -> (Option<u16>, &str) {
     }
 }
 
-/// Nobody would be asked before a tool runs.
+/// The error of a run that was refused because no approval would be asked for.
 pub(super) fn unguarded() -> ErrorInfo {
     let message = "Pi has not loaded Callboard's extension, so it would run every tool without asking. \
                    Callboard has not given it the message, and ends it. See what Pi prints when it is \
@@ -43,9 +43,9 @@ pub(super) fn unguarded() -> ErrorInfo {
     ErrorInfo::new(ErrorCode::AgentExited, message)
 }
 
-/// In the middle of a run.
+/// The process ended while a run was open.
 pub(super) fn exited(exit: &Exit) -> ErrorInfo {
-    let (how, last) = (exit.how(), exit.last_words());
+    let (how, last) = (exit.how(), exit.stderr_tail());
     let message = if last.contains("No session found") {
         format!("Pi no longer has this conversation ({last}). Start a new session.")
     } else if last.is_empty() {
@@ -102,7 +102,7 @@ fn explained(code: ErrorCode, said: &str) -> ErrorInfo {
     ErrorInfo::new(code, message)
 }
 
-/// To stand within a sentence: some services answer with a whole page.
+/// Cuts a text so that it fits into a sentence: some services answer with a whole page.
 pub(super) fn shortened(text: &str) -> String {
     const MAX_CHARS: usize = 300;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

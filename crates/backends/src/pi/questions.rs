@@ -1,5 +1,5 @@
-//! Dialogs that extensions of Pi open: questions about calls, which somebody decides, and questions of their
-//! own, which are calls here and end with the answer.
+//! Dialogs that Pi's extensions open: requests for a decision about a call, and questions of their own, which
+//! are shown as calls and end with the answer.
 
 use serde_json::{Value, json};
 use transcript::{CallId, Level};
@@ -14,17 +14,17 @@ use crate::{Effect, Verdict};
 /// The title of our own extension's dialogs.
 const OURS: &str = "callboard:tool_call";
 
-/// Whose status it is when our extension says that it asks.
+/// Key under which our extension announces itself.
 const OUR_STATUS: &str = "callboard";
 
-/// What has to be known of a dialog to answer it.
+/// A dialog that waits for its answer.
 #[derive(Debug)]
 pub(super) struct Request {
     dialog: String,
     kind: Kind,
 }
 
-/// What the answer consists of.
+/// The form of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Our extension asks, which takes more than a yes or no.
@@ -54,7 +54,7 @@ pub(super) fn cancel_all(cx: &mut Cx) {
     }
 }
 
-/// What somebody has filled in. None: they do not answer.
+/// Returns the text that a person filled in; `None` if the question was refused.
 pub(super) fn answer(verdict: &Verdict) -> Option<String> {
     let Verdict::Allowed { arguments, .. } = verdict else { return None };
     let given: Value = serde_json::from_str(arguments.as_deref()?).ok()?;
@@ -93,7 +93,7 @@ impl Dialog {
         cx.approvals.ask(call_id, request, ask, &mut cx.out);
     }
 
-    /// The call that the dialog names, if nobody was asked about it yet.
+    /// Returns the call that the dialog names, if no decision about it is pending.
     fn call_of(&self, calls: &[Call], cx: &Cx) -> Option<CallId> {
         let about = if self.is_ours() { &self.placeholder } else { &self.message };
         let about: Value = serde_json::from_str(about.as_deref()?).ok()?;
@@ -102,12 +102,12 @@ impl Dialog {
         (!cx.approvals.is_asked(|it, _| *it == call.id)).then(|| call.id.clone())
     }
 
-    /// Under what it is told as a call.
+    /// Id under which the dialog is shown as a call.
     pub(super) fn call_name(&self) -> String {
         format!("dialog-{}", self.id)
     }
 
-    /// What it asks, if a person can be asked it.
+    /// Returns the question, if a person can answer it.
     pub(super) fn asks(&self) -> Option<Value> {
         let is_known = ["confirm", "select", "input", "editor"].contains(&self.method.as_str());
         (is_known && !self.is_ours()).then(|| json!({ "message": self.words() }))
@@ -119,7 +119,7 @@ impl Dialog {
         words.map(String::as_str).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// None where it only takes a yes or a no.
+    /// Returns `None` for a dialog that takes only yes or no.
     fn form(&self) -> Option<Value> {
         let mut field = json!({ "type": "string", "title": self.title });
         match self.method.as_str() {
@@ -136,7 +136,7 @@ impl Dialog {
         Some(json!({ "message": self.words(), "requestedSchema": schema }))
     }
 
-    /// Nobody can be asked it.
+    /// Declines a dialog that cannot be shown.
     pub(super) fn give_up(&self, out: &mut Emitter) {
         self.decline(out);
         let title = failure::shortened(&self.title);
@@ -146,7 +146,7 @@ impl Dialog {
         out.notice(Level::Info, text);
     }
 
-    /// Pi waits for an answer, for ever. What nobody knows may be a question.
+    /// Returns whether Pi waits for an answer. An unknown method may be a question.
     fn is_question(&self) -> bool {
         let shows = ["notify", "setStatus", "setWidget", "setTitle", "set_editor_text"];
         !shows.contains(&self.method.as_str())
@@ -167,7 +167,7 @@ impl Dialog {
         }
     }
 
-    /// What is for a terminal (titles, widgets) is not for us.
+    /// Shows a message. Titles and widgets are for a terminal.
     fn show(self, out: &mut Emitter) {
         if let ("notify", Some(message)) = (self.method.as_str(), self.message) {
             let is_error = self.notify_type.as_deref() == Some("error");

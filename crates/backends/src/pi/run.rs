@@ -5,45 +5,45 @@ use std::sync::Arc;
 use serde_json::Value;
 use transcript::{CallId, ErrorCode, Level, MessageId, Millis, RunStatus};
 
+use super::author::{Author, Stop};
 use super::command::{self, Prompt};
 use super::questions::{self, Request};
-use super::speaker::{Speaker, Stop};
 use super::tools::Ended;
 use super::wire::{
-    CompactionEnd, Dialog, Execution, Line, Message, Response, ResponseData, RetryStart, ToolSaid,
+    CompactionEnd, Dialog, Execution, Line, Message, Response, ResponseData, RetryStart, ToolOutput,
 };
 use super::{Cx, Settings, failure};
 use crate::program::abandoned;
 use crate::{Effect, Exit, Verdict};
 
-/// How long an interrupted program has to come to its end.
+/// Time that an interrupted program has to end its run.
 const GRACE_MS: u64 = 5000;
-/// After this, a prompt of which nothing came may have been a command that needs no answer.
+/// Time without a line after which a prompt may have been a command that needs no answer.
 const SILENCE_MS: u64 = 5000;
-/// How long a package that has said what it does next is given to say that it is done.
+/// Time that a package which announces its next step has to report that it is done.
 const SETTLE_MS: u64 = 2000;
-/// When to ask again whether Pi is idle.
+/// Time after which Pi is asked again whether it is idle.
 const AGAIN_MS: u64 = 500;
 
 #[derive(Debug)]
 pub(super) struct Run {
     settings: Arc<Settings>,
-    speaker: Speaker,
+    author: Author,
     phase: Phase,
-    /// What Pi is to be told as soon as it may.
+    /// The prompt, until Pi may have it.
     held: Option<Prompt>,
     /// The command that began it. None: Pi did.
     prompt: Option<String>,
     /// Pi has repeated it, as it understands it.
     has_said_prompt: bool,
-    /// Why the model stopped last.
+    /// Reason for which the model stopped last.
     stop: Option<Stop>,
-    /// Pi may say itself when it is done: its `agent_end` tells what follows. Not every package that tells
-    /// this says it.
+    /// Pi may report itself when it is done, because its `agent_end` has `willRetry`. Not every package that
+    /// has this does.
     may_settle: bool,
-    /// Somebody wants it to stop: by when it has to.
+    /// The run is to stop, by this time.
     interrupt: Option<Millis>,
-    /// When to ask whether Pi is idle.
+    /// Time at which to ask whether Pi is idle.
     ask_at: Option<Millis>,
 }
 
@@ -62,7 +62,7 @@ impl Run {
     pub(super) fn new(settings: Arc<Settings>) -> Self {
         Self {
             settings,
-            speaker: Speaker::default(),
+            author: Author::default(),
             phase: Phase::Working,
             held: None,
             prompt: None,
@@ -79,7 +79,7 @@ impl Run {
         (self.phase, self.held) = (Phase::Prompted, Some(prompt));
     }
 
-    /// Tells Pi what it was not told yet.
+    /// Sends the prompt, unless that was done.
     pub(super) fn prompt(&mut self, cx: &mut Cx) {
         if let Some(prompt) = self.held.take() {
             self.prompt =
@@ -94,8 +94,8 @@ impl Run {
         self.end(RunStatus::Failed, Some(failure::unguarded()), cx);
     }
 
-    pub(super) fn hear(&mut self, line: Line, cx: &mut Cx) {
-        while let Some(call) = self.speaker.left_behind() {
+    pub(super) fn handle_line(&mut self, line: Line, cx: &mut Cx) {
+        while let Some(call) = self.author.oldest_excess() {
             cx.approvals.withdraw(|it, _| *it == call.id, &mut cx.out);
             call.break_off(abandoned(), &mut cx.out);
         }
@@ -112,14 +112,14 @@ impl Run {
             }
             Line::AgentSettled(settled) => self.settled(settled.aborted, cx),
             Line::MessageStart(message) => self.message_started(&message, cx),
-            Line::MessageUpdate(update) => self.speaker.update(&update, &mut cx.out),
+            Line::MessageUpdate(update) => self.author.update(&update, &mut cx.out),
             Line::MessageEnd(message) => self.message_ended(message, cx),
             Line::ToolStart(Execution { tool_call_id, tool_name, args, .. }) => {
-                let call = self.speaker.call(&tool_call_id, &tool_name, &mut cx.out);
+                let call = self.author.call(&tool_call_id, &tool_name, &mut cx.out);
                 call.take_up(args.as_ref(), self.settings.asks(), &mut cx.out);
             }
             Line::ToolUpdate(Execution { tool_call_id, tool_name, args, result, .. }) => {
-                let call = self.speaker.call(&tool_call_id, &tool_name, &mut cx.out);
+                let call = self.author.call(&tool_call_id, &tool_name, &mut cx.out);
                 call.finish_arguments(args.as_ref(), &mut cx.out);
                 call.print(result.unwrap_or_default().content.text(), &mut cx.out);
             }
@@ -133,7 +133,7 @@ impl Run {
             Line::CompactionStart(start) => self.compact(&start.reason, cx),
             Line::CompactionEnd(end) => self.compacted(end, cx),
             Line::Dialog(dialog) if self.interrupt.is_some() => dialog.decline(&mut cx.out),
-            Line::Dialog(dialog) => self.hear_dialog(dialog, cx),
+            Line::Dialog(dialog) => self.handle_dialog(dialog, cx),
             Line::ExtensionError(error) => {
                 let (path, why) = (error.extension_path, failure::shortened(&error.error));
                 cx.out.notice(Level::Error, format!("Pi's extension {path} failed: {why}."));
@@ -163,7 +163,7 @@ impl Run {
         cx: &mut Cx,
     ) {
         cx.out.write(request.answer(verdict));
-        let Some(call) = self.speaker.calls.iter_mut().find(|it| it.id == *call_id) else {
+        let Some(call) = self.author.calls.iter_mut().find(|it| it.id == *call_id) else {
             return;
         };
         if call.is_question {
@@ -182,14 +182,14 @@ impl Run {
     }
 
     /// A question that is about no call becomes one.
-    fn hear_dialog(&mut self, dialog: Dialog, cx: &mut Cx) {
-        let Some(dialog) = dialog.ask_about_call(&self.speaker.calls, cx) else { return };
+    fn handle_dialog(&mut self, dialog: Dialog, cx: &mut Cx) {
+        let Some(dialog) = dialog.ask_about_call(&self.author.calls, cx) else { return };
         let Some(asks) = dialog.asks() else { return dialog.give_up(&mut cx.out) };
         let name = dialog.call_name();
-        if self.speaker.calls.iter().any(|it| it.provider_id == name) {
+        if self.author.calls.iter().any(|it| it.provider_id == name) {
             return;
         }
-        let call = self.speaker.call(&name, "elicitation", &mut cx.out);
+        let call = self.author.call(&name, "elicitation", &mut cx.out);
         call.is_question = true;
         call.finish_arguments(Some(&asks), &mut cx.out);
         let id = call.id.clone();
@@ -232,7 +232,7 @@ impl Run {
         if has_answered || self.interrupt.is_some() {
             return self.finish(cx);
         }
-        self.speaker.keep_failed("error", &mut cx.out);
+        self.author.keep_failed("error", &mut cx.out);
         cx.out.continuation(false, "error", "AgentExited");
         self.end(RunStatus::Failed, Some(failure::exited(exit)), cx);
     }
@@ -281,17 +281,17 @@ impl Run {
     }
 
     fn agent_started(&mut self, cx: &mut Cx) {
-        self.speaker.discard_failed(&mut cx.out);
+        self.author.discard_failed(&mut cx.out);
         self.phase = Phase::Working;
         self.ask_at = None;
-        // It may have been too early: before it had begun, there was nothing to stop.
+        // The first request may have been too early: nothing had begun that could be stopped.
         if self.interrupt.is_some() {
             command::send("abort", command::abort, &mut cx.out);
         }
     }
 
     fn settled(&mut self, aborted: bool, cx: &mut Cx) {
-        // Of what was before the prompt.
+        // It belongs to what was before the prompt.
         if matches!(self.phase, Phase::Prompted) {
             return;
         }
@@ -313,7 +313,7 @@ impl Run {
         }
     }
 
-    /// Something follows; it will be heard of.
+    /// Something follows, and will be reported.
     fn stay(&mut self) {
         if let Phase::Resting { asked } = &mut self.phase {
             *asked = None;
@@ -329,7 +329,7 @@ impl Run {
 
     fn message_started(&mut self, message: &Message, cx: &mut Cx) {
         match message.role.as_str() {
-            "assistant" => self.speaker.start_message(&mut cx.out),
+            "assistant" => self.author.start_message(&mut cx.out),
             "user" => self.user_said(&message.content.text(), cx),
             "custom" if message.display => {
                 cx.out.notice(Level::Info, message.content.text());
@@ -341,7 +341,7 @@ impl Run {
     fn user_said(&mut self, text: &str, cx: &mut Cx) {
         let is_prompt =
             self.prompt.is_some() && !std::mem::replace(&mut self.has_said_prompt, true);
-        // Pi may have put other words in its place.
+        // Pi may have changed the text.
         let is_seen = cx.steering.see(|it| it.text == text, &mut cx.out)
             || (!is_prompt && cx.steering.see(|_| true, &mut cx.out));
         if !is_seen && self.prompt.is_none() {
@@ -351,13 +351,13 @@ impl Run {
 
     fn message_ended(&mut self, message: Message, cx: &mut Cx) {
         match message.role.as_str() {
-            "assistant" => self.stop = Some(self.speaker.end_message(message, &mut cx.out)),
+            "assistant" => self.stop = Some(self.author.end_message(message, &mut cx.out)),
             "toolResult" => {
                 let Message { tool_call_id, content, details, is_error, duration_ms, .. } = message;
-                let calls = &mut self.speaker.calls;
+                let calls = &mut self.author.calls;
                 let is_it = |id: &str| Some(id) == tool_call_id.as_deref();
                 let Some(call) = calls.iter_mut().find(|it| is_it(&it.provider_id)) else { return };
-                let said = ToolSaid { content, details, structured_content: None };
+                let said = ToolOutput { content, details, structured_content: None };
                 let is_interrupted = self.interrupt.is_some();
                 call.end(Ended { said, is_error, duration_ms, is_interrupted }, &mut cx.out);
             }
@@ -372,7 +372,7 @@ impl Run {
 
     fn tool_ended(&mut self, execution: Execution, cx: &mut Cx) {
         let Execution { tool_call_id, tool_name, result, is_error, duration_ms, .. } = execution;
-        let call = self.speaker.call(&tool_call_id, &tool_name, &mut cx.out);
+        let call = self.author.call(&tool_call_id, &tool_name, &mut cx.out);
         cx.approvals.withdraw(|it, _| *it == call.id, &mut cx.out);
         let said = result.unwrap_or_default();
         let is_interrupted = self.interrupt.is_some();
@@ -380,7 +380,7 @@ impl Run {
     }
 
     fn retry(&mut self, retry: &RetryStart, cx: &mut Cx) {
-        self.speaker.discard_failed(&mut cx.out);
+        self.author.discard_failed(&mut cx.out);
         self.stay();
         let RetryStart { attempt, max_attempts, .. } = *retry;
         let why = failure::words(&retry.error_message);
@@ -405,7 +405,7 @@ impl Run {
         match (end.error_message, end.aborted) {
             (Some(error), _) => {
                 let why = failure::shortened(&error);
-                // It may have tried, or only say that it will not try once more.
+                // The error may be that of an attempt, or a refusal to try again.
                 let text = format!("Pi says of shortening the conversation: {why}.");
                 cx.out.notice(Level::Error, text);
             }
@@ -423,7 +423,7 @@ impl Run {
     fn finish(&mut self, cx: &mut Cx) {
         // The new package also calls it an error if it was stopped.
         let is_stopped = self.interrupt.is_some() || self.stop == Some(Stop::Aborted);
-        self.speaker.keep_failed(if is_stopped { "cancelled" } else { "error" }, &mut cx.out);
+        self.author.keep_failed(if is_stopped { "cancelled" } else { "error" }, &mut cx.out);
         if self.interrupt.is_some() {
             cx.out.continuation(false, "user_requested", "UserCancel");
             return self.end(RunStatus::Cancelled, None, cx);

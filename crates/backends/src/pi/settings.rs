@@ -1,4 +1,4 @@
-//! How Pi is started, and the extension that makes it ask.
+//! Configuration of an agent of this kind, its command line, and the extension that asks for approvals.
 
 use std::fmt;
 
@@ -8,9 +8,10 @@ use crate::{Launch, Program};
 /// Callboard's extension for Pi. It is to be found in the folder of shipped files, under
 /// [`EXTENSION_FILE`].
 pub const EXTENSION: &str = include_str!("extension.ts");
+/// Name of the extension's file in the folder of shipped files.
 pub const EXTENSION_FILE: &str = "callboard-pi.ts";
 
-/// What an agent of this kind is told by its configuration.
+/// Configuration of an agent of this kind.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// `pi`, if it is empty.
@@ -19,14 +20,15 @@ pub struct Settings {
     pub args: Vec<String>,
     /// `provider/id`. Without one, Pi's own choice.
     pub model: Option<String>,
+    /// Environment variables to add; may hold keys.
     pub env: Vec<(String, String)>,
-    /// `auto`: nothing is asked. Pi knows no modes of its own, so that every other word is `ask`.
+    /// `auto`: no approvals. Pi has no modes of its own, so every other value is `ask`.
     pub permission_mode: Option<String>,
-    /// As the installed program says it; in its own conversation it does not.
+    /// Version that the installed program reports; its protocol does not contain it.
     pub version: Option<String>,
 }
 
-/// What comes after the command.
+/// Arguments that print the version.
 pub const VERSION: [&str; 1] = ["--version"];
 
 /// `said` is what it answered: a number such as `0.73.1`, and perhaps more.
@@ -53,6 +55,7 @@ impl Settings {
     }
 }
 
+/// Builds the command line and the environment.
 pub fn program(settings: &Settings, launch: &Launch) -> Program {
     let mut command = settings.command.clone();
     if command.is_empty() {
@@ -70,7 +73,7 @@ pub fn program(settings: &Settings, launch: &Launch) -> Program {
     Program { command, env: environment(settings, launch) }
 }
 
-/// What is configured wins, except over what keeps Callboard's promises.
+/// The configuration wins, except over variables that approvals depend on.
 fn environment(settings: &Settings, launch: &Launch) -> Vec<(String, String)> {
     let mut env = vec![("PI_SKIP_VERSION_CHECK", "1"), ("PI_TELEMETRY", "0")];
     let mode = if settings.asks() { "ask" } else { "auto" };

@@ -1,41 +1,41 @@
-//! A tool call, from when the model has written it to its result.
+//! A tool call, from its arguments to its result.
 
 use serde_json::{Value, json};
 use transcript::{CallId, ErrorCode, ErrorInfo, Event, Millis, OutputStream};
 
-use super::bash::{self, Ran};
+use super::bash::{self, CommandOutcome};
 use super::questions;
-use super::wire::{Content, Number, ToolSaid};
+use super::wire::{Content, Number, ToolOutput};
 use crate::Verdict;
 use crate::emitter::Emitter;
 
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) id: CallId,
-    /// As the model's service names it.
+    /// Id that the model service gave.
     pub(super) provider_id: String,
     name: String,
-    /// Where it stands in the message that the model is writing.
+    /// Index in the message that the model is writing.
     pub(super) block: Option<usize>,
     /// While they come.
     pub(super) arguments: String,
     pub(super) arguments_done: bool,
     running_since: Option<Millis>,
-    /// As Pi gave it last: all of it, or its end.
+    /// Output as Pi gave it last: all of it, or its end.
     output: String,
-    /// How many bytes were told.
+    /// Number of bytes that were emitted.
     printed: usize,
     /// An extension asks a person something: it is over when that is answered.
     pub(super) is_question: bool,
-    /// Why it must not run.
+    /// Reason for which it must not run.
     refused: Option<ErrorCode>,
     pub(super) has_ended: bool,
 }
 
-/// What a tool said last.
+/// The end of a tool's execution.
 #[derive(Debug)]
 pub(super) struct Ended {
-    pub(super) said: ToolSaid,
+    pub(super) said: ToolOutput,
     pub(super) is_error: bool,
     pub(super) duration_ms: Option<Number>,
     /// A person wanted the run to stop.
@@ -60,7 +60,7 @@ impl Call {
         }
     }
 
-    /// Pi has taken it up. It runs at once, unless somebody is to be asked first.
+    /// Pi takes the call up. It runs immediately, unless approval is needed.
     pub(super) fn take_up(&mut self, args: Option<&Value>, asks: bool, out: &mut Emitter) {
         self.finish_arguments(args, out);
         if !asks {
@@ -75,7 +75,7 @@ impl Call {
         }
     }
 
-    /// It is written, and has not begun.
+    /// Returns whether the call is complete and has not begun.
     pub(super) fn may_be_asked_about(&self) -> bool {
         self.arguments_done && !self.has_ended && self.running_since.is_none()
     }
@@ -90,7 +90,7 @@ impl Call {
             return;
         }
         self.run(out);
-        // Of a long output Pi gives the end alone, which begins later each time.
+        // A long output comes as its end alone, which begins later each time.
         let known = match text.starts_with(&self.output) {
             true => self.output.len(),
             false => overlap(&self.output, &text),
@@ -113,7 +113,7 @@ impl Call {
         let Ended { said, is_error, duration_ms, is_interrupted } = ended;
         let took = || self.running_since.map(|since| out.now().since(since));
         let duration_ms = duration_ms.map(Number::whole).or_else(took);
-        let ran = (self.name == "bash").then(|| Ran::of(&said, is_error)).flatten();
+        let ran = (self.name == "bash").then(|| CommandOutcome::of(&said, is_error)).flatten();
         let error = is_error.then(|| self.what_failed(&said, ran.as_ref(), is_interrupted));
         let (result, output, truncated) = match ran {
             Some(ran) => {
@@ -143,13 +143,13 @@ impl Call {
         });
     }
 
-    /// It is a question, and this is what came of it.
+    /// Ends a call that is a question with its answer.
     pub(super) fn answered(&mut self, verdict: &Verdict, out: &mut Emitter) {
         let (code, why) = match verdict {
             Verdict::Allowed { .. } => {
                 self.run(out);
                 let content = Content::Text(questions::answer(verdict).unwrap_or_default());
-                let said = ToolSaid { content, ..ToolSaid::default() };
+                let said = ToolOutput { content, ..ToolOutput::default() };
                 let (is_error, duration_ms, is_interrupted) = (false, None, false);
                 return self.end(Ended { said, is_error, duration_ms, is_interrupted }, out);
             }
@@ -168,7 +168,12 @@ impl Call {
         }
     }
 
-    fn what_failed(&self, said: &ToolSaid, ran: Option<&Ran>, is_interrupted: bool) -> ErrorInfo {
+    fn what_failed(
+        &self,
+        said: &ToolOutput,
+        ran: Option<&CommandOutcome>,
+        is_interrupted: bool,
+    ) -> ErrorInfo {
         let text = || said.content.text().trim().to_owned();
         match (&self.refused, ran) {
             (Some(code), _) => ErrorInfo::new(code.clone(), text()),
@@ -176,14 +181,16 @@ impl Call {
                 let own_words = ran.map_or_else(text, |it| it.note.clone().unwrap_or_default());
                 interrupted(&own_words)
             }
-            (None, Some(Ran { exit_code: Some(code), .. })) => {
+            (None, Some(CommandOutcome { exit_code: Some(code), .. })) => {
                 let why = format!("The command ended with exit code {code}.");
                 ErrorInfo::new(ErrorCode::ToolError, why)
             }
-            (None, Some(Ran { note: Some(note), .. })) if note.starts_with("Command timed out") => {
+            (None, Some(CommandOutcome { note: Some(note), .. }))
+                if note.starts_with("Command timed out") =>
+            {
                 ErrorInfo::new(ErrorCode::ToolTimeout, note)
             }
-            (None, Some(Ran { note: Some(note), .. })) => {
+            (None, Some(CommandOutcome { note: Some(note), .. })) => {
                 ErrorInfo::new(ErrorCode::ToolError, note)
             }
             (None, _) if text().is_empty() => {
@@ -194,7 +201,7 @@ impl Call {
     }
 }
 
-/// By a person. What the tool says of it is added, unless it says no more than that.
+/// The error of a call that a person interrupted, with the tool's own text if that says more.
 fn interrupted(own_words: &str) -> ErrorInfo {
     let why = match own_words {
         "" | "Command aborted" | "Operation aborted" => {
@@ -205,8 +212,8 @@ fn interrupted(own_words: &str) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolInterrupted, why)
 }
 
-/// Words where there are only words.
-fn result(said: &ToolSaid) -> Value {
+/// The result: text where there is only text.
+fn result(said: &ToolOutput) -> Value {
     // Most say the same in it.
     let structured = said.structured_content.as_ref().filter(|it| it.is_object());
     let details = details(said);
@@ -225,9 +232,9 @@ fn result(said: &ToolSaid) -> Value {
     result
 }
 
-/// What the tool tells beside what the model gets, such as the lines that an edit has changed. That it
-/// shows only a part of them is said in another place.
-fn details(said: &ToolSaid) -> Option<Value> {
+/// Fields that the tool gives beside the model's text, such as the lines that an edit changed. Truncation is
+/// recorded apart.
+fn details(said: &ToolOutput) -> Option<Value> {
     let mut details = said.details.clone()?;
     if let Some(fields) = details.as_object_mut() {
         fields.shift_remove("truncation");
@@ -236,7 +243,7 @@ fn details(said: &ToolSaid) -> Option<Value> {
     (!details.is_null()).then_some(details)
 }
 
-/// How many bytes of `new` at its start are those at the end of `old`, in whole letters.
+/// Number of bytes at the start of `new` that are the end of `old`, up to a character boundary.
 fn overlap(old: &str, new: &str) -> usize {
     let (old, bytes) = (old.as_bytes(), new.as_bytes());
     // Knuth, Morris and Pratt: how much of the start stands again at the end of each piece of it.
@@ -255,7 +262,7 @@ fn overlap(old: &str, new: &str) -> usize {
         }
         same += usize::from(bytes.get(same) == Some(byte));
     }
-    // Whoever cuts a text by bytes may begin with half a letter.
+    // A text that was cut by bytes may begin within a character.
     if new.is_char_boundary(same) { same } else { 0 }
 }
 

@@ -1,5 +1,5 @@
-//! What Pi says, line by line. Fields that nobody needs are never built: 0.73 repeats the whole message
-//! in each of its updates.
+//! The lines that Pi writes. Unused fields are never built: 0.73 repeats the whole message in each of its
+//! updates.
 
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ pub(super) enum Line {
 }
 
 impl Line {
-    /// None for what is no JSON, what nobody knows, and what has other fields than we know.
+    /// Returns `None` for a line that is no JSON, is of an unknown kind, or has other fields.
     pub(super) fn read(line: &str) -> Option<Self> {
         let Kind { kind } = serde_json::from_str(line).ok()?;
         Some(match kind.as_ref() {
@@ -120,11 +120,12 @@ pub(super) struct Response {
     pub(super) data: Option<ResponseData>,
 }
 
-/// Of `prompt` and `get_state`; other commands are never sent or answer nothing we need.
+/// Data of the responses to `prompt` and `get_state`; other commands are never sent or answer nothing we
+/// need.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ResponseData {
-    /// Of 1.5: `started`, `queued` or `handled`.
+    /// In 1.5: `started`, `queued` or `handled`.
     pub(super) disposition: Option<String>,
     pub(super) session_id: Option<String>,
     pub(super) is_streaming: bool,
@@ -134,7 +135,7 @@ pub(super) struct ResponseData {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AgentEnd {
-    /// Of 1.5, which always says it, and says `agent_settled` when it is done.
+    /// In 1.5, which always has it, and sends `agent_settled` when it is done.
     pub(super) will_retry: Option<bool>,
 }
 
@@ -144,7 +145,7 @@ pub(super) struct AgentSettled {
     pub(super) aborted: bool,
 }
 
-/// Of a user, of the model, or a tool's result.
+/// A message of a user or of the model, or a tool's result.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Message {
@@ -162,10 +163,10 @@ pub(super) struct Message {
     #[serde(default)]
     pub(super) is_error: bool,
     pub(super) duration_ms: Option<Number>,
-    /// Of what an extension put into the conversation: whether a person is to see it.
+    /// An extension's message is to be shown.
     #[serde(default)]
     pub(super) display: bool,
-    /// Of a command that the user ran beside the conversation, as is `output`.
+    /// A command that the user ran beside the conversation; `output` belongs to it.
     pub(super) command: Option<String>,
     pub(super) output: Option<String>,
 }
@@ -228,7 +229,7 @@ pub(super) struct Block {
     data: Option<String>,
     #[serde(rename = "mimeType", skip_serializing_if = "Option::is_none")]
     mime_type: Option<String>,
-    /// Of blocks that we do not know.
+    /// Fields of unknown blocks.
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -251,9 +252,9 @@ pub(super) struct Usage {
     output: Number,
     cache_read: Number,
     cache_write: Number,
-    /// How much of the output was thinking, where the service counts it.
+    /// The part of the output that was thinking, where the service counts it.
     reasoning: Option<Number>,
-    /// What each of them has cost, and `total`.
+    /// Cost of each of them, and `total`.
     cost: Value,
 }
 
@@ -275,12 +276,12 @@ impl Number {
 }
 
 impl Usage {
-    pub(super) fn told(&self) -> Spent {
+    pub(super) fn emitted(&self) -> Spent {
         let cost = self.cost.get("total").and_then(Value::as_f64).and_then(price);
         Spent { usage: self.tokens(), cost }
     }
 
-    /// None where the service has counted nothing.
+    /// Returns `None` where the service has counted nothing.
     fn tokens(&self) -> Option<transcript::Usage> {
         let input = [self.input, self.cache_read, self.cache_write];
         let input_tokens = input.into_iter().map(Number::whole).fold(0, u64::saturating_add);
@@ -310,10 +311,10 @@ pub(super) struct Update {
     pub(super) content: Option<String>,
     /// The whole call, at its end.
     pub(super) tool_call: Option<Block>,
-    /// Of 1.5.
+    /// In 1.5.
     id: Option<String>,
     tool_name: Option<String>,
-    /// Of 0.73: the message so far.
+    /// In 0.73: the message so far.
     partial: Option<Partial>,
 }
 
@@ -337,13 +338,13 @@ impl Update {
 
     /// Id and name of the call that this is about, once they are known.
     pub(super) fn call(&self) -> Option<(&str, &str)> {
-        let told = self.id.as_deref().zip(self.tool_name.as_deref());
+        let emitted = self.id.as_deref().zip(self.tool_name.as_deref());
         let partial = || {
             let head = self.partial.as_ref()?.content.get(self.content_index)?;
             head.id.as_deref().zip(head.name.as_deref())
         };
         let whole = || self.tool_call.as_ref().and_then(Block::call);
-        told.or_else(whole).or_else(partial).filter(|(_, name)| !name.is_empty())
+        emitted.or_else(whole).or_else(partial).filter(|(_, name)| !name.is_empty())
     }
 }
 
@@ -356,7 +357,7 @@ pub(super) struct Execution {
     pub(super) tool_name: String,
     pub(super) args: Option<Value>,
     #[serde(alias = "partialResult")]
-    pub(super) result: Option<ToolSaid>,
+    pub(super) result: Option<ToolOutput>,
     #[serde(default)]
     pub(super) is_error: bool,
     pub(super) duration_ms: Option<Number>,
@@ -364,7 +365,7 @@ pub(super) struct Execution {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct ToolSaid {
+pub(super) struct ToolOutput {
     pub(super) content: Content,
     pub(super) details: Option<Value>,
     pub(super) structured_content: Option<Value>,
@@ -408,19 +409,19 @@ pub(super) struct Dialog {
     pub(super) method: String,
     #[serde(default)]
     pub(super) title: String,
-    /// Of `confirm` and `notify`.
+    /// In `confirm` and `notify`.
     pub(super) message: Option<String>,
-    /// Of `input`.
+    /// In `input`.
     pub(super) placeholder: Option<String>,
     #[serde(rename = "notifyType")]
     pub(super) notify_type: Option<String>,
-    /// Of `select`.
+    /// In `select`.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) options: Option<Vec<String>>,
-    /// Of `editor`.
+    /// In `editor`.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) prefill: Option<String>,
-    /// Of `setStatus`: whose it is.
+    /// In `setStatus`: the owner of the status.
     #[serde(rename = "statusKey")]
     pub(super) status_key: Option<String>,
 }

@@ -12,7 +12,7 @@ pub(crate) struct Approvals<R> {
     open: Vec<(CallId, R)>,
 }
 
-/// What a person is asked: see [`Effect::Ask`].
+/// A request to a person: see [`Effect::Ask`].
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) can_edit: bool,

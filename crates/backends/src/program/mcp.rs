@@ -1,13 +1,13 @@
-//! Callboard's own tools inside a program: what the program calls them, and how it finds them.
+//! Callboard's own tools inside a program: their names there, and the address of their MCP server.
 
-/// Under this name programs know the server of Callboard's tools.
+/// Name of Callboard's tool server in programs.
 pub(crate) const TOOL_SERVER: &str = "callboard";
-/// Where a program finds its token: everybody on the machine can read its command line.
+/// Environment variable with the server's token: command lines are readable by everybody on the machine.
 pub(crate) const TOKEN_ENV: &str = "CALLBOARD_TOOLS_TOKEN";
 /// Callboard ends its tools itself. A program's own limit must never come first.
 pub(crate) const SECONDS: u64 = 24 * 60 * 60;
 
-/// The tool's own name where it is one of Callboard's, whoever calls it: `agents_list` for
+/// Strips the server's name from a tool that is one of Callboard's: `agents_list` for
 /// `mcp__callboard__agents_list`.
 pub(crate) fn plain_name(tool: &str) -> &str {
     let qualified = tool.strip_prefix("mcp__").unwrap_or(tool);

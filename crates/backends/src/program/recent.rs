@@ -1,9 +1,8 @@
-//! Names that were heard not long ago, and what is known under them: a program may say a thing twice, and it
-//! may run for ever.
+//! A bounded map of recent names: a program may repeat itself, and it may run forever.
 
 use std::collections::{HashMap, VecDeque};
 
-/// Programs repeat themselves at once, or when they take something up again; not after so many others.
+/// Number of names that are remembered. Programs repeat themselves soon, or when they resume something.
 const REMEMBERED: usize = 1024;
 
 #[derive(Debug)]
@@ -33,7 +32,7 @@ impl<T> Recent<T> {
         self.known.get(name)
     }
 
-    /// It is the newest from now on. What is too much is to be taken, see [`Recent::left_behind`].
+    /// Inserts a name as the newest. The excess is to be taken out, see [`Recent::take_excess`].
     pub(crate) fn put(&mut self, name: &str, value: T) -> &mut T {
         self.forget(name);
         self.order.push_back(name.to_owned());
@@ -41,7 +40,7 @@ impl<T> Recent<T> {
     }
 
     /// Takes the oldest, if there are too many.
-    pub(crate) fn left_behind(&mut self) -> Option<(String, T)> {
+    pub(crate) fn take_excess(&mut self) -> Option<(String, T)> {
         if self.order.len() <= self.most {
             return None;
         }
@@ -62,12 +61,12 @@ impl<T> Recent<T> {
 }
 
 impl Recent {
-    /// False if it was known.
+    /// Returns false if the name was known.
     pub(crate) fn insert(&mut self, name: &str) -> bool {
         let is_new = !self.contains(name);
         if is_new {
             self.put(name, ());
-            self.left_behind();
+            self.take_excess();
         }
         is_new
     }

@@ -1,6 +1,6 @@
-//! What a program wrote to its stderr before it ended, as far as it helps a person.
+//! The end of a program's stderr, for error messages.
 //!
-//! Programs log there too, in colours: the end counts, without them.
+//! Programs log there too, in colours: the last lines count, without escape sequences.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -15,7 +15,7 @@ const BELL: char = '\u{7}';
 impl Ending {
     /// A program that lives on has failed, and this is what it wrote to its stderr meanwhile.
     pub fn add_last_words(&mut self, stderr: &str) {
-        let words = last_words(stderr);
+        let words = stderr_tail(stderr);
         if let Some(error) = self.error.as_mut().filter(|_| !words.is_empty()) {
             error.message = format!("{} It wrote: {words}", error.message);
         }
@@ -23,7 +23,7 @@ impl Ending {
 }
 
 /// The last lines that say something; empty if there are none.
-fn last_words(stderr: &str) -> String {
+fn stderr_tail(stderr: &str) -> String {
     let plain = plain(stderr);
     let lines: Vec<&str> = plain.lines().map(str::trim_end).filter(|it| !it.is_empty()).collect();
     let last = lines[lines.len().saturating_sub(MAX_LINES)..].join("\n");
@@ -33,8 +33,8 @@ fn last_words(stderr: &str) -> String {
 
 impl Exit {
     /// The last lines of its stderr that say something; empty if there are none.
-    pub(crate) fn last_words(&self) -> String {
-        last_words(&self.stderr)
+    pub(crate) fn stderr_tail(&self) -> String {
+        stderr_tail(&self.stderr)
     }
 
     pub(crate) fn how(&self) -> String {
@@ -45,7 +45,7 @@ impl Exit {
     }
 }
 
-/// Without what is for a terminal: escape sequences, and signs that are no letters.
+/// Removes escape sequences and control characters.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut letters = text.chars().peekable();
@@ -81,16 +81,16 @@ fn skip_sequence(letters: &mut Peekable<Chars<'_>>) {
 mod tests {
     use super::*;
 
-    fn last_words(stderr: &str) -> String {
-        Exit { code: None, stderr: stderr.to_owned() }.last_words()
+    fn stderr_tail(stderr: &str) -> String {
+        Exit { code: None, stderr: stderr.to_owned() }.stderr_tail()
     }
 
     #[test]
     fn colours_are_left_out_wherever_they_stand() {
         let coloured = "\u{1b}[2m2026\u{1b}[0m \u{1b}[31mERROR\u{1b}[0m \u{1b}]8;;http://a\u{7}link\u{1b}]8;;\u{1b}\\ end";
-        assert_eq!(last_words(coloured), "2026 ERROR link end");
+        assert_eq!(stderr_tail(coloured), "2026 ERROR link end");
         for cut in (0..=coloured.len()).filter(|it| coloured.is_char_boundary(*it)) {
-            let words = last_words(&coloured[..cut]);
+            let words = stderr_tail(&coloured[..cut]);
             assert!(!words.contains(ESCAPE), "{words:?}");
             assert!("2026 ERROR link end".starts_with(&words), "{words:?}");
         }
@@ -101,12 +101,12 @@ mod tests {
         for (stderr, expected) in
             [("", ""), (" \n\n", ""), ("one\n", "one"), ("a\r\nb\rc", "a\nb\nc")]
         {
-            assert_eq!(last_words(stderr), expected, "{stderr:?}");
+            assert_eq!(stderr_tail(stderr), expected, "{stderr:?}");
         }
         let many: Vec<String> = (0..100).map(|it| it.to_string()).collect();
-        assert_eq!(last_words(&many.join("\n\n")), many[90..].join("\n"));
+        assert_eq!(stderr_tail(&many.join("\n\n")), many[90..].join("\n"));
         for n_letters in [MAX_BYTES / 2, MAX_BYTES / 2 + 1, 4 * MAX_BYTES] {
-            let words = last_words(&"ä".repeat(n_letters));
+            let words = stderr_tail(&"ä".repeat(n_letters));
             assert!(words.len() <= MAX_BYTES + '…'.len_utf8() && words.ends_with('ä'));
             assert_eq!(words.starts_with('…'), n_letters > MAX_BYTES / 2);
         }

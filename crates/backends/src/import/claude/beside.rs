@@ -1,8 +1,8 @@
-//! What is not in the conversation's own lines: sub-agents and large results, in files of their own.
+//! Side files of a conversation: sub-agents and large results.
 //!
-//! A sub-agent works for a call, under which its lines belong. Which call that is stands in a file
-//! beside the sub-agent's. In older versions it does not stand anywhere, and the sub-agents' lines are
-//! among the others: then the task that both begin with tells.
+//! The lines of a sub-agent belong to the call that it works for, which a file beside the sub-agent's names.
+//! In older versions nothing names it, and the sub-agents' lines are among the others: then the call is found
+//! by its task, with which both begin.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::import::{SideFile, lines, moment, owned, words};
 
 pub(super) struct Beside<'a> {
     files: &'a [SideFile],
-    /// Lines of sub-agents that were not told yet, the next one last.
+    /// Lines of sub-agents that were not read yet, the next one last.
     lines: Vec<SideLine<'a>>,
     /// The call that each sub-agent's file is about.
     calls: HashMap<&'a str, String>,

@@ -1,4 +1,4 @@
-//! Codex's items as its file has them, in the form in which the running program tells them.
+//! Converts the items of Codex's files to the form of the running program.
 
 use serde_json::{Map, Value, json};
 
@@ -45,7 +45,7 @@ pub(super) fn live_item(item: &Value) -> Option<Value> {
     Some(told)
 }
 
-/// A call as the model made it; none for what is not told as a call of its own.
+/// Returns a call as the model made it; `None` if it is not shown as a call of its own.
 pub(super) fn called_item(call: &Value, cwd: Option<&str>) -> Option<Value> {
     let name = call["name"].as_str().unwrap_or_default();
     let arguments = call["arguments"].as_str().unwrap_or_default();
@@ -65,7 +65,7 @@ pub(super) fn called_item(call: &Value, cwd: Option<&str>) -> Option<Value> {
         ("function_call", "shell" | "container.exec" | "shell_command") => {
             shell(command_line(&arguments["command"]), &arguments["workdir"])
         }
-        // It goes on with a command, whose item tells all of it.
+        // It continues a command, whose item holds all of it.
         ("function_call", "write_stdin") => None,
         ("function_call", _) => {
             let name = match call["namespace"].as_str() {
@@ -79,12 +79,12 @@ pub(super) fn called_item(call: &Value, cwd: Option<&str>) -> Option<Value> {
             let arguments = json!({ "patch": call["input"] });
             Some(json!({ "type": "dynamicToolCall", "tool": name, "arguments": arguments }))
         }
-        // A script that makes calls: those are told.
+        // A script that makes calls, which are shown themselves.
         _ => None,
     }
 }
 
-/// What a tool's output says, where that is all there is.
+/// The output of a tool, where no item describes it.
 pub(super) struct Output {
     text: String,
     exit_code: Option<i64>,
@@ -92,7 +92,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// None if the call was interrupted, or was of a tool that does not exist.
+    /// Returns `None` if the call was interrupted, or its tool does not exist.
     pub(super) fn read(output: &str) -> Option<Self> {
         if output.ends_with("aborted by user") || output.starts_with("unsupported call") {
             return None;
@@ -138,7 +138,7 @@ fn exit_code(head: &str) -> Option<i64> {
     head.lines().find_map(code)
 }
 
-/// As a person would have typed it: Codex tells it so.
+/// The command as a person would type it, which is how Codex reports it.
 fn command_line(command: &Value) -> String {
     match command {
         Value::String(command) => command.clone(),
@@ -185,7 +185,7 @@ pub(super) fn fields(of: &Value, names: &[&str]) -> Value {
     Value::Object(fields.collect())
 }
 
-/// Names of fields, at all depths, and words that are names of cases.
+/// Converts names of fields at all depths, and strings that are names of cases.
 pub(super) fn in_camel_case(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

@@ -1,5 +1,5 @@
-//! Plays the driver and the program at once: tells a backend what the program would have said, and
-//! keeps what the backend makes of it.
+//! Plays the driver and the program: feeds a backend the lines that the program would have written, and keeps
+//! its events as records.
 
 use std::collections::HashMap;
 
@@ -12,41 +12,41 @@ use transcript::{
 use super::{Entry, Imported, ProgramKind, Tail, Turn};
 use crate::{Backend, Effect, Input};
 
-pub(super) struct Retelling {
+pub(super) struct Replay {
     kind: ProgramKind,
     agent: String,
     backend: Box<dyn Backend>,
     turns: Vec<Turn>,
-    /// What belongs to no turn yet.
+    /// Entries that belong to no turn yet.
     asides: Vec<Entry>,
     is_open: bool,
     spare: Option<ResponseId>,
-    /// How often each id was given: a broken file may repeat itself.
+    /// Number of times that each id was given: a broken file may repeat itself.
     ids: HashMap<String, u32>,
     /// Records are written in their order, whatever the times in the file.
     last_at: Millis,
     /// Lines that the backend has written, which may want an answer.
     written: Vec<Value>,
-    /// Until when the backend waits for something.
+    /// The backend's deadline.
     wakes_at: Option<Millis>,
 }
 
 /// A message of a person's.
-pub(super) struct Said {
+pub(super) struct Prompt {
     pub(super) id: String,
     pub(super) text: String,
     pub(super) pictures: Vec<Attachment>,
     pub(super) model: Option<String>,
 }
 
-/// What a file says about its conversation.
+/// Facts about the conversation that a file gives.
 pub(super) struct About {
     pub(super) conversation: String,
     pub(super) cwd: Option<String>,
     pub(super) version: Option<String>,
 }
 
-impl Retelling {
+impl Replay {
     pub(super) fn new(kind: ProgramKind, agent: &str, backend: Box<dyn Backend>) -> Self {
         Self {
             kind,
@@ -81,7 +81,7 @@ impl Retelling {
     }
 
     /// A message that begins a run.
-    pub(super) fn start(&mut self, at: Millis, said: Said) {
+    pub(super) fn start(&mut self, at: Millis, said: Prompt) {
         let id = self.unique(&said.id);
         let response_id = run_id(&id);
         let history = vec![json!({ "role": "user", "content": said.text })];
@@ -95,18 +95,18 @@ impl Retelling {
             from: None,
         };
         self.open(at, response_id.clone(), Some(message), said.model, Trigger::User);
-        self.give(at, Input::Start { response_id, history });
+        self.feed(at, Input::Start { response_id, history });
     }
 
     /// The id of a run that the program may begin by itself.
     pub(super) fn offer(&mut self, at: Millis, id: &str) {
         let id = run_id(&self.unique(id));
         self.spare = Some(id.clone());
-        self.give(at, Input::Spare(id));
+        self.feed(at, Input::Spare(id));
     }
 
     /// A message that went into the open run.
-    pub(super) fn steer(&mut self, at: Millis, said: Said) {
+    pub(super) fn steer(&mut self, at: Millis, said: Prompt) {
         let message_id = MessageId::new(self.unique(&said.id));
         // Nothing can be attached to it.
         let named = said.pictures.iter().map(|_| "[image]");
@@ -114,25 +114,25 @@ impl Retelling {
         self.note(at, Event::MessageSteered { message_id, text, state: SteerState::Seen });
     }
 
-    /// What the program would have said.
-    pub(super) fn tell(&mut self, at: Millis, line: &Value) {
-        self.give(at, Input::Line(line.to_string()));
+    /// Feeds a line that the program would have written.
+    pub(super) fn feed_line(&mut self, at: Millis, line: &Value) {
+        self.feed(at, Input::Line(line.to_string()));
     }
 
-    /// Somebody wanted the open run to stop.
+    /// Feeds a request to stop the open run.
     pub(super) fn interrupt(&mut self, at: Millis) {
-        self.give(at, Input::Interrupt);
+        self.feed(at, Input::Interrupt);
     }
 
-    /// What the open run still waits for does not come.
-    pub(super) fn wait_in_vain(&mut self, at: Millis) {
+    /// Lets the deadline pass: what the open run waits for does not come.
+    pub(super) fn time_out(&mut self, at: Millis) {
         if let Some(until) = self.wakes_at.take().filter(|_| self.is_open) {
             let effects = self.backend.on(until, Input::Wake);
-            self.carry_out(at, effects);
+            self.apply_effects(at, effects);
         }
     }
 
-    /// Of the open run, or of none.
+    /// Adds an event to the open run, or to none.
     pub(super) fn note(&mut self, at: Millis, event: Event) {
         let response_id = self.turns.last().filter(|_| self.is_open).map(|it| it.id.clone());
         self.push(at, response_id, event);
@@ -156,7 +156,7 @@ impl Retelling {
         self.note(self.last_at, Event::Unrecognized { source, raw, lines: 1 });
     }
 
-    /// The open run goes on no more, and nobody says why. `backend` is for the next.
+    /// Closes the open run, which has no end in the file. `backend` is for the next run.
     pub(super) fn break_off(&mut self, at: Millis, backend: Box<dyn Backend>) {
         let why =
             "The program was ended in the middle of the turn. Send the message again to go on.";
@@ -190,12 +190,12 @@ impl Retelling {
         self.push(at, Some(id), Event::RunStart { agent, model, trigger, exchange_id: None });
     }
 
-    fn give(&mut self, at: Millis, input: Input) {
+    fn feed(&mut self, at: Millis, input: Input) {
         let effects = self.backend.on(at, input);
-        self.carry_out(at, effects);
+        self.apply_effects(at, effects);
     }
 
-    fn carry_out(&mut self, at: Millis, effects: Vec<Effect>) {
+    fn apply_effects(&mut self, at: Millis, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
                 Effect::Emit(event) => self.note(at, event),
@@ -207,7 +207,7 @@ impl Retelling {
                 Effect::End(end) => self.end(at, |answer| end.of(answer)),
                 Effect::Write(line) => self.written.extend(serde_json::from_str::<Value>(&line)),
                 Effect::WakeAt(at) => self.wakes_at = Some(at),
-                // It was decided long ago, nobody waits, and no process is there to be ended.
+                // The decisions are made, and there is no process.
                 Effect::Ask { .. }
                 | Effect::Withdraw(_)
                 | Effect::CannotSteer(_)

@@ -1,22 +1,22 @@
-//! What is said within a run: by the model, by sub-agents, by tools, and in the user's name.
+//! The messages of a run: of the model, of sub-agents, of tools, and in the user's name.
 
 use serde_json::Value;
 use transcript::Level;
 
 use super::Run;
+use crate::claude::author::{Author, MessageEnd};
 use crate::claude::calls::Calls;
 use crate::claude::outcome::{Circumstances, Outcome};
-use crate::claude::speaker::{MessageEnd, Speaker};
-use crate::claude::wire::{Block, Content, Said, Stream, is_launch};
-use crate::claude::words::shortened;
+use crate::claude::text::shortened;
+use crate::claude::wire::{Block, Content, MessageLine, Stream, is_launch};
 use crate::claude::{Cx, Process};
 use crate::program::Recent;
 
-/// How the summary of a compacted conversation begins.
+/// Beginning of the summary of a compacted conversation.
 const SUMMARY: &str = "This session is being continued from a previous conversation";
 
 impl Run {
-    pub(super) fn hear_stream(
+    pub(super) fn handle_stream(
         &mut self,
         stream: Stream,
         raw: &str,
@@ -32,30 +32,41 @@ impl Run {
         if stream.parent_tool_use_id.is_none() && !self.is_turn_running {
             self.turn_begins(process, cx);
         }
-        let Some(speaker) = speaker(
+        let Some(author) = author(
             &mut self.outer,
             &mut self.inner,
             &self.calls,
             stream.parent_tool_use_id.as_deref(),
         ) else {
-            return self.hear_stranger(stream.parent_tool_use_id.as_deref(), raw, process, cx);
+            return self.handle_unknown_call(
+                stream.parent_tool_use_id.as_deref(),
+                raw,
+                process,
+                cx,
+            );
         };
-        let has_place = speaker.hear(stream.event, end, &mut self.calls, &mut cx.out);
+        let has_place = author.handle_event(stream.event, end, &mut self.calls, &mut cx.out);
         if !has_place {
             cx.out.unrecognized(raw);
         }
     }
 
-    pub(super) fn hear_assistant(&mut self, said: Said, raw: &str, process: &Process, cx: &mut Cx) {
+    pub(super) fn handle_assistant(
+        &mut self,
+        said: MessageLine,
+        raw: &str,
+        process: &Process,
+        cx: &mut Cx,
+    ) {
         let parent = said.parent_tool_use_id.as_deref();
         if parent.is_none() && said.is_api_error() {
-            // The result of the turn repeats the words.
+            // The result of the turn repeats the text.
             self.api_error = said.error;
             return;
         }
         self.is_aborted |= parent.is_none() && said.aborted == Some(true);
-        let Some(speaker) = speaker(&mut self.outer, &mut self.inner, &self.calls, parent) else {
-            return self.hear_stranger(parent, raw, process, cx);
+        let Some(author) = author(&mut self.outer, &mut self.inner, &self.calls, parent) else {
+            return self.handle_unknown_call(parent, raw, process, cx);
         };
         let blocks = match said.message.content {
             Content::Text(text) => vec![Block::Text { text }],
@@ -64,28 +75,34 @@ impl Run {
         let mut is_known = true;
         for block in blocks {
             let id = &said.message.id;
-            is_known &= speaker.hear_finished(id, block, &mut self.calls, &mut cx.out);
+            is_known &= author.finish_block(id, block, &mut self.calls, &mut cx.out);
         }
         if !is_known {
             cx.out.unrecognized(raw);
         }
     }
 
-    pub(super) fn hear_user(&mut self, said: Said, raw: &str, process: &Process, cx: &mut Cx) {
+    pub(super) fn handle_user(
+        &mut self,
+        said: MessageLine,
+        raw: &str,
+        process: &Process,
+        cx: &mut Cx,
+    ) {
         let parent = said.parent_tool_use_id.as_deref();
         let is_nested = parent.is_some();
         if parent.is_some_and(|it| self.calls.id(it).is_none()) {
-            return self.hear_stranger(parent, raw, process, cx);
+            return self.handle_unknown_call(parent, raw, process, cx);
         }
         let is_synthetic = said.is_synthetic == Some(true);
         let is_replay = said.is_replay == Some(true);
         let blocks = match said.message.content {
-            Content::Text(text) if is_replay => return self.hear_echo(&text, cx),
-            Content::Text(text) if is_synthetic => return self.hear_synthetic(&text, cx),
+            Content::Text(text) if is_replay => return self.handle_echo(&text, cx),
+            Content::Text(text) if is_synthetic => return self.handle_synthetic(&text, cx),
             Content::Text(text) => vec![Block::Text { text }],
             Content::Blocks(blocks) => blocks,
         };
-        // It describes one result and does not say which.
+        // The field describes one result without naming it.
         let structured = said.tool_use_result.filter(|_| blocks.len() == 1);
         let mut is_known = true;
         for block in blocks {
@@ -101,7 +118,7 @@ impl Run {
                 // An echo is no news, and a sub-agent's task stands in the call's arguments.
                 _ if is_replay => (),
                 Block::Text { .. } if is_nested => (),
-                Block::Text { text } => self.hear_aside(&text, cx),
+                Block::Text { text } => self.notice_injected(&text, cx),
                 Block::Thinking { .. }
                 | Block::RedactedThinking {}
                 | Block::ToolUse { .. }
@@ -113,9 +130,15 @@ impl Run {
         }
     }
 
-    /// Somebody speaks within a call that this run does not know. A sub-agent that was stopped with its
-    /// run may still have something to say, which is nothing to this one.
-    fn hear_stranger(&mut self, parent: Option<&str>, raw: &str, process: &Process, cx: &mut Cx) {
+    /// Handles a message within a call that this run does not know. A sub-agent that was stopped with an
+    /// earlier run may still send lines, which are ignored.
+    fn handle_unknown_call(
+        &mut self,
+        parent: Option<&str>,
+        raw: &str,
+        process: &Process,
+        cx: &mut Cx,
+    ) {
         if !parent.is_some_and(|it| process.former_agents.contains(it)) {
             cx.out.unrecognized(raw);
         }
@@ -154,31 +177,32 @@ impl Run {
     }
 
     pub(super) fn sub_agent_ended(&mut self, provider_id: &str, cx: &mut Cx) {
-        if let Some(mut speaker) = self.inner.forget(provider_id) {
-            speaker.finish_message(MessageEnd::Whole, &mut self.calls, &mut cx.out);
-            self.inner.put(provider_id, speaker);
+        if let Some(mut author) = self.inner.forget(provider_id) {
+            author.finish_message(MessageEnd::Whole, &mut self.calls, &mut cx.out);
+            self.inner.put(provider_id, author);
         }
     }
 
-    /// What the program repeats to us; a command of its own answers in this way.
-    fn hear_echo(&mut self, text: &str, cx: &mut Cx) {
+    /// Handles an echo: one of the program's own commands answers in this way.
+    fn handle_echo(&mut self, text: &str, cx: &mut Cx) {
         let output = text.trim().strip_prefix("<local-command-stdout>");
         let output = output.and_then(|it| it.strip_suffix("</local-command-stdout>"));
         if let Some(output) = output.map(str::trim).filter(|it| !it.is_empty()) {
-            self.outer.say(output.to_owned(), &mut cx.out);
+            self.outer.emit_text(output.to_owned(), &mut cx.out);
         }
     }
 
-    /// What no user has typed. The summary that a compacted conversation begins with is the model's own.
-    fn hear_synthetic(&mut self, text: &str, cx: &mut Cx) {
+    /// Handles a user line that no user has typed. The summary of a compacted conversation is the model's
+    /// own.
+    fn handle_synthetic(&mut self, text: &str, cx: &mut Cx) {
         let is_summary = std::mem::take(&mut self.awaits_summary) || text.starts_with(SUMMARY);
         if !is_summary {
-            self.hear_aside(text, cx);
+            self.notice_injected(text, cx);
         }
     }
 
-    /// Words that the program puts into the user's mouth.
-    fn hear_aside(&mut self, text: &str, cx: &mut Cx) {
+    /// Shows text that the program gave the model in the user's name.
+    fn notice_injected(&mut self, text: &str, cx: &mut Cx) {
         if !text.starts_with("[Request interrupted by user") && !text.trim().is_empty() {
             let text = format!("Claude Code told the model: {}", shortened(text));
             cx.out.notice(Level::Info, text);
@@ -186,16 +210,16 @@ impl Run {
     }
 }
 
-/// None for a sub-agent of another run.
-fn speaker<'a>(
-    outer: &'a mut Speaker,
-    inner: &'a mut Recent<Speaker>,
+/// Returns the author of a message; `None` for a sub-agent of another run.
+fn author<'a>(
+    outer: &'a mut Author,
+    inner: &'a mut Recent<Author>,
     calls: &Calls,
     parent: Option<&str>,
-) -> Option<&'a mut Speaker> {
+) -> Option<&'a mut Author> {
     let Some(parent) = parent else { return Some(outer) };
     let call = calls.id(parent)?;
     // Another call may have had the same id.
     let known = inner.forget(parent).filter(|it| it.is_within(call));
-    Some(inner.put(parent, known.unwrap_or_else(|| Speaker::within(call.clone()))))
+    Some(inner.put(parent, known.unwrap_or_else(|| Author::within(call.clone()))))
 }

@@ -1,8 +1,8 @@
-//! Words of the program's, for people.
+//! The program's texts, in a form for people.
 
 use serde_json::Value;
 
-/// The words in what the program calls content: a text, or blocks of which some are texts.
+/// Returns the text of the program's `content`: a text, or blocks of which some are texts.
 pub(super) fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -14,7 +14,7 @@ pub(super) fn text_of(content: &Value) -> String {
     }
 }
 
-/// As much of a text as fits into a line for a person.
+/// Cuts a text so that it fits into a line for a person.
 pub(super) fn shortened(text: &str) -> String {
     const MAX_CHARS: usize = 300;
     let text = text.trim();

@@ -1,8 +1,8 @@
-//! What the model writes, told as events: steps, parts and calls, with ids of our own.
+//! The model's messages as events: steps, parts and calls, with ids of Callboard's own.
 //!
-//! A part is closed when the next one grows, and not when Pi says so: some services end all blocks of
-//! a message at its very end, and a message that fails may be written anew, so that its last words
-//! count for nothing. A block that goes on after another one has begun becomes a second part.
+//! A part is closed when the next one grows, and not when Pi ends it: some services end all blocks of a
+//! message at its very end, and a message that fails may be written again, so that its last part is
+//! discarded. A block that grows after another one has begun becomes a second part.
 
 use std::collections::HashMap;
 
@@ -15,20 +15,19 @@ use crate::emitter::{Emitter, Part};
 use crate::program::MOST_OPEN;
 
 #[derive(Debug, Default)]
-pub(super) struct Speaker {
+pub(super) struct Author {
     steps: u32,
-    /// What the model is writing, or has failed to write.
+    /// The message that the model is writing, or has failed to write.
     message: Option<Written>,
-    /// Those that are open, and those that have ended since the model wrote last: results are
-    /// repeated.
+    /// Open calls, and those that have ended since the model's last message: results are repeated.
     pub(super) calls: Vec<Call>,
 }
 
 #[derive(Debug, Default)]
 struct Written {
     open: Vec<OpenPart>,
-    /// What the closed parts of each block said.
-    told: HashMap<usize, String>,
+    /// Text of the closed parts of each block.
+    emitted: HashMap<usize, String>,
     /// Arguments of a call that has no name yet.
     nameless: Vec<(usize, String)>,
     failed: Option<Failed>,
@@ -45,7 +44,7 @@ struct OpenPart {
     part: Part,
 }
 
-/// Why the model stopped.
+/// Reason for which the model stopped.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Stop {
     Done,
@@ -80,7 +79,7 @@ impl Stop {
     }
 }
 
-impl Speaker {
+impl Author {
     pub(super) fn start_message(&mut self, out: &mut Emitter) {
         self.end_step(Stop::Other.finish_reason(), Spent::default(), false, out);
         self.calls.retain(|it| !it.has_ended);
@@ -118,7 +117,7 @@ impl Speaker {
     pub(super) fn end_message(&mut self, message: Message, out: &mut Emitter) -> Stop {
         self.ensure_message(out);
         let stop = Stop::of(&message);
-        let spent = message.usage.as_ref().map(Usage::told).unwrap_or_default();
+        let spent = message.usage.as_ref().map(Usage::emitted).unwrap_or_default();
         let broke_off = matches!(stop, Stop::Aborted | Stop::Error(_));
         for (index, block) in message.content.into_blocks().into_iter().enumerate() {
             self.end_block(index, &block, broke_off, out);
@@ -130,8 +129,7 @@ impl Speaker {
         stop
     }
 
-    /// The message that failed is written again: its last words count for nothing, and its calls will
-    /// never run.
+    /// Discards the message that failed, and its calls: the model writes it again.
     pub(super) fn discard_failed(&mut self, out: &mut Emitter) {
         let Some(failed) = self.take_failed() else { return };
         let why = "The model's answer broke off before this call could run.";
@@ -149,7 +147,7 @@ impl Speaker {
         }
     }
 
-    /// The call that Pi runs now; the first sign of it, where the model's message did not tell.
+    /// Returns the call that Pi runs; begun here, if the model's message did not have it.
     pub(super) fn call(&mut self, id: &str, name: &str, out: &mut Emitter) -> &mut Call {
         let known = self.calls.iter().position(|it| it.provider_id == id);
         let idx = known.unwrap_or_else(|| self.begin_call(None, id, name, out));
@@ -157,7 +155,7 @@ impl Speaker {
     }
 
     /// The oldest call, if too many are open.
-    pub(super) fn left_behind(&mut self) -> Option<&mut Call> {
+    pub(super) fn oldest_excess(&mut self) -> Option<&mut Call> {
         let mut open = self.calls.iter_mut().filter(|it| !it.has_ended);
         let oldest = open.next();
         oldest.filter(|_| open.count() >= MOST_OPEN)
@@ -181,8 +179,9 @@ impl Speaker {
 
     /// `text` is the whole block. What does not go on where the closed parts end is not believed.
     fn end_part(&mut self, block: usize, is_thinking: bool, text: Option<&str>, out: &mut Emitter) {
-        let told = self.message.as_ref().and_then(|it| it.told.get(&block)).map_or("", |it| it);
-        let Some(rest) = text.and_then(|it| it.strip_prefix(told)) else { return };
+        let emitted =
+            self.message.as_ref().and_then(|it| it.emitted.get(&block)).map_or("", |it| it);
+        let Some(rest) = text.and_then(|it| it.strip_prefix(emitted)) else { return };
         if let Some(part) = self.part(block, is_thinking, rest, out) {
             rest.clone_into(&mut part.text);
         }
@@ -204,7 +203,7 @@ impl Speaker {
         }
     }
 
-    /// The open part of this block; begun here, if there is something to tell.
+    /// Returns the open part of this block; begun here, if there is text.
     fn part(
         &mut self,
         block: usize,
@@ -233,7 +232,7 @@ impl Speaker {
     ) {
         let Some(message) = &mut self.message else { return };
         for OpenPart { block, mut part } in message.open.extract_if(.., |it| which(it)) {
-            message.told.entry(block).or_default().push_str(&part.text);
+            message.emitted.entry(block).or_default().push_str(&part.text);
             part.end(None, discarded, out);
         }
     }
@@ -248,7 +247,7 @@ impl Speaker {
         }
     }
 
-    /// None while the call has no name.
+    /// Returns `None` while the call has no name.
     fn grow_arguments(&mut self, update: &Update, out: &mut Emitter) -> Option<&mut Call> {
         let block = update.content_index;
         let known = self.calls.iter().position(|it| it.block == Some(block));
@@ -299,7 +298,7 @@ impl Call {
         out.arguments_delta(&self.id, delta.to_owned());
     }
 
-    /// As the model wrote them, if that is what Pi read.
+    /// Ends the arguments: as the model wrote them, if Pi read the same.
     pub(super) fn finish_arguments(&mut self, read: Option<&Value>, out: &mut Emitter) {
         let written = serde_json::from_str::<Value>(&self.arguments).ok();
         let text = match read {

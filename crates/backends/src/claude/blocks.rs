@@ -1,4 +1,4 @@
-//! What a message of the model consists of, as far as it has come.
+//! The blocks of a message of the model, as far as they have come.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,67 +7,67 @@ use transcript::CallId;
 use crate::emitter::{Emitter, Part};
 
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(super) struct BlockState {
     /// The model's own; a block that only came finished has none.
     pub(super) index: Option<u64>,
     /// The model has said that nothing is added to it.
     pub(super) is_stopped: bool,
-    pub(super) block: Spoken,
+    pub(super) block: BlockKind,
 }
 
 #[derive(Debug)]
-pub(super) enum Spoken {
-    Words(Words),
-    /// By the provider's id.
+pub(super) enum BlockKind {
+    TextBlock(TextBlock),
+    /// A call, by the provider's id.
     Call(String),
 }
 
-/// Where a finished block of words belongs.
+/// Position of a finished block among the blocks of its message.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum Target {
     Here(usize),
-    /// It has come before.
+    /// The block has come before.
     Again,
     Nowhere,
 }
 
-impl Piece {
-    pub(super) fn new(index: Option<u64>, block: Spoken) -> Self {
+impl BlockState {
+    pub(super) fn new(index: Option<u64>, block: BlockKind) -> Self {
         Self { index, is_stopped: false, block }
     }
 
-    fn words(&self, is_thinking: bool) -> Option<&Words> {
+    fn words(&self, is_thinking: bool) -> Option<&TextBlock> {
         match &self.block {
-            Spoken::Words(words) => Some(words).filter(|it| it.is_thinking == is_thinking),
-            Spoken::Call(_) => None,
+            BlockKind::TextBlock(words) => Some(words).filter(|it| it.is_thinking == is_thinking),
+            BlockKind::Call(_) => None,
         }
     }
 }
 
-pub(super) fn has_call(pieces: &[Piece], id: &str) -> bool {
-    pieces.iter().any(|it| matches!(&it.block, Spoken::Call(listed) if listed == id))
+pub(super) fn has_call(blocks: &[BlockState], id: &str) -> bool {
+    blocks.iter().any(|it| matches!(&it.block, BlockKind::Call(listed) if listed == id))
 }
 
-/// Where its words do not tell, it is the block that was begun last.
-pub(super) fn place_of(pieces: &[Piece], is_thinking: bool, text: &str) -> Place {
+/// Finds the block that a finished text belongs to: by its text, else the one that began last.
+pub(super) fn find_target(blocks: &[BlockState], is_thinking: bool, text: &str) -> Target {
     let words = || {
-        let pieces = pieces.iter().enumerate();
-        pieces.filter_map(|(at, it)| Some((at, it.words(is_thinking)?)))
+        let blocks = blocks.iter().enumerate();
+        blocks.filter_map(|(at, it)| Some((at, it.words(is_thinking)?)))
     };
-    let waits = |(_, it): &(usize, &Words)| !it.is_confirmed;
-    let is_same = |(_, it): &(usize, &Words)| it.says(text);
+    let waits = |(_, it): &(usize, &TextBlock)| !it.is_confirmed;
+    let is_same = |(_, it): &(usize, &TextBlock)| it.says(text);
     if let Some((at, _)) = words().filter(waits).find(is_same) {
-        return Place::Here(at);
+        return Target::Here(at);
     }
     if words().any(|it| is_same(&it)) {
-        return Place::Again;
+        return Target::Again;
     }
-    words().rfind(waits).map_or(Place::Nowhere, |(at, _)| Place::Here(at))
+    words().rfind(waits).map_or(Target::Nowhere, |(at, _)| Target::Here(at))
 }
 
 /// A text or a thinking block.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct TextBlock {
     pub(super) is_thinking: bool,
     /// Blanks that came before anything that can be seen.
     blanks: String,
@@ -80,7 +80,7 @@ pub(super) struct Words {
     is_discarded: bool,
 }
 
-impl Words {
+impl TextBlock {
     pub(super) fn new(is_thinking: bool) -> Self {
         Self {
             is_thinking,

@@ -1,8 +1,8 @@
-//! Who speaks, Codex itself or an agent that it has begun: its steps, texts, thoughts and calls, told as
-//! events, with our ids for its own.
+//! The author of messages, Codex itself or an agent that it has begun: its steps, texts, thinking and calls
+//! become events.
 //!
-//! An item opens when there is something to show of it and closes once. Codex does not say when the
-//! model is called; it says so when a call of the model is over, by what that has used.
+//! An item opens when there is something to show of it and closes once. Codex does not report when the model
+//! is called; it reports the usage when a call of the model is over.
 
 use std::collections::HashSet;
 
@@ -17,23 +17,23 @@ use crate::program::plain_name;
 use crate::program::{MOST_OPEN, abandoned};
 
 #[derive(Debug)]
-pub(super) struct Speaker {
+pub(super) struct Author {
     pub(super) workspace: String,
     /// The call that it works for.
     parent: Option<CallId>,
     /// Codex waits for a decision, so what begins now does not run yet.
-    pub(super) waits: bool,
+    pub(super) awaits_decision: bool,
     steps: u32,
     step: Option<Step>,
     /// Open ones, in the order in which they began.
-    words: Vec<Words>,
+    words: Vec<OpenText>,
     calls: Vec<Call>,
     /// Calls that are done, and whose agents are not.
     held: HashSet<String>,
-    /// Codex's ids of items that have ended and not begun again: what comes twice is told once.
+    /// Codex's ids of items that have ended and not begun again: repeated reports are ignored.
     ended: Recent,
     usage: Option<Usage>,
-    /// How the last shortening of the conversation was told.
+    /// The way in which the last compaction was reported.
     pub(super) compaction_told_by: Option<&'static str>,
 }
 
@@ -46,15 +46,15 @@ struct Step {
 
 /// A text or a thought that is not finished.
 #[derive(Debug)]
-struct Words {
+struct OpenText {
     item: String,
     phase: Option<Phase>,
-    /// None before the first letter.
+    /// `None` before the first letter.
     part: Option<Part>,
     section: Section,
 }
 
-impl Words {
+impl OpenText {
     fn close(self, discarded: bool, out: &mut Emitter) {
         if let Some(mut part) = self.part {
             part.end(self.phase, discarded, out);
@@ -62,7 +62,7 @@ impl Words {
     }
 }
 
-/// Where in a thought a delta belongs: thoughts come in sections, which a blank line divides.
+/// Section of a thinking block that a delta belongs to. A blank line divides sections.
 pub(super) type Section = (&'static str, u64);
 
 /// A call without a result.
@@ -75,18 +75,18 @@ pub(super) struct Call {
     pub(super) arguments: Option<String>,
     began_at: Millis,
     output: Output,
-    /// None: it may not run yet.
+    /// `None`: it may not run yet.
     runs_since: Option<Millis>,
     /// A person was asked about it.
     pub(super) was_asked: bool,
-    /// Why it did not run, where we said that it must not.
+    /// Reason for which we refused the call.
     pub(super) refusal: Option<ErrorInfo>,
-    /// How it ended, while it is held.
+    /// Outcome of a call that is held open.
     outcome: Option<Outcome>,
 }
 
 impl Call {
-    /// It waits for a person, whatever was said of it before.
+    /// Marks the call as waiting for a person.
     pub(super) fn ask(&mut self) {
         (self.was_asked, self.runs_since) = (true, None);
     }
@@ -96,7 +96,7 @@ impl Call {
     }
 }
 
-/// How a call ended.
+/// The way in which a call ended.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) ok: bool,
@@ -105,12 +105,12 @@ pub(super) struct Outcome {
     pub(super) duration_ms: Option<u64>,
 }
 
-impl Speaker {
+impl Author {
     pub(super) fn new(workspace: &str) -> Self {
         Self {
             workspace: workspace.to_owned(),
             parent: None,
-            waits: false,
+            awaits_decision: false,
             steps: 0,
             step: None,
             words: Vec::new(),
@@ -135,7 +135,7 @@ impl Speaker {
         self.ended.forget(item);
     }
 
-    /// False if it had ended before.
+    /// Returns false if the item had ended before.
     pub(super) fn end_item(&mut self, item: &str) -> bool {
         self.ended.insert(item)
     }
@@ -144,11 +144,11 @@ impl Speaker {
         self.usage
     }
 
-    // Words
+    // Texts
 
-    /// Words are announced. Nothing is told before they come, but what they are is known from here.
-    pub(super) fn start_words(&mut self, item: &str, _is_thinking: bool, phase: Option<Phase>) {
-        let words = self.words(item);
+    /// Notes a text that Codex has announced. It is shown when its first letter comes.
+    pub(super) fn start_text(&mut self, item: &str, phase: Option<Phase>) {
+        let words = self.text(item);
         words.phase = words.phase.or(phase);
     }
 
@@ -162,8 +162,8 @@ impl Speaker {
         if delta.is_empty() || self.has_ended(item) {
             return;
         }
-        self.open_words(item, is_thinking, out);
-        let words = self.words(item);
+        self.open_text(item, is_thinking, out);
+        let words = self.text(item);
         let Some(part) = &mut words.part else { return };
         let is_next_section = words.section != section && !part.text.is_empty();
         words.section = section;
@@ -171,8 +171,8 @@ impl Speaker {
         part.grow(delta, out);
     }
 
-    /// `text` is what Codex finally says; without a word of it, what has come stands.
-    pub(super) fn finish_words(
+    /// Ends a text. `text` is its final form; without one, the text so far stands.
+    pub(super) fn finish_text(
         &mut self,
         item: &str,
         is_thinking: bool,
@@ -183,10 +183,10 @@ impl Speaker {
         if self.has_ended(item) {
             return;
         }
-        self.start_words(item, is_thinking, phase);
+        self.start_text(item, phase);
         let text = text.filter(|it| !it.is_empty());
         if text.is_some() {
-            self.open_words(item, is_thinking, out);
+            self.open_text(item, is_thinking, out);
         }
         self.ended.insert(item);
         let Some(idx) = self.words.iter().position(|it| it.item == item) else { return };
@@ -197,18 +197,18 @@ impl Speaker {
         words.close(false, out);
     }
 
-    /// The provider starts again: words that are not finished will come anew, under another id.
-    pub(super) fn discard_words(&mut self, out: &mut Emitter) {
+    /// The model service starts again: unfinished texts come again under other ids.
+    pub(super) fn discard_texts(&mut self, out: &mut Emitter) {
         for words in std::mem::take(&mut self.words) {
             words.close(true, out);
         }
     }
 
-    fn words(&mut self, item: &str) -> &mut Words {
+    fn text(&mut self, item: &str) -> &mut OpenText {
         let known = self.words.iter().position(|it| it.item == item);
         let idx = known.unwrap_or(self.words.len());
         if known.is_none() {
-            self.words.push(Words {
+            self.words.push(OpenText {
                 item: item.to_owned(),
                 phase: None,
                 part: None,
@@ -218,13 +218,13 @@ impl Speaker {
         &mut self.words[idx]
     }
 
-    fn open_words(&mut self, item: &str, is_thinking: bool, out: &mut Emitter) {
-        if self.words(item).part.is_some() {
+    fn open_text(&mut self, item: &str, is_thinking: bool, out: &mut Emitter) {
+        if self.text(item).part.is_some() {
             return;
         }
         self.begin_output(true, out);
         let part = out.start_part(is_thinking, self.parent.as_ref());
-        self.words(item).part = Some(part);
+        self.text(item).part = Some(part);
     }
 
     // Calls
@@ -269,7 +269,7 @@ impl Speaker {
         out.finish_arguments(&call.id, arguments, false, None);
     }
 
-    /// From `now`, or, where nobody was asked, from when Codex told of it.
+    /// Marks the call as running: from now if a person was asked, else from its announcement.
     pub(super) fn running(&mut self, item: &str, out: &mut Emitter) {
         let Some(call) = self.open_call(item).filter(|it| it.runs_since.is_none()) else { return };
         call.runs_since = Some(if call.was_asked { out.now() } else { call.began_at });
@@ -283,10 +283,10 @@ impl Speaker {
         out.output(&call.id, OutputStream::Stdout, offset, delta.to_owned());
     }
 
-    /// What has come of the output may lack pieces: mends it from where it is wrong.
+    /// Completes the output, of which parts may be missing, from the first difference on.
     pub(super) fn set_output(&mut self, item: &str, whole: &str, out: &mut Emitter) {
         let Some(call) = self.open_call(item) else { return };
-        let Some(same) = call.output.mend(whole) else { return };
+        let Some(same) = call.output.replace(whole) else { return };
         out.output(&call.id, OutputStream::Stdout, same, whole[same..].to_owned());
     }
 
@@ -347,7 +347,7 @@ impl Speaker {
     }
 
     /// The oldest call, if too many are open: its item.
-    pub(super) fn left_behind(&self) -> Option<String> {
+    pub(super) fn oldest_excess(&self) -> Option<String> {
         self.calls.first().filter(|_| self.calls.len() > MOST_OPEN).map(|it| it.item.clone())
     }
 
@@ -362,14 +362,14 @@ impl Speaker {
 
     /// Abandons what was begun longest ago, if too much is open.
     pub(super) fn abandon_oldest(&mut self, out: &mut Emitter) {
-        while let Some(item) = self.left_behind() {
+        while let Some(item) = self.oldest_excess() {
             self.abandon(&item, out);
         }
-        self.leave_words_behind(out);
+        self.close_excess_texts(out);
     }
 
-    /// Words that were begun and are not gone on with.
-    pub(super) fn leave_words_behind(&mut self, out: &mut Emitter) {
+    /// Closes the oldest texts, if too many are open.
+    pub(super) fn close_excess_texts(&mut self, out: &mut Emitter) {
         while self.words.len() > MOST_OPEN {
             let words = self.words.remove(0);
             words.close(false, out);
@@ -378,7 +378,7 @@ impl Speaker {
 
     // Steps
 
-    /// The model has said its last word of this step, and its calls have been run.
+    /// A call of the model is over, and its tool calls have been run.
     pub(super) fn model_call_ended(&mut self, usage: Option<Usage>, out: &mut Emitter) {
         self.usage = match (self.usage, usage) {
             (Some(before), Some(usage)) => Some(before.plus(usage)),
@@ -396,7 +396,7 @@ impl Speaker {
     }
 
     fn begin_output(&mut self, is_words: bool, out: &mut Emitter) {
-        // Where Codex does not say what was used, words after a result are the next step's.
+        // Where Codex does not report usage, a text after a result belongs to the next step.
         if is_words && self.step.as_ref().is_some_and(|it| it.has_results) {
             self.finish_step(None, out);
         }

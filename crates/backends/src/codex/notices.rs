@@ -1,4 +1,4 @@
-//! What Codex tells beside its items that a person should know.
+//! Notices about what Codex reports beside its items.
 
 use serde_json::Value;
 
@@ -18,7 +18,8 @@ pub(super) fn of_hook(run: &Value) -> Option<String> {
     Some(with_reason(format!("Codex's {name} hook {what}"), &said.join("\n")))
 }
 
-/// It lost its model and asks again: `Reconnecting... 1/2`, with the reason beside it or behind it.
+/// The model service failed and is called again: `Reconnecting... 1/2`, with the reason beside it or behind
+/// it.
 pub(super) fn of_retry(message: &str, details: Option<&str>) -> String {
     let (said, behind) = message.split_once(" (").unwrap_or((message, ""));
     let why = details.or(behind.strip_suffix(')')).unwrap_or_default().trim_end_matches('.');
@@ -31,7 +32,7 @@ pub(super) fn of_retry(message: &str, details: Option<&str>) -> String {
     }
 }
 
-/// Codex had somebody else decide instead of a person: another model.
+/// Another model reviewed a call instead of a person.
 pub(super) fn of_review(review: &Value) -> String {
     let what = match review["status"].as_str() {
         Some("approved") => "Codex's reviewer has allowed it",

@@ -1,47 +1,47 @@
-//! Who speaks: the agent itself, or a sub-agent within one of its calls. Each has steps of its own.
+//! The author of messages: the agent itself, or a sub-agent within one of its calls. Each has steps of its
+//! own.
 //!
-//! A block comes twice: piece by piece, and finished in an `assistant` line, which is right where
-//! they differ. The finished one comes before the message's end, but it may come later, and again: it
-//! is known by its message's id and by what it says. Only a message that broke off has blocks that are
-//! never finished. If another message comes instead of its end, or after it broke off, that says the same
-//! anew, and they are discarded, unless they come finished after all: then they are told again. Else they
-//! are all there is, and stay. A sub-agent's blocks come finished only, and so do its messages: a new id is
-//! a new message.
+//! A block comes twice: as deltas, and finished in an `assistant` line, which is authoritative. The finished
+//! one comes before the message's end, but it may come later, and again: it is recognised by its message's id
+//! and by its text. Only a message that failed has blocks that are never finished. If another message comes
+//! instead of its end, or after its failure, it repeats them, and they are discarded, unless they come
+//! finished after all: then they are emitted again. Otherwise they stay. A sub-agent's blocks come finished
+//! only, and so do its messages: a new id is a new message.
 
 use std::collections::VecDeque;
 
 use transcript::{CallId, Usage};
 
+use super::blocks::{BlockKind, BlockState, Target, TextBlock, find_target, has_call};
 use super::calls::Calls;
-use super::pieces::{Piece, Place, Spoken, Words, has_call, place_of};
 use super::wire::{ApiEvent, Block, Delta, TokenCounts};
 use crate::emitter::Emitter;
 use crate::openai::FinishReason;
 
-/// How many messages that have ended may still be spoken of.
+/// Number of ended messages that may still be amended.
 const REMEMBERED: usize = 32;
 
-/// How a message ends.
+/// The way in which a message ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum MessageEnd {
-    /// It has all been said, as far as anybody can tell.
+    /// The message is complete, as far as is known.
     Whole,
-    /// Somebody stopped it.
+    /// A person stopped it.
     Stopped,
     /// Something went wrong.
     BrokeOff,
-    /// Another message comes, and nobody has said that this one is over.
+    /// Another message comes, and nothing has said that this one is over.
     Superseded,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Speaker {
+pub(super) struct Author {
     parent: Option<CallId>,
     steps: u32,
     message: Option<Message>,
     /// Messages that have ended, the newest last: their ids, and what they consisted of.
-    ended: VecDeque<(String, Vec<Piece>)>,
-    /// It has said something, since that was last looked at.
+    ended: VecDeque<(String, Vec<BlockState>)>,
+    /// Visible text was emitted since this was last read.
     pub(super) has_visible_text: bool,
 }
 
@@ -49,23 +49,25 @@ pub(super) struct Speaker {
 #[derive(Debug)]
 struct Message {
     id: String,
-    pieces: Vec<Piece>,
+    blocks: Vec<BlockState>,
     tokens: TokenCounts,
     /// The first counts come before anything was said.
     tokens_are_final: bool,
     stop_reason: Option<String>,
     has_calls: bool,
-    /// By a fault, with words that no finished block confirms. What comes next says whether they count.
+    /// The message failed with text that no finished block confirms. The next line shows whether it counts.
     broke_off: bool,
 }
 
 impl Message {
     fn has_open_words(&self) -> bool {
-        self.pieces.iter().any(|it| matches!(&it.block, Spoken::Words(words) if words.is_open()))
+        self.blocks
+            .iter()
+            .any(|it| matches!(&it.block, BlockKind::TextBlock(words) if words.is_open()))
     }
 }
 
-impl Speaker {
+impl Author {
     pub(super) fn within(parent: CallId) -> Self {
         Self { parent: Some(parent), ..Self::default() }
     }
@@ -75,7 +77,7 @@ impl Speaker {
     }
 
     /// `end` is how the message ends, if this is its end. False if there is no place for what was said.
-    pub(super) fn hear(
+    pub(super) fn handle_event(
         &mut self,
         event: ApiEvent,
         end: MessageEnd,
@@ -103,8 +105,8 @@ impl Speaker {
                 _ => self.finish_message(end, calls, out),
             },
             ApiEvent::ContentBlockStop { index } => {
-                if let Some(piece) = self.piece(index) {
-                    piece.is_stopped = true;
+                if let Some(state) = self.state(index) {
+                    state.is_stopped = true;
                 }
             }
             ApiEvent::Ping {} => (),
@@ -113,7 +115,7 @@ impl Speaker {
     }
 
     /// A finished block. False if it is of a kind that we do not know.
-    pub(super) fn hear_finished(
+    pub(super) fn finish_block(
         &mut self,
         message_id: &str,
         block: Block,
@@ -128,13 +130,13 @@ impl Speaker {
                 self.finish_words(message_id, (true, thinking), calls, out);
             }
             Block::ToolUse { id, name, input } => {
-                let is_known = self.pieces_of(message_id).is_some_and(|it| has_call(it, &id));
+                let is_known = self.blocks_of(message_id).is_some_and(|it| has_call(it, &id));
                 if !is_known {
                     self.open_message(message_id, calls, out);
                     self.add_call(None, &id, &name, calls, out);
                 }
                 calls.finish_arguments(&id, &input, out);
-                // The end of a sub-agent's message is not heard of.
+                // A sub-agent's message has no end of its own.
                 if self.parent.is_some() {
                     calls.run(&id, out);
                 }
@@ -146,9 +148,9 @@ impl Speaker {
     }
 
     /// A text that came whole, from outside of any message.
-    pub(super) fn say(&mut self, text: String, out: &mut Emitter) {
+    pub(super) fn emit_text(&mut self, text: String, out: &mut Emitter) {
         self.has_visible_text = true;
-        Words::new(false).confirm(text, self.parent.as_ref(), out);
+        TextBlock::new(false).confirm(text, self.parent.as_ref(), out);
     }
 
     /// Closes what is left open of the message, and its step.
@@ -160,16 +162,16 @@ impl Speaker {
             MessageEnd::BrokeOff => Some("error"),
             MessageEnd::Whole | MessageEnd::Superseded => message.broke_off.then_some("error"),
         };
-        for piece in &mut message.pieces {
-            let is_whole = piece.is_stopped && cut_off.is_none();
-            match &mut piece.block {
-                Spoken::Words(words) => {
+        for state in &mut message.blocks {
+            let is_whole = state.is_stopped && cut_off.is_none();
+            match &mut state.block {
+                BlockKind::TextBlock(words) => {
                     let discarded = is_superseded && words.is_open();
                     cut_off = cut_off.or(discarded.then_some("error"));
                     self.has_visible_text |= !words.is_thinking && words.is_shown() && !discarded;
                     words.close_as_it_is(discarded, self.parent.as_ref(), out);
                 }
-                Spoken::Call(id) => calls.message_ended(id, is_whole, out),
+                BlockKind::Call(id) => calls.message_ended(id, is_whole, out),
             }
         }
         let reason = match message.stop_reason.as_deref().and_then(FinishReason::parse) {
@@ -183,7 +185,7 @@ impl Speaker {
             (message.tokens_are_final.then(|| message.tokens.usage()), None),
             self.parent.as_ref(),
         );
-        self.ended.push_back((message.id, message.pieces));
+        self.ended.push_back((message.id, message.blocks));
         if self.ended.len() > REMEMBERED {
             self.ended.pop_front();
         }
@@ -193,22 +195,22 @@ impl Speaker {
         self.message.as_ref().is_some_and(|it| it.id == message_id)
     }
 
-    /// What there is of that message: the one that is being said, or one that has ended.
-    fn pieces_of(&mut self, message_id: &str) -> Option<&mut Vec<Piece>> {
+    /// Blocks of that message: the current one, or one that has ended.
+    fn blocks_of(&mut self, message_id: &str) -> Option<&mut Vec<BlockState>> {
         match &mut self.message {
-            Some(message) if message.id == message_id => Some(&mut message.pieces),
+            Some(message) if message.id == message_id => Some(&mut message.blocks),
             _ => {
                 let mut ended = self.ended.iter_mut().rev();
-                ended.find(|(id, _)| id == message_id).map(|(_, pieces)| pieces)
+                ended.find(|(id, _)| id == message_id).map(|(_, blocks)| blocks)
             }
         }
     }
 
-    fn piece(&mut self, index: u64) -> Option<&mut Piece> {
-        self.message.as_mut()?.pieces.iter_mut().find(|it| it.index == Some(index))
+    fn state(&mut self, index: u64) -> Option<&mut BlockState> {
+        self.message.as_mut()?.blocks.iter_mut().find(|it| it.index == Some(index))
     }
 
-    /// What is said next is said in that message.
+    /// Makes that message the current one.
     fn open_message(&mut self, message_id: &str, calls: &mut Calls, out: &mut Emitter) {
         if !self.is_saying(message_id) {
             self.finish_message(MessageEnd::Superseded, calls, out);
@@ -221,7 +223,7 @@ impl Speaker {
         self.steps = self.steps.saturating_add(1);
         self.message = Some(Message {
             id,
-            pieces: Vec::new(),
+            blocks: Vec::new(),
             tokens: tokens.unwrap_or_default(),
             tokens_are_final: false,
             stop_reason: None,
@@ -232,7 +234,7 @@ impl Speaker {
 
     fn start_block(&mut self, index: u64, block: Block, calls: &mut Calls, out: &mut Emitter) {
         let Some(message) = &mut self.message else { return };
-        if message.pieces.iter().any(|it| it.index == Some(index)) {
+        if message.blocks.iter().any(|it| it.index == Some(index)) {
             return;
         }
         let (is_thinking, text) = match block {
@@ -244,9 +246,9 @@ impl Speaker {
             // Known by its finished block, if at all.
             Block::RedactedThinking {} | Block::ToolResult { .. } | Block::Other => return,
         };
-        let mut words = Words::new(is_thinking);
+        let mut words = TextBlock::new(is_thinking);
         words.grow(&text, self.parent.as_ref(), out);
-        message.pieces.push(Piece::new(Some(index), Spoken::Words(words)));
+        message.blocks.push(BlockState::new(Some(index), BlockKind::TextBlock(words)));
     }
 
     fn add_call(
@@ -259,26 +261,28 @@ impl Speaker {
     ) {
         let Some(message) = &mut self.message else { return };
         message.has_calls = true;
-        if !has_call(&message.pieces, id) {
+        if !has_call(&message.blocks, id) {
             calls.start(id, name, self.parent.as_ref(), out);
-            message.pieces.push(Piece::new(index, Spoken::Call(id.to_owned())));
+            message.blocks.push(BlockState::new(index, BlockKind::Call(id.to_owned())));
         }
     }
 
     fn grow(&mut self, index: u64, delta: Delta, calls: &mut Calls, out: &mut Emitter) -> bool {
-        let mut pieces = self.message.iter_mut().flat_map(|it| &mut it.pieces);
-        let Some(piece) = pieces.find(|it| it.index == Some(index)) else {
-            // A block that we do not know is heard of when it is finished.
+        let mut blocks = self.message.iter_mut().flat_map(|it| &mut it.blocks);
+        let Some(state) = blocks.find(|it| it.index == Some(index)) else {
+            // An unknown block is reported when its finished form comes.
             return !matches!(delta, Delta::Text { .. } | Delta::Thinking { .. });
         };
-        match (&mut piece.block, delta) {
-            (Spoken::Words(words), Delta::Text { text: delta }) if !words.is_thinking => {
+        match (&mut state.block, delta) {
+            (BlockKind::TextBlock(words), Delta::Text { text: delta }) if !words.is_thinking => {
                 words.grow(&delta, self.parent.as_ref(), out);
             }
-            (Spoken::Words(words), Delta::Thinking { thinking: delta }) if words.is_thinking => {
+            (BlockKind::TextBlock(words), Delta::Thinking { thinking: delta })
+                if words.is_thinking =>
+            {
                 words.grow(&delta, self.parent.as_ref(), out);
             }
-            (Spoken::Call(id), Delta::Input { partial_json: delta }) => {
+            (BlockKind::Call(id), Delta::Input { partial_json: delta }) => {
                 calls.grow_arguments(id, delta, out);
             }
             _ => (),
@@ -293,26 +297,26 @@ impl Speaker {
         calls: &mut Calls,
         out: &mut Emitter,
     ) {
-        let pieces = self.pieces_of(message_id).map_or(&[][..], |it| it);
-        let at = match place_of(pieces, is_thinking, &text) {
-            Place::Here(at) => at,
-            Place::Again => return,
-            Place::Nowhere => {
+        let blocks = self.blocks_of(message_id).map_or(&[][..], |it| it);
+        let at = match find_target(blocks, is_thinking, &text) {
+            Target::Here(at) => at,
+            Target::Again => return,
+            Target::Nowhere => {
                 self.open_message(message_id, calls, out);
-                let pieces = self.message.as_mut().map(|it| &mut it.pieces);
-                let words = Spoken::Words(Words::new(is_thinking));
-                pieces.map_or(0, |it| {
-                    it.push(Piece::new(None, words));
+                let blocks = self.message.as_mut().map(|it| &mut it.blocks);
+                let words = BlockKind::TextBlock(TextBlock::new(is_thinking));
+                blocks.map_or(0, |it| {
+                    it.push(BlockState::new(None, words));
                     it.len() - 1
                 })
             }
         };
-        // What a message that has ended had shown has been counted.
+        // The text of an ended message has been counted before.
         let is_said = self.is_saying(message_id);
         let has_visible_text = !is_thinking && !text.trim().is_empty();
         let parent = self.parent.clone();
-        let piece = self.pieces_of(message_id).and_then(|it| it.get_mut(at));
-        if let Some(Piece { block: Spoken::Words(words), .. }) = piece {
+        let state = self.blocks_of(message_id).and_then(|it| it.get_mut(at));
+        if let Some(BlockState { block: BlockKind::TextBlock(words), .. }) = state {
             let is_news = words.confirm(text, parent.as_ref(), out);
             self.has_visible_text |= has_visible_text && (is_said || is_news);
         }
