@@ -63,7 +63,7 @@ struct Adapter {
 struct Process {
     command: String,
     offers_tools: bool,
-    /// The conversation that the log knows of.
+    /// Id of the conversation that the log has.
     linked: Option<String>,
     /// The program reports what it did with each of our lines.
     reports_lines: bool,
@@ -172,7 +172,7 @@ impl Process {
         if self.linked.is_some() { "Claude Code" } else { &self.command }
     }
 
-    /// Takes in what a line says of the process, in a run and between runs.
+    /// Notes what a line reports about the process, in a run and between runs.
     fn note(&mut self, line: Option<&Line>) {
         match line {
             Some(Line::Lifecycle(_)) => self.reports_lines = true,
@@ -202,15 +202,14 @@ impl Process {
         }
     }
 
-    /// Agents that were not listed, and of which nothing says that they are still at work: a run ends when
-    /// all have ended, or when they were stopped.
+    /// Forgets agents of a program that does not list them: a run ends when all have ended, or were stopped.
     fn run_begins(&mut self) {
         if !self.lists_tasks {
             self.tasks.clear();
         }
     }
 
-    /// A turn waits for all that it calls, but for what was launched.
+    /// Forgets the tasks that ended with the turn: all but those that were launched into the background.
     fn turn_ended(&mut self, launched: &[String]) {
         let is_over = |it: &Task| it.tool_use_id.as_ref().is_some_and(|it| !launched.contains(it));
         if !self.lists_tasks {
@@ -218,7 +217,8 @@ impl Process {
         }
     }
 
-    /// The program goes on by itself when they have finished; a command may run for ever.
+    /// Returns whether the program will continue by itself: it does when agents have finished. A command may
+    /// run forever.
     fn has_agents(&self) -> bool {
         self.tasks.iter().any(Task::is_agent)
     }
@@ -234,7 +234,7 @@ fn begins_turn(line: &Line) -> bool {
     }
 }
 
-/// The program waits for an answer also when there is no run in which anybody could be asked.
+/// Answers a request between runs, when there is nobody to ask: the program waits for an answer.
 fn answer_for_nobody(request: wire::Request) -> String {
     let id = request.request_id.clone();
     match request.about_call() {

@@ -51,7 +51,7 @@ const PATIENCE_MS: u64 = 5000;
 /// Number of our requests that may stay without a response after a run.
 const UNANSWERED: usize = 32;
 
-/// The agent for a process that [`program`] described.
+/// Creates the agent for a process that [`program`] described.
 pub fn backend(settings: Arc<Settings>, launch: &Launch) -> Box<dyn Backend> {
     match settings.app_server {
         true => Box::new(ProgramAgent::new(Codex::new(settings, launch))),
@@ -73,9 +73,9 @@ struct Codex {
     /// Link to a conversation that was opened while no run was open.
     untold: Option<Event>,
     run: Option<Run>,
-    /// The turn of the run before.
+    /// Id of the turn of the run before.
     ended_turn: Option<String>,
-    /// Codex says by our ids which messages the model has seen.
+    /// Codex reports by our ids which messages the model has seen.
     echoes_ids: bool,
     /// Usage of the whole thread. `None` where an earlier process began to count.
     used: Option<Usage>,
@@ -120,7 +120,7 @@ impl Sent {
     }
 }
 
-/// The error says that there is no such method: in its number, or as Codex's parser has it.
+/// Returns whether the error is that the method is unknown: by its number, or by the text of Codex's parser.
 fn is_unknown(method: &str, error: &Value) -> bool {
     let message = error["message"].as_str().unwrap_or_default();
     error["code"] == -32601 || message.contains(&format!("unknown variant `{method}`"))
@@ -233,7 +233,7 @@ impl Adapter for Codex {
 
     fn time_out(&mut self, cx: &mut Cx) {
         let Some(run) = &mut self.run else { return };
-        // Agents that do not heed a stop live in the program, and end with it.
+        // Agents that ignore a stop live in the process, and end with it.
         let defies_stop = run.is_interrupted && run.has_agents_at_work();
         if run.outcome.is_some() && !defies_stop {
             return self.end_as_it_did(cx);
@@ -307,7 +307,7 @@ impl Codex {
         self.interrupt_agents(cx);
     }
 
-    /// The thread and the turn in which something can be said now: of an agent, or of Codex itself.
+    /// Returns the thread and the turn that can take a message now: of an agent, or of Codex itself.
     fn turn_of(&self, agent: Option<&str>) -> Option<(String, String)> {
         let run = self.run.as_ref().filter(|it| !it.is_interrupted)?;
         match (agent, &self.link) {
@@ -329,7 +329,7 @@ impl Codex {
         self.end(RunStatus::Failed, Some(error), cx);
     }
 
-    /// Nothing may be done after it in the same answer.
+    /// Ends the run. Nothing may be emitted after it.
     fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>, cx: &mut Cx) {
         let Some(mut run) = self.run.take() else { return };
         self.ended_turn = run.turn.take().or(self.ended_turn.take());
@@ -444,7 +444,7 @@ impl Codex {
         let linked = Event::AgentLinked {
             cli_session_id: id.to_owned(),
             cwd: text(&result["cwd"]).or_else(|| text(&thread["cwd"])),
-            // The thread's own is that of the Codex which began it.
+            // The thread's own version is that of the Codex which began it.
             version: self.version.clone().or_else(|| text(&thread["cliVersion"])),
         };
         if cx.is_running() {

@@ -94,11 +94,11 @@ struct Run {
 #[derive(Debug, Default)]
 struct Tally {
     /// Input of the open step.
-    heard: u64,
+    input: u64,
     /// Output of the open step.
-    said: u64,
+    output: u64,
     /// Results that came in that step: the next one is sent them.
-    returned: u64,
+    results: u64,
     /// All steps that are finished.
     total: Option<Usage>,
 }
@@ -108,7 +108,7 @@ impl Run {
         let history = history::read(history);
         Self {
             response_id,
-            usage: Tally { heard: history.words, ..Tally::default() },
+            usage: Tally { input: history.words, ..Tally::default() },
             must_say_it_goes_on: history.goes_on,
             plan: plan::plan(history),
             beats: Beats::new(pace),
@@ -139,7 +139,7 @@ impl Run {
     fn take_result(&mut self, call_id: &CallId, outcome: ToolOutcome) {
         let Some(idx) = self.waiting.iter().position(|(it, _)| it == call_id) else { return };
         let (_, task) = self.waiting.remove(idx);
-        self.usage.returned += count_words(&outcome.result.to_string());
+        self.usage.results += count_words(&outcome.result.to_string());
         self.plan.tasks[task].outcome = Some(outcome);
     }
 
@@ -180,7 +180,7 @@ impl Run {
         self.is_step_open = true;
         for about in &step.thoughts {
             let thought = script::thought(about);
-            self.usage.said += count_words(&thought);
+            self.usage.output += count_words(&thought);
             let part_id = self.next_part_id();
             self.beats.thinking(&part_id, &thought);
         }
@@ -195,7 +195,7 @@ impl Run {
             let call_id = self.next_call_id();
             self.beats.call(&call_id, call);
             let arguments = call.arguments().to_string();
-            self.usage.said += count_words(&arguments);
+            self.usage.output += count_words(&arguments);
             self.waiting.push((call_id.clone(), task));
             let tool_name = call.tool_name().to_owned();
             runs.push(Effect::RunTool { call_id, tool_name, arguments });
@@ -231,7 +231,7 @@ impl Run {
             let gap = if text.contains('\n') { "\n\n" } else { " " };
             text = format!("{}{gap}{text}", script::GOING_ON);
         }
-        self.usage.said += count_words(&text);
+        self.usage.output += count_words(&text);
         let part_id = self.next_part_id();
         self.beats.text(&part_id, &text);
     }
@@ -278,14 +278,14 @@ impl Run {
 
 impl Tally {
     fn finish_step(&mut self) -> Usage {
-        let step = usage(self.heard, self.said);
+        let step = usage(self.input, self.output);
         let before = self.total.unwrap_or_default();
         self.total = Some(usage(
             before.input_tokens + step.input_tokens,
             before.output_tokens + step.output_tokens,
         ));
-        self.heard += self.said + self.returned;
-        (self.said, self.returned) = (0, 0);
+        self.input += self.output + self.results;
+        (self.output, self.results) = (0, 0);
         step
     }
 }

@@ -56,18 +56,18 @@ pub enum Tail {
     /// The turn may still be going on, and is read when it has ended. A turn whose last entry is an answer of
     /// the model without calls counts as ended.
     LeaveOut,
-    /// Nothing more will come: it broke off.
+    /// The turn broke off: nothing more will come.
     Close,
 }
 
 /// A conversation that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
-    /// The program's own id, with which it can go on.
+    /// The program's own id of the conversation, with which it can be resumed.
     pub conversation: String,
     /// Folder in which the program worked.
     pub cwd: Option<String>,
-    /// The program's.
+    /// Version of the program.
     pub version: Option<String>,
     /// Turns in order.
     pub turns: Vec<Turn>,
@@ -77,7 +77,7 @@ pub struct Imported {
     pub rest: Vec<Entry>,
 }
 
-/// A run, with the message that it answers and what was noted since the run before.
+/// A run, with the message that it answers and the records since the run before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
     /// Id of the run.
@@ -127,7 +127,7 @@ fn lines(text: &str) -> impl Iterator<Item = Result<Value, &str>> {
     })
 }
 
-/// Files are of whole lines: a half of a letter has no other half in the next.
+/// Files consist of whole lines, so a surrogate pair is never split between two.
 fn parse(line: &str) -> Option<Value> {
     serde_json::from_str(&Surrogates::default().repair(line)).ok()
 }

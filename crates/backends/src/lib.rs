@@ -123,7 +123,7 @@ pub enum Input {
     ToolWaits(CallId),
     /// The conversation as in [`Input::Start`], including this run so far.
     History(Vec<Value>),
-    /// An HTTP response begins. Names of headers are in small letters.
+    /// An HTTP response begins. Header names are in lower case.
     Head {
         /// Status code.
         status: u16,
@@ -132,11 +132,11 @@ pub enum Input {
     },
     /// Bytes of the response's body, cut anywhere.
     Bytes(Vec<u8>),
-    /// All bytes have come, or the connection was lost.
+    /// The response is complete, or the connection was lost.
     Ended(Result<(), Lost>),
-    /// A line that the program wrote to its stdout, without its end.
+    /// A line of the program's stdout, without its end.
     Line(String),
-    /// The id of the next run that the agent starts by itself.
+    /// Id of the next run that the agent begins by itself.
     Spare(ResponseId),
     /// The decision that an [`Effect::Ask`] asked for.
     Decided {
@@ -154,11 +154,11 @@ pub enum Input {
         /// One chat message, as in [`Input::Start`].
         message: Value,
     },
-    /// The process is gone, for whatever reason.
+    /// The process has ended.
     Exited(Exit),
     /// A request to stop the run.
     Interrupt,
-    /// The moment of the last [`Effect::WakeAt`] has come.
+    /// The time of the last [`Effect::WakeAt`] has come.
     Wake,
 }
 
@@ -176,7 +176,7 @@ pub struct ToolOutcome {
 /// Decision about a call that the agent asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// `arguments` where a person changed them: raw text.
+    /// The call may run.
     Allowed {
         /// Arguments that a person edited, as raw text.
         arguments: Option<String>,
@@ -195,9 +195,9 @@ pub enum Verdict {
 /// End of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
-    /// `None`: a signal ended it.
+    /// Exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
-    /// The last it wrote to stderr, for a person to read.
+    /// End of the process's stderr, for a person to read.
     pub stderr: String,
 }
 
@@ -226,7 +226,7 @@ pub enum HowLost {
 pub enum Effect {
     /// Appends an event to the log, for the open run.
     Emit(Event),
-    /// `arguments` is the raw text, as the agent wrote it.
+    /// Runs a tool.
     RunTool {
         /// The call.
         call_id: CallId,
@@ -239,19 +239,19 @@ pub enum Effect {
     ReadHistory,
     /// Sends an HTTP request.
     Request(Request),
-    /// A line for the program's stdin, without its end.
+    /// Writes a line to the program's stdin, without its end.
     Write(String),
-    /// Nothing more will be written: the program's stdin ends here. Some begin only then.
+    /// Closes the program's stdin. Some programs begin only then.
     CloseInput,
     /// Begins a run under the spare id: the agent goes on by itself.
     Begin,
-    /// The program wants to know whether the call, whose arguments are in the log, may run.
+    /// Asks for a decision about a call of the program, whose arguments are in the log.
     Ask {
         /// The call.
         call_id: CallId,
         /// The call can be run with other arguments.
         can_edit: bool,
-        /// Questions to a person instead of a yes or no; their answers are the edited arguments.
+        /// A form for a person instead of an approval; the answers are the edited arguments.
         form: Option<Value>,
         /// Reason that the program gives.
         reason: Option<String>,
@@ -259,25 +259,25 @@ pub enum Effect {
         /// arguments alone: the call may run elsewhere, or with more rights than the program has reported.
         is_judged: bool,
     },
-    /// The program asks no longer.
+    /// Withdraws an [`Effect::Ask`]: the program no longer waits for the decision.
     Withdraw(CallId),
-    /// The message has to wait for the next run, also if it was handed over: no model has seen it, and
+    /// Gives a message back to wait for the next run, also if it was handed over: no model has seen it, and
     /// none will because of this run.
     CannotSteer(MessageId),
     /// Asks for an [`Input::Wake`] at this time.
     WakeAt(Millis),
     /// Ends the run.
     End(Ending),
-    /// The program is of no more use and is to be ended; a new one will be started when needed.
+    /// Ends the program, which is of no more use; a new one is started when needed.
     Quit,
-    /// The installed program is too old to be driven in this way, which is to be remembered. It is ended, and
-    /// the run goes to one that is driven otherwise, which gets the same [`Input::Start`]. Nothing is asked of
-    /// this value any more.
+    /// Reports that the installed program is too old to be driven in this way, which is to be remembered. It
+    /// is ended, and another backend continues the run, with the same [`Input::Start`]. This value gets no
+    /// more inputs.
     Outdated,
 }
 
-/// A program to start: what is its own of the command line and of the environment. Where it runs and
-/// what else it inherits is the driver's business.
+/// The command line and environment of a program to start, as far as they are its own. The driver adds the
+/// rest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
     /// The program and its arguments.
@@ -291,11 +291,11 @@ pub struct Program {
 pub struct Launch {
     /// The folder in which the agent works.
     pub workspace: String,
-    /// The program's own conversation to resume.
+    /// Conversation of the program to resume.
     pub resume: Option<ResumeId>,
-    /// Callboard's own tools, where they are served.
+    /// Callboard's own tools, if they are served.
     pub tools: Option<ToolServer>,
-    /// A folder that holds the files which Callboard ships for its agents.
+    /// Folder of the files which Callboard ships for its agents.
     pub shipped: String,
     /// Callboard's own folder. A program that can be configured so asks before it reads or writes there.
     pub private: Option<String>,
@@ -310,7 +310,7 @@ pub struct ToolServer {
     pub token: String,
 }
 
-/// The token stays out of logs.
+/// Omits the token.
 impl fmt::Debug for ToolServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolServer").field("url", &self.url).finish_non_exhaustive()
@@ -332,7 +332,7 @@ pub struct Request {
     pub patience_ms: u64,
 }
 
-/// Headers hold keys, and bodies what people said: neither belongs into a log.
+/// Omits headers, which hold keys, and bodies, which hold messages.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request").field("url", &self.url).finish_non_exhaustive()
@@ -351,7 +351,7 @@ fn ids_given(answer: &RunMessage) -> u32 {
     ids.filter_map(number).max().unwrap_or(0)
 }
 
-/// Calls without a result, as they are to be run.
+/// Calls without a result, to be run.
 fn open_calls(answer: &RunMessage) -> impl Iterator<Item = Effect> {
     answer.calls().filter(|call| call.is_open()).map(|call| Effect::RunTool {
         call_id: call.id.clone(),

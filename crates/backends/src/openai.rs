@@ -45,7 +45,7 @@ const MAX_ERROR_BODY: usize = 64 * 1024;
 pub struct OpenAi {
     settings: Arc<Settings>,
     tools: Vec<Value>,
-    /// There is one between the start and the end.
+    /// `Some` between the start and the end of the run.
     run: Option<Run>,
 }
 
@@ -92,10 +92,10 @@ struct Run {
 
 #[derive(Debug)]
 enum Phase {
-    /// The conversation was asked for.
+    /// Waiting for the conversation.
     Reading,
     Asking(Box<Attempt>),
-    /// The service could not answer; it is asked again.
+    /// Waiting for the next attempt, after the service failed.
     Pausing {
         until: Millis,
         request: Request,
@@ -106,24 +106,24 @@ enum Phase {
         running: Vec<CallId>,
         /// Calls that wait for a person or a client.
         elsewhere: Vec<CallId>,
-        /// The model ran out of room before it had written all its calls.
+        /// The model reached its output limit before it had written all its calls.
         cut_off: bool,
     },
     Ended,
 }
 
-/// One request, from when it is sent until it has been answered.
+/// One request and its response.
 #[derive(Debug)]
 struct Attempt {
     /// Counts from 1.
     number: u32,
     request: Request,
-    /// Zero until the head has come.
+    /// Zero until the response begins.
     status: u16,
     headers: Vec<(String, String)>,
     error_body: Vec<u8>,
     decoder: Decoder,
-    /// Something was said: asking again would say it twice.
+    /// Something was emitted: another attempt would repeat it.
     has_said: bool,
 }
 
@@ -180,7 +180,7 @@ impl Run {
                     self.hand_over();
                 }
             }
-            // Taken before it gets here, or what only a process says.
+            // Handled before, or meant for programs.
             Input::Tools(_)
             | Input::Line(_)
             | Input::Spare(_)
@@ -258,7 +258,8 @@ impl Run {
         }
     }
 
-    /// Calls have their results by now, so this is the only place where a conversation can take it.
+    /// Hands over waiting messages. Calls have their results by now, so this is the only place where a
+    /// conversation can take them.
     fn hand_over(&mut self) {
         self.steering.hand_over(|_| true, &mut self.emitter.out);
     }
@@ -268,7 +269,7 @@ impl Run {
         while self.steering.see(|_| true, &mut self.emitter.out) {}
     }
 
-    /// The answer is complete, or nothing more of it comes.
+    /// Handles the end of a response, complete or not.
     fn answered(&mut self, now: Millis, lost: Option<Lost>) {
         let Phase::Asking(attempt) = &mut self.phase else { return };
         let (said, outcome) = attempt.decoder.finish();
@@ -380,7 +381,7 @@ impl Run {
         }
     }
 
-    /// Before anything was said the same may be asked again, a few times.
+    /// Retries the request, or ends the run. Only a request of which nothing was emitted is retried.
     fn give_up_or_retry(&mut self, now: Millis, failure: Failure) {
         let Phase::Asking(attempt) = std::mem::replace(&mut self.phase, Phase::Ended) else {
             return;
@@ -415,7 +416,7 @@ impl Run {
     fn wake(&mut self, now: Millis) {
         let is_too_late = self.progress.deadline(&self.settings.limits).is_some_and(|it| it <= now);
         match &self.phase {
-            // Tools have time limits of their own; the run's is looked at when they are done.
+            // Tools have time limits of their own; the run's is checked when they are done.
             Phase::Reading | Phase::Tools { .. } | Phase::Ended => (),
             _ if is_too_late => {
                 let decision = self.progress.evaluate(&self.settings.limits, now);

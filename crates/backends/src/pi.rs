@@ -54,7 +54,7 @@ struct Adapter {
     run: Run,
 }
 
-/// Pi's own record of what was said.
+/// Pi's own conversation.
 #[derive(Debug)]
 struct Conversation {
     workspace: String,
@@ -95,7 +95,7 @@ impl Backend for Pi {
 }
 
 impl Adapter {
-    /// The run has its prompt as soon as the extension is there, and its end if it is not.
+    /// Sends the prompt once the extension has announced itself, or ends the run if it is missing.
     fn apply_guard(&mut self, cx: &mut Cx) {
         match self.guard {
             _ if !cx.is_running() => (),

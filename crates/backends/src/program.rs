@@ -262,6 +262,20 @@ impl<R> Context<R> {
     }
 }
 
+/// Writes the settings of an adapter without arguments and environment, which may hold keys.
+pub(crate) fn fmt_settings(
+    f: &mut fmt::Formatter<'_>,
+    command: &[String],
+    model: &Option<String>,
+    permission_mode: &dyn fmt::Debug,
+) -> fmt::Result {
+    f.debug_struct("Settings")
+        .field("command", &command)
+        .field("model", model)
+        .field("permission_mode", permission_mode)
+        .finish_non_exhaustive()
+}
+
 /// The error of a call that was abandoned.
 pub(crate) fn abandoned() -> ErrorInfo {
     let why = "Nothing more was heard of this call, while many others began.";

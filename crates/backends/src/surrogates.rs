@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-/// The half that the event before ended with.
+/// The first half that the event before ended with.
 #[derive(Debug, Default)]
 pub(crate) struct Surrogates {
     first_half: Option<String>,
@@ -20,7 +20,7 @@ impl Surrogates {
         self.repair_to_end(json, false)
     }
 
-    /// `is_all`: no other half will come.
+    /// Repairs an event. `is_all`: no other event will come.
     fn repair_to_end<'a>(&mut self, json: &'a str, is_all: bool) -> Cow<'a, str> {
         let mut waiting = self.first_half.take();
         if !json.contains(r"\u") {
@@ -33,7 +33,7 @@ impl Surrogates {
             repaired.push_str(before);
             let (half, size) = match Half::of(escape) {
                 Some(half) => (half, ESCAPE),
-                // A backslash and what it stands before.
+                // A backslash and the character that it escapes.
                 None => {
                     let size = 1 + escape[1..].chars().next().map_or(0, char::len_utf8);
                     repaired.push_str(&escape[..size]);
@@ -64,7 +64,7 @@ impl Surrogates {
     }
 }
 
-/// The JSON with U+FFFD in place of every half of a letter that has no other half.
+/// Returns the JSON with U+FFFD in place of every lone surrogate.
 pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     Surrogates::default().repair_to_end(json, true)
 }

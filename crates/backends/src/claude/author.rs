@@ -28,7 +28,7 @@ pub(super) enum MessageEnd {
     Whole,
     /// A person stopped it.
     Stopped,
-    /// Something went wrong.
+    /// An error broke it off.
     BrokeOff,
     /// Another message comes, and nothing has said that this one is over.
     Superseded,
@@ -39,19 +39,19 @@ pub(super) struct Author {
     parent: Option<CallId>,
     steps: u32,
     message: Option<Message>,
-    /// Messages that have ended, the newest last: their ids, and what they consisted of.
+    /// Messages that have ended, the newest last: their ids and blocks.
     ended: VecDeque<(String, Vec<BlockState>)>,
     /// Visible text was emitted since this was last read.
     pub(super) has_visible_text: bool,
 }
 
-/// A message that is being said; it is a step.
+/// The current message, which is a step.
 #[derive(Debug)]
 struct Message {
     id: String,
     blocks: Vec<BlockState>,
     tokens: TokenCounts,
-    /// The first counts come before anything was said.
+    /// The counts are final: the first ones come before any output.
     tokens_are_final: bool,
     stop_reason: Option<String>,
     has_calls: bool,
@@ -76,7 +76,8 @@ impl Author {
         self.parent.as_ref() == Some(parent)
     }
 
-    /// `end` is how the message ends, if this is its end. False if there is no place for what was said.
+    /// Handles an event of the model service. `end` is how the message ends, if this is its end. Returns
+    /// false if the event refers to an unknown block.
     pub(super) fn handle_event(
         &mut self,
         event: ApiEvent,
@@ -85,7 +86,7 @@ impl Author {
         out: &mut Emitter,
     ) -> bool {
         match event {
-            // Said again.
+            // A repetition.
             ApiEvent::MessageStart { message } if self.is_saying(&message.id) => (),
             ApiEvent::MessageStart { message } => {
                 self.finish_message(MessageEnd::Superseded, calls, out);
@@ -114,7 +115,7 @@ impl Author {
         true
     }
 
-    /// A finished block. False if it is of a kind that we do not know.
+    /// Handles a finished block. Returns false if it is of an unknown kind.
     pub(super) fn finish_block(
         &mut self,
         message_id: &str,
@@ -147,13 +148,13 @@ impl Author {
         true
     }
 
-    /// A text that came whole, from outside of any message.
+    /// Emits a complete text outside of any message.
     pub(super) fn emit_text(&mut self, text: String, out: &mut Emitter) {
         self.has_visible_text = true;
         TextBlock::new(false).confirm(text, self.parent.as_ref(), out);
     }
 
-    /// Closes what is left open of the message, and its step.
+    /// Closes the open blocks of the message, and its step.
     pub(super) fn finish_message(&mut self, end: MessageEnd, calls: &mut Calls, out: &mut Emitter) {
         let Some(mut message) = self.message.take() else { return };
         let is_superseded = matches!(end, MessageEnd::Superseded);
@@ -243,7 +244,7 @@ impl Author {
             Block::ToolUse { id, name, .. } => {
                 return self.add_call(Some(index), &id, &name, calls, out);
             }
-            // Known by its finished block, if at all.
+            // Shown when its finished block comes, if at all.
             Block::RedactedThinking {} | Block::ToolResult { .. } | Block::Other => return,
         };
         let mut words = TextBlock::new(is_thinking);
@@ -333,7 +334,7 @@ impl Author {
 }
 
 impl TokenCounts {
-    /// The program counts what was read from its cache, and what was put there, apart.
+    /// Adds up the counts: the program counts reads and writes of its cache apart.
     pub(super) fn usage(self) -> Usage {
         let cached = self.cache_read_input_tokens;
         let parts = [self.input_tokens, self.cache_creation_input_tokens, cached];
@@ -348,7 +349,7 @@ impl TokenCounts {
         }
     }
 
-    /// Later counts are of the whole message too.
+    /// Replaces counts by later ones, which are of the whole message too.
     fn updated(self, later: Self) -> Self {
         Self {
             input_tokens: later.input_tokens.or(self.input_tokens),

@@ -8,9 +8,9 @@ use crate::emitter::{Emitter, Part};
 
 #[derive(Debug)]
 pub(super) struct BlockState {
-    /// The model's own; a block that only came finished has none.
+    /// Index that the model service gave; a block that only came finished has none.
     pub(super) index: Option<u64>,
-    /// The model has said that nothing is added to it.
+    /// The service has ended the block.
     pub(super) is_stopped: bool,
     pub(super) block: BlockKind,
 }

@@ -75,8 +75,7 @@ impl Calls {
         open.or_else(|| self.ended.get(provider_id))
     }
 
-    /// Once for each call, whatever comes twice. A model service may give an id again to another call,
-    /// when the first has ended.
+    /// Starts a call, unless it is open. The model service may reuse an id after the call has ended.
     pub(super) fn start(
         &mut self,
         provider_id: &str,
@@ -113,7 +112,8 @@ impl Calls {
         }
     }
 
-    /// `input` is what the program understood; the model's own text stands where it says the same.
+    /// Ends the arguments. `input` is the program's reading; the model's own text is kept if it has the same
+    /// value.
     pub(super) fn finish_arguments(&mut self, provider_id: &str, input: &Value, out: &mut Emitter) {
         let Some(call) = self.open.get_mut(provider_id) else { return };
         let Arguments::Coming(text) = &mut call.arguments else { return };
@@ -128,7 +128,7 @@ impl Calls {
         call.end_arguments(arguments, false, out);
     }
 
-    /// No more of the message that made the call will come. `is_whole`: nothing of the call is missing.
+    /// The message that made the call has ended. `is_whole`: nothing of the call is missing.
     pub(super) fn message_ended(&mut self, provider_id: &str, is_whole: bool, out: &mut Emitter) {
         let Some(call) = self.open.get_mut(provider_id) else { return };
         match &mut call.arguments {
@@ -148,14 +148,14 @@ impl Calls {
         }
     }
 
-    /// The program says that it runs.
+    /// The program reports that the call runs.
     pub(super) fn run(&mut self, provider_id: &str, out: &mut Emitter) {
         if let Some(call) = self.open.get_mut(provider_id) {
             call.run(out);
         }
     }
 
-    /// The newest open call that a question without an id is about, by the provider's id.
+    /// Finds the newest open call that a request without an id may be about. Returns the provider's id.
     pub(super) fn unasked(&self, name: &str, input: &Value) -> Option<String> {
         let may_be = |call: &&(&String, &Call)| {
             let (_, call) = call;
@@ -166,7 +166,7 @@ impl Calls {
         calls.filter(|it| may_be(&it)).max_by_key(|(_, it)| it.number).map(|(id, _)| id.clone())
     }
 
-    /// The program wants to know whether it may run.
+    /// The program asks for a decision about the call.
     pub(super) fn ask(&mut self, provider_id: &str) {
         if let Some(call) = self.open.get_mut(provider_id) {
             call.phase = Phase::Asking;
@@ -195,7 +195,7 @@ impl Calls {
         Some(&self.open.get(provider_id)?.name)
     }
 
-    /// The model has its result; what it does has only begun.
+    /// The model has a result for the call, which continues in the background.
     pub(super) fn launch(&mut self, provider_id: &str, outcome: Outcome, out: &mut Emitter) {
         if let Some(call) = self.open.get_mut(provider_id) {
             call.finish_late_arguments(out);
@@ -229,13 +229,13 @@ impl Calls {
         true
     }
 
-    /// The oldest one, if too many are open: by the provider's id.
+    /// Returns the provider's id of the oldest call, if too many are open.
     pub(super) fn oldest_excess(&self) -> Option<String> {
         let oldest = self.open.iter().filter(|_| self.open.len() > MOST_OPEN);
         oldest.min_by_key(|(_, it)| it.number).map(|(id, _)| id.clone())
     }
 
-    /// Nothing that it does later counts.
+    /// Ends a call that was abandoned; later lines about it are ignored.
     pub(super) fn abandon(&mut self, provider_id: &str, out: &mut Emitter) {
         self.end(provider_id, Outcome::failed(abandoned()), out);
         self.ended.forget(provider_id);
@@ -278,7 +278,7 @@ impl Call {
         }
     }
 
-    /// A result came before they were complete: what has come is all there is.
+    /// A result came before the arguments were complete: they end as they are.
     fn finish_late_arguments(&mut self, out: &mut Emitter) {
         if let Arguments::Coming(text) = &mut self.arguments {
             let text = std::mem::take(text);
@@ -293,7 +293,7 @@ impl Call {
     }
 }
 
-/// A call without arguments has none at all.
+/// A call without arguments has an empty text.
 fn is_whole_json(text: &str) -> bool {
     text.is_empty() || serde_json::from_str::<IgnoredAny>(text).is_ok()
 }

@@ -18,7 +18,7 @@ pub(super) struct Outcome {
     pub(super) output: Vec<(OutputStream, String)>,
     pub(super) result: Option<Value>,
     pub(super) error: Option<ErrorInfo>,
-    /// The model got less than there is.
+    /// The model got only a part of the output.
     pub(super) truncated: Option<Truncated>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Circumstances<'a> {
     pub(super) refusal: Option<&'a ErrorInfo>,
     /// A person asked to stop the run.
     pub(super) is_stopped: bool,
-    /// The program's own remarks on the call, if any.
+    /// The program's metadata about the call, if any.
     pub(super) meta: Option<&'a Value>,
 }
 
@@ -61,7 +61,7 @@ impl Outcome {
                 if fields.get("isImage") != Some(&Value::Bool(true)) {
                     output = take_output(&mut fields);
                 }
-                // A command's: nothing is said by what is not so.
+                // Empty fields of a command say nothing.
                 if fields.contains_key("interrupted") {
                     fields.retain(|name, value| name != "noOutputExpected" && !is_blank(value));
                 }
@@ -189,7 +189,7 @@ fn is_refusal(text: &str) -> bool {
         || text.starts_with("Claude requested permissions to ")
 }
 
-/// Something that a command has printed, and not what the program says of one that printed nothing.
+/// Returns whether the text is output of a command, and not the program's note that there was none.
 fn is_print(content: &Value) -> bool {
     matches!(plain(content.clone()), Value::String(text) if text != NO_OUTPUT && !text.is_empty())
 }
@@ -213,8 +213,7 @@ fn take_output(fields: &mut Map<String, Value>) -> Vec<(OutputStream, String)> {
     output
 }
 
-/// A file that was read stands in a field of its own; the whole file before an edit says nothing
-/// that the patch does not.
+/// Flattens a file that was read, and drops the whole file before an edit, which the patch makes superfluous.
 fn tidy(mut fields: Map<String, Value>) -> Map<String, Value> {
     fields.shift_remove("originalFile");
     match fields.shift_remove("file") {
@@ -231,7 +230,7 @@ fn is_blank(value: &Value) -> bool {
     matches!(value, Value::Null | Value::Bool(false)) || value.as_str() == Some("")
 }
 
-/// Blocks of which all are texts are one text.
+/// Joins blocks that are all texts into one.
 fn plain(content: Value) -> Value {
     let is_text = |it: &Value| it.get("text").is_some_and(Value::is_string);
     match &content {

@@ -21,7 +21,7 @@ pub(super) struct Request {
 pub(super) const ANSWERED: usize = 64;
 
 impl Request {
-    /// The line that answers it, and the reason if the call must not run.
+    /// Returns the line that answers the request, and the reason if the call must not run.
     pub(super) fn answer(&self, verdict: Verdict) -> (String, Option<ErrorInfo>) {
         match self.allowed_input(verdict) {
             Ok(input) => (stdin::allow(&self.id, &input), None),

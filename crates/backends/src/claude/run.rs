@@ -39,7 +39,7 @@ pub(super) struct Run {
     /// Commands that earlier runs have left in the background.
     earlier_tasks: Vec<String>,
     interrupted: Option<Interrupt>,
-    /// The program says that what it says was stopped.
+    /// The current message was stopped, as the program reports.
     is_aborted: bool,
     /// The conversation was compacted, and its summary has not come.
     awaits_summary: bool,
@@ -55,7 +55,7 @@ struct Interrupt {
     request_id: String,
     /// Background tasks are stopped too; the program will report that to the model.
     stops_tasks: bool,
-    /// The program has said that nothing runs.
+    /// The program has reported that nothing runs.
     is_done: bool,
 }
 
@@ -95,7 +95,7 @@ impl Run {
         if self.interrupted.is_some() {
             return cx.out.push(Effect::CannotSteer(message_id));
         }
-        // The program takes each uuid once, and a message may be handed to a later run again.
+        // The program accepts each uuid once, and a message may be handed to a later run again.
         let uuid = uuid_of(&format!("{}/{message_id}", cx.out.response_id()));
         cx.out.write(stdin::user(&uuid, message));
         cx.steering.send(uuid, message_id, stdin::text_of(message));
@@ -117,8 +117,8 @@ impl Run {
         }
     }
 
-    /// Lines that wait would begin the next turn as soon as this one has stopped, and what this run has in
-    /// the background would go on, so they are taken back and stopped first.
+    /// Stops the run. Unread lines would begin the next turn as soon as this one has stopped, and background
+    /// tasks would go on, so both are taken back and stopped first.
     pub(super) fn interrupt(&mut self, process: &mut Process, cx: &mut Cx) {
         if self.interrupted.is_some() {
             return;
@@ -255,7 +255,7 @@ impl Run {
         self.calls.abandon(call, &mut cx.out);
     }
 
-    /// A call that went on in the background ends here.
+    /// Ends a call that continued in the background.
     fn task_ended(&mut self, task: &TaskEnd, cx: &mut Cx) {
         let call = task.tool_use_id.as_deref().unwrap_or_default();
         self.sub_agent_ended(call, cx);
@@ -422,7 +422,7 @@ impl Run {
         }
     }
 
-    /// The program begins the next turn as soon as it can; if it does not, there is none.
+    /// Waits for the next turn, which the program begins as soon as it can, or not at all.
     fn wait_for_turn(&mut self, process: &Process, cx: &mut Cx) {
         let is_waiting = !self.is_turn_running && self.interrupted.is_none();
         if is_waiting && !process.has_agents() && cx.deadline.is_none() {

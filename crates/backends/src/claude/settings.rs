@@ -4,15 +4,15 @@ use std::fmt;
 
 use serde_json::json;
 
-use crate::program::{SECONDS, TOKEN_ENV, TOOL_SERVER};
+use crate::program::{SECONDS, TOKEN_ENV, TOOL_SERVER, fmt_settings};
 use crate::{Launch, Program};
 
 /// Configuration of a Claude Code agent.
 #[derive(Clone)]
 pub struct Settings {
-    /// The program, with arguments of its own that come first.
+    /// The program, and arguments that come first.
     pub command: Vec<String>,
-    /// Further arguments, which come last and so win over ours.
+    /// Further arguments, which come last and override ours.
     pub args: Vec<String>,
     /// The model; without one, the program's own choice.
     pub model: Option<String>,
@@ -20,7 +20,7 @@ pub struct Settings {
     pub env: Vec<(String, String)>,
     /// `ask`, `auto` (never ask), or one of the program's own modes.
     pub permission_mode: String,
-    /// Comes after the program's own system prompt.
+    /// Text that follows the program's own system prompt.
     pub system: Option<String>,
 }
 
@@ -37,14 +37,10 @@ impl Default for Settings {
     }
 }
 
-/// Omits the environment, which may hold keys.
+/// Omits arguments and environment, which may hold keys.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
-            .field("command", &self.command)
-            .field("model", &self.model)
-            .field("permission_mode", &self.permission_mode)
-            .finish_non_exhaustive()
+        fmt_settings(f, &self.command, &self.model, &self.permission_mode)
     }
 }
 

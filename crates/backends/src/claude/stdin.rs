@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::program::NUDGE;
 
-/// Something said by a user. What becomes of it is reported under `uuid`.
+/// A message of a user. The program reports its fate under `uuid`.
 pub(super) fn user(uuid: &str, message: &Value) -> String {
     let content = content(message);
     let message = json!({ "role": "user", "content": content });
@@ -28,12 +28,12 @@ pub(super) fn allow(request_id: &str, input: &Value) -> String {
     answer(request_id, json!({ "behavior": "allow", "updatedInput": input }))
 }
 
-/// The model gets `message` instead of a result, and goes on.
+/// Refuses a call. The model gets `message` instead of a result, and goes on.
 pub(super) fn deny(request_id: &str, message: &str) -> String {
     answer(request_id, json!({ "behavior": "deny", "message": message }))
 }
 
-/// The answer to what we do not understand: the program waits for one.
+/// Answers an unknown request: the program waits for an answer.
 pub(super) fn refuse(request_id: &str) -> String {
     let error = "Callboard does not know this request.";
     let response = json!({ "subtype": "error", "request_id": request_id, "error": error });
@@ -94,12 +94,12 @@ fn text_piece(text: String) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// The program wants uuids, and reports under them; the same id gives the same one (FNV-1a).
+/// Returns a uuid for an id, always the same (FNV-1a): the program wants uuids, and reports under them.
 pub(super) fn uuid_of(id: &str) -> String {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let hash = id.bytes().fold(BASIS, |hash, it| (hash ^ u128::from(it)).wrapping_mul(PRIME));
     let hex = format!("{hash:032x}");
-    // Version 8 is for uuids that are made in a way of one's own.
+    // Version 8 is for custom uuids.
     format!("{}-{}-8{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
 }

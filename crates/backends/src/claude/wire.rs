@@ -37,15 +37,15 @@ pub(super) enum Line {
     Assistant(MessageLine),
     User(MessageLine),
     Lifecycle(Lifecycle),
-    /// The program asks us something and waits for the answer.
+    /// A request of the program, which waits for the answer.
     Request(Request),
     /// The program no longer waits.
     RequestCancelled(RequestCancelled),
-    /// The answer to a request of ours.
+    /// The response to a request of ours.
     Response(Response),
     /// A turn ends.
     Result(Box<TurnResult>),
-    /// Known to be of no interest.
+    /// A known line that is not shown.
     Ignored,
 }
 
@@ -206,7 +206,7 @@ pub(super) struct Remark {
     pub(super) content: String,
 }
 
-/// All that runs in the background now.
+/// All tasks in the background.
 #[derive(Debug, Deserialize)]
 pub(super) struct Background {
     pub(super) tasks: Vec<Task>,
@@ -229,7 +229,7 @@ impl Task {
     }
 }
 
-/// Something begins that may go on in the background.
+/// A task begins that may continue in the background.
 #[derive(Debug, Deserialize)]
 pub(super) struct TaskStart {
     #[serde(default, deserialize_with = "lenient")]
@@ -247,7 +247,7 @@ impl TaskStart {
     }
 }
 
-/// Something has become of it.
+/// The state of a task has changed.
 #[derive(Debug, Deserialize)]
 pub(super) struct TaskUpdate {
     #[serde(default, deserialize_with = "lenient")]
@@ -263,7 +263,7 @@ struct TaskPatch {
 }
 
 impl TaskUpdate {
-    /// The task that this is the end of.
+    /// Id of the task, if this is its end.
     pub(super) fn ended(&self) -> Option<&String> {
         let status = self.patch.as_ref()?.status.as_deref()?;
         let is_over = ["completed", "failed", "killed", "stopped"].contains(&status);
@@ -316,7 +316,7 @@ pub(super) enum ApiEvent {
         index: u64,
         delta: Delta,
     },
-    /// Closes nothing: the finished block closes itself, and the message what has no finished block.
+    /// Ignored: the finished block closes itself, and the message closes blocks without one.
     ContentBlockStop {
         #[serde(default)]
         index: u64,
@@ -352,7 +352,7 @@ pub(super) enum Delta {
     Thinking { thinking: String },
     #[serde(rename = "input_json_delta")]
     Input { partial_json: String },
-    /// The finished block says it all.
+    /// Other deltas; the finished block has all of it.
     #[serde(other)]
     Other,
 }
@@ -402,7 +402,7 @@ impl MessageLine {
         self.is_api_error_message == Some(true) || (is_synthetic && self.error.is_some())
     }
 
-    /// The call has come to its end.
+    /// Returns whether the line has the result of the call.
     pub(super) fn ends(&self, provider_id: &str) -> bool {
         let Content::Blocks(blocks) = &self.message.content else { return false };
         let is_it = |it: &Block| match it {
@@ -487,7 +487,7 @@ impl Request {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct AboutCall {
-    /// Some versions do not say it.
+    /// Missing in some versions.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) tool_use_id: Option<String>,
     pub(super) tool_name: String,
@@ -570,7 +570,7 @@ pub(super) struct ModelUsage {
 }
 
 impl TurnResult {
-    /// All that the turn has used.
+    /// Usage of the turn.
     pub(super) fn used(&self) -> Option<Usage> {
         let models = self.model_usage_since_last_result.as_ref();
         let all = models.and_then(|it| it.values().map(|it| it.usage()).reduce(Usage::plus));

@@ -31,8 +31,8 @@ struct Home {
 }
 
 impl Run {
-    /// A call may name threads that are not known yet: those of agents that it has begun, or of agents of
-    /// an earlier run. `of` is the agent that makes it.
+    /// Begins the agents that a call names: those that it has started, or agents of an earlier run. `of` is
+    /// the agent that makes the call.
     pub(super) fn begin_agents(&mut self, of: Option<&str>, item: &Value) {
         let is_start = item["tool"] == "spawnAgent" || item["kind"] == "started";
         let named: Vec<&str> = match item["type"].as_str() {
@@ -72,8 +72,8 @@ impl Run {
         });
     }
 
-    /// An agent is at work for this turn, and no call has named it. A call that begins one names it when
-    /// it is done, which may be later; else the agent gets a call of its own.
+    /// Adopts an agent that works for this turn and that no call has named. A call that begins an agent names
+    /// it when it is done, which may be later; otherwise the agent gets a call of its own.
     fn adopt(&mut self, thread: &str, cx: &mut Cx) {
         if let Some((item, call)) = self.launching() {
             self.outer.hold(&item);
@@ -92,7 +92,7 @@ impl Run {
         self.add_agent(thread, call, Home { thread: None, item });
     }
 
-    /// The oldest call that begins an agent and has none yet.
+    /// Finds the oldest call that begins an agent and has none yet.
     fn launching(&mut self) -> Option<(String, CallId)> {
         let agents = &self.agents;
         let has_agent =
@@ -102,7 +102,7 @@ impl Run {
         Some((call.item.clone(), call.id.clone()))
     }
 
-    /// One that rests may be taken up again, but not after so many others.
+    /// Drops the oldest agents, if there are too many: idle ones first.
     pub(super) fn drop_excess_agents(&mut self, cx: &mut Cx) {
         while self.agents.len() > MOST_AGENTS {
             let resting = self.agents.iter().position(|it| it.turn.is_none());
@@ -116,7 +116,7 @@ impl Run {
         self.agents.iter().any(|it| it.turn.is_some())
     }
 
-    /// Its turn is over, and with it the call that it worked for.
+    /// The agent's turn is over, and with it the call that it worked for.
     fn agent_rests(&mut self, thread: &str, turn: &Value, cx: &mut Cx) {
         let Some(agent) = self.agents.iter_mut().find(|it| it.thread == thread) else { return };
         agent.turn = None;
@@ -131,7 +131,7 @@ impl Run {
         }
     }
 
-    /// Calls whose agents have never begun.
+    /// Releases calls whose agents have never begun.
     pub(super) fn release_all(&mut self, cx: &mut Cx) {
         if self.is_interrupted {
             return;
@@ -158,7 +158,7 @@ fn amend(outcome: &mut Outcome, thread: &str, turn: &Value) {
 }
 
 impl Codex {
-    /// A notification about another thread than ours.
+    /// Handles a notification about another thread than ours.
     pub(super) fn handle_agent_notification(
         &mut self,
         method: &str,
@@ -208,7 +208,7 @@ impl Codex {
         }
     }
 
-    /// Codex leaves the agents of an interrupted turn at work.
+    /// Interrupts agents: Codex leaves those of an interrupted turn at work.
     pub(super) fn interrupt_agents(&mut self, cx: &mut Cx) {
         let Some(run) = self.run.as_ref().filter(|it| it.is_interrupted) else { return };
         let at_work = run.agents.iter().filter_map(|it| Some((&it.thread, it.turn.as_ref()?)));

@@ -25,7 +25,7 @@ pub(super) struct Author {
     pub(super) awaits_decision: bool,
     steps: u32,
     step: Option<Step>,
-    /// Open ones, in the order in which they began.
+    /// Open texts, in the order in which they began.
     words: Vec<OpenText>,
     calls: Vec<Call>,
     /// Calls that are done, and whose agents are not.
@@ -44,7 +44,7 @@ struct Step {
     has_results: bool,
 }
 
-/// A text or a thought that is not finished.
+/// A text or a thinking block that is not finished.
 #[derive(Debug)]
 struct OpenText {
     item: String,
@@ -71,7 +71,7 @@ pub(super) struct Call {
     pub(super) item: String,
     pub(super) id: CallId,
     pub(super) name: String,
-    /// Raw text; none while Codex has not said them.
+    /// Raw text; `None` until Codex has sent them.
     pub(super) arguments: Option<String>,
     began_at: Millis,
     output: Output,
@@ -130,7 +130,7 @@ impl Author {
         self.ended.contains(item)
     }
 
-    /// Ids are the model service's, which may give one again to something else.
+    /// Forgets the end of an item: the model service may reuse its ids.
     pub(super) fn begin_item(&mut self, item: &str) {
         self.ended.forget(item);
     }
@@ -229,7 +229,7 @@ impl Author {
 
     // Calls
 
-    /// The call of that item, which is begun unless it is known. None if it has ended.
+    /// Returns the call of that item, begun here unless it is open; `None` if it has ended.
     pub(super) fn call(&mut self, item: &str, name: &str, out: &mut Emitter) -> Option<&mut Call> {
         if self.has_ended(item) {
             return None;
@@ -302,7 +302,7 @@ impl Author {
             step.has_results = true;
         }
         let Outcome { ok, result, error, duration_ms } = outcome;
-        // Codex says 0 also of what took longer than that.
+        // Codex reports 0 also for longer durations.
         let duration_ms = duration_ms.filter(|it| *it > 0);
         let duration_ms = duration_ms.or_else(|| Some(out.now().since(call.runs_since?)));
         out.emit(Event::ToolResult {
@@ -318,12 +318,12 @@ impl Author {
         });
     }
 
-    /// The call stays open until it is released, however it ends.
+    /// Holds the call open until it is released, however it ends.
     pub(super) fn hold(&mut self, item: &str) {
         self.held.insert(item.to_owned());
     }
 
-    /// Nothing is done for it any more. What Codex said of it was true when it began: `amend` says what is.
+    /// Ends a call that was held. `amend` corrects the outcome, which was that of its beginning.
     pub(super) fn release(
         &mut self,
         item: &str,
@@ -346,12 +346,12 @@ impl Author {
         }
     }
 
-    /// The oldest call, if too many are open: its item.
+    /// Returns the item of the oldest call, if too many are open.
     pub(super) fn oldest_excess(&self) -> Option<String> {
         self.calls.first().filter(|_| self.calls.len() > MOST_OPEN).map(|it| it.item.clone())
     }
 
-    /// Nothing that is said of it later counts.
+    /// Ends a call that was abandoned; later reports about it are ignored.
     pub(super) fn abandon(&mut self, item: &str, out: &mut Emitter) {
         self.held.remove(item);
         self.set_arguments(item, &json!({}), out);

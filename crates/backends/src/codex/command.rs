@@ -16,7 +16,7 @@ const SHELLS: [&str; 9] = [
     "/usr/bin/zsh",
 ];
 
-/// The script, where the command is nothing but a shell that runs one; else the command as it is.
+/// Returns the script, if the command is a shell that runs one; otherwise the command as it is.
 pub(super) fn script(command: &str) -> Cow<'_, str> {
     inner(command).map_or(Cow::Borrowed(command), Cow::Owned)
 }

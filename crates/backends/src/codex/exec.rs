@@ -65,7 +65,7 @@ impl CodexExec {
         cx.end_run(status, error, usage, None);
     }
 
-    /// The process should end now; if it does not, it is ended.
+    /// Notes the end of the turn. The process should end now; if it does not, it is ended.
     fn decide(&mut self, outcome: Outcome, cx: &mut Cx) {
         self.run.outcome = Some(outcome);
         cx.wake_after(PATIENCE_MS);
@@ -161,7 +161,7 @@ impl Adapter for CodexExec {
         }
     }
 
-    /// There is no other way to stop it.
+    /// Ends the process: there is no other way to stop it.
     fn interrupt(&mut self, cx: &mut Cx) {
         cx.out.push(Effect::Quit);
         self.end(RunStatus::Cancelled, None, None, cx);
@@ -196,7 +196,8 @@ impl Run {
     }
 }
 
-/// An item as the app-server has it: `command_execution` is `commandExecution`, and so are the fields.
+/// Converts an item to the app-server's spelling: `command_execution` is `commandExecution`, and so are the
+/// fields.
 fn in_camel_case(item: &Value) -> Value {
     let fields = item.as_object().into_iter().flatten();
     let mut item: Map<String, Value> =

@@ -29,7 +29,7 @@ pub(super) fn of_text(message: &str) -> ErrorInfo {
     of("", status, &said)
 }
 
-/// The process is gone in the middle of a run. `had_spoken`: it had answered at least once.
+/// The process ended while a run was open. `had_spoken`: it had answered at least once.
 pub(super) fn of_exit(exit: &Exit, had_spoken: bool) -> ErrorInfo {
     let (how, stderr_tail) = (exit.how(), exit.stderr_tail());
     let mut message = format!("Codex ended in the middle of its work ({how}).");
@@ -98,14 +98,14 @@ fn too_long(said: &str) -> (ErrorCode, String) {
     (ErrorCode::ContextTooLong, message)
 }
 
-/// Some errors are the service's JSON as it came.
+/// Extracts the message of an error that is the service's JSON.
 fn innermost(message: &str) -> String {
     let json: Value = serde_json::from_str(message).unwrap_or_default();
     let inner = json["error"]["message"].as_str().or(json["message"].as_str());
     inner.unwrap_or(message).trim().to_owned()
 }
 
-/// `unexpected status 401 Unauthorized: ...`, `... last status: 429 Too Many Requests`
+/// Finds a status: `unexpected status 401 Unauthorized: ...`, `... last status: 429 Too Many Requests`
 fn status_in(message: &str) -> Option<u64> {
     let (_, after) = message.split_once("status")?;
     let digits = after.trim_start_matches([':', ' ']);

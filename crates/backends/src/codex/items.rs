@@ -69,7 +69,7 @@ impl Author {
         }
     }
 
-    /// Once for each item.
+    /// Shows a notice, once for each item.
     fn notice_once(&mut self, id: &str, text: impl Into<String>, out: &mut Emitter) {
         if self.end_item(id) {
             out.notice(Level::Info, text);
@@ -91,7 +91,7 @@ impl Author {
         if self.open_call(id).is_some() || self.call(id, &name, out).is_none() {
             return;
         }
-        // A search is announced before Codex knows what for.
+        // A search is announced before its query is known.
         if arguments["query"] != "" {
             self.set_arguments(id, &arguments, out);
         }
@@ -123,8 +123,8 @@ impl Author {
     }
 }
 
-/// The name of the tool and its arguments; none if the item is no call. Where a command runs is said
-/// only if it is not the workspace.
+/// Returns the name of the tool and its arguments; `None` if the item is no call. The folder of a command is
+/// shown only if it is not the workspace.
 pub(super) fn call(item: &Value, workspace: &str) -> Option<(String, Value)> {
     let text = |field: &str| item[field].as_str().unwrap_or_default();
     let (name, arguments) = match item["type"].as_str()? {
@@ -140,7 +140,7 @@ pub(super) fn call(item: &Value, workspace: &str) -> Option<(String, Value)> {
         "dynamicToolCall" => (text("tool").to_owned(), given(item)),
         "collabAgentToolCall" => {
             let mut arguments = fields(item, &["prompt", "model"]);
-            // Codex does not know yet which model it will be.
+            // Empty until Codex knows the model.
             let given = arguments.as_object_mut();
             given.into_iter().for_each(|it| it.retain(|_, value| value != ""));
             (snake_case(text("tool")), arguments)
@@ -202,7 +202,7 @@ fn outcome(item: &Value) -> Outcome {
     }
 }
 
-/// A picture's bytes stay out of it: Codex has saved them.
+/// The result of an item. A picture's bytes are left out: Codex has saved them.
 fn result(item: &Value) -> Option<Value> {
     let result = match item["type"].as_str()? {
         "commandExecution" if item["exitCode"].is_null() => Value::Null,
@@ -253,7 +253,7 @@ fn phase(item: &Value) -> Option<Phase> {
     }
 }
 
-/// Summaries first, then the thoughts themselves, where the model gives them.
+/// Returns the thinking: summaries first, then the full text, where the model gives it.
 fn thoughts(item: &Value) -> Option<String> {
     let sections = ["summary", "content"].iter().filter_map(|it| item[it].as_array()).flatten();
     let text = |it: &'_ Value| it.as_str().or(it["text"].as_str()).map(str::to_owned);

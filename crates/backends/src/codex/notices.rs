@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// A hook that went wrong, or that stopped something. One that did its work says nothing to anybody.
+/// Shows a hook that failed, or that stopped something.
 pub(super) fn of_hook(run: &Value) -> Option<String> {
     let what = match run["status"].as_str()? {
         "failed" => "failed",

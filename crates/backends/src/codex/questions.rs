@@ -70,7 +70,7 @@ impl Kind {
         })
     }
 
-    /// Questions to a person instead of a yes or no.
+    /// Returns the form, if the request is a question and not an approval.
     pub(super) fn form(&self, params: &Value) -> Option<Value> {
         match self {
             Self::Elicitation => Some(fields(params, &["message", "requestedSchema", "url"])),
@@ -79,7 +79,7 @@ impl Kind {
         }
     }
 
-    /// The question as a call, where it is about nothing that is one already.
+    /// Returns the request as a call, where it is about nothing that is one already.
     pub(super) fn as_call(&self, method: &str, params: &Value, workspace: &str) -> (String, Value) {
         match self {
             Self::Action => {
@@ -153,7 +153,7 @@ impl Kind {
         }
     }
 
-    /// The answer that also ends the turn, where there is one.
+    /// Returns the answer that also ends the turn, where there is one.
     pub(super) fn cancellation(&self) -> Value {
         match self {
             Self::Action | Self::Network => json!({ "decision": "cancel" }),
@@ -166,7 +166,7 @@ impl Kind {
 }
 
 impl Run {
-    /// Puts a request of Codex to a person. False if it is none for people.
+    /// Puts a request of Codex to a person. Returns false if no person can answer it.
     pub(super) fn ask(
         &mut self,
         agent: Option<&str>,
@@ -209,7 +209,7 @@ impl Run {
         Some(call.name.clone())
     }
 
-    /// Answers what Codex asked about the call.
+    /// Answers the request about the call.
     pub(super) fn decide(
         &mut self,
         call_id: &CallId,
@@ -250,14 +250,14 @@ impl Run {
         }
     }
 
-    /// The call has ended, so that nothing is left to ask about it.
+    /// Withdraws the request about an item that has ended.
     pub(super) fn withdraw_about(&mut self, agent: Option<&str>, item: &str, cx: &mut Cx) {
         let call = self.author_mut(agent).and_then(|it| it.open_call(item));
         let Some(call_id) = call.map(|it| it.id.clone()) else { return };
         cx.approvals.withdraw(|it, _| *it == call_id, &mut cx.out);
     }
 
-    /// Codex has its answer from elsewhere, or wants none any more.
+    /// Withdraws a request that Codex has resolved otherwise.
     pub(super) fn withdraw(&mut self, request_id: &Value, cx: &mut Cx) {
         let withdrawn = cx.approvals.withdraw(|_, it| it.id == *request_id, &mut cx.out);
         let Some((_, Request { agent, own_item: Some(item), .. })) = withdrawn else { return };
@@ -270,11 +270,11 @@ impl Run {
     }
 }
 
-/// The open call that the question is about. One that was asked about before has had its answer.
+/// Finds the open call that the request is about. One that was asked about before has had its answer.
 fn asked_item(author: &mut Author, kind: &Kind, params: &Value) -> Option<String> {
     let calls = author.open_calls();
     let found = match kind {
-        // More than the call itself: it is a question of its own, which shows all of it.
+        // The request is about more than the call: it is shown as a call of its own.
         Kind::Action
             if ["additionalPermissions", "grantRoot"].iter().any(|it| !params[it].is_null()) =>
         {
@@ -319,7 +319,7 @@ fn is_about_tool(params: &Value) -> bool {
     params["_meta"]["codex_approval_kind"] == "mcp_tool_call"
 }
 
-/// A form's answers are the edited arguments: `{"answers": {...}}`, or the object alone.
+/// Returns the answers to a form, which are the edited arguments: `{"answers": {...}}`, or the object alone.
 fn answers(arguments: Option<&str>) -> Map<String, Value> {
     let edited: Value = arguments.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
     let answers = edited.get("answers").unwrap_or(&edited);

@@ -4,13 +4,13 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use crate::program::{SECONDS, TOKEN_ENV, TOOL_SERVER};
+use crate::program::{SECONDS, TOKEN_ENV, TOOL_SERVER, fmt_settings};
 use crate::{Launch, Program};
 
 /// Configuration of a Codex agent.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The program, with arguments that come before all others.
+    /// The program, and arguments that come before all others.
     pub command: Vec<String>,
     /// Further arguments, for instance `-c`, `key=value`.
     pub args: Vec<String>,
@@ -40,11 +40,7 @@ impl Default for Settings {
 /// Omits arguments and environment, which may hold keys.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
-            .field("command", &self.command)
-            .field("model", &self.model)
-            .field("permission_mode", &self.permission_mode)
-            .finish_non_exhaustive()
+        fmt_settings(f, &self.command, &self.model, &self.permission_mode)
     }
 }
 
@@ -58,7 +54,7 @@ pub(super) struct Permissions<'a> {
 impl Settings {
     pub(super) fn permissions(&self) -> Permissions<'_> {
         let (approval_policy, sandbox) = match self.permission_mode.as_str() {
-            // Codex decides itself what needs asking: what has to leave its sandbox.
+            // Codex asks about calls that have to leave its sandbox.
             "ask" | "" => ("on-request", "workspace-write"),
             "auto" => ("never", "workspace-write"),
             sandbox @ ("read-only" | "workspace-write") => ("on-request", sandbox),
@@ -69,7 +65,7 @@ impl Settings {
     }
 }
 
-/// The process to start for a conversation, or for one run of it where there is no app-server.
+/// Builds the command line for a conversation, or for one run of it where there is no app-server.
 pub fn program(settings: &Settings, launch: &Launch) -> Program {
     let mut command = settings.command.clone();
     let mut env = settings.env.clone();
@@ -85,8 +81,9 @@ pub fn program(settings: &Settings, launch: &Launch) -> Program {
     Program { command, env }
 }
 
-/// Settings go as `-c`, which `exec` and `exec resume` accept alike. `-` stands for the prompt, which is
-/// written to stdin. The thread's id comes after `--`, so that it is never read as an option.
+/// Arguments of `codex exec`. Settings go as `-c`, which `exec` and `exec resume` accept alike. `-` stands
+/// for the prompt, which is written to stdin. The thread's id comes after `--`, so that it is never read as
+/// an option.
 fn exec_arguments(settings: &Settings, launch: &Launch) -> Vec<String> {
     let mut arguments = vec!["exec".to_owned()];
     arguments.extend(launch.resume.iter().map(|_| "resume".to_owned()));
@@ -114,8 +111,8 @@ fn exec_arguments(settings: &Settings, launch: &Launch) -> Vec<String> {
     arguments
 }
 
-/// Callboard's tools as a thread's configuration names them. Whether a call may run is decided by
-/// Callboard when it comes, so Codex need not ask as well.
+/// Callboard's tools in a thread's configuration. Callboard decides about each call when it comes, so Codex
+/// need not ask as well.
 pub(super) fn thread_config(launch: &Launch) -> Option<Value> {
     let server = launch.tools.as_ref()?;
     Some(json!({ "mcp_servers": { TOOL_SERVER: {
@@ -126,7 +123,7 @@ pub(super) fn thread_config(launch: &Launch) -> Option<Value> {
     }}}))
 }
 
-/// A TOML string; JSON's way of writing one is a way of TOML.
+/// A TOML string, for which JSON's syntax is valid.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }

@@ -51,7 +51,7 @@ impl Run {
         }
     }
 
-    /// The speaker of Codex itself, or of the agent with that thread.
+    /// The author of the messages of Codex itself, or of the agent with that thread.
     pub(super) fn author_mut(&mut self, agent: Option<&str>) -> Option<&mut Author> {
         match agent {
             None => Some(&mut self.outer),
@@ -61,7 +61,7 @@ impl Run {
         }
     }
 
-    /// The speaker of the turn, or of an agent that it has started.
+    /// The author of the turn's messages, or of an agent's.
     pub(super) fn author(&self, agent: Option<&str>) -> Option<&Author> {
         match agent {
             None => Some(&self.outer),
@@ -69,7 +69,7 @@ impl Run {
         }
     }
 
-    /// Commands that run, with the threads in which they do. None is the turn's own.
+    /// Running commands, each with its thread; `None` is the turn's own.
     fn commands(&mut self) -> impl Iterator<Item = (Option<&str>, &mut Call)> {
         let agents = self.agents.iter_mut();
         let agents = agents.map(|it| (Some(it.thread.as_str()), &mut it.author));
@@ -101,7 +101,7 @@ impl Run {
         }
     }
 
-    /// A call, by its item, and the agent whose it is.
+    /// Returns the item of the oldest call, if too many are open, and the agent that made it.
     fn oldest_excess(&self) -> Option<(Option<String>, String)> {
         let of_agent = |it: &SubAgent| Some((Some(it.thread.clone()), it.author.oldest_excess()?));
         let outer = self.outer.oldest_excess().map(|it| (None, it));
@@ -115,7 +115,7 @@ impl Run {
         }
     }
 
-    /// Something of this turn, by its name. False if the name is unknown.
+    /// Handles a notification about this turn. Returns false if its method is unknown.
     pub(super) fn handle_notification(
         &mut self,
         agent: Option<&str>,
@@ -198,7 +198,7 @@ impl Run {
 }
 
 impl Codex {
-    /// A notification.
+    /// Handles a notification.
     pub(super) fn handle_notification(
         &mut self,
         method: &str,
@@ -287,7 +287,7 @@ impl Codex {
     fn turn_started(&mut self, params: &Value, cx: &mut Cx) {
         let Some(turn) = params["turn"]["id"].as_str() else { return };
         if let Some(run) = &mut self.run {
-            // Codex goes on by itself, when its agents have.
+            // Codex continues by itself when its agents have finished.
             if run.outcome.take().is_some() {
                 run.turn = None;
             }
@@ -302,7 +302,7 @@ impl Codex {
         let Some(run) = self.run.as_mut().filter(|it| it.turn.as_deref() == Some(id)) else {
             return;
         };
-        // Said before.
+        // A repetition.
         if run.outcome.is_some() {
             return;
         }
@@ -348,8 +348,8 @@ impl Codex {
         }
     }
 
-    /// Codex leaves the commands of an interrupted turn running. The run ends when it says that they have
-    /// ended; one that does not is left to the driver, which ends what stays.
+    /// Ends the commands of an interrupted turn, which Codex leaves running. The run ends when Codex reports
+    /// their ends; a command that does not end is left to the driver.
     fn end_commands(&mut self, cx: &mut Cx) {
         let (Some(run), Link::Open { thread }) = (&mut self.run, &self.link) else { return };
         let mut threads = BTreeSet::new();
@@ -369,7 +369,7 @@ impl Codex {
         }
     }
 
-    /// The end of a turn was seen to get lost; that the thread is idle then says so.
+    /// Notes whether the thread is idle: the end of a turn may get lost, and an idle thread then shows it.
     fn status_changed(&mut self, status: &Value, cx: &mut Cx) {
         let Some(run) = &mut self.run else { return };
         run.outer.awaits_decision = awaits_person(status);
@@ -383,8 +383,8 @@ impl Codex {
         }
     }
 
-    /// Codex counts for the whole thread. What this call of the model has used is the difference, which
-    /// is right also where `last` is not: an answer that was cut off.
+    /// Codex counts the whole thread. The usage of this call of the model is the difference, which is right
+    /// also where `last` is not: for an answer that was cut off.
     fn usage_updated(&mut self, params: &Value, cx: &mut Cx) {
         let total = usage(&params["tokenUsage"]["total"]);
         let before = self.used.replace(total);

@@ -58,7 +58,7 @@ pub(super) fn version(user_agent: &str) -> Option<String> {
     version.starts_with(|it: char| it.is_ascii_digit()).then(|| version.to_owned())
 }
 
-/// The answer to a request of Codex.
+/// The response to a request of Codex.
 pub(super) fn answer(request_id: &Value, result: &Value) -> String {
     json!({ "id": request_id, "result": result }).to_string()
 }
@@ -73,7 +73,7 @@ pub(super) fn prompt(history: &[Value]) -> Vec<Value> {
     input(&newest(history))
 }
 
-/// An OpenAI chat message, as Codex takes it.
+/// Converts an OpenAI chat message.
 pub(super) fn input(message: &Value) -> Vec<Value> {
     let pieces = match &message["content"] {
         Value::Array(pieces) => pieces.as_slice(),

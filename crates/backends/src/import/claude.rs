@@ -27,7 +27,7 @@ pub(super) fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
     let mut reader = Reader::new(kept);
     for line in lines(kept.text) {
         match line {
-            Ok(line) => reader.hear(&line),
+            Ok(line) => reader.handle_line(&line),
             Err(line) => reader.replay.unrecognized(line),
         }
     }
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn hear(&mut self, line: &Value) {
+    fn handle_line(&mut self, line: &Value) {
         let at = moment(&line["timestamp"]).unwrap_or(self.replay.last_at());
         for (field, name) in [
             (&mut self.conversation, "sessionId"),
@@ -78,24 +78,24 @@ impl<'a> Reader<'a> {
         if let (Some(id), Some(_)) = (line["uuid"].as_str(), parent) {
             self.branch.add(id, parent);
         }
-        self.hear_side_lines(at);
+        self.handle_side_lines(at);
         let inside = self.beside.call_around(line);
         match line["type"].as_str() {
-            Some("assistant") => self.hear_assistant(at, line, inside.as_deref()),
-            Some("user") => self.hear_user(at, line, inside.as_deref()),
-            Some("system") => self.hear_system(at, line),
+            Some("assistant") => self.handle_assistant(at, line, inside.as_deref()),
+            Some("user") => self.handle_user(at, line, inside.as_deref()),
+            Some("system") => self.handle_system(at, line),
             Some(kind) if silent::OF_CLAUDE.contains(&kind) => (),
             Some("custom-title") => {
                 let title = owned(&line["customTitle"]);
                 self.replay.rename(at, title);
             }
-            Some("attachment") => self.hear_attachment(at, line),
+            Some("attachment") => self.handle_attachment(at, line),
             _ => self.replay.unrecognized(&line.to_string()),
         }
     }
 
     /// A message that was typed while the model was at work went into the turn.
-    fn hear_attachment(&mut self, at: Millis, line: &Value) {
+    fn handle_attachment(&mut self, at: Millis, line: &Value) {
         let attachment = &line["attachment"];
         let mode = attachment["commandMode"].as_str().unwrap_or("prompt");
         let (text, pictures) = spoken(&attachment["prompt"]);
@@ -106,19 +106,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// All that sub-agents had said by then.
-    fn hear_side_lines(&mut self, until: Millis) {
+    /// Feeds all lines of sub-agents up to that time.
+    fn handle_side_lines(&mut self, until: Millis) {
         while let Some((at, call, line)) = self.beside.next(until) {
             match line["type"].as_str() {
-                Some("assistant") => self.hear_assistant(at, &line, Some(&call)),
-                Some("user") => self.hear_user(at, &line, Some(&call)),
+                Some("assistant") => self.handle_assistant(at, &line, Some(&call)),
+                Some("user") => self.handle_user(at, &line, Some(&call)),
                 // Lines for the program's own use, and repetitions.
                 _ => (),
             }
         }
     }
 
-    fn hear_assistant(&mut self, at: Millis, line: &Value, inside: Option<&str>) {
+    fn handle_assistant(&mut self, at: Millis, line: &Value, inside: Option<&str>) {
         let message = &line["message"];
         let is_error = line["isApiErrorMessage"] == true;
         // Messages that the program writes in the model's place, such as after a crash, are for the model.
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         );
         self.note_calls(at, message);
         if inside.is_none() {
-            // Older versions never say why the model stopped.
+            // Older versions never give the reason for which the model stopped.
             let is_over = match message["stop_reason"].as_str() {
                 None => line["isAbortedMidStream"] != true,
                 Some(reason) => reason != "tool_use",
@@ -182,13 +182,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn hear_user(&mut self, at: Millis, line: &Value, inside: Option<&str>) {
+    fn handle_user(&mut self, at: Millis, line: &Value, inside: Option<&str>) {
         let content = &line["message"]["content"];
         let has_results = content
             .as_array()
             .is_some_and(|blocks| blocks.iter().any(|it| it["type"] == "tool_result"));
         if has_results {
-            return self.hear_results(at, line, inside);
+            return self.handle_results(at, line, inside);
         }
         let (text, pictures) = spoken(content);
         let is_for_model = line["isMeta"] == true || line["isCompactSummary"] == true;
@@ -196,7 +196,9 @@ impl<'a> Reader<'a> {
             _ if inside.is_some() => (),
             it if it.starts_with(INTERRUPTED) => self.interrupted(at, content),
             it if it.starts_with("<task-notification>") => self.agent_ended(at, line, it),
-            it if it.starts_with("<local-command-stdout>") => self.hear_command_output(at, content),
+            it if it.starts_with("<local-command-stdout>") => {
+                self.handle_command_output(at, content)
+            }
             it if it.starts_with("<bash-") => self.replay.notice(at, strip_tags(it)),
             it if is_for_model && line["turnCompanion"] == true && !it.starts_with('<') => {
                 self.is_resting = false;
@@ -208,7 +210,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A person says something: the turn before is over.
+    /// Handles a person's message: the turn before is over.
     fn said(&mut self, at: Millis, line: &Value, text: String, pictures: Vec<Attachment>) {
         self.close_turn();
         let id = owned(&line["uuid"]).unwrap_or_else(|| format!("at-{}", at.0));
@@ -220,8 +222,8 @@ impl<'a> Reader<'a> {
         self.tell_init(at);
     }
 
-    fn hear_results(&mut self, at: Millis, line: &Value, inside: Option<&str>) {
-        // Written when a conversation is taken up again: the program had ended before the call did.
+    fn handle_results(&mut self, at: Millis, line: &Value, inside: Option<&str>) {
+        // Written when a conversation is resumed: the program had ended before the call did.
         let denial = &line["toolDenialKind"];
         if denial == "interrupted" {
             return;
@@ -285,7 +287,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The output of one of the program's own commands is the whole answer.
-    fn hear_command_output(&mut self, at: Millis, content: &Value) {
+    fn handle_command_output(&mut self, at: Millis, content: &Value) {
         if self.replay.is_open() {
             let mut echo = user(content);
             echo["isReplay"] = json!(true);
@@ -294,7 +296,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn hear_system(&mut self, at: Millis, line: &Value) {
+    fn handle_system(&mut self, at: Millis, line: &Value) {
         match line["subtype"].as_str() {
             Some("api_error") => {
                 let retry = json!({
@@ -327,7 +329,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A run that no message began, if there is none.
+    /// Begins a run without a message, if none is open.
     fn begin_by_itself(&mut self, at: Millis, line: &Value) {
         if !self.replay.is_open() {
             let id = line["uuid"].as_str().unwrap_or_default();
@@ -352,7 +354,7 @@ impl<'a> Reader<'a> {
         self.replay.feed_line(at, &told);
     }
 
-    /// The turn has ended when something was said last, or it broke off then.
+    /// Ends the turn at its last entry: it is complete, or broke off then.
     fn close_turn(&mut self) {
         let at = self.replay.last_at();
         if self.is_resting {
@@ -408,7 +410,7 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
     Some(after.split_once(end)?.0.trim())
 }
 
-/// A command that the user ran, or what it printed.
+/// Returns whether the text is a command of the user, or its output.
 fn strip_tags(text: &str) -> String {
     let pieces = text.split('<').map(|it| it.split_once('>').map_or(it, |(_, after)| after));
     pieces.collect::<String>().trim().to_owned()

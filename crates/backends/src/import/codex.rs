@@ -25,7 +25,7 @@ pub(super) fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
     let mut reader = Reader::new(kept);
     for line in lines(kept.text) {
         match line {
-            Ok(line) => reader.hear(&line),
+            Ok(line) => reader.handle_line(&line),
             Err(line) => reader.replay.unrecognized(line),
         }
     }
@@ -41,7 +41,7 @@ struct Reader {
     turn: Option<String>,
     /// Turns that have ended: later lines about them do not belong to the open turn.
     ended_turns: HashSet<String>,
-    /// Calls of the model of which nothing more is known, as items.
+    /// Calls of the model without further reports, as items.
     called: HashMap<String, Value>,
     /// The file has items, which also hold the messages of people.
     has_items: bool,
@@ -70,15 +70,15 @@ impl Reader {
         }
     }
 
-    fn hear(&mut self, line: &Value) {
+    fn handle_line(&mut self, line: &Value) {
         self.n_lines += 1;
         let at = moment(&line["timestamp"]).unwrap_or(self.replay.last_at());
         let payload = &line["payload"];
         match line["type"].as_str() {
-            Some("session_meta") => self.hear_meta(payload),
+            Some("session_meta") => self.handle_meta(payload),
             Some("turn_context") => self.model = owned(&payload["model"]).or(self.model.take()),
-            Some("event_msg") => self.hear_event(at, payload),
-            Some("response_item") => self.hear_response_item(at, payload),
+            Some("event_msg") => self.handle_event(at, payload),
+            Some("response_item") => self.handle_response_item(at, payload),
             Some("compacted") => {
                 self.replay.notice(at, "Codex has shortened the conversation to make room.");
             }
@@ -87,8 +87,8 @@ impl Reader {
         }
     }
 
-    /// A copy of a conversation names the one that it was made from afterwards.
-    fn hear_meta(&mut self, meta: &Value) {
+    /// A copy of a conversation names its original afterwards.
+    fn handle_meta(&mut self, meta: &Value) {
         if self.thread.is_none() {
             self.close_turn();
             self.thread = owned(&meta["id"]);
@@ -98,7 +98,7 @@ impl Reader {
         }
     }
 
-    fn hear_event(&mut self, at: Millis, event: &Value) {
+    fn handle_event(&mut self, at: Millis, event: &Value) {
         match event["type"].as_str() {
             Some("task_started") => {
                 self.has_turns = true;
@@ -109,7 +109,7 @@ impl Reader {
             Some("item_completed") => {
                 self.has_items = true;
                 self.turn = self.turn.take().or_else(|| owned(&event["turn_id"]));
-                self.hear_item(at, event);
+                self.handle_item(at, event);
             }
             Some("user_message") if !self.has_items => {
                 let id = format!("{}-{}", self.thread.as_deref().unwrap_or_default(), self.n_lines);
@@ -142,7 +142,7 @@ impl Reader {
         }
     }
 
-    fn hear_item(&mut self, at: Millis, event: &Value) {
+    fn handle_item(&mut self, at: Millis, event: &Value) {
         let item = &event["item"];
         let id = item["id"].as_str().unwrap_or_default();
         if item["type"] == "UserMessage" {
@@ -155,16 +155,16 @@ impl Reader {
         self.complete(at, &item);
     }
 
-    fn hear_response_item(&mut self, at: Millis, item: &Value) {
+    fn handle_response_item(&mut self, at: Millis, item: &Value) {
         match item["type"].as_str() {
-            Some("message") if item["role"] == "assistant" => self.hear_words(
+            Some("message") if item["role"] == "assistant" => self.handle_words(
                 at,
                 item,
                 json!({
                     "type": "agentMessage", "text": words(&item["content"]), "phase": item["phase"],
                 }),
             ),
-            Some("reasoning") => self.hear_words(
+            Some("reasoning") => self.handle_words(
                 at,
                 item,
                 json!({
@@ -173,14 +173,14 @@ impl Reader {
                 }),
             ),
             Some("function_call" | "custom_tool_call" | "local_shell_call") => {
-                self.hear_call(at, item);
+                self.handle_call(at, item);
             }
             Some("function_call_output" | "custom_tool_call_output") => {
-                self.hear_output(at, item);
+                self.handle_output(at, item);
             }
             // Files with items have an item for it.
             Some("web_search_call" | "image_generation_call") if self.has_items => (),
-            Some("web_search_call") => self.hear_words(
+            Some("web_search_call") => self.handle_words(
                 at,
                 item,
                 json!({
@@ -188,7 +188,7 @@ impl Reader {
                     "status": item["status"],
                 }),
             ),
-            Some("image_generation_call") => self.hear_words(
+            Some("image_generation_call") => self.handle_words(
                 at,
                 item,
                 json!({
@@ -204,13 +204,13 @@ impl Reader {
     }
 
     /// Emits a text unless an item has held it already, as the running program repeats itself too.
-    fn hear_words(&mut self, at: Millis, item: &Value, mut told: Value) {
+    fn handle_words(&mut self, at: Millis, item: &Value, mut told: Value) {
         let id = owned(&item["id"]).unwrap_or_else(|| format!("line-{}", self.n_lines));
         told["id"] = json!(id);
         self.complete(at, &told);
     }
 
-    fn hear_call(&mut self, at: Millis, call: &Value) {
+    fn handle_call(&mut self, at: Millis, call: &Value) {
         let id = call["call_id"].as_str().unwrap_or_default();
         let Some(mut item) = called_item(call, self.cwd.as_deref()) else { return };
         item["id"] = json!(id);
@@ -228,7 +228,7 @@ impl Reader {
     }
 
     /// An item that has completed holds all of this.
-    fn hear_output(&mut self, at: Millis, output: &Value) {
+    fn handle_output(&mut self, at: Millis, output: &Value) {
         let id = output["call_id"].as_str().unwrap_or_default();
         let Some(mut item) = self.called.remove(id) else { return };
         // A call that was interrupted ends with its turn.
@@ -294,7 +294,7 @@ impl Reader {
         self.replay.take_written();
     }
 
-    /// The open turn's name. Older versions have none.
+    /// Id of the open turn. Older versions have none.
     fn turn(&mut self) -> String {
         self.turn.get_or_insert_with(|| format!("turn-{}", self.n_lines)).clone()
     }
@@ -314,7 +314,7 @@ impl Reader {
         self.ended_turns.extend(self.turn.take());
     }
 
-    /// The file does not say that the turn has ended. Older versions never do.
+    /// Ends a turn whose end is not in the file, as in all files of older versions.
     fn close_turn(&mut self) {
         let at = self.replay.last_at();
         if self.is_resting && !self.has_turns {

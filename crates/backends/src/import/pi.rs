@@ -29,7 +29,7 @@ pub(super) fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
     };
     for line in lines(kept.text) {
         match line {
-            Ok(entry) => reader.hear(&entry),
+            Ok(entry) => reader.handle_line(&entry),
             Err(line) => reader.replay.unrecognized(line),
         }
     }
@@ -43,7 +43,7 @@ struct Reader {
     cwd: Option<String>,
     model: Option<String>,
     open_calls: HashSet<String>,
-    /// The model's last message failed. What follows says whether it was tried again.
+    /// The model's last message failed. The next entry shows whether it was tried again.
     failed: Option<Failed>,
 }
 
@@ -54,7 +54,7 @@ struct Failed {
 }
 
 impl Reader {
-    fn hear(&mut self, entry: &Value) {
+    fn handle_line(&mut self, entry: &Value) {
         let at = moment(&entry["timestamp"]).unwrap_or(self.replay.last_at());
         if let Some(id) = entry["id"].as_str() {
             self.branch.add(id, entry["parentId"].as_str());
@@ -70,7 +70,7 @@ impl Reader {
                 let (provider, model) = (&entry["provider"], &entry["modelId"]);
                 self.model = provider.as_str().zip(model.as_str()).map(|(p, m)| format!("{p}/{m}"));
             }
-            Some("message") => self.hear_message(at, entry),
+            Some("message") => self.handle_message(at, entry),
             Some("compaction") => self.replay.notice(at, "Pi has shortened the conversation."),
             Some("session_info") => {
                 let title = owned(&entry["name"]);
@@ -84,12 +84,12 @@ impl Reader {
         }
     }
 
-    fn hear_message(&mut self, at: Millis, entry: &Value) {
+    fn handle_message(&mut self, at: Millis, entry: &Value) {
         let message = &entry["message"];
         match message["role"].as_str() {
             Some("user") => self.said(at, entry),
-            Some("assistant") => self.hear_assistant(at, entry),
-            Some("toolResult") => self.hear_result(at, message),
+            Some("assistant") => self.handle_assistant(at, entry),
+            Some("toolResult") => self.handle_result(at, message),
             Some("bashExecution") => {
                 let field = |name: &str| message[name].as_str().unwrap_or_default();
                 let ran = format!("$ {}\n{}", field("command"), field("output"));
@@ -100,7 +100,7 @@ impl Reader {
         }
     }
 
-    fn hear_result(&mut self, at: Millis, message: &Value) {
+    fn handle_result(&mut self, at: Millis, message: &Value) {
         let is_error = message["isError"] == true;
         if is_error && words(&message["content"]).ends_with("Command aborted") {
             self.replay.interrupt(at);
@@ -129,7 +129,7 @@ impl Reader {
             pictures,
             model: self.model.clone(),
         };
-        // A call without a result has died with the program.
+        // A call without a result ended with the program.
         let is_at_work = self.replay.is_open() && self.open_calls.is_empty();
         if is_at_work && self.branch.follows_newest(id) {
             return self.replay.steer(at, said);
@@ -146,7 +146,7 @@ impl Reader {
         self.feed_line(at, &json!({ "type": "agent_start" }));
     }
 
-    fn hear_assistant(&mut self, at: Millis, entry: &Value) {
+    fn handle_assistant(&mut self, at: Millis, entry: &Value) {
         let message = &entry["message"];
         self.tried_again(at);
         if !self.replay.is_open() {
@@ -200,7 +200,7 @@ impl Reader {
         self.feed_line(at, &json!({ "type": "agent_settled", "aborted": was_stopped }));
     }
 
-    /// The file does not say that the run has ended.
+    /// Ends a run whose end is not in the file.
     fn close_run(&mut self) {
         self.open_calls.clear();
         if self.replay.is_open() {

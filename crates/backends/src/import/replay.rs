@@ -25,13 +25,13 @@ pub(super) struct Replay {
     ids: HashMap<String, u32>,
     /// Records are written in their order, whatever the times in the file.
     last_at: Millis,
-    /// Lines that the backend has written, which may want an answer.
+    /// Lines that the backend has written, which may need an answer.
     written: Vec<Value>,
     /// The backend's deadline.
     wakes_at: Option<Millis>,
 }
 
-/// A message of a person's.
+/// A message of a person.
 pub(super) struct Prompt {
     pub(super) id: String,
     pub(super) text: String,
@@ -71,7 +71,7 @@ impl Replay {
         self.is_open
     }
 
-    /// The time of the newest record.
+    /// Time of the newest record.
     pub(super) fn last_at(&self) -> Millis {
         self.last_at
     }
@@ -80,7 +80,7 @@ impl Replay {
         std::mem::take(&mut self.written)
     }
 
-    /// A message that begins a run.
+    /// Begins a run with a message.
     pub(super) fn start(&mut self, at: Millis, said: Prompt) {
         let id = self.unique(&said.id);
         let response_id = run_id(&id);
@@ -98,14 +98,14 @@ impl Replay {
         self.feed(at, Input::Start { response_id, history });
     }
 
-    /// The id of a run that the program may begin by itself.
+    /// Gives the backend the id of a run that the program may begin by itself.
     pub(super) fn offer(&mut self, at: Millis, id: &str) {
         let id = run_id(&self.unique(id));
         self.spare = Some(id.clone());
         self.feed(at, Input::Spare(id));
     }
 
-    /// A message that went into the open run.
+    /// Adds a message that went into the open run.
     pub(super) fn steer(&mut self, at: Millis, said: Prompt) {
         let message_id = MessageId::new(self.unique(&said.id));
         // Nothing can be attached to it.
@@ -214,7 +214,7 @@ impl Replay {
                 | Effect::CloseInput
                 | Effect::Quit
                 | Effect::Outdated => (),
-                // Not of a program.
+                // Not emitted by programs.
                 Effect::RunTool { .. } | Effect::ReadHistory | Effect::Request(_) => (),
             }
         }

@@ -7,25 +7,25 @@
 //! Calls are emitted in the order of their indexes: one that comes too early is held back until those before
 //! it have begun, or until something else comes.
 
-/// Bytes of arguments after which a call is no longer held back for one with a lower index: the service
-/// numbers its calls differently.
+/// Number of bytes of arguments after which a call is no longer held back for one with a lower index: the
+/// service numbers its calls differently.
 const HELD_MAX: usize = 4096;
 
-/// A piece of a call, as it came.
+/// A fragment of a call, as it came.
 #[derive(Debug, Default)]
 pub(super) struct Fragment<'a> {
     pub(super) index: Option<u64>,
     pub(super) id: &'a str,
     pub(super) name: &'a str,
     pub(super) arguments: &'a str,
-    /// Its place in the list that it came in.
+    /// Position in the list that it came in.
     pub(super) position: usize,
 }
 
 /// Effect of a fragment.
 #[derive(Debug, PartialEq)]
 pub(super) enum CallUpdate {
-    /// A call is known by its name.
+    /// A call has its name.
     Started(usize),
     Grown(usize, String),
 }
@@ -36,9 +36,9 @@ pub(super) struct Calls {
     pub(super) calls: Vec<Call>,
     /// Indexes into `calls`, in the order in which the calls were emitted.
     emitted: Vec<usize>,
-    /// The index that the next call should have.
+    /// Index that the next call should have.
     next_index: u64,
-    /// Text came after the last piece: a name begins another call.
+    /// Text came after the last fragment: a name begins another call.
     interrupted: bool,
 }
 
@@ -51,9 +51,9 @@ pub(super) struct Call {
     /// Data that the provider wants back with the call.
     pub(super) extra: Option<serde_json::Value>,
     json: JsonEnd,
-    /// Nothing will be added to its name.
+    /// The name is complete.
     is_named: bool,
-    /// Its position among the emitted calls.
+    /// Position among the emitted calls.
     number: Option<usize>,
     /// Number of bytes of the arguments that were emitted; `None` before the call has its name.
     emitted: Option<usize>,
@@ -77,7 +77,7 @@ impl Calls {
         Some(idx)
     }
 
-    /// Something else came: whatever name a call has by now is its name.
+    /// Something else came, so the names so far are complete.
     pub(super) fn interrupt(&mut self, update: &mut Vec<CallUpdate>) {
         self.interrupted = true;
         self.settle_names(update);
@@ -92,7 +92,7 @@ impl Calls {
         }
     }
 
-    /// An id that the provider gave to two calls names only the first.
+    /// Returns the provider's id of a call. An id that was given to two calls belongs to the first.
     pub(super) fn provider_id(&self, idx: usize) -> Option<&str> {
         let id = self.calls[idx].id.as_str();
         let mut before = self.emitted.iter().take_while(|it| **it != idx);
@@ -141,7 +141,8 @@ impl Calls {
         self.calls.len() - 1
     }
 
-    /// A name may come in pieces, so it is settled only by arguments or by what comes after it.
+    /// Updates a call. A name may come in fragments, so it is complete only with arguments or when something
+    /// else follows.
     fn update(&mut self, idx: usize, update: &mut Vec<CallUpdate>) {
         let call = &mut self.calls[idx];
         call.is_named |= !call.name.is_empty() && !call.arguments.is_empty();
@@ -213,7 +214,7 @@ impl Call {
         self.json.feed(fragment.arguments);
     }
 
-    /// Some send the whole call again once it has been streamed.
+    /// Returns whether the fragment is the whole call again, which some services send after streaming it.
     fn is_repeated_by(&self, fragment: &Fragment<'_>) -> bool {
         let same_id = fragment.id == self.id || (fragment.id.is_empty() && !self.id.is_empty());
         same_id
@@ -235,7 +236,7 @@ impl Call {
     }
 }
 
-/// Notices where a JSON object or list ends, byte by byte.
+/// Detects where a JSON object or list ends, byte by byte.
 #[derive(Debug, Default)]
 struct JsonEnd {
     depth: usize,
@@ -250,7 +251,7 @@ enum JsonState {
     Before,
     Within,
     Complete,
-    /// Something follows that does not belong to it.
+    /// Something follows the end.
     Broken,
 }
 

@@ -30,7 +30,7 @@ pub enum Said {
     Text(String),
     /// A part of the thinking.
     Thinking(String),
-    /// A call's name is known; its arguments follow.
+    /// A call has its name; its arguments follow.
     Call {
         /// Number of the call.
         call: usize,
@@ -55,9 +55,9 @@ pub enum Said {
 pub struct Outcome {
     /// The reason that the service gave; `None` if it gave none.
     pub finish_reason: Option<FinishReason>,
-    /// The service itself marked the end.
+    /// The service marked the end.
     pub is_marked_done: bool,
-    /// Anything of an answer was there, be it only its end.
+    /// A part of an answer has come, be it only its end.
     pub has_answer: bool,
     /// Usage that the service reported.
     pub usage: Option<Usage>,
@@ -72,9 +72,9 @@ pub struct Outcome {
 /// A call with all of its arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinishedCall {
-    /// `{}` where there were none.
+    /// Raw text; `{}` if there was none.
     pub arguments: String,
-    /// The arguments are as long as they were meant to be.
+    /// The arguments are complete.
     pub is_complete: bool,
     /// Data to send back with the call.
     pub extra_content: Option<Value>,
@@ -85,7 +85,7 @@ pub struct FinishedCall {
 pub struct ServiceError {
     /// The service's text.
     pub message: String,
-    /// Codes and types, in small letters: what a program may branch on.
+    /// Codes and types in lower case, for programs.
     pub codes: Vec<String>,
 }
 
@@ -99,9 +99,9 @@ pub struct Decoder {
     surrogates: Surrogates,
     calls: Calls,
     reasoning_details: ReasoningDetails,
-    /// Data lines that make no JSON on their own, and may together.
+    /// Data lines that are no JSON on their own, and may be together.
     pending: Vec<u8>,
-    /// The event that is coming in was announced as an error.
+    /// The current event was announced as an error.
     is_error_event: bool,
     has_refused: bool,
     has_deltas: bool,
@@ -111,11 +111,11 @@ pub struct Decoder {
 
 #[derive(Debug, Default)]
 enum Form {
-    /// Nothing but blanks so far.
+    /// Only blanks so far.
     #[default]
     Unknown,
     Events,
-    /// One JSON document, which can be read when it is complete.
+    /// One JSON document, to be read when it is complete.
     Document(Vec<u8>),
 }
 
@@ -149,7 +149,7 @@ impl Decoder {
         std::mem::take(&mut self.said)
     }
 
-    /// Everything has come: what was held back, and how it ended.
+    /// Ends the response. Returns what was held back, and the result.
     pub fn finish(&mut self) -> (Vec<Said>, Outcome) {
         match std::mem::take(&mut self.form) {
             Form::Document(document) => self.document(&document),
@@ -172,7 +172,7 @@ impl Decoder {
         (std::mem::take(&mut self.said), outcome)
     }
 
-    /// Nothing that follows would count.
+    /// Returns whether later bytes are ignored.
     pub fn is_over(&self) -> bool {
         self.outcome.is_marked_done || self.outcome.error.is_some()
     }
@@ -185,7 +185,7 @@ impl Decoder {
             [] => self.end_of_event(),
             // A comment.
             [b':', ..] => (),
-            // Some put errors between the events, bare.
+            // Some services send errors between the events, without framing.
             [b'{', ..] => self.data(line),
             _ => match field(line) {
                 (b"data", value) => self.data(value),
@@ -196,8 +196,8 @@ impl Decoder {
         }
     }
 
-    /// Each data line is an event if it can be; the standard wants a blank line after each, which
-    /// not all send, and lets one event have several lines.
+    /// Handles a data line, which is an event of its own if possible. The standard wants a blank line after
+    /// each event, which not all services send, and allows several lines in one.
     fn data(&mut self, data: &[u8]) {
         if data.trim_ascii().is_empty() {
             return;
@@ -228,7 +228,7 @@ impl Decoder {
         self.is_error_event = false;
     }
 
-    /// Some wrap the document in a list.
+    /// Some services wrap the document in a list.
     fn document(&mut self, document: &[u8]) {
         let listed = serde_json::from_slice::<Vec<&RawValue>>(document);
         let is_read = match &listed {
@@ -250,7 +250,7 @@ impl Decoder {
             self.content(text);
             return true;
         }
-        // A letter that was cut in two by a careless proxy costs that letter alone.
+        // A character that a proxy cut in two costs only that character.
         let json = match std::str::from_utf8(json) {
             Ok(json) => Cow::Borrowed(json),
             Err(_) => String::from_utf8_lossy(json),
@@ -412,7 +412,7 @@ fn finished(call: &super::calls::Call) -> FinishedCall {
     }
 }
 
-/// Name and value of a line; one blank after the colon is no part of the value.
+/// Returns name and value of a line, without one blank after the colon.
 fn field(line: &[u8]) -> (&[u8], &[u8]) {
     match memchr::memchr(b':', line) {
         Some(colon) => {

@@ -81,7 +81,7 @@ impl ModelEmitter {
         }
     }
 
-    /// Ends the step's parts and calls; gives the calls that can be run.
+    /// Ends the step's parts and calls; returns the calls that can be run.
     pub(super) fn finish_calls(&mut self, outcome: &Outcome, is_cut_off: bool) -> Vec<ReadyCall> {
         self.close_part();
         let calls = std::mem::take(&mut self.calls);

@@ -48,7 +48,7 @@ impl Failure {
         Self { error: ErrorInfo::new(code, capitalised(&message)), may_pass: true, wait_ms: None }
     }
 
-    /// A status that is no success.
+    /// A response with an error status.
     pub(super) fn refused(
         settings: &Settings,
         status: u16,
@@ -75,7 +75,7 @@ impl Failure {
         failure
     }
 
-    /// An error within an answer that had begun well.
+    /// An error that the service reports within an answer.
     pub(super) fn reported(settings: &Settings, error: &ServiceError) -> Self {
         let status = error.codes.iter().find_map(|it| it.parse().ok()).unwrap_or(0);
         let message = shortened(&settings.without_secrets(&error.message));
@@ -181,7 +181,7 @@ fn cause(status: u16, error: &ServiceError) -> Cause {
         _ if has_code(&["model_not_found"]) => Cause::Model,
         _ if says(&["model"]) && says(&["not found", "does not exist", "unknown"]) => Cause::Model,
         408 | 504 | 524 => Cause::Timeout,
-        // A stream that began well and reports an error has nothing wrong with its request.
+        // An error within a stream is not the fault of the request.
         0 | 500.. => Cause::Busy,
         _ => Cause::Other,
     }

@@ -13,11 +13,11 @@ pub(super) struct Progress {
     pub(super) steps: u32,
     tool_calls: u32,
     pub(super) usage: Option<Usage>,
-    /// A call could not be run because there had been too many.
+    /// A call was refused because of the limit.
     has_refused_calls: bool,
 }
 
-/// A decision to go on or to stop, and why.
+/// A decision to continue or to stop, and its reason.
 #[derive(Debug)]
 pub(super) struct Decision {
     pub(super) should_continue: bool,
@@ -78,7 +78,7 @@ impl Progress {
         limits.seconds.map(|it| self.started_at.plus(it.saturating_mul(1000)))
     }
 
-    /// Looks at every limit there is; the first that is reached decides.
+    /// Checks every limit; the first that is reached decides.
     pub(super) fn evaluate(&self, limits: &Limits, now: Millis) -> Decision {
         let seconds = now.since(self.started_at) / 1000;
         let tokens = self.usage.map_or(0, |it| it.total_tokens);
@@ -116,7 +116,7 @@ impl Progress {
     }
 }
 
-/// A limit that was looked at.
+/// A limit that was checked.
 #[derive(Debug)]
 struct Limit {
     /// Names as a reason to stop, and as the deciding criterion.
@@ -150,7 +150,7 @@ impl Decision {
     }
 }
 
-/// The model wants no call: it is done, or something kept it from going on.
+/// The decision after a step without calls: the model is done, or was kept from continuing.
 pub(super) fn without_calls(reason: FinishReason) -> Decision {
     match reason {
         FinishReason::Length => Decision::stop("token_limit", "OutputLimit"),

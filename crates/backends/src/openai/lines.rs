@@ -4,23 +4,23 @@
 
 use memchr::memchr2;
 
-/// A line longer than this is no answer of a model.
+/// Length in bytes from which a line is not accepted.
 pub(super) const MAX_LINE: usize = 32 * 1024 * 1024;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// The beginning of a line whose end has not come.
+    /// Beginning of a line whose end has not come.
     partial: Vec<u8>,
     /// A CR ended the last line: an LF that follows belongs to it.
     after_cr: bool,
-    /// The first line, where a byte order mark may stand, is through.
+    /// The first line, which may begin with a byte order mark, is over.
     begun: bool,
 }
 
 impl Lines {
-    /// Hands out every line that is complete now. False if one has become too long.
+    /// Calls `take` with every complete line. Returns false if a line has become too long.
     pub(super) fn feed(&mut self, mut bytes: &[u8], mut take: impl FnMut(&[u8])) -> bool {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
@@ -47,7 +47,7 @@ impl Lines {
         true
     }
 
-    /// The last line, if nothing ended it.
+    /// Returns the last line, if nothing ended it.
     pub(super) fn finish(&mut self, take: impl FnOnce(&[u8])) {
         let line = std::mem::take(&mut self.partial);
         if !line.is_empty() {

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-/// Fields that grow; of all others the last value counts.
+/// Fields that are appended; of all others the last value counts.
 const GROWING: [&str; 3] = ["text", "summary", "data"];
 
 #[derive(Debug, Default)]

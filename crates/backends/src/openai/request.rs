@@ -24,7 +24,7 @@ pub(super) fn chat(settings: &Settings, history: &[Value], tools: &[Value]) -> R
     }
 }
 
-/// A base URL may have a query, which stays at the end.
+/// Appends a path before the query of a base URL.
 fn url(base_url: &str) -> String {
     let (base, query) = match base_url.split_once('?') {
         Some((base, query)) => (base, format!("?{query}")),

@@ -19,7 +19,7 @@ pub(super) fn in_seconds(ms: u64) -> String {
     format!("{}.{} s", ms / 1000, ms % 1000 / 100)
 }
 
-/// FNV-1a, with a last stir so that neighbours differ in all bits.
+/// FNV-1a, with a final mix so that neighbours differ in all bits.
 fn hash(text: &str, salt: u32) -> u64 {
     let bytes = text.bytes().chain(salt.to_le_bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -16,9 +16,9 @@ pub struct Settings {
     pub api_key_env: Option<String>,
     /// Headers to add; may hold keys.
     pub headers: Vec<(String, String)>,
-    /// Further keys of the request, which win over ours.
+    /// Further keys of the request, which override ours.
     pub body: Map<String, Value>,
-    /// Keys that the service does not take.
+    /// Keys to leave out, because the service does not accept them.
     pub omit: Vec<String>,
     /// Limits of a run.
     pub limits: Limits,

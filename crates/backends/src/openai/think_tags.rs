@@ -15,7 +15,7 @@ pub(super) struct ThinkTags {
 
 #[derive(Debug, Default, PartialEq)]
 enum State {
-    /// Nothing but blanks and what may become a tag has come.
+    /// Only blanks and a possible beginning of a tag have come.
     #[default]
     Beginning,
     Thinking {
@@ -54,7 +54,7 @@ impl ThinkTags {
         }
     }
 
-    /// Decides about the beginning of what is held. True if more may be decided.
+    /// Decides about the beginning of the held text. Returns true if more may be decided.
     fn advance(&mut self, take: &mut impl FnMut(Kind, &str)) -> bool {
         match self.state {
             State::Beginning => {

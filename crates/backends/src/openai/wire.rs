@@ -87,7 +87,7 @@ pub(super) struct Function<'a> {
 }
 
 impl Chunk<'_> {
-    /// The text, if there is one and nothing else that counts.
+    /// Returns the text, if the delta has nothing else.
     pub(super) fn text_alone(&self) -> Option<&str> {
         let choice = self.choices.0.as_ref()?;
         let delta = choice.delta.as_ref()?;
@@ -129,7 +129,7 @@ impl Delta<'_> {
 }
 
 impl Function<'_> {
-    /// Mostly a string of JSON; some send the object itself.
+    /// Mostly a string of JSON; some services send the object itself.
     pub(super) fn arguments_text(&self) -> Cow<'_, str> {
         let Some(raw) = self.arguments.map(RawValue::get) else { return Cow::Borrowed("") };
         if !raw.starts_with('"') {
@@ -139,7 +139,7 @@ impl Function<'_> {
     }
 }
 
-/// A whole number, also where it was written as a string; anything else counts as none.
+/// A whole number, also as a string; `None` for anything else.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Index(pub(super) Option<u64>);
 
@@ -153,7 +153,7 @@ impl<'de> Deserialize<'de> for Index {
     }
 }
 
-/// Only one answer is asked for. Others, if they come, would be mixed into it.
+/// The first choice. Only one is asked for; others are ignored.
 #[derive(Debug, Default)]
 pub(super) struct FirstChoice<'a>(pub(super) Option<Choice<'a>>);
 
@@ -188,7 +188,7 @@ impl<'de> Visitor<'de> for Choices {
     }
 }
 
-/// A string; anything else counts as none.
+/// A string; `None` for anything else.
 #[derive(Debug, Default)]
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
@@ -292,7 +292,7 @@ impl<'de> Visitor<'de> for Lenient {
     }
 }
 
-/// The text of a piece: its own, or that of the pieces within it.
+/// Returns the text of a block: its own, or that of the blocks within it.
 fn push_texts(piece: &serde_json::Value, into: &mut String) {
     match piece {
         serde_json::Value::String(text) => into.push_str(text),

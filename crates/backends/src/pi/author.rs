@@ -108,12 +108,12 @@ impl Author {
                     call.finish_arguments(arguments, out);
                 }
             }
-            // The first delta begins a part; an empty one is not worth telling.
+            // The first delta begins a part; an empty part is not shown.
             _ => (),
         }
     }
 
-    /// The message is whole; what it says now counts.
+    /// Ends the message. Its final form counts.
     pub(super) fn end_message(&mut self, message: Message, out: &mut Emitter) -> Stop {
         self.ensure_message(out);
         let stop = Stop::of(&message);
@@ -140,7 +140,7 @@ impl Author {
         self.end_step("error", failed.spent, true, out);
     }
 
-    /// The message that failed stays as it is.
+    /// Ends the message that failed as it is.
     pub(super) fn keep_failed(&mut self, reason: &str, out: &mut Emitter) {
         if let Some(failed) = self.take_failed() {
             self.end_step(reason, failed.spent, false, out);
@@ -154,7 +154,7 @@ impl Author {
         &mut self.calls[idx]
     }
 
-    /// The oldest call, if too many are open.
+    /// Returns the oldest call, if too many are open.
     pub(super) fn oldest_excess(&mut self) -> Option<&mut Call> {
         let mut open = self.calls.iter_mut().filter(|it| !it.has_ended);
         let oldest = open.next();
@@ -177,7 +177,7 @@ impl Author {
         }
     }
 
-    /// `text` is the whole block. What does not go on where the closed parts end is not believed.
+    /// Ends a part. `text` is the whole block; it is ignored unless it continues the closed parts.
     fn end_part(&mut self, block: usize, is_thinking: bool, text: Option<&str>, out: &mut Emitter) {
         let emitted =
             self.message.as_ref().and_then(|it| it.emitted.get(&block)).map_or("", |it| it);
@@ -316,7 +316,7 @@ impl Call {
         out.finish_arguments(&self.id, arguments, incomplete, None);
     }
 
-    /// Nothing more will come of it.
+    /// Ends a call of which nothing more will come.
     pub(super) fn break_off(&mut self, error: ErrorInfo, out: &mut Emitter) {
         let arguments = std::mem::take(&mut self.arguments);
         self.end_arguments(arguments, true, out);

@@ -11,7 +11,7 @@ pub(super) struct CommandOutcome {
     /// Pi's note on a command that failed: `Command aborted`.
     pub(super) note: Option<String>,
     pub(super) truncated: Option<Truncated>,
-    /// The file that has all of it, where it is cut.
+    /// File with the whole output, if it was cut.
     pub(super) kept_at: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl CommandOutcome {
     }
 }
 
-/// A tool may say that it shows only a part.
+/// Returns the truncation that a tool reports.
 pub(super) fn truncated(said: &ToolOutput) -> Option<Truncated> {
     let truncation = said.details.as_ref()?.get("truncation")?;
     let number = |name: &str| truncation.get(name)?.as_u64();
@@ -50,7 +50,7 @@ pub(super) fn truncated(said: &ToolOutput) -> Option<Truncated> {
     })
 }
 
-/// The last paragraph that a command has which failed.
+/// Splits off the last paragraph of a failed command's text.
 fn without_note(text: &str) -> (&str, Option<&str>) {
     let (before, last) = text.rsplit_once("\n\n").unwrap_or(("", text));
     if last.starts_with("Command ") { (before, Some(last)) } else { (text, None) }

@@ -54,7 +54,7 @@ pub(super) fn send(name: &str, command: impl FnOnce(&str) -> String, out: &mut E
     id
 }
 
-/// Should Pi have begun something by itself in this moment, then it comes after that.
+/// A prompt. It comes after anything that Pi begins by itself at the same moment.
 pub(super) fn prompt(id: &str, prompt: Prompt) -> String {
     let mut command = prompt.into_command("prompt", id);
     command.insert("streamingBehavior".to_owned(), "followUp".into());
@@ -106,7 +106,7 @@ pub(super) fn decide(id: &str, verdict: &Verdict) -> String {
     json!({ "type": "extension_ui_response", "id": id, "value": value }).to_string()
 }
 
-/// Arguments that a tool can take.
+/// Parses arguments that a tool can take.
 pub(super) fn as_object(arguments: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(arguments).ok()
 }

@@ -11,7 +11,7 @@ use crate::emitter::Emitter;
 use crate::program::Ask;
 use crate::{Effect, Verdict};
 
-/// The title of our own extension's dialogs.
+/// Title of our own extension's dialogs.
 const OURS: &str = "callboard:tool_call";
 
 /// Key under which our extension announces itself.
@@ -27,7 +27,7 @@ pub(super) struct Request {
 /// The form of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Our extension asks, which takes more than a yes or no.
+    /// A request of our extension, which takes more than a yes or no.
     Ours,
     YesOrNo,
     Words,
@@ -62,7 +62,7 @@ pub(super) fn answer(verdict: &Verdict) -> Option<String> {
     answers.get(ANSWER)?.as_str().map(str::to_owned)
 }
 
-/// The name of the one field that a dialog has.
+/// Name of a dialog's only field.
 const ANSWER: &str = "value";
 
 impl Dialog {
@@ -156,7 +156,7 @@ impl Dialog {
         self.method == "input" && self.title == OURS
     }
 
-    /// Our extension is there, and asks.
+    /// Returns whether this is the announcement of our extension.
     pub(super) fn is_announcement(&self) -> bool {
         self.method == "setStatus" && self.status_key.as_deref() == Some(OUR_STATUS)
     }

@@ -32,9 +32,9 @@ pub(super) struct Run {
     phase: Phase,
     /// The prompt, until Pi may have it.
     held: Option<Prompt>,
-    /// The command that began it. None: Pi did.
+    /// Id of the command that began the run; `None` if Pi began it.
     prompt: Option<String>,
-    /// Pi has repeated it, as it understands it.
+    /// Pi has echoed the prompt.
     has_said_prompt: bool,
     /// Reason for which the model stopped last.
     stop: Option<Stop>,
@@ -49,10 +49,10 @@ pub(super) struct Run {
 
 #[derive(Debug)]
 enum Phase {
-    /// Nothing has come of the prompt yet.
+    /// Nothing has followed the prompt yet.
     Prompted,
     Working,
-    /// The agent has ended, for now. `asked` is the command whose answer says whether for good.
+    /// The agent has ended, for now. `asked` is the id of the command whose answer says whether for good.
     Resting {
         asked: Option<String>,
     },
@@ -87,7 +87,7 @@ impl Run {
         }
     }
 
-    /// Pi must do nothing.
+    /// Ends the run and the program, because no approvals would be asked for.
     pub(super) fn refuse(&mut self, cx: &mut Cx) {
         cx.out.continuation(false, "error", "ErrorPolicy");
         cx.out.push(Effect::Quit);
@@ -181,7 +181,7 @@ impl Run {
         }
     }
 
-    /// A question that is about no call becomes one.
+    /// Shows a dialog. A question that is about no call becomes a call.
     fn handle_dialog(&mut self, dialog: Dialog, cx: &mut Cx) {
         let Some(dialog) = dialog.ask_about_call(&self.author.calls, cx) else { return };
         let Some(asks) = dialog.asks() else { return dialog.give_up(&mut cx.out) };
@@ -220,7 +220,7 @@ impl Run {
         self.schedule(cx);
     }
 
-    /// `is_kept`: Pi has a conversation to go on with.
+    /// Ends the run. `is_kept`: Pi has a conversation to resume.
     pub(super) fn exited(&mut self, exit: &Exit, is_kept: bool, cx: &mut Cx) {
         if !is_kept && !matches!(self.phase, Phase::Prompted) {
             let text = "Pi keeps a conversation only from its first answer on: the next message begins \
@@ -263,10 +263,10 @@ impl Run {
             return self.finish(cx);
         }
         match data.disposition.as_deref() {
-            // A command of an extension, which need not lead to an answer.
+            // A command of an extension, which may have no answer.
             Some("handled") => self.ask(cx),
             Some(_) => (),
-            // The old package does not say what it makes of it.
+            // The old package does not report its reading of the prompt.
             None => self.ask_at = Some(cx.out.now().plus(SILENCE_MS)),
         }
     }
@@ -301,7 +301,7 @@ impl Run {
         self.finish(cx);
     }
 
-    /// The agent has ended, and what was to follow is over too: for good, if nothing more is said to follow.
+    /// The agent has ended, and the step that was to follow too: for good, unless another is announced.
     fn rest_on(&mut self, cx: &mut Cx) {
         if !matches!(self.phase, Phase::Resting { asked: None }) {
             return;
@@ -419,9 +419,9 @@ impl Run {
         }
     }
 
-    /// Pi is idle, or its time is over.
+    /// Ends the run: Pi is idle, or its time is over.
     fn finish(&mut self, cx: &mut Cx) {
-        // The new package also calls it an error if it was stopped.
+        // The new package also reports a stop as an error.
         let is_stopped = self.interrupt.is_some() || self.stop == Some(Stop::Aborted);
         self.author.keep_failed(if is_stopped { "cancelled" } else { "error" }, &mut cx.out);
         if self.interrupt.is_some() {
@@ -454,14 +454,14 @@ impl Run {
     }
 
     fn end(&mut self, status: RunStatus, error: Option<transcript::ErrorInfo>, cx: &mut Cx) {
-        // Pi would give them to the next prompt, and there is no way to take them back but this.
+        // Pi would add them to the next prompt, and only its end takes them back.
         if cx.steering.has_handed_over() {
             cx.out.push(Effect::Quit);
         }
-        // Pi would wait for the answer for ever.
+        // Otherwise Pi would wait forever.
         questions::cancel_all(cx);
         cx.steering.give_back(|_| true, &mut cx.out);
-        // The sum of what the steps have used and cost is the driver's to make.
+        // The driver adds up the usage and cost of the steps.
         cx.end_run(status, error, None, None);
     }
 

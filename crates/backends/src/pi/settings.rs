@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use crate::program::TOKEN_ENV;
+use crate::program::{TOKEN_ENV, fmt_settings};
 use crate::{Launch, Program};
 
-/// Callboard's extension for Pi. It is to be found in the folder of shipped files, under
-/// [`EXTENSION_FILE`].
+/// Callboard's extension for Pi, to be written to the folder of shipped files under [`EXTENSION_FILE`].
 pub const EXTENSION: &str = include_str!("extension.ts");
 /// Name of the extension's file in the folder of shipped files.
 pub const EXTENSION_FILE: &str = "callboard-pi.ts";
@@ -14,7 +13,7 @@ pub const EXTENSION_FILE: &str = "callboard-pi.ts";
 /// Configuration of an agent of this kind.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// `pi`, if it is empty.
+    /// The program and arguments that come first; `pi` if empty.
     pub command: Vec<String>,
     /// Further arguments, after ours.
     pub args: Vec<String>,
@@ -31,21 +30,16 @@ pub struct Settings {
 /// Arguments that print the version.
 pub const VERSION: [&str; 1] = ["--version"];
 
-/// `said` is what it answered: a number such as `0.73.1`, and perhaps more.
+/// Finds the version in the program's answer: a number such as `0.73.1`, and perhaps more.
 pub fn version_in(said: &str) -> Option<String> {
     let is_version = |it: &&str| it.starts_with(|it: char| it.is_ascii_digit()) && it.contains('.');
     said.split_whitespace().find(is_version).map(str::to_owned)
 }
 
-/// The environment may hold keys.
+/// Omits arguments and environment, which may hold keys.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
-            .field("command", &self.command)
-            .field("args", &self.args)
-            .field("model", &self.model)
-            .field("permission_mode", &self.permission_mode)
-            .finish_non_exhaustive()
+        fmt_settings(f, &self.command, &self.model, &self.permission_mode)
     }
 }
 

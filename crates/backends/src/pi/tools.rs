@@ -17,7 +17,7 @@ pub(super) struct Call {
     name: String,
     /// Index in the message that the model is writing.
     pub(super) block: Option<usize>,
-    /// While they come.
+    /// Raw text so far.
     pub(super) arguments: String,
     pub(super) arguments_done: bool,
     running_since: Option<Millis>,
@@ -25,7 +25,7 @@ pub(super) struct Call {
     output: String,
     /// Number of bytes that were emitted.
     printed: usize,
-    /// An extension asks a person something: it is over when that is answered.
+    /// A question of an extension: the call ends with the answer.
     pub(super) is_question: bool,
     /// Reason for which it must not run.
     refused: Option<ErrorCode>,
@@ -38,7 +38,7 @@ pub(super) struct Ended {
     pub(super) said: ToolOutput,
     pub(super) is_error: bool,
     pub(super) duration_ms: Option<Number>,
-    /// A person wanted the run to stop.
+    /// A person stopped the run.
     pub(super) is_interrupted: bool,
 }
 
@@ -84,7 +84,7 @@ impl Call {
         self.refused = Some(code);
     }
 
-    /// `text` is all that was printed so far, or the end of it.
+    /// Emits new output. `text` is all output so far, or the end of it.
     pub(super) fn print(&mut self, text: String, out: &mut Emitter) {
         if self.has_ended {
             return;
@@ -161,7 +161,7 @@ impl Call {
         self.refuse(ErrorInfo::new(code, why), out);
     }
 
-    /// A result of our own, for a call that never ran.
+    /// Ends a call that never ran with a result of our own.
     pub(super) fn refuse(&mut self, error: ErrorInfo, out: &mut Emitter) {
         if !std::mem::replace(&mut self.has_ended, true) {
             out.refuse_call(&self.id, &self.name, error);
@@ -214,7 +214,7 @@ fn interrupted(own_words: &str) -> ErrorInfo {
 
 /// The result: text where there is only text.
 fn result(said: &ToolOutput) -> Value {
-    // Most say the same in it.
+    // Most tools repeat the text in it.
     let structured = said.structured_content.as_ref().filter(|it| it.is_object());
     let details = details(said);
     let content = match said.content.is_text() {
@@ -246,7 +246,7 @@ fn details(said: &ToolOutput) -> Option<Value> {
 /// Number of bytes at the start of `new` that are the end of `old`, up to a character boundary.
 fn overlap(old: &str, new: &str) -> usize {
     let (old, bytes) = (old.as_bytes(), new.as_bytes());
-    // Knuth, Morris and Pratt: how much of the start stands again at the end of each piece of it.
+    // Knuth-Morris-Pratt: the length of the longest prefix that is also a suffix, for each prefix.
     let mut borders = vec![0; bytes.len()];
     for at in 1..bytes.len() {
         let mut border = borders[at - 1];

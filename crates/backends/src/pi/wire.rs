@@ -29,7 +29,7 @@ pub(super) enum Line {
     CompactionEnd(CompactionEnd),
     Dialog(Dialog),
     ExtensionError(ExtensionError),
-    /// Known, and of no interest.
+    /// A known line that is not shown.
     Ignorable,
 }
 
@@ -107,7 +107,7 @@ impl WithUpdate {
     }
 }
 
-/// The answer to a command, which may have an id.
+/// The response to a command, which may have an id.
 #[derive(Debug, Deserialize)]
 pub(super) struct Response {
     #[serde(default)]
@@ -192,7 +192,7 @@ impl Content {
         }
     }
 
-    /// All that can be read of it.
+    /// Returns the text of all blocks.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -210,7 +210,7 @@ impl Content {
     }
 }
 
-/// A piece of a message: `text`, `thinking`, `toolCall` or `image`.
+/// A block of a message: `text`, `thinking`, `toolCall` or `image`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Block {
     #[serde(rename = "type", default)]
@@ -239,7 +239,7 @@ impl Block {
         Self { kind: "text".to_owned(), text: Some(text), ..Self::default() }
     }
 
-    /// The call that it is: its id and its name.
+    /// Returns the call's id and name.
     pub(super) fn call(&self) -> Option<(&str, &str)> {
         self.id.as_deref().zip(self.name.as_deref()).filter(|(_, name)| !name.is_empty())
     }
@@ -258,8 +258,7 @@ pub(super) struct Usage {
     cost: Value,
 }
 
-/// A count or a duration. It is written as JavaScript has it: any number may come, and `null` for what is
-/// none. What is no number counts nothing.
+/// A count or a duration, as JavaScript writes it: any number, or `null`. Anything else counts as zero.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Number(f64);
 
@@ -297,7 +296,7 @@ impl Usage {
     }
 }
 
-/// The message that the model is writing grows at one of its blocks.
+/// A delta of the message that the model is writing.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Update {
@@ -307,9 +306,9 @@ pub(super) struct Update {
     pub(super) content_index: usize,
     #[serde(default)]
     pub(super) delta: String,
-    /// The whole text, at its end.
+    /// The whole text, at the end of the block.
     pub(super) content: Option<String>,
-    /// The whole call, at its end.
+    /// The whole call, at the end of the block.
     pub(super) tool_call: Option<Block>,
     /// In 1.5.
     id: Option<String>,
@@ -331,12 +330,12 @@ struct Head {
 }
 
 impl Update {
-    /// Something is added to the block.
+    /// Returns whether the block grows.
     pub(super) fn grows(&self) -> bool {
         !self.kind.ends_with("_end")
     }
 
-    /// Id and name of the call that this is about, once they are known.
+    /// Returns id and name of the call, once they are known.
     pub(super) fn call(&self) -> Option<(&str, &str)> {
         let emitted = self.id.as_deref().zip(self.tool_name.as_deref());
         let partial = || {
@@ -348,7 +347,7 @@ impl Update {
     }
 }
 
-/// A tool begins, says something or ends.
+/// The beginning, output or end of a tool's execution.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Execution {
@@ -402,7 +401,7 @@ pub(super) struct CompactionEnd {
     pub(super) error_message: Option<String>,
 }
 
-/// An extension wants something of a person, or shows something.
+/// A dialog or a message of an extension.
 #[derive(Debug, Deserialize)]
 pub(super) struct Dialog {
     pub(super) id: String,

@@ -4,7 +4,8 @@
 pub(crate) const TOOL_SERVER: &str = "callboard";
 /// Environment variable with the server's token: command lines are readable by everybody on the machine.
 pub(crate) const TOKEN_ENV: &str = "CALLBOARD_TOOLS_TOKEN";
-/// Callboard ends its tools itself. A program's own limit must never come first.
+/// Time limit that programs get for Callboard's tools. Callboard ends its tools itself, and a program's own
+/// limit must never come first.
 pub(crate) const SECONDS: u64 = 24 * 60 * 60;
 
 /// Strips the server's name from a tool that is one of Callboard's: `agents_list` for

@@ -8,7 +8,7 @@ const REMEMBERED: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Recent<T = ()> {
     known: HashMap<String, T>,
-    /// The oldest first.
+    /// Names, oldest first.
     order: VecDeque<String>,
     most: usize,
 }
@@ -39,7 +39,7 @@ impl<T> Recent<T> {
         self.known.entry(name.to_owned()).insert_entry(value).into_mut()
     }
 
-    /// Takes the oldest, if there are too many.
+    /// Takes out the oldest entry, if there are too many.
     pub(crate) fn take_excess(&mut self) -> Option<(String, T)> {
         if self.order.len() <= self.most {
             return None;

@@ -13,7 +13,7 @@ const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
 
 impl Ending {
-    /// A program that lives on has failed, and this is what it wrote to its stderr meanwhile.
+    /// Adds the end of the program's stderr to the error of a failed run.
     pub fn add_last_words(&mut self, stderr: &str) {
         let words = stderr_tail(stderr);
         if let Some(error) = self.error.as_mut().filter(|_| !words.is_empty()) {
@@ -22,7 +22,7 @@ impl Ending {
     }
 }
 
-/// The last lines that say something; empty if there are none.
+/// Returns the last lines with text; empty if there are none.
 fn stderr_tail(stderr: &str) -> String {
     let plain = plain(stderr);
     let lines: Vec<&str> = plain.lines().map(str::trim_end).filter(|it| !it.is_empty()).collect();
@@ -32,7 +32,7 @@ fn stderr_tail(stderr: &str) -> String {
 }
 
 impl Exit {
-    /// The last lines of its stderr that say something; empty if there are none.
+    /// Returns the last lines of stderr with text; empty if there are none.
     pub(crate) fn stderr_tail(&self) -> String {
         stderr_tail(&self.stderr)
     }
@@ -61,7 +61,7 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// `ESC [ ... letter`, `ESC ] ... BEL` or `ESC ] ... ESC \`, or one sign more.
+/// Skips `ESC [ ... letter`, `ESC ] ... BEL` or `ESC ] ... ESC \`, or one more character.
 fn skip_sequence(letters: &mut Peekable<Chars<'_>>) {
     match letters.next() {
         Some('[') => {

@@ -115,7 +115,7 @@ impl Run {
                     let result = (content, structured.clone());
                     self.end_call(&tool_use_id, result, failed, &said.tool_result_meta, cx);
                 }
-                // An echo is no news, and a sub-agent's task stands in the call's arguments.
+                // An echo is not shown, and a sub-agent's task is in the call's arguments.
                 _ if is_replay => (),
                 Block::Text { .. } if is_nested => (),
                 Block::Text { text } => self.notice_injected(&text, cx),

@@ -5,7 +5,7 @@ use transcript::{CallId, ErrorCode, ErrorInfo, Event, Millis, ResponseId};
 
 use crate::{Backend, Demo, Effect, Ending, Input, Pace, ToolOutcome};
 
-/// What a run did, without the times at which it wanted to be woken.
+/// Effects of a run, without the times of its pauses.
 #[derive(Debug, PartialEq)]
 pub(super) struct Played {
     pub(super) effects: Vec<Effect>,
@@ -97,7 +97,7 @@ impl Stage {
         Input::Wake
     }
 
-    /// Gives the input and returns how many deltas came back.
+    /// Feeds the input and returns the number of deltas.
     pub(super) fn give(&mut self, input: Input) -> usize {
         assert!(self.ending.is_none(), "nothing is called after the end");
         let mut n_deltas = 0;
@@ -146,7 +146,7 @@ pub(super) fn failed(message: &str) -> ToolOutcome {
     ToolOutcome { ok: false, result: Value::Null, error }
 }
 
-/// What the real tools would say in a small workspace.
+/// Results of the real tools in a small workspace.
 pub(super) fn canned(tool: &str, arguments: &Value) -> ToolOutcome {
     let path = arguments["path"].as_str().unwrap_or(".");
     match (tool, arguments["zone"].as_str(), path) {

@@ -15,9 +15,9 @@ pub(super) struct Beside<'a> {
     files: &'a [SideFile],
     /// Lines of sub-agents that were not read yet, the next one last.
     lines: Vec<SideLine<'a>>,
-    /// The call that each sub-agent's file is about.
+    /// Call of each sub-agent's file.
     calls: HashMap<&'a str, String>,
-    /// The call that gave each task.
+    /// Call that gave each task.
     tasks: HashMap<String, String>,
     /// Lines of sub-agents among the others, and their calls.
     inside: HashMap<String, String>,
@@ -49,7 +49,7 @@ impl<'a> Beside<'a> {
         self.tasks.insert(task, call);
     }
 
-    /// The next line that a sub-agent had said by then, with its time and its call.
+    /// Takes the next line of a sub-agent up to that time, with its time and its call.
     pub(super) fn next(&mut self, until: Millis) -> Option<(Millis, String, Value)> {
         while let Some(SideLine { at, file, line }) = self.lines.pop_if(|it| it.at <= until) {
             if let Some(call) = self.call_of_file(file, &line) {
@@ -72,7 +72,7 @@ impl<'a> Beside<'a> {
         Some(call)
     }
 
-    /// The call that a line among the others is inside of.
+    /// Returns the call that a line among the others belongs to.
     pub(super) fn call_around(&mut self, line: &Value) -> Option<String> {
         if line["isSidechain"] != true {
             return None;

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::import::words;
 
-/// An item that has completed: `CommandExecution` is `commandExecution`, and so are the fields. None
-/// for one without a kind.
+/// Converts an item that has completed: `CommandExecution` is `commandExecution`, and so are the fields.
+/// Returns `None` for one without a kind.
 pub(super) fn live_item(item: &Value) -> Option<Value> {
     let kind = first_letter(item["type"].as_str()?, |it| it.to_ascii_lowercase());
     let mut told = in_camel_case(item);

@@ -21,7 +21,7 @@ impl Stage {
         stage
     }
 
-    /// Gives results to calls that run, up to a number of them.
+    /// Feeds results to up to that many running calls.
     fn results(&mut self, n_results: usize) {
         for _ in 0..n_results {
             let Some(call) = self.open.front().cloned() else { return };
@@ -30,8 +30,8 @@ impl Stage {
     }
 }
 
-/// What becomes of a run with that many steps of so many calls, which is taken up by a new value, or
-/// not, in its last step of calls after so many results.
+/// Outcome of a run of several steps with several calls each, with or without a restart after some results of
+/// its last step of calls.
 #[derive(Debug)]
 struct Plot {
     limits: Limits,

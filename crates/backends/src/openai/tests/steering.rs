@@ -65,7 +65,7 @@ impl Stage {
         self.give(Input::Steer { message_id: MessageId::new(id), message });
     }
 
-    /// What was said of messages that were to go into the run.
+    /// Events about steered messages.
     fn steered(&self) -> Vec<String> {
         let steered = self.events.iter().filter_map(|event| match event {
             Event::MessageSteered { message_id, state, .. } => {
