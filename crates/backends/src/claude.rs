@@ -133,7 +133,7 @@ impl program::Adapter for Adapter {
         match line {
             Some(line) if cx.is_running() => self.run.handle_line(line, raw, &mut self.process, cx),
             None => cx.out.unrecognized(raw),
-            Some(Line::Request(request)) => cx.out.write(answer_for_nobody(request)),
+            Some(Line::Request(request)) => cx.out.write(reject_orphan_request(request)),
             Some(_) => (),
         }
     }
@@ -235,7 +235,7 @@ fn begins_turn(line: &Line) -> bool {
 }
 
 /// Answers a request between runs, when there is nobody to ask: the program waits for an answer.
-fn answer_for_nobody(request: wire::Request) -> String {
+fn reject_orphan_request(request: wire::Request) -> String {
     let id = request.request_id.clone();
     match request.about_call() {
         Some(_) => stdin::deny(&id, "Nobody is there to decide about this call. Do without it."),

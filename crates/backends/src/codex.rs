@@ -71,7 +71,7 @@ struct Codex {
     /// Version of the running program, as it reports itself.
     version: Option<String>,
     /// Link to a conversation that was opened while no run was open.
-    untold: Option<Event>,
+    unsent_link: Option<Event>,
     run: Option<Run>,
     /// Id of the turn of the run before.
     ended_turn: Option<String>,
@@ -134,7 +134,7 @@ impl Codex {
             link: Link::New,
             sent: BTreeMap::new(),
             version: None,
-            untold: None,
+            unsent_link: None,
             run: None,
             ended_turn: None,
             echoes_ids: false,
@@ -160,7 +160,7 @@ impl Adapter for Codex {
 
     fn begin_run(&mut self, cx: &mut Cx) {
         self.run = Some(Run::new(&self.launch.workspace));
-        if let Some(event) = self.untold.take() {
+        if let Some(event) = self.unsent_link.take() {
             cx.out.emit(event);
         }
     }
@@ -250,10 +250,10 @@ impl Adapter for Codex {
     }
 
     fn exited(&mut self, exit: &Exit, cx: &mut Cx) {
-        let had_spoken = !matches!(self.link, Link::New | Link::Initializing);
+        let had_answered = !matches!(self.link, Link::New | Link::Initializing);
         match &self.run {
             Some(run) if run.is_interrupted => self.end(RunStatus::Cancelled, None, cx),
-            _ => self.fail(failure::of_exit(exit, had_spoken), cx),
+            _ => self.fail(failure::of_exit(exit, had_answered), cx),
         }
     }
 
@@ -450,7 +450,7 @@ impl Codex {
         if cx.is_running() {
             cx.out.emit(linked);
         } else {
-            self.untold = Some(linked);
+            self.unsent_link = Some(linked);
         }
         self.advance(cx);
     }

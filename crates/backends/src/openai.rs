@@ -124,7 +124,7 @@ struct Attempt {
     error_body: Vec<u8>,
     decoder: Decoder,
     /// Something was emitted: another attempt would repeat it.
-    has_said: bool,
+    has_emitted: bool,
 }
 
 impl Run {
@@ -169,7 +169,7 @@ impl Run {
             Input::Bytes(bytes) => self.read(now, &bytes),
             Input::Ended(how) => self.ended(now, how),
             Input::ToolResult { call_id, .. } => self.take_result(now, &call_id),
-            Input::ToolWaits(call_id) => self.let_wait(now, &call_id),
+            Input::ToolWaits(call_id) => self.move_elsewhere(now, &call_id),
             Input::Wake => self.wake(now),
             Input::Interrupt => self.interrupt(),
             Input::Steer { message_id, message } => {
@@ -209,7 +209,7 @@ impl Run {
             headers: Vec::new(),
             error_body: Vec::new(),
             decoder: Decoder::default(),
-            has_said: false,
+            has_emitted: false,
         }));
         self.wake_at_latest(None);
     }
@@ -246,15 +246,15 @@ impl Run {
     }
 
     fn emit_all(&mut self, said: Vec<Said>) {
-        let mut has_said = false;
+        let mut has_emitted = false;
         for it in said {
-            has_said |= self.emitter.emit(it);
+            has_emitted |= self.emitter.emit(it);
         }
         if let Phase::Asking(attempt) = &mut self.phase {
-            attempt.has_said |= has_said;
+            attempt.has_emitted |= has_emitted;
         }
-        if has_said {
-            self.saw_messages();
+        if has_emitted {
+            self.mark_seen();
         }
     }
 
@@ -265,7 +265,7 @@ impl Run {
     }
 
     /// The model has begun to answer the conversation that holds them.
-    fn saw_messages(&mut self) {
+    fn mark_seen(&mut self) {
         while self.steering.see(|_| true, &mut self.emitter.out) {}
     }
 
@@ -298,7 +298,7 @@ impl Run {
     }
 
     fn finish_step(&mut self, now: Millis, outcome: Outcome) {
-        self.saw_messages();
+        self.mark_seen();
         let Outcome { finish_reason, usage, .. } = outcome;
         let calls = &outcome.calls;
         let reason = match finish_reason {
@@ -360,7 +360,7 @@ impl Run {
         }
     }
 
-    fn let_wait(&mut self, now: Millis, call_id: &CallId) {
+    fn move_elsewhere(&mut self, now: Millis, call_id: &CallId) {
         if let Phase::Tools { running, elsewhere, .. } = &mut self.phase
             && let Some(idx) = running.iter().position(|it| it == call_id)
         {
@@ -386,11 +386,11 @@ impl Run {
         let Phase::Asking(attempt) = std::mem::replace(&mut self.phase, Phase::Ended) else {
             return;
         };
-        let Attempt { number, request, has_said, .. } = *attempt;
+        let Attempt { number, request, has_emitted, .. } = *attempt;
         let retries = self.settings.retries;
         let wait = failure.wait_ms.unwrap_or_else(|| retry::pause_ms(&self.response_id, number));
         let waits_too_long = wait > retry::MAX_PAUSE_MS;
-        if !failure.may_pass || has_said || waits_too_long {
+        if !failure.may_pass || has_emitted || waits_too_long {
             let waits = if waits_too_long { Some(wait) } else { None };
             return self.fail(Decision::stop("error", "ErrorPolicy"), failure.after(waits));
         }

@@ -60,7 +60,7 @@ struct Message {
 }
 
 impl Message {
-    fn has_open_words(&self) -> bool {
+    fn has_open_text(&self) -> bool {
         self.blocks
             .iter()
             .any(|it| matches!(&it.block, BlockKind::TextBlock(words) if words.is_open()))
@@ -87,7 +87,7 @@ impl Author {
     ) -> bool {
         match event {
             // A repetition.
-            ApiEvent::MessageStart { message } if self.is_saying(&message.id) => (),
+            ApiEvent::MessageStart { message } if self.is_current(&message.id) => (),
             ApiEvent::MessageStart { message } => {
                 self.finish_message(MessageEnd::Superseded, calls, out);
                 self.start_message(message.id, message.usage, out);
@@ -100,7 +100,7 @@ impl Author {
             }
             ApiEvent::MessageDelta { delta, usage } => self.take_counts(delta.stop_reason, usage),
             ApiEvent::MessageStop {} => match (&mut self.message, end) {
-                (Some(message), MessageEnd::BrokeOff) if message.has_open_words() => {
+                (Some(message), MessageEnd::BrokeOff) if message.has_open_text() => {
                     message.broke_off = true;
                 }
                 _ => self.finish_message(end, calls, out),
@@ -125,10 +125,10 @@ impl Author {
     ) -> bool {
         match block {
             Block::Text { text } => {
-                self.finish_words(message_id, (false, text), calls, out);
+                self.finish_text(message_id, (false, text), calls, out);
             }
             Block::Thinking { thinking } => {
-                self.finish_words(message_id, (true, thinking), calls, out);
+                self.finish_text(message_id, (true, thinking), calls, out);
             }
             Block::ToolUse { id, name, input } => {
                 let is_known = self.blocks_of(message_id).is_some_and(|it| has_call(it, &id));
@@ -192,7 +192,7 @@ impl Author {
         }
     }
 
-    fn is_saying(&self, message_id: &str) -> bool {
+    fn is_current(&self, message_id: &str) -> bool {
         self.message.as_ref().is_some_and(|it| it.id == message_id)
     }
 
@@ -213,7 +213,7 @@ impl Author {
 
     /// Makes that message the current one.
     fn open_message(&mut self, message_id: &str, calls: &mut Calls, out: &mut Emitter) {
-        if !self.is_saying(message_id) {
+        if !self.is_current(message_id) {
             self.finish_message(MessageEnd::Superseded, calls, out);
             self.start_message(message_id.to_owned(), None, out);
         }
@@ -291,7 +291,7 @@ impl Author {
         true
     }
 
-    fn finish_words(
+    fn finish_text(
         &mut self,
         message_id: &str,
         (is_thinking, text): (bool, String),
@@ -313,13 +313,13 @@ impl Author {
             }
         };
         // The text of an ended message has been counted before.
-        let is_said = self.is_saying(message_id);
+        let is_current = self.is_current(message_id);
         let has_visible_text = !is_thinking && !text.trim().is_empty();
         let parent = self.parent.clone();
         let state = self.blocks_of(message_id).and_then(|it| it.get_mut(at));
         if let Some(BlockState { block: BlockKind::TextBlock(words), .. }) = state {
             let is_news = words.confirm(text, parent.as_ref(), out);
-            self.has_visible_text |= has_visible_text && (is_said || is_news);
+            self.has_visible_text |= has_visible_text && (is_current || is_news);
         }
     }
 

@@ -152,7 +152,7 @@ impl Author {
         words.phase = words.phase.or(phase);
     }
 
-    pub(super) fn grow(
+    pub(super) fn append_text(
         &mut self,
         item: &str,
         is_thinking: bool,

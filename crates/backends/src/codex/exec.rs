@@ -173,13 +173,13 @@ impl Adapter for CodexExec {
     }
 
     fn exited(&mut self, exit: &Exit, cx: &mut Cx) {
-        let unsaid = self.run.last_error.take();
+        let last_error = self.run.last_error.take();
         match self.run.outcome.take() {
             Some(Outcome::Completed(usage)) => self.end(RunStatus::Completed, None, usage, cx),
             Some(Outcome::Failed(error)) => self.end(RunStatus::Failed, Some(error), None, cx),
             None => {
                 let gone = || failure::of_exit(exit, true);
-                let error = unsaid.map_or_else(gone, |it| failure::of_text(&it));
+                let error = last_error.map_or_else(gone, |it| failure::of_text(&it));
                 self.end(RunStatus::Failed, Some(error), None, cx);
             }
         }

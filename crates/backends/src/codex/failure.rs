@@ -29,14 +29,14 @@ pub(super) fn of_text(message: &str) -> ErrorInfo {
     of("", status, &said)
 }
 
-/// The process ended while a run was open. `had_spoken`: it had answered at least once.
-pub(super) fn of_exit(exit: &Exit, had_spoken: bool) -> ErrorInfo {
+/// The process ended while a run was open. `had_answered`: it had answered at least once.
+pub(super) fn of_exit(exit: &Exit, had_answered: bool) -> ErrorInfo {
     let (how, stderr_tail) = (exit.how(), exit.stderr_tail());
     let mut message = format!("Codex ended in the middle of its work ({how}).");
     if !stderr_tail.is_empty() {
         message += &format!(" Its last words: {stderr_tail}");
     }
-    if !had_spoken {
+    if !had_answered {
         message += " If 'codex app-server' does not work in a terminal either, update Codex.";
     }
     ErrorInfo::new(ErrorCode::AgentExited, message)

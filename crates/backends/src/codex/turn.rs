@@ -142,13 +142,13 @@ impl Run {
                 author.item_completed(item, line, &mut cx.out);
             }
             "item/agentMessage/delta" | "item/plan/delta" => {
-                author.grow(item, false, (TEXT, delta), out);
+                author.append_text(item, false, (TEXT, delta), out);
             }
             "item/reasoning/summaryTextDelta" => {
-                author.grow(item, true, (("summary", index("summaryIndex")), delta), out);
+                author.append_text(item, true, (("summary", index("summaryIndex")), delta), out);
             }
             "item/reasoning/textDelta" => {
-                author.grow(item, true, (("content", index("contentIndex")), delta), out);
+                author.append_text(item, true, (("content", index("contentIndex")), delta), out);
             }
             "item/commandExecution/outputDelta" | "item/fileChange/outputDelta" => {
                 author.output(item, delta, out);
