@@ -10,8 +10,8 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const ORIGIN = "http://callboard.test/";
-/** The page's own and, once a gallery is drawn, the colours of terminals: what the server serves as one. */
-let stylesheet = readFileSync(path.join(ROOT, "web/page.css"), "utf8");
+/** The stylesheet as the server serves it; a gallery comes with it. */
+let stylesheet = "";
 const TYPES = { ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml" };
 
 /**
@@ -34,7 +34,7 @@ export function drawGallery(scope, ...logs) {
   const args = ["run", "--quiet", "--locked", "-p", "render", "--example", "gallery"];
   execFileSync("cargo", [...args, "--", folder, ...logs], { cwd: ROOT, stdio: "inherit" });
   const read = (/** @type {string} */ name) => readFileSync(path.join(folder, name), "utf8");
-  stylesheet += read("terminal.css");
+  stylesheet = read("page.css");
   const names = readdirSync(folder).filter((name) => name.endsWith(".json"));
   return {
     names: names.map((name) => path.basename(name, ".json")),
@@ -119,7 +119,8 @@ export async function openDrawn(page, name, html) {
 function sendAsset(route, file) {
   const contentType = TYPES[/** @type {keyof typeof TYPES} */ (path.extname(file))];
   if (file === "page.css") return route.fulfill({ body: stylesheet, contentType });
-  return route.fulfill({ path: path.join(ROOT, "web", file), contentType });
+  const folder = file.endsWith(".js") ? "web/script" : "web";
+  return route.fulfill({ path: path.join(ROOT, folder, file), contentType });
 }
 
 /**

@@ -1,4 +1,4 @@
-// What the compiler cannot know about the page: what is in it.
+// Types of the page's elements and data, which the compiler cannot know.
 
 /** Elements that every page with the script has, by id. */
 interface PageElements {
@@ -35,14 +35,11 @@ interface PageElements {
   undo: HTMLElement;
 }
 
-/** What every page has. */
-type Sure = <K extends keyof PageElements>(id: K) => PageElements[K];
-
-/** What a button does, by its data-action. */
+/** Effects of buttons, by `data-action`. */
 type Actions = Record<string, (button: HTMLElement, action: string) => unknown>;
 
-/** A change to an element; see `Op` in crates/render/src/dom.rs. */
-type Ops = Record<string, (it: HTMLElement, ...rest: any[]) => void>;
+/** A change to an element; see `Op` in crates/render/src/html/op.rs. */
+type Ops = Record<string, (target: HTMLElement, ...rest: any[]) => void>;
 type Patch = [name: string, id: string, ...rest: any][];
 
 interface Upload {
@@ -51,19 +48,20 @@ interface Upload {
   sent: Promise<any>;
 }
 
-/** A message on its way. */
-interface Said {
+/** A message that is being sent. */
+interface OutgoingMessage {
   text: string;
   files: Upload[];
   mode: string;
-  /** An earlier message that it takes the place of. */
+  /** Id of the earlier message that it replaces, or empty. */
   replaces: string;
+  /** The idempotency key. */
   clientId: string;
-  /** The server could not be reached with it. */
+  /** Whether it was not sent because the server could not be reached. */
   isOffline?: boolean;
 }
 
-/** What is searched for is an element or a field. */
+/** A found element, which may be a field. */
 interface Field extends HTMLElement {
   value: string;
   defaultValue: string;

@@ -19,10 +19,12 @@ const served = await withCallboard(longSession(EXCHANGES, CALLS), async (callboa
     const headers = { Authorization: `Bearer ${callboard.token}` };
     return (await fetch(callboard.base + path, { headers })).text();
   };
-  return { html: await wholePage(text), css: await text("assets/page.css") };
+  const html = await wholePage(text);
+  const [, stylesheet = ""] = /href="\/(assets\/[^"]+\.css)"/.exec(html) ?? [];
+  return { html, css: await text(stylesheet) };
 });
 
-const html = served.html.replace(/<script.*?<\/script>/, "");
+const html = served.html.replace(/<script.*?<\/script>|<link rel="modulepreload"[^>]*>/g, "");
 const css = served.css.replaceAll("content-visibility: auto", "content-visibility: visible");
 /** @type {Record<string, Variant>} */
 const VARIANTS = {
@@ -32,11 +34,12 @@ const VARIANTS = {
 };
 
 const server = createServer(({ url = "" }, response) => {
-  const [, name, file] = url.split("/").map(decodeURIComponent);
+  const [, name = ""] = url.split("/").map(decodeURIComponent);
   const variant = VARIANTS[name];
-  const kind = file === "page.css" ? "text/css" : "text/html; charset=utf-8";
+  const isStylesheet = url.endsWith("/page.css");
+  const kind = isStylesheet ? "text/css" : "text/html; charset=utf-8";
   response.writeHead(variant ? 200 : 404, { "content-type": kind });
-  response.end(file === "page.css" ? variant?.css : variant?.html.replaceAll("/assets/", `/${name}/`));
+  response.end(isStylesheet ? variant?.css : variant?.html.replaceAll("/assets/", `/${name}/`));
 });
 server.listen(0, "127.0.0.1");
 await once(server, "listening");

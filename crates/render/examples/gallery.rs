@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     std::fs::create_dir_all(&out)?;
     std::fs::write(out.join("home.html"), gallery.draw(None))?;
-    std::fs::write(out.join("terminal.css"), render::ansi::stylesheet())?;
+    std::fs::write(out.join("page.css"), render::stylesheet())?;
     for (id, records) in &logs {
         let whole = gallery.draw(Some((id, &Transcript::replay(records))));
         std::fs::write(out.join(format!("{id}.html")), whole)?;

@@ -4,6 +4,7 @@
 //! there, as ops (`html/op.rs`) on elements that have an id (`html/element.rs`). Both call the same functions,
 //! so that a page that was watched and a page that was loaded are the same.
 
+mod assets;
 mod export;
 mod html;
 mod live;
@@ -16,6 +17,7 @@ mod tests;
 mod text;
 mod view;
 
+pub use assets::{Asset, assets, assets_version, stylesheet};
 pub use export::{Export, export_html, export_markdown};
 pub use html::element::Element;
 pub use html::op::Op;

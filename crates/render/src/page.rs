@@ -20,6 +20,7 @@ use self::conversation::{Reach, messages};
 use self::pulse::{Pulse, pulse};
 use self::settings::{ListedServer, Settings};
 use self::sidebar::{SessionList, sidebar};
+use crate::assets::{ICON, MAIN, STYLESHEET, asset_url, imported_modules};
 use crate::html::icon::{icon, symbols};
 use crate::text::quantity::count;
 use crate::view::View;
@@ -83,9 +84,12 @@ impl ListedAgent {
 pub fn page(page: &Page<'_>) -> String {
     let title = page.open.as_ref().map_or("", |it| it.transcript.summary.title());
     let links = html! {
-        link rel="icon" href="/assets/icon.svg";
-        link rel="stylesheet" href="/assets/page.css";
-        script type="module" src="/assets/page.js" {}
+        link rel="icon" href=(asset_url(ICON));
+        (stylesheet())
+        script type="module" src=(asset_url(MAIN)) {}
+        @for module in imported_modules() {
+            link rel="modulepreload" href=(asset_url(module));
+        }
     };
     let open = page.open.as_ref();
     let body = html! {
@@ -414,7 +418,7 @@ pub fn sign_in_page(SignIn { message, is_error, takes_password }: &SignIn<'_>) -
 }
 
 fn stylesheet() -> Markup {
-    html! { link rel="stylesheet" href="/assets/page.css"; }
+    html! { link rel="stylesheet" href=(asset_url(STYLESHEET)); }
 }
 
 pub(crate) fn document(

@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::sync::LazyLock;
 
 use anyhow::{Context, bail};
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -24,10 +23,6 @@ use crate::draw_pool::{DrawPermit, DrawPool, in_place};
 use crate::serve::{Place, ServerFile};
 use crate::window;
 
-/// All of the page's style: it goes into a file that stands alone, too.
-pub(crate) static STYLESHEET: LazyLock<String> = LazyLock::new(|| {
-    include_str!("../../../web/page.css").to_owned() + &render::ansi::stylesheet()
-});
 /// A larger attachment is only named.
 const ATTACHED_MAX: u64 = 4 * 1024 * 1024;
 const PAGE: usize = 1000;
@@ -82,7 +77,8 @@ pub(crate) async fn write(
             let draw = move || {
                 let (session, settings) = (&session, &settings);
                 let files = addresses(files);
-                let export = Export { session, settings, stylesheet: &STYLESHEET, files, peers };
+                let stylesheet = render::stylesheet();
+                let export = Export { session, settings, stylesheet, files, peers };
                 render::export_html(&transcript, export)
             };
             permit.draw(draw).await

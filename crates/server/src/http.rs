@@ -3,6 +3,7 @@
 mod agui;
 mod answer;
 mod approvals;
+mod assets;
 mod blobs;
 mod bodies;
 mod chat;
@@ -152,8 +153,12 @@ fn routes() -> Vec<Route> {
     vec![
         Route::get("/", pages::home, "Show the page"),
         Route::get("/s/{session}", pages::session, "Show the page of a session"),
-        Route::get("/assets/{file}", pages::asset, "Get a file of the page: script, style or icon")
-            .gives(StatusCode::OK, "*/*"),
+        Route::get(
+            "/assets/{version}/{file}",
+            assets::asset,
+            "Get a file of the page: script, style or icon",
+        )
+        .gives(StatusCode::OK, "*/*"),
         Route::get("/api/openapi.json", openapi::show, "Get this OpenAPI document"),
         Route::get("/api/agents", info::agents, "List the configured agents"),
         Route::get("/api/tools", info::tools, "List the tools that agents may use"),

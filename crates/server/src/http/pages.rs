@@ -1,8 +1,7 @@
-//! The page and its files. Served complete, so that reading works without script.
+//! The page. Served complete, so that reading works without script.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::sync::LazyLock;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -22,12 +21,12 @@ use tools::policy::grant_id;
 use transcript::{Message, Millis, Seq, SessionId, SessionState, Summary, Transcript};
 
 use super::App;
-use super::error::{HttpError, PageError, RequestCode};
-use super::extract::{Named, Params, Segment};
+use super::error::{HttpError, PageError};
+use super::extract::{Named, Params};
 use super::openapi::{Gives, Operation};
 use super::sessions::{cursor, parse_cursor};
 use crate::draw_pool::in_place;
-use crate::export::{STYLESHEET, page_settings};
+use crate::export::page_settings;
 use crate::import::ImportFormat;
 use crate::session::Shared;
 use crate::window::{self, Opened};
@@ -380,26 +379,6 @@ fn listed_session(shared: &Shared, id: SessionId, summary: Summary) -> ListedSes
         agent: summary.agent,
         id,
     }
-}
-
-/// The page's script without the lines that are there for people alone.
-static SCRIPT: LazyLock<String> = LazyLock::new(|| {
-    let is_remark =
-        |line: &str| line.starts_with("//") || line.starts_with("/**") && line.ends_with("*/");
-    let lines = include_str!("../../../../web/page.js").lines().map(str::trim_start);
-    lines.filter(|it| !it.is_empty() && !is_remark(it)).flat_map(|it| [it, "\n"]).collect()
-});
-
-pub(super) async fn asset(Segment(name): Segment) -> Result<Response, HttpError> {
-    let (kind, text) = match &*name {
-        "page.css" => ("text/css; charset=utf-8", &**STYLESHEET),
-        "page.js" => ("text/javascript; charset=utf-8", &**SCRIPT),
-        "icon.svg" => ("image/svg+xml", include_str!("../../../../web/icon.svg")),
-        _ => return Err(HttpError::new(RequestCode::NotFound, "there is no such file")),
-    };
-    let headers =
-        [(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-cache"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
-    Ok((headers, text).into_response())
 }
 
 /// A whole page.

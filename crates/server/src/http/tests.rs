@@ -53,8 +53,8 @@ async fn no_route_is_open_but_healthz() {
     let paths = routes().into_iter().map(|route| route.path).chain(["/nothing", "/api/%2e%2e/x"]);
     let mut knocked = 0;
     for path in paths {
-        let path =
-            path.replace("{session}", "x").replace("{file}", "page.js").replace("{hash}", "00");
+        let path = path.replace("{session}", "x").replace("{hash}", "00");
+        let path = path.replace("{version}", "00").replace("{file}", "main.js");
         for method in METHODS {
             for origin in [None, Some("http://127.0.0.1:4520")] {
                 let mut request = Request::builder().method(&method).uri(&path).header(HOST, OURS);

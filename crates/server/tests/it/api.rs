@@ -214,6 +214,32 @@ async fn bad_requests_get_a_clear_answer() {
 }
 
 #[tokio::test]
+async fn assets_of_the_page_are_compressed_and_kept_by_browsers() {
+    let home = Home::instant();
+    let server = home.start();
+    let page = tools::http_client().get(&server.base).bearer_auth(crate::program::TOKEN).send();
+    let page = page.await.unwrap().text().await.unwrap();
+    let paths: Vec<&str> = page.split('"').filter(|it| it.starts_with("/assets/")).collect();
+    assert!(paths.iter().any(|it| it.ends_with("/main.js")), "{paths:?}");
+    for path in paths {
+        let get = |encoding| {
+            let request = tools::http_client().get(format!("{}{path}", server.base));
+            request.header("accept-encoding", encoding).send()
+        };
+        let (compressed, plain) = (get("gzip").await.unwrap(), get("identity").await.unwrap());
+        assert_eq!(compressed.headers()["content-encoding"], "gzip", "{path}");
+        assert!(!plain.headers().contains_key("content-encoding"), "{path}");
+        for response in [&compressed, &plain] {
+            assert_eq!(response.status(), StatusCode::OK, "{path}");
+            let kept = response.headers()["cache-control"].to_str().unwrap();
+            assert!(kept.contains("immutable"), "{path}: {kept}");
+        }
+        let sizes = (compressed.bytes().await.unwrap().len(), plain.bytes().await.unwrap().len());
+        assert!(sizes.0 < sizes.1, "{path}: {sizes:?}");
+    }
+}
+
+#[tokio::test]
 async fn everything_but_healthz_and_assets_needs_the_token() {
     let home = Home::instant();
     let server = home.start();
@@ -229,7 +255,10 @@ async fn everything_but_healthz_and_assets_needs_the_token() {
     }
     let health = client.get(url("/healthz")).send().await.unwrap();
     assert_eq!(health.text().await.unwrap(), "ok");
-    for (path, expected) in [("/assets/page.css", 200), ("/assets/none", 404)] {
+    let stylesheet = format!("/assets/{}/page.css", render::assets_version());
+    for (path, expected) in
+        [(&*stylesheet, 200), ("/assets/none/page.css", 404), ("/assets/none", 404)]
+    {
         let answer = client.get(url(path)).send().await.unwrap();
         assert_eq!(answer.status().as_u16(), expected, "{path}");
         let changed = client.post(url(path)).send().await.unwrap();

@@ -155,14 +155,15 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     }
     let patch = Body::Json(json!({ "title": "About Lima", "archived": false }));
     caller.call(Method::PATCH, session, &of("").1, patch).await;
+    let asset = |file| format!("/assets/{}/{file}", render::assets_version());
     for (path, url) in [
         ("/", "/"),
         ("/", "/?archived=true&before=1.x"),
         ("/", "/?q=Lima"),
         ("/", "/?q=Lima&part=found"),
         ("/s/{session}", &format!("/s/{id}")),
-        ("/assets/{file}", "/assets/page.js"),
-        ("/assets/{file}", "/assets/icon.svg"),
+        ("/assets/{version}/{file}", &asset("page.css")),
+        ("/assets/{version}/{file}", &asset("icon.svg")),
         ("/healthz", "/healthz"),
         ("/metrics", "/metrics"),
         ("/api/openapi.json", "/api/openapi.json"),

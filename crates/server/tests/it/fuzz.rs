@@ -144,7 +144,7 @@ fn known_strings(scene: &Scene, operation: &Operation) -> Vec<String> {
         "/api/sessions/{session}/answers/{answer}" => vec![scene.answer(); 2],
         "/v1/models/{model}" => vec!["demo".to_owned()],
         "/api/sessions" => vec![path(""), "made-by-nonsense".to_owned(), "demo".to_owned()],
-        _ => vec!["made-by-nonsense".to_owned(), "page.js".to_owned(), "correct horse".to_owned()],
+        _ => vec!["made-by-nonsense".to_owned(), "main.js".to_owned(), "correct horse".to_owned()],
     };
     if operation.method != reqwest::Method::DELETE {
         known.push(scene.known.0.clone());

@@ -118,6 +118,21 @@ fn pure_crates_stay_pure() {
 }
 
 #[test]
+fn every_file_of_the_page_is_served() {
+    let files = |folder: &str| {
+        let entries = std::fs::read_dir(root().join("web").join(folder)).unwrap();
+        entries.map(|it| it.unwrap().file_name().into_string().unwrap())
+    };
+    for module in files("script") {
+        assert!(render::assets().iter().any(|it| it.name == module), "{module} is not listed");
+    }
+    for file in files("style") {
+        let layer = format!("@layer {} {{", file.trim_end_matches(".css"));
+        assert!(render::stylesheet().contains(&layer), "{file} is not listed");
+    }
+}
+
+#[test]
 fn crates_depend_only_on_lower_layers() {
     let mut found = std::fs::read_dir(root().join("crates")).unwrap().count();
     for (name, allowed) in LAYERS {

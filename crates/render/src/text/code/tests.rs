@@ -53,7 +53,7 @@ fn every_word_names_one_language() {
 
 #[test]
 fn the_page_has_a_rule_for_every_class_and_for_no_other() {
-    let page = include_str!("../../../../../web/page.css");
+    let page = include_str!("../../../../../web/style/text.css");
     let rules = page.split(".hl-").skip(1).filter_map(|it| it.split([' ', ',']).next());
     let mut rules: HashSet<_> = rules.collect();
     // Variables are plain text.
